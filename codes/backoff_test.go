@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codes_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+)
+
+func constant(x float64) func() float64 { return func() float64 { return x } }
+
+func TestTheFirstWaitIsTheReferenceSystemsAfterAFailedCreation(t *testing.T) {
+	t.Parallel()
+	const short, medium, long = 5 * time.Second, 3 * time.Minute, 10 * time.Minute
+	want := map[codes.Code]time.Duration{
+		codes.Unknown: short, codes.DeadlineExceeded: short, codes.Aborted: short, codes.Unavailable: short,
+		codes.ResourceExhausted: long,
+		codes.Canceled:          medium, codes.InvalidArgument: medium, codes.NotFound: medium,
+		codes.AlreadyExists: medium, codes.PermissionDenied: medium, codes.FailedPrecondition: medium,
+		codes.OutOfRange: medium, codes.Unimplemented: medium, codes.Internal: medium,
+		codes.DataLoss: medium, codes.Unauthenticated: medium, codes.Uninitialized: medium,
+		codes.Code(99): medium,
+	}
+	require.Len(t, want, len(codes.All())) // without OK, with one of the future
+	for code, wait := range want {
+		got := codes.Backoff(codes.BackoffPolicy{}, codes.FailureOf(status.Error(code, ""), 1), nil)
+		require.Equal(t, wait, got, code.String())
+	}
+}
+
+func TestBackoffOfSuccessIsNothing(t *testing.T) {
+	t.Parallel()
+	f := codes.FailureOf(nil, 7)
+	require.Equal(t, codes.Failure{Category: codes.Proceed, Attempts: 7}, f)
+	require.Zero(t, codes.Backoff(codes.BackoffPolicy{}, f, nil))
+	f.RetryAfter = time.Hour
+	require.Zero(t, codes.Backoff(codes.BackoffPolicy{}, f, nil))
+	require.Zero(t, codes.BackoffPolicy{}.Pace(codes.Proceed))
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	own := codes.BackoffPolicy{
+		RetrySoon:     codes.Pace{Base: 10 * s, Factor: 3, Cap: 100 * s, Jitter: 0.5},
+		RetryAfterCap: 200 * s,
+	}
+	soon := func(attempts int, after time.Duration) codes.Failure {
+		return codes.Failure{Category: codes.RetrySoon, Attempts: attempts, RetryAfter: after}
+	}
+	for name, tc := range map[string]struct {
+		policy  codes.BackoffPolicy
+		failure codes.Failure
+		jitter  func() float64
+		want    time.Duration
+	}{
+		"the first failure waits the base":                {own, soon(1, 0), nil, 10 * s},
+		"no failure counts as one":                        {own, soon(0, 0), nil, 10 * s},
+		"fewer than none count as one":                    {own, soon(math.MinInt, 0), nil, 10 * s},
+		"the second waits longer by the factor":           {own, soon(2, 0), nil, 30 * s},
+		"the third again":                                 {own, soon(3, 0), nil, 90 * s},
+		"the cap ends the growth":                         {own, soon(4, 0), nil, 100 * s},
+		"for ever":                                        {own, soon(math.MaxInt, 0), nil, 100 * s},
+		"jitter takes its share":                          {own, soon(1, 0), constant(0.5), 7500 * time.Millisecond},
+		"a source that gives 0 takes nothing":             {own, soon(1, 0), constant(0), 10 * s},
+		"a source below 0 counts as 0":                    {own, soon(1, 0), constant(-3), 10 * s},
+		"a source that gives no number counts as 0":       {own, soon(1, 0), constant(math.NaN()), 10 * s},
+		"a source above 1 counts as 1":                    {own, soon(1, 0), constant(17), 5 * s},
+		"a source that gives infinity counts as 1":        {own, soon(1, 0), constant(math.Inf(1)), 5 * s},
+		"a longer wait that the provider asks for counts": {own, soon(1, 40*s), nil, 40 * s},
+		"a shorter one does not":                          {own, soon(1, 4*s), nil, 10 * s},
+		"a negative one does not":                         {own, soon(1, -4*s), nil, 10 * s},
+		"what is asked for has a limit":                   {own, soon(1, 1000*s), nil, 200 * s},
+		"jitter makes it longer, never shorter":           {own, soon(1, 40*s), constant(1), 60 * s},
+		"within the limit":                                {own, soon(1, 199*s), constant(1), 200 * s},
+		"jitter may not undercut a shorter one either":    {own, soon(1, 8*s), constant(1), 12 * s},
+		"the limit by default is an hour":                 {codes.BackoffPolicy{}, soon(1, math.MaxInt64), constant(1), time.Hour},
+		"the limit does not shorten the own wait":         {codes.BackoffPolicy{RetryAfterCap: 1}, soon(1, time.Hour), nil, 5 * s},
+		"a category outside the set waits as RetryLater":  {own, codes.Failure{Category: 200}, nil, 3 * time.Minute},
+		"the zero failure waits as RetryLater":            {own, codes.Failure{}, nil, 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, codes.Backoff(tc.policy, tc.failure, tc.jitter))
+		})
+	}
+}
+
+func TestTheDefaultPoliciesGrowAsDocumented(t *testing.T) {
+	t.Parallel()
+	const s, m = time.Second, time.Minute
+	for _, c := range codes.Categories() {
+		want := []time.Duration{3 * m, 6 * m, 10 * m, 10 * m, 10 * m, 10 * m, 10 * m}
+		switch c {
+		case codes.Proceed:
+			continue
+		case codes.RetrySoon:
+			want = []time.Duration{5 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 180 * s}
+		case codes.WaitForCapacity:
+			want = []time.Duration{10 * m, 10 * m, 10 * m, 10 * m, 10 * m, 10 * m, 10 * m}
+		}
+		for i, wait := range want {
+			f := codes.Failure{Category: c, Attempts: i + 1}
+			require.Equal(t, wait, codes.Backoff(codes.BackoffPolicy{}, f, nil), "%s %d", c, i+1)
+		}
+	}
+}
+
+func TestAttemptsBeyondAThousandAddNothing(t *testing.T) {
+	t.Parallel()
+	p := codes.BackoffPolicy{RetrySoon: codes.Pace{Base: time.Hour, Factor: 1.001, Cap: math.MaxInt64}}
+	at := func(n int) time.Duration {
+		return codes.Backoff(p, codes.Failure{Category: codes.RetrySoon, Attempts: n}, nil)
+	}
+	require.Less(t, at(999), at(1000))
+	require.Equal(t, at(1000), at(1001))
+	require.Equal(t, at(1000), at(math.MaxInt))
+}
+
+// TestBackoffLaws checks on random policies and failures what the doc comment of
+// Backoff promises.
+func TestBackoffLaws(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		p := codes.BackoffPolicy{RetrySoon: randomPace(r), RetryLater: randomPace(r), RetryAfterCap: randomWait(r)}
+		category := []codes.Category{codes.RetrySoon, codes.RetryLater, codes.Adopt}[r.IntN(3)]
+		f := codes.Failure{Category: category, Attempts: randomAttempts(r), RetryAfter: randomWait(r)}
+		if err := backoffLaws(p, f, r.Float64); err != nil {
+			t.Fatalf("seed %d: %v\npolicy %+v\nfailure %+v", seed, err, p, f)
+		}
+	}
+}
+
+func randomPace(r *rand.Rand) codes.Pace {
+	floats := []float64{0, -1, 1, 2, 1.5, 1 + 0x1p-52, 0.3, 1e300, r.Float64() * 4, math.NaN(), math.Inf(1), math.Inf(-1)}
+	return codes.Pace{
+		Base: randomWait(r), Factor: floats[r.IntN(len(floats))],
+		Cap: randomWait(r), Jitter: floats[r.IntN(len(floats))],
+	}
+}
+
+func randomWait(r *rand.Rand) time.Duration {
+	waits := []time.Duration{0, -1, 1, 2, math.MinInt64, math.MaxInt64, math.MaxInt64 - 1, 1 << 53, 1<<53 + 1}
+	if r.IntN(2) == 0 {
+		return time.Duration(r.Int64N(int64(time.Hour)))
+	}
+	return waits[r.IntN(len(waits))]
+}
+
+func randomAttempts(r *rand.Rand) int {
+	attempts := []int{math.MinInt, -1, 0, 1, 2, 999, 1000, 1001, math.MaxInt - 1, r.IntN(50)}
+	return attempts[r.IntN(len(attempts))]
+}
+
+// backoffLaws returns which promise of Backoff does not hold.
+func backoffLaws(p codes.BackoffPolicy, f codes.Failure, jitter func() float64) error {
+	pace, limit := p.Pace(f.Category), p.RetryAfterCap
+	if limit <= 0 {
+		limit = time.Hour
+	}
+	exact, spread := codes.Backoff(p, f, nil), codes.Backoff(p, f, jitter)
+	unasked := f
+	unasked.RetryAfter = 0
+	own, ownSpread := codes.Backoff(p, unasked, nil), codes.Backoff(p, unasked, jitter)
+	next := unasked
+	next.Attempts++
+	asked := min(max(f.RetryAfter, 0), limit)
+	// A float64 has 53 bits; of a share it may lose what lies below them.
+	least := time.Duration((float64(own) * (1 - pace.Jitter)) * (1 - 0x1p-50))
+	switch {
+	case codes.Backoff(p, f, nil) != exact:
+		return errors.New("not a function of its input")
+	case f.Category == codes.Proceed:
+		if exact != 0 || spread != 0 {
+			return errors.New("a success waits")
+		}
+	case own <= 0 || ownSpread <= 0 || exact <= 0 || spread <= 0:
+		return errors.New("a wait that is not positive")
+	case own > pace.Cap || ownSpread > pace.Cap:
+		return fmt.Errorf("own wait %s or %s above cap %s", own, ownSpread, pace.Cap)
+	case ownSpread > own || ownSpread < least-1:
+		return fmt.Errorf("with jitter %s, not in [%s, %s]", ownSpread, least, own)
+	case exact != max(own, asked):
+		return fmt.Errorf("%s is not the larger of own %s and asked %s", exact, own, asked)
+	case spread < asked || spread > max(pace.Cap, limit):
+		return fmt.Errorf("with jitter %s, not in [%s, %s]", spread, asked, max(pace.Cap, limit))
+	case next.Attempts > f.Attempts && codes.Backoff(p, next, nil) < own:
+		return fmt.Errorf("one more attempt waits less than %s", own)
+	}
+	return nil
+}
+
+func FuzzBackoff(f *testing.F) {
+	f.Add(int64(5e9), 2.0, int64(180e9), 0.2, int64(0), uint8(codes.RetrySoon), 3, int64(0), 0.5)
+	f.Add(int64(math.MaxInt64), math.Inf(1), int64(math.MaxInt64), 1.0, int64(-1), uint8(200), math.MaxInt, int64(math.MaxInt64), 1.0)
+	f.Add(int64(-1), math.NaN(), int64(1), -0.5, int64(math.MaxInt64), uint8(codes.Proceed), math.MinInt, int64(-1), math.NaN())
+	f.Fuzz(func(t *testing.T, base int64, factor float64, longest int64, jitter float64, limit int64,
+		category uint8, attempts int, after int64, drawn float64,
+	) {
+		pace := codes.Pace{Base: time.Duration(base), Factor: factor, Cap: time.Duration(longest), Jitter: jitter}
+		p := codes.BackoffPolicy{RetrySoon: pace, RetryLater: pace, Adopt: pace, RetryAfterCap: time.Duration(limit)}
+		failure := codes.Failure{Category: codes.Category(category), Attempts: attempts, RetryAfter: time.Duration(after)}
+		if err := backoffLaws(p, failure, constant(drawn)); err != nil {
+			t.Fatalf("%v\npolicy %+v\nfailure %+v", err, p, failure)
+		}
+	})
+}
+
+func TestAFailureSurvivesJSON(t *testing.T) {
+	t.Parallel()
+	in := codes.FailureOf(codes.WithRetryAfter(status.Error(codes.ResourceExhausted, "quota"), time.Minute), 3)
+	data, err := json.Marshal(in)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"category":"WaitForCapacity","attempts":3,"retryAfter":60000000000}`, string(data))
+	var out codes.Failure
+	require.NoError(t, json.Unmarshal(data, &out))
+	require.Equal(t, in, out)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codes_test
+
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/codes"
+)
+
+// numbered holds every code under its number and name. Both are kept by other
+// programs; no line of it may ever change.
+var numbered = []struct {
+	number uint32
+	name   string
+	code   codes.Code
+}{
+	{0, "OK", codes.OK},
+	{1, "Canceled", codes.Canceled},
+	{2, "Unknown", codes.Unknown},
+	{3, "InvalidArgument", codes.InvalidArgument},
+	{4, "DeadlineExceeded", codes.DeadlineExceeded},
+	{5, "NotFound", codes.NotFound},
+	{6, "AlreadyExists", codes.AlreadyExists},
+	{7, "PermissionDenied", codes.PermissionDenied},
+	{8, "ResourceExhausted", codes.ResourceExhausted},
+	{9, "FailedPrecondition", codes.FailedPrecondition},
+	{10, "Aborted", codes.Aborted},
+	{11, "OutOfRange", codes.OutOfRange},
+	{12, "Unimplemented", codes.Unimplemented},
+	{13, "Internal", codes.Internal},
+	{14, "Unavailable", codes.Unavailable},
+	{15, "DataLoss", codes.DataLoss},
+	{16, "Unauthenticated", codes.Unauthenticated},
+	{17, "Uninitialized", codes.Uninitialized},
+}
+
+// future holds codes that this version cannot name.
+var future = []codes.Code{18, 19, 255, 256, math.MaxInt32, math.MaxUint32}
+
+func TestNumbersAndNamesAreThoseOfTheReferenceSystem(t *testing.T) {
+	t.Parallel()
+	for _, c := range numbered {
+		require.EqualValues(t, c.number, c.code)
+		require.Equal(t, c.name, c.code.String())
+		parsed, ok := codes.Parse(c.name)
+		require.True(t, ok)
+		require.Equal(t, c.code, parsed)
+	}
+}
+
+func TestAllNamesEveryCodeOnceAndBelongsToTheCaller(t *testing.T) {
+	t.Parallel()
+	all := codes.All()
+	require.Len(t, all, len(numbered))
+	for i, c := range numbered {
+		require.Equal(t, c.code, all[i])
+	}
+	all[0] = codes.Internal
+	require.Equal(t, codes.OK, codes.All()[0])
+}
+
+func TestACodeOfTheFuturePrintsItsNumberAndIsParsedBack(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "Code(18)", codes.Code(18).String())
+	for _, c := range future {
+		require.Equal(t, "Code("+strconv.FormatUint(uint64(c), 10)+")", c.String())
+		parsed, ok := codes.Parse(c.String())
+		require.True(t, ok)
+		require.Equal(t, c, parsed)
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in   string
+		want codes.Code
+		ok   bool
+	}{
+		"a name that an older writer did not have": {"Code(17)", codes.Uninitialized, true},
+		"the number zero":                          {"Code(0)", codes.OK, true},
+		"nothing":                                  {"", codes.Unknown, false},
+		"a name of the future":                     {"Throttled", codes.Unknown, false},
+		"another case":                             {"notfound", codes.Unknown, false},
+		"spaces around a name":                     {" NotFound ", codes.Unknown, false},
+		"a bare number":                            {"5", codes.Unknown, false},
+		"a number too large for a code":            {"Code(4294967296)", codes.Unknown, false},
+		"a negative number":                        {"Code(-1)", codes.Unknown, false},
+		"a signed number":                          {"Code(+5)", codes.Unknown, false},
+		"a leading zero":                           {"Code(05)", codes.Unknown, false},
+		"underscores":                              {"Code(1_0)", codes.Unknown, false},
+		"no number":                                {"Code()", codes.Unknown, false},
+		"no end":                                   {"Code(5", codes.Unknown, false},
+		"something after the end":                  {"Code(5))", codes.Unknown, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := codes.Parse(tc.in)
+			require.Equal(t, tc.want, got)
+			require.Equal(t, tc.ok, ok)
+		})
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+)
+
+// A driver's error keeps its code however it is wrapped, and a switch over the
+// categories says what comes next.
+func Example() {
+	err := fmt.Errorf("machine m-1: %w", status.Error(codes.ResourceExhausted, "no m5.large in eu-1a"))
+
+	switch codes.Of(err).Category() {
+	case codes.Proceed:
+		fmt.Println("record the machine")
+	case codes.WaitForCapacity:
+		failure := codes.FailureOf(err, 1)
+		fmt.Println("try another zone, or this one in", codes.Backoff(codes.BackoffPolicy{}, failure, nil))
+	default:
+		fmt.Println("wait")
+	}
+	// Output: try another zone, or this one in 10m0s
+}
+
+func ExampleOf() {
+	verdict := status.Error(codes.NotFound, "no such instance")
+
+	fmt.Println(codes.Of(nil))
+	fmt.Println(codes.Of(fmt.Errorf("deleting: %w", verdict)))
+	fmt.Println(codes.Of(fmt.Errorf("deleting: %w", context.DeadlineExceeded)))
+	fmt.Println(codes.Of(errors.Join(context.Canceled, verdict)))
+	fmt.Println(codes.Of(errors.New(verdict.Error()))) // text never decides
+	// Output:
+	// OK
+	// NotFound
+	// DeadlineExceeded
+	// NotFound
+	// Unknown
+}
+
+func ExampleCode_Category() {
+	for _, c := range []codes.Code{codes.OK, codes.Unavailable, codes.OutOfRange, codes.Code(99)} {
+		fmt.Println(c, c.Category())
+	}
+	// Output:
+	// OK Proceed
+	// Unavailable RetrySoon
+	// OutOfRange Investigate
+	// Code(99) RetryLater
+}
+
+func ExampleParse() {
+	fmt.Println(codes.Parse("NotFound"))
+	fmt.Println(codes.Parse("Code(99)"))
+	fmt.Println(codes.Parse("Throttled"))
+	// Output:
+	// NotFound true
+	// Code(99) true
+	// Unknown false
+}
+
+// Waits grow with the failures in a row; a provider that says when to come back
+// is heard.
+func ExampleBackoff() {
+	var policy codes.BackoffPolicy // the default
+	err := status.Error(codes.Unavailable, "try later")
+
+	for failures := 1; failures <= 4; failures++ {
+		fmt.Println(codes.Backoff(policy, codes.FailureOf(err, failures), nil))
+	}
+	err = codes.WithRetryAfter(err, 90*time.Second)
+	fmt.Println(codes.Backoff(policy, codes.FailureOf(err, 1), nil))
+	// Output:
+	// 5s
+	// 10s
+	// 20s
+	// 40s
+	// 1m30s
+}
+
+// The table is what a shell prints at its start. This is the default policy.
+func ExampleBackoffPolicy_Table() {
+	fmt.Print(codes.BackoffPolicy{}.Table())
+	// Output:
+	// category            1      2      3      4      5      6      7      8      cap    jitter
+	// RetryLater          3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// RetrySoon           5s     10s    20s    40s    1m20s  2m40s  3m0s   3m0s   3m0s   20%
+	// WaitForCapacity     10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// FixRequest          3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// FixCredentials      3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// TreatAsAbsent       3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// TreatAsUnsupported  3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// Adopt               3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// Initialize          3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// Investigate         3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
+	// retry-after at most 1h0m0s
+}
+
+func ExampleWithRetryAfter() {
+	err := codes.WithRetryAfter(status.Error(codes.Unavailable, "rate exceeded"), 30*time.Second)
+	fmt.Println(err)
+	fmt.Println(codes.Of(err), codes.RetryAfterOf(err))
+	// Output:
+	// machine codes error: code = [Unavailable] message = [rate exceeded]
+	// Unavailable 30s
+}

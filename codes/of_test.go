@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+)
+
+// cloudError is an error type of somebody else that knows its code.
+type cloudError struct{ code codes.Code }
+
+func (e cloudError) Error() string    { return "cloud said no" }
+func (e cloudError) Code() codes.Code { return e.code }
+
+// httpError has a method Code of another type; it is no Coder.
+type httpError struct{}
+
+func (httpError) Error() string { return "404" }
+func (httpError) Code() int     { return 404 }
+
+// disguised turns into another error by its As method.
+type disguised struct{ as codes.Coder }
+
+func (disguised) Error() string { return "disguised" }
+func (d disguised) As(target any) bool {
+	if c, ok := target.(*codes.Coder); ok {
+		*c = d.as
+		return true
+	}
+	return false
+}
+
+// likened equals another error by its Is method and wraps a third.
+type likened struct{ is, wraps error }
+
+func (likened) Error() string          { return "likened" }
+func (l likened) Is(target error) bool { return target == l.is }
+func (l likened) Unwrap() error        { return l.wraps }
+
+// uncomparable panics when it is compared by a careless walker.
+type uncomparable []error
+
+func (uncomparable) Error() string     { return "many" }
+func (u uncomparable) Unwrap() []error { return u }
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	notFound := status.Error(codes.NotFound, "gone")
+	internal := status.Error(codes.Internal, "broken")
+	var nilStatus *status.Status
+	wrap := func(err error) error { return fmt.Errorf("machine m-1: %w", err) }
+
+	for name, tc := range map[string]struct {
+		err  error
+		want codes.Code
+	}{
+		"nil is OK":                                        {nil, codes.OK},
+		"a foreign error is unknown":                       {errors.New("boom"), codes.Unknown},
+		"a typed error":                                    {notFound, codes.NotFound},
+		"a typed error of somebody else":                   {cloudError{codes.Aborted}, codes.Aborted},
+		"a typed error of the future":                      {cloudError{codes.Code(99)}, codes.Code(99)},
+		"a wrapped typed error":                            {wrap(wrap(notFound)), codes.NotFound},
+		"a Code method of another type does not count":     {httpError{}, codes.Unknown},
+		"... nor hides what it stands beside":              {errors.Join(httpError{}, notFound), codes.NotFound},
+		"the outer of two typed errors":                    {status.WrapError(codes.Internal, "x", notFound), codes.Internal},
+		"the first of joined errors":                       {errors.Join(wrap(internal), notFound), codes.Internal},
+		"the first of joined errors, the other way":        {errors.Join(notFound, internal), codes.NotFound},
+		"the first branch to its end before the second":    {errors.Join(errors.Join(errors.New("x"), wrap(notFound)), internal), codes.NotFound},
+		"a branch without a code is passed over":           {errors.Join(errors.New("x"), wrap(internal)), codes.Internal},
+		"two operands of one wrap":                         {fmt.Errorf("%w after %w", errors.New("x"), notFound), codes.NotFound},
+		"a cancelled context":                              {context.Canceled, codes.Canceled},
+		"an expired context":                               {context.DeadlineExceeded, codes.DeadlineExceeded},
+		"a wrapped cancelled context":                      {wrap(wrap(context.Canceled)), codes.Canceled},
+		"the first of two context errors":                  {errors.Join(wrap(context.DeadlineExceeded), context.Canceled), codes.DeadlineExceeded},
+		"a verdict wins over the context error it wraps":   {status.WrapError(codes.Internal, "x", context.Canceled), codes.Internal},
+		"a verdict wins over the context error around it":  {fmt.Errorf("%w: %w", context.DeadlineExceeded, notFound), codes.NotFound},
+		"a verdict wins over the context error beside it":  {errors.Join(context.Canceled, wrap(notFound)), codes.NotFound},
+		"a verdict of Unknown wins over a context error":   {status.WrapError(codes.Unknown, "x", context.Canceled), codes.Unknown},
+		"a file deadline is no context error":              {os.ErrDeadlineExceeded, codes.Unknown},
+		"a net timeout counts as an expired context":       {dialTimeout(t), codes.DeadlineExceeded},
+		"an error that equals a cancelled context":         {wrap(likened{is: context.Canceled}), codes.Canceled},
+		"the outer of two context errors":                  {likened{context.DeadlineExceeded, context.Canceled}, codes.DeadlineExceeded},
+		"the outer of two, the other way":                  {likened{context.Canceled, context.DeadlineExceeded}, codes.Canceled},
+		"an error that equals neither, around one":         {likened{errors.ErrUnsupported, context.Canceled}, codes.Canceled},
+		"the text of a status does not count":              {errors.New(notFound.Error()), codes.Unknown},
+		"a nil status in an error is not a success":        {nilStatus, codes.Unknown},
+		"a wrapped nil status is not a success":            {wrap(nilStatus), codes.Unknown},
+		"a status of code OK in an error is not a success": {status.New(codes.OK, "fine"), codes.Unknown},
+		"an error that turns into a typed one":             {wrap(disguised{cloudError{codes.Aborted}}), codes.Aborted},
+		"an error that turns into nothing":                 {wrap(disguised{nil}), codes.Unknown},
+		"an error that turns into a success":               {disguised{cloudError{codes.OK}}, codes.Unknown},
+		"an error type that cannot be compared":            {uncomparable{nil, notFound}, codes.NotFound},
+		"no branches":                                      {uncomparable{}, codes.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, codes.Of(tc.err))
+		})
+	}
+}
+
+// dialTimeout returns the error of package net for a deadline that has passed.
+func dialTimeout(t *testing.T) error {
+	t.Helper()
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	_, err := new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:9")
+	require.Error(t, err)
+	return err
+}
+
+// TestOfFindsWhatErrorsAsFinds compares Of with the slow and obvious way on
+// random trees.
+func TestOfFindsWhatErrorsAsFinds(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5000) {
+		err := randomTree(rand.New(rand.NewPCG(seed, 1)), 5)
+		require.Equal(t, obviousOf(err), codes.Of(err), "seed %d: %v", seed, err)
+	}
+}
+
+func obviousOf(err error) codes.Code {
+	if coder, ok := errors.AsType[codes.Coder](err); ok {
+		if coder.Code() == codes.OK {
+			return codes.Unknown
+		}
+		return coder.Code()
+	}
+	canceled, expired := errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case canceled && expired:
+		// Which one is first cannot be asked of errors.Is.
+		return codes.Of(err)
+	case canceled:
+		return codes.Canceled
+	case expired:
+		return codes.DeadlineExceeded
+	}
+	return codes.Unknown
+}
+
+// randomTree returns an error of wrappers and joins with leaves of all kinds.
+func randomTree(r *rand.Rand, depth int) error {
+	if depth == 0 || r.IntN(4) == 0 {
+		switch r.IntN(12) {
+		case 0:
+			return context.Canceled
+		case 1:
+			return context.DeadlineExceeded
+		case 2:
+			return cloudError{codes.Code(r.IntN(20))}
+		case 3:
+			return (*status.Status)(nil)
+		default:
+			return errors.New("leaf")
+		}
+	}
+	switch r.IntN(5) {
+	case 0:
+		return errors.Join(randomTree(r, depth-1), randomTree(r, depth-1), randomTree(r, depth-1))
+	case 1:
+		return fmt.Errorf("%w: %w", randomTree(r, depth-1), randomTree(r, depth-1))
+	case 2:
+		if r.IntN(3) == 0 {
+			return status.WrapError(codes.Code(r.IntN(20)), "x", randomTree(r, depth-1))
+		}
+	case 3:
+		return codes.WithRetryAfter(randomTree(r, depth-1), time.Duration(r.IntN(3)))
+	}
+	return fmt.Errorf("node: %w", randomTree(r, depth-1))
+}
+
+func TestOfATypedErrorDoesNotAllocate(t *testing.T) {
+	err := status.Error(codes.NotFound, "gone")
+	wrapped := fmt.Errorf("a: %w", fmt.Errorf("b: %w", err))
+	require.Zero(t, testing.AllocsPerRun(100, func() { sink = codes.Of(err) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { sink = codes.Of(wrapped) }))
+}
+
+// sink keeps the compiler from leaving out what is measured.
+var sink codes.Code

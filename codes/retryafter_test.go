@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+)
+
+// throttled is a cloud's own error with a retry-after time.
+type throttled struct{ after time.Duration }
+
+func (throttled) Error() string               { return "slow down" }
+func (e throttled) RetryAfter() time.Duration { return e.after }
+
+func TestRetryAfterOf(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("x")
+	for name, tc := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"nil":                        {nil, 0},
+		"an error that does not say": {plain, 0},
+		"attached":                   {codes.WithRetryAfter(plain, time.Minute), time.Minute},
+		"attached and wrapped":       {fmt.Errorf("a: %w", codes.WithRetryAfter(plain, time.Minute)), time.Minute},
+		"an error type of a cloud":   {throttled{time.Second}, time.Second},
+		"as the cause of a status":   {status.WrapError(codes.Unavailable, "x", throttled{time.Second}), time.Second},
+		"the outer of two":           {codes.WithRetryAfter(throttled{time.Second}, time.Minute), time.Minute},
+		"the first of joined errors": {errors.Join(plain, throttled{1}, throttled{2}), 1},
+		"a negative time is none":    {throttled{-time.Second}, 0},
+		"attaching nothing changes nothing": {
+			codes.WithRetryAfter(codes.WithRetryAfter(plain, time.Minute), 0), time.Minute,
+		},
+		"attaching less than nothing changes nothing": {
+			codes.WithRetryAfter(throttled{time.Second}, -1), time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, codes.RetryAfterOf(tc.err))
+		})
+	}
+}
+
+func TestAttachingARetryAfterTimeHidesNothing(t *testing.T) {
+	t.Parallel()
+	inner := status.WrapError(codes.ResourceExhausted, "quota", context.Canceled)
+	err := codes.WithRetryAfter(inner, time.Minute)
+	require.EqualError(t, err, inner.Error())
+	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
+	require.ErrorIs(t, err, context.Canceled)
+	s, ok := errors.AsType[*status.Status](err)
+	require.True(t, ok)
+	require.Equal(t, "quota", s.Message())
+	require.NoError(t, codes.WithRetryAfter(nil, time.Minute))
+}
