@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permits
+
+import "time"
+
+// Accounts returns how many keys l has in memory, empty ones included.
+func Accounts(l *Ledger) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.accounts)
+}
+
+// Gates returns how many keys pg has in memory, stale ones included.
+func Gates(pg PermitGiver) int {
+	g := pg.(*permitGiver)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.gates)
+}
+
+// Sweep makes pg look through its keys now, as a call does when it is due.
+func Sweep(pg PermitGiver) {
+	g := pg.(*permitGiver)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Since(g.epoch)
+	g.swept = now - g.sweepEvery
+	g.find("", now)
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permits_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/permits"
+)
+
+var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// at is t0 plus some seconds.
+func at(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Second) }
+
+// lease is a lease under "pool" from t0+since to t0+end.
+func lease(holder string, since, end int) permits.Lease {
+	return permits.Lease{Key: "pool", Holder: holder, Since: at(since), Expires: at(end)}
+}
+
+// granted acquires under "pool" and fails the test if it is refused.
+func granted(t *testing.T, l *permits.Ledger, holder string, now time.Time) permits.Lease {
+	t.Helper()
+	got, no := l.Acquire("pool", holder, now)
+	require.Nil(t, no, "%v", no)
+	return got
+}
+
+// refused acquires under "pool" and fails the test if it is granted.
+func refused(t *testing.T, l *permits.Ledger, holder string, now time.Time) permits.Refusal {
+	t.Helper()
+	got, no := l.Acquire("pool", holder, now)
+	require.NotNil(t, no)
+	require.Zero(t, got)
+	return *no
+}
+
+func TestAcquire(t *testing.T) {
+	t.Run("a free permit is granted until the time to live is over", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		require.Equal(t, lease("a", 0, 60), granted(t, l, "a", t0))
+	})
+	t.Run("a refusal names all holders in order and the first end", func(t *testing.T) {
+		l := permits.NewLedger(2, time.Minute)
+		granted(t, l, "b", at(0))
+		granted(t, l, "a", at(5))
+		want := permits.Refusal{
+			Key: "pool", Holder: "c", Reason: permits.LimitReached, Limit: 2,
+			Holders: []permits.Lease{lease("a", 5, 65), lease("b", 0, 60)}, RetryAt: at(60),
+		}
+		require.Empty(t, cmp.Diff(want, refused(t, l, "c", at(10))))
+	})
+	t.Run("the permit is free at the very instant the refusal named, not before", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", t0)
+		retry := refused(t, l, "b", at(1)).RetryAt
+		refused(t, l, "b", retry.Add(-1))
+		granted(t, l, "b", retry)
+	})
+	t.Run("asking again renews and uses no second permit", func(t *testing.T) {
+		l := permits.NewLedger(2, time.Minute)
+		granted(t, l, "a", t0)
+		require.Equal(t, lease("a", 0, 90), granted(t, l, "a", at(30)))
+		granted(t, l, "b", at(30))
+		require.Len(t, l.Held("pool", at(30)), 2)
+	})
+	t.Run("a renewal never moves the end to an earlier time", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", at(30))
+		require.Equal(t, lease("a", 30, 90), granted(t, l, "a", t0))
+	})
+	t.Run("an expired lease is a new one when acquired again", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", t0)
+		require.Equal(t, lease("a", 60, 120), granted(t, l, "a", at(60)))
+	})
+	t.Run("keys do not share their limit", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", t0)
+		_, no := l.Acquire("other pool", "b", t0)
+		require.Nil(t, no)
+	})
+	t.Run("a holder may hold under several keys", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", t0)
+		_, no := l.Acquire("zone", "a", t0)
+		require.Nil(t, no)
+		require.Equal(t, permits.Released, l.Release("zone", "a", t0))
+		require.Len(t, l.Held("pool", t0), 1)
+	})
+	t.Run("what a caller does to a refusal does not reach the ledger", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", t0)
+		refused(t, l, "b", t0).Holders[0].Expires = t0
+		l.Held("pool", t0)[0].Holder = "x"
+		l.Leases(t0)[0].Holder = "y"
+		require.Equal(t, []permits.Lease{lease("a", 0, 60)}, l.Held("pool", t0))
+	})
+	t.Run("a holder without a name gets nothing, since two of them would share it", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", t0)
+		no := refused(t, l, "", t0)
+		require.Equal(t, permits.HolderMissing, no.Reason)
+		require.Zero(t, no.RetryAt, "time does not give it a name")
+		require.Equal(t, permits.NotHeld, l.Release("pool", "", t0))
+	})
+}
+
+func TestLedgersThatGrantNothing(t *testing.T) {
+	for name, l := range map[string]*permits.Ledger{
+		"nil":            nil,
+		"zero":           {},
+		"limit zero":     permits.NewLedger(0, time.Minute),
+		"limit negative": permits.NewLedger(math.MinInt, time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			no := refused(t, l, "a", t0)
+			require.Equal(t, permits.NothingAllowed, no.Reason)
+			require.Zero(t, no.RetryAt, "waiting does not help")
+			require.Contains(t, no.String(), "limit is")
+			require.Equal(t, permits.NotHeld, l.Release("pool", "a", t0))
+			require.Nil(t, l.Held("pool", t0))
+			require.Nil(t, l.Leases(t0))
+			require.Zero(t, l.Adopt(permits.Lease{}, t0))
+		})
+	}
+	t.Run("nil, with a limit given", func(t *testing.T) {
+		_, no := (*permits.Ledger)(nil).AcquireWithin(3, "pool", "a", t0)
+		require.Equal(t, permits.NothingAllowed, no.Reason)
+		require.Zero(t, (*permits.Ledger)(nil).Adopt(lease("a", 0, 0), t0))
+	})
+}
+
+func TestLeasesWithoutEnd(t *testing.T) {
+	for _, ttl := range []time.Duration{0, -time.Second} {
+		l := permits.NewLedger(1, ttl)
+		got := granted(t, l, "a", t0)
+		require.Zero(t, got.Expires)
+		require.True(t, got.Live(t0.AddDate(1000, 0, 0)))
+		no := refused(t, l, "b", t0.AddDate(1000, 0, 0))
+		require.Zero(t, no.RetryAt, "only a release can help")
+		require.Equal(t, permits.Released, l.Release("pool", "a", at(1)))
+		granted(t, l, "b", at(1))
+	}
+}
+
+func TestAnEndBeyondTheEndOfTimeIsNone(t *testing.T) {
+	l := permits.NewLedger(1, time.Hour)
+	late := time.Unix(math.MaxInt64-62135596800, 0) // the last second a time can hold
+	require.Zero(t, granted(t, l, "a", late).Expires)
+	refused(t, l, "b", late)
+}
+
+func TestRelease(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(l *permits.Ledger) permits.Outcome
+		want permits.Outcome
+		held []permits.Lease // at t0+60
+	}{
+		"the holder's own lease ends": {
+			do:   func(l *permits.Ledger) permits.Outcome { return l.Release("pool", "a", at(60)) },
+			want: permits.Released,
+			held: []permits.Lease{lease("b", 0, 100)},
+		},
+		"releasing twice ends one lease": {
+			do: func(l *permits.Ledger) permits.Outcome {
+				l.Release("pool", "a", at(60))
+				return l.Release("pool", "a", at(60))
+			},
+			want: permits.NotHeld,
+			held: []permits.Lease{lease("b", 0, 100)},
+		},
+		"somebody else's release ends nothing": {
+			do:   func(l *permits.Ledger) permits.Outcome { return l.Release("pool", "c", at(60)) },
+			want: permits.NotHeld,
+			held: []permits.Lease{lease("a", 0, 100), lease("b", 0, 100)},
+		},
+		"a release under another key ends nothing": {
+			do:   func(l *permits.Ledger) permits.Outcome { return l.Release("zone", "a", at(60)) },
+			want: permits.NotHeld,
+			held: []permits.Lease{lease("a", 0, 100), lease("b", 0, 100)},
+		},
+		"a release after the end is told so, although nobody looked in between": {
+			do:   func(l *permits.Ledger) permits.Outcome { return l.Release("pool", "a", at(100)) },
+			want: permits.NotHeld,
+		},
+		"a release after the end and a grant to another leaves the other alone": {
+			do: func(l *permits.Ledger) permits.Outcome {
+				l.Acquire("pool", "c", at(100))
+				return l.Release("pool", "a", at(100))
+			},
+			want: permits.NotHeld,
+			held: []permits.Lease{lease("c", 100, 200)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := permits.NewLedger(2, 100*time.Second)
+			granted(t, l, "a", t0)
+			granted(t, l, "b", t0)
+			require.Equal(t, c.want, c.do(l))
+			require.Empty(t, cmp.Diff(c.held, l.Held("pool", at(60))))
+		})
+	}
+}
+
+func TestAcquireWithin(t *testing.T) {
+	l := permits.NewLedger(1, time.Minute)
+	for i := range 3 {
+		_, no := l.AcquireWithin(3, "pool", fmt.Sprint(i), at(10*i))
+		require.Nil(t, no)
+	}
+	t.Run("the limit of the call is what counts", func(t *testing.T) {
+		_, no := l.AcquireWithin(3, "pool", "x", at(20))
+		require.Equal(t, 3, no.Limit)
+		require.Equal(t, at(60), no.RetryAt)
+	})
+	t.Run("with a smaller limit several leases have to end", func(t *testing.T) {
+		_, no := l.AcquireWithin(2, "pool", "x", at(20))
+		require.Equal(t, at(70), no.RetryAt)
+		require.Equal(t, at(80), refused(t, l, "x", at(20)).RetryAt)
+	})
+	t.Run("a limit of zero refuses newcomers but renews", func(t *testing.T) {
+		_, no := l.AcquireWithin(0, "pool", "x", at(20))
+		require.Equal(t, permits.NothingAllowed, no.Reason)
+		require.Len(t, no.Holders, 3)
+		_, no = l.AcquireWithin(0, "pool", "2", at(20))
+		require.Nil(t, no)
+	})
+}
+
+func TestAdopt(t *testing.T) {
+	t.Run("what is in progress counts even beyond the limit", func(t *testing.T) {
+		l := permits.NewLedger(2, time.Minute)
+		for _, h := range []string{"a", "b", "c"} {
+			l.Adopt(permits.Lease{Key: "pool", Holder: h}, t0)
+		}
+		no := refused(t, l, "d", t0)
+		require.Len(t, no.Holders, 3)
+		require.Equal(t, permits.Released, l.Release("pool", "a", t0))
+		refused(t, l, "d", t0)
+		require.Equal(t, permits.Released, l.Release("pool", "b", t0))
+		granted(t, l, "d", t0)
+	})
+	t.Run("what was adopted is renewed by its holder", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		require.Equal(t, lease("a", -30, 60), l.Adopt(permits.Lease{Key: "pool", Holder: "a", Since: at(-30), Expires: at(-1)}, t0))
+		require.Equal(t, lease("a", -30, 70), granted(t, l, "a", at(10)))
+	})
+	t.Run("adopting what is known renews it", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		granted(t, l, "a", t0)
+		require.Equal(t, lease("a", 0, 70), l.Adopt(permits.Lease{Key: "pool", Holder: "a"}, at(10)))
+	})
+	t.Run("nobody cannot be adopted", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		require.Zero(t, l.Adopt(permits.Lease{Key: "pool"}, t0))
+		granted(t, l, "a", t0)
+	})
+}
+
+// The snapshot is what another process, or the same one after a crash, has to
+// know: permits are the same as before, apart from later ends.
+func TestARestartKeepsEveryPermit(t *testing.T) {
+	l := permits.NewLedger(2, time.Minute)
+	for _, k := range []string{"z", "pool", "a"} {
+		l.Acquire(k, "m2", t0)
+		l.Acquire(k, "m1", at(1))
+	}
+	l.Release("a", "m2", at(1))
+	text, err := json.Marshal(l.Leases(at(2)))
+	require.NoError(t, err)
+
+	var saved []permits.Lease
+	require.NoError(t, json.Unmarshal(text, &saved))
+	again := permits.NewLedger(2, time.Minute)
+	for _, s := range saved {
+		again.Adopt(s, at(30))
+	}
+	var want []permits.Lease
+	for _, s := range []permits.Lease{{Key: "a", Holder: "m1"}, {Key: "pool", Holder: "m1"}, {Key: "pool", Holder: "m2"}, {Key: "z", Holder: "m1"}, {Key: "z", Holder: "m2"}} {
+		s.Since, s.Expires = at(1), at(90)
+		if s.Holder == "m2" {
+			s.Since = t0
+		}
+		want = append(want, s)
+	}
+	require.Empty(t, cmp.Diff(want, again.Leases(at(30))))
+}
+
+func TestALedgerForgetsWhatIsOver(t *testing.T) {
+	t.Run("keys that are never asked for again", func(t *testing.T) {
+		l := permits.NewLedger(1, time.Minute)
+		for i := range 100_000 {
+			_, no := l.Acquire(fmt.Sprint(i), "m", at(i))
+			require.Nil(t, no)
+		}
+		require.Len(t, l.Leases(at(99_999)), 60)
+		require.Less(t, permits.Accounts(l), 200)
+	})
+	t.Run("keys that were released", func(t *testing.T) {
+		l := permits.NewLedger(1, 0)
+		for i := range 10_000 {
+			l.Acquire(fmt.Sprint(i), "m", t0)
+			l.Release(fmt.Sprint(i), "m", t0)
+		}
+		require.LessOrEqual(t, permits.Accounts(l), 64)
+	})
+	t.Run("keys under which nothing was granted", func(t *testing.T) {
+		var l permits.Ledger
+		for i := range 10_000 {
+			l.Acquire(fmt.Sprint(i), "m", t0)
+		}
+		require.LessOrEqual(t, permits.Accounts(&l), 64)
+	})
+	t.Run("but nothing that is held", func(t *testing.T) {
+		l := permits.NewLedger(1, 0)
+		for i := range 1_000 {
+			l.Acquire(fmt.Sprint(i), "m", t0)
+		}
+		require.Len(t, l.Leases(t0), 1_000)
+	})
+}
+
+func TestLive(t *testing.T) {
+	for name, c := range map[string]struct {
+		lease permits.Lease
+		want  bool
+	}{
+		"the zero lease permits nothing": {permits.Lease{}, false},
+		"before its end":                 {lease("a", 0, 11), true},
+		"at its end":                     {lease("a", 0, 10), false},
+		"without an end":                 {permits.Lease{Holder: "a"}, true},
+		"without a holder":               {permits.Lease{Key: "pool", Expires: at(11)}, false},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.lease.Live(at(10))) })
+	}
+}
+
+func TestText(t *testing.T) {
+	l := permits.NewLedger(1, time.Minute)
+	require.Equal(t, "granted", (*permits.Refusal)(nil).String())
+	require.Equal(t, "no lease", permits.Lease{}.String())
+	no := refused(t, l, "", t0)
+	require.Equal(t, `no permit under "pool": the holder has no name`, no.String())
+	for _, h := range []string{"a", "b", "c", "d", "e"} {
+		l.Adopt(permits.Lease{Key: "pool", Holder: h}, t0.In(time.FixedZone("", 3600)))
+	}
+	no = refused(t, l, "x", t0)
+	require.Equal(t, `no permit for "x" under "pool": 5 held, limit 1 `+
+		`("a" until 2026-01-01T00:01:00Z, "b" until 2026-01-01T00:01:00Z, "c" until 2026-01-01T00:01:00Z and 2 more); `+
+		`ask again at 2026-01-01T00:01:00Z`, no.String())
+	l = permits.NewLedger(1, 0)
+	granted(t, l, "a", t0)
+	no = refused(t, l, "x", t0)
+	require.Equal(t, `no permit for "x" under "pool": 1 held, limit 1 ("a" until released); ask again after a release`, no.String())
+	require.NotPanics(t, func() { _ = (&permits.Refusal{}).String() })
+}
