@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeops_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+func TestNormalizeProviderID(t *testing.T) {
+	for id, want := range map[string]string{
+		"aws:///eu-west-1a/i-0abc":     "aws://eu-west-1a/i-0abc",
+		"aws://eu-west-1a/i-0abc":      "aws://eu-west-1a/i-0abc",
+		"AWS:////eu-west-1a//i-0abc/ ": "aws://eu-west-1a/i-0abc",
+		"azure:///subscriptions/S/resourceGroups/RG/providers/Microsoft.Compute/virtualMachines/VM-1": "azure://subscriptions/s/resourcegroups/rg/providers/microsoft.compute/virtualmachines/vm-1",
+		"gce://p/z/N":              "gce://p/z/N",
+		"openstack:///2f6d-UUID":   "openstack://2f6d-UUID",
+		"openstack://region/uuid":  "openstack://region/uuid",
+		"eu-central-1.i-abc":       "eu-central-1.i-abc",
+		"/a//b/":                   "a/b",
+		"kubevirt://ns/vm":         "kubevirt://ns/vm",
+		"equinix-metal+x.2://Q":    "equinix-metal+x.2://Q",
+		"://x":                     ":/x",
+		"9x://y":                   "9x:/y",
+		"a/b://c":                  "a/b:/c",
+		" \t\n":                    "",
+		"":                         "",
+		"aws://":                   "",
+		"aws:///":                  "",
+		"aws:// / /":               "",
+		"///":                      "",
+		"gce://p/%2F/n":            "gce://p/%2F/n",
+		"azure:///ÄB":              "azure://Äb",
+		"azure:///\xffA":           "azure://\xffa",
+		"ironcore-metal://ns/a /b": "ironcore-metal://ns/a/b",
+	} {
+		require.Equal(t, want, nodeops.NormalizeProviderID(id), "%q", id)
+	}
+}
+
+func TestSameInstanceComparesTheLastElement(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"aws:///eu-west-1a/i-0abc", "aws:///eu-west-1/i-0abc", true},
+		{"aws:///eu-west-1a/i-0abc", "i-0abc", true},
+		{"aws:///eu-west-1a/i-0abc/", "aws:///eu-west-1a/i-0ab", false},
+		{"azure:///x/VM", "azure:///y/vm", true},
+		{"azure:///x/VM", "VM", true},
+		{"gce://p/z/VM", "gce://p/z/vm", false},
+		{"gce://p/z1/n", "gce://p/z2/n", true}, // the limit of this rule
+		{"", "", false},
+		{"aws:///", "gce:///", false},
+		{"x", "", false},
+	} {
+		require.Equal(t, tc.want, nodeops.SameInstance(tc.a, tc.b), "%q %q", tc.a, tc.b)
+		require.Equal(t, tc.want, nodeops.SameInstance(tc.b, tc.a), "%q %q", tc.b, tc.a)
+	}
+}
+
+func FuzzNormalizeProviderID(f *testing.F) {
+	for _, s := range []string{"aws:///z/i-1", "AZURE:///A/b", " a://b://c", "://", "A:/", "/ /", "a: //b", "", "é://É"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		got := nodeops.NormalizeProviderID(id)
+		require.Equal(t, got, nodeops.NormalizeProviderID(got), "normalizing twice is normalizing once")
+		if !strings.HasSuffix(got, ":") { // "a:/" is a path, and "a://" is a scheme
+			require.Equal(t, got, nodeops.NormalizeProviderID(" "+id+"/ "), "space and slashes at the end mean nothing")
+		}
+		require.Equal(t, got != "", nodeops.SameInstance(id, got), "an id is the same instance as its canonical spelling")
+		require.False(t, strings.HasSuffix(got, "/"))
+	})
+}
+
+// named returns a node with a name and a provider id.
+func named(name, id string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
+}
+
+func TestMatch(t *testing.T) {
+	const a, b = "aws:///eu-west-1a/i-a", "aws:///eu-west-1a/i-b"
+	for name, tc := range map[string]struct {
+		node       *corev1.Node
+		candidates []nodeops.Candidate
+		want       string
+		index      int
+	}{
+		"nothing is asked":      {nil, []nodeops.Candidate{{Name: "m"}}, "NothingToMatch", -1},
+		"empty matches nothing": {named("", ""), []nodeops.Candidate{{Name: "m"}}, "NothingToMatch", -1},
+		"an id of slashes is empty": {
+			named("", "aws:///"), []nodeops.Candidate{{Name: "m", ProviderID: "aws:///"}}, "NothingToMatch", -1,
+		},
+		"an empty id does not match an empty id":      {named("n", ""), []nodeops.Candidate{{Name: "m"}}, "NoMatch", -1},
+		"an unreadable id does not match another one": {named("n", "aws:///"), []nodeops.Candidate{{Name: "m", ProviderID: "aws://"}}, "NoMatch", -1},
+		"no candidates":             {named("n", a), nil, "NoMatch", -1},
+		"others only":               {named("n", a), []nodeops.Candidate{{"m", "n2", b}}, "NoMatch", -1},
+		"by node name":              {named("n", ""), []nodeops.Candidate{{"x", "n2", b}, {"m", "n", a}}, "NodeName: m", 1},
+		"by node name, id unknown":  {named("n", a), []nodeops.Candidate{{"m", "n", ""}}, "NodeName: m", 0},
+		"by node name and id":       {named("n", a), []nodeops.Candidate{{"m", "n", a}}, "NodeName: m", 0},
+		"region instead of zone":    {named("n", a), []nodeops.Candidate{{"m", "n", "aws:///eu-west-1/i-a"}}, "NodeName: m", 0},
+		"late label, by id":         {named("n", a), []nodeops.Candidate{{"x", "n2", b}, {"m", "", "AWS://eu-west-1a/i-a/"}}, "ProviderID: m", 1},
+		"region is not enough":      {named("n", a), []nodeops.Candidate{{"m", "", "aws:///eu-west-1/i-a"}}, "NoMatch", -1},
+		"case variants on azure":    {named("n", "azure:///S/VM"), []nodeops.Candidate{{"m", "", "azure:///s/vm"}}, "ProviderID: m", 0},
+		"two with the node name":    {named("n", a), []nodeops.Candidate{{"y", "n", a}, {"x", "n", b}}, "Ambiguous: x, y", -1},
+		"two with the id":           {named("n", a), []nodeops.Candidate{{"y", "", a}, {"x", "", a}}, "Ambiguous: x, y", -1},
+		"the node name used again":  {named("n", a), []nodeops.Candidate{{"old", "n", b}}, "Contradiction: old", -1},
+		"old and new by that name":  {named("n", a), []nodeops.Candidate{{"old", "n", b}, {"new", "", a}}, "Contradiction: new, old", -1},
+		"name here and id there":    {named("n", a), []nodeops.Candidate{{"x", "n", ""}, {"y", "", a}}, "Contradiction: x, y", -1},
+		"the id with another name":  {named("n", a), []nodeops.Candidate{{"m", "n2", a}}, "Contradiction: m", -1},
+		"a node without a name yet": {named("", a), []nodeops.Candidate{{"m", "n2", a}}, "ProviderID: m", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := slices.Clone(tc.candidates)
+			got := nodeops.Match(tc.node, tc.candidates)
+			require.Equal(t, tc.want, got.String())
+			require.Equal(t, tc.index, got.Index)
+			require.Equal(t, tc.index >= 0, got.Found())
+			require.Equal(t, strings.HasPrefix(tc.want, "Ambiguous") || strings.HasPrefix(tc.want, "Contradiction"), got.Conflict())
+			require.Equal(t, got, nodeops.NewIndex(tc.candidates).Match(tc.node))
+			require.Equal(t, before, tc.candidates)
+		})
+	}
+	require.False(t, nodeops.MatchResult{}.Found(), "the zero result is no match")
+	require.Equal(t, "NoMatch", nodeops.MatchResult{}.String())
+}
+
+func TestIndexWithoutCandidatesMatchesNothing(t *testing.T) {
+	var none *nodeops.Index
+	var zero nodeops.Index
+	for _, x := range []*nodeops.Index{none, &zero, nodeops.NewIndex(nil)} {
+		require.Equal(t, nodeops.NoMatch, x.Match(named("n", "x")).Reason)
+		require.Equal(t, nodeops.NothingToMatch, x.Match(nil).Reason)
+		require.Zero(t, x.Len())
+	}
+}
+
+func TestIndexKeepsNoReference(t *testing.T) {
+	candidates := []nodeops.Candidate{{Name: "m", NodeName: "n"}}
+	x := nodeops.NewIndex(candidates)
+	candidates[0] = nodeops.Candidate{Name: "other", NodeName: "other"}
+	require.Equal(t, []string{"m"}, x.Match(named("n", "")).Names)
+	require.Equal(t, 1, x.Len())
+}
+
+// Index and Match agree, the order of the candidates does not matter, and a match is never one of an empty id.
+func TestMatchLaws(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	ids := []string{"", "aws:///", "aws:///z/a", "aws://z//a/", "aws:///y/a", "aws:///z/b", "azure:///z/A", "azure:///Z/a", "a"}
+	for range 5000 {
+		candidates := make([]nodeops.Candidate, rng.IntN(5))
+		for i := range candidates {
+			candidates[i] = nodeops.Candidate{Name: fmt.Sprint("m", i), NodeName: pick(rng, "", "n1", "n2", "n3"), ProviderID: pick(rng, ids...)}
+		}
+		node := named(pick(rng, "", "n1", "n2"), pick(rng, ids...))
+		got := nodeops.Match(node, candidates)
+		info := fmt.Sprintf("%v %v %+v -> %v", node.Name, node.Spec.ProviderID, candidates, got)
+		require.Equal(t, got, nodeops.NewIndex(candidates).Match(node), info)
+
+		other := slices.Clone(candidates)
+		rng.Shuffle(len(other), func(i, k int) { other[i], other[k] = other[k], other[i] })
+		turned := nodeops.Match(node, other)
+		require.Equal(t, got.Reason, turned.Reason, info)
+		require.Equal(t, got.Names, turned.Names, info)
+
+		require.False(t, got.Found() && got.Conflict(), info)
+		require.Equal(t, got.Found(), got.Index >= 0, info)
+		if got.Found() {
+			c := candidates[got.Index]
+			require.Equal(t, []string{c.Name}, got.Names)
+			byName := node.Name != "" && c.NodeName == node.Name
+			byID := nodeops.NormalizeProviderID(c.ProviderID) != "" &&
+				nodeops.NormalizeProviderID(c.ProviderID) == nodeops.NormalizeProviderID(node.Spec.ProviderID)
+			require.True(t, byName || byID, info)
+			for i, o := range candidates {
+				require.False(t, i != got.Index && node.Name != "" && o.NodeName == node.Name, "a second one names the node: "+info)
+			}
+		}
+	}
+}
