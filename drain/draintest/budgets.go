@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// confirmTime is how long a budget waits for an evicted pod to be deleted before it gives the disruption back.
+const confirmTime = 2 * time.Minute
+
+// budgetsAfter brings the budgets up to date that a change concerns: it stands in for the disruption controller, which
+// does the same a moment later.
+func (c *Cluster) budgetsAfter(k *kind, key objectKey, before, after runtime.Object) {
+	if c.options.ManualBudgets || len(c.index.budgets[key.namespace]) == 0 {
+		return
+	}
+	switch {
+	case k.isBudget():
+		if after != nil {
+			c.refresh(key.namespace, key.name)
+		}
+	case k.isPod():
+		c.budgetsAfterPod(orNil[corev1.Pod](before), orNil[corev1.Pod](after))
+	case replicas(before) != replicas(after):
+		c.refreshAll(key.namespace)
+	}
+}
+
+// budgetsAfterPod looks at the budgets of a pod only if something changed that they depend on.
+func (c *Cluster) budgetsAfterPod(before, after *corev1.Pod) {
+	if before != nil && after != nil && isReady(before) == isReady(after) &&
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
+		equality.Semantic.DeepEqual(before.Labels, after.Labels) &&
+		equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+		return
+	}
+	pod := after
+	if pod == nil {
+		pod = before
+	}
+	for _, budget := range inOrder(c.index.budgets[pod.Namespace]) {
+		sel := selectorOf(budget)
+		if before != nil && sel.Matches(labels.Set(before.Labels)) || after != nil && sel.Matches(labels.Set(after.Labels)) {
+			c.refresh(budget.Namespace, budget.Name)
+		}
+	}
+}
+
+// refreshAll recomputes the budgets of a namespace, or of all namespaces if it is empty.
+func (c *Cluster) refreshAll(namespace string) {
+	for _, ns := range slices.Sorted(maps.Keys(c.index.budgets)) {
+		if namespace != "" && ns != namespace {
+			continue
+		}
+		for _, budget := range inOrder(c.index.budgets[ns]) {
+			c.refresh(ns, budget.Name)
+		}
+	}
+}
+
+// refresh recomputes the status of one budget and writes it if it differs.
+func (c *Cluster) refresh(namespace, name string) {
+	budget := c.index.budgets[namespace][name]
+	if budget == nil {
+		return
+	}
+	var pods []*corev1.Pod // in any order: they are only counted
+	sel := selectorOf(budget)
+	for _, pod := range c.index.pods[namespace] {
+		if sel.Matches(labels.Set(pod.Labels)) {
+			pods = append(pods, pod)
+		}
+	}
+	after := budget.DeepCopy()
+	after.Status = c.budgetStatus(budget, pods)
+	if equality.Semantic.DeepEqual(budget.Status, after.Status) {
+		return
+	}
+	req := request{actor: DisruptionController, verb: "update", resource: budgetsResource, subresource: "status", namespace: namespace, name: name}
+	_ = c.commit(c.kinds[budgetsResource], req, budget, after) // both come from the store
+}
+
+// budgetStatus is the arithmetic of the disruption controller.
+func (c *Cluster) budgetStatus(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) policyv1.PodDisruptionBudgetStatus {
+	now := c.now()
+	status := *budget.Status.DeepCopy()
+	status.ObservedGeneration = budget.Generation
+	status.DisruptedPods = stillDisrupted(budget.Status.DisruptedPods, pods, now)
+	status.CurrentHealthy = countHealthy(pods, status.DisruptedPods)
+	status.ExpectedPods, status.DesiredHealthy = c.expected(budget, pods)
+	status.DisruptionsAllowed = 0
+	if status.ExpectedPods > 0 {
+		status.DisruptionsAllowed = max(0, status.CurrentHealthy-status.DesiredHealthy)
+	}
+	setAllowedCondition(&status, budget.Generation, now)
+	return status
+}
+
+// stillDisrupted keeps the evictions that are neither confirmed by the deletion of the pod nor too old.
+func stillDisrupted(disrupted map[string]metav1.Time, pods []*corev1.Pod, now time.Time) map[string]metav1.Time {
+	kept := map[string]metav1.Time{}
+	for _, pod := range pods {
+		at, evicted := disrupted[pod.Name]
+		if evicted && pod.DeletionTimestamp == nil && at.Add(confirmTime).After(now) {
+			kept[pod.Name] = at
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+func countHealthy(pods []*corev1.Pod, disrupted map[string]metav1.Time) int32 {
+	var healthy int32
+	for _, pod := range pods {
+		if _, evicted := disrupted[pod.Name]; evicted || pod.DeletionTimestamp != nil || !isReady(pod) {
+			continue
+		}
+		healthy++
+	}
+	return healthy
+}
+
+// expected returns how many pods there should be and how many of them must be healthy. As in the real controller, a
+// maximum or a percentage counts what the owners of the pods ask for, and a pod without owner counts for nothing there;
+// unlike it, an owner that this cluster does not have is taken to ask for the pods that it has.
+func (c *Cluster) expected(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, desired int32) {
+	switch {
+	case budget.Spec.MaxUnavailable != nil:
+		expected = c.scaleOf(pods)
+		return expected, max(0, expected-scaled(budget.Spec.MaxUnavailable, expected))
+	case budget.Spec.MinAvailable != nil && budget.Spec.MinAvailable.Type == intstr.Int:
+		return int32(len(pods)), budget.Spec.MinAvailable.IntVal //nolint:gosec // a cluster in memory
+	case budget.Spec.MinAvailable != nil:
+		expected = c.scaleOf(pods)
+		return expected, scaled(budget.Spec.MinAvailable, expected)
+	default:
+		return 0, 0
+	}
+}
+
+// scaled resolves a number or percentage, rounding up; what cannot be read is zero.
+func scaled(value *intstr.IntOrString, total int32) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(value, int(total), true)
+	if err != nil {
+		return 0
+	}
+	return int32(n) //nolint:gosec // a cluster in memory
+}
+
+// scaleOf sums what the controllers of the pods ask for.
+func (c *Cluster) scaleOf(pods []*corev1.Pod) int32 {
+	asked := map[types.UID]int32{}
+	own := map[types.UID]int32{}
+	for _, pod := range pods {
+		ref := metav1.GetControllerOf(pod)
+		if ref == nil {
+			continue
+		}
+		uid, want := c.askedBy(ref.UID)
+		if want < 0 {
+			own[uid]++
+			want = own[uid]
+		}
+		asked[uid] = want
+	}
+	var sum int32
+	for _, n := range asked {
+		sum += n
+	}
+	return sum
+}
+
+// askedBy follows the controllers upwards (a replica set may belong to a deployment) and returns the uppermost one that
+// has a number of replicas, with that number; negative if none has.
+func (c *Cluster) askedBy(uid types.UID) (types.UID, int32) {
+	found, want := uid, int32(-1)
+	for range 4 {
+		key, there := c.index.keys[uid]
+		if !there {
+			break
+		}
+		obj, err := c.tracker.Get(key.resource, key.namespace, key.name)
+		if err != nil {
+			break
+		}
+		if n := replicas(obj); n >= 0 {
+			found, want = uid, n
+		}
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			break
+		}
+		ref := metav1.GetControllerOf(m)
+		if ref == nil {
+			break
+		}
+		uid = ref.UID
+	}
+	return found, want
+}
+
+// replicas returns .spec.replicas, 1 if it is not set, and -1 for a kind without it and for nil.
+func replicas(obj runtime.Object) int32 {
+	switch typed := obj.(type) {
+	case nil:
+		return -1
+	case *appsv1.ReplicaSet:
+		return orOne(typed.Spec.Replicas)
+	case *unstructured.Unstructured:
+		n, found, err := unstructured.NestedInt64(typed.Object, "spec", "replicas")
+		if err != nil || !found {
+			return -1
+		}
+		return int32(n) //nolint:gosec // a cluster in memory
+	}
+	spec := reflect.ValueOf(obj).Elem().FieldByName("Spec")
+	if spec.Kind() != reflect.Struct {
+		return -1
+	}
+	switch field := spec.FieldByName("Replicas"); {
+	case !field.IsValid():
+		return -1
+	case field.Type() == reflect.TypeFor[*int32]():
+		n, _ := field.Interface().(*int32)
+		return orOne(n)
+	case field.Kind() == reflect.Int32:
+		return int32(field.Int()) //nolint:gosec // an int32
+	default:
+		return -1
+	}
+}
+
+func orOne(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// orNil returns obj as a *T, or nil for anything else.
+func orNil[T any](obj runtime.Object) *T {
+	typed, _ := any(obj).(*T)
+	return typed
+}
+
+// setAllowedCondition keeps the DisruptionAllowed condition in step with the number.
+func setAllowedCondition(status *policyv1.PodDisruptionBudgetStatus, generation int64, now time.Time) {
+	condition := metav1.Condition{
+		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionTrue, Reason: policyv1.SufficientPodsReason,
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
+	}
+	if status.DisruptionsAllowed <= 0 {
+		condition.Status, condition.Reason = metav1.ConditionFalse, policyv1.InsufficientPodsReason
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest
+
+import (
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// maxDisruptedPods is how many evictions a budget may have under way that nobody has confirmed.
+const maxDisruptedPods = 2000
+
+// evict carries out an eviction, in the server's order: a pod that does no work any more, or not yet, is deleted; a pod
+// under two budgets is an error; a pod under one must be paid for; then the pod gets the DisruptionTarget condition
+// and is deleted with the eviction's options. The preconditions are looked at last, so that an eviction which they
+// refuse has already charged the budget. That is what the server does, too; the charge is given back after two minutes.
+func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object, error) {
+	name, opts, err := evictionOf(in)
+	if err != nil {
+		return nil, err
+	}
+	req.name = name
+	req.dryRun = req.dryRun || len(opts.DryRun) > 0
+	obj, err := c.get(k, req.namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("not a pod: %T", obj))
+	}
+	if !needsNoBudget(pod) {
+		if err := c.charge(pod, req); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkPreconditions(k, pod, opts.Preconditions); err != nil {
+		return nil, err
+	}
+	success := &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated}
+	if req.dryRun {
+		return success, nil
+	}
+	if err := c.announce(k, req, pod); err != nil {
+		return nil, err
+	}
+	opts.Preconditions = nil
+	return success, c.delete(k, req, opts)
+}
+
+// evictionOf reads an eviction of either version.
+func evictionOf(in runtime.Object) (string, metav1.DeleteOptions, error) {
+	var opts *metav1.DeleteOptions
+	var name string
+	switch ev := in.(type) {
+	case *policyv1.Eviction:
+		name, opts = ev.Name, ev.DeleteOptions
+	case *policyv1beta1.Eviction:
+		name, opts = ev.Name, ev.DeleteOptions
+	default:
+		return "", metav1.DeleteOptions{}, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", in))
+	}
+	if opts == nil {
+		opts = &metav1.DeleteOptions{}
+	}
+	return name, *opts.DeepCopy(), nil
+}
+
+// needsNoBudget says whether a pod is evicted without a look at the budgets.
+func needsNoBudget(pod *corev1.Pod) bool {
+	return hasEnded(pod) || pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil
+}
+
+// charge takes one disruption from the budget of a pod, or says why not.
+func (c *Cluster) charge(pod *corev1.Pod, req request) error {
+	budgets := c.budgetsOf(pod)
+	switch len(budgets) {
+	case 0:
+		return nil
+	case 1:
+	default:
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+		}}
+	}
+	budget := budgets[0]
+	if !isReady(pod) {
+		policy := budget.Spec.UnhealthyPodEvictionPolicy
+		if policy != nil && *policy == policyv1.AlwaysAllow {
+			return nil
+		}
+		if budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0 {
+			return nil // it does not count as healthy, so nothing is lost
+		}
+	}
+	if err := allows(budget); err != nil || req.dryRun {
+		return err
+	}
+	after := budget.DeepCopy()
+	after.Status.DisruptionsAllowed--
+	if after.Status.DisruptedPods == nil {
+		after.Status.DisruptedPods = map[string]metav1.Time{}
+	}
+	after.Status.DisruptedPods[pod.Name] = metav1.NewTime(c.now()).Rfc3339Copy()
+	setAllowedCondition(&after.Status, after.Generation, c.now())
+	charged := request{actor: req.actor, verb: "update", resource: budgetsResource, subresource: "status", namespace: budget.Namespace, name: budget.Name}
+	return c.commit(c.kinds[budgetsResource], charged, budget, after)
+}
+
+// allows is the server's check of a budget.
+func allows(budget *policyv1.PodDisruptionBudget) error {
+	resource := policyv1.Resource("poddisruptionbudget")
+	switch {
+	case budget.Status.ObservedGeneration < budget.Generation:
+		return refusal(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget.Name))
+	case budget.Status.DisruptionsAllowed < 0:
+		return apierrors.NewForbidden(resource, budget.Name, fmt.Errorf("pdb disruptions allowed is negative"))
+	case len(budget.Status.DisruptedPods) > maxDisruptedPods:
+		return apierrors.NewForbidden(resource, budget.Name,
+			fmt.Errorf("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+	case budget.Status.DisruptionsAllowed == 0:
+		return refusal(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
+			budget.Name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy))
+	default:
+		return nil
+	}
+}
+
+// refusal is a 429 which a budget causes.
+func refusal(retryAfter int, cause string) error {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: cause})
+	return err
+}
+
+// announce puts the DisruptionTarget condition on the pod.
+func (c *Cluster) announce(k *kind, req request, pod *corev1.Pod) error {
+	after := pod.DeepCopy()
+	condition := corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
+		Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+		LastTransitionTime: metav1.NewTime(c.now()).Rfc3339Copy(),
+	}
+	for i := range after.Status.Conditions {
+		if after.Status.Conditions[i].Type == condition.Type {
+			if after.Status.Conditions[i].Status == condition.Status {
+				return nil
+			}
+			after.Status.Conditions[i] = condition
+			return c.commit(k, req, pod, after)
+		}
+	}
+	after.Status.Conditions = append(after.Status.Conditions, condition)
+	return c.commit(k, req, pod, after)
+}
+
+// budgetsOf returns the budgets whose selector covers the pod, by name. A pod without labels has none.
+func (c *Cluster) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
+	if len(pod.Labels) == 0 {
+		return nil
+	}
+	var found []*policyv1.PodDisruptionBudget
+	for _, budget := range inOrder(c.index.budgets[pod.Namespace]) {
+		if selectorOf(budget).Matches(labels.Set(pod.Labels)) {
+			found = append(found, budget)
+		}
+	}
+	return found
+}
+
+// selectorOf returns what a budget selects: nothing without a selector (or with a malformed one), everything with an
+// empty one.
+func selectorOf(budget *policyv1.PodDisruptionBudget) labels.Selector {
+	sel, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return sel
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+)
+
+// budgetCause returns what a refusal says about the budget; empty if no budget refused.
+func budgetCause(err error) string {
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // evictions are not wrapped
+	if !ok || !apierrors.IsTooManyRequests(err) || status.Status().Details == nil {
+		return ""
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == policyv1.DisruptionBudgetCause {
+			return cause.Message
+		}
+	}
+	return ""
+}
+
+func unready(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	return pod
+}
+
+func TestABudgetRefusesTheEvictionThatWouldBreakIt(t *testing.T) {
+	c, client, clock := newCluster(t)
+	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
+	pods := client.CoreV1().Pods("ns")
+	budget := func() policyv1.PodDisruptionBudgetStatus {
+		pdb, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "web", metav1.GetOptions{})
+		require.NoError(t, err)
+		return pdb.Status
+	}
+	require.EqualValues(t, 1, budget().DisruptionsAllowed)
+	require.EqualValues(t, 2, budget().ExpectedPods)
+
+	require.NoError(t, pods.EvictV1(t.Context(), eviction("a")))
+	require.EqualValues(t, 0, budget().DisruptionsAllowed)
+	require.EqualValues(t, 1, budget().CurrentHealthy)
+	require.Empty(t, budget().DisruptedPods, "the deletion has confirmed it")
+	pod, err := pods.Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotNil(t, pod.DeletionTimestamp)
+	require.Equal(t, corev1.DisruptionTarget, pod.Status.Conditions[1].Type)
+
+	err = pods.EvictV1(t.Context(), eviction("b"))
+	require.Equal(t, "The disruption budget web needs 1 healthy pods and has 1 currently", budgetCause(err))
+	seconds, suggested := apierrors.SuggestsClientDelay(err)
+	require.False(t, suggested, "no delay is suggested, got %d", seconds)
+	require.NoError(t, pods.EvictV1(t.Context(), eviction("a")), "a terminating pod may be evicted again")
+
+	require.NoError(t, c.Add(runningPod("replacement", "n2", web)))
+	require.EqualValues(t, 1, budget().DisruptionsAllowed)
+	require.NoError(t, client.PolicyV1().Evictions("ns").Evict(t.Context(), eviction("b")))
+	clock.Step(30 * time.Second)
+	c.Tick()
+	_, err = pods.Get(t.Context(), "b", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.True(t, apierrors.IsNotFound(pods.EvictV1(t.Context(), eviction("b"))))
+}
+
+func TestEvictionsByCase(t *testing.T) {
+	always := policyv1.AlwaysAllow
+	closed := minAvailable("web", intstr.FromInt32(5), web)
+	lenient := minAvailable("web", intstr.FromInt32(5), web)
+	lenient.Spec.UnhealthyPodEvictionPolicy = &always
+	phase := func(p corev1.PodPhase) *corev1.Pod {
+		pod := runningPod("p", "n1", web)
+		pod.Status.Phase = p
+		return pod
+	}
+	all := minAvailable("all", intstr.FromInt32(0), nil)
+	none := minAvailable("none", intstr.FromInt32(5), nil)
+	none.Spec.Selector = nil
+	isBudget := func(err error) bool { return budgetCause(err) != "" }
+	cases := []struct {
+		name    string
+		pod     *corev1.Pod
+		budgets []*policyv1.PodDisruptionBudget
+		check   func(error) bool
+	}{
+		{"no budget lets it go", runningPod("p", "n1", web), nil, nil},
+		{"a budget that selects nothing lets it go", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{none}, nil},
+		{"an exhausted budget refuses", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed}, isBudget},
+		{"an empty selector covers it, too", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed, all}, apierrors.IsInternalError},
+		{"a pod without labels has no budget", runningPod("p", "n1", nil), []*policyv1.PodDisruptionBudget{all}, nil},
+		{"two budgets are an error", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed, minAvailable("b", intstr.FromInt32(0), web)}, apierrors.IsInternalError},
+		{"a pod that has succeeded needs no budget", phase(corev1.PodSucceeded), []*policyv1.PodDisruptionBudget{closed}, nil},
+		{"a pod that has failed needs no budget", phase(corev1.PodFailed), []*policyv1.PodDisruptionBudget{closed}, nil},
+		{"a pending pod needs no budget", phase(corev1.PodPending), []*policyv1.PodDisruptionBudget{closed}, nil},
+		{"an unready pod is refused where too few are healthy", unready(runningPod("p", "n1", web)), []*policyv1.PodDisruptionBudget{closed}, isBudget},
+		{"an unready pod is refused where none must be healthy and none is", unready(runningPod("p", "n1", web)), []*policyv1.PodDisruptionBudget{minAvailable("zero", intstr.FromInt32(0), web)}, isBudget},
+		{"an unready pod goes where the budget says so", unready(runningPod("p", "n1", web)), []*policyv1.PodDisruptionBudget{lenient}, nil},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			c, client, _ := newCluster(t)
+			require.NoError(t, c.Add(tc.pod))
+			for _, pdb := range tc.budgets {
+				require.NoError(t, c.Add(pdb))
+			}
+			pods := client.CoreV1().Pods("ns")
+			err := pods.EvictV1(t.Context(), eviction("p"))
+			pod, getErr := pods.Get(t.Context(), "p", metav1.GetOptions{})
+			if tc.check != nil {
+				require.True(t, tc.check(err), "%v", err)
+				require.Nil(t, pod.DeletionTimestamp)
+				return
+			}
+			require.NoError(t, err)
+			require.True(t, apierrors.IsNotFound(getErr) || pod.DeletionTimestamp != nil)
+		})
+	}
+}
+
+func TestAnUnreadyPodGoesWhereEnoughOthersAreHealthy(t *testing.T) {
+	c, client, _ := newCluster(t)
+	require.NoError(t, c.Add(runningPod("ok", "n1", web), unready(runningPod("p", "n1", web)), minAvailable("web", intstr.FromInt32(1), web)))
+	require.NoError(t, client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("p")))
+	require.NotEmpty(t, budgetCause(client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("ok"))))
+}
+
+func TestAPreconditionThatFailsHasAlreadyChargedTheBudget(t *testing.T) {
+	c, client, clock := newCluster(t)
+	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
+	pods := client.CoreV1().Pods("ns")
+	ev := eviction("a")
+	ev.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("other"))}}
+	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)))
+	ev.DeleteOptions.Preconditions = &metav1.Preconditions{ResourceVersion: new("1")}
+	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), ev)), "the first refusal used the budget up")
+
+	due := c.Tick()
+	require.True(t, due.Equal(start.Add(2*time.Minute)), "%v", due)
+	clock.SetTime(due)
+	require.True(t, c.Tick().IsZero())
+	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)), "given back, then charged again")
+}
+
+func TestTheOldEvictionIsUnderstood(t *testing.T) {
+	c, client, _ := newCluster(t)
+	require.NoError(t, c.Add(runningPod("a", "n1", web)))
+	old := &policyv1beta1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns"}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}}
+	require.NoError(t, client.CoreV1().Pods("ns").EvictV1beta1(t.Context(), old))
+	_, err := client.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+func TestBudgetArithmetic(t *testing.T) {
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(10))}}
+	absent := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "absent", UID: "absent-uid"}}
+	maxUnavailable := func(value intstr.IntOrString) policyv1.PodDisruptionBudgetSpec {
+		return policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &value, Selector: &metav1.LabelSelector{MatchLabels: web}}
+	}
+	atLeast := func(value intstr.IntOrString) policyv1.PodDisruptionBudgetSpec {
+		return minAvailable("", value, web).Spec
+	}
+	cases := []struct {
+		name                       string
+		spec                       policyv1.PodDisruptionBudgetSpec
+		owner                      *appsv1.ReplicaSet
+		ready, broken              int
+		expected, desired, allowed int32
+	}{
+		{"a minimum counts the pods that are there", atLeast(intstr.FromInt32(2)), set, 3, 0, 3, 2, 1},
+		{"a minimum percentage is of what the owner asks for", atLeast(intstr.FromString("50%")), set, 8, 2, 10, 5, 3},
+		{"a percentage of the minimum rounds up", atLeast(intstr.FromString("55%")), set, 8, 2, 10, 6, 2},
+		{"a maximum is of what the owner asks for", maxUnavailable(intstr.FromInt32(3)), set, 8, 0, 10, 7, 1},
+		{"a percentage of the maximum rounds up", maxUnavailable(intstr.FromString("15%")), set, 10, 0, 10, 8, 2},
+		{"a maximum beyond the replicas leaves none that must live", maxUnavailable(intstr.FromInt32(30)), set, 10, 0, 10, 0, 10},
+		{"an owner that is not here asks for its pods", maxUnavailable(intstr.FromInt32(1)), absent, 4, 0, 4, 3, 1},
+		{"pods without owner do not count for a maximum", maxUnavailable(intstr.FromInt32(1)), nil, 4, 0, 0, 0, 0},
+		{"pods without owner count for a minimum", atLeast(intstr.FromInt32(1)), nil, 4, 0, 4, 1, 3},
+		{"fewer healthy than desired allow none", atLeast(intstr.FromInt32(3)), set, 1, 5, 6, 3, 0},
+		{"a budget without numbers allows none", policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: web}}, set, 3, 0, 0, 0, 0},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			c, client, _ := newCluster(t)
+			pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"}, Spec: tc.spec}
+			require.NoError(t, c.Add(set, pdb))
+			for i := range tc.ready + tc.broken {
+				pod := runningPod(fmt.Sprint("p", i), "n1", web)
+				if i >= tc.ready {
+					pod = unready(pod)
+				}
+				if tc.owner != nil {
+					pod = ownedBy(pod, tc.owner, "ReplicaSet")
+				}
+				require.NoError(t, c.Add(pod))
+			}
+			got, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "b", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.EqualValues(t, tc.ready, got.Status.CurrentHealthy)
+			require.Equal(t, tc.expected, got.Status.ExpectedPods)
+			require.Equal(t, tc.desired, got.Status.DesiredHealthy)
+			require.Equal(t, tc.allowed, got.Status.DisruptionsAllowed)
+			require.Equal(t, got.Generation, got.Status.ObservedGeneration)
+		})
+	}
+}
+
+func TestABudgetFollowsTheDeploymentAboveTheReplicaSet(t *testing.T) {
+	c, client, _ := newCluster(t)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "ns", UID: "d-uid"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(4))}}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}}
+	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "d-uid", Controller: new(true)}}
+	pdb := minAvailable("b", intstr.FromString("50%"), web)
+	require.NoError(t, c.Add(deployment, set, pdb, ownedBy(runningPod("p", "n1", web), set, "ReplicaSet")))
+	status := func() policyv1.PodDisruptionBudgetStatus {
+		got, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "b", metav1.GetOptions{})
+		require.NoError(t, err)
+		return got.Status
+	}
+	require.EqualValues(t, 4, status().ExpectedPods)
+	_, err := client.AppsV1().Deployments("ns").Patch(t.Context(), "d", types.MergePatchType, []byte(`{"spec":{"replicas":8}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 8, status().ExpectedPods, "at once")
+	_, err = client.PolicyV1().PodDisruptionBudgets("ns").Patch(t.Context(), "b", types.MergePatchType, []byte(`{"spec":{"minAvailable":"25%"}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, status().DesiredHealthy)
+	require.EqualValues(t, 2, status().ObservedGeneration)
+}
+
+func TestManualBudgetsBelongToTheTest(t *testing.T) {
+	c, client, _ := newCluster(t, func(o *draintest.Options) { o.ManualBudgets = true })
+	pdb := minAvailable("b", intstr.FromInt32(1), web)
+	pdb.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, ObservedGeneration: 1}
+	require.NoError(t, c.Add(pdb, runningPod("a", "n1", web), runningPod("b", "n1", web)))
+	pods := client.CoreV1().Pods("ns")
+	require.NoError(t, pods.EvictV1(t.Context(), eviction("a")))
+	require.Contains(t, budgetCause(pods.EvictV1(t.Context(), eviction("b"))), "The disruption budget b needs")
+	_, err := client.PolicyV1().PodDisruptionBudgets("ns").Patch(t.Context(), "b", types.MergePatchType, []byte(`{"spec":{"minAvailable":2}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	err = pods.EvictV1(t.Context(), eviction("b"))
+	require.Contains(t, budgetCause(err), "still being processed")
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	require.Equal(t, 10, seconds)
+	c.Tick()
+	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), eviction("b"))))
+}

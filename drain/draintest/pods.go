@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+)
+
+// Tick does what is due at the cluster's present time: pods whose grace period is over vanish (or wait for their
+// finalizers), unless their node is silent; volumes are detached; disruptions that nobody used are given back;
+// objects whose owner had gone before they came are collected. It returns when there will be something to do next, or zero.
+// Two calls at the same time do no more than one.
+func (c *Cluster) Tick() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	for _, key := range ordered(c.index.dying) {
+		if at, waits := c.endOf(key); waits && !at.After(now) {
+			c.finish(key)
+		}
+	}
+	c.finishDetach(now)
+	c.collectDangling()
+	if !c.options.ManualBudgets {
+		c.refreshAll("")
+	}
+	return c.nextDue(now)
+}
+
+// Run calls Tick whenever something is due, by the cluster's clock, until the context ends. It is for programs that
+// run in real time; tests on a fake clock call Tick themselves.
+func (c *Cluster) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		var due <-chan time.Time
+		var timer clock.Timer
+		if next := c.Tick(); !next.IsZero() {
+			timer = c.clock.NewTimer(max(next.Sub(c.clock.Now()), time.Millisecond))
+			due = timer.C()
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.kick:
+		case <-due:
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
+
+// wake tells Run that something has changed.
+func (c *Cluster) wake() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// SetNodeSilent says whether the kubelet of a node is out of reach. The pods of a silent node never finish terminating by
+// themselves; only a deletion with grace period zero removes them, and then from the API alone. When the node
+// speaks again, what is overdue goes with the next [Cluster.Tick].
+func (c *Cluster) SetNodeSilent(node string, silent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if silent {
+		c.silent[node] = true
+	} else {
+		delete(c.silent, node)
+	}
+	c.wake()
+}
+
+// endOf returns when the containers of a terminating pod will have stopped; false if that will not happen by itself.
+func (c *Cluster) endOf(key objectKey) (time.Time, bool) {
+	pod := c.index.pods[key.namespace][key.name]
+	if pod == nil || pod.DeletionTimestamp == nil || c.silent[pod.Spec.NodeName] {
+		return time.Time{}, false
+	}
+	grace := pod.DeletionGracePeriodSeconds
+	if grace == nil || *grace == 0 {
+		return time.Time{}, false // only finalizers are left
+	}
+	end := pod.DeletionTimestamp.Time
+	if c.options.StopTime == nil {
+		return end, true
+	}
+	whole := time.Duration(*grace) * time.Second
+	stop := min(max(c.options.StopTime(pod.DeepCopy()), 0), whole)
+	return end.Add(stop - whole), true
+}
+
+// finish is what a kubelet does when the containers of a pod have stopped: it deletes the pod without grace.
+func (c *Cluster) finish(key objectKey) {
+	pod := c.index.pods[key.namespace][key.name]
+	if pod == nil {
+		return
+	}
+	req := request{actor: Kubelet, verb: "delete", resource: podsResource, namespace: key.namespace, name: key.name}
+	_ = c.delete(c.kinds[podsResource], req, metav1.DeleteOptions{ // it is there, and it is this one
+		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	})
+}
+
+// nextDue returns the earliest time after now at which Tick has something to do.
+func (c *Cluster) nextDue(now time.Time) time.Time {
+	var next time.Time
+	consider := func(at time.Time) {
+		if at.After(now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	for key := range c.index.dying {
+		if at, waits := c.endOf(key); waits {
+			consider(at)
+		}
+	}
+	for _, at := range c.detach {
+		consider(at)
+	}
+	if c.options.ManualBudgets {
+		return next
+	}
+	for _, budgets := range c.index.budgets {
+		for _, budget := range budgets {
+			for _, at := range budget.Status.DisruptedPods {
+				consider(at.Add(confirmTime))
+			}
+		}
+	}
+	return next
+}
+
+// bind carries out a binding: it puts a pod on a node.
+func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object, error) {
+	binding, ok := in.(*corev1.Binding)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Binding object: %T", in))
+	}
+	req.name = binding.Name
+	obj, err := c.get(k, req.namespace, binding.Name)
+	if err != nil {
+		return nil, err
+	}
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("not a pod: %T", obj))
+	}
+	if pod.DeletionTimestamp != nil {
+		return nil, apierrors.NewConflict(k.resource(), pod.Name, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
+	}
+	if pod.Spec.NodeName != "" {
+		return nil, apierrors.NewConflict(k.resource(), pod.Name, fmt.Errorf("pod %s is already assigned to node %q", pod.Name, pod.Spec.NodeName))
+	}
+	after := pod.DeepCopy()
+	after.Spec.NodeName = binding.Target.Name
+	after.Status.Conditions = append(after.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now()).Rfc3339Copy(),
+	})
+	if _, err := c.accept(k, req, pod, after); err != nil {
+		return nil, err
+	}
+	return &metav1.Status{Status: metav1.StatusSuccess}, nil
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Add puts objects, or the items of lists, into the cluster as they are: with their status, their uid and generation,
+// and their deletion timestamp. It is how a test says what was there before; clients create with the rules of create.
+// What is missing (uid, creation timestamp, generation, the namespace "default") is filled in. An object that is there
+// already is replaced, system fields and all. It stops at the first object that cannot be kept: one of a kind which is not served, one
+// without name.
+func (c *Cluster) Add(objects ...runtime.Object) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, obj := range objects {
+		if obj == nil {
+			return errors.New("add: nil object")
+		}
+		items := []runtime.Object{obj}
+		if meta.IsListType(obj) {
+			extracted, err := meta.ExtractList(obj)
+			if err != nil {
+				return fmt.Errorf("add: %w", err)
+			}
+			items = extracted
+		}
+		for _, item := range items {
+			if err := c.add(item); err != nil {
+				return fmt.Errorf("add %T: %w", item, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) add(in runtime.Object) error {
+	k, err := c.kindOf(in)
+	if err != nil {
+		return err
+	}
+	obj, m, err := c.fromWire(k, in.DeepCopyObject())
+	if err != nil {
+		return err
+	}
+	if m.GetName() == "" {
+		return errors.New("an object needs a name")
+	}
+	switch {
+	case !k.namespaced:
+		m.SetNamespace("")
+	case m.GetNamespace() == "":
+		m.SetNamespace(metav1.NamespaceDefault)
+	}
+	if m.GetUID() == "" {
+		m.SetUID(c.newUID())
+	}
+	if created := m.GetCreationTimestamp(); created.IsZero() {
+		m.SetCreationTimestamp(metav1.NewTime(c.now()).Rfc3339Copy())
+	}
+	if m.GetGeneration() == 0 && k.generation {
+		m.SetGeneration(1)
+	}
+	req := request{actor: Seed, verb: "create", resource: k.gvr, namespace: m.GetNamespace(), name: m.GetName()}
+	before, err := c.get(k, m.GetNamespace(), m.GetName())
+	switch {
+	case apierrors.IsNotFound(err):
+		before = nil
+	case err != nil:
+		return err
+	default:
+		req.verb = "update"
+	}
+	return c.commit(k, req, before, obj)
+}

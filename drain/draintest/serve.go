@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// request is what all writes have in common.
+type request struct {
+	actor       Actor
+	verb        string
+	resource    schema.GroupVersionResource
+	subresource string
+	namespace   string
+	name        string
+	dryRun      bool
+}
+
+// react serves every action of an attached clientset except watches. Actions which are no requests for objects
+// (discovery, logs, proxies, access reviews) are left to client-go's defaults.
+func (c *Cluster) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	call, isRequest := c.callOf(action)
+	if !isRequest || isReview(call.Resource) {
+		return false, nil, nil
+	}
+	before, after := c.faults.strike(c, call)
+	if before != nil {
+		return true, nil, before
+	}
+	obj, err := c.serve(action, call)
+	if after != nil {
+		return true, nil, after
+	}
+	if err != nil {
+		return true, nil, err
+	}
+	return true, obj, nil
+}
+
+// reactWatch serves the watches of an attached clientset.
+func (c *Cluster) reactWatch(action clienttesting.Action) (bool, watch.Interface, error) {
+	call, isRequest := c.callOf(action)
+	impl, isWatch := action.(clienttesting.WatchActionImpl)
+	if !isRequest || !isWatch {
+		return false, nil, nil
+	}
+	if before, after := c.faults.strike(c, call); before != nil || after != nil {
+		return true, nil, cmp.Or(before, after)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.kinds[call.Resource]
+	if k == nil {
+		return true, nil, notServed()
+	}
+	w, err := c.watch(k, call.Namespace, impl.ListOptions)
+	if err != nil {
+		return true, nil, err
+	}
+	return true, w, nil
+}
+
+// serve carries out one request.
+func (c *Cluster) serve(action clienttesting.Action, call Call) (runtime.Object, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.kinds[call.Resource]
+	if k == nil || call.Subresource == "status" && k.status == StatusInline {
+		return nil, notServed()
+	}
+	req := request{
+		actor: Client, verb: call.Verb, resource: call.Resource, subresource: call.Subresource,
+		namespace: call.Namespace, name: call.Name,
+	}
+	switch a := action.(type) {
+	case clienttesting.GetActionImpl:
+		return c.read(k, call)
+	case clienttesting.ListActionImpl:
+		return c.list(k, call.Namespace, a.ListOptions)
+	case clienttesting.CreateActionImpl:
+		req.dryRun = len(a.CreateOptions.DryRun) > 0
+		return c.serveCreate(k, req, a.Object)
+	case clienttesting.UpdateActionImpl:
+		req.dryRun = len(a.UpdateOptions.DryRun) > 0
+		return c.update(k, req, a.Object)
+	case clienttesting.PatchActionImpl:
+		req.dryRun = len(a.PatchOptions.DryRun) > 0
+		return c.patch(k, req, a)
+	case clienttesting.DeleteActionImpl:
+		req.dryRun = len(a.DeleteOptions.DryRun) > 0
+		return nil, c.delete(k, req, a.DeleteOptions)
+	case clienttesting.DeleteCollectionActionImpl:
+		req.dryRun = len(a.DeleteOptions.DryRun) > 0
+		return nil, c.deleteCollection(k, req, a)
+	default:
+		return nil, apierrors.NewMethodNotSupported(k.resource(), call.Verb)
+	}
+}
+
+// serveCreate tells an object from the requests that are made by creating a subresource.
+func (c *Cluster) serveCreate(k *kind, req request, obj runtime.Object) (runtime.Object, error) {
+	switch {
+	case req.subresource == "":
+		return c.create(k, req, obj)
+	case k.isPod() && req.subresource == "eviction":
+		return c.evict(k, req, obj)
+	case k.isPod() && req.subresource == "binding":
+		return c.bind(k, req, obj)
+	default:
+		return nil, notServed()
+	}
+}
+
+// read answers a get of an object or of its status.
+func (c *Cluster) read(k *kind, call Call) (runtime.Object, error) {
+	if call.Subresource != "" && call.Subresource != "status" {
+		return nil, notServed()
+	}
+	return c.get(k, call.Namespace, call.Name)
+}
+
+// get returns a copy of the stored object, or 404.
+func (c *Cluster) get(k *kind, namespace, name string) (runtime.Object, error) {
+	return c.tracker.Get(k.gvr, namespace, name)
+}
+
+// callOf describes an action; false means that it is not a request for objects.
+func (c *Cluster) callOf(action clienttesting.Action) (Call, bool) {
+	call := Call{
+		Time: c.clock.Now(), Verb: action.GetVerb(), Resource: action.GetResource(),
+		Subresource: action.GetSubresource(), Namespace: action.GetNamespace(),
+	}
+	switch a := action.(type) {
+	case clienttesting.GetActionImpl:
+		call.Name = a.Name
+	case clienttesting.CreateActionImpl:
+		call.Name, call.Object = a.Name, a.Object
+	case clienttesting.UpdateActionImpl:
+		call.Object = a.Object
+	case clienttesting.PatchActionImpl:
+		call.Name, call.Patch = a.Name, a.Patch
+	case clienttesting.DeleteActionImpl:
+		call.Name = a.Name
+	case clienttesting.ListActionImpl, clienttesting.DeleteCollectionActionImpl, clienttesting.WatchActionImpl:
+	default:
+		return Call{}, false
+	}
+	if m, err := meta.Accessor(call.Object); err == nil && call.Name == "" {
+		call.Name = m.GetName()
+	}
+	return call, true
+}
+
+func isReview(gvr schema.GroupVersionResource) bool {
+	return gvr.Group == "authentication.k8s.io" || gvr.Group == "authorization.k8s.io"
+}
+
+// notServed is the answer to a request for a resource or subresource that does not exist.
+func notServed() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+// discovery lists the served resources the way a discovery client finds them.
+func (c *Cluster) discovery() []*metav1.APIResourceList {
+	byVersion := map[string]*metav1.APIResourceList{}
+	for _, k := range c.kinds {
+		gv := k.gvr.GroupVersion().String()
+		if byVersion[gv] == nil {
+			byVersion[gv] = &metav1.APIResourceList{GroupVersion: gv}
+		}
+		verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+		byVersion[gv].APIResources = append(byVersion[gv].APIResources, metav1.APIResource{
+			Name: k.gvr.Resource, Namespaced: k.namespaced, Kind: k.gvk.Kind, Verbs: verbs,
+		})
+	}
+	lists := make([]*metav1.APIResourceList, 0, len(byVersion))
+	for _, list := range byVersion {
+		slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
+		lists = append(lists, list)
+	}
+	slices.SortFunc(lists, func(a, b *metav1.APIResourceList) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
+	return lists
+}

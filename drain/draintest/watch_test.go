@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+)
+
+// next reads one event as "TYPE name@version".
+func next(t *testing.T, w watch.Interface) string {
+	t.Helper()
+	ev, open := <-w.ResultChan()
+	if !open {
+		return "closed"
+	}
+	if ev.Type == watch.Error {
+		return fmt.Sprintf("ERROR %d", ev.Object.(*metav1.Status).Code)
+	}
+	m, err := meta.Accessor(ev.Object)
+	require.NoError(t, err)
+	return fmt.Sprintf("%s %s@%s", ev.Type, m.GetName(), m.GetResourceVersion())
+}
+
+func TestAWatchStartsWhereItIsToldTo(t *testing.T) {
+	c, client, _ := newCluster(t)
+	nodes := client.CoreV1().Nodes()
+	var versions []string
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		versions = append(versions, c.ResourceVersion())
+	}
+	require.NoError(t, c.Add(widget("other kinds are not seen")))
+
+	for _, from := range []string{"", "0"} {
+		w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: from})
+		require.NoError(t, err)
+		require.Equal(t, "ADDED a@"+versions[0], next(t, w))
+		require.Equal(t, "ADDED b@"+versions[1], next(t, w))
+		w.Stop()
+	}
+	w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: versions[0]})
+	require.NoError(t, err)
+	defer w.Stop()
+	require.Equal(t, "ADDED b@"+versions[1], next(t, w))
+	require.Equal(t, "ADDED c@"+versions[2], next(t, w))
+
+	require.NoError(t, nodes.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	require.Equal(t, "DELETED a@"+c.ResourceVersion(), next(t, w), "with the version of the deletion")
+
+	_, err = nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "x"})
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+}
+
+func TestAVersionThatIsTooOldIsGone(t *testing.T) {
+	c, client, _ := newCluster(t, func(o *draintest.Options) { o.WatchWindow = 2 })
+	for i := range 10 {
+		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}))
+	}
+	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+	require.NoError(t, err)
+	require.Equal(t, "ERROR 410", next(t, w))
+	require.Equal(t, "closed", next(t, w))
+	require.Zero(t, c.Watching(""))
+
+	latest := c.ResourceVersion()
+	c.Compact()
+	w, err = client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest})
+	require.NoError(t, err)
+	require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}))
+	require.Equal(t, "ADDED new@"+c.ResourceVersion(), next(t, w))
+	w.Stop()
+
+	_, err = client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{ResourceVersion: "5", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+	_, err = client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{ResourceVersion: "5000"})
+	require.True(t, apierrors.IsTimeout(err), "%v", err)
+}
+
+func TestAWatchSeesObjectsEnterAndLeaveItsSelection(t *testing.T) {
+	c, client, _ := newCluster(t)
+	w, err := client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{LabelSelector: "app=web", FieldSelector: "spec.nodeName=n1"})
+	require.NoError(t, err)
+	defer w.Stop()
+	require.NoError(t, c.Add(runningPod("p", "n1", nil)))
+	pods := client.CoreV1().Pods("ns")
+	label := func(value string) {
+		t.Helper()
+		pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
+		require.NoError(t, err)
+		pod.Labels = map[string]string{"app": value}
+		_, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	label("web")
+	require.Equal(t, "ADDED p@"+c.ResourceVersion(), next(t, w))
+	label("db")
+	require.Equal(t, "DELETED p@"+c.ResourceVersion(), next(t, w))
+	label("web")
+	require.Equal(t, "ADDED p@"+c.ResourceVersion(), next(t, w))
+	require.NoError(t, c.Add(runningPod("elsewhere", "n2", web)))
+	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64(5))}))
+	require.Equal(t, "MODIFIED p@"+c.ResourceVersion(), next(t, w))
+}
+
+func TestListsSelectByLabelAndField(t *testing.T) {
+	c, client, _ := newCluster(t)
+	failed := runningPod("failed", "n1", web)
+	failed.Status.Phase = corev1.PodFailed
+	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n2", web), runningPod("c", "n1", nil), failed, widget("w")))
+	names := func(labelSelector, fieldSelector string) []string {
+		t.Helper()
+		list, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: labelSelector, FieldSelector: fieldSelector})
+		require.NoError(t, err)
+		found := []string{}
+		for _, pod := range list.Items {
+			found = append(found, pod.Name)
+		}
+		return found
+	}
+	require.Equal(t, []string{"a", "b", "c", "failed"}, names("", ""))
+	require.Equal(t, []string{"a", "b", "failed"}, names("app in (web)", ""))
+	require.Equal(t, []string{"a", "c", "failed"}, names("", fields.OneTermEqualSelector("spec.nodeName", "n1").String()))
+	require.Equal(t, []string{"a", "c"}, names("", "spec.nodeName=n1,status.phase!=Failed"))
+	require.Equal(t, []string{"c"}, names("", "metadata.name=c,metadata.namespace=ns"))
+	require.Equal(t, []string{"c"}, names(labels.NewSelector().String()+"!app", ""))
+
+	_, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.color=red"})
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	_, err = client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.color=red"})
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	_, err = widgetsOf(c, "ns").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.size=1"})
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	widgets, err := widgetsOf(c, "ns").List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=w"})
+	require.NoError(t, err)
+	require.Len(t, widgets.Items, 1)
+}
+
+func TestASlowReaderHoldsUpNobody(t *testing.T) {
+	c, client, _ := newCluster(t)
+	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	defer w.Stop()
+	for i := range 1000 {
+		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%04d", i)}}))
+	}
+	for i := range 1000 {
+		require.Contains(t, next(t, w), fmt.Sprintf("n%04d", i))
+	}
+}
+
+// A bubble of synctest ends only when all its goroutines have: a leak fails the test.
+func TestNoGoroutineOutlivesItsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := draintest.New(draintest.Options{})
+		client := c.Client()
+		var open []watch.Interface
+		for range 5 {
+			w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			open = append(open, w)
+		}
+		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
+		require.Equal(t, 5, c.Watching("nodes"))
+		open[0].Stop()
+		open[0].Stop()
+		require.Equal(t, 4, c.DropWatches())
+		require.Zero(t, c.DropWatches())
+		synctest.Wait()
+		for _, w := range open[1:] {
+			for range w.ResultChan() { //nolint:revive // until it is closed
+			}
+		}
+		open[1].Stop()
+	})
+}
+
+func TestHeldWatchesShowThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := draintest.New(draintest.Options{})
+		w, err := c.Client().CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		defer w.Stop()
+		release := c.HoldWatches()
+		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
+		late, err := c.Client().CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		defer late.Stop()
+		synctest.Wait()
+		select {
+		case ev := <-w.ResultChan():
+			t.Fatalf("held, but got %v", ev)
+		case ev := <-late.ResultChan():
+			t.Fatalf("held, but got %v", ev)
+		default:
+		}
+		release()
+		release()
+		require.Equal(t, "ADDED n@2", next(t, w))
+		require.Equal(t, "ADDED n@2", next(t, late))
+	})
+}
+
+func TestInformersFollowTheStoreThroughDropsAndCompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := draintest.New(draintest.Options{})
+		client := c.Client()
+		require.NoError(t, c.Add(runningPod("before", "n1", web)))
+		stop := make(chan struct{})
+		factory := informers.NewSharedInformerFactory(client, 0)
+		lister := factory.Core().V1().Pods().Lister()
+		factory.Start(stop)
+		factory.WaitForCacheSync(stop)
+		count := func() int {
+			synctest.Wait()
+			pods, err := lister.List(labels.Everything())
+			require.NoError(t, err)
+			return len(pods)
+		}
+		require.Equal(t, 1, count())
+		require.NoError(t, c.Add(runningPod("second", "n1", web)))
+		require.Equal(t, 2, count())
+
+		release := c.HoldWatches()
+		require.NoError(t, c.Add(runningPod("third", "n1", web)))
+		require.Equal(t, 2, count(), "the informer lags")
+		release()
+		require.Equal(t, 3, count())
+
+		require.Equal(t, 1, c.DropWatches("pods"))
+		require.NoError(t, c.Add(runningPod("fourth", "n1", web)))
+		c.Compact()
+		informer := factory.Core().V1().Pods().Informer()
+		require.True(t, cache.WaitForCacheSync(stop, func() bool { return len(informer.GetStore().ListKeys()) == 4 }), "after it listed again")
+		close(stop)
+		factory.Shutdown()
+	})
+}
+
+func TestManyClientsAtOnce(t *testing.T) {
+	c, _, _ := newCluster(t)
+	require.NoError(t, c.Add(widget("shared")))
+	const writers, rounds = 4, 25
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			widgets := widgetsOf(c, "ns")
+			for done := 0; done < rounds; {
+				w, err := widgets.Get(t.Context(), "shared", metav1.GetOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				w.Spec.Size++
+				_, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})
+				switch {
+				case err == nil:
+					done++
+				case !apierrors.IsConflict(err):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		w, err := widgetsOf(c, "ns").Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer w.Stop()
+		for last := 0; last < 1+writers*rounds; {
+			size := (<-w.ResultChan()).Object.(*Widget).Spec.Size
+			if size < last {
+				t.Errorf("events out of order: %d after %d", size, last)
+			}
+			last = size
+		}
+	})
+	wg.Wait()
+	got, err := widgetsOf(c, "ns").Get(t.Context(), "shared", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, 1+writers*rounds, got.Spec.Size, "no update is lost")
+}

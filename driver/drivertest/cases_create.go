@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func createCases() []Case {
+	return []Case{
+		{"CreateAnswers", "CreateMachine: next to a nil error the response has a ProviderID and a NodeName.", createAnswers},
+		{"CreateAdopts", "CreateMachine is idempotent by the machine's name: if a VM with the mark of the machine exists, that VM is returned and no second one is made.", createAdopts},
+		{"CreateAdoptsFromOthers", "CreateMachine adopts a VM that was made by another process.", createAdoptsFromOthers},
+		{"CreateIgnoresUID", "The name is the key, not the UID: a Machine that was restored from a backup has a new UID and the same VM.", createIgnoresUID},
+		{"CreateConcurrently", "CreateMachine is idempotent also with respect to a call that is still running.", createConcurrently},
+		{"CreateCleansUp", "CreateMachine that failed half-way leaves nothing, or only things that carry the marks, so that CreateMachine completes them and DeleteMachine removes them.", createCleansUp},
+	}
+}
+
+// create makes the VM of a new machine, checks the answer, and notes the
+// provider ID in the machine that it returns.
+func create(ctx context.Context, e *Env) (*v1alpha1.Machine, *driver.CreateMachineResponse, error) {
+	m := e.Machine()
+	resp, err := e.Create(ctx, m)
+	if err != nil {
+		return nil, nil, fmt.Errorf("CreateMachine: %w", err)
+	}
+	if resp.ProviderID == "" {
+		return nil, nil, errors.New("CreateMachine answers without a ProviderID")
+	}
+	withID := m.DeepCopy()
+	withID.Spec.ProviderID = resp.ProviderID
+	return withID, resp, nil
+}
+
+// unnamed returns a copy of m without its provider ID, as it is when the answer
+// of CreateMachine was lost.
+func unnamed(m *v1alpha1.Machine) *v1alpha1.Machine {
+	m = m.DeepCopy()
+	m.Spec.ProviderID = ""
+	return m
+}
+
+func createAnswers(ctx context.Context, e *Env) error {
+	m, resp, err := create(ctx, e)
+	switch {
+	case err != nil:
+		return err
+	case resp.NodeName == "":
+		return errors.New("CreateMachine answers without a NodeName")
+	case e.Harness.NodeName != nil && e.Harness.NodeName(m) != resp.NodeName:
+		return fmt.Errorf("CreateMachine answers with the NodeName %q, want %q", resp.NodeName, e.Harness.NodeName(m))
+	}
+	return nil
+}
+
+// createAgain creates the VM of m a second time by some driver, and checks that
+// it is the same VM, and that there is only this one.
+func createAgain(ctx context.Context, e *Env, d driver.Driver, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
+	second, err := e.CreateBy(ctx, d, &driver.CreateMachineRequest{Machine: unnamed(m), MachineClass: e.Class(), Secret: e.Secret()})
+	switch {
+	case err != nil:
+		return fmt.Errorf("the second CreateMachine: %w", err)
+	case second.ProviderID != first.ProviderID:
+		return fmt.Errorf("two calls of CreateMachine for one machine made %q and %q", first.ProviderID, second.ProviderID)
+	case second.NodeName != first.NodeName:
+		return fmt.Errorf("two calls of CreateMachine for one machine named the node %q and %q", first.NodeName, second.NodeName)
+	}
+	return exactly(ctx, e, m, first.ProviderID)
+}
+
+// exactly checks that when the cloud has settled, ListMachines shows one VM
+// under the name of m, and which.
+func exactly(ctx context.Context, e *Env, m *v1alpha1.Machine, id string) error {
+	if err := e.Settled(ctx); err != nil {
+		return err
+	}
+	return onlyVM(ctx, e, m, id)
+}
+
+// onlyVM checks that ListMachines shows one VM under the name of m, and which.
+func onlyVM(ctx context.Context, e *Env, m *v1alpha1.Machine, id string) error {
+	ids, err := e.Owned(ctx, m)
+	if err == nil && (len(ids) != 1 || ids[0] != id) {
+		err = fmt.Errorf("ListMachines shows the VMs %q of the machine, want only %q", ids, id)
+	}
+	return err
+}
+
+func createAdopts(ctx context.Context, e *Env) error {
+	m, first, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	return createAgain(ctx, e, e.Driver, m, first)
+}
+
+func createAdoptsFromOthers(ctx context.Context, e *Env) error {
+	m, first, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	return createAgain(ctx, e, e.Harness.New(), m, first)
+}
+
+func createIgnoresUID(ctx context.Context, e *Env) error {
+	m, first, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	m.UID += "-restored"
+	return createAgain(ctx, e, e.Driver, m, first)
+}
+
+func createConcurrently(ctx context.Context, e *Env) error {
+	const callers = 8
+	m := e.Machine()
+	var answers [callers]*driver.CreateMachineResponse
+	var errs [callers]error
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() { answers[i], errs[i] = e.Create(ctx, m.DeepCopy()) })
+	}
+	wg.Wait()
+	ids := map[string]bool{}
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			ids[answers[i].ProviderID] = true
+		case codes.Of(err) != codes.Aborted:
+			return fmt.Errorf("one of %d concurrent calls of CreateMachine: %w", callers, err)
+		}
+	}
+	if len(ids) > 1 {
+		return fmt.Errorf("%d concurrent calls of CreateMachine for one machine made %d VMs", callers, len(ids))
+	}
+	var last *driver.CreateMachineResponse
+	err := e.Eventually(ctx, func() (err error) {
+		last, err = e.Create(ctx, m)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("CreateMachine after concurrent ones: %w", err)
+	}
+	return exactly(ctx, e, m, last.ProviderID)
+}
+
+func createCleansUp(ctx context.Context, e *Env) error {
+	if e.Harness.FailCreate == nil {
+		return fmt.Errorf("the harness has no FailCreate: %w", ErrNotOffered)
+	}
+	completed, removed := e.Machine(), e.Machine()
+	for _, m := range []*v1alpha1.Machine{completed, removed} {
+		e.Harness.FailCreate(m.Name)
+		if _, err := e.Create(ctx, m); err == nil {
+			return errors.New("drivertest: FailCreate of the harness did not make CreateMachine fail")
+		}
+	}
+	if err := e.Settled(ctx); err != nil {
+		return err
+	}
+	resp, err := e.Create(ctx, completed)
+	if err != nil {
+		return fmt.Errorf("CreateMachine after one that failed half-way: %w", err)
+	}
+	if err := exactly(ctx, e, completed, resp.ProviderID); err != nil {
+		return err
+	}
+	for _, m := range []*v1alpha1.Machine{completed, removed} {
+		if err := e.Delete(ctx, m); err != nil {
+			return fmt.Errorf("DeleteMachine after a CreateMachine that failed half-way: %w", err)
+		}
+		if err := nothing(ctx, e, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func deleteCases() []Case {
+	return []Case{
+		{"DeleteRemoves", "DeleteMachine removes the VM of a machine with all its side resources.", deleteRemoves},
+		{"DeleteFindsByName", "DeleteMachine: if the ProviderID is empty, because the answer of CreateMachine was lost, everything under the name of the machine is removed.", deleteFindsByName},
+		{"DeleteOfNothing", "DeleteMachine: NotFound means that there was nothing, and is as good as OK.", deleteOfNothing},
+		{"DeleteTwice", "DeleteMachine: deleting twice is fine.", deleteTwice},
+		{"DeleteSparesOthers", "DeleteMachine removes the VM of a machine, and no other.", deleteSparesOthers},
+	}
+}
+
+// nothing checks that eventually nothing of m is left: no VM in the list, none
+// by name, and no side resource.
+func nothing(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
+	return e.Eventually(ctx, func() error {
+		ids, err := e.Owned(ctx, m)
+		if err != nil {
+			return err
+		}
+		if len(ids) > 0 {
+			return fmt.Errorf("ListMachines still shows %q, which was deleted", ids)
+		}
+		if err := absent(ctx, e, unnamed(m)); err != nil && !errors.Is(err, ErrNotOffered) {
+			return err
+		}
+		return noSides(ctx, e, m)
+	})
+}
+
+// noSides checks that m has no side resources, if the driver can tell.
+func noSides(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
+	lister, ok := driver.As[driver.SideResourceLister](e.Driver)
+	if !ok {
+		return nil
+	}
+	resp, err := ask(ctx, e, lister.ListSideResources, &driver.ListSideResourcesRequest{MachineClass: e.Class(), Secret: e.Secret()})
+	if err != nil {
+		return fmt.Errorf("ListSideResources: %w", err)
+	}
+	for _, r := range resp.Resources {
+		if r.MachineName == m.Name {
+			return fmt.Errorf("the %s %q of a machine that was deleted is left", r.Kind, r.ID)
+		}
+	}
+	return nil
+}
+
+// deleteShown makes a VM, waits until it is shown, deletes it under some form of
+// its machine, and checks that nothing is left.
+func deleteShown(ctx context.Context, e *Env, form func(*v1alpha1.Machine) *v1alpha1.Machine) error {
+	m, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
+		return err
+	}
+	if err := e.Delete(ctx, form(m)); err != nil {
+		return fmt.Errorf("DeleteMachine: %w", err)
+	}
+	return nothing(ctx, e, m)
+}
+
+func deleteRemoves(ctx context.Context, e *Env) error {
+	return deleteShown(ctx, e, func(m *v1alpha1.Machine) *v1alpha1.Machine { return m })
+}
+
+func deleteFindsByName(ctx context.Context, e *Env) error { return deleteShown(ctx, e, unnamed) }
+
+func deleteOfNothing(ctx context.Context, e *Env) error {
+	if err := e.Delete(ctx, e.Machine()); err != nil {
+		return fmt.Errorf("DeleteMachine of a machine that never had a VM: %w", err)
+	}
+	return nil
+}
+
+func deleteTwice(ctx context.Context, e *Env) error {
+	m, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
+		return err
+	}
+	for _, nth := range []string{"first", "second"} {
+		if err := e.Delete(ctx, m); err != nil {
+			return fmt.Errorf("the %s DeleteMachine: %w", nth, err)
+		}
+	}
+	if err := nothing(ctx, e, m); err != nil {
+		return err
+	}
+	for _, m := range []*v1alpha1.Machine{m, unnamed(m)} {
+		if err := e.Delete(ctx, m); err != nil {
+			return fmt.Errorf("DeleteMachine of a VM that is gone: %w", err)
+		}
+	}
+	return nil
+}
+
+func deleteSparesOthers(ctx context.Context, e *Env) error {
+	gone, _, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	stays, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := exactly(ctx, e, stays, resp.ProviderID); err != nil {
+		return err
+	}
+	if err := e.Delete(ctx, gone); err != nil {
+		return fmt.Errorf("DeleteMachine: %w", err)
+	}
+	if err := nothing(ctx, e, gone); err != nil {
+		return err
+	}
+	return onlyVM(ctx, e, stays, resp.ProviderID)
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func getCases() []Case {
+	return []Case{
+		{"GetFindsByName", "GetMachineStatus finds the VM of a machine by the machine's name if its ProviderID is not set.", getFindsByName},
+		{"GetFindsByProviderID", "GetMachineStatus finds the VM of a machine by its ProviderID if that is set.", getFindsByProviderID},
+		{"GetOfNothing", "GetMachineStatus: NotFound means that there is no such VM.", getOfNothing},
+		{"GetAfterDelete", "GetMachineStatus: NotFound means that there is no such VM, also one that was deleted.", getAfterDelete},
+		{"IdentityIsStable", "A provider ID is not empty, belongs to one VM, is the same in every answer, and never changes while the VM exists. The same holds for the name of the Node.", identityIsStable},
+	}
+}
+
+// get checks that GetMachineStatus answers eventually with what CreateMachine
+// answered.
+func get(ctx context.Context, e *Env, m *v1alpha1.Machine, want *driver.CreateMachineResponse) error {
+	return e.Eventually(ctx, func() error {
+		got, err := e.Found(ctx, m)
+		switch {
+		case err != nil:
+			return fmt.Errorf("GetMachineStatus of a VM that exists: %w", err)
+		case got.ProviderID != want.ProviderID || got.NodeName != want.NodeName:
+			return fmt.Errorf("GetMachineStatus says provider ID %q, node %q; CreateMachine said %q, %q",
+				got.ProviderID, got.NodeName, want.ProviderID, want.NodeName)
+		}
+		return nil
+	})
+}
+
+func getFindsByName(ctx context.Context, e *Env) error {
+	m, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	return get(ctx, e, unnamed(m), resp)
+}
+
+func getFindsByProviderID(ctx context.Context, e *Env) error {
+	m, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	return get(ctx, e, m, resp)
+}
+
+// absent checks that GetMachineStatus answers NotFound now.
+func absent(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
+	_, err := e.Get(ctx, m)
+	switch codes.Of(err) {
+	case codes.NotFound:
+		return nil
+	case codes.Unimplemented:
+		return fmt.Errorf("GetMachineStatus is Unimplemented: %w", ErrNotOffered)
+	case codes.OK:
+		return errors.New("GetMachineStatus finds a VM that does not exist")
+	default:
+		return fmt.Errorf("GetMachineStatus of a VM that does not exist has the code %s, want NotFound: %w", codes.Of(err), err)
+	}
+}
+
+func getOfNothing(ctx context.Context, e *Env) error { return absent(ctx, e, e.Machine()) }
+
+func getAfterDelete(ctx context.Context, e *Env) error {
+	m, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := get(ctx, e, m, resp); err != nil {
+		return err
+	}
+	if err := e.Delete(ctx, m); err != nil {
+		return fmt.Errorf("DeleteMachine: %w", err)
+	}
+	return errors.Join(
+		e.Eventually(ctx, func() error { return absent(ctx, e, m) }),
+		e.Eventually(ctx, func() error { return absent(ctx, e, unnamed(m)) }),
+	)
+}
+
+func identityIsStable(ctx context.Context, e *Env) error {
+	m, first, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	n, other, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	if first.ProviderID == other.ProviderID || first.NodeName == other.NodeName {
+		return fmt.Errorf("two machines have the provider IDs %q and %q, the nodes %q and %q",
+			first.ProviderID, other.ProviderID, first.NodeName, other.NodeName)
+	}
+	if err := errors.Join(exactly(ctx, e, m, first.ProviderID), onlyVM(ctx, e, n, other.ProviderID)); err != nil {
+		return err
+	}
+	for range 3 {
+		if err := get(ctx, e, unnamed(m), first); err != nil && !errors.Is(err, ErrNotOffered) {
+			return err
+		}
+	}
+	return onlyVM(ctx, e, m, first.ProviderID)
+}

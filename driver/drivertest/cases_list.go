@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"fmt"
+)
+
+func listCases() []Case {
+	return []Case{
+		{"ListIsComplete", "ListMachines returns every VM in the scope of a class, by provider ID with the name of its machine: all of them or an error, never a part.", listIsComplete},
+		{"ListForgets", "ListMachines does not show a VM that is gone.", listForgets},
+		{"ListStaysInScope", "ListMachines shows no VM with the marks of another scope.", listStaysInScope},
+	}
+}
+
+func listIsComplete(ctx context.Context, e *Env) error {
+	want := map[string]string{}
+	for range 3 {
+		m, resp, err := create(ctx, e)
+		if err != nil {
+			return err
+		}
+		want[resp.ProviderID] = m.Name
+	}
+	return e.Eventually(ctx, func() error {
+		list, err := e.List(ctx, e.Class())
+		if err != nil {
+			return err
+		}
+		for id, name := range want {
+			if got, ok := list[id]; !ok || got != name {
+				return fmt.Errorf("ListMachines maps %q to %q (there: %t), want machine %q", id, got, ok, name)
+			}
+		}
+		return nil
+	})
+}
+
+func listForgets(ctx context.Context, e *Env) error {
+	m, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
+		return err
+	}
+	if err := e.Delete(ctx, m); err != nil {
+		return fmt.Errorf("DeleteMachine: %w", err)
+	}
+	return e.Eventually(ctx, func() error {
+		list, err := e.List(ctx, e.Class())
+		if _, there := list[resp.ProviderID]; there && err == nil {
+			err = fmt.Errorf("ListMachines still shows %q, which was deleted", resp.ProviderID)
+		}
+		return err
+	})
+}
+
+func listStaysInScope(ctx context.Context, e *Env) error {
+	if e.Harness.OtherScope == nil {
+		return fmt.Errorf("the harness has no OtherScope: %w", ErrNotOffered)
+	}
+	m, resp, err := create(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
+		return err
+	}
+	list, err := e.List(ctx, e.Harness.OtherScope.DeepCopy())
+	if name, there := list[resp.ProviderID]; there && err == nil {
+		err = fmt.Errorf("ListMachines of another scope shows %q of machine %q", resp.ProviderID, name)
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func requestCases() []Case {
+	return []Case{
+		{"WrongProvider", "InvalidArgument: a class of another provider.", wrongProvider},
+		{"NothingInRequest", "InvalidArgument: a nil request, Machine, MachineClass or (if one is needed) Secret.", nothingInRequest},
+		{"ErrorsHaveCodes", "An error carries a code in the sense of codes.Of; context errors may be passed on as they are.", errorsHaveCodes},
+		{"SecretsStaySecret", "No text contains anything out of the Secret or the user data.", secretsStaySecret},
+		{"RequestsStayUntouched", "Requests belong to the caller. A driver does not change them.", requestsStayUntouched},
+	}
+}
+
+// an attempt is one call that a case makes for the sake of its error.
+type attempt struct {
+	op driver.Operation
+	do func(ctx context.Context) error
+}
+
+// mayBeMissing reports whether the contract allows a driver to leave op out.
+func (a attempt) mayBeMissing() bool {
+	return a.op == driver.OpInitializeMachine || a.op == driver.OpGetMachineStatus || a.op == driver.OpGetVolumeIDs
+}
+
+// attempts returns one call of every operation that takes a class, on the given
+// objects, the most harmless first.
+func attempts(e *Env, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) []attempt {
+	return []attempt{
+		{driver.OpGetMachineStatus, func(ctx context.Context) error {
+			_, err := ask(ctx, e, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
+			return err
+		}},
+		{driver.OpInitializeMachine, func(ctx context.Context) error {
+			_, err := ask(ctx, e, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+			return err
+		}},
+		{driver.OpDeleteMachine, func(ctx context.Context) error {
+			_, err := ask(ctx, e, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+			return err
+		}},
+		{driver.OpListMachines, func(ctx context.Context) error {
+			_, err := ask(ctx, e, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: secret})
+			return err
+		}},
+		{driver.OpCreateMachine, func(ctx context.Context) error {
+			_, err := e.CreateBy(ctx, e.Driver, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+			return err
+		}},
+	}
+}
+
+// withoutRequest returns one call of every operation without a request.
+func withoutRequest(e *Env) []attempt {
+	return []attempt{
+		{driver.OpGetMachineStatus, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.GetMachineStatus, nil); return err }},
+		{driver.OpInitializeMachine, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.InitializeMachine, nil); return err }},
+		{driver.OpDeleteMachine, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.DeleteMachine, nil); return err }},
+		{driver.OpListMachines, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.ListMachines, nil); return err }},
+		{driver.OpCreateMachine, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.CreateMachine, nil); return err }},
+		{driver.OpGetVolumeIDs, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.GetVolumeIDs, nil); return err }},
+	}
+}
+
+// invalid checks that all attempts are refused with InvalidArgument.
+func invalid(ctx context.Context, what string, list []attempt) error {
+	var errs []error
+	for _, a := range list {
+		err := a.do(ctx)
+		code := codes.Of(err)
+		if code == codes.InvalidArgument || code == codes.Unimplemented && a.mayBeMissing() {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s with %s: the code is %s, want InvalidArgument (error: %w)", a.op, what, code, orNone(err)))
+	}
+	return errors.Join(errs...)
+}
+
+// orNone returns err, or an error that says that there is none.
+func orNone(err error) error {
+	if err == nil {
+		return errors.New("none")
+	}
+	return err
+}
+
+// ofOtherProvider returns a class that is not for the driver.
+func ofOtherProvider(e *Env) *v1alpha1.MachineClass {
+	class := e.Class()
+	class.Provider = "not-" + class.Provider
+	return class
+}
+
+func wrongProvider(ctx context.Context, e *Env) error {
+	return invalid(ctx, "a class of another provider", attempts(e, e.Machine(), ofOtherProvider(e), e.Secret()))
+}
+
+func nothingInRequest(ctx context.Context, e *Env) error {
+	noMachine := slices.DeleteFunc(attempts(e, nil, e.Class(), e.Secret()), func(a attempt) bool {
+		return a.op == driver.OpListMachines // needs none
+	})
+	errs := []error{
+		invalid(ctx, "a nil request", withoutRequest(e)),
+		invalid(ctx, "a nil Machine", noMachine),
+		invalid(ctx, "a nil MachineClass", attempts(e, e.Machine(), nil, e.Secret())),
+	}
+	if e.Harness.Secret != nil {
+		errs = append(errs, invalid(ctx, "a nil Secret", attempts(e, e.Machine(), e.Class(), nil)))
+	}
+	return errors.Join(errs...)
+}
+
+// wrongSecret returns a Secret like that of the harness, with other content.
+func wrongSecret(e *Env) *corev1.Secret {
+	secret := e.Secret()
+	if secret == nil {
+		return nil
+	}
+	for key := range secret.Data {
+		secret.Data[key] = []byte("wrong-" + random(20))
+	}
+	return secret
+}
+
+// provoked makes calls that should fail, each in another way, and returns the
+// errors by what was done.
+func provoked(ctx context.Context, e *Env) (map[string]error, *corev1.Secret) {
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	wrong := wrongSecret(e)
+	errs := map[string]error{}
+	for what, list := range map[string][]attempt{
+		"a nil request":               withoutRequest(e),
+		"a class of another provider": attempts(e, e.Machine(), ofOtherProvider(e), e.Secret()),
+		"a wrong Secret":              attempts(e, e.Machine(), e.Class(), wrong),
+	} {
+		for _, a := range list {
+			errs[string(a.op)+" with "+what] = a.do(ctx)
+		}
+	}
+	for _, a := range attempts(e, e.Machine(), e.Class(), e.Secret()) {
+		errs[string(a.op)+" with a cancelled context"] = a.do(ended)
+	}
+	_, errs["GetMachineStatus of nothing"] = e.Get(ctx, e.Machine())
+	_, errs["InitializeMachine of nothing"] = e.Initialize(ctx, e.Machine())
+	return errs, wrong
+}
+
+func errorsHaveCodes(ctx context.Context, e *Env) error {
+	errs, _ := provoked(ctx, e)
+	var broken []error
+	for what, err := range errs {
+		_, typed := errors.AsType[codes.Coder](err)
+		if err != nil && !typed && codes.Of(err) == codes.Unknown {
+			broken = append(broken, fmt.Errorf("the error of %s carries no code: %w", what, err))
+		}
+	}
+	return errors.Join(broken...)
+}
+
+func secretsStaySecret(ctx context.Context, e *Env) error {
+	if e.Harness.Secret == nil {
+		return fmt.Errorf("the harness has no Secret: %w", ErrNotOffered)
+	}
+	errs, wrong := provoked(ctx, e)
+	words := append(tellTale(e.Harness.Secret), tellTale(wrong)...)
+	for what, err := range errs {
+		if err == nil {
+			continue
+		}
+		text := err.Error() + fmt.Sprintf("%+v", err)
+		for _, word := range words {
+			if strings.Contains(text, word) {
+				return fmt.Errorf("the error of %s contains something out of the Secret", what) // and we do not repeat it
+			}
+		}
+	}
+	return nil
+}
+
+// tellTale returns the content of a Secret in the forms in which it might turn
+// up in a text. Very short values are left out: they turn up by chance.
+func tellTale(secret *corev1.Secret) (words []string) {
+	for _, value := range secret.Data {
+		if len(value) >= 8 {
+			words = append(words, string(value), base64.StdEncoding.EncodeToString(value))
+		}
+	}
+	return words
+}
+
+func requestsStayUntouched(ctx context.Context, e *Env) error {
+	m, class, secret := e.Machine(), e.Class(), e.Secret()
+	m.Labels = map[string]string{"node": ""}
+	if secret != nil && secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	m0, class0, secret0 := m.DeepCopy(), class.DeepCopy(), secret.DeepCopy()
+	list := attempts(e, m, class, secret)
+	again := slices.Clone(list)
+	slices.Reverse(again) // once before the VM exists, once after
+	list = append(list, again...)
+	for _, a := range list {
+		err := a.do(ctx)
+		if a.op == driver.OpCreateMachine && err != nil {
+			return fmt.Errorf("CreateMachine: %w", err)
+		}
+		if !reflect.DeepEqual(m, m0) || !reflect.DeepEqual(class, class0) || !reflect.DeepEqual(secret, secret0) {
+			return fmt.Errorf("%s has changed its request", a.op)
+		}
+	}
+	specs := []*corev1.PersistentVolumeSpec{foreign()}
+	for _, v := range e.Harness.Volumes {
+		specs = append(specs, v.Spec.DeepCopy())
+	}
+	req := driver.GetVolumeIDsRequest{PVSpecs: specs}
+	before := make([]*corev1.PersistentVolumeSpec, len(specs))
+	for i, s := range specs {
+		before[i] = s.DeepCopy()
+	}
+	_, _ = ask(ctx, e, e.Driver.GetVolumeIDs, &req)
+	if !reflect.DeepEqual(req.PVSpecs, before) {
+		return errors.New("GetVolumeIDs has changed its request")
+	}
+	return nil
+}

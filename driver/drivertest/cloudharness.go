@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+)
+
+// Harness returns a harness for the cloud with which all promises are checked
+// that the cloud offers. A driver that wraps the cloud is checked by changing
+// New in it.
+func (c *Cloud) Harness() Harness {
+	other := c.MachineClass("conformance", "other")
+	other.ProviderSpec = runtime.RawExtension{Raw: []byte(`{"scope":"another"}`)}
+	return Harness{
+		New:          func() driver.Driver { return c },
+		MachineClass: c.MachineClass("conformance", "small"),
+		Secret:       c.Secret("conformance", "small"),
+		Settle:       c.settle(),
+		Clock:        c.options.Clock,
+		NamePrefix:   "vm",
+		OtherScope:   other,
+		Volumes: []Volume{
+			{Spec: c.Volume("vol-2"), ID: "vol-2"},
+			{Spec: c.Volume("vol-1"), ID: "vol-1"},
+		},
+		FailCreate: func(machine string) {
+			c.Inject(Fault{Operation: driver.OpCreateMachine, Machine: machine, Times: 1, Kind: Half, Code: codes.Internal})
+		},
+	}
+}
+
+// settle returns how long it takes until everybody sees what was done.
+func (c *Cloud) settle() time.Duration {
+	return max(0, c.options.Lag) + max(0, c.options.ShutdownTime)
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// An Env is what a [Case] works with: the driver, machines that no other case
+// uses, and calls that survive a driver which panics or returns nothing. It is
+// safe for use by multiple goroutines.
+type Env struct {
+	// Driver under check. The methods of Env are the safer way to call it.
+	Driver driver.Driver
+	// Harness as it was given.
+	Harness Harness
+
+	clock  clock.Clock
+	prefix string
+
+	mu        sync.Mutex
+	machines  []*v1alpha1.Machine // as handed out
+	known     map[string][]string // provider IDs by machine name
+	uncertain bool                // a create failed: there may be more than is known
+}
+
+// newEnv returns the Env of one run of one case.
+func newEnv(h Harness) *Env {
+	e := &Env{Driver: h.New(), Harness: h, clock: h.Clock, known: map[string][]string{}}
+	if e.clock == nil {
+		e.clock = clock.RealClock{}
+	}
+	name := h.NamePrefix
+	if name == "" {
+		name = "conformance"
+	}
+	e.prefix = name + "-" + random(5)
+	return e
+}
+
+// random returns n random lower-case letters.
+func random(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('a' + rand.IntN(26))
+	}
+	return string(b)
+}
+
+// Machine returns a new machine, without a provider ID. The case may change it.
+func (e *Env) Machine() *v1alpha1.Machine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Harness.MachineClass.Namespace,
+			Name:      fmt.Sprintf("%s-%d", e.prefix, len(e.machines)),
+			UID:       types.UID(e.prefix + "-" + random(12)),
+		},
+		Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: e.Harness.MachineClass.Name}},
+	}
+	e.machines = append(e.machines, m.DeepCopy())
+	return m
+}
+
+// Secret returns a copy of the Secret of the harness; nil if it has none.
+func (e *Env) Secret() *corev1.Secret { return e.Harness.Secret.DeepCopy() }
+
+// Class returns a copy of the class of the harness.
+func (e *Env) Class() *v1alpha1.MachineClass { return e.Harness.MachineClass.DeepCopy() }
+
+// ask makes a call with a deadline. A panic of the driver becomes an error, and
+// so does a nil response next to a nil error.
+func ask[Q, R any](ctx context.Context, e *Env, call func(context.Context, *Q) (*R, error), q *Q) (r *R, err error) {
+	limit := e.Harness.CallTimeout
+	if limit <= 0 {
+		limit = driver.DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the driver panicked: %v", p)
+		}
+	}()
+	r, err = call(ctx, q)
+	if r == nil && err == nil {
+		return nil, errors.New("the response is nil, and the error as well")
+	}
+	return r, err
+}
+
+// Create calls CreateMachine for m.
+func (e *Env) Create(ctx context.Context, m *v1alpha1.Machine) (*driver.CreateMachineResponse, error) {
+	return e.CreateBy(ctx, e.Driver, &driver.CreateMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
+}
+
+// CreateBy calls CreateMachine of a driver, with a request of the case's own. What
+// was made is removed when the case is over.
+func (e *Env) CreateBy(ctx context.Context, d driver.Driver, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	resp, err := ask(ctx, e, d.CreateMachine, req)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case err != nil:
+		e.uncertain = true
+	case req != nil && req.Machine != nil:
+		e.known[req.Machine.Name] = append(e.known[req.Machine.Name], resp.ProviderID)
+	}
+	return resp, err
+}
+
+// Initialize calls InitializeMachine for m.
+func (e *Env) Initialize(ctx context.Context, m *v1alpha1.Machine) (*driver.InitializeMachineResponse, error) {
+	return ask(ctx, e, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
+}
+
+// Delete calls DeleteMachine for m. The promise that NotFound is as good as OK
+// is made use of: the error is nil then.
+func (e *Env) Delete(ctx context.Context, m *v1alpha1.Machine) error {
+	_, err := ask(ctx, e, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
+	if codes.Of(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
+
+// Get calls GetMachineStatus for m.
+func (e *Env) Get(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
+	return ask(ctx, e, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
+}
+
+// Found is [Env.Get], but takes Uninitialized for success, and Unimplemented for
+// [ErrNotOffered].
+func (e *Env) Found(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
+	resp, err := e.Get(ctx, m)
+	switch codes.Of(err) {
+	case codes.Uninitialized:
+		if resp == nil {
+			return nil, errors.New("GetMachineStatus answers Uninitialized without a response")
+		}
+		return resp, nil
+	case codes.Unimplemented:
+		return nil, fmt.Errorf("GetMachineStatus is Unimplemented: %w", ErrNotOffered)
+	}
+	return resp, err
+}
+
+// List calls ListMachines for a class.
+func (e *Env) List(ctx context.Context, class *v1alpha1.MachineClass) (map[string]string, error) {
+	resp, err := ask(ctx, e, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: e.Secret()})
+	if err != nil {
+		return nil, fmt.Errorf("ListMachines: %w", err)
+	}
+	return resp.MachineList, nil
+}
+
+// Owned returns the sorted provider IDs that ListMachines shows under the name of
+// m.
+func (e *Env) Owned(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
+	list, err := e.List(ctx, e.Class())
+	var ids []string
+	for id, name := range list {
+		if name == m.Name {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
+// Eventually calls f until it returns nil, or the cloud has had its time to
+// settle, or ctx ends; then it returns what f returned last. It calls f at least
+// once, and once more after the time is over.
+func (e *Env) Eventually(ctx context.Context, f func() error) error {
+	settle := max(0, e.Harness.Settle)
+	step := min(max(settle/20, time.Millisecond), 10*time.Second)
+	for end := e.clock.Now().Add(settle); ; {
+		err := f()
+		if err == nil || errors.Is(err, ErrNotOffered) || !e.clock.Now().Before(end) {
+			return err
+		}
+		if late := e.sleep(ctx, step); late != nil {
+			return errors.Join(err, late)
+		}
+	}
+}
+
+// Settled waits until the cloud has had its time to settle.
+func (e *Env) Settled(ctx context.Context) error { return e.sleep(ctx, e.Harness.Settle) }
+
+// sleep waits on the clock of the harness.
+func (e *Env) sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := e.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C():
+		return nil
+	}
+}
+
+// cleanUp removes all that the case made, as far as the driver lets it: by
+// provider ID what is known, by name what is not, and after a create that failed
+// once more when the cloud has settled.
+func (e *Env) cleanUp(ctx context.Context) error {
+	e.mu.Lock()
+	machines, uncertain := e.machines, e.uncertain
+	e.mu.Unlock()
+	err := e.removeAll(ctx, machines)
+	if uncertain && e.Harness.Settle > 0 {
+		if e.Settled(ctx) == nil {
+			err = e.removeAll(ctx, machines)
+		}
+	}
+	return err
+}
+
+// removeAll deletes machines under every provider ID that is known, and by name.
+func (e *Env) removeAll(ctx context.Context, machines []*v1alpha1.Machine) error {
+	var errs []error
+	for _, m := range machines {
+		e.mu.Lock()
+		ids := slices.Clone(e.known[m.Name])
+		e.mu.Unlock()
+		slices.Sort(ids)
+		for _, id := range append(slices.Compact(ids), "") {
+			gone := m.DeepCopy()
+			gone.Spec.ProviderID = id
+			errs = append(errs, e.Eventually(ctx, func() error { return e.Delete(ctx, gone) }))
+		}
+	}
+	return errors.Join(errs...)
+}

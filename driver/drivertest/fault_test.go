@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+)
+
+func TestZeroFaultRefusesEverythingWithUnavailable(t *testing.T) {
+	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{{}}})
+	_, err := u.make(t.Context(), "m-1")
+	require.EqualError(t, err, "machine codes error: code = [Unavailable] message = [simulated fault]")
+	_, err = u.list(t.Context())
+	require.Equal(t, codes.Unavailable, codes.Of(err))
+	_, err = u.GetVolumeIDs(t.Context(), &driver.GetVolumeIDsRequest{})
+	require.Equal(t, codes.Unavailable, codes.Of(err))
+	_, err = u.ListSideResources(t.Context(), &driver.ListSideResourcesRequest{MachineClass: u.class, Secret: u.secret})
+	require.Equal(t, codes.Unavailable, codes.Of(err))
+	require.True(t, u.Snapshot().Empty())
+	require.Equal(t, 1, u.Calls()[drivertest.CallKey{Operation: driver.OpListMachines, Code: codes.Unavailable}])
+}
+
+func TestFaultIsPickedByOperationMachineAndNumber(t *testing.T) {
+	u, _ := standing(drivertest.CloudOptions{})
+	remove := u.Inject(drivertest.Fault{Operation: driver.OpGetMachineStatus, Machine: "m-1", After: 1, Times: 2, Code: codes.Internal})
+	var got []codes.Code
+	for range 4 {
+		_, err := u.get(t.Context(), "m-2", "")
+		require.Equal(t, codes.NotFound, codes.Of(err))
+		_, err = u.get(t.Context(), "m-1", "")
+		got = append(got, codes.Of(err))
+	}
+	require.Equal(t, []codes.Code{codes.NotFound, codes.Internal, codes.Internal, codes.NotFound}, got)
+	remove()
+	remove()
+}
+
+func TestFirstFaultThatFitsActs(t *testing.T) {
+	u, _ := standing(drivertest.CloudOptions{})
+	remove := u.Inject(drivertest.Fault{Code: codes.Internal})
+	u.Inject(drivertest.Fault{Code: codes.DataLoss})
+	_, err := u.list(t.Context())
+	require.Equal(t, codes.Internal, codes.Of(err))
+	remove()
+	_, err = u.list(t.Context())
+	require.Equal(t, codes.DataLoss, codes.Of(err))
+	u.ClearFaults()
+	_, err = u.list(t.Context())
+	require.NoError(t, err)
+}
+
+func TestFaultSaysWhatItIsTold(t *testing.T) {
+	own := errors.New("no code at all")
+	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{
+		{Operation: driver.OpCreateMachine, Times: 1, Code: codes.ResourceExhausted, Message: "zone b is full", RetryAfter: time.Minute, LastKnownState: "waiting"},
+		{Operation: driver.OpCreateMachine, Err: own},
+		{Operation: driver.OpDeleteMachine, LastKnownState: "stuck"},
+	}})
+	resp, err := u.make(t.Context(), "m-1")
+	require.EqualError(t, err, "machine codes error: code = [ResourceExhausted] message = [zone b is full]")
+	require.Equal(t, time.Minute, codes.RetryAfterOf(err))
+	require.Equal(t, &driver.CreateMachineResponse{LastKnownState: "waiting"}, resp)
+	resp, err = u.make(t.Context(), "m-1")
+	require.Same(t, own, err)
+	require.Nil(t, resp)
+	gone, err := u.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: machineOf("m-1", ""), MachineClass: u.class, Secret: u.secret})
+	require.Error(t, err)
+	require.Equal(t, "stuck", gone.LastKnownState)
+}
+
+func TestHangEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := use(drivertest.NewCloud(drivertest.CloudOptions{Faults: []drivertest.Fault{{Kind: drivertest.Hang}}}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		begin := time.Now()
+		_, err := u.make(ctx, "m-1")
+		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
+		require.Equal(t, time.Hour, time.Since(begin))
+		require.True(t, u.Snapshot().Empty())
+		_, err = u.make(context.Background(), "m-1") // a context without an end
+		require.Equal(t, codes.Internal, codes.Of(err), "nobody could end this")
+	})
+}
+
+func TestLostResponseComesAfterTheEffect(t *testing.T) {
+	u, _ := standing(drivertest.CloudOptions{})
+	u.Inject(drivertest.Fault{Kind: drivertest.LoseResponse, Times: 2})
+	resp, err := u.make(t.Context(), "m-1")
+	require.Equal(t, codes.Unavailable, codes.Of(err))
+	require.Nil(t, resp)
+	require.Len(t, u.Snapshot().VMs, 1)
+	require.Equal(t, codes.Unavailable, codes.Of(u.remove(t.Context(), "m-1", "")))
+	require.True(t, u.Snapshot().Empty())
+}
+
+func TestHalfACreateIsCompletedOrRemovedWhateverTheStep(t *testing.T) {
+	for steps := range 5 {
+		half := drivertest.Fault{Operation: driver.OpCreateMachine, Kind: drivertest.Half, Steps: steps, Times: 1, Code: codes.Internal}
+		wantSides := []int{2, 1, 2, 2, 2}[steps]
+		wantVMs := []int{0, 0, 0, 1, 1}[steps]
+		for _, then := range []string{"create", "delete"} {
+			t.Run(fmt.Sprintf("%d steps, then %s", steps, then), func(t *testing.T) {
+				u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{half}})
+				_, err := u.make(t.Context(), "m-1")
+				require.Equal(t, codes.Internal, codes.Of(err))
+				s := u.Snapshot()
+				require.Len(t, s.SideResources, wantSides)
+				require.Len(t, s.VMs, wantVMs)
+				if wantVMs == 0 {
+					require.Len(t, s.Leftovers(), wantSides)
+					_, err := u.get(t.Context(), "m-1", "")
+					require.Equal(t, codes.NotFound, codes.Of(err))
+				}
+				if then == "create" {
+					_, err = u.make(t.Context(), "m-1")
+					require.NoError(t, err)
+					s := u.Snapshot()
+					require.Len(t, s.VMs, 1)
+					require.Len(t, s.SideResources, 2)
+					require.Empty(t, s.Leftovers())
+				}
+				require.NoError(t, u.remove(t.Context(), "m-1", ""))
+				require.True(t, u.Snapshot().Empty(), u.Snapshot())
+			})
+		}
+	}
+}
+
+func TestTwoThingsOfOneKindAreTwo(t *testing.T) {
+	u, _ := standing(drivertest.CloudOptions{SideResources: []string{"disk", "disk"}, Faults: []drivertest.Fault{
+		{Operation: driver.OpCreateMachine, Kind: drivertest.Half, Times: 1},
+	}})
+	_, err := u.make(t.Context(), "m-1")
+	require.Error(t, err)
+	_, err = u.make(t.Context(), "m-1")
+	require.NoError(t, err)
+	require.Len(t, u.Snapshot().SideResources, 2)
+	require.Empty(t, u.Snapshot().Leftovers())
+}
+
+func TestHalfADeleteLeavesSideResources(t *testing.T) {
+	u, clk := standing(drivertest.CloudOptions{ShutdownTime: time.Minute})
+	resp, err := u.make(t.Context(), "m-1")
+	require.NoError(t, err)
+	u.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Kind: drivertest.Half, Steps: 2, Times: 1})
+	require.Equal(t, codes.Unavailable, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
+	clk.Step(time.Minute)
+	s := u.Snapshot()
+	require.Empty(t, s.VMs)
+	require.Len(t, s.Leftovers(), 1)
+	require.Equal(t, "nic nic:///shoot/m-1/1 of machine m-1, without a vm\n", s.String())
+	_, err = u.get(t.Context(), "m-1", resp.ProviderID)
+	require.Equal(t, codes.NotFound, codes.Of(err))
+	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID), "what is left over goes, also with the old provider ID")
+	require.True(t, u.Snapshot().Empty())
+	require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
+}
+
+func TestASecondDeleteDuringTheShutdownTakesWhatTheFirstLeft(t *testing.T) {
+	u, clk := standing(drivertest.CloudOptions{ShutdownTime: time.Minute})
+	resp, err := u.make(t.Context(), "m-1")
+	require.NoError(t, err)
+	u.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Kind: drivertest.Half, Steps: 1, Times: 1})
+	require.Error(t, u.remove(t.Context(), "m-1", resp.ProviderID))
+	clk.Step(time.Second)
+	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID))
+	clk.Step(time.Minute)
+	require.True(t, u.Snapshot().Empty())
+}
+
+func TestHalfOnOtherOperationsRefuses(t *testing.T) {
+	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{{Kind: drivertest.Half, Code: codes.DataLoss}}})
+	_, err := u.list(t.Context())
+	require.Equal(t, codes.DataLoss, codes.Of(err))
+}
+
+func TestChanceDependsOnTheSeedAndNotOnOtherMachines(t *testing.T) {
+	draw := func(seed uint64, noise bool) (out []codes.Code) {
+		u, _ := standing(drivertest.CloudOptions{Seed: seed, Faults: []drivertest.Fault{{Probability: 0.5}}})
+		for range 64 {
+			if noise {
+				_, _ = u.get(t.Context(), "m-2", "")
+			}
+			_, err := u.get(t.Context(), "m-1", "")
+			out = append(out, codes.Of(err))
+		}
+		return out
+	}
+	first := draw(1, false)
+	require.Equal(t, first, draw(1, false))
+	require.Equal(t, first, draw(1, true))
+	require.NotEqual(t, first, draw(2, false))
+	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{{Probability: 0.25}}})
+	for range 4000 {
+		_, _ = u.get(t.Context(), "m-1", "")
+	}
+	hit := u.Calls()[drivertest.CallKey{Operation: driver.OpGetMachineStatus, Code: codes.Unavailable}]
+	require.InDelta(t, 1000, hit, 150)
+}
+
+// TestNoFaultBreaksIdempotency lets an impatient caller create and delete
+// machines on a cloud on which everything goes wrong: there is never a second VM
+// of a machine, and in the end nothing is left.
+func TestNoFaultBreaksIdempotency(t *testing.T) {
+	for seed := range uint64(150) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			o := slow()
+			o.Seed = seed
+			for range 4 {
+				o.Faults = append(o.Faults, drivertest.Fault{
+					Probability: 0.25, Kind: drivertest.FaultKind(rng.IntN(4)), Steps: rng.IntN(4),
+				})
+			}
+			u := use(drivertest.NewCloud(o))
+			names := []string{"m-0", "m-1", "m-2"}
+			for range 30 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rng.IntN(60))*time.Second)
+				name := names[rng.IntN(len(names))]
+				if rng.IntN(3) == 0 {
+					_ = u.remove(ctx, name, "")
+				} else {
+					_, _ = u.make(ctx, name)
+				}
+				cancel()
+			}
+			n, machine := u.History().MaxVMsOfOneMachine()
+			require.LessOrEqual(t, n, 1, "seed %d: %s", seed, machine)
+			u.ClearFaults()
+			time.Sleep(time.Minute) // of the bubble
+			for _, name := range names {
+				if err := u.remove(t.Context(), name, ""); codes.Of(err) != codes.NotFound {
+					require.NoError(t, err, "seed %d", seed)
+				}
+			}
+			time.Sleep(time.Minute)
+			require.True(t, u.Snapshot().Empty(), "seed %d: %s", seed, u.Snapshot())
+		})
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// createFlaws are the flaws of one operation.
+var createFlaws = map[string]flaw{
+	"makes another VM every time": {
+		breakIt: func(b *broken) {
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				resp, err := b.Cloud.CreateMachine(ctx, r)
+				if err == nil && b.Calls()[drivertest.CallKey{Operation: driver.OpCreateMachine}] > 1 {
+					resp.ProviderID = b.Plant(drivertest.VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"CreateAdopts", "CreateAdoptsFromOthers", "CreateConcurrently"},
+	},
+	"looks for an existing VM only where it may not be shown yet": {
+		options: drivertest.CloudOptions{Lag: 10 * time.Second, ForgetfulCreate: true},
+		breakIt: func(*broken) {},
+		caught:  []string{"CreateAdopts", "CreateAdoptsFromOthers", "CreateConcurrently", "CreateIgnoresUID"},
+	},
+	"remembers in memory what it made": {
+		breakIt: func(b *broken) { rememberInMemory(b) },
+		harness: func(h *drivertest.Harness) {
+			first := h.New().(*broken)
+			h.New = func() driver.Driver {
+				b := &broken{Cloud: first.Cloud}
+				rememberInMemory(b)
+				return b
+			}
+		},
+		caught: []string{"CreateAdoptsFromOthers"},
+	},
+	"keys by UID": {
+		breakIt: func(b *broken) {
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				resp, err := b.Cloud.CreateMachine(ctx, r)
+				if err != nil {
+					return resp, err
+				}
+				for _, v := range b.Snapshot().Of(r.Machine.Name).VMs {
+					if v.ProviderID == resp.ProviderID && v.UID != string(r.Machine.UID) {
+						v := b.Plant(drivertest.VM{Namespace: v.Namespace, Machine: v.Machine, UID: string(r.Machine.UID)})
+						resp.ProviderID = v.ProviderID
+					}
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"CreateIgnoresUID"},
+	},
+	"answers without a provider ID": {
+		breakIt: func(b *broken) {
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				resp, err := b.Cloud.CreateMachine(ctx, r)
+				if resp != nil {
+					resp.ProviderID = ""
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"CreateAnswers"},
+	},
+	"answers without a node name": {
+		breakIt: func(b *broken) {
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				resp, err := b.Cloud.CreateMachine(ctx, r)
+				if resp != nil {
+					resp.NodeName = ""
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"CreateAnswers"},
+	},
+	"answers with another node name than the harness expects": {
+		breakIt: func(*broken) {},
+		harness: func(h *drivertest.Harness) {
+			h.NodeName = func(m *v1alpha1.Machine) string { return "node-" + m.Name }
+		},
+		caught: []string{"CreateAnswers"},
+	},
+	"makes a second VM and says nothing of it": {
+		breakIt: func(b *broken) {
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				resp, err := b.Cloud.CreateMachine(ctx, r)
+				if err == nil && b.Calls()[drivertest.CallKey{Operation: driver.OpCreateMachine}] == 2 {
+					b.Plant(drivertest.VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"CreateAdopts"},
+	},
+	"names the node anew every time": {
+		breakIt: func(b *broken) {
+			var n atomic.Int64
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				resp, err := b.Cloud.CreateMachine(ctx, r)
+				if resp != nil {
+					resp.NodeName = fmt.Sprintf("ip-10-0-0-%d", n.Add(1))
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"CreateAdopts", "GetFindsByName"},
+	},
+	"answers nothing": {
+		breakIt: func(b *broken) {
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				_, err := b.Cloud.CreateMachine(ctx, r)
+				return nil, err
+			}
+		},
+		caught: []string{"CreateAnswers"},
+	},
+	"takes the last answer for a lost one as a failure": {
+		breakIt: func(b *broken) {
+			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+				if r != nil && r.Machine != nil && len(b.Snapshot().Of(r.Machine.Name).VMs) > 0 {
+					return nil, status.Error(codes.AlreadyExists, "it is there")
+				}
+				return b.Cloud.CreateMachine(ctx, r)
+			}
+		},
+		caught: []string{"CreateAdopts", "CreateConcurrently", "RequestsStayUntouched"},
+	},
+}
+
+// rememberInMemory makes CreateMachine adopt only what the same process made.
+func rememberInMemory(b *broken) {
+	var mu sync.Mutex
+	made := map[string]*driver.CreateMachineResponse{}
+	b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+		if r == nil || r.Machine == nil || ctx.Err() != nil {
+			return b.Cloud.CreateMachine(ctx, r)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if resp := made[r.Machine.Name]; resp != nil {
+			return resp, nil
+		}
+		resp, err := b.Cloud.CreateMachine(ctx, r)
+		if err != nil {
+			return resp, err
+		}
+		if b.Calls()[drivertest.CallKey{Operation: driver.OpCreateMachine}] > 1 {
+			resp.ProviderID = b.Plant(drivertest.VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
+		}
+		made[r.Machine.Name] = resp
+		return resp, nil
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest_test
+
+import (
+	"context"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// deleteFlaws are the flaws of one operation.
+var deleteFlaws = map[string]flaw{
+	"does nothing without a provider ID": {
+		breakIt: func(b *broken) {
+			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+				if r != nil && r.Machine != nil && r.Machine.Spec.ProviderID == "" && ctx.Err() == nil {
+					return &driver.DeleteMachineResponse{}, nil
+				}
+				return b.Cloud.DeleteMachine(ctx, r)
+			}
+		},
+		caught: []string{"DeleteFindsByName", "CreateCleansUp"},
+	},
+	"fails to delete what is not there": {
+		breakIt: func(b *broken) {
+			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+				resp, err := b.Cloud.DeleteMachine(ctx, r)
+				if codes.Of(err) == codes.NotFound {
+					err = status.Error(codes.Internal, "no such VM")
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"DeleteOfNothing", "DeleteTwice"},
+	},
+	"leaves the disks behind": {
+		breakIt: func(b *broken) {
+			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+				defer b.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Kind: drivertest.Half, Steps: 1})()
+				resp, err := b.Cloud.DeleteMachine(ctx, r)
+				if codes.Of(err) == codes.Unavailable {
+					return &driver.DeleteMachineResponse{}, nil
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"DeleteRemoves"},
+	},
+	"only says that it deletes": {
+		breakIt: func(b *broken) {
+			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+				_, err := b.Cloud.DeleteMachine(ctx, &driver.DeleteMachineRequest{
+					Machine: &v1alpha1.Machine{}, MachineClass: r.MachineClass, Secret: r.Secret,
+				})
+				if codes.Of(err) != codes.InvalidArgument {
+					return nil, err
+				}
+				return &driver.DeleteMachineResponse{}, nil
+			}
+		},
+		caught: []string{"DeleteRemoves", "DeleteTwice", "ListForgets", "GetAfterDelete"},
+	},
+	"deletes all that it finds": {
+		breakIt: func(b *broken) {
+			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+				resp, err := b.Cloud.DeleteMachine(ctx, r)
+				if err == nil {
+					for _, v := range b.Snapshot().VMs {
+						b.Terminate(v.ProviderID)
+					}
+				}
+				return resp, err
+			}
+		},
+		caught: []string{"DeleteSparesOthers"},
+	},
+	"leaves what a failed create made": {
+		breakIt: func(b *broken) {
+			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+				if r != nil && r.Machine != nil && len(b.Snapshot().Of(r.Machine.Name).VMs) == 0 && ctx.Err() == nil {
+					return nil, status.Error(codes.NotFound, "there is no VM")
+				}
+				return b.Cloud.DeleteMachine(ctx, r)
+			}
+		},
+		caught: []string{"CreateCleansUp"},
+	},
+}

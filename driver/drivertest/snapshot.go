@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Snapshot is all that a [Cloud] holds at one moment, without lag.
+type Snapshot struct {
+	// Time of the snapshot.
+	Time time.Time
+	// VMs that exist, sorted by provider ID.
+	VMs []VM
+	// SideResources that exist, sorted by kind and ID.
+	SideResources []SideResource
+}
+
+// Snapshot returns all that the cloud holds. The caller owns the result.
+func (c *Cloud) Snapshot() Snapshot {
+	c.lock()
+	defer c.unlock()
+	s := Snapshot{Time: c.now}
+	for _, v := range c.vms {
+		if exists(v.GoneAt, c.now) {
+			s.VMs = append(s.VMs, v.seen(c.now))
+		}
+	}
+	for _, r := range c.sides {
+		if exists(r.GoneAt, c.now) {
+			s.SideResources = append(s.SideResources, r.SideResource)
+		}
+	}
+	slices.SortFunc(s.VMs, func(a, b VM) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	slices.SortFunc(s.SideResources, func(a, b SideResource) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))
+	})
+	return s
+}
+
+// Empty reports whether there is nothing.
+func (s Snapshot) Empty() bool { return len(s.VMs) == 0 && len(s.SideResources) == 0 }
+
+// Of returns what carries the name of a machine, in any scope.
+func (s Snapshot) Of(machine string) Snapshot {
+	out := Snapshot{Time: s.Time}
+	for _, v := range s.VMs {
+		if v.Machine == machine {
+			out.VMs = append(out.VMs, v)
+		}
+	}
+	for _, r := range s.SideResources {
+		if r.MachineName == machine {
+			out.SideResources = append(out.SideResources, r)
+		}
+	}
+	return out
+}
+
+// Leftovers returns the side resources that belong to no VM.
+func (s Snapshot) Leftovers() []SideResource {
+	return slices.DeleteFunc(slices.Clone(s.SideResources), func(r SideResource) bool { return r.ProviderID != "" })
+}
+
+// String renders the snapshot, one line for each thing; "nothing" if it is
+// empty. Its form may change.
+func (s Snapshot) String() string {
+	if s.Empty() {
+		return "nothing\n"
+	}
+	var b strings.Builder
+	for _, v := range s.VMs {
+		b.WriteString(v.String() + "\n")
+	}
+	for _, r := range s.SideResources {
+		b.WriteString(r.String() + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/driver"
+)
+
+// A VMState is where a VM of a [Cloud] is in its life.
+type VMState uint8
+
+// The states of a VM.
+const (
+	// VMPending means that the VM was made and is not ready.
+	VMPending VMState = iota + 1
+	// VMRunning means that the VM is ready.
+	VMRunning
+	// VMStopped means that the VM was stopped by [Cloud.Stop].
+	VMStopped
+	// VMDeleting means that the deletion of the VM has begun.
+	VMDeleting
+	// VMGone means that the VM exists no more.
+	VMGone
+)
+
+// String returns the name of the state, such as "Pending".
+func (s VMState) String() string {
+	names := []string{"", "Pending", "Running", "Stopped", "Deleting", "Gone"}
+	if s == 0 || int(s) >= len(names) {
+		return fmt.Sprintf("VMState(%d)", uint8(s))
+	}
+	return names[s]
+}
+
+// A VM is a virtual machine of a [Cloud].
+type VM struct {
+	// ProviderID is the identity of the VM.
+	ProviderID string
+	// Namespace, Machine and UID are those of the Machine it was made for.
+	Namespace, Machine, UID string
+	// Class is the name of the MachineClass it was made with.
+	Class string
+	// Scope is the scope of that class.
+	Scope string
+	// NodeName is the name of the Node that it becomes.
+	NodeName string
+	// Addresses of the VM.
+	Addresses []corev1.NodeAddress
+	// State of the VM.
+	State VMState
+	// Initialized is false if the cloud needs initialisation and the VM has had
+	// none.
+	Initialized bool
+	// CreatedAt is when the VM was made.
+	CreatedAt time.Time
+	// ReadyAt is when the VM is or was ready to join, if it lives so long and is
+	// initialised.
+	ReadyAt time.Time
+	// DeletedAt is when its deletion began; zero before that.
+	DeletedAt time.Time
+	// GoneAt is when it ceases to exist; zero before its deletion began.
+	GoneAt time.Time
+}
+
+// String renders the VM on one line. Its form may change.
+func (v VM) String() string {
+	text := fmt.Sprintf("vm %s of machine %s, %s", v.ProviderID, v.Machine, v.State)
+	if !v.Initialized {
+		text += ", not initialised"
+	}
+	return text
+}
+
+// A SideResource is a disk, nic or the like of a [Cloud].
+type SideResource struct {
+	driver.SideResource
+	// Scope is the scope of the class it was made with.
+	Scope string
+	// CreatedAt is when it was made.
+	CreatedAt time.Time
+	// GoneAt is when it ceases to exist; zero before its deletion began.
+	GoneAt time.Time
+}
+
+// String renders the side resource on one line. Its form may change.
+func (s SideResource) String() string {
+	if s.ProviderID == "" {
+		return fmt.Sprintf("%s %s of machine %s, without a vm", s.Kind, s.ID, s.MachineName)
+	}
+	return fmt.Sprintf("%s %s of machine %s", s.Kind, s.ID, s.MachineName)
+}
+
+// vm is a VM in the cloud's books.
+type vm struct {
+	VM
+	userData []byte
+	booted   bool // that it is ready was told, or will never be
+	gone     bool // that it is gone was told
+}
+
+// side is a side resource in the cloud's books.
+type side struct {
+	SideResource
+	gone bool // that it is gone was told
+}
+
+// owner returns the mark of the VM.
+func (v *vm) owner() owner { return owner{scope: v.Scope, machine: v.Machine} }
+
+// owner returns the mark of the side resource.
+func (s *side) owner() owner { return owner{scope: s.Scope, machine: s.MachineName} }
+
+// exists reports whether something that ends at goneAt exists at now.
+func exists(goneAt, now time.Time) bool { return goneAt.IsZero() || now.Before(goneAt) }
+
+// shown reports whether something that began and ends at the given times is
+// shown at now, by a cloud that shows everything late.
+func shown(begin, end, now time.Time, lag time.Duration) bool {
+	lag = max(0, lag)
+	return !now.Before(begin.Add(lag)) && (end.IsZero() || now.Before(end.Add(lag)))
+}
+
+// stateAt returns the state of the VM at now.
+func (v *vm) stateAt(now time.Time) VMState {
+	switch {
+	case !exists(v.GoneAt, now):
+		return VMGone
+	case !v.DeletedAt.IsZero():
+		return VMDeleting
+	case v.State == VMStopped:
+		return VMStopped
+	case now.Before(v.ReadyAt):
+		return VMPending
+	default:
+		return VMRunning
+	}
+}
+
+// seen returns a copy of the VM as it is at now.
+func (v *vm) seen(now time.Time) VM {
+	return v.in(v.stateAt(now))
+}
+
+// in returns a copy of the VM in a state.
+func (v *vm) in(s VMState) VM {
+	out := v.VM
+	out.State = s
+	out.Addresses = slices.Clone(v.Addresses)
+	return out
+}
+
+// find returns the VMs which GetMachineStatus takes for that of a machine: by
+// provider ID if that is not empty and by mark otherwise, as far as the cloud
+// shows them and without those that are being deleted.
+func (c *Cloud) find(providerID string, o owner) (match []*vm) {
+	for _, v := range c.vms {
+		if providerID != "" && v.ProviderID != providerID || v.Scope != o.scope || providerID == "" && v.Machine != o.machine {
+			continue
+		}
+		if shown(v.CreatedAt, v.DeletedAt, c.now, c.options.Lag) {
+			match = append(match, v)
+		}
+	}
+	return match
+}
+
+// living returns the VMs that truly carry a mark and exist; with dying, also
+// those that are being deleted.
+func (c *Cloud) living(o owner, dying bool) (match []*vm) {
+	for _, v := range c.vms {
+		if v.owner() == o && exists(v.GoneAt, c.now) && (dying || v.DeletedAt.IsZero()) {
+			match = append(match, v)
+		}
+	}
+	return match
+}
+
+// byID returns the VM with a provider ID that exists in a scope, or nil.
+func (c *Cloud) byID(providerID, scope string) *vm {
+	for _, v := range c.vms {
+		if v.ProviderID == providerID && v.Scope == scope && exists(v.GoneAt, c.now) {
+			return v
+		}
+	}
+	return nil
+}
+
+// sidesOf returns the side resources under a mark that exist and belong to the
+// VM with a provider ID; "" are those that belong to none.
+func (c *Cloud) sidesOf(o owner, providerID string) (match []*side) {
+	for _, s := range c.sides {
+		if s.owner() == o && s.ProviderID == providerID && exists(s.GoneAt, c.now) {
+			match = append(match, s)
+		}
+	}
+	return match
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Requests hold credentials. However a request is printed, by any verb of fmt,
+// by slog or by a logr logger, it shows names and never the content of the
+// Secret or of the class. Encoding a request with encoding/json is not printing:
+// that transports everything.
+
+// subject renders what a request is about.
+func subject(op Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) string {
+	var b strings.Builder
+	b.WriteString(string(op) + "(")
+	if m == nil {
+		b.WriteString("no machine")
+	} else {
+		fmt.Fprintf(&b, "machine %q", key(m.Namespace, m.Name))
+		if m.Spec.ProviderID != "" {
+			fmt.Fprintf(&b, " %q", m.Spec.ProviderID)
+		}
+	}
+	b.WriteString(", " + classAndSecret(class, secret) + ")")
+	return b.String()
+}
+
+// classAndSecret renders a class by name, and a Secret by name and number of
+// keys.
+func classAndSecret(class *v1alpha1.MachineClass, secret *corev1.Secret) string {
+	text := "no class"
+	if class != nil {
+		text = fmt.Sprintf("class %q", key(class.Namespace, class.Name))
+	}
+	if secret == nil {
+		return text + ", no secret"
+	}
+	return fmt.Sprintf("%s, secret %q with %d keys", text, key(secret.Namespace, secret.Name), len(secret.Data)+len(secret.StringData))
+}
+
+// key renders a namespaced name.
+func key(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// String names machine, class and Secret, and shows no content.
+func (r CreateMachineRequest) String() string {
+	return subject(OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+// Format prints [CreateMachineRequest.String] for every verb.
+func (r CreateMachineRequest) Format(f fmt.State, _ rune) { write(f, r.String()) }
+
+// LogValue returns [CreateMachineRequest.String] for slog.
+func (r CreateMachineRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalLog returns [CreateMachineRequest.String] for logr.
+func (r CreateMachineRequest) MarshalLog() any { return r.String() }
+
+// String names machine, class and Secret, and shows no content.
+func (r InitializeMachineRequest) String() string {
+	return subject(OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+// Format prints [InitializeMachineRequest.String] for every verb.
+func (r InitializeMachineRequest) Format(f fmt.State, _ rune) { write(f, r.String()) }
+
+// LogValue returns [InitializeMachineRequest.String] for slog.
+func (r InitializeMachineRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalLog returns [InitializeMachineRequest.String] for logr.
+func (r InitializeMachineRequest) MarshalLog() any { return r.String() }
+
+// String names machine, class and Secret, and shows no content.
+func (r DeleteMachineRequest) String() string {
+	return subject(OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+// Format prints [DeleteMachineRequest.String] for every verb.
+func (r DeleteMachineRequest) Format(f fmt.State, _ rune) { write(f, r.String()) }
+
+// LogValue returns [DeleteMachineRequest.String] for slog.
+func (r DeleteMachineRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalLog returns [DeleteMachineRequest.String] for logr.
+func (r DeleteMachineRequest) MarshalLog() any { return r.String() }
+
+// String names machine, class and Secret, and shows no content.
+func (r GetMachineStatusRequest) String() string {
+	return subject(OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
+}
+
+// Format prints [GetMachineStatusRequest.String] for every verb.
+func (r GetMachineStatusRequest) Format(f fmt.State, _ rune) { write(f, r.String()) }
+
+// LogValue returns [GetMachineStatusRequest.String] for slog.
+func (r GetMachineStatusRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalLog returns [GetMachineStatusRequest.String] for logr.
+func (r GetMachineStatusRequest) MarshalLog() any { return r.String() }
+
+// String names class and Secret, and shows no content.
+func (r ListMachinesRequest) String() string {
+	return string(OpListMachines) + "(" + classAndSecret(r.MachineClass, r.Secret) + ")"
+}
+
+// Format prints [ListMachinesRequest.String] for every verb.
+func (r ListMachinesRequest) Format(f fmt.State, _ rune) { write(f, r.String()) }
+
+// LogValue returns [ListMachinesRequest.String] for slog.
+func (r ListMachinesRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalLog returns [ListMachinesRequest.String] for logr.
+func (r ListMachinesRequest) MarshalLog() any { return r.String() }
+
+// String says how many volumes are asked for.
+func (r GetVolumeIDsRequest) String() string {
+	return fmt.Sprintf("%s(%d volumes)", OpGetVolumeIDs, len(r.PVSpecs))
+}
+
+// Format prints [GetVolumeIDsRequest.String] for every verb.
+func (r GetVolumeIDsRequest) Format(f fmt.State, _ rune) { write(f, r.String()) }
+
+// LogValue returns [GetVolumeIDsRequest.String] for slog.
+func (r GetVolumeIDsRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalLog returns [GetVolumeIDsRequest.String] for logr.
+func (r GetVolumeIDsRequest) MarshalLog() any { return r.String() }
+
+// write prints text and nothing else.
+func write(w io.Writer, text string) { _, _ = io.WriteString(w, text) }

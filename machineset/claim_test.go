@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+func withUID(ref metav1.OwnerReference, uid types.UID) metav1.OwnerReference {
+	ref.UID = uid
+	return ref
+}
+
+func notController(ref metav1.OwnerReference) metav1.OwnerReference {
+	no := false
+	ref.Controller = &no
+	return ref
+}
+
+// The reference system sends a list with one entry: adoption wipes foreign
+// owners, and a release leaves the owner in place (DS-22).
+func TestAdoptionAndReleaseKeepForeignOwnersAndNameTheirPrecondition(t *testing.T) {
+	set := newSet(1)
+	self := machineset.OwnerSet(set).Reference()
+	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm", UID: "uid-cm"}
+
+	orphan := newMachine("orphan", v1alpha1.MachineRunning)
+	orphan.ResourceVersion = "7"
+	orphan.OwnerReferences = []metav1.OwnerReference{foreign, notController(self)}
+	drifted := newMachine("drifted", v1alpha1.MachineRunning)
+	drifted.Labels = map[string]string{"app": "other"}
+	drifted.OwnerReferences = []metav1.OwnerReference{self, foreign}
+
+	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{orphan, nil, drifted})
+	require.Empty(t, claims.Owned)
+	require.False(t, claims.Settled())
+	require.True(t, claims.NeedsLiveOwner())
+	require.Len(t, claims.Adopt, 1)
+	require.Len(t, claims.Release, 1)
+
+	require.Equal(t, []metav1.OwnerReference{foreign, self}, claims.Adopt[0].Edit.OwnerReferences)
+	patch, err := claims.Adopt[0].Edit.Patch()
+	require.NoError(t, err)
+	var decoded v1alpha1.Machine
+	require.NoError(t, json.Unmarshal(patch, &decoded))
+	require.Equal(t, types.UID("uid-orphan"), decoded.UID)
+	require.Equal(t, "7", decoded.ResourceVersion)
+	require.Equal(t, claims.Adopt[0].Edit.OwnerReferences, decoded.OwnerReferences)
+
+	require.Equal(t, []metav1.OwnerReference{foreign}, claims.Release[0].Edit.OwnerReferences)
+	drifted.OwnerReferences = drifted.OwnerReferences[:1]
+	claims = machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{drifted})
+	patch, err = claims.Release[0].Edit.Patch()
+	require.NoError(t, err)
+	require.JSONEq(t, `{"metadata":{"uid":"uid-drifted","ownerReferences":[]}}`, string(patch))
+}
+
+// DS-21, DS-33.
+func TestASelectorThatSelectsNothingNeitherAdoptsNorReleases(t *testing.T) {
+	set := newSet(1)
+	owned, orphan := newMachine("owned", v1alpha1.MachineRunning), newMachine("orphan", v1alpha1.MachineRunning)
+	orphan.OwnerReferences = nil
+	for name, selector := range map[string]*metav1.LabelSelector{
+		"nil":         nil,
+		"empty":       {},
+		"empty map":   {MatchLabels: map[string]string{}},
+		"unparsable":  {MatchLabels: map[string]string{"a b": "c d"}},
+		"bad operand": {MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claims := machineset.Claim(machineset.OwnerSet(set), selector, []*v1alpha1.Machine{owned, orphan})
+			require.Equal(t, []*v1alpha1.Machine{owned}, claims.Owned)
+			require.True(t, claims.Settled())
+		})
+	}
+}
+
+func TestJudgeLeavesWhatItCannotIdentify(t *testing.T) {
+	owner := machineset.OwnerSet(newSet(1))
+	m := newMachine("m", v1alpha1.MachineRunning)
+	m.OwnerReferences = nil
+	require.Equal(t, machineset.VerdictAdopt, machineset.Judge(owner, m, true))
+	require.Equal(t, machineset.VerdictUnrelated, machineset.Judge(owner, (*v1alpha1.Machine)(nil), true))
+	require.Equal(t, machineset.VerdictUnrelated, machineset.Judge(owner, nil, true))
+	require.Equal(t, machineset.VerdictUnrelated, machineset.Judge(machineset.OwnerSet(nil), m, true))
+	m.Namespace = "elsewhere"
+	require.Equal(t, machineset.VerdictForeign, machineset.Judge(owner, m, true))
+	m.Namespace, m.UID = "ns", ""
+	require.Equal(t, machineset.VerdictUnrelated, machineset.Judge(owner, m, true))
+}
+
+func TestADeploymentClaimsItsSets(t *testing.T) {
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Namespace: "ns", UID: "uid-md"}}
+	orphan := newSet(1)
+	orphan.Labels = map[string]string{"app": "w"}
+	claims := machineset.Claim(machineset.OwnerDeployment(d), orphan.Spec.Selector, []*v1alpha1.MachineSet{orphan, nil})
+	require.Len(t, claims.Adopt, 1)
+	require.Equal(t, "MachineDeployment", claims.Adopt[0].Edit.OwnerReferences[0].Kind)
+	require.Equal(t, "machine.sapcloud.io/v1alpha1", claims.Adopt[0].Edit.OwnerReferences[0].APIVersion)
+	require.Equal(t, machineset.Owner{}, machineset.OwnerDeployment(nil))
+}
+
+func TestAdoptionAsksTheLiveOwner(t *testing.T) {
+	set := newSet(1)
+	owner := machineset.OwnerSet(set)
+	require.NoError(t, owner.MayAdopt(set))
+	require.ErrorIs(t, owner.MayAdopt(nil), machineset.ErrOwnerGone)
+	require.ErrorIs(t, owner.MayAdopt((*v1alpha1.MachineSet)(nil)), machineset.ErrOwnerGone)
+	other := newSet(1)
+	other.UID = "another"
+	require.ErrorIs(t, owner.MayAdopt(other), machineset.ErrOwnerReplaced)
+	deleting := newSet(1)
+	deleting.DeletionTimestamp = &metav1.Time{Time: epoch}
+	require.ErrorIs(t, owner.MayAdopt(deleting), machineset.ErrOwnerDeleting)
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// The result does not depend on the order of the machines, and shares nothing
+// with the observation.
+func Decide(in Observation, p Policy, now time.Time) Decision {
+	s := pass{in: in, policy: p.withDefaults(), now: now}
+	switch {
+	case in.Set == nil:
+		s.hold("", ReasonNoSet, "nothing to decide about", time.Time{})
+		return s.done()
+	case in.Set.DeletionTimestamp != nil && !HasFinalizer(in.Set):
+		return Decision{Reason: ReasonGone}
+	}
+	s.observe()
+	problems := Validate(in.Set)
+	switch {
+	case in.Set.DeletionTimestamp != nil:
+		if len(problems) == 0 {
+			s.sync(nil)
+		}
+		s.deleteSet()
+	case len(problems) > 0:
+		s.hold(in.Set.Name, ReasonInvalid, problems.ToAggregate().Error(), time.Time{})
+	case in.Set.UID == "":
+		s.hold(in.Set.Name, ReasonInvalid, "metadata.uid is empty", time.Time{})
+	default:
+		s.keepSet()
+	}
+	return s.done()
+}
+
+// pass is one run of Decide.
+type pass struct {
+	in       Observation
+	policy   Policy
+	now      time.Time
+	machines []*v1alpha1.Machine
+	asked    map[types.UID]bool // deletions in flight
+	d        Decision
+	pending  time.Time // earliest next look at something in flight
+}
+
+// observe sorts out the machines of the set, and what is in flight of them.
+func (s *pass) observe() {
+	var holds []Hold
+	s.machines, holds = ours(s.in)
+	s.d.Holds = append(s.d.Holds, holds...)
+	s.in.InFlight = s.in.InFlight.Observe(s.in.Machines, s.in.Complete)
+	s.asked = s.in.InFlight.deleting()
+}
+
+// keepSet decides about a set that is to stay.
+func (s *pass) keepSet() {
+	if edit, ok := WithFinalizer(s.in.Set); ok {
+		s.do(AddFinalizer{Edit: edit})
+	}
+	if !s.in.Complete {
+		s.sync(nil)
+		s.look()
+		s.incomplete()
+		return
+	}
+	counts, eligible := s.counts(), s.eligible()
+	victims := s.surplus(eligible, counts.Surplus())
+	preserve := s.preserve(eligible, victims)
+	s.sync(preserve)
+	s.look()
+	switch missing := counts.Missing(); {
+	case missing == 0:
+	case Frozen(s.in.Set):
+		s.hold(s.in.Set.Name, ReasonFrozen, fmt.Sprintf("%d machines missing, label %s", missing, v1alpha1.FreezeLabelKey), time.Time{})
+	case ScaleUpDisabled(s.in.Set):
+		s.hold(s.in.Set.Name, ReasonScaleUpDisabled, fmt.Sprintf("%d machines missing, label %s", missing, v1alpha1.LabelKeyMachineSetScaleUpDisabled), time.Time{})
+	default:
+		s.do(Create{Count: min(missing, s.policy.Burst)})
+		s.burst(missing, "created")
+		return
+	}
+	s.deleteAll(append(victims, s.failed(eligible, victims, preserve)...))
+}
+
+// deleteSet decides about a set that is being deleted.
+func (s *pass) deleteSet() {
+	s.look()
+	if !s.in.Complete {
+		s.incomplete()
+		return
+	}
+	if len(s.machines) == 0 && len(s.in.InFlight.Creates) == 0 {
+		if edit, ok := WithoutFinalizer(s.in.Set); ok {
+			s.do(RemoveFinalizer{Edit: edit})
+		}
+		return
+	}
+	var victims []Delete
+	for _, m := range FirstToGo(s.deletable(), len(s.machines), s.now) {
+		victims = append(victims, Delete{Name: m.Name, UID: m.UID, Reason: ReasonSetDeleting})
+	}
+	s.deleteAll(victims)
+	if len(s.machines) > 0 {
+		s.hold(s.machines[0].Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines left", len(s.machines)), time.Time{})
+	}
+}
+
+// sync brings machines in line with the set: one write for each machine, be it
+// for the template, for a preservation, or for both.
+func (s *pass) sync(preserve map[types.UID]string) {
+	for _, m := range s.machines {
+		a, changed := SyncFromTemplate(s.in.Set, m)
+		if value, found := preserve[m.UID]; found {
+			a.Preserve, changed = &value, true
+		}
+		if changed {
+			s.do(a)
+		}
+	}
+}
+
+// look asks after what has been in flight for too long.
+func (s *pass) look() {
+	old := 0
+	for _, sent := range slices.Concat(s.in.InFlight.Creates, s.in.InFlight.Deletes) {
+		if due := sent.At.Add(s.policy.Unseen); due.After(s.now) {
+			s.wake(due)
+		} else if old < s.policy.Burst {
+			old++
+			s.do(Look{Name: sent.Name, UID: sent.UID, Reason: ReasonNotSeen})
+		}
+	}
+	if f := s.in.InFlight; !f.Empty() {
+		first := slices.Concat(f.Creates, f.Deletes)[0]
+		s.hold(first.Name, ReasonInFlight, fmt.Sprintf("%d creations and %d deletions have not shown up yet",
+			len(f.Creates), len(f.Deletes)), s.pending)
+	}
+}
+
+func (s *pass) deleteAll(victims []Delete) {
+	for _, v := range victims[:min(len(victims), s.policy.Burst)] {
+		s.do(v)
+	}
+	s.burst(len(victims), "deleted")
+}
+
+func (s *pass) burst(n int, what string) {
+	if n > s.policy.Burst {
+		s.hold(s.in.Set.Name, ReasonBurst, fmt.Sprintf("%d of %d machines are %s in this pass", s.policy.Burst, n, what), time.Time{})
+	}
+}
+
+func (s *pass) incomplete() {
+	s.hold(s.in.Set.Name, ReasonIncomplete, "the list of machines may not be whole", time.Time{})
+}
+
+func (s *pass) holdFailed(m *v1alpha1.Machine, reason Reason) {
+	var until time.Time
+	if reason == ReasonPreserved {
+		until = m.Status.CurrentStatus.PreserveExpiryTime.Time
+	}
+	s.hold(m.Name, reason, "machine is Failed and stays", until)
+}
+
+func (s *pass) do(a Action) { s.d.Actions = append(s.d.Actions, a) }
+
+func (s *pass) hold(subject string, reason Reason, message string, until time.Time) {
+	s.d.Holds = append(s.d.Holds, Hold{Subject: subject, Reason: reason, Message: message, Until: until})
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// forAll checks a law on random observations.
+func forAll(t *testing.T, law func(t *testing.T, r *rand.Rand, in machineset.Observation)) {
+	t.Helper()
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		in := randomObservation(r)
+		law(t, r, in)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func TestDecideIsAFunctionOfWhatIsThereInWhateverOrder(t *testing.T) {
+	forAll(t, func(t *testing.T, r *rand.Rand, in machineset.Observation) {
+		before := copyOf(in)
+		d := machineset.Decide(in, machineset.Policy{}, now)
+		s := machineset.Status(in, machineset.Failure{}, now)
+		require.Empty(t, cmp.Diff(before, in), "the observation was modified")
+		r.Shuffle(len(in.Machines), func(i, j int) { in.Machines[i], in.Machines[j] = in.Machines[j], in.Machines[i] })
+		require.Empty(t, cmp.Diff(d, machineset.Decide(in, machineset.Policy{}, now)))
+		require.Empty(t, cmp.Diff(s, machineset.Status(in, machineset.Failure{}, now)))
+	})
+}
+
+func TestNothingIsCreatedOrDeletedOnAViewThatMayNotBeWhole(t *testing.T) {
+	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
+		in.Complete = false
+		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
+			switch a.(type) {
+			case machineset.Create, machineset.Delete, machineset.RemoveFinalizer:
+				t.Errorf("%s", a)
+			}
+		}
+	})
+}
+
+func TestTheZeroObservationIsInert(t *testing.T) {
+	d := machineset.Decide(machineset.Observation{}, machineset.Policy{}, now)
+	require.Empty(t, d.Actions)
+	require.Equal(t, machineset.ReasonNoSet, d.Reason)
+	d = machineset.Decide(machineset.Observation{Set: &v1alpha1.MachineSet{}}, machineset.Policy{}, time.Time{})
+	require.Empty(t, d.Actions)
+	require.Equal(t, machineset.ReasonInvalid, d.Reason)
+}
+
+func TestWhoeverActsOrHoldsAsksAgainAndWhoeverDoesNeitherIsDone(t *testing.T) {
+	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
+		d := machineset.Decide(in, machineset.Policy{}, now)
+		require.NotEmpty(t, d.Reason)
+		if len(d.Actions) == 0 && len(d.Holds) == 0 {
+			require.Contains(t, []machineset.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
+			require.Zero(t, d.NextCheck)
+			return
+		}
+		require.True(t, d.NextCheck.After(now), "%v", d)
+		for _, h := range d.Holds {
+			require.NotEmpty(t, h.Reason)
+			require.NotEmpty(t, h.Subject)
+			require.True(t, h.Until.IsZero() || h.Until.After(now))
+			require.NotEmpty(t, h.String())
+		}
+		for _, a := range d.Actions {
+			require.NotEmpty(t, a.String())
+		}
+	})
+}
+
+// exhaust repeats a decision on one and the same view until it asks for nothing
+// more, and returns what it asked for in all.
+func exhaust(t *testing.T, in machineset.Observation, p machineset.Policy) (machineset.Observation, int, []string) {
+	t.Helper()
+	n, names := 0, []string(nil)
+	for i := range 30 {
+		d := machineset.Decide(in, p, now.Add(time.Duration(i)))
+		if created(d)+len(deleted(d)) == 0 {
+			return in, n, sorted(names)
+		}
+		n, names = n+created(d), append(names, deleted(d)...)
+		in.InFlight = carryOut(in.InFlight, d, now.Add(time.Duration(i)))
+	}
+	t.Error("it never has enough")
+	return in, n, names
+}
+
+// DS-2, I-4: two passes on one view ask for the difference once.
+func TestARepeatOnTheSameViewAddsNothing(t *testing.T) {
+	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
+		first := machineset.Decide(in, machineset.Policy{}, now)
+		in, n, names := exhaust(t, in, machineset.Policy{})
+		require.Equal(t, created(first), n)
+		require.Len(t, slices.Compact(slices.Clone(names)), len(names), "one machine twice")
+		if n == 0 { // what is missing is created first; what is bad goes in the pass after it
+			require.Equal(t, sorted(deleted(first)), names)
+		}
+
+		// Nor does time alone make it a licence: it asks to look.
+		d := machineset.Decide(in, machineset.Policy{}, now.Add(24*time.Hour))
+		require.Zero(t, created(d))
+		if in.Set.DeletionTimestamp == nil && len(machineset.Validate(in.Set)) == 0 {
+			looks := 0
+			for _, a := range d.Actions {
+				if _, ok := a.(machineset.Look); ok {
+					looks++
+				}
+			}
+			f := in.InFlight.Observe(in.Machines, in.Complete)
+			require.Equal(t, len(f.Creates)+len(f.Deletes), looks)
+		}
+	})
+}
+
+func TestBurstBoundsEveryPassAndPassesAddUpToTheSame(t *testing.T) {
+	forAll(t, func(t *testing.T, r *rand.Rand, in machineset.Observation) {
+		_, n, names := exhaust(t, in, machineset.Policy{})
+		p := machineset.Policy{Burst: 1 + r.IntN(3)}
+		d := machineset.Decide(in, p, now)
+		require.LessOrEqual(t, created(d)+len(deleted(d)), p.Burst)
+		_, bounded, boundedNames := exhaust(t, in, p)
+		require.Equal(t, n, bounded)
+		require.Equal(t, names, boundedNames)
+	})
+}
+
+// I-5. DS-23: machines on their way out are neither chosen nor counted.
+func TestAScaleDownByKDeletesExactlyKAndTheNamedOnesFirst(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		set := newSet(int32(r.IntN(6))) //nolint:gosec // small
+		set.Annotations = map[string]string{v1alpha1.LastDeploymentReplicaChangeByScalerTime: at(0)}
+		k := 1 + r.IntN(5)
+		in := machineset.Observation{Set: set, Complete: true}
+		named := []string{}
+		for i := range int(set.Spec.Replicas) + k {
+			m := newMachine(fmt.Sprintf("m%d", i), pick[v1alpha1.MachinePhase](r, "Running", "Pending", "Unknown", ""))
+			if r.IntN(3) == 0 && len(named) < k {
+				m.Annotations[v1alpha1.MachinePriority] = "1"
+				m.Annotations[v1alpha1.MarkedForDeletionTime] = at(-time.Minute)
+				named = append(named, m.Name)
+			} else if r.IntN(3) == 0 {
+				m.Annotations[v1alpha1.MachinePriority] = pick(r, "-5", "0", "1", "9")
+			}
+			if r.IntN(3) == 0 {
+				m.Status.CurrentStatus.PreserveExpiryTime = expiry(new(3600))
+			}
+			in.Machines = append(in.Machines, m)
+		}
+		for i := range r.IntN(4) {
+			m := newMachine(fmt.Sprintf("old%d", i), pick[v1alpha1.MachinePhase](r, "Running", "Terminating"))
+			m.DeletionTimestamp = &in.Set.CreationTimestamp
+			in.Machines = append(in.Machines, m)
+		}
+		r.Shuffle(len(in.Machines), func(i, j int) { in.Machines[i], in.Machines[j] = in.Machines[j], in.Machines[i] })
+		got := deleted(machineset.Decide(in, machineset.Policy{}, now))
+		require.Len(t, got, k, "seed %d", seed)
+		require.Equal(t, named, sorted(got[:len(named)]), "seed %d", seed)
+	}
+}
+
+func TestTheOrderOfDeletionIsTotal(t *testing.T) {
+	compare := machineset.CompareForDeletion(now)
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		a, b, c := randomMachine(r, pick(r, "a", "b")), randomMachine(r, pick(r, "a", "b")), randomMachine(r, "c")
+		b.UID = "uid-other"
+		require.Equal(t, compare(a, b), -compare(b, a))
+		require.NotZero(t, compare(a, b))
+		if compare(a, b) < 0 && compare(b, c) < 0 {
+			require.Negative(t, compare(a, c), "seed %d", seed)
+		}
+		require.Negative(t, compare(a, nil))
+		require.Positive(t, compare(nil, a))
+	}
+	require.Zero(t, compare(nil, nil))
+	require.Empty(t, machineset.FirstToGo([]*v1alpha1.Machine{nil}, 5, now))
+	require.Empty(t, machineset.FirstToGo(nil, -1, now))
+}
+
+func TestEveryDeletionNamesTheMachineThatWasSeen(t *testing.T) {
+	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
+		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
+			del, ok := a.(machineset.Delete)
+			if !ok {
+				continue
+			}
+			require.NotEmpty(t, del.UID)
+			i := slices.IndexFunc(in.Machines, func(m *v1alpha1.Machine) bool { return m.UID == del.UID })
+			require.GreaterOrEqual(t, i, 0)
+			m := in.Machines[i]
+			require.False(t, machineset.Leaving(m))
+			require.EqualValues(t, "uid-ms", m.OwnerReferences[0].UID)
+			if in.Set.DeletionTimestamp == nil {
+				require.False(t, machineset.Transferred(m))
+			}
+		}
+	})
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"cmp"
+	"time"
+)
+
+// wake moves the next check forward, never further than one Unseen from now: an
+// entry may carry the time of a clock that was ahead.
+func (s *pass) wake(at time.Time) {
+	if latest := s.now.Add(s.policy.Unseen); at.After(latest) {
+		at = latest
+	}
+	s.pending = earliest(s.pending, at)
+}
+
+// done fills in the reason and the next check.
+func (s *pass) done() Decision {
+	s.d.Reason = summary(s.d)
+	next := s.pending
+	if len(s.d.Actions) > 0 {
+		next = earliest(next, s.now.Add(s.policy.Unseen))
+	}
+	for _, h := range s.d.Holds {
+		next = earliest(next, cmp.Or(h.Until, s.now.Add(s.policy.Recheck)))
+	}
+	s.d.NextCheck = next
+	return s.d
+}
+
+func summary(d Decision) Reason {
+	for _, a := range d.Actions {
+		switch a := a.(type) {
+		case Delete:
+			return a.Reason
+		case Create:
+			return ReasonTooFew
+		}
+	}
+	if len(d.Actions) == 0 {
+		if len(d.Holds) == 0 {
+			return ReasonSettled
+		}
+		return d.Holds[0].Reason
+	}
+	switch a := d.Actions[0].(type) {
+	case AddFinalizer:
+		return ReasonNoFinalizer
+	case RemoveFinalizer:
+		return ReasonNoMachineLeft
+	case Sync:
+		return a.Reason()
+	default:
+		return ReasonNotSeen
+	}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

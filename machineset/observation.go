@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"time"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// An Observation is what is known about one set. Neither [Decide] nor [Status]
+// modifies it or keeps anything of it. The zero Observation is that of a world
+// which nobody has looked at: nothing is done on it.
+type Observation struct {
+	// Set is the set. Read it live: a cache may hold a number of replicas that
+	// was asked for, and withdrawn, before.
+	Set *v1alpha1.MachineSet
+	// Machines are the machines of the set, as [Claim] tells them: those that
+	// have it as their controller and that it selects, the failed and the leaving
+	// ones included. Nil machines, and machines that are in another namespace or
+	// that another object controls, are left out of every count.
+	Machines []*v1alpha1.Machine
+	// Complete says that Machines is known to be whole: the cache has synced, and
+	// nothing is left to be adopted or released ([Claims.Settled]). Unless it is,
+	// nothing is created or deleted.
+	Complete bool
+	// InFlight is what this process asked for and the cache may not show yet.
+	InFlight InFlight
+	// Nodes holds what is known about the Nodes of Failed machines, by the name in
+	// the machine's label. A name that is absent is a Node that nobody has looked
+	// at; its machine stays.
+	Nodes map[string]NodeView
+}
+
+// A Policy bounds one decision. The zero Policy has the defaults.
+type Policy struct {
+	// Burst is how many machines a pass creates or deletes at most. Below 1 means
+	// [DefaultBurst].
+	Burst int
+	// Unseen is how long the cache may take to show an effect before the machine
+	// is looked at live. It has to be longer than an API call may take, lest a
+	// creation be given up that is still to happen. Not above 0 means
+	// [DefaultUnseen].
+	Unseen time.Duration
+	// Recheck is when to look again at something that holds and says no time of
+	// its own. Not above 0 means [DefaultRecheck].
+	Recheck time.Duration
+}
+
+// Defaults of a [Policy]; the first and the last are those of the reference
+// system.
+const (
+	DefaultBurst   = 100
+	DefaultUnseen  = 2 * time.Minute
+	DefaultRecheck = 10 * time.Minute
+)
+
+func (p Policy) withDefaults() Policy {
+	if p.Burst < 1 {
+		p.Burst = DefaultBurst
+	}
+	if p.Unseen <= 0 {
+		p.Unseen = DefaultUnseen
+	}
+	if p.Recheck <= 0 {
+		p.Recheck = DefaultRecheck
+	}
+	return p
+}
+
+// A Decision is what to do now for one set, why the rest is not done, and when
+// to ask again.
+type Decision struct {
+	// Actions are in the order in which they are to be carried out: finalizer,
+	// Syncs, Looks, then Deletes or one Create. If that of the finalizer fails,
+	// leave out the others; they do not depend on each other.
+	Actions []Action
+	// Holds are what is not done, and why.
+	Holds []Hold
+	// Reason sums the decision up: that of the first Delete or Create, else of the
+	// first action, else of the first hold, else [ReasonSettled] or [ReasonGone].
+	Reason Reason
+	// NextCheck is when to ask again, after now; zero if only a change of an
+	// object can help. A decision with actions or holds always has one.
+	NextCheck time.Time
+}
+
+// Decide makes one pass over a set: which machines are created, which deleted,
+// which follow a change of the template, and whether the finalizer comes or goes.
+//
+//   - A set which does not pass [Validate] is left alone unless it is deleted.
+//   - Up to autoPreserveFailedMachineMax Failed machines are marked to be kept
+//     ([AutoPreserve]) before anything is deleted.
+//   - If the set has fewer machines than it wants, counting those in flight and
+//     not counting those that are leaving, it creates what is missing and
+//     deletes nothing in this pass.
+//   - If the set is frozen, or its scale-up is disabled, it creates nothing, and
+//     goes on with the next rule.
+//   - Else it deletes what it has too much of, machines that an autoscaler named
+//     ([NamedByAutoscaler]) before all others and these in the order of
+//     [CompareForDeletion]; every other named machine; and every Failed machine
+//     that [ReplaceFailed] lets go. A machine that is leaving, or whose deletion
+//     is in flight, is none of these: it was chosen before, and counts as gone
+//     already for the choice, though not, before that shows, for a creation.
+//   - If the set is being deleted, it deletes all its machines, and lets its
+//     finalizer go when none is left, and none in flight.
+//
+// Machines that have been updated in place and move to another set
+// ([Transferred]) count as present and are never chosen, except when their set is
+// deleted.
+//

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// ours returns the machines of an observation that are this set's, once each and
+// in the order of their names, in a slice of its own.
+func ours(in Observation) ([]*v1alpha1.Machine, []Hold) {
+	machines := make([]*v1alpha1.Machine, 0, len(in.Machines))
+	var holds []Hold
+	for _, m := range in.Machines {
+		switch {
+		case m == nil:
+		case foreign(in.Set, m):
+			holds = append(holds, Hold{Subject: m.Name, Reason: ReasonNotOurs, Message: "left out of every count"})
+		default:
+			machines = append(machines, m)
+		}
+	}
+	slices.SortFunc(holds, func(a, b Hold) int { return strings.Compare(a.Subject, b.Subject) })
+	if !slices.IsSortedFunc(machines, compareIdentity) {
+		slices.SortFunc(machines, compareIdentity)
+	}
+	return slices.CompactFunc(machines, func(a, b *v1alpha1.Machine) bool {
+		return a.Name == b.Name && a.UID == b.UID
+	}), holds
+}
+
+func foreign(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+	controller := metav1.GetControllerOfNoCopy(m)
+	return m.Namespace != set.Namespace || controller != nil && controller.UID != set.UID
+}
+
+// compareIdentity orders machines by name; of two views of one machine, that
+// which is leaving comes first.
+func compareIdentity(a, b *v1alpha1.Machine) int {
+	return cmp.Or(
+		strings.Compare(a.Name, b.Name),
+		cmp.Compare(a.UID, b.UID),
+		compareBool(!Leaving(a), !Leaving(b)),
+		strings.Compare(a.ResourceVersion, b.ResourceVersion),
+	)
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// sim is an API server, a cache which lags behind it, a set controller without
+// a rule of its own, a machine controller, an autoscaler and a user.
+type sim struct {
+	t        *testing.T
+	r        *rand.Rand
+	now      time.Time
+	chaos    bool
+	set      *v1alpha1.MachineSet
+	api      map[string]*v1alpha1.Machine
+	cache    map[string]*v1alpha1.Machine
+	events   map[string][]*v1alpha1.Machine // not delivered yet; nil is a removal
+	late     []lateCreate
+	inFlight machineset.InFlight
+	serial   int
+	creates  int
+	gone     bool
+}
+
+// lateCreate is a creation whose answer was lost and which happens later.
+type lateCreate struct {
+	at      time.Time
+	machine *v1alpha1.Machine
+}
+
+var errAPI = errors.New("the API server did not answer")
+
+func newSim(t *testing.T, seed uint64) *sim {
+	set := newSet(3)
+	set.Finalizers = nil
+	return &sim{
+		t: t, r: rand.New(rand.NewPCG(seed, 4)), now: now, chaos: true, set: set,
+		api: map[string]*v1alpha1.Machine{}, cache: map[string]*v1alpha1.Machine{}, events: map[string][]*v1alpha1.Machine{},
+	}
+}
+
+// write stores a machine and queues the event for the cache; nil removes it.
+func (s *sim) write(name string, m *v1alpha1.Machine) {
+	if m == nil {
+		delete(s.api, name)
+		s.events[name] = append(s.events[name], nil)
+		return
+	}
+	s.api[name] = m
+	s.events[name] = append(s.events[name], m.DeepCopy())
+}
+
+// deliver shows the cache one event of a machine, the oldest.
+func (s *sim) deliver(name string) {
+	queue := s.events[name]
+	if len(queue) == 0 {
+		return
+	}
+	if queue[0] == nil {
+		delete(s.cache, name)
+	} else {
+		s.cache[name] = queue[0]
+	}
+	if s.events[name] = queue[1:]; len(queue) == 1 {
+		delete(s.events, name)
+	}
+}
+
+func (s *sim) live() int {
+	n := 0
+	for _, m := range s.api {
+		if !machineset.Leaving(m) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *sim) anyName(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return names[s.r.IntN(len(names))]
+}
+
+// reconcile is the loop of the package comment.
+func (s *sim) reconcile() machineset.Decision {
+	cached := slices.SortedFunc(maps.Values(s.cache), func(a, b *v1alpha1.Machine) int { return cmpNames(a, b) })
+	complete := !s.chaos || s.r.IntN(10) > 0
+	if !complete && len(cached) > 0 {
+		cached = cached[:s.r.IntN(len(cached))]
+	}
+	s.r.Shuffle(len(cached), func(i, j int) { cached[i], cached[j] = cached[j], cached[i] })
+	claims := machineset.Claim(machineset.OwnerSet(s.set), s.set.Spec.Selector, cached)
+	s.inFlight = s.inFlight.Observe(cached, complete)
+	in := machineset.Observation{
+		Set: s.set.DeepCopy(), Machines: claims.Owned, Complete: complete && claims.Settled(), InFlight: s.inFlight,
+	}
+	d := machineset.Decide(in, machineset.Policy{Burst: 4}, s.now)
+	for _, a := range d.Actions {
+		if s.chaos && s.r.IntN(20) == 0 {
+			break // the rest is lost
+		}
+		s.act(a)
+	}
+	require.True(s.t, d.NextCheck.IsZero() || d.NextCheck.After(s.now))
+	return d
+}
+
+func cmpNames(a, b *v1alpha1.Machine) int {
+	if a.Name < b.Name {
+		return -1
+	}
+	return 1
+}
+
+func (s *sim) act(a machineset.Action) {
+	switch a := a.(type) {
+	case machineset.AddFinalizer:
+		s.set.Finalizers = a.Edit.Finalizers
+	case machineset.RemoveFinalizer:
+		require.Empty(s.t, s.api, "the set was let go before its machines were gone")
+		s.gone = true
+	case machineset.Sync:
+		if m, found := s.api[a.Name]; found {
+			s.write(a.Name, a.Apply(m))
+		}
+	case machineset.Look:
+		s.inFlight = s.inFlight.Looked(a.Name, s.api[a.Name], s.now)
+	case machineset.Delete:
+		s.delete(a)
+	case machineset.Create:
+		for _, batch := range machineset.Batches(a.Count) {
+			failed := false
+			for range batch {
+				failed = s.create() != nil || failed
+			}
+			if failed {
+				return
+			}
+		}
+	default:
+		s.t.Fatalf("unknown action %T", a)
+	}
+}
+
+func (s *sim) create() error {
+	s.serial++
+	name, err := machineset.Name(s.set, fmt.Sprintf("%05d", s.serial))
+	require.NoError(s.t, err)
+	m, err := machineset.NewMachine(s.set, name)
+	require.NoError(s.t, err)
+	m.UID = types.UID(fmt.Sprintf("uid-%d", s.serial))
+	m.CreationTimestamp = metav1.NewTime(s.now)
+	s.inFlight = s.inFlight.Creating(name, s.now)
+
+	// I-4, against the truth, not against the cache.
+	require.Less(s.t, s.live()+len(s.late), int(s.set.Spec.Replicas), "created too many")
+	s.creates++
+	switch outcome := s.r.IntN(12); {
+	case !s.chaos || outcome < 6:
+		s.write(name, m)
+		return nil
+	case outcome < 8:
+		s.inFlight = s.inFlight.Refused(name)
+	case outcome < 10:
+		s.write(name, m)
+	case outcome < 11:
+		s.late = append(s.late, lateCreate{s.now.Add(time.Duration(1+s.r.IntN(60)) * time.Second), m})
+	}
+	return errAPI
+}
+
+func (s *sim) delete(a machineset.Delete) {
+	s.inFlight = s.inFlight.Deleting(a.Name, a.UID, s.now)
+	m, found := s.api[a.Name]
+	if !found || m.UID != a.UID || machineset.Leaving(m) {
+		return
+	}
+	if a.Reason == machineset.ReasonTooMany { // I-5
+		require.Greater(s.t, s.live(), int(s.set.Spec.Replicas), "deleted one too many")
+	}
+	if s.chaos && s.r.IntN(6) == 0 {
+		if s.r.IntN(2) == 0 {
+			s.inFlight = s.inFlight.Refused(a.Name)
+		}
+		return // the call, or the process that made it, got lost
+	}
+	s.remove(m)
+}
+
+func (s *sim) remove(m *v1alpha1.Machine) {
+	m = m.DeepCopy()
+	m.DeletionTimestamp = &metav1.Time{Time: s.now}
+	s.write(m.Name, m)
+}
+
+// machineController moves one machine on.
+func (s *sim) machineController(name string) {
+	m, found := s.api[name]
+	if !found {
+		return
+	}
+	m = m.DeepCopy()
+	phase := &m.Status.CurrentStatus.Phase
+	switch {
+	case machineset.Leaving(m) && (!s.chaos || *phase == v1alpha1.MachineTerminating):
+		s.write(name, nil)
+		return
+	case machineset.Leaving(m):
+		*phase = v1alpha1.MachineTerminating
+	case *phase == "":
+		*phase = v1alpha1.MachinePending
+	case *phase == v1alpha1.MachinePending:
+		*phase = v1alpha1.MachineRunning
+	case s.chaos && s.r.IntN(4) == 0:
+		*phase = v1alpha1.MachineUnknown
+	case s.chaos && *phase == v1alpha1.MachineUnknown:
+		*phase = v1alpha1.MachineFailed
+	}
+	s.write(name, m)
+}
+
+// scaleDownByName is an autoscaler that names one machine, then takes one off.
+func (s *sim) scaleDownByName(name string) {
+	m, found := s.api[name]
+	if !found || s.set.Spec.Replicas == 0 || machineset.Leaving(m) {
+		return
+	}
+	m = m.DeepCopy()
+	m.Annotations = map[string]string{
+		v1alpha1.MachinePriority: "1", v1alpha1.MarkedForDeletionTime: s.now.Format(time.RFC3339),
+	}
+	s.write(name, m)
+	s.set.Annotations = map[string]string{v1alpha1.LastDeploymentReplicaChangeByScalerTime: s.now.Format(time.RFC3339)}
+	s.set.Spec.Replicas--
+}
+
+func (s *sim) crash() {
+	for _, l := range s.late { // what was under way arrives before a new process has listed
+		s.write(l.machine.Name, l.machine)
+	}
+	s.late, s.inFlight = nil, machineset.InFlight{}
+	for name := range maps.Clone(s.events) {
+		for range s.events[name] {
+			s.deliver(name)
+		}
+	}
+}
+
+func (s *sim) arrive() {
+	s.late = slices.DeleteFunc(s.late, func(l lateCreate) bool {
+		if l.at.After(s.now) {
+			return false
+		}
+		s.write(l.machine.Name, l.machine)
+		return true
+	})
+}
+
+func (s *sim) step() {
+	names := slices.Collect(maps.Keys(s.api))
+	switch s.r.IntN(14) {
+	case 0, 1, 2, 3:
+		s.reconcile()
+	case 4, 5, 6:
+		s.deliver(s.anyName(slices.Collect(maps.Keys(s.events))))
+	case 7, 8:
+		s.machineController(s.anyName(names))
+	case 9:
+		s.now = s.now.Add(time.Duration(s.r.IntN(100)) * time.Second)
+		s.arrive()
+	case 10:
+		s.scaleDownByName(s.anyName(names))
+	case 11:
+		s.set.Spec.Replicas = int32(s.r.IntN(9)) //nolint:gosec // small
+	case 12:
+		if s.r.IntN(4) == 0 {
+			s.crash()
+		}
+	case 13:
+		switch s.r.IntN(4) {
+		case 0:
+			s.set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+		case 1:
+			s.set.Spec.Template.Spec.Class.Kind = pick(s.r, "MachineClass", "OtherClass")
+		default:
+			s.set.Labels = nil
+		}
+	}
+}
+
+// settle lets the world come to rest: nothing fails any more, and time moves
+// only to the next thing that was asked for.
+func (s *sim) settle() {
+	s.chaos, s.set.Labels = false, nil
+	for range 2000 {
+		d := s.reconcile()
+		pending := slices.Collect(maps.Keys(s.events))
+		var moving []string
+		for name, m := range s.api {
+			phase := m.Status.CurrentStatus.Phase
+			if machineset.Leaving(m) || phase == "" || phase == v1alpha1.MachinePending {
+				moving = append(moving, name)
+			}
+		}
+		switch {
+		case s.gone:
+			return
+		case len(pending) > 0 && s.r.IntN(4) > 0:
+			s.deliver(s.anyName(pending))
+		case len(moving) > 0:
+			s.machineController(s.anyName(moving))
+		case len(pending) > 0:
+			s.deliver(s.anyName(pending))
+		case !d.NextCheck.IsZero():
+			s.now = d.NextCheck
+			s.arrive()
+		case len(s.late) > 0:
+			s.now = s.late[0].at
+			s.arrive()
+		default:
+			return
+		}
+	}
+	s.t.Fatal("the world does not come to rest")
+}
+
+func TestSimulationReachesTheDesiredStateAndNeverLeavesItsBounds(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 50
+	}
+	creates := 0
+	for seed := range seeds {
+		s := newSim(t, seed)
+		for range 150 {
+			s.step()
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+		s.settle()
+		require.Equal(t, int(s.set.Spec.Replicas), s.live(), "seed %d", seed)
+		require.Len(t, s.api, s.live(), "seed %d", seed)
+		require.True(t, s.inFlight.Empty(), "seed %d", seed)
+		require.True(t, machineset.HasFinalizer(s.set), "seed %d", seed)
+		for _, m := range s.api {
+			require.False(t, machineset.Failed(m), "seed %d", seed)
+			require.Equal(t, s.set.Spec.Template.Spec.Class.Kind, m.Spec.Class.Kind, "seed %d", seed)
+		}
+		creates += s.creates
+
+		s.set.DeletionTimestamp = &metav1.Time{Time: s.now}
+		s.chaos = true
+		for range 30 {
+			s.step()
+		}
+		s.settle()
+		require.True(t, s.gone, "seed %d", seed)
+	}
+	t.Logf("%d seeds, %d creations", seeds, creates)
+}
