@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// An Action is one thing to do now. The types are [CreateSet], [UpdateSet],
+// [Scale], [DeleteSet], [AddFinalizer], [RemoveFinalizer] and [Annotate]; an
+// executor that meets another one has to fail. Each is safe to lose and, with
+// its precondition, safe to repeat.
+//
+// A write that fails because its precondition no longer holds is not an error:
+// the next decision looks again.
+//
+//sumtype:decl
+type Action interface {
+	fmt.Stringer
+	// Event returns what to report on the deployment once the action has
+	// succeeded, nil for nothing.
+	Event() *Event
+	isAction()
+}
+
+// An Event is something to report to people.
+type Event struct {
+	Type    string // Normal or Warning
+	Reason  string // stable CamelCase word
+	Message string
+}
+
+// String returns the event in one line.
+func (e Event) String() string { return e.Type + " " + e.Reason + " " + e.Message }
+
+const (
+	eventNormal  = "Normal"
+	eventWarning = "Warning"
+
+	// EventScalingMachineSet is the reason of events about the size of a set.
+	EventScalingMachineSet = "ScalingMachineSet"
+	// EventSelectingAll is the reason of the event about an empty selector.
+	EventSelectingAll = "SelectingAll"
+)
+
+// CreateSet creates the set for a new template. If its name is taken, decide
+// again with the set that has the name as [Observation.NameTakenBy]; on any
+// other failure store and report what [CreateFailed] returns.
+type CreateSet struct {
+	Set     *v1alpha1.MachineSet // complete; owned by the receiver of the decision
+	Message string               // why it gets its size
+}
+
+// Scale changes the size of a set and writes the annotations that say what it
+// was sized for, in one update. It applies only to the set of this UID while it
+// has From replicas and, if ResourceVersion is not empty, is unchanged. From
+// and To may be equal, if only the annotations are to be written.
+type Scale struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	From, To        int32
+	Annotations     map[string]string // to add or overwrite
+	Message         string            // the inequality behind it
+}
+
+// UpdateSet writes what the new set takes over from its deployment without a
+// roll-out. Set is a complete edited copy, resource version included, owned by
+// the receiver of the decision.
+type UpdateSet struct {
+	Set     *v1alpha1.MachineSet
+	Message string // what differs
+}
+
+// DeleteSet deletes the set of this UID. If ResourceVersion is not empty the set
+// has to be unchanged, since it was found to have no machines.
+type DeleteSet struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Message         string
+}
+
+// AddFinalizer adds a finalizer to the deployment. Nothing else is decided
+// before it is there.
+type AddFinalizer struct{ Finalizer string }
+
+// RemoveFinalizer removes a finalizer from the deployment, which is then gone.
+type RemoveFinalizer struct{ Finalizer string }
+
+// Annotate adds or overwrites annotations of the deployment.
+type Annotate struct{ Annotations map[string]string }
+
+func (CreateSet) isAction()       {}
+func (Scale) isAction()           {}
+func (UpdateSet) isAction()       {}
+func (DeleteSet) isAction()       {}
+func (AddFinalizer) isAction()    {}
+func (RemoveFinalizer) isAction() {}
+func (Annotate) isAction()        {}
+
+// String returns the action in one line.
+func (a CreateSet) String() string {
+	if a.Set == nil {
+		return "create set"
+	}
+	return fmt.Sprintf("create %s with %d: %s", a.Set.Name, a.Set.Spec.Replicas, a.Message)
+}
+
+// String returns the action in one line.
+func (a Scale) String() string {
+	if a.From == a.To {
+		return fmt.Sprintf("keep %s at %d: %s", a.Name, a.To, a.Message)
+	}
+	return fmt.Sprintf("scale %s from %d to %d: %s", a.Name, a.From, a.To, a.Message)
+}
+
+// String returns the action in one line.
+func (a UpdateSet) String() string {
+	if a.Set == nil {
+		return "update set"
+	}
+	return fmt.Sprintf("update %s: %s", a.Set.Name, a.Message)
+}
+
+// String returns the action in one line.
+func (a DeleteSet) String() string { return fmt.Sprintf("delete %s: %s", a.Name, a.Message) }
+
+// String returns the action in one line.
+func (a AddFinalizer) String() string { return "add finalizer " + a.Finalizer }
+
+// String returns the action in one line.
+func (a RemoveFinalizer) String() string { return "remove finalizer " + a.Finalizer }
+
+// String returns the action in one line.
+func (a Annotate) String() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(a.Annotations)) {
+		parts = append(parts, k+"="+a.Annotations[k])
+	}
+	return "annotate deployment: " + strings.Join(parts, ", ")
+}
+
+// Event reports the size of the new set, unless it is empty.
+func (a CreateSet) Event() *Event {
+	if a.Set == nil || a.Set.Spec.Replicas <= 0 {
+		return nil
+	}
+	return scaled("up", a.Set.Name, a.Set.Spec.Replicas)
+}
+
+// Event reports the new size of the set, if it changes.
+func (a Scale) Event() *Event {
+	switch {
+	case a.To > a.From:
+		return scaled("up", a.Name, a.To)
+	case a.To < a.From:
+		return scaled("down", a.Name, a.To)
+	default:
+		return nil
+	}
+}
+
+func scaled(direction, set string, to int32) *Event {
+	return &Event{Type: eventNormal, Reason: EventScalingMachineSet, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
+}
+
+// Event returns nil.
+func (UpdateSet) Event() *Event { return nil }
+
+// Event returns nil.
+func (DeleteSet) Event() *Event { return nil }
+
+// Event returns nil.
+func (AddFinalizer) Event() *Event { return nil }
+
+// Event returns nil.
+func (RemoveFinalizer) Event() *Event { return nil }
+
+// Event returns nil.
+func (Annotate) Event() *Event { return nil }

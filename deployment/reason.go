@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Reason is a stable CamelCase word: why a decision is what it is, or why
+// something is not done.
+type Reason string
+
+// Reasons of decisions and holds.
+const (
+	// ReasonNothingSeen: there is no deployment to decide about.
+	ReasonNothingSeen Reason = "NothingSeen"
+	// ReasonViewIncomplete: the list of sets is not known to be whole.
+	ReasonViewIncomplete Reason = "ViewIncomplete"
+	// ReasonInvalid: the spec is not valid.
+	ReasonInvalid Reason = "InvalidSpec"
+	// ReasonSelectsNothing: the selector is empty.
+	ReasonSelectsNothing Reason = "EmptySelector"
+	// ReasonAdopting: the finalizer has to be there before anything else.
+	ReasonAdopting Reason = "AddingFinalizer"
+	// ReasonNotSupportedYet: the strategy or the request is not built yet.
+	ReasonNotSupportedYet Reason = "NotSupportedYet"
+	// ReasonDeleting: the deployment is being deleted.
+	ReasonDeleting Reason = "Deleting"
+	// ReasonDeleted: the deployment is being deleted and no longer holds anything.
+	ReasonDeleted Reason = "Deleted"
+	// ReasonPaused: roll-outs are paused.
+	ReasonPaused Reason = "Paused"
+	// ReasonFrozen: the deployment is frozen, so no set is created or grows.
+	ReasonFrozen Reason = "Frozen"
+	// ReasonScaling: the replicas changed.
+	ReasonScaling Reason = "Scaling"
+	// ReasonNewSet: a set for a new template is created.
+	ReasonNewSet Reason = "CreatingSet"
+	// ReasonNameTaken: the name of the new set belongs to something else.
+	ReasonNameTaken Reason = "NameTaken"
+	// ReasonUpdatingSet: the new set takes over changes that need no roll-out.
+	ReasonUpdatingSet Reason = "UpdatingSet"
+	// ReasonRollingOut: machines are being replaced.
+	ReasonRollingOut Reason = "RollingOut"
+	// ReasonComplete: all machines are of the new set and available.
+	ReasonComplete Reason = "Complete"
+	// ReasonSurgeUsedUp: as many machines exist as may.
+	ReasonSurgeUsedUp Reason = "SurgeUsedUp"
+	// ReasonMinimumAvailable: no more machines may become unavailable.
+	ReasonMinimumAvailable Reason = "MinimumAvailable"
+	// ReasonStuck: nothing can be done without giving up an old machine.
+	ReasonStuck Reason = "Stuck"
+	// ReasonSetNotReported: a set has not reported on its present spec.
+	ReasonSetNotReported Reason = "SetNotReported"
+	// ReasonSetDeleting: a set is being deleted.
+	ReasonSetDeleting Reason = "SetDeleting"
+	// ReasonWaitingForMachines: machines have to become available or to go.
+	ReasonWaitingForMachines Reason = "WaitingForMachines"
+	// ReasonProgressDeadline: the roll-out stood still for too long.
+	ReasonProgressDeadline Reason = "ProgressDeadlineExceeded"
+)
+
+// A Hold says what is not done, and why.
+type Hold struct {
+	Subject string    // what is in the way: a set, or the deployment
+	Reason  Reason    // stable
+	Message string    // for people, with the numbers; may change
+	Until   time.Time // when to look again; zero if a change will tell
+}
+
+// String returns the hold in one line.
+func (h Hold) String() string {
+	s := fmt.Sprintf("hold %s: %s: %s", h.Subject, h.Reason, h.Message)
+	if !h.Until.IsZero() {
+		s += " (until " + h.Until.UTC().Format(time.RFC3339) + ")"
+	}
+	return s
+}
