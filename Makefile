@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything needs Go, make, git and a C compiler, and nothing else: generators and
+# linters are built from the versions that tools/go.mod and tools/lint/go.mod pin.
+
+# Consumers see each module alone, without the workspace; so do tests and linters.
+ALONE := GOWORK=off
+# The modules with packages of their own. The SDK comes first.
+MODULES := . examples tools
+# The modules that have a go.mod to keep tidy.
+TIDY := $(MODULES) tools/lint
+
+FUZZTIME ?= 10s
+BENCH ?= .
+COUNT ?= 1
+TESTFLAGS ?=
+
+LINT := $(CURDIR)/bin/golangci-lint
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test race lint generate bench fuzz clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Run the quick start against a simulated cloud.
+	go run ./examples/quickstart
+
+test: ## Run the tests of all modules, the SDK first.
+	@set -e; for m in $(MODULES); do \
+		echo "== test $$m"; (cd $$m && $(ALONE) go test $(TESTFLAGS) ./...); \
+	done
+
+race: ## Run the tests of the SDK with the race detector, in random order.
+	$(ALONE) go test -race -shuffle=on ./...
+
+lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the import table.
+	@echo "== gofmt"; files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+		if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
+	@set -e; for m in $(TIDY); do echo "== go mod tidy $$m"; (cd $$m && $(ALONE) go mod tidy -diff); done
+	@rc=0; for m in $(MODULES); do \
+		echo "== vet $$m"; (cd $$m && $(ALONE) go vet ./...) || rc=1; \
+		echo "== golangci-lint $$m"; (cd $$m && $(ALONE) $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || rc=1; \
+	done; exit $$rc
+	@echo "== generated files"; cd tools && $(ALONE) go run ./cmd/generate -check
+	@echo "== imports"; $(ALONE) go test -count=1 -run 'TestEveryPackageImportsOnlyWhatItsRowAllows' .
+
+# Make builds the linter anew when its version changes. It takes a minute or two.
+$(LINT): tools/lint/go.mod tools/lint/go.sum
+	@echo "== build golangci-lint (once)"
+	cd tools/lint && $(ALONE) go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+generate: ## Write deep copies, CRDs and clients anew from machine/v1alpha1.
+	cd tools && $(ALONE) go run ./cmd/generate
+
+# To compare: make bench COUNT=8 > old.txt, the same for new.txt, and then
+# go -C tools tool benchstat $$PWD/old.txt $$PWD/new.txt
+bench: ## Run the benchmarks of the SDK (BENCH=regexp COUNT=n).
+	$(ALONE) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+
+fuzz: ## Run each fuzz target for a while (FUZZTIME=10s).
+	@list=$$($(ALONE) go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
+	echo "$$list" \
+	| awk '/^Fuzz/ { names[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' \
+	| while read -r pkg target; do \
+		echo "== fuzz $$pkg $$target"; \
+		$(ALONE) go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
+	done
+
+clean: ## Remove what was built here.
+	rm -rf bin

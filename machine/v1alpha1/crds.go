@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed crds/*.yaml
+var crdFiles embed.FS
+
+// CRD is one CustomResourceDefinition of the group, ready to be applied.
+type CRD struct {
+	// Name of the definition, such as "machines.machine.sapcloud.io".
+	Name string
+	// YAML is the definition as an apiextensions.k8s.io/v1 object.
+	YAML []byte
+}
+
+// CRDs returns the definitions of the four kinds, in the order of their names.
+// The caller owns what it gets. They validate no more than the types do: every
+// object that the reference system's definitions accept, they accept too.
+func CRDs() []CRD {
+	entries, err := fs.ReadDir(crdFiles, "crds")
+	if err != nil {
+		return nil // cannot happen: the folder is embedded
+	}
+	var crds []CRD
+	for _, e := range entries {
+		data, err := crdFiles.ReadFile(path.Join("crds", e.Name()))
+		if err != nil {
+			continue // cannot happen: the file is embedded
+		}
+		plural := e.Name()[len(GroupName)+1 : len(e.Name())-len(".yaml")]
+		crds = append(crds, CRD{Name: plural + "." + GroupName, YAML: data})
+	}
+	slices.SortFunc(crds, func(a, b CRD) int { return strings.Compare(a.Name, b.Name) })
+	return crds
+}

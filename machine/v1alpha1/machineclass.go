@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:resource:shortName="mcc"
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.provider`,description="Name of the provider"
+// +kubebuilder:printcolumn:name="Instance Type",type=string,JSONPath=`.nodeTemplate.instanceType`,description="Instance type of the machines"
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.nodeTemplate.zone`,description="Zone of the machines"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the class was created"
+
+// MachineClass holds what a provider needs to know to make a machine. Its
+// fields stand at the top level of the object: it has neither spec nor status.
+type MachineClass struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// NodeTemplate tells an autoscaler what a Node of this class would offer.
+	// Nil means that it is not known.
+	// +optional
+	NodeTemplate *NodeTemplate `json:"nodeTemplate,omitempty"`
+	// CredentialsSecretRef refers to the Secret with the provider's credentials.
+	// Its keys win over those of SecretRef.
+	CredentialsSecretRef *corev1.SecretReference `json:"credentialsSecretRef,omitempty"`
+	// ProviderSpec is opaque to everybody but the driver; unknown fields are kept.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ProviderSpec runtime.RawExtension `json:"providerSpec"`
+	// Provider is the name of the driver which the class is for.
+	Provider string `json:"provider,omitempty"`
+	// SecretRef refers to the Secret with the user data of the machines, under
+	// the key "userData".
+	SecretRef *corev1.SecretReference `json:"secretRef,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// MachineClassList is a list of MachineClasses.
+type MachineClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the classes, in the order of the API server.
+	Items []MachineClass `json:"items"`
+}
+
+// NodeTemplate is what a Node of a class offers, for scaling from zero.
+type NodeTemplate struct {
+	// Capacity of the Node; it has to name cpu, gpu and memory.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity"`
+	// VirtualCapacity holds extended resources that are written to the Node's
+	// capacity without causing a roll-out.
+	// +optional
+	VirtualCapacity corev1.ResourceList `json:"virtualCapacity,omitempty"`
+	// InstanceType at the provider.
+	// +optional
+	InstanceType string `json:"instanceType"`
+	// Region at the provider.
+	// +optional
+	Region string `json:"region"`
+	// Zone at the provider.
+	// +optional
+	Zone string `json:"zone"`
+	// Architecture of the Node's CPU, such as "amd64". Nil means not known.
+	// +optional
+	Architecture *string `json:"architecture,omitempty"`
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// definition is what the tests read of a CustomResourceDefinition.
+type definition struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Group string `json:"group"`
+		Scope string `json:"scope"`
+		Names struct {
+			Kind, ListKind, Plural, Singular string
+			ShortNames                       []string
+		} `json:"names"`
+		Versions []struct {
+			Name                     string
+			Served, Storage          bool
+			AdditionalPrinterColumns []struct{ Name, JSONPath, Type string }
+			Subresources             struct {
+				Status *struct{}
+				Scale  *struct{ SpecReplicasPath, StatusReplicasPath string }
+			}
+			Schema struct {
+				OpenAPIV3Schema *schema `json:"openAPIV3Schema"`
+			}
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+// schema is the part of a structural schema that controller-gen writes for us.
+// A keyword that is missing here fails the test instead of being ignored.
+type schema struct {
+	Description          string             `json:"description"`
+	Type                 string             `json:"type"`
+	Format               string             `json:"format"`
+	Pattern              string             `json:"pattern"`
+	MaxItems             *int               `json:"maxItems"`
+	Required             []string           `json:"required"`
+	Properties           map[string]*schema `json:"properties"`
+	AdditionalProperties *schema            `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+	AnyOf                []*schema          `json:"anyOf"`
+	IntOrString          bool               `json:"x-kubernetes-int-or-string"`
+	PreserveUnknown      bool               `json:"x-kubernetes-preserve-unknown-fields"`
+	ListType             string             `json:"x-kubernetes-list-type"`
+	ListMapKeys          []string           `json:"x-kubernetes-list-map-keys"`
+	MapType              string             `json:"x-kubernetes-map-type"`
+}
+
+// definitions returns the definitions by kind.
+func definitions(t testing.TB) map[string]definition {
+	t.Helper()
+	out := map[string]definition{}
+	for _, crd := range v1alpha1.CRDs() {
+		data, err := yaml.ToJSON(crd.YAML)
+		require.NoError(t, err)
+		var d definition
+		require.NoError(t, json.Unmarshal(data, &d))
+		out[d.Spec.Names.Kind] = d
+	}
+	return out
+}
+
+func schemaOf(t testing.TB, kind string) *schema {
+	t.Helper()
+	d, ok := definitions(t)[kind]
+	require.True(t, ok, "no definition of %s", kind)
+	return d.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// check returns what an API server would refuse or, because it would silently
+// drop it, not keep. It takes a null for absent, as an API server does with a
+// property that is not nullable.
+func (s *schema) check(path string, value any) []string {
+	switch v := value.(type) {
+	case map[string]any:
+		return s.checkObject(path, v)
+	case []any:
+		return s.checkList(path, v)
+	case string:
+		return s.checkString(path, v)
+	case bool:
+		return s.checkType(path, "boolean")
+	case json.Number:
+		if _, err := v.Int64(); err != nil {
+			return s.checkType(path, "number")
+		}
+		return s.checkType(path, "integer")
+	}
+	return []string{fmt.Sprintf("%s: unexpected %T", path, value)}
+}
+
+func (s *schema) checkType(path, is string) []string {
+	if s.Type == is || s.Type == "number" && is == "integer" {
+		return nil
+	}
+	if s.IntOrString && (is == "integer" || is == "string") {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s instead of %q", path, is, s.Type)}
+}
+
+func (s *schema) checkObject(path string, value map[string]any) []string {
+	found := s.checkType(path, "object")
+	for _, name := range s.Required {
+		if value[name] == nil {
+			found = append(found, path+"."+name+": required")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(value)) {
+		below := s.Properties[name]
+		if below == nil {
+			below = s.AdditionalProperties
+		}
+		switch {
+		case value[name] == nil:
+		case below != nil:
+			found = append(found, below.check(path+"."+name, value[name])...)
+		case path == "" && name == "metadata", s.PreserveUnknown, isObjectMeta(path):
+		default:
+			found = append(found, path+"."+name+": not in the schema")
+		}
+	}
+	return found
+}
+
+// isObjectMeta says that the API server knows the schema itself.
+func isObjectMeta(path string) bool { return path == ".metadata" }
+
+func (s *schema) checkList(path string, value []any) []string {
+	found := s.checkType(path, "array")
+	if s.Items == nil {
+		return append(found, path+": no schema of the items")
+	}
+	if s.MaxItems != nil && len(value) > *s.MaxItems {
+		found = append(found, fmt.Sprintf("%s: %d items", path, len(value)))
+	}
+	for i, v := range value {
+		found = append(found, s.Items.check(fmt.Sprintf("%s[%d]", path, i), v)...)
+	}
+	return found
+}
+
+func (s *schema) checkString(path, value string) []string {
+	found := s.checkType(path, "string")
+	if s.Format == "date-time" {
+		if _, err := time.Parse(time.RFC3339, value); err != nil {
+			found = append(found, path+": "+err.Error())
+		}
+	}
+	if s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(value) {
+		found = append(found, path+": does not match "+s.Pattern)
+	}
+	return found
+}
+
+// walk calls f for every schema with its path.
+func (s *schema) walk(path string, f func(path string, s *schema)) {
+	f(path, s)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		s.Properties[name].walk(path+"."+name, f)
+	}
+	if s.AdditionalProperties != nil {
+		s.AdditionalProperties.walk(path+".*", f)
+	}
+	if s.Items != nil {
+		s.Items.walk(path+"[]", f)
+	}
+}
+
+func TestTheSchemasUseNoKeywordThatTheTestsDoNotCheck(t *testing.T) {
+	for _, crd := range v1alpha1.CRDs() {
+		data, err := yaml.ToJSON(crd.YAML)
+		require.NoError(t, err)
+		generic := decodeGeneric(t, data)
+		version := generic["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+		data, err = json.Marshal(version["schema"].(map[string]any)["openAPIV3Schema"])
+		require.NoError(t, err)
+		d := json.NewDecoder(strings.NewReader(string(data)))
+		d.DisallowUnknownFields()
+		require.NoError(t, d.Decode(new(schema)), crd.Name)
+	}
+}
+
+func TestTheDefinitionsAcceptAndKeepTheObjectsOfTheReference(t *testing.T) {
+	for _, o := range testObjects(t) {
+		t.Run(o.name, func(t *testing.T) {
+			require.Empty(t, schemaOf(t, o.kind()).check("", o.generic))
+		})
+	}
+}
+
+func TestTheDefinitionsAcceptAndKeepWhateverTheTypesCanWrite(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := schemaOf(t, kind)
+			for seed := range uint64(60) {
+				data, err := json.Marshal(randomObject(t, kind, seed))
+				require.NoError(t, err)
+				require.Empty(t, s.check("", decodeGeneric(t, data)), "seed %d", seed)
+			}
+		})
+	}
+}
+
+func TestTheSchemasNoticeWhatDoesNotFit(t *testing.T) {
+	for name, tc := range map[string]struct{ object, want string }{
+		"an unknown field":         {`{"spec":{"colour":"red"}}`, ".spec.colour: not in the schema"},
+		"a number for a text":      {`{"spec":{"providerID":1}}`, `.spec.providerID: integer instead of "string"`},
+		"a text for an object":     {`{"spec":{"class":"x"}}`, `.spec.class: string instead of "object"`},
+		"a time that is none":      {`{"status":{"lastOperation":{"lastUpdateTime":"now"}}}`, ".status.lastOperation.lastUpdateTime: "},
+		"an address without value": {`{"status":{"addresses":[{"type":"InternalIP"}]}}`, ".status.addresses[0].address: required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := schemaOf(t, "Machine").check("", decodeGeneric(t, []byte(tc.object)))
+			require.Len(t, found, 1)
+			require.Contains(t, found[0], tc.want)
+		})
+	}
+}
+
+func TestOnlyTheProviderSpecAndFieldsOfKubernetesTypesAreRequired(t *testing.T) {
+	ours := map[string][]string{}
+	for kind := range definitions(t) {
+		schemaOf(t, kind).walk("", func(path string, s *schema) {
+			if len(s.Required) > 0 && !ofKubernetes(path) {
+				ours[kind+path] = s.Required
+			}
+		})
+	}
+	require.Equal(t, map[string][]string{"MachineClass": {"providerSpec"}}, ours)
+}
+
+func TestOnlyListsOfKubernetesTypesHaveToBeSets(t *testing.T) {
+	for kind := range definitions(t) {
+		schemaOf(t, kind).walk("", func(path string, s *schema) {
+			if !ofKubernetes(path) {
+				require.NotContains(t, []string{"set", "map"}, s.ListType, kind+path)
+				require.Nil(t, s.MaxItems, kind+path)
+			}
+		})
+	}
+}
+
+// ofKubernetes says whether the schema at a path is that of a type of
+// Kubernetes: a label selector, the spec, an address or a condition of a Node.
+func ofKubernetes(path string) bool {
+	for _, part := range []string{".selector", ".nodeTemplate.spec", ".status.addresses"} {
+		if strings.Contains(path, part) {
+			return true
+		}
+	}
+	return strings.HasPrefix(path, ".status.conditions[]")
+}
+
+func TestOpaquePartsKeepUnknownFields(t *testing.T) {
+	want := map[string][]string{
+		"Machine":           {".spec.nodeTemplate.metadata"},
+		"MachineClass":      {".providerSpec"},
+		"MachineDeployment": {".spec.template.metadata", ".spec.template.spec.nodeTemplate.metadata"},
+		"MachineSet":        {".spec.template.metadata", ".spec.template.spec.nodeTemplate.metadata"},
+	}
+	for kind := range definitions(t) {
+		var got []string
+		schemaOf(t, kind).walk("", func(path string, s *schema) {
+			if s.PreserveUnknown {
+				got = append(got, path)
+			}
+		})
+		require.Equal(t, want[kind], got, kind)
+	}
+}
