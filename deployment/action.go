@@ -32,8 +32,11 @@ type Action interface {
 
 // An Event is something to report to people.
 type Event struct {
-	Type    string // Normal or Warning
-	Reason  string // stable CamelCase word
+	// Type is Normal or Warning.
+	Type string
+	// Reason is a stable CamelCase word.
+	Reason string
+	// Message is for people; it may change.
 	Message string
 }
 
@@ -54,8 +57,10 @@ const (
 // again with the set that has the name as [Observation.NameTakenBy]; on any
 // other failure store and report what [CreateFailed] returns.
 type CreateSet struct {
-	Set     *v1alpha1.MachineSet // complete; owned by the receiver of the decision
-	Message string               // why it gets its size
+	// Set to create: complete, and owned by the receiver of the decision.
+	Set *v1alpha1.MachineSet
+	// Message says why it gets its size.
+	Message string
 }
 
 // Scale changes the size of a set and writes the annotations that say what it
@@ -63,40 +68,57 @@ type CreateSet struct {
 // has From replicas and, if ResourceVersion is not empty, is unchanged. From
 // and To may be equal, if only the annotations are to be written.
 type Scale struct {
+	// Name, UID and ResourceVersion identify the set as it was observed.
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	From, To        int32
-	Annotations     map[string]string // to add or overwrite
-	Message         string            // the inequality behind it
+	// From is the size it has, To the one it gets.
+	From, To int32
+	// Annotations to add or overwrite.
+	Annotations map[string]string
+	// Message is the inequality behind it.
+	Message string
 }
 
 // UpdateSet writes what the new set takes over from its deployment without a
 // roll-out. Set is a complete edited copy, resource version included, owned by
 // the receiver of the decision.
 type UpdateSet struct {
-	Set     *v1alpha1.MachineSet
-	Message string // what differs
+	// Set to write.
+	Set *v1alpha1.MachineSet
+	// Message says what differs.
+	Message string
 }
 
 // DeleteSet deletes the set of this UID. If ResourceVersion is not empty the set
 // has to be unchanged, since it was found to have no machines.
 type DeleteSet struct {
+	// Name, UID and ResourceVersion identify the set as it was observed.
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	Message         string
+	// Message says why it goes.
+	Message string
 }
 
 // AddFinalizer adds a finalizer to the deployment. Nothing else is decided
 // before it is there.
-type AddFinalizer struct{ Finalizer string }
+type AddFinalizer struct {
+	// Finalizer to add.
+	Finalizer string
+}
 
 // RemoveFinalizer removes a finalizer from the deployment, which is then gone.
-type RemoveFinalizer struct{ Finalizer string }
+type RemoveFinalizer struct {
+	// Finalizer to remove.
+	Finalizer string
+}
 
 // Annotate adds or overwrites annotations of the deployment.
-type Annotate struct{ Annotations map[string]string }
+type Annotate struct {
+	// Annotations to add or overwrite.
+	Annotations map[string]string
+}
 
 func (CreateSet) isAction()       {}
 func (Scale) isAction()           {}

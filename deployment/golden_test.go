@@ -243,7 +243,7 @@ func walk[In, Out any](t *testing.T, file string, check func(t *testing.T, in In
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "golden", file+".jsonl"))
 	require.NoError(t, err)
-	defer f.Close()
+	defer func() { require.NoError(t, f.Close()) }()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	require.True(t, lines.Scan(), "no header")

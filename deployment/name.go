@@ -25,7 +25,7 @@ func TemplateHash(t v1alpha1.MachineTemplateSpec, collisions *int32) string {
 	}
 	if collisions != nil {
 		var count [8]byte
-		binary.LittleEndian.PutUint32(count[:], uint32(*collisions))
+		binary.LittleEndian.PutUint32(count[:], uint32(*collisions)) //nolint:gosec // any bits will do
 		_, _ = h.Write(count[:])
 	}
 	return strconv.FormatUint(uint64(h.Sum32()), 10)

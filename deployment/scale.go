@@ -97,8 +97,10 @@ func Proportion(s Share) int32 {
 
 // A Target is the size that a set should get.
 type Target struct {
+	// Set as it was observed.
 	Set *v1alpha1.MachineSet
-	To  int32
+	// To is its new size.
+	To int32
 }
 
 // ScaleTargets returns the sizes that sets should get after the replicas of a
@@ -203,7 +205,7 @@ func cut(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, toAdd int64
 	for i := range out {
 		left := min(added-toAdd, int64(out[i].To))
 		if left > 0 {
-			out[i].To -= int32(left)
+			out[i].To -= int32(left) //nolint:gosec // not above a number of replicas
 			added -= left
 		}
 	}

@@ -5,6 +5,7 @@ package deployment_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -38,11 +39,10 @@ type world struct {
 	next     time.Time
 	last     deployment.Decision
 
-	most     int32 // the largest replicas + surge there were
-	replicas int32 // machines that were ever created, to name them
-	loud     bool
-	passes   int
-	trace    strings.Builder
+	most   int32 // the largest replicas + surge there were
+	loud   bool
+	passes int
+	trace  strings.Builder
 }
 
 type worldSet struct {
@@ -167,9 +167,7 @@ func (w *world) act(a deployment.Action) {
 		if w.d.Annotations == nil {
 			w.d.Annotations = map[string]string{}
 		}
-		for k, v := range a.Annotations {
-			w.d.Annotations[k] = v
-		}
+		maps.Copy(w.d.Annotations, a.Annotations)
 	case deployment.CreateSet:
 		for _, s := range w.sets {
 			if s.Name == a.Set.Name || deployment.EqualIgnoreHash(s.Spec.Template, a.Set.Spec.Template) {
@@ -214,9 +212,7 @@ func (w *world) resize(a deployment.Scale) {
 	if s.Annotations == nil {
 		s.Annotations = map[string]string{}
 	}
-	for k, v := range a.Annotations {
-		s.Annotations[k] = v
-	}
+	maps.Copy(s.Annotations, a.Annotations)
 	if a.From == a.To {
 		return
 	}

@@ -12,6 +12,30 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
+// Decide makes one pass over a set: which machines are created, which deleted,
+// which follow a change of the template, and whether the finalizer comes or goes.
+//
+//   - A set which does not pass [Validate] is left alone unless it is deleted.
+//   - Up to autoPreserveFailedMachineMax Failed machines are marked to be kept
+//     ([AutoPreserve]) before anything is deleted.
+//   - If the set has fewer machines than it wants, counting those in flight and
+//     not counting those that are leaving, it creates what is missing and
+//     deletes nothing in this pass.
+//   - If the set is frozen, or its scale-up is disabled, it creates nothing, and
+//     goes on with the next rule.
+//   - Else it deletes what it has too much of, machines that an autoscaler named
+//     ([NamedByAutoscaler]) before all others and these in the order of
+//     [CompareForDeletion]; every other named machine; and every Failed machine
+//     that [ReplaceFailed] lets go. A machine that is leaving, or whose deletion
+//     is in flight, is none of these: it was chosen before, and counts as gone
+//     already for the choice, though not, before that shows, for a creation.
+//   - If the set is being deleted, it deletes all its machines, and lets its
+//     finalizer go when none is left, and none in flight.
+//
+// Machines that have been updated in place and move to another set
+// ([Transferred]) count as present and are never chosen, except when their set is
+// deleted.
+//
 // The result does not depend on the order of the machines, and shares nothing
 // with the observation.
 func Decide(in Observation, p Policy, now time.Time) Decision {

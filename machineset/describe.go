@@ -16,9 +16,9 @@ func (d Decision) String() string {
 	if len(parts) == 0 {
 		parts = append(parts, "nothing")
 	}
-	text := fmt.Sprintf("%s (%s)", strings.Join(parts, "; "), d.Reason)
+	parts = []string{fmt.Sprintf("%s (%s)", strings.Join(parts, "; "), d.Reason)}
 	for _, h := range d.Holds {
-		text += "; waits for " + h.String()
+		parts = append(parts, "waits for "+h.String())
 	}
-	return text
+	return strings.Join(parts, "; ")
 }

@@ -20,7 +20,7 @@ func exampleSet(replicas int32) *v1alpha1.MachineSet {
 }
 
 func ExampleDecide() {
-	machine := func(name string, phase v1alpha1.MachinePhase) *v1alpha1.Machine { return newMachine(name, phase) }
+	machine := newMachine
 	in := machineset.Observation{
 		Set: exampleSet(2),
 		Machines: []*v1alpha1.Machine{

@@ -199,7 +199,8 @@ func TestGoldenSlowStart(t *testing.T) {
 	}
 	walk(t, "slow_start", func(t *testing.T, v vector[in, out]) {
 		calls, successes := slowStart(machineset.BatchesFrom(v.In.Count, v.In.InitialBatchSize), v.In.FailFromCall)
-		require.Equal(t, v.Out, out{Calls: calls, Failed: successes < calls, Successes: successes}, "vector %d", v.ID)
+		got := out{Calls: calls, Failed: successes < calls, Successes: successes}
+		require.Equal(t, v.Out, got, "vector %d", v.ID)
 	})
 }
 

@@ -37,6 +37,7 @@ func summary(d Decision) Reason {
 			return a.Reason
 		case Create:
 			return ReasonTooFew
+		case AddFinalizer, RemoveFinalizer, Sync, Look: // speak only if nothing weightier does
 		}
 	}
 	if len(d.Actions) == 0 {

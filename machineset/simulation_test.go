@@ -101,7 +101,7 @@ func (s *sim) anyName(names []string) string {
 
 // reconcile is the loop of the package comment.
 func (s *sim) reconcile() machineset.Decision {
-	cached := slices.SortedFunc(maps.Values(s.cache), func(a, b *v1alpha1.Machine) int { return cmpNames(a, b) })
+	cached := slices.SortedFunc(maps.Values(s.cache), cmpNames)
 	complete := !s.chaos || s.r.IntN(10) > 0
 	if !complete && len(cached) > 0 {
 		cached = cached[:s.r.IntN(len(cached))]

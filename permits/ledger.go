@@ -114,9 +114,9 @@ func (l *Ledger) Adopt(seen Lease, now time.Time) Lease {
 type Outcome string
 
 const (
-	// Released: the holder had a lease, which has ended now.
+	// Released means that the holder had a lease, which has ended now.
 	Released Outcome = "Released"
-	// NotHeld: the holder had no lease, and nothing has changed. It never had one,
+	// NotHeld means that the holder had no lease, and nothing has changed. It never had one,
 	// or has released it before, or the lease expired, in which case others may
 	// have been let in while the holder still believed to be alone.
 	NotHeld Outcome = "NotHeld"

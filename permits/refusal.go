@@ -13,12 +13,12 @@ import (
 type Reason string
 
 const (
-	// LimitReached: as many leases as allowed, or more, are held by others.
+	// LimitReached means that as many leases as allowed, or more, are held by others.
 	LimitReached Reason = "LimitReached"
-	// NothingAllowed: the limit is zero or negative. Neither waiting nor a release
+	// NothingAllowed means that the limit is zero or negative. Neither waiting nor a release
 	// helps, only another limit.
 	NothingAllowed Reason = "NothingAllowed"
-	// HolderMissing: the holder's name is empty. Two callers who do not know their
+	// HolderMissing means that the holder's name is empty. Two callers who do not know their
 	// names would otherwise share one permit.
 	HolderMissing Reason = "HolderMissing"
 )

@@ -239,7 +239,7 @@ func replicas(obj runtime.Object) int32 {
 	case !field.IsValid():
 		return -1
 	case field.Type() == reflect.TypeFor[*int32]():
-		n, _ := field.Interface().(*int32)
+		n, _ := reflect.TypeAssert[*int32](field)
 		return orOne(n)
 	case field.Kind() == reflect.Int32:
 		return int32(field.Int()) //nolint:gosec // an int32

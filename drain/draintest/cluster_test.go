@@ -3,7 +3,7 @@
 package draintest_test
 
 import (
-	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -70,9 +70,7 @@ func (w *Widget) DeepCopyObject() runtime.Object {
 	w.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	if w.Spec.Parts != nil {
 		out.Spec.Parts = map[string]string{}
-		for k, v := range w.Spec.Parts {
-			out.Spec.Parts[k] = v
-		}
+		maps.Copy(out.Spec.Parts, w.Spec.Parts)
 	}
 	w.Status.Since.DeepCopyInto(&out.Status.Since)
 	return &out
@@ -246,7 +244,7 @@ func TestTheSameSeedGivesTheSameCluster(t *testing.T) {
 		for range 5 {
 			pod := runningPod("", "n1", web)
 			pod.GenerateName = "web-"
-			_, err := client.CoreV1().Pods("ns").Create(context.Background(), pod, metav1.CreateOptions{})
+			_, err := client.CoreV1().Pods("ns").Create(t.Context(), pod, metav1.CreateOptions{})
 			require.NoError(t, err)
 		}
 		var lines []string

@@ -17,13 +17,13 @@ func TestFinalizersHoldADeletedObject(t *testing.T) {
 	widgets := widgetsOf(c, "ns")
 	in := widget("w")
 	in.Finalizers = []string{"a/one", "a/two"}
-	w, err := widgets.Create(t.Context(), in, metav1.CreateOptions{})
+	_, err := widgets.Create(t.Context(), in, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}))
 	clock.Step(5e9)
 	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}), "again is fine")
 
-	w, err = widgets.Get(t.Context(), "w", metav1.GetOptions{})
+	w, err := widgets.Get(t.Context(), "w", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, w.DeletionTimestamp.Time.Equal(start))
 	require.Zero(t, *w.DeletionGracePeriodSeconds)

@@ -4,6 +4,7 @@ package draintest
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -168,9 +169,7 @@ func servable(typ reflect.Type) bool {
 // servedKinds returns the built-in kinds and the custom ones; a custom kind replaces a built-in one of the same resource.
 func servedKinds(custom []Kind) map[schema.GroupVersionResource]*kind {
 	served := map[schema.GroupVersionResource]*kind{}
-	for gvr, k := range builtins() {
-		served[gvr] = k
-	}
+	maps.Copy(served, builtins())
 	for _, ck := range custom {
 		gvk := ck.GroupVersionKind
 		if gvk.Kind == "" || gvk.Version == "" {

@@ -90,7 +90,7 @@ func TestHangEndsWithItsContext(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
 		require.Equal(t, time.Hour, time.Since(begin))
 		require.True(t, u.Snapshot().Empty())
-		_, err = u.make(context.Background(), "m-1") // a context without an end
+		_, err = u.make(context.Background(), "m-1") //nolint:usetesting // a context without an end
 		require.Equal(t, codes.Internal, codes.Of(err), "nobody could end this")
 	})
 }

@@ -40,7 +40,7 @@ var requestFlaws = map[string]flaw{
 			b.list = func(ctx context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 				resp, err := b.Cloud.ListMachines(ctx, r)
 				if err != nil && r != nil {
-					text, _ := json.Marshal(r)
+					text, _ := json.Marshal(r) //nolint:errchkjson // whatever comes out is what leaks
 					err = status.WrapError(codes.Of(err), "bad request: "+string(text), err)
 				}
 				return resp, err

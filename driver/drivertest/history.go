@@ -100,7 +100,7 @@ func (h History) MaxVMsOfOneMachine() (most int, machine string) {
 	alive := map[owner]map[string]bool{}
 	for _, e := range h {
 		o := owner{scope: e.VM.Scope, machine: e.VM.Machine}
-		switch e.Kind {
+		switch e.Kind { //nolint:exhaustive // the others change no number of VMs
 		case VMCreated:
 			if alive[o] == nil {
 				alive[o] = map[string]bool{}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Action is one effect. The set is closed: a caller that meets an action it does
+// not know has to stop with an error.
+//
+//sumtype:decl
+type Action interface {
+	fmt.Stringer
+	isAction()
+}
+
+// UpdateMachine writes the metadata and spec of the machine. The object carries
+// the resource version that was observed, so that a write based on old news
+// fails.
+type UpdateMachine struct {
+	// Machine to write.
+	Machine *v1alpha1.Machine
+	// What is said of the change, for people.
+	What string
+}
+
+// UpdateStatus writes the status of the machine, through the status
+// subresource.
+type UpdateStatus struct {
+	// Machine to write; only its status differs from the one observed.
+	Machine *v1alpha1.Machine
+}
+
+// LookForVM calls GetMachineStatus.
+type LookForVM struct{}
+
+// CreateVM calls CreateMachine. That it is about to happen is written down
+// before it is ever decided.
+type CreateVM struct{}
+
+// InitializeVM calls InitializeMachine.
+type InitializeVM struct{}
+
+// DeleteVM calls DeleteMachine, which finds the VM by the machine's provider ID
+// or, if that is empty, by its name.
+type DeleteVM struct{}
+
+// UpdateNode writes the metadata and spec of the Node.
+type UpdateNode struct {
+	// Node to write, with the resource version that was observed.
+	Node *corev1.Node
+	// What is said of the change, for people.
+	What string
+}
+
+// UpdateNodeCapacity writes the capacity of the Node, through the status
+// subresource.
+type UpdateNodeCapacity struct {
+	// Node to write; only its metadata and capacity differ.
+	Node *corev1.Node
+}
+
+// SetNodeCondition adds a condition to the Node, or replaces the one of the same
+// type.
+type SetNodeCondition struct {
+	// NodeName is the Node.
+	NodeName string
+	// Condition to set.
+	Condition corev1.NodeCondition
+}
+
+// DrainNode makes one round of draining, and fills [Observation.Drain].
+type DrainNode struct {
+	// NodeName is the Node.
+	NodeName string
+	// Mode is how.
+	Mode DrainMode
+}
+
+// DrainMode is how a Node is drained.
+type DrainMode struct {
+	// Started is when the drain was first wanted: the anchor of its deadline.
+	Started time.Time
+	// ForceAt is when budgets and grace are no longer respected. Zero means
+	// never.
+	ForceAt time.Time
+	// NodeUnreachable says that the Node's kubelet has not answered for long, so
+	// that waiting for it to stop pods makes no sense.
+	NodeUnreachable bool
+}
+
+// DeleteNode takes our finalizer off the Node and deletes it.
+type DeleteNode struct {
+	// NodeName is the Node.
+	NodeName string
+	// UID guards against a later Node of the same name.
+	UID types.UID
+}
+
+// DeleteMachine deletes the machine, because somebody deletes its Node.
+type DeleteMachine struct {
+	// Namespace and Name of the machine.
+	Namespace, Name string
+	// UID guards against a later machine of the same name.
+	UID types.UID
+}
+
+// UpdateClass writes the finalizers of a class.
+type UpdateClass struct {
+	// Class to write, with the resource version that was observed.
+	Class *v1alpha1.MachineClass
+	// What is said of the change, for people.
+	What string
+}
+
+// UpdateSecret writes the finalizers of a secret.
+type UpdateSecret struct {
+	// Secret to write, with the resource version that was observed.
+	Secret *corev1.Secret
+	// What is said of the change, for people.
+	What string
+}
+
+func (UpdateMachine) isAction()      {}
+func (UpdateStatus) isAction()       {}
+func (LookForVM) isAction()          {}
+func (CreateVM) isAction()           {}
+func (InitializeVM) isAction()       {}
+func (DeleteVM) isAction()           {}
+func (UpdateNode) isAction()         {}
+func (UpdateNodeCapacity) isAction() {}
+func (SetNodeCondition) isAction()   {}
+func (DrainNode) isAction()          {}
+func (DeleteNode) isAction()         {}
+func (DeleteMachine) isAction()      {}
+func (UpdateClass) isAction()        {}
+func (UpdateSecret) isAction()       {}
+
+// String says what is written.
+func (a UpdateMachine) String() string { return "update machine: " + a.What }
+
+// String says which phase and operation are written.
+func (a UpdateStatus) String() string {
+	if a.Machine == nil {
+		return "update status"
+	}
+	s := a.Machine.Status
+	return fmt.Sprintf("record phase %q, %s %s", s.CurrentStatus.Phase, s.LastOperation.Type, s.LastOperation.State)
+}
+
+// String names the call.
+func (LookForVM) String() string { return "look for the VM" }
+
+// String names the call.
+func (CreateVM) String() string { return "create the VM" }
+
+// String names the call.
+func (InitializeVM) String() string { return "initialise the VM" }
+
+// String names the call.
+func (DeleteVM) String() string { return "delete the VM" }
+
+// String says what is written.
+func (a UpdateNode) String() string { return "update node: " + a.What }
+
+// String says what is written.
+func (a UpdateNodeCapacity) String() string { return "update node: virtual capacity" }
+
+// String names the condition.
+func (a SetNodeCondition) String() string {
+	return fmt.Sprintf("set condition %s=%s (%s) on node %s", a.Condition.Type, a.Condition.Status, a.Condition.Reason, a.NodeName)
+}
+
+// String names the Node and the mode.
+func (a DrainNode) String() string {
+	switch {
+	case a.Mode.NodeUnreachable:
+		return fmt.Sprintf("drain node %s, which is unreachable", a.NodeName)
+	case a.Mode.ForceAt.IsZero():
+		return fmt.Sprintf("drain node %s", a.NodeName)
+	default:
+		return fmt.Sprintf("drain node %s, by force from %s", a.NodeName, a.Mode.ForceAt.UTC().Format(time.RFC3339))
+	}
+}
+
+// String names the Node.
+func (a DeleteNode) String() string { return "delete node " + a.NodeName }
+
+// String names the machine.
+func (a DeleteMachine) String() string { return "delete machine " + a.Name }
+
+// String says what is written.
+func (a UpdateClass) String() string { return "update class: " + a.What }
+
+// String says what is written; never the data of the secret.
+func (a UpdateSecret) String() string { return "update secret: " + a.What }

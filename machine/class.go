@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// ClassObservation is what is known of one class.
+type ClassObservation struct {
+	// Class as last read. Nil decides nothing.
+	Class *v1alpha1.MachineClass
+	// Machines that may refer to the class, in any order.
+	Machines []*v1alpha1.Machine
+	// Complete says that Machines is the whole list of the namespace; without it
+	// no finalizer is removed.
+	Complete bool
+}
+
+// DecideClass returns the next step of one class: it is guarded by a finalizer
+// as long as a machine refers to it, and let go when none does. A class that is
+// being deleted gets no finalizer.
+func DecideClass(in ClassObservation, now time.Time) Decision {
+	c := in.Class
+	if c == nil {
+		return Decision{Reason: ReasonNotObserved}
+	}
+	i := slices.IndexFunc(in.Machines, func(m *v1alpha1.Machine) bool {
+		return m != nil && m.Namespace == c.Namespace &&
+			m.Spec.Class.Kind == v1alpha1.MachineClassKind && m.Spec.Class.Name == c.Name
+	})
+	var user string
+	if i >= 0 {
+		user = "machine/" + in.Machines[i].Name
+	}
+	guarded := hasFinalizer(c, v1alpha1.MCMFinalizerName)
+	return decideGuard(now, guarded, !c.DeletionTimestamp.IsZero(), user, in.Complete, func(add bool) Action {
+		class, what := c.DeepCopy(), "finalizer"
+		class.Finalizers = withoutFinalizer(class.Finalizers, v1alpha1.MCMFinalizerName)
+		if add {
+			class.Finalizers = append(class.Finalizers, v1alpha1.MCMFinalizerName)
+		} else {
+			what = "no finalizer"
+		}
+		return UpdateClass{Class: class, What: what}
+	})
+}
+
+// SecretObservation is what is known of one secret.
+type SecretObservation struct {
+	// Secret as last read. Nil decides nothing.
+	Secret *corev1.Secret
+	// Classes that may refer to the secret, in any order.
+	Classes []*v1alpha1.MachineClass
+	// Complete says that Classes is the whole list; without it no finalizer is
+	// removed.
+	Complete bool
+}
+
+// DecideSecret returns the next step of one secret: it is guarded by a finalizer
+// as long as a class refers to it, by name and namespace, and let go when none
+// does. Nothing of a secret's data is read.
+func DecideSecret(in SecretObservation, now time.Time) Decision {
+	s := in.Secret
+	if s == nil {
+		return Decision{Reason: ReasonNotObserved}
+	}
+	i := slices.IndexFunc(in.Classes, func(c *v1alpha1.MachineClass) bool {
+		return slices.Contains(SecretRefs(c), corev1.SecretReference{Name: s.Name, Namespace: s.Namespace})
+	})
+	var user string
+	if i >= 0 {
+		user = "machineclass/" + in.Classes[i].Name
+	}
+	guarded := hasFinalizer(s, v1alpha1.MCFinalizerName)
+	return decideGuard(now, guarded, !s.DeletionTimestamp.IsZero(), user, in.Complete, func(add bool) Action {
+		secret, what := s.DeepCopy(), "finalizer"
+		secret.Finalizers = withoutFinalizer(secret.Finalizers, v1alpha1.MCFinalizerName)
+		if add {
+			secret.Finalizers = append(secret.Finalizers, v1alpha1.MCFinalizerName)
+		} else {
+			what = "no finalizer"
+		}
+		return UpdateSecret{Secret: secret, What: what}
+	})
+}
+
+// SecretRefs returns the secrets that a class refers to, user data first, each
+// with a namespace: a reference without one means that of the class. A nil class
+// refers to none.
+func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
+	if c == nil {
+		return nil
+	}
+	var refs []corev1.SecretReference
+	for _, ref := range []*corev1.SecretReference{c.SecretRef, c.CredentialsSecretRef} {
+		if ref != nil && ref.Name != "" {
+			refs = append(refs, corev1.SecretReference{Name: ref.Name, Namespace: cmp.Or(ref.Namespace, c.Namespace)})
+		}
+	}
+	return refs
+}
+
+// decideGuard decides about a finalizer that stands as long as there is a user.
+// write makes the action that adds or removes it.
+func decideGuard(now time.Time, guarded, deleting bool, user string, complete bool, write func(add bool) Action) Decision {
+	switch {
+	case user != "" && !guarded && !deleting:
+		return Decision{Do: write(true), Reason: ReasonReferenced, Message: user, NextCheck: now.Add(actAgain)}
+	case user != "" && deleting:
+		return hold(Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
+	case user != "":
+		return settled(ReasonReferenced)
+	case !guarded:
+		return settled(ReasonUnreferenced)
+	case !complete:
+		return hold(Hold{Subject: "list", Reason: ReasonIncomplete, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
+	default:
+		return Decision{Do: write(false), Reason: ReasonUnreferenced, NextCheck: now.Add(actAgain)}
+	}
+}

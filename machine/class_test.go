@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
+	t.Parallel()
+	const ours = v1alpha1.MCMFinalizerName
+	going := &metav1.Time{Time: now}
+	object := func(deleted *metav1.Time, finalizers ...string) *v1alpha1.MachineClass {
+		return &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shoot", Name: "small", ResourceVersion: "7", DeletionTimestamp: deleted, Finalizers: finalizers,
+		}}
+	}
+	refers := newMachine("m")
+	elsewhere, otherKind, otherName := refers.DeepCopy(), refers.DeepCopy(), refers.DeepCopy()
+	elsewhere.Namespace, otherKind.Spec.Class.Kind, otherName.Spec.Class.Name = "other", "AWSMachineClass", "big"
+	others := []*v1alpha1.Machine{nil, elsewhere, otherKind, otherName}
+	for name, tc := range map[string]struct {
+		class      *v1alpha1.MachineClass
+		machines   []*v1alpha1.Machine
+		incomplete bool
+		want       string
+		finalizers []string
+	}{
+		"a class in use gets a finalizer, foreign ones stay (DM-24)": {object(nil, "x"), []*v1alpha1.Machine{refers}, false, "update class: finalizer (Referenced: machine/m)", []string{"x", ours}},
+		"also if the list is not complete":                           {object(nil), append(others, refers), true, "update class: finalizer (Referenced: machine/m)", []string{ours}},
+		"a guarded class in use is settled":                          {object(nil, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced)", nil},
+		"one that is deleted waits for its user":                     {object(going, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
+		"and gets no finalizer":                                      {object(going, "x"), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
+		"a class that nobody uses loses it, foreign ones stay":       {object(nil, ours, "x"), others, false, "update class: no finalizer (Unreferenced)", []string{"x"}},
+		"also when it is deleted":                                    {object(going, ours), nil, false, "update class: no finalizer (Unreferenced)", nil},
+		"not if the list is not complete":                            {object(nil, ours), others, true, "nothing (Incomplete: what may refer to it is not known); waits for list: Incomplete: what may refer to it is not known", nil},
+		"a class without users or finalizer is settled":              {object(nil, "x"), nil, true, "nothing (Unreferenced)", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := tc.class.DeepCopy()
+			d := machine.DecideClass(machine.ClassObservation{Class: tc.class, Machines: tc.machines, Complete: !tc.incomplete}, now)
+			require.NoError(t, decisionLaws(d, now))
+			require.Equal(t, tc.want, d.String())
+			if u, ok := d.Do.(machine.UpdateClass); ok {
+				require.ElementsMatch(t, tc.finalizers, u.Class.Finalizers)
+				require.Equal(t, "7", u.Class.ResourceVersion)
+				clear(u.Class.Finalizers)
+			}
+			require.Empty(t, cmp.Diff(before, tc.class))
+		})
+	}
+}
+
+func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
+	t.Parallel()
+	const ours = v1alpha1.MCFinalizerName
+	object := func(deleted bool, finalizers ...string) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "s", ResourceVersion: "7", Finalizers: finalizers}}
+		if deleted {
+			s.DeletionTimestamp = &metav1.Time{Time: now}
+		}
+		return s
+	}
+	refers := func(namespace string, credentials bool) *v1alpha1.MachineClass {
+		c, ref := class(), &corev1.SecretReference{Namespace: namespace, Name: "s"}
+		c.SecretRef, c.CredentialsSecretRef = ref, nil
+		if credentials {
+			c.SecretRef, c.CredentialsSecretRef = &corev1.SecretReference{Name: "t"}, ref
+		}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		secret     *corev1.Secret
+		classes    []*v1alpha1.MachineClass
+		incomplete bool
+		want       string
+		finalizers []string
+	}{
+		"a secret in use gets a finalizer":                       {object(false, "x"), []*v1alpha1.MachineClass{nil, refers("shoot", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{"x", ours}},
+		"also one that is used for credentials only (DM-25)":     {object(false), []*v1alpha1.MachineClass{refers("shoot", true)}, true, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
+		"no namespace means that of the class":                   {object(false), []*v1alpha1.MachineClass{refers("", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
+		"one of another namespace is not meant (DM-25)":          {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret: no finalizer (Unreferenced)", nil},
+		"one in use that is deleted waits for its user":          {object(true, ours), []*v1alpha1.MachineClass{refers("", false)}, false, "nothing (Referenced: refers to it); waits for machineclass/small: Referenced: refers to it", nil},
+		"one in use that is guarded is settled":                  {object(false, ours), []*v1alpha1.MachineClass{refers("", false)}, false, "nothing (Referenced)", nil},
+		"an unused one is not let go if the list is incomplete":  {object(false, ours), nil, true, "nothing (Incomplete: what may refer to it is not known); waits for list: Incomplete: what may refer to it is not known", nil},
+		"an unused one that was never guarded is left alone":     {object(true), nil, false, "nothing (Unreferenced)", nil},
+		"an unused one loses our finalizer, and keeps all other": {object(false, "a", ours, "b"), nil, false, "update secret: no finalizer (Unreferenced)", []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := tc.secret.DeepCopy()
+			d := machine.DecideSecret(machine.SecretObservation{Secret: tc.secret, Classes: tc.classes, Complete: !tc.incomplete}, now)
+			require.NoError(t, decisionLaws(d, now))
+			require.Equal(t, tc.want, d.String())
+			if u, ok := d.Do.(machine.UpdateSecret); ok {
+				require.ElementsMatch(t, tc.finalizers, u.Secret.Finalizers)
+				require.Equal(t, "7", u.Secret.ResourceVersion)
+				clear(u.Secret.Finalizers)
+			}
+			require.Empty(t, cmp.Diff(before, tc.secret))
+		})
+	}
+}
+
+func TestSecretRefs(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, machine.SecretRefs(nil))
+	c := class()
+	require.Empty(t, machine.SecretRefs(c))
+	c.SecretRef, c.CredentialsSecretRef = &corev1.SecretReference{Name: "a"}, &corev1.SecretReference{Namespace: "n", Name: "b"}
+	require.Equal(t, []corev1.SecretReference{{Namespace: "shoot", Name: "a"}, {Namespace: "n", Name: "b"}}, machine.SecretRefs(c))
+	c.SecretRef.Name = ""
+	require.Len(t, machine.SecretRefs(c), 1, "a reference without a name means none")
+}

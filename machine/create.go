@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// arriving says whether the machine is on its way to its VM.
+func (l life) arriving() bool {
+	phase := l.m.Status.CurrentStatus.Phase
+	return l.m.Spec.ProviderID == "" || phase == "" || phase == v1alpha1.MachineCrashLoopBackOff
+}
+
+// arrive leads a machine to its VM.
+func (l life) arrive() Decision {
+	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+		return l.failed()
+	}
+	if errs := Validate(l.m); len(errs) > 0 {
+		return l.reject(ReasonInvalid, errs.ToAggregate().Error())
+	}
+	if c := l.in.Class; c.Class == nil && !c.Looked {
+		return hold(Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "nobody has looked", Until: l.now.Add(actAgain)})
+	}
+	if l.m.Spec.ProviderID == "" && l.expired() { // one that has a VM may have joined meanwhile
+		return l.timeOut(l.m.Status.LastOperation.ErrorCode)
+	}
+	if d, ok := l.classUnusable(); ok {
+		return d
+	}
+	if !l.intended() {
+		return l.record(ReasonIntent, func(s *v1alpha1.MachineStatus) {
+			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
+		})
+	}
+	return l.reachVM()
+}
+
+// failed waits for the owner of a machine that has failed.
+func (l life) failed() Decision {
+	return hold(Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner"})
+}
+
+// timeOut fails a machine that took too long to join.
+func (l life) timeOut(errorCode string) Decision {
+	return l.record(ReasonCreationTimeout, func(s *v1alpha1.MachineStatus) {
+		t := cmp.Or(s.LastOperation.Type, v1alpha1.MachineOperationCreate)
+		s.LastOperation = l.operation(t, v1alpha1.MachineStateFailed, l.creationTimeoutText())
+		s.LastOperation.ErrorCode = errorCode
+		l.enter(s, v1alpha1.MachineFailed)
+	})
+}
+
+// reachVM looks for the VM, makes it if there is none, and writes down what it
+// finds.
+func (l life) reachVM() Decision {
+	vm := l.in.VM
+	if vm.Failure.Code != codes.OK {
+		if d, waiting := l.creationFailed(vm.Failure); waiting {
+			return d
+		}
+	}
+	named := l.m.Spec.ProviderID != "" || vm.ProviderID != ""
+	switch vm.Sighting {
+	case Absent:
+		if !named {
+			return l.do(CreateVM{}, ReasonNoVM, "")
+		}
+	case Uninitialized, Present:
+		if !named {
+			return l.incompleteAnswer()
+		}
+	default:
+		return l.do(LookForVM{}, ReasonLookFirst, "")
+	}
+	if m, changed := l.withVM(); changed {
+		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
+	}
+	if vm.Sighting != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && !l.in.Node.NoTarget {
+		return l.incompleteAnswer()
+	}
+	return l.finishVM()
+}
+
+// finishVM has a VM initialised whose identity is written down. One that is not
+// found may be one that does not show yet: to initialise it does no harm, and
+// tells.
+func (l life) finishVM() Decision {
+	reason := ReasonVMUninitialized
+	switch vm := l.in.VM; {
+	case vm.Sighting == Absent && !vm.Initialized:
+		reason = ReasonVMVanished
+	case vm.Sighting != Uninitialized:
+		return l.join()
+	}
+	if l.newState() {
+		d := l.record(ReasonVMKnown, func(s *v1alpha1.MachineStatus) { s.LastKnownState = l.in.VM.LastKnownState })
+		d.Message = "the state of the driver"
+		return d
+	}
+	return l.do(InitializeVM{}, reason, "")
+}
+
+// newState says whether the driver gave a text that is not written down yet.
+func (l life) newState() bool {
+	state := l.in.VM.LastKnownState
+	return state != "" && state != l.m.Status.LastKnownState
+}
+
+// join writes that the VM exists, and that it has to join if there is a cluster.
+func (l life) join() Decision {
+	reason, phase := ReasonVMCreated, v1alpha1.MachinePending
+	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
+	if l.in.Node.NoTarget {
+		reason, phase = ReasonAvailable, v1alpha1.MachineAvailable
+		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
+	}
+	if l.in.VM.Sighting == Absent { // its identity is written down, so it was there
+		reason = ReasonVMVanished
+		op.Description += fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
+	}
+	return l.record(reason, func(s *v1alpha1.MachineStatus) {
+		s.LastOperation = op
+		if l.in.Node.NoTarget {
+			s.Addresses = l.addresses()
+		}
+		if l.newState() {
+			s.LastKnownState = l.in.VM.LastKnownState
+		}
+		l.enter(s, phase)
+	})
+}
+
+// guard adds the finalizer, and the priority that orders scale-down.
+func (l life) guard() Decision {
+	m := l.m.DeepCopy()
+	m.Finalizers = append(m.Finalizers, v1alpha1.MCMFinalizerName)
+	if m.Annotations[v1alpha1.MachinePriority] == "" {
+		m.Annotations = withKey(m.Annotations, v1alpha1.MachinePriority, fmt.Sprint(v1alpha1.DefaultMachinePriority))
+	}
+	return l.do(UpdateMachine{Machine: m, What: "finalizer"}, ReasonNew, "")
+}
+
+// intended says whether it is written down that a VM is wanted. From then on one
+// may exist.
+func (l life) intended() bool {
+	op := l.m.Status.LastOperation
+	return l.m.Spec.ProviderID != "" ||
+		l.m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff ||
+		op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing
+}
+
+// classUnusable returns why nothing can be made of the class, if so.
+func (l life) classUnusable() (Decision, bool) {
+	c := l.in.Class
+	switch {
+	case c.Class == nil:
+		return l.reject(ReasonClassMissing, fmt.Sprintf("machine class %q does not exist", l.m.Spec.Class.Name)), true
+	case c.Problem != "":
+		return l.reject(ReasonClassUnusable, c.Problem), true
+	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
+		return Decision{}, false
+	case l.expired():
+		return l.timeOut(""), true
+	}
+	d := hold(Hold{Subject: l.classSubject(), Reason: ReasonClassUnguarded, Message: "waits for its finalizer", Until: l.now.Add(actAgain)})
+	d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+	return d, true
+}
+
+// classSubject names the class, or the machine if that names none.
+func (l life) classSubject() string {
+	if name := l.m.Spec.Class.Name; name != "" {
+		return "machineclass/" + name
+	}
+	return "machine/" + l.m.Name
+}
+
+// reject writes down that the machine cannot be made as it is, and waits. The
+// creation timeout goes on, and an intent that was written stays: there may be a
+// VM.
+func (l life) reject(r Reason, message string) Decision {
+	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
+	phase := l.m.Status.CurrentStatus.Phase
+	switch {
+	case l.expired():
+		phase, r = v1alpha1.MachineFailed, ReasonCreationTimeout
+	case l.intended():
+		phase = v1alpha1.MachineCrashLoopBackOff
+	}
+	if phase != l.m.Status.CurrentStatus.Phase || !sameOperation(op, l.m.Status.LastOperation) {
+		return l.record(r, func(s *v1alpha1.MachineStatus) {
+			s.LastOperation = op
+			if phase != s.CurrentStatus.Phase {
+				l.enter(s, phase)
+			}
+		})
+	}
+	subject := "machine/" + l.m.Name
+	if r != ReasonInvalid {
+		subject = l.classSubject()
+	}
+	d := hold(Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
+	d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+	return d
+}
+
+// creationFailed writes down how a call failed, and waits until it may be
+// repeated. It returns false when that time has come.
+func (l life) creationFailed(f CallFailure) (Decision, bool) {
+	if l.expired() {
+		return l.timeOut(f.Code.String()), true
+	}
+	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, creationFailureText(f))
+	op.ErrorCode = f.Code.String()
+	phase := l.m.Status.CurrentStatus.Phase
+	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() {
+		return l.record(ReasonProviderFailed, func(s *v1alpha1.MachineStatus) {
+			s.LastOperation = op
+			if l.newState() {
+				s.LastKnownState = l.in.VM.LastKnownState
+			}
+			l.enter(s, v1alpha1.MachineCrashLoopBackOff)
+		}), true
+	}
+	until := f.until(l.p.Backoff)
+	if !l.now.Before(until) {
+		return Decision{}, false
+	}
+	d := hold(Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
+	d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+	return d, true
+}
+
+func creationFailureText(f CallFailure) string {
+	if f.Operation == driver.OpInitializeMachine {
+		return fmt.Sprintf("Provider error: %s. Initialize VM Instance", f.Message)
+	}
+	return "Cloud provider message - " + f.Message
+}
+
+// incompleteAnswer treats an answer that names neither the VM nor the Node as a
+// failure: it is written down, and asked again later.
+func (l life) incompleteAnswer() Decision {
+	d, waiting := l.creationFailed(CallFailure{
+		Operation: driver.OpGetMachineStatus, Code: codes.Internal, At: l.in.VM.SeenAt, Attempts: 1,
+		Message: fmt.Sprintf("the answer is incomplete: provider ID %q, node name %q", l.in.VM.ProviderID, l.in.VM.NodeName),
+	})
+	if waiting {
+		return d
+	}
+	return l.do(LookForVM{}, ReasonLookFirst, "")
+}
+
+// withVM returns the machine with the identity of its VM, and whether that
+// changes it. What is written down already never changes.
+func (l life) withVM() (*v1alpha1.Machine, bool) {
+	vm := l.in.VM
+	needID := l.m.Spec.ProviderID == ""
+	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != ""
+	if !needID && !needNode {
+		return nil, false
+	}
+	m := l.m.DeepCopy()
+	if needID {
+		m.Spec.ProviderID = vm.ProviderID
+	}
+	if needNode {
+		m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, vm.NodeName)
+	}
+	return m, true
+}
+
+// creationDeadline returns when the machine has taken too long to join, or zero
+// for never.
+func (l life) creationDeadline() time.Time {
+	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
+		return time.Time{}
+	}
+	return l.m.CreationTimestamp.Add(l.p.CreationTimeout)
+}
+
+// expired says whether the machine has taken too long to join.
+func (l life) expired() bool {
+	end := l.creationDeadline()
+	return !end.IsZero() && !l.now.Before(end)
+}
+
+func (l life) creationTimeoutText() string {
+	return fmt.Sprintf("Machine %s failed to join the cluster in %s minutes.", l.m.Name, l.p.CreationTimeout)
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+const (
+	createFailed = "Cloud provider message - no quota"
+	timedOut     = "Machine m failed to join the cluster in 20m0s minutes."
+	incomplete   = `the answer is incomplete: provider ID "", node name "n"`
+	unnamed      = `the answer is incomplete: provider ID "simulated:///1", node name ""`
+)
+
+// failure is a call that failed so long ago.
+func failure(op driver.Operation, code codes.Code, ago time.Duration, s machine.Sighting) change {
+	return func(in *machine.Observation) {
+		in.VM.Sighting, in.VM.Asked, in.VM.SeenAt = s, op, now.Add(-ago)
+		in.VM.Failure = machine.CallFailure{Operation: op, Code: code, Message: "no quota", At: now.Add(-ago), Attempts: 1}
+	}
+}
+
+var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
+
+func TestAMachineArrives(t *testing.T) {
+	t.Parallel()
+	pending := `record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
+	exhausted := failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked)
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a new machine is guarded":                                    {after(unguarded), "update machine: finalizer (New)"},
+		"an expired one is guarded too":                               {after(unguarded, old), "update machine: finalizer (New)"},
+		"then the intent is written down":                             {after(), `record phase "", Create Processing (Intent: Creating machine on cloud provider)`},
+		"then the VM is looked for":                                   {after(intended), "look for the VM (LookFirst)"},
+		"also if its phase is Pending and it has none":                {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
+		"it is made if there is none":                                 {after(intended, vm(machine.VMView{Sighting: machine.Absent})), "create the VM (NoVM)"},
+		"it is looked for again after a deletion":                     {after(intended, vm(machine.VMView{Sighting: machine.Deleted})), "look for the VM (LookFirst)"},
+		"a sighting out of range is none":                             {after(intended, vm(machine.VMView{Sighting: 99})), "look for the VM (LookFirst)"},
+		"its identity is written down first (M-1)":                    {after(intended, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"also if it does not show":                                    {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"then it is initialised":                                      {after(intended, withID, seen(machine.Uninitialized)), "initialise the VM (VMUninitialized)"},
+		"one that does not show is initialised too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialise the VM (VMVanished)"},
+		"then it has to join":                                         {after(intended, withID, seen(machine.Present)), pending},
+		"one that joined while nobody looked is not failed":           {after(intended, old, withID, seen(machine.Present)), pending},
+		"without a cluster it is Available":                           {after(intended, withID, seen(machine.Present), noTarget), `record phase "Available", Create Successful (Available: Created machine on cloud provider)`},
+		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Sighting: machine.Absent})), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"a machine that takes too long fails":                         {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"also if its class is of no use":                              {after(old, noClass), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"also if its calls fail (DM-19)":                              {after(append(crashed, old, withID, exhausted)...), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"a failed call is written down":                               {after(intended, exhausted), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: ` + createFailed + ")"},
+		"then it waits":                                               {after(append(crashed, exhausted)...), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
+		"then the VM is looked for before anything is repeated":       {after(append(crashed, failure(driver.OpCreateMachine, codes.ResourceExhausted, 10*time.Minute, machine.NotLooked))...), "look for the VM (LookFirst)"},
+		"a failed initialisation says so":                             {after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, 0, machine.Uninitialized)), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Provider error: no quota. Initialize VM Instance)`},
+		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
+		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
+		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1"})), `record phase "Available", Create Successful (Available: Created machine on cloud provider)`},
+		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
+		"an unguarded class is waited for":                            {after(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "nothing (ClassUnguarded: waits for its finalizer); waits for machineclass/small: ClassUnguarded: waits for its finalizer"},
+		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"a missing class is written down (DM-47)":                     {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"so is one without its secret (DM-25)":                        {after(func(in *machine.Observation) { in.Class.Problem = "no secret" }), `record phase "", Create Failed (ClassUnusable: no secret)`},
+		"so is a machine that is invalid":                             {after(spec(func(m *v1alpha1.Machine) { m.Spec.Class = v1alpha1.ClassSpec{} })), `record phase "", Create Failed (Invalid: [spec.class.kind: Required value: Kind is required, spec.class.name: Required value: Name is required])`},
+		"an intent survives that (M-1)":                               {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"then the class is waited for":                                {after(noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
+		"or fails with what was wrong":                                {after(noClass, old, withID), `record phase "Failed", Create Failed (CreationTimeout: machine class "small" does not exist)`},
+	})
+}
+
+func TestAVMThatIsNotFoundBecomesPendingIfThereIsNothingToInitialise(t *testing.T) {
+	t.Parallel()
+	in := after(intended, withID, seen(machine.Absent))
+	in.VM.Initialized = true
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, machine.ReasonVMVanished, d.Reason)
+	s := d.Do.(machine.UpdateStatus).Machine.Status
+	require.Equal(t, v1alpha1.MachinePending, s.CurrentStatus.Phase)
+	require.Contains(t, s.LastOperation.Description, "simulated:///1 is not found")
+}
+
+func TestTheGuardKeepsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	in := after(spec(func(m *v1alpha1.Machine) {
+		m.Finalizers = []string{"other"}
+		m.Annotations = map[string]string{v1alpha1.MachinePriority: "1", "a": "b"}
+	}))
+	m := lawful(t, in, machine.Policy{}).Do.(machine.UpdateMachine).Machine
+	require.Equal(t, []string{"other", v1alpha1.MCMFinalizerName}, m.Finalizers)
+	require.Equal(t, in.Machine.Annotations, m.Annotations)
+	require.Equal(t, "7", m.ResourceVersion, "a write based on old news has to fail")
+	m = lawful(t, after(unguarded), machine.Policy{}).Do.(machine.UpdateMachine).Machine
+	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "3"}, m.Annotations)
+}
+
+func TestAProviderIDThatIsWrittenDownNeverChanges(t *testing.T) {
+	t.Parallel()
+	other := vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///2", NodeName: "n2"})
+	for _, labels := range []map[string]string{nil, {v1alpha1.NodeLabelKey: "n"}} {
+		in := after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = labels }), other)
+		if u, ok := lawful(t, in, machine.Policy{}).Do.(machine.UpdateMachine); ok {
+			require.Equal(t, "simulated:///1", u.Machine.Spec.ProviderID)
+			require.Equal(t, "n2", u.Machine.Labels[v1alpha1.NodeLabelKey])
+			require.Nil(t, labels)
+		} else {
+			require.NotNil(t, labels)
+		}
+	}
+}
+
+func TestTheIdentityIsWrittenDownAtOnceAlsoWithoutANodeName(t *testing.T) {
+	t.Parallel()
+	in := after(intended, vm(machine.VMView{Sighting: machine.Uninitialized, ProviderID: "simulated:///1"}))
+	u := lawful(t, in, machine.Policy{}).Do.(machine.UpdateMachine)
+	require.Equal(t, "simulated:///1", u.Machine.Spec.ProviderID)
+	require.Empty(t, u.Machine.Labels)
+}
+
+func TestAnIncompleteAnswerIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	in := after(phase(v1alpha1.MachineCrashLoopBackOff), vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now.Add(-time.Minute)}),
+		operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "Cloud provider message - "+incomplete, "Internal"))
+	d := lawful(t, in, machine.Policy{})
+	require.Nil(t, d.Do)
+	require.Equal(t, now.Add(2*time.Minute), d.NextCheck)
+	in.VM.SeenAt = now.Add(-3 * time.Minute)
+	require.Equal(t, machine.LookForVM{}, lawful(t, in, machine.Policy{}).Do)
+}
+
+func TestWaitsOfACreationEndWithTheCreationTimeout(t *testing.T) {
+	t.Parallel()
+	almost := spec(func(m *v1alpha1.Machine) {
+		m.CreationTimestamp = metav1.NewTime(now.Add(-20*time.Minute + time.Second))
+	})
+	for name, in := range map[string]machine.Observation{
+		"a failed call (DM-19)":   after(append(crashed, almost, failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked))...),
+		"a missing class":         after(noClass, almost, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")),
+		"an unguarded class":      after(almost, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }),
+		"a Node that has to join": after(almost, withID, phase(v1alpha1.MachinePending)),
+	} {
+		d := lawful(t, in, machine.DefaultPolicy())
+		require.Nil(t, d.Do, name)
+		require.Equal(t, now.Add(time.Second), d.NextCheck, name)
+	}
+}
+
+func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
+	t.Parallel()
+	state := func(in *machine.Observation) { in.VM.LastKnownState = "step 2" }
+	same := failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked)
+	deletion := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed,
+		"VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion", "")
+	for name, in := range map[string]machine.Observation{
+		"next to a failure that is known (DM-33)": after(append(crashed, same, state)...),
+		"before the VM is initialised":            after(intended, withID, seen(machine.Uninitialized), state),
+		"when the VM is complete (DM-33)":         after(intended, withID, seen(machine.Present), state),
+		"next to a deletion that failed": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
+			failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
+	} {
+		u, ok := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
+		require.True(t, ok, name)
+		require.Equal(t, "step 2", u.Machine.Status.LastKnownState, name)
+		in.Machine = u.Machine
+		u, ok = machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
+		require.False(t, ok && u.Machine.Status.LastKnownState == "", "%s: it is kept", name)
+	}
+	in := after(append(crashed, same)...)
+	in.Machine.Status.LastKnownState = "step 1"
+	in.VM.Failure.Message = "another"
+	u := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
+	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "no text keeps what is there")
+}
+
+func TestAnAvailableMachineHasItsAddresses(t *testing.T) {
+	t.Parallel()
+	in := after(intended, withID, noTarget, vm(machine.VMView{
+		Sighting: machine.Present, NodeName: "n", ProviderID: "simulated:///1",
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+	}))
+	in.Machine.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeExternalIP, Address: "1.1.1.1"}}
+	s := lawful(t, in, machine.Policy{}).Do.(machine.UpdateStatus).Machine.Status
+	require.Equal(t, []corev1.NodeAddress{
+		{Type: corev1.NodeExternalIP, Address: "1.1.1.1"}, {Type: corev1.NodeHostName, Address: "n"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+	}, s.Addresses)
+	in.VM.Addresses, in.VM.NodeName = nil, ""
+	require.Len(t, lawful(t, in, machine.Policy{}).Do.(machine.UpdateStatus).Machine.Status.Addresses, 2)
+}

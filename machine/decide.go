@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Decide returns the next step in the life of one machine.
+//
+// A machine that is not being deleted is guarded by a finalizer, then its
+// intent to have a VM is written down, then the VM is looked for, made if there
+// is none, written down and initialised; then its Node is watched. A machine
+// that is being deleted has its Node drained, its VM deleted, its Node deleted,
+// and is then let go. Every step follows from what is observed, so that a caller
+// may stop anywhere and begin again.
+//
+// Nothing is decided for a zero Observation, and nothing destructive on a view
+// that is not complete.
+func Decide(in Observation, p Policy, now time.Time) Decision {
+	if in.Machine == nil {
+		return Decision{Reason: ReasonNotObserved}
+	}
+	l := life{in: in, m: in.Machine, p: p.forMachine(in.Machine), now: now}
+	switch {
+	case !in.Machine.DeletionTimestamp.IsZero():
+		return l.leave()
+	case in.Frozen:
+		return hold(Hold{Subject: "api-server", Reason: ReasonFrozen, Until: now.Add(time.Minute)})
+	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
+		return l.guard()
+	case l.arriving():
+		return l.arrive()
+	default:
+		return l.live()
+	}
+}
+
+// life is one decision in the making.
+type life struct {
+	in  Observation
+	m   *v1alpha1.Machine
+	p   Policy
+	now time.Time
+}
+
+// actAgain is when an effect is checked that may have been lost.
+const actAgain = 5 * time.Second
+
+// do returns a decision with an effect.
+func (l life) do(a Action, r Reason, message string) Decision {
+	return Decision{Do: a, Reason: r, Message: message, NextCheck: l.now.Add(actAgain)}
+}
+
+// hold returns a decision that waits.
+func hold(h Hold) Decision {
+	return Decision{Reason: h.Reason, Message: h.Message, Holds: []Hold{h}, NextCheck: h.Until}
+}
+
+// settled returns a decision with nothing left to do until something changes, or
+// until then.
+func settled(r Reason) Decision { return Decision{Reason: r} }
+
+// record returns a decision that writes the status that change makes of the
+// machine's.
+func (l life) record(r Reason, change func(*v1alpha1.MachineStatus)) Decision {
+	m := l.m.DeepCopy()
+	change(&m.Status)
+	return l.do(UpdateStatus{Machine: m}, r, m.Status.LastOperation.Description)
+}
+
+// operation returns a last operation that is written now.
+func (l life) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
+	return v1alpha1.LastOperation{Type: t, State: s, Description: description, LastUpdateTime: metav1.NewTime(l.now)}
+}
+
+// enter changes the phase. What else the current status holds, such as the end
+// of a preservation, stays.
+func (l life) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
+	s.CurrentStatus.Phase = phase
+	s.CurrentStatus.TimeoutActive = phase == v1alpha1.MachinePending
+	s.CurrentStatus.LastUpdateTime = metav1.NewTime(l.now)
+}
+
+// sameOperation says whether two operations tell people the same.
+func sameOperation(a, b v1alpha1.LastOperation) bool {
+	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description
+}
+
+func hasFinalizer(o metav1.Object, name string) bool {
+	return slices.Contains(o.GetFinalizers(), name)
+}
+
+// withKey sets a key of a map, which may be nil.
+func withKey(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}
+
+// withoutFinalizer returns the finalizers without one of them, in their order.
+func withoutFinalizer(finalizers []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
+}
+
+// earliest returns the earlier of two times, where zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Decision is the next step: what to do, why the rest is not done, and when to
+// ask again.
+type Decision struct {
+	// Do is the one next effect, or nil. The caller carries it out, observes its
+	// result, and asks again at once. Every effect may be repeated and may be
+	// lost; what has to be remembered is written before what depends on it.
+	Do Action
+	// Reason is why, as a stable word.
+	Reason Reason
+	// Message is why, in words for people; it may change.
+	Message string
+	// Holds are what is not done yet, and what stands in the way.
+	Holds []Hold
+	// NextCheck is when to ask again at the latest. Zero means that only a change
+	// of something observed can help. It is never zero next to an action.
+	NextCheck time.Time
+}
+
+// Hold is something that is not done yet.
+type Hold struct {
+	// Subject names the object that stands in the way.
+	Subject string
+	// Reason is why, as a stable word.
+	Reason Reason
+	// Message is why, in words for people; it may change.
+	Message string
+	// Until is when to look again. Zero means when Subject changes.
+	Until time.Time
+}
+
+// String returns the hold in one line, without its time.
+func (h Hold) String() string {
+	if h.Message == "" {
+		return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
+	}
+	return fmt.Sprintf("%s: %s: %s", h.Subject, h.Reason, h.Message)
+}
+
+// String returns the decision in one line, for logs and golden tests.
+func (d Decision) String() string {
+	var b strings.Builder
+	if d.Do != nil {
+		b.WriteString(d.Do.String())
+	} else {
+		b.WriteString("nothing")
+	}
+	fmt.Fprintf(&b, " (%s", d.Reason)
+	if d.Message != "" {
+		b.WriteString(": " + d.Message)
+	}
+	b.WriteString(")")
+	for _, h := range d.Holds {
+		b.WriteString("; waits for " + h.String())
+	}
+	return b.String()
+}
+
+// Reason is a stable CamelCase word for why a decision is what it is.
+type Reason string
+
+// The reasons of decisions and holds.
+const (
+	// ReasonNotObserved: there is nothing to decide about.
+	ReasonNotObserved Reason = "NotObserved"
+	// ReasonFrozen: the API servers were out of reach; see [Observation.Frozen].
+	ReasonFrozen Reason = "Frozen"
+	// ReasonNew: the machine is not guarded, and has to be before anything is done
+	// for it.
+	ReasonNew Reason = "New"
+	// ReasonInvalid: the object cannot be acted upon as it is written.
+	ReasonInvalid Reason = "Invalid"
+	// ReasonClassMissing: the class does not exist, or nobody has looked.
+	ReasonClassMissing Reason = "ClassMissing"
+	// ReasonClassUnguarded: the class may vanish at any time, as its finalizer is
+	// missing.
+	ReasonClassUnguarded Reason = "ClassUnguarded"
+	// ReasonClassUnusable: the class or its secrets cannot be used.
+	ReasonClassUnusable Reason = "ClassUnusable"
+	// ReasonIntent: that a VM is about to be asked for is written down first.
+	ReasonIntent Reason = "Intent"
+	// ReasonLookFirst: a VM may exist already.
+	ReasonLookFirst Reason = "LookFirst"
+	// ReasonNoVM: there is no VM.
+	ReasonNoVM Reason = "NoVM"
+	// ReasonVMKnown: the VM's identity is written down.
+	ReasonVMKnown Reason = "VMKnown"
+	// ReasonVMUninitialized: the VM has to be initialised.
+	ReasonVMUninitialized Reason = "VMUninitialized"
+	// ReasonVMCreated: the VM exists; now it has to join.
+	ReasonVMCreated Reason = "VMCreated"
+	// ReasonVMVanished: a VM that was known is no longer found.
+	ReasonVMVanished Reason = "VMVanished"
+	// ReasonVMNotSettled: the provider says that there is no VM, too early to be
+	// believed.
+	ReasonVMNotSettled Reason = "VMNotSettled"
+	// ReasonProviderFailed: a driver call failed and is tried again later.
+	ReasonProviderFailed Reason = "ProviderFailed"
+	// ReasonCreationTimeout: the machine took too long to join.
+	ReasonCreationTimeout Reason = "CreationTimeout"
+	// ReasonWaitingForNode: the Node has not joined yet.
+	ReasonWaitingForNode Reason = "WaitingForNode"
+	// ReasonNodeNotObserved: nobody has looked for the Node in a complete view.
+	ReasonNodeNotObserved Reason = "NodeNotObserved"
+	// ReasonNodeOutOfSync: the Node lacks what the machine wants it to have.
+	ReasonNodeOutOfSync Reason = "NodeOutOfSync"
+	// ReasonNodeTemplateUnreadable: what was last applied to the Node cannot be
+	// read.
+	ReasonNodeTemplateUnreadable Reason = "NodeTemplateUnreadable"
+	// ReasonNodeReady: the Node is healthy.
+	ReasonNodeReady Reason = "NodeReady"
+	// ReasonNodeUnhealthy: the Node is not healthy.
+	ReasonNodeUnhealthy Reason = "NodeUnhealthy"
+	// ReasonNodeGone: the Node does not exist any more.
+	ReasonNodeGone Reason = "NodeGone"
+	// ReasonNodeDeleted: somebody deletes the Node.
+	ReasonNodeDeleted Reason = "NodeDeleted"
+	// ReasonCriticalComponents: components that the Node needs are not ready.
+	ReasonCriticalComponents Reason = "CriticalComponentsNotReady"
+	// ReasonConditionsChanged: the conditions of the Node are copied.
+	ReasonConditionsChanged Reason = "ConditionsChanged"
+	// ReasonHealthTimeout: the machine was unhealthy for too long.
+	ReasonHealthTimeout Reason = "HealthTimeout"
+	// ReasonReplacementLimit: other machines are being replaced.
+	ReasonReplacementLimit Reason = "ReplacementLimit"
+	// ReasonFailed: the machine waits for its owner to replace it.
+	ReasonFailed Reason = "Failed"
+	// ReasonAvailable: the VM exists and there is no cluster to join.
+	ReasonAvailable Reason = "Available"
+	// ReasonDeleting: the machine is being deleted.
+	ReasonDeleting Reason = "Deleting"
+	// ReasonDraining: the Node is being drained.
+	ReasonDraining Reason = "Draining"
+	// ReasonDrained: nothing is left to drain.
+	ReasonDrained Reason = "Drained"
+	// ReasonVMGone: the VM is deleted.
+	ReasonVMGone Reason = "VMGone"
+	// ReasonReleased: the machine may vanish.
+	ReasonReleased Reason = "Released"
+	// ReasonReferenced: something refers to the object.
+	ReasonReferenced Reason = "Referenced"
+	// ReasonUnreferenced: nothing refers to the object.
+	ReasonUnreferenced Reason = "Unreferenced"
+	// ReasonIncomplete: what would prove that nothing refers to the object is
+	// missing.
+	ReasonIncomplete Reason = "Incomplete"
+)

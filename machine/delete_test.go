@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// terminating is a machine whose deletion was noticed a minute ago.
+func terminating(changes ...change) machine.Observation {
+	return after(append([]change{withID, leaving, phase(v1alpha1.MachineTerminating)}, changes...)...)
+}
+
+// answered is what DeleteMachine said so long ago.
+func answered(s machine.Sighting, ago time.Duration) change {
+	return vm(machine.VMView{Sighting: s, Asked: driver.OpDeleteMachine, SeenAt: now.Add(-ago)})
+}
+
+var (
+	marked   = corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue, Reason: v1alpha1.NodeScaledDown}
+	nameless = spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID, m.Labels = "", nil })
+	// justNow is a deletion that was noticed ten seconds ago.
+	justNow = spec(func(m *v1alpha1.Machine) {
+		m.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
+		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-10 * time.Second))
+	})
+	drained change = func(in *machine.Observation) { in.Drain = machine.DrainView{Round: now, Done: true} }
+)
+
+func TestAMachineLeaves(t *testing.T) {
+	t.Parallel()
+	gone := "update machine: no finalizer (Released)"
+	begin := `record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)`
+	drain := "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"
+	unsettled := "nothing (VMNotSettled: a VM that was made just before may not show yet); waits for provider: VMNotSettled: a VM that was made just before may not show yet"
+	text := "VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion"
+	failed := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, text, "")
+	calls := failure(driver.OpDeleteMachine, codes.Internal, time.Minute, machine.NotLooked)
+	noClassText := "machineclass/small: the VM cannot be deleted without it. Initiate VM deletion"
+	begun := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain, "")
+	waiting := func(in *machine.Observation) {
+		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Second), Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget", Until: now.Add(time.Second)}}}
+	}
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"without our finalizer it is left alone (DM-35)":                   {after(unguarded, leaving), "nothing (Released)"},
+		"what may have joined has to be looked for":                        {after(withID, leaving, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"nameless, that is a matter of the machine":                        {after(leaving, unseen), "nothing (NodeNotObserved); waits for machine/m: NodeNotObserved"},
+		"a machine that never had a class just goes (DM-36, M-6)":          {after(leaving, noClass), gone},
+		"also if that was written down":                                    {after(leaving, noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "no class", "")), gone},
+		"not if nobody has looked for the class":                           {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
+		"not if a VM was wanted":                                           {after(leaving, noClass, intended), begin},
+		"not if a call has failed":                                         {after(append(crashed, leaving, noClass)...), begin},
+		"without a name for the Node the VM is asked":                      {after(leaving, intended), "look for the VM (LookFirst)"},
+		"also if a creation has failed":                                    {after(append(crashed, leaving, failure(driver.OpCreateMachine, codes.Internal, 0, machine.NotLooked))...), "look for the VM (LookFirst)"},
+		"and the name is written down":                                     {after(leaving, intended, seen(machine.Present)), "update machine: node n (VMKnown)"},
+		"a VM that names none is no obstacle":                              {after(leaving, intended, vm(machine.VMView{Sighting: machine.Present})), begin},
+		"nor one that does not show":                                       {after(leaving, intended, vm(machine.VMView{Sighting: machine.Absent})), begin},
+		"a provider that fails is waited for":                              {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
+		"and is asked again":                                               {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 3*time.Minute, machine.NotLooked)), "look for the VM (LookFirst)"},
+		"three times":                                                      {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
+		"a failed deletion tells nothing of the name":                      {after(leaving, intended, failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked)), begin},
+		"nor a class that is missing":                                      {after(leaving, intended, noClass), begin},
+		"without a cluster nobody asks":                                    {after(leaving, intended, noTarget), begin},
+		"the Node is told (DM-16)":                                         {after(withID, leaving, node(ready(corev1.ConditionTrue))), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
+		"also why, if the machine had failed (DM-16)":                      {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
+		"then the phase changes":                                           {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
+		"then the Node is drained":                                         {terminating(node(marked)), drain},
+		"which is written down":                                            {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
+		"and waits for pods":                                               {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
+		"a drain that says nothing waits for the Node":                     {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
+		"a round that is due is made":                                      {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now.Add(-time.Hour), now }), drain},
+		"a drained Node loses its VM":                                      {terminating(node(marked), drained), "delete the VM (Drained)"},
+		"so does a machine without Node":                                   {terminating(), "delete the VM (Drained)"},
+		"a failed creation is no reason to wait":                           {terminating(failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked)), "delete the VM (Drained)"},
+		"that there is no VM is believed of DeleteMachine alone":           {terminating(vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
+		"and not too early (M-1)":                                          {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
+		"but asked again later":                                            {terminating(answered(machine.Absent, 55*time.Second)), "delete the VM (Drained)"},
+		"and then believed":                                                {terminating(answered(machine.Absent, time.Second)), gone},
+		"that a known VM is deleted is believed at once":                   {terminating(justNow, answered(machine.Deleted, time.Second)), gone},
+		"of an unknown one it is not (M-1)":                                {terminating(justNow, nameless, answered(machine.Deleted, time.Second)), unsettled},
+		"it is looked for, as its Node may have joined":                    {terminating(nameless, answered(machine.Deleted, 55*time.Second)), "look for the VM (LookFirst)"},
+		"and deleted a second time":                                        {terminating(nameless, vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
+		"without a cluster it is deleted at once":                          {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
+		"and then believed too":                                            {terminating(nameless, answered(machine.Deleted, time.Second)), gone},
+		"a Node without VM is not drained but deleted":                     {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"also if the VM was not found":                                     {terminating(node(marked), answered(machine.Absent, 0)), "delete node n (VMGone)"},
+		"also if somebody else deletes it already":                         {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} }), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"one that others hold back is left to them":                        {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} }), answered(machine.Deleted, 0)), gone},
+		"without a cluster no Node is touched":                             {terminating(node(marked), func(in *machine.Observation) { in.Node.NoTarget = true }, answered(machine.Deleted, 0)), gone},
+		"a deletion that failed is written down":                           {terminating(calls), `record phase "Terminating", Delete Failed (ProviderFailed: ` + text + ")"},
+		"then it waits (DM-50)":                                            {terminating(calls, failed), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
+		"then it is repeated":                                              {terminating(failed, failure(driver.OpDeleteMachine, codes.Internal, 3*time.Minute, machine.NotLooked)), "delete the VM (Drained)"},
+		"a class nobody has looked for is waited for":                      {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
+		"a missing class is named (DM-36, M-6)":                            {terminating(noClass), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
+		"and waited for":                                                   {terminating(noClass, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, noClassText, "")), "nothing (ClassMissing: the VM cannot be deleted without it); waits for machineclass/small: ClassMissing: the VM cannot be deleted without it"},
+		"so is one without its secret":                                     {terminating(func(in *machine.Observation) { in.Class.Problem = "no secret" }), `record phase "Terminating", Delete Failed (ClassUnusable: machineclass/small: no secret. Initiate VM deletion)`},
+		"once the VM is deleted no class is needed":                        {terminating(noClass, answered(machine.Deleted, 0)), gone},
+		"an unguarded class is good enough":                                {terminating(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "delete the VM (Drained)"},
+		"an invalid machine leaves too (DM-36)":                            {terminating(spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "" })), "delete the VM (Drained)"},
+		"text from an earlier marker does not rewind the deletion (DM-04)": {terminating(node(marked), drained, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, v1alpha1.GetVMStatus, "")), "delete the VM (Drained)"},
+	})
+}
+
+func TestADeletionIsForcedInTimeWhateverTheDrainWaitsFor(t *testing.T) {
+	t.Parallel()
+	in := terminating(node(marked), operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain, ""))
+	in.Drain = machine.DrainView{Round: now.Add(-30 * time.Second)} // waits for a change
+	p := machine.Policy{DrainTimeout: time.Minute + time.Second}
+	d := lawful(t, in, p)
+	require.Nil(t, d.Do)
+	require.Equal(t, now.Add(time.Second), d.NextCheck)
+	p.DrainTimeout = time.Minute
+	require.Equal(t, machine.DrainNode{NodeName: "n", Mode: machine.DrainMode{
+		Started: in.Machine.DeletionTimestamp.Time, ForceAt: now,
+	}}, lawful(t, in, p).Do)
+	in.Drain.Round = now
+	require.Nil(t, lawful(t, in, p).Do, "once")
+	require.Zero(t, lawful(t, in, machine.Policy{}).NextCheck, "the zero policy never forces")
+}
+
+func TestTheEndOfASettledWaitIsWhenItIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	in := terminating(justNow, answered(machine.Absent, time.Second))
+	require.Equal(t, now.Add(21*time.Second), lawful(t, in, machine.Policy{}).NextCheck)
+	require.Equal(t, now.Add(6*time.Second), lawful(t, in, machine.Policy{Settle: 15 * time.Second}).NextCheck)
+	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{Settle: -1}).Reason, "negative believes at once")
+	in.Machine.Status.CurrentStatus.LastUpdateTime = metav1.Time{}
+	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{}).Reason, "counted from the deletion timestamp")
+}
+
+func TestTheReleaseTakesOnlyOurFinalizer(t *testing.T) {
+	t.Parallel()
+	in := terminating(answered(machine.Deleted, 0), spec(func(m *v1alpha1.Machine) {
+		m.Finalizers = []string{"a", v1alpha1.MCMFinalizerName, "b"}
+	}))
+	u := lawful(t, in, machine.Policy{}).Do.(machine.UpdateMachine)
+	require.Equal(t, []string{"a", "b"}, u.Machine.Finalizers)
+	require.Equal(t, "7", u.Machine.ResourceVersion)
+}
+
+func TestADeletionEndsAPreservation(t *testing.T) {
+	t.Parallel()
+	d := lawful(t, after(withID, leaving, phase(v1alpha1.MachineFailed), preserved), machine.DefaultPolicy())
+	s := d.Do.(machine.UpdateStatus).Machine.Status.CurrentStatus
+	require.Equal(t, v1alpha1.CurrentStatus{Phase: v1alpha1.MachineTerminating, LastUpdateTime: metav1.NewTime(now)}, s)
+}
+
+func TestDrainModeFor(t *testing.T) {
+	t.Parallel()
+	asked := now.Add(-time.Hour)
+	m := func(label string, seconds int) *v1alpha1.Machine {
+		m := newMachine("m")
+		m.DeletionTimestamp = &metav1.Time{Time: asked}
+		if label != "" {
+			m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: label}
+		}
+		if seconds != 0 {
+			m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Duration(seconds) * time.Second}}
+		}
+		return m
+	}
+	with := func(kind corev1.NodeConditionType, s corev1.ConditionStatus, ago time.Duration) *corev1.Node {
+		c := corev1.NodeCondition{Type: kind, Status: s}
+		if ago != 0 {
+			c.LastTransitionTime = metav1.NewTime(now.Add(-ago))
+		}
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{c}}}
+	}
+	plain := machine.DrainMode{Started: asked, ForceAt: asked.Add(2 * time.Hour)}
+	unreachable := plain
+	unreachable.NodeUnreachable = true
+	p := machine.DefaultPolicy()
+	for name, tc := range map[string]struct {
+		machine *v1alpha1.Machine
+		node    *corev1.Node
+		policy  machine.Policy
+		want    machine.DrainMode
+	}{
+		"a drain is forced after its timeout":                   {m("", 0), nil, p, plain},
+		"the machine may say how long":                          {m("", 60), nil, p, machine.DrainMode{Started: asked, ForceAt: asked.Add(time.Minute)}},
+		"the zero policy never forces":                          {m("", 0), nil, machine.Policy{}, machine.DrainMode{Started: asked}},
+		"a negative timeout never forces":                       {m("", -5), nil, p, machine.DrainMode{Started: asked}},
+		"the label forces at once":                              {m("true", 0), nil, p, machine.DrainMode{Started: asked, ForceAt: asked}},
+		"also with the zero policy, as a person asked for it":   {m("T", 0), nil, machine.Policy{}, machine.DrainMode{Started: asked, ForceAt: asked}},
+		"a label that says no does not":                         {m("false", 0), nil, p, plain},
+		"nor one that says nothing":                             {m("really", 0), nil, p, plain},
+		"a machine that is not deleted drains from now":         {newMachine("m"), nil, machine.Policy{}, machine.DrainMode{Started: now}},
+		"a Node long not ready stops no pods":                   {m("", 0), with(corev1.NodeReady, corev1.ConditionUnknown, 6*time.Minute), p, unreachable},
+		"one not ready for five minutes may":                    {m("", 0), with(corev1.NodeReady, corev1.ConditionFalse, 5*time.Minute), p, plain},
+		"one not ready since when nobody knows may":             {m("", 0), with(corev1.NodeReady, corev1.ConditionFalse, 0), p, plain},
+		"a ready one may":                                       {m("", 0), with(corev1.NodeReady, corev1.ConditionTrue, time.Hour), p, plain},
+		"a read-only file system stops no pods":                 {m("", 0), with("ReadonlyFilesystem", corev1.ConditionTrue, time.Hour), p, unreachable},
+		"one that is not read-only does":                        {m("", 0), with("ReadonlyFilesystem", corev1.ConditionFalse, time.Hour), p, plain},
+		"other conditions do not matter":                        {m("", 0), with("DiskPressure", corev1.ConditionTrue, time.Hour), p, plain},
+		"a nil machine is drained without force":                {nil, with(corev1.NodeReady, corev1.ConditionFalse, time.Hour), p, machine.DrainMode{}},
+		"a timeout beyond the end of time is no reason to fail": {m("", 0), nil, machine.Policy{DrainTimeout: 1<<63 - 1}, machine.DrainMode{Started: asked, ForceAt: asked.Add(1<<63 - 1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, machine.DrainModeFor(tc.machine, tc.node, tc.policy, now))
+		})
+	}
+}

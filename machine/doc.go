@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machine decides the next step in the life of one machine: how it
+// comes to its VM, joins, is watched, and goes.
+//
+// [Decide] is a function from what is observed to the one next effect. It has no
+// memory. What has to survive a crash stands in the Machine object, and is
+// written before anything depends on it; what the provider has answered is a
+// [VMView], a plain value that the caller keeps and may lose. The loop around it
+// observes, decides and acts, until there is nothing to do:
+//
+//	for {
+//		d := machine.Decide(in, policy, clock.Now())
+//		switch a := d.Do.(type) {
+//		case nil:
+//			return d.NextCheck // ask again then, or when something changes
+//		case machine.UpdateMachine:
+//			in.Machine, err = machines.Update(ctx, a.Machine, metav1.UpdateOptions{})
+//		case machine.UpdateStatus:
+//			in.Machine, err = machines.UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{})
+//		case machine.CreateVM:
+//			r, e := cloud.CreateMachine(ctx, request)
+//			in.VM = in.VM.After(machine.FromCreate(r, e), clock.Now(), rand.Float64())
+//		… // one case for each Action; default: an error
+//		}
+//		in.Node = … // of the name that the machine's label says now
+//	}
+//
+// The life of a machine, and what each step waits for:
+//
+//	guard     the finalizer is added; only then may anything be made
+//	intend    "a VM is wanted" is written to status.lastOperation
+//	look      the VM is looked for: it may be there from before a crash
+//	create    there is none: it is asked for
+//	record    its identity is written to spec.providerID, once and for ever
+//	initialise, where the provider has such a step
+//	Pending   the VM exists; the Node has to join within the creation timeout
+//	Running   the Node is healthy; or else
+//	Unknown   it is not, and has the health timeout to recover; or else
+//	Failed    the owner replaces the machine
+//
+//	Terminating: the Node is marked and drained, the VM deleted, the Node
+//	deleted, the finalizer removed. What is not there is not waited for; but
+//	that there is no VM is believed only after the provider had time to show it.
+//
+// [DecideClass] and [DecideSecret] guard what machines need as long as they need
+// it. [Validate] says what is wrong with a Machine.
+//
+// The package does not drain: [DrainNode] says how a Node is to be drained, and
+// package drain does that. It does not choose which machines exist; that is the
+// business of packages machineset and deployment.
+package machine

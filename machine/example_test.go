@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// The life of a machine, from nothing to Running and out again, on a simulated
+// cloud. The machine and its Node are kept in variables instead of an API
+// server.
+func Example() {
+	ctx := context.Background()
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	cloud := drivertest.NewCloud(drivertest.CloudOptions{Clock: clock})
+	class, secret := cloud.MachineClass("shoot", "small"), cloud.Secret("shoot", "small")
+	class.Finalizers = []string{v1alpha1.MCMFinalizerName}
+
+	in := machine.Observation{
+		Machine: &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1", CreationTimestamp: metav1.NewTime(clock.Now())},
+			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}},
+		},
+		Class: machine.ClassView{Looked: true, Class: class},
+		Node:  machine.NodeView{Looked: true},
+	}
+	// live decides and acts until there is nothing to do.
+	live := func() {
+		for {
+			d := machine.Decide(in, machine.DefaultPolicy(), clock.Now())
+			fmt.Println(d)
+			m := in.Machine
+			switch a := d.Do.(type) {
+			case nil:
+				return
+			case machine.UpdateMachine:
+				in.Machine = a.Machine
+			case machine.UpdateStatus:
+				in.Machine = a.Machine
+			case machine.LookForVM:
+				r, err := cloud.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
+				in.VM = in.VM.After(machine.FromStatus(r, err), clock.Now(), 0)
+			case machine.CreateVM:
+				r, err := cloud.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+				in.VM = in.VM.After(machine.FromCreate(r, err), clock.Now(), 0)
+			case machine.InitializeVM:
+				r, err := cloud.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+				in.VM = in.VM.After(machine.FromInitialize(r, err), clock.Now(), 0)
+			case machine.DeleteVM:
+				r, err := cloud.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+				in.VM = in.VM.After(machine.FromDelete(r, err), clock.Now(), 0)
+			case machine.UpdateNode:
+				in.Node.Node = a.Node
+			case machine.SetNodeCondition:
+				in.Node.Node.Status.Conditions = append(in.Node.Node.Status.Conditions, a.Condition)
+			case machine.DrainNode: // package drain does it; here there are no pods
+				in.Drain = machine.DrainView{Round: clock.Now(), Done: true}
+			case machine.DeleteNode:
+				in.Node.Node = nil
+			default:
+				panic("unknown action")
+			}
+		}
+	}
+
+	live()
+	fmt.Println("-- the node joins")
+	in.Node.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m-1"}}
+	in.Node.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	clock.Step(90 * time.Second)
+	live()
+	fmt.Println("-- the machine is deleted")
+	in.Machine.DeletionTimestamp = &metav1.Time{Time: clock.Now()}
+	live()
+	// Output:
+	// update machine: finalizer (New)
+	// record phase "", Create Processing (Intent: Creating machine on cloud provider)
+	// look for the VM (LookFirst)
+	// create the VM (NoVM)
+	// update machine: provider ID simulated:///shoot/m-1/1 (VMKnown)
+	// record phase "", Create Processing (VMKnown: the state of the driver)
+	// initialise the VM (VMUninitialized)
+	// record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)
+	// nothing (WaitingForNode: the node has not joined yet); waits for node/m-1: WaitingForNode: the node has not joined yet
+	// -- the node joins
+	// update node: machine name (NodeOutOfSync)
+	// record phase "Running", Create Successful (NodeReady: Machine m-1 successfully joined the cluster in 1m30s)
+	// nothing (NodeReady)
+	// -- the machine is deleted
+	// set condition Terminating=True (ScaleDown) on node m-1 (Deleting)
+	// record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)
+	// drain node m-1, by force from 2026-03-01T14:01:30Z (Draining)
+	// delete the VM (Drained)
+	// delete node m-1 (VMGone)
+	// update machine: no finalizer (Released)
+	// nothing (Released)
+}
+
+// A machine whose Node is not ready is given time to recover. What stands in
+// the way, and until when, is part of the decision.
+func ExampleDecide() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: "m-1", Finalizers: []string{v1alpha1.MCMFinalizerName}, Labels: map[string]string{v1alpha1.NodeLabelKey: "n-1"},
+	}}
+	m.Spec.ProviderID = "simulated:///1"
+	m.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
+	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-4 * time.Minute))
+
+	d := machine.Decide(machine.Observation{Machine: m, Node: machine.NodeView{Looked: true}}, machine.DefaultPolicy(), now)
+	fmt.Println(d)
+	fmt.Println("ask again in", d.NextCheck.Sub(now))
+
+	d = machine.Decide(machine.Observation{Machine: m}, machine.DefaultPolicy(), now) // nobody has looked for the Node
+	fmt.Println(d)
+	// Output:
+	// nothing (NodeGone: the node does not exist); waits for node/n-1: NodeGone: the node does not exist
+	// ask again in 6m0s
+	// nothing (NodeNotObserved); waits for node/n-1: NodeNotObserved
+}
+
+func ExampleDecideClass() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "small"}}
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1"}}
+	m.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}
+
+	d := machine.DecideClass(machine.ClassObservation{Class: class, Machines: []*v1alpha1.Machine{m}}, now)
+	fmt.Println(d)
+	class = d.Do.(machine.UpdateClass).Class
+
+	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class}, now))
+	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class, Complete: true}, now))
+	// Output:
+	// update class: finalizer (Referenced: machine/m-1)
+	// nothing (Incomplete: what may refer to it is not known); waits for list: Incomplete: what may refer to it is not known
+	// update class: no finalizer (Unreferenced)
+}
+
+func ExampleRenderUserData() {
+	data := map[string][]byte{"userData": []byte("#!/bin/sh\nhostname <<MACHINE_NAME>>")}
+	rendered, err := machine.RenderUserData(data, "m-1")
+	fmt.Printf("%s %v\n", rendered["userData"], err)
+
+	_, err = machine.RenderUserData(nil, "m-1")
+	fmt.Println(err)
+	// Output:
+	// #!/bin/sh
+	// hostname m-1 <nil>
+	// machine "m-1": secret has no key userData
+}
+
+func ExampleDrainModeFor() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now.Add(-time.Hour)}}}
+	mode := machine.DrainModeFor(m, nil, machine.DefaultPolicy(), now)
+	fmt.Println("by force in", mode.ForceAt.Sub(now))
+
+	m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: "true"}
+	mode = machine.DrainModeFor(m, nil, machine.DefaultPolicy(), now)
+	fmt.Println("by force now:", !mode.ForceAt.After(now))
+
+	mode = machine.DrainModeFor(m, nil, machine.Policy{}, now)
+	fmt.Println("by force for the label alone:", !mode.ForceAt.After(now))
+	// Output:
+	// by force in 1h0m0s
+	// by force now: true
+	// by force for the label alone: true
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"cmp"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// syncNode keeps the Node as the machine wants it: the name of the machine, our
+// finalizer, the node template, and the virtual capacity of the class. It returns
+// false if nothing is to be written.
+func (l life) syncNode() (Decision, bool) {
+	node, desired := l.in.Node.Node, nodeTemplate(l.m)
+	// A Node that has it all, and on which that is recorded, needs no merge.
+	inSync := nodeops.PlanTemplate(node, desired, desired).Empty()
+	named := node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
+	guarded := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
+	if inSync && named && guarded {
+		return l.syncCapacity()
+	}
+	node, change, err := nodeops.SyncTemplate(node, desired)
+	if err != nil {
+		return l.unreadable(err), true
+	}
+	var what string
+	if !change.Empty() {
+		what = change.String()
+	}
+	if !named {
+		node.Labels, what = withKey(node.Labels, v1alpha1.MachineNameLabelKey, l.m.Name), cmp.Or(what, "machine name")
+	}
+	if !guarded {
+		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
+	}
+	return l.do(UpdateNode{Node: node, What: what}, ReasonNodeOutOfSync, ""), true
+}
+
+// unreadable waits for somebody to repair what was recorded on the Node.
+func (l life) unreadable(err error) Decision {
+	return hold(Hold{
+		Subject: l.nodeSubject(), Reason: ReasonNodeTemplateUnreadable, Message: err.Error(), Until: l.now.Add(time.Minute),
+	})
+}
+
+// syncCapacity keeps the virtual capacity of the class on the Node.
+func (l life) syncCapacity() (Decision, bool) {
+	c := l.in.Class.Class
+	if c == nil || c.NodeTemplate == nil {
+		return Decision{}, false
+	}
+	base, err := nodeops.LastAppliedCapacity(l.in.Node.Node)
+	if err != nil {
+		return l.unreadable(err), true
+	}
+	if nodeops.PlanCapacity(l.in.Node.Node, base, c.NodeTemplate.VirtualCapacity).Empty() {
+		return Decision{}, false
+	}
+	node, change := nodeops.MergeCapacity(l.in.Node.Node, base, c.NodeTemplate.VirtualCapacity)
+	return l.do(UpdateNodeCapacity{Node: node}, ReasonNodeOutOfSync, change.String()), true
+}
+
+// nodeTemplate returns what the machine wants its Node to carry. The label with
+// the name of the machine is not for the template to set.
+func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
+	t := m.Spec.NodeTemplateSpec
+	labels := t.Labels
+	if _, ok := labels[v1alpha1.MachineNameLabelKey]; ok {
+		labels = maps.Clone(labels)
+		delete(labels, v1alpha1.MachineNameLabelKey)
+	}
+	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
+}
+
+// Candidates returns what package nodeops needs to know of machines to match
+// Nodes with them, in the same order.
+func Candidates(machines []*v1alpha1.Machine) []nodeops.Candidate {
+	out := make([]nodeops.Candidate, len(machines))
+	for i, m := range machines {
+		if m != nil {
+			out[i] = nodeops.Candidate{Name: m.Name, NodeName: m.Labels[v1alpha1.NodeLabelKey], ProviderID: m.Spec.ProviderID}
+		}
+	}
+	return out
+}
+
+// nodeDeleted says whether the Node is being deleted by somebody: then the machine
+// has to go, and the VM with it, before our finalizer lets the Node go.
+func nodeDeleted(node *corev1.Node) bool {
+	return !node.DeletionTimestamp.IsZero() && hasFinalizer(node, v1alpha1.NodeFinalizerName)
+}
+
+// ReleaseNode returns the Node without our finalizer, and whether that changes
+// it. A nil Node gives nil.
+func ReleaseNode(node *corev1.Node) (*corev1.Node, bool) {
+	if node == nil || !hasFinalizer(node, v1alpha1.NodeFinalizerName) {
+		return node, false
+	}
+	released := node.DeepCopy()
+	released.Finalizers = withoutFinalizer(released.Finalizers, v1alpha1.NodeFinalizerName)
+	return released, true
+}

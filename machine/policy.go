@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Policy bounds the waiting and says what counts as unhealthy. The zero Policy
+// is the cautious one: it waits for ever, and neither fails nor forces anything.
+// [DefaultPolicy] holds what the reference system does.
+type Policy struct {
+	// CreationTimeout is how long a machine may take to join, counted from its
+	// creation timestamp, before it is failed. Zero means for ever.
+	CreationTimeout time.Duration
+	// HealthTimeout is how long a machine may be Unknown before it is failed,
+	// counted from the change to that phase. Zero means for ever.
+	HealthTimeout time.Duration
+	// DrainTimeout is how long a drain respects budgets and grace, counted from
+	// the deletion timestamp. Zero means for ever.
+	DrainTimeout time.Duration
+	// MaxReplacements is how many machines of one deployment may be failed for
+	// bad health and not yet replaced. Zero means none.
+	MaxReplacements int
+	// UnhealthyConditions are the Node conditions that make a machine unhealthy
+	// unless they are False, besides Ready, which has to be True.
+	UnhealthyConditions []string
+	// Settle is how long the provider may take to show a VM that it has made. For
+	// so long after a deletion was asked for, the answer that there is no VM is
+	// not believed. Zero means 30 seconds, negative means not at all.
+	Settle time.Duration
+	// Backoff is how long to wait after a driver call that failed. The zero value
+	// is that of package codes.
+	Backoff codes.BackoffPolicy
+}
+
+const defaultSettle = 30 * time.Second
+
+// DefaultPolicy returns the timeouts, the limit and the conditions that the
+// reference system has by default: 20 minutes to join, 10 minutes to recover, 2
+// hours to drain, one replacement at a time.
+func DefaultPolicy() Policy {
+	return Policy{
+		CreationTimeout:     20 * time.Minute,
+		HealthTimeout:       10 * time.Minute,
+		DrainTimeout:        2 * time.Hour,
+		MaxReplacements:     1,
+		UnhealthyConditions: []string{"KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"},
+	}
+}
+
+// forMachine returns the policy with the overrides of one machine.
+func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
+	if p.Settle == 0 {
+		p.Settle = defaultSettle
+	}
+	if c := m.Spec.MachineConfiguration; c != nil {
+		if c.MachineCreationTimeout != nil {
+			p.CreationTimeout = c.MachineCreationTimeout.Duration
+		}
+		if c.MachineHealthTimeout != nil {
+			p.HealthTimeout = c.MachineHealthTimeout.Duration
+		}
+		if c.MachineDrainTimeout != nil {
+			p.DrainTimeout = c.MachineDrainTimeout.Duration
+		}
+		if c.NodeConditions != nil {
+			p.UnhealthyConditions = splitConditions(*c.NodeConditions)
+		}
+		if c.DisableHealthTimeout != nil && *c.DisableHealthTimeout {
+			p.HealthTimeout = 0
+		}
+	}
+	if d, err := time.ParseDuration(m.Annotations[v1alpha1.EffectiveCreationTimeout]); err == nil {
+		p.CreationTimeout = d
+	}
+	return p
+}
+
+// splitConditions parses the comma-separated list of spec.nodeConditions.
+// Spaces around entries, and empty entries, are dropped.
+func splitConditions(list string) []string {
+	var types []string
+	for entry := range strings.SplitSeq(list, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" && !slices.Contains(types, entry) {
+			types = append(types, entry)
+		}
+	}
+	return types
+}

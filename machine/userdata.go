@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+)
+
+// The placeholders that user data may hold, and the key under which user data
+// stands in the secret of a class.
+const (
+	// BootstrapTokenPlaceholder stands for the bootstrap token.
+	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>" //nolint:gosec // stands for a token, and is none
+	// MachineNamePlaceholder stands for the name of the machine.
+	MachineNamePlaceholder = "<<MACHINE_NAME>>"
+	// UserDataKey is the key of the user data.
+	UserDataKey = "userData"
+)
+
+// ErrNoUserData says that a secret has no user data. It is wrapped in what
+// [RenderUserData] returns.
+var ErrNoUserData = errors.New("secret has no key " + UserDataKey)
+
+// RenderUserData returns the data of a machine's secret with the name of the
+// machine in place of the placeholder in the user data: where it stands as it
+// is, or else where it stands URL-encoded. The data given is not changed. Data
+// without user data are an [ErrNoUserData].
+func RenderUserData(data map[string][]byte, machineName string) (map[string][]byte, error) {
+	userData, ok := data[UserDataKey]
+	if !ok {
+		return nil, fmt.Errorf("machine %q: %w", machineName, ErrNoUserData)
+	}
+	rendered := make(map[string][]byte, len(data))
+	for key, value := range data {
+		rendered[key] = bytes.Clone(value)
+	}
+	rendered[UserDataKey] = substitute(userData, MachineNamePlaceholder, machineName)
+	return rendered, nil
+}
+
+// substitute replaces a placeholder by a value, or the URL-encoded placeholder
+// by the URL-encoded value.
+func substitute(text []byte, placeholder, value string) []byte {
+	if bytes.Contains(text, []byte(placeholder)) {
+		return bytes.ReplaceAll(text, []byte(placeholder), []byte(value))
+	}
+	return bytes.ReplaceAll(text, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
+}
+
+// MergeSecrets returns the data of a class's two secrets as one: that of the
+// credentials wins over that of the user data. Nil maps hold nothing.
+func MergeSecrets(userData, credentials map[string][]byte) map[string][]byte {
+	merged := make(map[string][]byte, len(userData)+len(credentials))
+	for _, data := range []map[string][]byte{userData, credentials} {
+		for key, value := range data {
+			merged[key] = bytes.Clone(value)
+		}
+	}
+	return merged
+}
