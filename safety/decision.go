@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// Reason is why something is done or not done, as a stable word.
+type Reason string
+
+// Reasons to delete a VM.
+const (
+	// NoMachine means that there is no machine of the VM's name.
+	NoMachine Reason = "NoMachine"
+	// SecondVM means that the machine of the VM's name has another VM, which is
+	// there as well.
+	SecondVM Reason = "SecondVM"
+)
+
+// Reasons not to delete yet which are about one VM.
+const (
+	// WaitingForGrace means that the VM has not been unowned for long enough.
+	WaitingForGrace Reason = "WaitingForGrace"
+	// DeletionProposed means that the deletion was proposed a while ago and the VM
+	// is still listed.
+	DeletionProposed Reason = "DeletionProposed"
+	// ReportOnly means that the policy deletes nothing.
+	ReportOnly Reason = "ReportOnly"
+	// RateLimited means that enough deletions were proposed for now.
+	RateLimited Reason = "RateLimited"
+	// NoIdentity means that the VM has no provider ID. A deletion without one
+	// would be of everything under the machine's name.
+	NoIdentity Reason = "NoIdentity"
+	// NoName means that the VM carries no name of a machine.
+	NoName Reason = "NoName"
+	// SeveralNames means that one listing has the VM under several names.
+	SeveralNames Reason = "SeveralNames"
+	// OwnVMNotListed means that the machine of the VM's name has another VM, which
+	// is not in the listing: perhaps this is that one.
+	OwnVMNotListed Reason = "OwnVMNotListed"
+	// SimilarIdentity means that the provider IDs of the VM and of the machine of
+	// its name differ but end in the same way: perhaps it is one VM.
+	SimilarIdentity Reason = "SimilarIdentity"
+	// OtherNamespace means that a machine of the VM's name is in another namespace
+	// than the class.
+	OtherNamespace Reason = "OtherNamespace"
+)
+
+// Reasons not to delete which are about a whole class, or about all.
+const (
+	// Unsupported means that the driver cannot list VMs.
+	Unsupported Reason = "Unsupported"
+	// ListingIncomplete means that the VMs were not all listed.
+	ListingIncomplete Reason = "ListingIncomplete"
+	// ListingStale means that the listing is too old, or from the future.
+	ListingStale Reason = "ListingStale"
+	// ListedTwice means that there are several listings of the class.
+	ListedTwice Reason = "ListedTwice"
+	// MachinesIncomplete means that the machines were not all read.
+	MachinesIncomplete Reason = "MachinesIncomplete"
+	// MachinesStale means that the machines were read too long ago, or in the
+	// future.
+	MachinesStale Reason = "MachinesStale"
+	// MachinesOlder means that the machines were read before the VMs.
+	MachinesOlder Reason = "MachinesOlder"
+	// OutOfScope means that the machines of the class's namespace were not read.
+	OutOfScope Reason = "OutOfScope"
+	// NoMachines means that there are VMs, and no machine at all in the namespace.
+	NoMachines Reason = "NoMachines"
+	// TooMany means that a suspiciously large part of the VMs is unowned.
+	TooMany Reason = "TooMany"
+)
+
+// Action is something to do. It is one of [DeleteVM].
+type Action interface {
+	fmt.Stringer
+	isAction()
+}
+
+// DeleteVM deletes a VM that nobody owns, and what belongs to it. To repeat it is
+// harmless; if it is lost or fails, it is proposed again.
+type DeleteVM struct {
+	// ProviderID of the VM, as listed. It is never empty.
+	ProviderID string
+	// MachineName is the name that the VM carries. It is never empty.
+	MachineName string
+	// Namespace and Class are those of the class that listed it.
+	Namespace, Class string
+	// Reason is [NoMachine] or [SecondVM].
+	Reason Reason
+	// OwnerUID and OwnerProviderID are, for SecondVM, those of the machine whose
+	// VM is another one.
+	OwnerUID        types.UID
+	OwnerProviderID string
+}
+
+func (DeleteVM) isAction() {}
+
+// String returns the action in one line.
+func (a DeleteVM) String() string {
+	return fmt.Sprintf("delete VM %s of machine %s/%s: %s", a.ProviderID, a.Namespace, a.MachineName, a.Reason)
+}
+
+// Machine returns the machine to call the driver's DeleteMachine with: it has
+// nothing but name, namespace and provider ID. The caller owns it.
+func (a DeleteVM) Machine() *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.MachineName},
+		Spec:       v1alpha1.MachineSpec{ProviderID: a.ProviderID},
+	}
+}
+
+// StillRight says whether the deletion may go ahead, given the machine of that
+// name as it was just read from the API server, or nil if there is none. Any
+// news about the machine stops the deletion, also news that would be another
+// reason to delete: the next [Step] will see.
+func (a DeleteVM) StillRight(live *v1alpha1.Machine) bool {
+	switch a.Reason {
+	case NoMachine:
+		return live == nil
+	case SecondVM:
+		return live != nil && live.UID == a.OwnerUID && live.Spec.ProviderID == a.OwnerProviderID &&
+			nodeops.NormalizeProviderID(live.Spec.ProviderID) != "" &&
+			!nodeops.SameInstance(live.Spec.ProviderID, a.ProviderID)
+	default:
+		return false
+	}
+}
+
+// Hold is something that is not done, with what stands in the way.
+type Hold struct {
+	// Subject names it: "vm …", "class …" or "machines".
+	Subject string
+	// Reason is why, as a stable word.
+	Reason Reason
+	// Message is why, in words for people; it may change.
+	Message string
+	// Until is when to look again. Zero, with [Unsupported] only, means never.
+	Until time.Time
+}
+
+// String returns the hold in one line, without its time.
+func (h Hold) String() string {
+	if h.Message == "" {
+		return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
+	}
+	return fmt.Sprintf("%s: %s: %s", h.Subject, h.Reason, h.Message)
+}
+
+// Decision is what to do now, what is not done, and when to look again.
+type Decision struct {
+	// Actions, each right without the others. Those never proposed before come
+	// first, and of them those that were found first.
+	Actions []Action
+	// Holds sorted by subject.
+	Holds []Hold
+	// NextCheck is when to list again. Zero means that there is nothing to list.
+	// It is never zero next to an action, and never before now.
+	NextCheck time.Time
+}
+
+// String returns the decision in one line.
+func (d Decision) String() string {
+	if len(d.Actions)+len(d.Holds) == 0 {
+		return "no VM without an owner"
+	}
+	var parts []string
+	for _, a := range d.Actions {
+		parts = append(parts, a.String())
+	}
+	for _, h := range d.Holds {
+		parts = append(parts, "hold "+h.String())
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package safety decides which VMs nobody owns, and which of those may be
+// deleted now.
+//
+// [Step] is a pure function with a small memory; a controller is the loop around
+// it:
+//
+//	vms, err := list(ctx, class)                  // first the cloud, with ListMachines …
+//	listing := safety.List(class, vms, err, time.Now())
+//	asOf := time.Now()
+//	machines, err := allMachines(ctx)             // … then the machines, from the API server
+//	in := safety.Observation{
+//		Listings:  []safety.Listing{listing},
+//		Machines:  safety.View[*v1alpha1.Machine]{Items: machines, AsOf: asOf, Complete: err == nil},
+//		Namespace: safety.AllNamespaces,
+//	}
+//	state, decision = safety.Step(state, in, safety.DefaultPolicy(), time.Now())
+//	for _, a := range decision.Actions {
+//		switch a := a.(type) {
+//		case safety.DeleteVM:
+//			// get the machine a.Namespace/a.MachineName; if a.StillRight(machine),
+//			// call DeleteMachine with a.Machine()
+//		}
+//	}
+//	// look again at decision.NextCheck
+//
+// # What is promised
+//
+// "Not in my list" is not "does not exist". Nothing is deleted unless all of
+// this holds:
+//
+//  1. The listing of the VMs and that of the machines are complete, not old, and
+//     the machines cover the namespace of the class and were read after the VMs. A
+//     machine exists before its VM, so a VM without a machine in that order had
+//     none when it was listed.
+//  2. No machine says that the VM is its own, and none of the VM's name may still
+//     be on its way to learn of it. See [Step] for what protects a VM.
+//  3. The machines are not suspiciously few: an inventory without any machine, and
+//     a listing of which a large part is unowned, look like a lost or half
+//     restored API server, and hold the whole class.
+//  4. The VM was found unowned in two listings at least [Policy.Grace] apart, and
+//     in none between them found owned or missing, with the rest of the evidence
+//     above reproach each time.
+//  5. Fewer than [Policy.MaxDeletions] deletions were proposed within
+//     [Policy.Period], however often Step is asked.
+//
+// A class whose listing fails holds nothing but itself. Everything that is not
+// done is a [Hold] that names what is in the way and when to look again.
+//
+// # What it does not do
+//
+// It lists, reads and deletes nothing, and it cannot see what happens between
+// its answer and the deletion: [DeleteVM.StillRight] is the last look at the
+// machine, and what remains is the time between that look and the call. VMs
+// whose classes are all gone are out of its sight. Side resources without a VM,
+// nodes without a machine and quotas are not looked at yet.
+package safety

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// FuzzStep feeds Step with states, listings and policies from anywhere.
+func FuzzStep(f *testing.F) {
+	f.Add([]byte(`{}`), []byte(`{}`), []byte(`{}`), int64(0))
+	f.Add([]byte(`{"seen":{"c://z/x":{"class":"shoot/small","machineName":"x","reason":"NoMachine","first":"2026-03-01T12:00:00Z","last":"2026-03-01T12:00:00Z"}}}`),
+		[]byte(`{"Listings":[{"Class":{"Namespace":"shoot","Name":"small"},"VMs":{"Items":[{"ProviderID":"c:///z/x","MachineName":"x"}],"AsOf":"2026-03-01T12:11:00Z","Complete":true}}],
+"Machines":{"Items":[{"metadata":{"name":"m","namespace":"shoot"},"spec":{"providerID":"c:///z/m"}}],"AsOf":"2026-03-01T12:11:00Z","Complete":true},"Namespace":"*"}`),
+		[]byte(`{"MaxDeletions":5,"AlwaysFew":1}`), int64(11*time.Minute))
+	f.Add([]byte(`{"proposed":["9999-01-01T00:00:00Z"]}`), []byte(`{"Listings":[{}],"Machines":{"Items":[null]}}`), []byte(`{"Grace":-1,"Memory":9223372036854775807}`), int64(-1))
+	f.Fuzz(func(t *testing.T, rawState, rawIn, rawPolicy []byte, after int64) {
+		var state safety.State
+		var in safety.Observation
+		var p safety.Policy
+		if json.Unmarshal(rawState, &state) != nil || json.Unmarshal(rawIn, &in) != nil || json.Unmarshal(rawPolicy, &p) != nil {
+			t.Skip()
+		}
+		now := start.Add(time.Duration(after))
+		next, d := safety.Step(state, in, p, now)
+		for _, action := range d.Actions {
+			a, ok := action.(safety.DeleteVM)
+			require.True(t, ok)
+			checkAction(t, state, in, a, p, now)
+			require.Equal(t, a.ProviderID, a.Machine().Spec.ProviderID)
+		}
+		require.LessOrEqual(t, len(d.Actions), max(0, p.MaxDeletions))
+		if len(d.Actions) > 0 {
+			_, again := safety.Step(next, in, p, now)
+			for _, a := range d.Actions {
+				require.NotContains(t, again.Actions, a, "proposed twice at a time")
+			}
+		}
+		in.Machines = safety.View[*v1alpha1.Machine]{}
+		_, d = safety.Step(state, in, p, now)
+		require.Empty(t, d.Actions)
+	})
+}

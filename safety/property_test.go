@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// randomObservation draws from few names, so that everything collides.
+func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
+	namespaces := []string{"a", "b"}
+	ids := []string{"c:///z/1", "c:///z/2", "c:///z/3", "c:///y/1", "C:////z/4/", "c:///z/4", "c:///z/5", "c:///z/6", ""}
+	vmNames := []string{"m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", ""}
+	when := func() time.Time {
+		if r.IntN(20) == 0 {
+			return now.Add(time.Duration(r.IntN(20)-18) * time.Minute)
+		}
+		return now
+	}
+	in := safety.Observation{Namespace: safety.AllNamespaces}
+	if r.IntN(20) == 0 {
+		in.Namespace = []string{"a", "b", ""}[r.IntN(3)]
+	}
+	in.Machines = safety.View[*v1alpha1.Machine]{AsOf: when(), Complete: r.IntN(20) > 0}
+	for range r.IntN(5) {
+		in.Machines.Items = append(in.Machines.Items, machine(namespaces[r.IntN(2)], vmNames[r.IntN(3)], ids[r.IntN(len(ids))]))
+	}
+	if r.IntN(30) == 0 {
+		in.Machines.Items = append(in.Machines.Items, nil)
+	}
+	for range r.IntN(4) {
+		class := types.NamespacedName{Namespace: namespaces[r.IntN(2)], Name: []string{"x", "y"}[r.IntN(2)]}
+		l := safety.Listing{Class: class, Unsupported: r.IntN(40) == 0, VMs: safety.View[safety.VM]{AsOf: when(), Complete: r.IntN(10) > 0}}
+		for i := range ids {
+			switch {
+			case r.IntN(20) == 0:
+				l.VMs.Items = append(l.VMs.Items, safety.VM{ProviderID: ids[r.IntN(len(ids))], MachineName: vmNames[r.IntN(len(vmNames))]})
+			case r.IntN(20) > 0 && i < 8:
+				l.VMs.Items = append(l.VMs.Items, safety.VM{ProviderID: ids[i], MachineName: vmNames[i%len(vmNames)]})
+			}
+		}
+		in.Listings = append(in.Listings, l)
+	}
+	return in
+}
+
+func randomPolicy(r *rand.Rand) safety.Policy {
+	return safety.Policy{
+		Grace: time.Duration(r.IntN(12)) * time.Minute, Period: time.Duration(r.IntN(20)) * time.Minute,
+		MaxDeletions: r.IntN(4), MaxPercent: 30 * r.IntN(4), AlwaysFew: r.IntN(4), EmptyInventory: r.IntN(5) == 0,
+	}
+}
+
+// checkAction is the promise of the package comment, written a second time.
+func checkAction(t testing.TB, before safety.State, in safety.Observation, a safety.DeleteVM, p safety.Policy, now time.Time) {
+	t.Helper()
+	i := slices.IndexFunc(in.Listings, func(l safety.Listing) bool {
+		return l.Class == types.NamespacedName{Namespace: a.Namespace, Name: a.Class}
+	})
+	require.GreaterOrEqual(t, i, 0)
+	l := in.Listings[i]
+	require.True(t, l.VMs.Complete && in.Machines.Complete && !l.Unsupported)
+	require.True(t, in.Namespace == safety.AllNamespaces || in.Namespace == a.Namespace)
+	for _, at := range []time.Time{l.VMs.AsOf, in.Machines.AsOf} {
+		require.False(t, at.After(now) || now.Sub(at) > 5*time.Minute)
+	}
+	require.False(t, in.Machines.AsOf.Before(l.VMs.AsOf))
+	require.Contains(t, l.VMs.Items, safety.VM{ProviderID: a.ProviderID, MachineName: a.MachineName})
+	require.NotEmpty(t, a.MachineName)
+	id := nodeops.NormalizeProviderID(a.ProviderID)
+	require.NotEmpty(t, id)
+	inventory, twins := 0, 0
+	for _, m := range in.Machines.Items {
+		require.NotNil(t, m)
+		require.NotEqual(t, id, nodeops.NormalizeProviderID(m.Spec.ProviderID), "owned")
+		if m.Name == a.MachineName {
+			require.NotEmpty(t, m.Spec.ProviderID, "being created")
+			twins++
+		}
+		if m.Namespace == a.Namespace {
+			inventory++
+		}
+	}
+	require.Equal(t, twins == 0, a.Reason == safety.NoMachine)
+	require.Equal(t, twins > 0, a.Reason == safety.SecondVM)
+	require.True(t, inventory > 0 || p.EmptyInventory)
+	known, ok := before.Seen[id]
+	require.True(t, ok, "seen for the first time")
+	grace := p.Grace
+	if grace <= 0 {
+		grace = 10 * time.Minute
+	}
+	require.GreaterOrEqual(t, now.Sub(known.First), grace)
+	require.Positive(t, p.MaxDeletions)
+}
+
+func shuffled(r *rand.Rand, in safety.Observation) safety.Observation {
+	mix := func(n int, swap func(i, j int)) { r.Shuffle(n, swap) }
+	in.Machines.Items = slices.Clone(in.Machines.Items)
+	mix(len(in.Machines.Items), func(i, j int) { m := in.Machines.Items; m[i], m[j] = m[j], m[i] })
+	in.Listings = slices.Clone(in.Listings)
+	for k := range in.Listings {
+		items := slices.Clone(in.Listings[k].VMs.Items)
+		mix(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+		in.Listings[k].VMs.Items = items
+	}
+	mix(len(in.Listings), func(i, j int) { in.Listings[i], in.Listings[j] = in.Listings[j], in.Listings[i] })
+	return in
+}
+
+func TestLawsOfStep(t *testing.T) {
+	var deleted, twins int
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		p, now := randomPolicy(r), start
+		period := p.Period
+		if period <= 0 {
+			period = 15 * time.Minute
+		}
+		var state safety.State
+		var proposals []time.Time
+		for round := range 40 {
+			now = now.Add(time.Duration(r.IntN(8)) * time.Minute)
+			in := randomObservation(r, now)
+			at := fmt.Sprintf("seed %d round %d", seed, round)
+			stateBefore, inBefore := toJSON(t, state), toJSON(t, in)
+			next, d := safety.Step(state, in, p, now)
+			require.Equal(t, stateBefore+inBefore, toJSON(t, state)+toJSON(t, in), "%s: the input changed", at)
+
+			next2, d2 := safety.Step(state, shuffled(r, in), p, now)
+			require.Empty(t, cmp.Diff(next, next2)+cmp.Diff(d, d2), "%s: the order matters", at)
+			var stored safety.State
+			require.NoError(t, json.Unmarshal([]byte(stateBefore), &stored))
+			next3, d3 := safety.Step(stored, in, p, now)
+			require.Empty(t, cmp.Diff(next, next3)+cmp.Diff(d, d3), "%s: storing the state matters", at)
+
+			for _, action := range d.Actions {
+				a, ok := action.(safety.DeleteVM)
+				require.True(t, ok)
+				checkAction(t, state, in, a, p, now)
+				proposals = append(proposals, now)
+				deleted++
+				if a.Reason == safety.SecondVM {
+					twins++
+				}
+			}
+			recent := slices.DeleteFunc(slices.Clone(proposals), func(x time.Time) bool { return now.Sub(x) >= period })
+			require.LessOrEqual(t, len(recent), p.MaxDeletions, at)
+			checkHolds(t, in, d, now)
+			state = next
+		}
+		require.LessOrEqual(t, len(state.Seen), 8)
+	}
+	require.Greater(t, deleted-twins, 50, "the world is too dull")
+	require.Greater(t, twins, 5, "the world is too dull")
+}
+
+// checkHolds is I-12, and I-2: every VM of a listing is owned, about to be
+// deleted, or held, or its class is.
+func checkHolds(t testing.TB, in safety.Observation, d safety.Decision, now time.Time) {
+	t.Helper()
+	about := map[string]bool{}
+	for _, h := range d.Holds {
+		about[h.Subject] = true
+		require.NotEmpty(t, h.Reason)
+		require.NotEmpty(t, h.Subject)
+		if h.Reason != safety.Unsupported {
+			require.True(t, h.Until.After(now), h)
+			require.False(t, d.NextCheck.IsZero() || d.NextCheck.After(h.Until))
+		}
+	}
+	for _, a := range d.Actions {
+		a, _ := a.(safety.DeleteVM)
+		about["vm "+nodeops.NormalizeProviderID(a.ProviderID)] = true
+		require.True(t, d.NextCheck.After(now))
+	}
+	for subject := range about {
+		if id, ok := cutVM(subject); ok {
+			about["vm "+nodeops.NormalizeProviderID(id)] = true
+		}
+	}
+	for _, l := range in.Listings { // what one listing says of a VM counts for all
+		held := about["machines"] || about["class "+l.Class.String()]
+		for _, vm := range l.VMs.Items {
+			id := nodeops.NormalizeProviderID(vm.ProviderID)
+			if held || id == "" || slices.ContainsFunc(in.Machines.Items, func(m *v1alpha1.Machine) bool {
+				return nodeops.NormalizeProviderID(m.Spec.ProviderID) == id || m.Name == vm.MachineName && m.Spec.ProviderID == ""
+			}) {
+				about["vm "+id] = true
+			}
+		}
+	}
+	for _, l := range in.Listings {
+		for _, vm := range l.VMs.Items {
+			require.True(t, about["vm "+nodeops.NormalizeProviderID(vm.ProviderID)], "nobody speaks of %v", vm)
+		}
+	}
+}
+
+func cutVM(subject string) (string, bool) {
+	if len(subject) < 3 || subject[:3] != "vm " {
+		return "", false
+	}
+	return subject[3:], true
+}
+
+func toJSON(t testing.TB, v any) string {
+	t.Helper()
+	out, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(out)
+}

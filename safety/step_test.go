@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+func TestAVMWithoutAMachineIsDeletedAfterTwoListingsAGraceApart(t *testing.T) {
+	w := newWorld(vm("lost"))
+	s, d := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+	require.Empty(t, d.Actions)
+	require.Equal(t, []safety.Reason{safety.WaitingForGrace}, reasons(d))
+	require.Equal(t, start.Add(10*time.Minute), d.NextCheck)
+
+	_, again := safety.Step(s, w.at(start), safety.DefaultPolicy(), start.Add(4*time.Minute))
+	require.Empty(t, again.Actions, "the same listing once more is no second one")
+
+	_, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+	require.Equal(t, []safety.Action{safety.DeleteVM{
+		ProviderID: id("lost"), MachineName: "lost", Namespace: "shoot", Class: "small", Reason: safety.NoMachine,
+	}}, d.Actions)
+	require.False(t, d.NextCheck.IsZero())
+	require.Equal(t, "delete VM cloud:///zone/lost of machine shoot/lost: NoMachine", d.String())
+}
+
+func TestWhoOwnsAVM(t *testing.T) {
+	second := safety.VM{ProviderID: id("other"), MachineName: "m1"}
+	for name, tc := range map[string]struct {
+		vm      safety.VM
+		machine *v1alpha1.Machine
+		deleted bool
+		held    safety.Reason
+	}{
+		"nobody, if there is no machine":                         {vm: vm("x"), deleted: true},
+		"its machine":                                            {vm: vm("x"), machine: machine("shoot", "x", id("x"))},
+		"its machine, which is being created":                    {vm: vm("x"), machine: machine("shoot", "x", "")},
+		"its machine, whose ID is spelt with more slashes":       {vm: vm("x"), machine: machine("shoot", "x", "cloud:////zone/x/")},
+		"a machine of another name with its ID":                  {vm: vm("x"), machine: machine("shoot", "y", id("x"))},
+		"a machine of another namespace with its ID":             {vm: vm("x"), machine: machine("b", "x", id("x"))},
+		"a machine that is being created elsewhere":              {vm: vm("x"), machine: machine("b", "x", "")},
+		"nobody, if its machine has another VM":                  {vm: second, deleted: true},
+		"perhaps its machine, whose own VM is not listed":        {vm: vm("x"), machine: machine("shoot", "x", id("y")), held: safety.OwnVMNotListed},
+		"perhaps its machine, whose ID differs in the zone":      {vm: vm("x"), machine: machine("shoot", "x", "cloud:///other/x"), held: safety.SimilarIdentity},
+		"perhaps a machine of another namespace":                 {vm: vm("x"), machine: machine("b", "x", id("y")), held: safety.OtherNamespace},
+		"who knows, without an ID":                               {vm: safety.VM{MachineName: "x"}, held: safety.NoIdentity},
+		"who knows, with an ID that identifies nothing":          {vm: safety.VM{ProviderID: " / ", MachineName: "x"}, held: safety.NoIdentity},
+		"who knows, without a name":                              {vm: safety.VM{ProviderID: id("x")}, held: safety.NoName},
+		"a machine with its ID, although it carries no name":     {vm: safety.VM{ProviderID: id("x")}, machine: machine("shoot", "x", id("x"))},
+		"nobody, if the machine of the same name has no own one": {vm: second, deleted: true, machine: machine("shoot", "m11", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(tc.vm)
+			if tc.machine != nil {
+				w.machines = append(w.machines, tc.machine)
+			}
+			d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
+			if tc.deleted {
+				require.Equal(t, []string{tc.vm.MachineName}, names(d), d)
+			} else {
+				require.Empty(t, d.Actions)
+			}
+			if tc.held != "" {
+				require.Equal(t, []safety.Reason{tc.held}, reasons(d))
+			} else {
+				require.Empty(t, d.Holds)
+			}
+		})
+	}
+}
+
+// The reference system deletes in most of these (DM-20, DD-31).
+func TestAMachineIsProtectedInEveryPhase(t *testing.T) {
+	for _, phase := range []v1alpha1.MachinePhase{
+		"", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning, v1alpha1.MachineUnknown,
+		v1alpha1.MachineFailed, v1alpha1.MachineTerminating, v1alpha1.MachineCrashLoopBackOff,
+	} {
+		w := newWorld(vm("young"))
+		young := machine("shoot", "young", "")
+		young.Status.CurrentStatus.Phase = phase
+		w.machines = append(w.machines, young)
+		require.Empty(t, twice(w.at(start), w.at(late), safety.DefaultPolicy()).Actions, phase)
+	}
+}
+
+func TestASecondVMIsNamedWithTheOneThatStays(t *testing.T) {
+	w := newWorld(safety.VM{ProviderID: id("twin"), MachineName: "m3"})
+	d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
+	require.Equal(t, []safety.Action{safety.DeleteVM{
+		ProviderID: id("twin"), MachineName: "m3", Namespace: "shoot", Class: "small", Reason: safety.SecondVM,
+		OwnerUID: "uid-shoot-m3", OwnerProviderID: id("m3"),
+	}}, d.Actions)
+}
+
+func TestManySecondVMsDoNotLookLikeLostMachines(t *testing.T) {
+	var twins []safety.VM
+	for i := range 8 {
+		twins = append(twins, safety.VM{ProviderID: id(fmt.Sprintf("twin%d", i)), MachineName: fmt.Sprintf("m%d", i)})
+	}
+	w := newWorld(twins...)
+	require.Len(t, twice(w.at(start), w.at(late), safety.DefaultPolicy()).Actions, 5)
+	half := w.at(late)
+	half.Machines.Items = half.Machines.Items[:5]
+	d := twice(w.at(start), half, safety.DefaultPolicy())
+	require.Empty(t, d.Actions, "but lost machines hold second VMs too")
+	require.Equal(t, []safety.Reason{safety.TooMany}, reasons(d))
+}
+
+// spoilers each take one piece of evidence away (I-3).
+var spoilers = map[string]struct {
+	spoil func(*safety.Observation)
+	held  safety.Reason
+}{
+	"an incomplete listing":            {func(o *safety.Observation) { o.Listings[0].VMs.Complete = false }, safety.ListingIncomplete},
+	"an old listing":                   {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = late.Add(-6 * time.Minute) }, safety.ListingStale},
+	"a listing from the future":        {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = late.Add(1) }, safety.ListingStale},
+	"a listing of no known time":       {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = time.Time{} }, safety.ListingStale},
+	"two listings of one class":        {func(o *safety.Observation) { o.Listings = append(o.Listings, o.Listings[0]) }, safety.ListedTwice},
+	"a driver that cannot list":        {func(o *safety.Observation) { o.Listings[0].Unsupported = true }, safety.Unsupported},
+	"machines that are not all there":  {func(o *safety.Observation) { o.Machines.Complete = false }, safety.MachinesIncomplete},
+	"a machine that is nil":            {func(o *safety.Observation) { o.Machines.Items[4] = nil }, safety.MachinesIncomplete},
+	"machines that nobody read":        {func(o *safety.Observation) { o.Machines = safety.View[*v1alpha1.Machine]{} }, safety.MachinesIncomplete},
+	"machines read long ago":           {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-6 * time.Minute) }, safety.MachinesStale},
+	"machines from the future":         {func(o *safety.Observation) { o.Machines.AsOf = late.Add(1) }, safety.MachinesStale},
+	"machines read before the VMs":     {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-1) }, safety.MachinesOlder},
+	"machines of another namespace":    {func(o *safety.Observation) { o.Namespace = "b" }, safety.OutOfScope},
+	"machines of nobody knows where":   {func(o *safety.Observation) { o.Namespace = "" }, safety.OutOfScope},
+	"no machine at all":                {func(o *safety.Observation) { o.Machines.Items = nil }, safety.NoMachines},
+	"machines only in other places":    {func(o *safety.Observation) { o.Machines.Items = []*v1alpha1.Machine{machine("b", "q", "b://1")} }, safety.NoMachines},
+	"half of the machines":             {func(o *safety.Observation) { o.Machines.Items = o.Machines.Items[:5] }, safety.TooMany},
+	"one machine restored of them all": {func(o *safety.Observation) { o.Machines.Items = o.Machines.Items[:1] }, safety.TooMany},
+}
+
+func TestWithoutEvidenceNothingIsDeleted(t *testing.T) {
+	w := newWorld(vm("lost"))
+	require.Equal(t, []string{"lost"}, names(twice(w.at(start), w.at(late), safety.DefaultPolicy())))
+	for name, tc := range spoilers {
+		t.Run(name, func(t *testing.T) {
+			bad := w.at(late)
+			tc.spoil(&bad)
+			d := twice(w.at(start), bad, safety.DefaultPolicy())
+			require.Empty(t, d.Actions)
+			require.Equal(t, []safety.Reason{tc.held}, reasons(d))
+			require.Equal(t, tc.held == safety.Unsupported, d.NextCheck.IsZero())
+			require.NotEmpty(t, d.Holds[0].Subject)
+		})
+	}
+}
+
+func TestEvidenceThatLookedBadOnceMakesGraceBeginAnew(t *testing.T) {
+	w := newWorld(vm("lost"))
+	for _, name := range []string{"no machine at all", "half of the machines"} {
+		s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+		bad := w.at(start.Add(5 * time.Minute))
+		spoilers[name].spoil(&bad)
+		s, _ = safety.Step(s, bad, safety.DefaultPolicy(), start.Add(5*time.Minute))
+		require.Empty(t, s.Seen, name)
+		_, d := safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+		require.Empty(t, d.Actions, name)
+	}
+}
+
+func TestAFindingBetweenTheTwoListingsMakesGraceBeginAnew(t *testing.T) {
+	w := newWorld(vm("lost"))
+	owned := newWorld(vm("lost"))
+	owned.machines = append(owned.machines, machine("shoot", "lost", id("lost")))
+	renamed := newWorld(safety.VM{ProviderID: id("lost"), MachineName: "found"})
+	twin := newWorld(safety.VM{ProviderID: id("lost"), MachineName: "m1"})
+	for name, between := range map[string]world{"owned": owned, "not listed": newWorld(), "of another name": renamed, "a second VM": twin} {
+		s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+		middle := start.Add(5 * time.Minute)
+		s, _ = safety.Step(s, between.at(middle), safety.DefaultPolicy(), middle)
+		s, d := safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+		require.Empty(t, d.Actions, name)
+		_, d = safety.Step(s, w.at(late.Add(10*time.Minute)), safety.DefaultPolicy(), late.Add(10*time.Minute))
+		require.Equal(t, []string{"lost"}, names(d), name)
+	}
+}
+
+func TestAnotherReasonMakesGraceBeginAnew(t *testing.T) {
+	w := newWorld(safety.VM{ProviderID: id("twin"), MachineName: "m3"})
+	first := w.at(start)
+	first.Machines.Items = append(first.Machines.Items[:3], first.Machines.Items[4:]...)
+	s, d := safety.Step(safety.State{}, first, safety.DefaultPolicy(), start)
+	require.Equal(t, []safety.Reason{safety.WaitingForGrace, safety.WaitingForGrace}, reasons(d))
+	_, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+	require.Empty(t, d.Actions)
+	require.Equal(t, []safety.Reason{safety.WaitingForGrace}, reasons(d))
+}
+
+func TestAnotherClassThatDoubtsTheVMMakesGraceBeginAnew(t *testing.T) {
+	w := newWorld(vm("lost"))
+	middle := start.Add(5 * time.Minute)
+	other := newWorld(vm("lost"), safety.VM{ProviderID: id("lost"), MachineName: "found"}).at(middle)
+	other.Listings[0].Class.Name = "large"
+	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+	s, _ = safety.Step(s, other, safety.DefaultPolicy(), middle)
+	_, d := safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+	require.Empty(t, d.Actions)
+}
+
+func TestAnOlderListingAddsNothing(t *testing.T) {
+	w := newWorld(vm("lost"))
+	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+	again, d := safety.Step(s, w.at(start.Add(-4*time.Minute)), safety.DefaultPolicy(), start)
+	require.Equal(t, s, again)
+	require.Empty(t, d.Actions)
+}
+
+func TestAFailedListingBetweenTheTwoNeitherHelpsNorHarms(t *testing.T) {
+	w := newWorld(vm("lost"))
+	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+	bad := w.at(start.Add(9 * time.Minute))
+	bad.Listings = []safety.Listing{safety.List(small, nil, errors.New("secret text"), start.Add(9*time.Minute))}
+	s, d := safety.Step(s, bad, safety.DefaultPolicy(), start.Add(9*time.Minute))
+	require.Equal(t, start.Add(10*time.Minute), d.NextCheck)
+	require.NotContains(t, d.String(), "secret")
+	_, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+	require.Equal(t, []string{"lost"}, names(d))
+}
+
+func TestAFindingOfLongAgoIsForgotten(t *testing.T) {
+	w := newWorld(vm("lost"))
+	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+	day := start.Add(24 * time.Hour)
+	_, d := safety.Step(s, w.at(day), safety.DefaultPolicy(), day)
+	require.Empty(t, d.Actions)
+	require.Equal(t, []safety.Reason{safety.WaitingForGrace}, reasons(d))
+}
+
+// DD-33: in the reference system the first class that fails ends the run.
+func TestAClassThatFailsHoldsOnlyItself(t *testing.T) {
+	w := newWorld(vm("lost"))
+	bad := types.NamespacedName{Namespace: "shoot", Name: "bad"}
+	mixed := func(at time.Time) safety.Observation {
+		in := w.at(at)
+		in.Listings = append([]safety.Listing{safety.List(bad, map[string]string{id("half"): "half"}, status.Error(codes.Unauthenticated, "no"), at)}, in.Listings...)
+		return in
+	}
+	d := twice(mixed(start), mixed(late), safety.DefaultPolicy())
+	require.Equal(t, []string{"lost"}, names(d))
+	require.Equal(t, []safety.Hold{{
+		Subject: "class shoot/bad", Reason: safety.ListingIncomplete, Message: "the listing failed with Unauthenticated", Until: late.Add(time.Minute),
+	}}, d.Holds)
+}
+
+func TestAVMThatTwoClassesListIsDeletedOnce(t *testing.T) {
+	w := newWorld(vm("lost"))
+	both := func(at time.Time) safety.Observation {
+		in := w.at(at)
+		l := in.Listings[0]
+		l.Class.Name = "large"
+		in.Listings = append(in.Listings, l)
+		return in
+	}
+	d := twice(both(start), both(late), safety.DefaultPolicy())
+	require.Len(t, d.Actions, 1)
+	require.Contains(t, d.Actions, safety.DeleteVM{ProviderID: id("lost"), MachineName: "lost", Namespace: "shoot", Class: "large", Reason: safety.NoMachine})
+
+	// It counts for either listing, also if each step sees only one of them.
+	one, other := both(start), both(late)
+	one.Listings, other.Listings = one.Listings[:1], other.Listings[1:]
+	require.Equal(t, []string{"lost"}, names(twice(one, other, safety.DefaultPolicy())))
+}
+
+func TestAListingThatContradictsItselfIsHeld(t *testing.T) {
+	w := newWorld(vm("lost"), safety.VM{ProviderID: "cloud:////zone/lost", MachineName: "found"})
+	d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
+	require.Empty(t, d.Actions)
+	require.Equal(t, []safety.Reason{safety.SeveralNames}, reasons(d))
+}
+
+// DD-32: in the reference system nothing bounds what one run deletes.
+func TestNoMoreThanTheLimitIsDeletedWithinAPeriodHoweverOftenItIsAsked(t *testing.T) {
+	var lost []safety.VM
+	for i := range 12 {
+		lost = append(lost, vm(fmt.Sprintf("lost%02d", i)))
+	}
+	w := newWorld(lost...)
+	p := safety.DefaultPolicy()
+	p.MaxPercent, p.MaxDeletions = 100, 3
+	s, _ := safety.Step(safety.State{}, w.at(start), p, start)
+	s, d := safety.Step(s, w.at(late), p, late)
+	require.Equal(t, []string{"lost00", "lost01", "lost02"}, names(d))
+	require.Len(t, d.Holds, 9)
+	for i := range 14 {
+		now := late.Add(time.Duration(i) * time.Minute)
+		s, d = safety.Step(s, w.at(now), p, now)
+		require.Empty(t, d.Actions)
+	}
+	require.Contains(t, reasons(d), safety.RateLimited)
+	now := late.Add(15 * time.Minute)
+	s, d = safety.Step(s, w.at(now), p, now)
+	require.Equal(t, []string{"lost03", "lost04", "lost05"}, names(d), "those that cannot be deleted do not starve the others")
+	require.NotEmpty(t, s.Proposed)
+}
+
+func TestADeletionIsProposedAgainIfTheVMStays(t *testing.T) {
+	w := newWorld(vm("lost"))
+	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
+	s, _ = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+	soon, later := late.Add(9*time.Minute), late.Add(10*time.Minute)
+	s, d := safety.Step(s, w.at(soon), safety.DefaultPolicy(), soon)
+	require.Equal(t, []safety.Reason{safety.DeletionProposed}, reasons(d))
+	require.Equal(t, later, d.NextCheck)
+	_, d = safety.Step(s, w.at(later), safety.DefaultPolicy(), later)
+	require.Equal(t, []string{"lost"}, names(d))
+}
+
+func TestTheZeroPolicyOnlyReports(t *testing.T) {
+	w := newWorld(vm("lost"))
+	d := twice(w.at(start), w.at(late), safety.Policy{AlwaysFew: 1})
+	require.Empty(t, d.Actions)
+	require.Equal(t, []safety.Hold{{Subject: "vm " + id("lost"), Reason: safety.ReportOnly, Message: "NoMachine", Until: late.Add(15 * time.Minute)}}, d.Holds)
+	d = twice(w.at(start), w.at(late), safety.Policy{})
+	require.Equal(t, []safety.Reason{safety.TooMany}, reasons(d))
+}
+
+func TestAnEmptyCloudIsNothingToHold(t *testing.T) {
+	d := twice(world{}.at(start), world{}.at(late), safety.DefaultPolicy())
+	require.Equal(t, safety.Decision{NextCheck: late.Add(15 * time.Minute)}, d)
+}
+
+func TestTheZeroObservationIsInert(t *testing.T) {
+	s, d := safety.Step(safety.State{}, safety.Observation{}, safety.DefaultPolicy(), start)
+	require.Zero(t, s)
+	require.Zero(t, d)
+	require.Equal(t, "no VM without an owner", d.String())
+}
+
+func TestAnEmptyInventoryIsBelievedOnlyIfThePolicySaysSo(t *testing.T) {
+	w := newWorld()
+	w.machines = nil
+	p := safety.DefaultPolicy()
+	p.MaxPercent = 100
+	require.Equal(t, []safety.Reason{safety.NoMachines}, reasons(twice(w.at(start), w.at(late), p)))
+	p.EmptyInventory = true
+	require.Len(t, twice(w.at(start), w.at(late), p).Actions, 5)
+}
+
+func TestTheLastLookStopsADeletionOnAnyNews(t *testing.T) {
+	alone := safety.DeleteVM{ProviderID: id("x"), MachineName: "x", Namespace: "shoot", Reason: safety.NoMachine}
+	require.True(t, alone.StillRight(nil))
+	require.False(t, alone.StillRight(machine("shoot", "x", "")))
+	require.False(t, alone.StillRight(machine("shoot", "x", id("y"))))
+
+	twin := safety.DeleteVM{ProviderID: id("x"), MachineName: "m", Reason: safety.SecondVM, OwnerUID: "uid-shoot-m", OwnerProviderID: id("m")}
+	require.True(t, twin.StillRight(machine("shoot", "m", id("m"))))
+	require.False(t, twin.StillRight(nil))
+	require.False(t, twin.StillRight(machine("shoot", "m", "")))
+	require.False(t, twin.StillRight(machine("shoot", "m", id("x"))))
+	require.False(t, twin.StillRight(machine("b", "m", id("m"))), "another UID")
+	twin.OwnerProviderID = twin.ProviderID
+	require.False(t, twin.StillRight(machine("shoot", "m", id("x"))))
+	twin.OwnerProviderID = ""
+	require.False(t, twin.StillRight(machine("shoot", "m", "")))
+	require.False(t, safety.DeleteVM{}.StillRight(nil), "no reason is no reason")
+
+	m := alone.Machine()
+	require.Equal(t, []string{"shoot", "x", id("x")}, []string{m.Namespace, m.Name, m.Spec.ProviderID})
+}
+
+func TestListReadsTheAnswerOfADriver(t *testing.T) {
+	vms := map[string]string{id("x"): "x"}
+	l := safety.List(small, vms, nil, start)
+	require.True(t, l.VMs.Complete)
+	require.Equal(t, []safety.VM{vm("x")}, l.VMs.Items)
+	require.True(t, safety.List(small, nil, nil, start).VMs.Complete)
+	l = safety.List(small, vms, status.Error(codes.Unavailable, "page 2"), start)
+	require.False(t, l.VMs.Complete)
+	require.Empty(t, l.VMs.Items)
+	l = safety.List(small, vms, fmt.Errorf("wrapped: %w", status.Error(codes.Unimplemented, "")), start)
+	require.True(t, l.Unsupported)
+	require.False(t, l.VMs.Complete)
+}
+
+func TestPoliciesAreValidatedAndReadCautiously(t *testing.T) {
+	require.NoError(t, safety.Policy{}.Validate())
+	require.NoError(t, safety.DefaultPolicy().Validate())
+	for _, p := range []safety.Policy{
+		{Grace: -1}, {MaxAge: -1}, {Period: -1}, {Retry: -1}, {Memory: -1}, {MaxDeletions: -1}, {AlwaysFew: -1},
+		{MaxPercent: -1}, {MaxPercent: 101}, {Memory: time.Minute},
+	} {
+		require.ErrorIs(t, p.Validate(), safety.ErrPolicy)
+	}
+	w := newWorld(vm("lost"))
+	wild := safety.Policy{Grace: -1, MaxAge: math.MaxInt64, Period: math.MaxInt64, Memory: 1, MaxDeletions: math.MaxInt, MaxPercent: math.MaxInt}
+	s, d := safety.Step(safety.State{}, w.at(start), wild, start)
+	require.Empty(t, d.Actions, "there is no policy without a grace")
+	require.True(t, d.NextCheck.After(start))
+	_, d = safety.Step(s, w.at(late), wild, late)
+	require.Equal(t, []string{"lost"}, names(d))
+	wild.MaxDeletions = -1
+	_, d = safety.Step(s, w.at(late), wild, late)
+	require.Empty(t, d.Actions)
+}
+
+func TestAStateFromElsewhereIsNotBelieved(t *testing.T) {
+	w := newWorld(vm("lost"))
+	known := func(first, last, proposed time.Time) safety.State {
+		return safety.State{Seen: map[string]safety.Sighting{"cloud://zone/lost": {
+			Class: "shoot/small", MachineName: "lost", Reason: safety.NoMachine, First: first, Last: last, Proposed: proposed,
+		}}}
+	}
+	future := late.Add(1000 * time.Hour)
+	for name, s := range map[string]safety.State{
+		"first after last": known(late, start, time.Time{}),
+		"from the future":  known(start, future, time.Time{}),
+		"no times":         known(time.Time{}, time.Time{}, time.Time{}),
+	} {
+		_, d := safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+		require.Empty(t, d.Actions, name)
+	}
+	_, d := safety.Step(known(start, start, time.Time{}), w.at(late), safety.DefaultPolicy(), late)
+	require.Equal(t, []string{"lost"}, names(d), "otherwise it is")
+
+	s := known(start, start, future)
+	s.Proposed = []time.Time{future, future, future, future, future}
+	s, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
+	require.Equal(t, late.Add(10*time.Minute), d.NextCheck, "a proposal of the future holds for a while, not for ever")
+	for _, at := range s.Proposed {
+		require.False(t, at.After(late))
+	}
+}
