@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// Config is what the controllers work with.
+type Config struct {
+	// Namespace of the control cluster that is looked at; empty means all.
+	Namespace string
+	// Machines is the client of the machine objects. Required.
+	Machines versioned.Interface
+	// Control is the client of the secrets beside them. Required.
+	Control kubernetes.Interface
+	// Target is the client of the cluster which the machines join. Nil means
+	// that there is none: machines end in phase Available.
+	Target kubernetes.Interface
+	// Driver of the provider. Required.
+	Driver driver.Driver
+	// Policy of the machines. The zero Policy waits for ever.
+	Policy machine.Policy
+	// Orphans is the policy for VMs that nobody owns. The zero Policy deletes none,
+	// and only tells Observe of them.
+	Orphans safety.Policy
+	// Clock of the decisions and of the queues. Nil is the real clock.
+	Clock clock.WithTicker
+	// Workers for each kind. Zero means 5.
+	Workers int
+	// Random returns a number from 0 up to 1. Nil is math/rand/v2.
+	Random func() float64
+	// Observe, if not nil, is told of every decision and of every error. It is
+	// called by several goroutines.
+	Observe func(Note)
+}
+
+// Note is one thing that a controller decided, or that went wrong.
+type Note struct {
+	// Time of the decision.
+	Time time.Time
+	// Kind and Key of the object.
+	Kind, Key string
+	// Text of the decision: what is done, why, and what the rest waits for.
+	Text string
+	// Acts says that something is done.
+	Acts bool
+	// Err that ended the pass, or nil.
+	Err error
+}
+
+// errIncomplete says that a Config lacks something.
+var errIncomplete = errors.New("controllers need Machines, Control and Driver")
+
+func (c *Config) complete() error {
+	if c.Machines == nil || c.Control == nil || c.Driver == nil {
+		return errIncomplete
+	}
+	if err := c.Orphans.Validate(); err != nil {
+		return err
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Workers <= 0 {
+		c.Workers = 5
+	}
+	if c.Random == nil {
+		c.Random = random
+	}
+	return nil
+}
+
+func (c *Config) note(kind, key, text string, acts bool, err error) {
+	if c.Observe != nil {
+		c.Observe(Note{Time: c.Clock.Now(), Kind: kind, Key: key, Text: text, Acts: acts, Err: err})
+	}
+}

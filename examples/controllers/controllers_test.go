@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/examples/hollow"
+	"github.com/machinist-dev/machinist/machine"
+	machinefake "github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+const namespace = "default"
+
+// rig is the controllers at work over clusters in memory and a cloud without
+// latency, in real time.
+type rig struct {
+	t        *testing.T
+	control  *draintest.Cluster
+	target   *draintest.Cluster
+	machines *machinefake.Clientset
+	secrets  kubernetes.Interface
+	nodes    kubernetes.Interface
+	cloud    *drivertest.Cloud
+	orphans  safety.Policy
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	var kinds []draintest.Kind
+	for _, kind := range []string{"Machine", "MachineSet", "MachineDeployment"} {
+		kinds = append(kinds, draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind), Namespaced: true})
+	}
+	kinds = append(kinds, draintest.Kind{
+		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MachineClass"), Namespaced: true, Status: draintest.StatusInline,
+	})
+	r := &rig{
+		t: t, machines: &machinefake.Clientset{}, cloud: drivertest.NewCloud(drivertest.CloudOptions{}),
+		control: draintest.New(draintest.Options{Scheme: scheme, Kinds: kinds}), target: draintest.New(draintest.Options{}),
+	}
+	r.control.Attach(&r.machines.Fake)
+	r.secrets, r.nodes = r.control.Client(), r.target.Client()
+	return r
+}
+
+// start runs everything until the test ends.
+func (r *rig) start() {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- controllers.Run(ctx, controllers.Config{
+			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud, Policy: machine.DefaultPolicy(), Orphans: r.orphans,
+		})
+	}()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		nodes := &hollow.Nodes{Client: r.target.Client(), Clock: clock.RealClock{}, VMs: r.vms}
+		for ctx.Err() == nil {
+			_ = nodes.Step(ctx) // repeated at the next step
+			r.target.Tick()
+			select {
+			case <-ctx.Done():
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		require.NoError(r.t, <-done)
+		<-stopped
+	})
+}
+
+func (r *rig) vms() []hollow.VM {
+	var vms []hollow.VM
+	for _, v := range r.cloud.Snapshot().VMs {
+		if v.State == drivertest.VMRunning {
+			vms = append(vms, hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName, UpSince: v.ReadyAt})
+		}
+	}
+	return vms
+}
+
+// eventually waits until f says that it is so.
+func (r *rig) eventually(what string, f func() bool) {
+	r.t.Helper()
+	require.Eventually(r.t, f, 20*time.Second, 2*time.Millisecond, what)
+}
+
+// create makes a class with its secret, and a machine of it.
+func (r *rig) create(name string) *v1alpha1.Machine {
+	r.t.Helper()
+	ctx, api := r.t.Context(), r.machines.MachineV1alpha1()
+	_, err := r.secrets.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Data: map[string][]byte{machine.UserDataKey: []byte("#!")},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+	_, err = api.MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provider: "simulated", ProviderSpec: runtime.RawExtension{Raw: []byte("{}")},
+		SecretRef: &corev1.SecretReference{Namespace: namespace, Name: "class"},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+	m, err := api.Machines(namespace).Create(ctx, &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+	return m
+}
+
+func (r *rig) phase(name string) v1alpha1.MachinePhase {
+	m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(r.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	return m.Status.CurrentStatus.Phase
+}
+
+func (r *rig) gone(ctx context.Context, name string) bool {
+	_, err := r.machines.MachineV1alpha1().Machines(namespace).Get(ctx, name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
+}
+
+func TestAMachineWithoutPodsIsGoneWithinASecondOfItsDeletion(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+
+	began := time.Now()
+	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+	took := time.Since(began)
+	t.Logf("gone after %s, with a driver that takes no time", took)
+	require.Less(t, took, time.Second)
+	require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
+	nodes, err := r.nodes.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, nodes.Items)
+}
+
+func TestDeletingANodeByHandDeletesItsMachineAndItsVM(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	require.NoError(t, r.nodes.CoreV1().Nodes().Delete(t.Context(), "m", metav1.DeleteOptions{}))
+	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") && r.cloud.Snapshot().Empty() })
+}
+
+func TestFinalizersProtectClassAndSecretUntilTheMachineIsGone(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	ctx, api := t.Context(), r.machines.MachineV1alpha1()
+	require.NoError(t, r.secrets.CoreV1().Secrets(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
+	require.NoError(t, api.MachineClasses(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
+	class, err := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
+	require.NoError(t, err, "the class waits for its machine")
+	require.NotNil(t, class.DeletionTimestamp)
+
+	require.NoError(t, api.Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+	r.eventually("everything gone", func() bool {
+		_, classErr := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
+		_, secretErr := r.secrets.CoreV1().Secrets(namespace).Get(ctx, "class", metav1.GetOptions{})
+		return r.gone(ctx, "m") && apierrors.IsNotFound(classErr) && apierrors.IsNotFound(secretErr)
+	})
+	require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
+}
+
+func TestAMachineThatSharesTheNameOfADeletedOneIsLeftAlone(t *testing.T) { // DM-01
+	r := newRig(t)
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	api := r.machines.MachineV1alpha1().Machines(namespace)
+	require.NoError(t, api.Delete(t.Context(), "m", metav1.DeleteOptions{}))
+	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+	_, err := api.Create(t.Context(), &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m"},
+		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.eventually("running again", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	require.Len(t, r.cloud.Snapshot().VMs, 1)
+}
+
+func TestAVMThatNobodyOwnsIsDeletedAndOthersAreNot(t *testing.T) {
+	r := newRig(t)
+	r.orphans = safety.Policy{Grace: 50 * time.Millisecond, MaxAge: time.Minute, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	own := r.cloud.Snapshot().VMs[0].ProviderID
+	r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "nobody", Class: "class"})
+	require.Len(t, r.cloud.Snapshot().VMs, 2)
+	r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
+	require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)
+}
+
+func TestRunSaysWhatIsMissing(t *testing.T) {
+	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers need Machines, Control and Driver")
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	err := controllers.Run(ctx, controllers.Config{Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud})
+	require.ErrorContains(t, err, "enough")
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/machine"
+	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// machines lives the lives of machines.
+type machines struct {
+	*loop
+	cfg      *Config
+	lister   listers.MachineLister
+	classes  listers.MachineClassLister
+	siblings func(deployment string) []*v1alpha1.Machine
+	ofNode   func(node string) []*v1alpha1.Machine
+	secret   func(namespace, name string) (*corev1.Secret, error)
+	node     func(name string) (*corev1.Node, error)
+	podsOn   func(node string) []*corev1.Pod
+
+	latest     *latest[*v1alpha1.Machine]
+	latestNode *latest[*corev1.Node]
+
+	mu     sync.Mutex
+	memory map[types.UID]memory
+}
+
+// memory is what is kept of a machine between two passes. Losing it costs time,
+// never safety.
+type memory struct {
+	vm      machine.VMView
+	answers drain.Answers
+}
+
+// steps bounds one pass.
+const steps = 50
+
+func newMachines(cfg *Config, c *caches) *machines {
+	api := c.machines.Machine().V1alpha1()
+	r := &machines{
+		cfg: cfg, secret: c.secret(), memory: map[types.UID]memory{}, latest: newLatest[*v1alpha1.Machine](), latestNode: newLatest[*corev1.Node](),
+		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(),
+	}
+	r.loop = newLoop(cfg, "machine", r.pass)
+	r.siblings = index(api.Machines().Informer(), "deployment-of-machine", func(m *v1alpha1.Machine) []string {
+		return []string{m.Namespace + "/" + m.Labels[v1alpha1.LabelKeyMachineDeploymentName]}
+	})
+	r.ofNode = index(api.Machines().Informer(), "node-of-machine", func(m *v1alpha1.Machine) []string {
+		return []string{m.Labels[v1alpha1.NodeLabelKey]}
+	})
+	ofClass := index(api.Machines().Informer(), "class-of-waiting-machine", func(m *v1alpha1.Machine) []string { return []string{classKey(m)} })
+	on(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.add(m) })
+	onDelete(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.forget(m.UID) })
+	on(api.MachineClasses().Informer(), func(c *v1alpha1.MachineClass) { r.add(ofClass(c.Namespace + "/" + c.Name)...) })
+	if c.target != nil {
+		r.watchTarget(c)
+	}
+	return r
+}
+
+// watchTarget wakes machines up when their Node, or a pod on it, changes.
+func (r *machines) watchTarget(c *caches) {
+	core := c.target.Core().V1()
+	r.node = core.Nodes().Lister().Get
+	r.podsOn = index(core.Pods().Informer(), "node-of-pod", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	on(core.Nodes().Informer(), func(n *corev1.Node) { r.add(r.ofNode(n.Name)...) })
+	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
+	on(core.Pods().Informer(), func(p *corev1.Pod) {
+		if p.Spec.NodeName != "" {
+			r.add(r.ofNode(p.Spec.NodeName)...)
+		}
+	})
+}
+
+func (r *machines) add(machines ...*v1alpha1.Machine) {
+	for _, m := range machines {
+		r.queue.Add(m.Namespace + "/" + m.Name)
+	}
+}
+
+// pass observes a machine, decides and acts until there is nothing to do.
+func (r *machines) pass(ctx context.Context, key string) (time.Time, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("machine %q: %w", key, err)
+	}
+	m, err := r.lister.Machines(namespace).Get(name)
+	if err != nil {
+		return time.Time{}, ignoreNotFound(err)
+	}
+	m, exists := r.latest.of(m)
+	if !exists {
+		return time.Time{}, nil
+	}
+	in, kept := r.observe(m)
+	defer func() { r.remember(in, kept) }()
+	for range steps {
+		d := machine.Decide(in, r.cfg.Policy, r.cfg.Clock.Now())
+		r.cfg.note(r.kind, key, d.String(), d.Do != nil, nil)
+		if d.Do == nil {
+			return d.NextCheck, nil
+		}
+		if err := r.act(ctx, &in, &kept, d.Do); err != nil {
+			return time.Time{}, fmt.Errorf("%s: %w", d.Do, err)
+		}
+		if in.Machine == nil { // gone
+			return time.Time{}, nil
+		}
+	}
+	return r.cfg.Clock.Now(), nil
+}
+
+// observe gathers what is known of a machine.
+func (r *machines) observe(m *v1alpha1.Machine) (machine.Observation, memory) {
+	r.mu.Lock()
+	kept := r.memory[m.UID]
+	r.mu.Unlock()
+	in := machine.Observation{Machine: m, VM: kept.vm, Class: r.observeClass(m)}
+	in.Siblings = machine.Siblings{Complete: true, Machines: r.siblings(m.Namespace + "/" + m.Labels[v1alpha1.LabelKeyMachineDeploymentName])}
+	in.Node = r.observeNode(m)
+	return in, kept
+}
+
+func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
+	class, err := r.classes.MachineClasses(m.Namespace).Get(m.Spec.Class.Name)
+	if err != nil {
+		return machine.ClassView{Looked: true}
+	}
+	view := machine.ClassView{Class: class, Looked: true}
+	if _, err := secretOf(class, r.secret); err != nil {
+		view.Problem = err.Error()
+	}
+	return view
+}
+
+// observeNode looks for the Node which the machine names.
+func (r *machines) observeNode(m *v1alpha1.Machine) machine.NodeView {
+	if r.node == nil {
+		return machine.NodeView{NoTarget: true}
+	}
+	name := m.Labels[v1alpha1.NodeLabelKey]
+	if name == "" {
+		return machine.NodeView{Looked: true}
+	}
+	node, err := r.node(name)
+	if err != nil {
+		return machine.NodeView{Looked: ignoreNotFound(err) == nil}
+	}
+	node, exists := r.latestNode.of(node)
+	if !exists {
+		node = nil
+	}
+	return machine.NodeView{Looked: true, Node: node}
+}
+
+// secretOf merges the secrets of a class.
+func secretOf(class *v1alpha1.MachineClass, get func(namespace, name string) (*corev1.Secret, error)) (*corev1.Secret, error) {
+	var data [2]map[string][]byte
+	for i, ref := range []*corev1.SecretReference{class.SecretRef, class.CredentialsSecretRef} {
+		if ref == nil {
+			continue
+		}
+		namespace := ref.Namespace
+		if namespace == "" {
+			namespace = class.Namespace
+		}
+		secret, err := get(namespace, ref.Name)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s/%s of class %s: %w", namespace, ref.Name, class.Name, err)
+		}
+		data[i] = secret.Data
+	}
+	return &corev1.Secret{Data: machine.MergeSecrets(data[0], data[1])}, nil
+}
+
+func (r *machines) remember(in machine.Observation, kept memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if in.Machine == nil {
+		return
+	}
+	kept.vm = in.VM
+	r.memory[in.Machine.UID] = kept
+}
+
+// forget forgets a machine that the cache has lost.
+func (r *machines) forget(uid types.UID) {
+	r.latest.forget(uid)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.memory, uid)
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/deployment"
+	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
+	api "github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// machineDeployments replaces one generation of machines by the next.
+type machineDeployments struct {
+	*loop
+	cfg      *Config
+	sets     listers.MachineSetLister
+	machines listers.MachineLister
+
+	mu      sync.Mutex
+	written map[string]map[string]string // deployment -> set -> resource version that the cache has to show
+}
+
+func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
+	informers := c.machines.Machine().V1alpha1()
+	r := &machineDeployments{
+		cfg: cfg, sets: informers.MachineSets().Lister(), machines: informers.Machines().Lister(), written: map[string]map[string]string{},
+	}
+	r.loop = newLoop(cfg, "machinedeployment", r.pass)
+	all := index(informers.MachineDeployments().Informer(), "namespace-of-deployment", func(d *api.MachineDeployment) []string { return []string{d.Namespace} })
+	on(informers.MachineDeployments().Informer(), func(d *api.MachineDeployment) { r.queue.Add(d.Namespace + "/" + d.Name) })
+	on(informers.MachineSets().Informer(), func(s *api.MachineSet) {
+		if owner := metav1.GetControllerOf(s); owner != nil {
+			r.queue.Add(s.Namespace + "/" + owner.Name)
+			return
+		}
+		for _, d := range all(s.Namespace) { // an orphan: anybody may want it
+			r.queue.Add(d.Namespace + "/" + d.Name)
+		}
+	})
+	return r
+}
+
+// catchUp is when a cache is looked at again that is behind our own writes.
+const catchUp = 20 * time.Millisecond
+
+func (r *machineDeployments) pass(ctx context.Context, key string) (time.Time, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("machine deployment %q: %w", key, err)
+	}
+	d, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return time.Time{}, ignoreNotFound(err)
+	}
+	in, fresh, err := r.observe(ctx, key, d)
+	if err != nil || !fresh {
+		return r.cfg.Clock.Now().Add(catchUp), err
+	}
+	decision, err := r.decide(ctx, key, in)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return decision.NextCheck, nil
+}
+
+// decide decides and acts, once more if the name of a new set was taken.
+func (r *machineDeployments) decide(ctx context.Context, key string, in deployment.Observation) (deployment.Decision, error) {
+	d := deployment.Decide(in, deployment.Policy{}, r.cfg.Clock.Now())
+	r.cfg.note(r.kind, key, d.String(), len(d.Actions) > 0, nil)
+	if err := r.record(ctx, in.Deployment, d); err != nil {
+		return d, err
+	}
+	for _, action := range d.Actions {
+		err := r.act(ctx, key, in, action)
+		create, creating := action.(deployment.CreateSet)
+		if creating && apierrors.IsAlreadyExists(err) && in.NameTakenBy == nil {
+			taken, getErr := r.cfg.Machines.MachineV1alpha1().MachineSets(create.Set.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
+			if getErr != nil {
+				return d, getErr
+			}
+			in.NameTakenBy = taken
+			return r.decide(ctx, key, in)
+		}
+		if creating && err != nil {
+			failed := deployment.Decision{WriteStatus: true}
+			failed.Status, _ = deployment.CreateFailed(in.Deployment.Status, create.Set.Name, err, r.cfg.Clock.Now())
+			err = errors.Join(err, r.record(ctx, in.Deployment, failed))
+		}
+		if err != nil {
+			return d, fmt.Errorf("%s: %w", action, err)
+		}
+	}
+	return d, nil
+}
+
+// observe gathers the sets of a deployment, adopting and releasing them where
+// that is due. It returns false if the cache does not show our own writes yet.
+func (r *machineDeployments) observe(ctx context.Context, key string, d *api.MachineDeployment) (deployment.Observation, bool, error) {
+	sets, err := r.sets.MachineSets(d.Namespace).List(labels.Everything())
+	if err != nil {
+		return deployment.Observation{}, false, err
+	}
+	if fresh, err := r.shows(ctx, d.Namespace, key, sets); err != nil || !fresh {
+		return deployment.Observation{}, false, err
+	}
+	machines, err := r.machines.Machines(d.Namespace).List(labels.Everything())
+	if err != nil {
+		return deployment.Observation{}, false, err
+	}
+	owner := machineset.OwnerDeployment(d)
+	claims := machineset.Claim(owner, d.Spec.Selector, sets)
+	if claims.NeedsLiveOwner() { // d was read live just now
+		if err := owner.MayAdopt(d); err != nil {
+			return deployment.Observation{}, false, err
+		}
+	}
+	for _, change := range append(claims.Adopt, claims.Release...) {
+		patch, err := change.Edit.Patch()
+		if err != nil {
+			return deployment.Observation{}, false, err
+		}
+		_, err = r.cfg.Machines.MachineV1alpha1().MachineSets(d.Namespace).Patch(ctx, change.Edit.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if ignoreNotFound(err) != nil {
+			return deployment.Observation{}, false, err
+		}
+	}
+	return deployment.Observation{Deployment: d, Sets: claims.Owned, Complete: claims.Settled(), Machines: machines}, true, nil
+}
+
+// record writes the status of a deployment, if it has changed, and keeps what is
+// stored then.
+func (r *machineDeployments) record(ctx context.Context, d *api.MachineDeployment, decision deployment.Decision) error {
+	if !decision.WriteStatus {
+		return nil
+	}
+	next := d.DeepCopy()
+	next.Status = decision.Status
+	written, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(d.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err == nil {
+		d.ResourceVersion, d.Status = written.ResourceVersion, written.Status
+	}
+	return ignoreNotFound(err)
+}
+
+// act carries out one action of a decision.
+func (r *machineDeployments) act(ctx context.Context, key string, in deployment.Observation, action deployment.Action) error {
+	sets := r.cfg.Machines.MachineV1alpha1().MachineSets(in.Deployment.Namespace)
+	switch a := action.(type) {
+	case deployment.CreateSet:
+		return r.wrote(key)(sets.Create(ctx, a.Set, metav1.CreateOptions{}))
+	case deployment.UpdateSet:
+		return r.wrote(key)(sets.Update(ctx, a.Set, metav1.UpdateOptions{}))
+	case deployment.Scale:
+		i := slices.IndexFunc(in.Sets, func(s *api.MachineSet) bool { return s.UID == a.UID })
+		if i < 0 {
+			return fmt.Errorf("set %s is not among those observed", a.Name)
+		}
+		next := a.Apply(in.Sets[i])
+		if next == nil {
+			return fmt.Errorf("set %s has changed", a.Name)
+		}
+		return r.wrote(key)(sets.Update(ctx, next, metav1.UpdateOptions{}))
+	case deployment.DeleteSet:
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
+		if a.ResourceVersion != "" {
+			options.Preconditions.ResourceVersion = &a.ResourceVersion
+		}
+		return ignoreNotFound(sets.Delete(ctx, a.Name, options))
+	case deployment.AddFinalizer:
+		return r.patch(ctx, in.Deployment, map[string]any{"finalizers": append(slices.Clone(in.Deployment.Finalizers), a.Finalizer)})
+	case deployment.RemoveFinalizer:
+		rest := slices.DeleteFunc(slices.Clone(in.Deployment.Finalizers), func(f string) bool { return f == a.Finalizer })
+		return r.patch(ctx, in.Deployment, map[string]any{"finalizers": rest})
+	case deployment.Annotate:
+		return r.patch(ctx, in.Deployment, map[string]any{"annotations": a.Annotations})
+	default:
+		return fmt.Errorf("unknown action %T", action)
+	}
+}
+
+// patch changes the metadata of a deployment, unless somebody else has changed
+// it since it was read.
+func (r *machineDeployments) patch(ctx context.Context, d *api.MachineDeployment, metadata map[string]any) error {
+	metadata["uid"], metadata["resourceVersion"] = d.UID, d.ResourceVersion
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	written, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil {
+		d.ResourceVersion = written.ResourceVersion
+	}
+	return ignoreNotFound(err)
+}
+
+// wrote remembers that the cache has to show a write before the deployment is
+// decided about again.
+func (r *machineDeployments) wrote(key string) func(*api.MachineSet, error) error {
+	return func(s *api.MachineSet, err error) error {
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.written[key] == nil {
+			r.written[key] = map[string]string{}
+		}
+		r.written[key][s.Name] = s.ResourceVersion
+		return nil
+	}
+}
+
+// shows says whether sets from the cache are as new as our own writes. A set that
+// the cache does not have may be gone for good: a live read tells.
+func (r *machineDeployments) shows(ctx context.Context, namespace, key string, sets []*api.MachineSet) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, want := range r.written[key] {
+		i := slices.IndexFunc(sets, func(s *api.MachineSet) bool { return s.Name == name })
+		if i < 0 {
+			_, err := r.cfg.Machines.MachineV1alpha1().MachineSets(namespace).Get(ctx, name, metav1.GetOptions{})
+			if !apierrors.IsNotFound(err) {
+				return false, err
+			}
+		} else if order, err := resourceversion.CompareResourceVersion(sets[i].ResourceVersion, want); err != nil || order < 0 {
+			return false, err
+		}
+		delete(r.written[key], name)
+	}
+	return true, nil
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// orphans deletes VMs that nobody owns, class by class.
+type orphans struct {
+	*loop
+	cfg     *Config
+	classes listers.MachineClassLister
+	secret  func(namespace, name string) (*corev1.Secret, error)
+
+	mu    sync.Mutex
+	state safety.State // of all classes; losing it costs time, never safety
+}
+
+func newOrphans(cfg *Config, c *caches) *orphans {
+	api := c.machines.Machine().V1alpha1()
+	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret()}
+	r.loop = newLoop(cfg, "orphan", r.pass)
+	on(api.MachineClasses().Informer(), func(c *v1alpha1.MachineClass) { r.queue.Add(c.Namespace + "/" + c.Name) })
+	return r
+}
+
+// pass lists the VMs of a class and then the machines, and acts on what follows.
+func (r *orphans) pass(ctx context.Context, key string) (time.Time, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("class %q: %w", key, err)
+	}
+	class, err := r.classes.MachineClasses(namespace).Get(name)
+	if err != nil {
+		return time.Time{}, ignoreNotFound(err)
+	}
+	secret, err := secretOf(class, r.secret)
+	if err != nil {
+		return time.Time{}, err
+	}
+	in := safety.Observation{Listings: []safety.Listing{r.list(ctx, class, secret)}, Namespace: r.cfg.Namespace}
+	if in.Namespace == metav1.NamespaceAll {
+		in.Namespace = safety.AllNamespaces
+	}
+	if in.Machines, err = r.machines(ctx); err != nil {
+		return time.Time{}, err
+	}
+	d := r.step(in)
+	r.cfg.note(r.kind, key, d.String(), len(d.Actions) > 0, nil)
+	for _, a := range d.Actions {
+		if err := r.act(ctx, class, secret, a); err != nil {
+			if ctx.Err() != nil {
+				return time.Time{}, err
+			}
+			r.cfg.note(r.kind, key, a.String(), true, err) // proposed again later
+		}
+	}
+	return d.NextCheck, nil
+}
+
+// step decides, one class at a time.
+func (r *orphans) step(in safety.Observation) (d safety.Decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, d = safety.Step(r.state, in, r.cfg.Orphans, r.cfg.Clock.Now())
+	return d
+}
+
+// list asks the cloud for the VMs of a class.
+func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) safety.Listing {
+	var vms map[string]string
+	response, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class, Secret: secret})
+	if response != nil {
+		vms = response.MachineList
+	}
+	return safety.List(types.NamespacedName{Namespace: class.Namespace, Name: class.Name}, vms, err, r.cfg.Clock.Now())
+}
+
+// machines reads all machines from the API server, not from a cache.
+func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine], error) {
+	view := safety.View[*v1alpha1.Machine]{AsOf: r.cfg.Clock.Now()}
+	list, err := r.cfg.Machines.MachineV1alpha1().Machines(r.cfg.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return view, err
+	}
+	for i := range list.Items {
+		view.Items = append(view.Items, &list.Items[i])
+	}
+	view.Complete = list.Continue == ""
+	return view, nil
+}
+
+// act deletes a VM, after a last look at the machine of its name.
+func (r *orphans) act(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret, do safety.Action) error {
+	switch a := do.(type) {
+	case safety.DeleteVM:
+		live, err := r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.MachineName, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			live = nil
+		case err != nil:
+			return err
+		}
+		if !a.StillRight(live) {
+			return nil
+		}
+		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
+		if codes.Of(err) == codes.NotFound {
+			return nil
+		}
+		return err
+	default:
+		return fmt.Errorf("unknown action %T", do)
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// reconcile makes one pass over an object and returns when to look again; zero
+// means when something changes.
+type reconcile func(ctx context.Context, key string) (time.Time, error)
+
+// loop runs one kind's passes from a work queue. No key is worked on twice at a
+// time.
+type loop struct {
+	kind  string
+	cfg   *Config
+	queue workqueue.TypedRateLimitingInterface[string]
+	pass  reconcile
+}
+
+func newLoop(cfg *Config, kind string, pass reconcile) *loop {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, time.Minute)
+	return &loop{kind: kind, cfg: cfg, pass: pass, queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: kind, Clock: cfg.Clock})}
+}
+
+// run works until the context ends, and returns when all passes have.
+func (l *loop) run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range l.cfg.Workers {
+		workers.Go(func() {
+			for l.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	l.queue.ShutDown()
+	workers.Wait()
+}
+
+func (l *loop) next(ctx context.Context) bool {
+	key, shutdown := l.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer l.queue.Done(key)
+	again, err := l.pass(ctx, key)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.cfg.note(l.kind, key, "", false, err)
+			l.queue.AddRateLimited(key)
+		}
+		return true
+	}
+	l.queue.Forget(key)
+	if !again.IsZero() {
+		l.queue.AddAfter(key, max(again.Sub(l.cfg.Clock.Now()), 0))
+	}
+	return true
+}
+
+func random() float64 { return rand.Float64() } //nolint:gosec // spreads retries, guards nothing

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+)
+
+// breakThings makes the provider and the API servers fail now and then, and
+// returns what puts an end to it.
+func (w *world) breakThings() (stop func()) {
+	for _, f := range driverFaults() {
+		w.cloud.Inject(f)
+	}
+	w.control.Inject(apiFaults()...)
+	w.target.Inject(apiFaults()...)
+	return func() {
+		w.cloud.ClearFaults()
+		w.control.ClearFaults()
+		w.target.ClearFaults()
+	}
+}
+
+func driverFaults() []drivertest.Fault {
+	return []drivertest.Fault{
+		{Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Unavailable},
+		{Operation: driver.OpCreateMachine, Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Internal},
+		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
+		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.Half, Code: codes.Aborted},
+		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
+		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.Half, Code: codes.Aborted},
+		{Operation: driver.OpGetMachineStatus, Probability: 0.05, Kind: drivertest.Hang},
+	}
+}
+
+func apiFaults() []draintest.Fault {
+	return []draintest.Fault{
+		{Kind: draintest.Conflict, Verb: "update", Probability: 0.05},
+		{Kind: draintest.TimeoutAfterEffect, Verb: "create", Probability: 0.03},
+		{Kind: draintest.TimeoutAfterEffect, Verb: "update", Probability: 0.03},
+		{Kind: draintest.InternalError, Verb: "create", Probability: 0.03},
+		{Kind: draintest.InternalError, Verb: "delete", Probability: 0.03},
+		{Kind: draintest.TooManyRequests, Verb: "update", Probability: 0.02, RetryAfter: time.Second},
+		{Kind: draintest.Unavailable, Verb: "get", Probability: 0.02},
+		{Kind: draintest.DropWatches, Verb: "update", Probability: 0.01},
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+)
+
+func main() { os.Exit(quickstart(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// quickstart runs the demo and returns its exit status.
+func quickstart(args []string, out, errOut io.Writer) int {
+	s, err := parseFlags(args, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	var m *manifests
+	if err == nil {
+		if m, err = readManifests(s.file); err == nil {
+			err = m.prepare()
+		}
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(errOut, "quickstart: %s\n", oneLine(err))
+		return 2
+	}
+	if !s.verbose { // the informers complain about every fault
+		klog.SetLogger(logr.Discard())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done after %s", s.timeout))
+	defer cancel()
+	began := time.Now()
+	summary, err := run(ctx, s, m, out)
+	if err != nil {
+		_, _ = fmt.Fprintf(errOut, "quickstart: %s\n", err)
+		return 1
+	}
+	_, _ = fmt.Fprintf(out, "ok: %s %s\n", summary, time.Since(began).Round(100*time.Millisecond))
+	return 0
+}
+
+// run tells the story and checks it, and returns it in one line.
+func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, error) {
+	for _, d := range m.deployments {
+		if s.file == "" || s.replicasGiven {
+			d.Spec.Replicas = int32(s.replicas) //nolint:gosec // bounded by the flag
+		}
+	}
+	w, err := newWorld(s, m.provider())
+	if err != nil {
+		return "", err
+	}
+	p := newProgress(w, out, s.verbose)
+	for _, note := range m.notes {
+		p.line("note: " + note)
+	}
+	playing, end := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- w.run(playing, 2*s.replicas, p.decision) }()
+	finished := p.watch(playing)
+	if s.faults {
+		defer w.breakThings()()
+		p.line("the provider and the API servers fail now and then")
+	}
+	err = (&story{w: w, m: m, progress: p}).tell(ctx)
+	end()
+	if runErr := <-done; !errors.Is(runErr, context.Canceled) {
+		err = errors.Join(err, runErr)
+	}
+	finished()
+	if err != nil {
+		return "", fmt.Errorf("%w\nthe cloud holds:\n%s", err, w.cloud.Snapshot())
+	}
+	p.line("the cloud holds: " + oneLineOf(w.cloud.Snapshot().String()))
+	f, err := w.verify()
+	if err != nil {
+		return "", err
+	}
+	summary := fmt.Sprintf("at most %d machines and %d VMs at a time", f.alive, f.vms)
+	if f.available >= 0 {
+		summary += fmt.Sprintf(", never fewer than %d available", f.available)
+	}
+	return fmt.Sprintf("%s, no bound broken, nothing left; %d writes, %d failed passes repeated;", summary, f.writes, p.errors()), nil
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// simulated is the provider of classes that name none.
+const simulated = "simulated"
+
+// prepare makes manifests fit to be applied: what only another API server can
+// know is taken off, and classes and secrets that are referred to and missing
+// are made up. It fails if an object cannot be acted upon.
+func (m *manifests) prepare() error {
+	m.clean()
+	m.release()
+	m.addDeployment()
+	m.addClasses()
+	m.addSecrets()
+	return m.validate()
+}
+
+// objects returns everything but the secrets, in the order of application.
+func (m *manifests) objects() []metav1.Object {
+	var all []metav1.Object
+	for _, c := range m.classes {
+		all = append(all, c)
+	}
+	for _, d := range m.deployments {
+		all = append(all, d)
+	}
+	for _, s := range m.sets {
+		all = append(all, s)
+	}
+	for _, o := range m.machines {
+		all = append(all, o)
+	}
+	return all
+}
+
+// clean takes off what belongs to the API server, and to the cloud, that the
+// objects came from.
+func (m *manifests) clean() {
+	for _, o := range m.objects() {
+		cleanMeta(o)
+	}
+	for _, s := range m.secrets {
+		cleanMeta(s)
+		for key, value := range s.StringData { // an API server would do this
+			if s.Data == nil {
+				s.Data = map[string][]byte{}
+			}
+			s.Data[key] = []byte(value)
+		}
+		s.StringData = nil
+	}
+	for _, d := range m.deployments {
+		d.Status = v1alpha1.MachineDeploymentStatus{}
+	}
+	for _, s := range m.sets {
+		s.Status = v1alpha1.MachineSetStatus{}
+	}
+	for _, o := range m.machines {
+		if o.Spec.ProviderID != "" {
+			m.note("machine %s: its VM %s is not in this cloud; it gets a new one", o.Name, o.Spec.ProviderID)
+		}
+		o.Spec.ProviderID, o.Status = "", v1alpha1.MachineStatus{}
+		delete(o.Labels, v1alpha1.NodeLabelKey)
+	}
+}
+
+func cleanMeta(o metav1.Object) {
+	o.SetNamespace(cmp.Or(o.GetNamespace(), metav1.NamespaceDefault))
+	o.SetUID("")
+	o.SetResourceVersion("")
+	o.SetGeneration(0)
+	o.SetCreationTimestamp(metav1.Time{})
+	o.SetDeletionTimestamp(nil)
+	o.SetDeletionGracePeriodSeconds(nil)
+	o.SetManagedFields(nil)
+	o.SetSelfLink("")
+}
+
+// release takes off what would keep the demo waiting for ever: a pause, a freeze,
+// a roll-back to a revision that exists elsewhere.
+func (m *manifests) release() {
+	for _, d := range m.deployments {
+		if d.Spec.Paused || d.Spec.RollbackTo != nil || d.Labels[v1alpha1.FreezeLabelKey] != "" {
+			m.note("machine deployment %s is paused, frozen or rolled back where it comes from; not here", d.Name)
+		}
+		d.Spec.Paused, d.Spec.RollbackTo = false, nil
+		delete(d.Labels, v1alpha1.FreezeLabelKey)
+	}
+	for _, s := range m.sets {
+		_, disabled := s.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled]
+		if s.Labels[v1alpha1.FreezeLabelKey] != "" || disabled {
+			m.note("machine set %s may create no machines where it comes from; here it may", s.Name)
+		}
+		delete(s.Labels, v1alpha1.FreezeLabelKey)
+		delete(s.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+	}
+}
+
+// addDeployment makes up a deployment for a class that nothing uses.
+func (m *manifests) addDeployment() {
+	if len(m.machines)+len(m.sets)+len(m.deployments) > 0 || len(m.classes) == 0 {
+		return
+	}
+	class, one, none := m.classes[0], intstr.FromInt32(1), intstr.FromInt32(0)
+	labels := map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "workers"}
+	m.note("nothing uses machine class %s; a machine deployment is made for it", class.Name)
+	m.deployments = append(m.deployments, &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: class.Namespace, Name: "workers"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: 3,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
+					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
+				},
+			},
+			Template: v1alpha1.MachineTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: class.Name}},
+			},
+		},
+	})
+}
+
+// classRef is a class that something refers to.
+type classRef struct{ namespace, name, user string }
+
+func (m *manifests) classRefs() []classRef {
+	var refs []classRef
+	for _, d := range m.deployments {
+		refs = append(refs, classRef{d.Namespace, d.Spec.Template.Spec.Class.Name, "machine deployment " + d.Name})
+	}
+	for _, s := range m.sets {
+		refs = append(refs, classRef{s.Namespace, s.Spec.Template.Spec.Class.Name, "machine set " + s.Name})
+	}
+	for _, o := range m.machines {
+		refs = append(refs, classRef{o.Namespace, o.Spec.Class.Name, "machine " + o.Name})
+	}
+	return refs
+}
+
+// addClasses makes up classes that are referred to and missing.
+func (m *manifests) addClasses() {
+	for _, ref := range m.classRefs() {
+		there := slices.ContainsFunc(m.classes, func(c *v1alpha1.MachineClass) bool {
+			return c.Namespace == ref.namespace && c.Name == ref.name
+		})
+		if there || ref.name == "" {
+			continue
+		}
+		m.note("machine class %s, of %s, is not among the manifests; an empty one is made for it", ref.name, ref.user)
+		m.classes = append(m.classes, &v1alpha1.MachineClass{
+			ObjectMeta:   metav1.ObjectMeta{Namespace: ref.namespace, Name: ref.name},
+			Provider:     m.provider(),
+			ProviderSpec: runtime.RawExtension{Raw: []byte(`{}`)},
+			SecretRef:    &corev1.SecretReference{Namespace: ref.namespace, Name: ref.name},
+		})
+	}
+	for _, c := range m.classes {
+		c.Provider = cmp.Or(c.Provider, m.provider())
+	}
+}
+
+// provider returns the provider that the classes name.
+func (m *manifests) provider() string {
+	for _, c := range m.classes {
+		if c.Provider != "" {
+			return c.Provider
+		}
+	}
+	return simulated
+}
+
+// addSecrets makes up secrets that classes refer to and that are missing. A class
+// that refers to none gets one for its user data.
+func (m *manifests) addSecrets() {
+	for _, c := range m.classes {
+		if c.SecretRef == nil {
+			c.SecretRef = &corev1.SecretReference{Namespace: c.Namespace, Name: c.Name}
+		}
+		for _, ref := range machine.SecretRefs(c) {
+			there := slices.ContainsFunc(m.secrets, func(s *corev1.Secret) bool {
+				return s.Namespace == ref.Namespace && s.Name == ref.Name
+			})
+			if there {
+				continue
+			}
+			m.note("secret %s, of machine class %s, is not among the manifests; one is made for it", ref.Name, c.Name)
+			m.secrets = append(m.secrets, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name},
+				Data:       map[string][]byte{machine.UserDataKey: []byte("#!/bin/sh\necho " + machine.MachineNamePlaceholder + "\n")},
+			})
+		}
+	}
+}
+
+// validate says what cannot be acted upon.
+func (m *manifests) validate() error {
+	for _, c := range m.classes {
+		if c.Provider != m.provider() {
+			return fmt.Errorf("machine classes of two providers, %q and %q: the demo has one cloud", m.provider(), c.Provider)
+		}
+	}
+	for _, d := range m.deployments {
+		if errs := deployment.Validate(d); len(errs) > 0 {
+			return invalid("MachineDeployment", d.Name, errs)
+		}
+		if d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType {
+			return fmt.Errorf("MachineDeployment %s: the strategy InPlaceUpdate is not supported yet", d.Name)
+		}
+	}
+	for _, s := range m.sets {
+		if errs := machineset.Validate(s); len(errs) > 0 {
+			return invalid("MachineSet", s.Name, errs)
+		}
+	}
+	for _, o := range m.machines {
+		if errs := machine.Validate(o); len(errs) > 0 {
+			return invalid("Machine", o.Name, errs)
+		}
+	}
+	return m.validateNames()
+}
+
+// validateNames says which object has no name, or that of another.
+func (m *manifests) validateNames() error {
+	seen := map[string]bool{}
+	for _, o := range m.objects() {
+		key := fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
+		switch {
+		case o.GetName() == "":
+			return fmt.Errorf("%T without metadata.name", o)
+		case seen[key]:
+			return fmt.Errorf("%s/%s stands in the manifests twice", o.GetNamespace(), o.GetName())
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+func invalid(kind, name string, errs field.ErrorList) error {
+	return fmt.Errorf("%s %s: %s", kind, name, oneLine(errs.ToAggregate()))
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// more is how many machines the demo scales up by.
+const more = 2
+
+// story is what the demo does, one chapter after the other.
+type story struct {
+	w        *world
+	m        *manifests
+	progress *progress
+}
+
+// tell tells the whole story, and returns the first thing that went wrong.
+func (s *story) tell(ctx context.Context) error {
+	chapters := []struct {
+		title string
+		do    func(context.Context) error
+		until func(context.Context) (string, error)
+	}{
+		{"apply the manifests", func(ctx context.Context) error { return s.w.apply(ctx, s.m) }, s.allUp},
+		{"roll to a new machine class", s.roll, s.allUp},
+		{fmt.Sprintf("scale up by %d", more), s.scale, s.allUp},
+		{"delete everything", s.delete, s.allGone},
+	}
+	for _, c := range chapters {
+		s.progress.headline(c.title)
+		if err := c.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
+		}
+		if err := s.wait(ctx, c.until); err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
+		}
+	}
+	return nil
+}
+
+// wait waits until nothing is left to wait for.
+func (s *story) wait(ctx context.Context, until func(context.Context) (string, error)) error {
+	for {
+		missing, err := until(ctx)
+		if err == nil && missing == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w while waiting: %s", context.Cause(ctx), missing)
+		case <-s.w.clock.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// allUp says what is not up yet.
+func (s *story) allUp(ctx context.Context) (string, error) {
+	api := s.w.machines.MachineV1alpha1()
+	for _, want := range s.m.deployments {
+		d, err := api.MachineDeployments(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+		if err != nil {
+			return "machine deployment " + want.Name, err
+		}
+		if !deployment.Complete(d, d.Status) {
+			return fmt.Sprintf("machine deployment %s has %d of %d machines available, %d of the newest template, %d in all",
+				d.Name, d.Status.AvailableReplicas, d.Spec.Replicas, d.Status.UpdatedReplicas, d.Status.Replicas), nil
+		}
+	}
+	for _, want := range s.m.sets {
+		set, err := api.MachineSets(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+		if err != nil {
+			return "machine set " + want.Name, err
+		}
+		if set.Status.ObservedGeneration < set.Generation || set.Status.AvailableReplicas < set.Spec.Replicas || set.Status.Replicas > set.Spec.Replicas {
+			return fmt.Sprintf("machine set %s has %d of %d machines available", set.Name, set.Status.AvailableReplicas, set.Spec.Replicas), nil
+		}
+	}
+	for _, want := range s.m.machines {
+		m, err := api.Machines(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+		if err != nil {
+			return "machine " + want.Name, err
+		}
+		if !machineset.Ready(m) {
+			return fmt.Sprintf("machine %s is not Running", m.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// allGone says what is still there.
+func (s *story) allGone(ctx context.Context) (string, error) {
+	api, all := s.w.machines.MachineV1alpha1(), metav1.ListOptions{}
+	machines, err := api.Machines(metav1.NamespaceAll).List(ctx, all)
+	if err != nil || len(machines.Items) > 0 {
+		return fmt.Sprintf("%d machines", lenOf(machines)), err
+	}
+	sets, err := api.MachineSets(metav1.NamespaceAll).List(ctx, all)
+	if err != nil || len(sets.Items) > 0 {
+		return "machine sets", err
+	}
+	deployments, err := api.MachineDeployments(metav1.NamespaceAll).List(ctx, all)
+	if err != nil || len(deployments.Items) > 0 {
+		return "machine deployments", err
+	}
+	classes, err := api.MachineClasses(metav1.NamespaceAll).List(ctx, all)
+	if err != nil || len(classes.Items) > 0 {
+		return "machine classes", err
+	}
+	secrets, err := s.w.secrets.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, all)
+	if err != nil || len(secrets.Items) > 0 {
+		return "secrets", err
+	}
+	nodes, err := s.w.nodes.CoreV1().Nodes().List(ctx, all)
+	if err != nil || len(nodes.Items) > 0 {
+		return "nodes", err
+	}
+	if snapshot := s.w.cloud.Snapshot(); !snapshot.Empty() {
+		return "the cloud holds something", nil
+	}
+	return "", nil
+}
+
+func lenOf(machines *v1alpha1.MachineList) int {
+	if machines == nil {
+		return 0
+	}
+	return len(machines.Items)
+}
+
+// roll makes a new class for every deployment, and lets the deployment use it.
+func (s *story) roll(ctx context.Context) error {
+	api := s.w.machines.MachineV1alpha1()
+	if len(s.m.deployments) == 0 {
+		s.progress.line("no machine deployment to roll")
+	}
+	for _, d := range s.m.deployments {
+		old, err := again(func() (*v1alpha1.MachineClass, error) {
+			return api.MachineClasses(d.Namespace).Get(ctx, d.Spec.Template.Spec.Class.Name, metav1.GetOptions{})
+		})
+		if err != nil {
+			return err
+		}
+		next := &v1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: old.Name + "-v2", Labels: old.Labels},
+			Provider:   old.Provider, ProviderSpec: old.ProviderSpec, NodeTemplate: old.NodeTemplate,
+			SecretRef: old.SecretRef, CredentialsSecretRef: old.CredentialsSecretRef,
+		}
+		if !s.hasClass(next) {
+			client := api.MachineClasses(next.Namespace)
+			if _, err = create(ctx, client.Create, client.Get, next); err != nil {
+				return err
+			}
+			s.m.classes = append(s.m.classes, next)
+		}
+		if err := s.change(ctx, d, func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = next.Name }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *story) hasClass(c *v1alpha1.MachineClass) bool {
+	for _, have := range s.m.classes {
+		if have.Namespace == c.Namespace && have.Name == c.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// change changes a deployment, however often somebody else writes it meanwhile.
+func (s *story) change(ctx context.Context, d *v1alpha1.MachineDeployment, f func(*v1alpha1.MachineDeployment)) error {
+	api := s.w.machines.MachineV1alpha1().MachineDeployments(d.Namespace)
+	_, err := again(func() (*v1alpha1.MachineDeployment, error) {
+		current, err := api.Get(ctx, d.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		f(current)
+		return api.Update(ctx, current, metav1.UpdateOptions{})
+	})
+	return err
+}
+
+// scale asks for more machines.
+func (s *story) scale(ctx context.Context) error {
+	for _, d := range s.m.deployments {
+		want := d.Spec.Replicas + more
+		if err := s.change(ctx, d, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = want }); err != nil {
+			return err
+		}
+	}
+	api := s.w.machines.MachineV1alpha1()
+	for _, set := range s.m.sets {
+		want := set.Spec.Replicas + more
+		if owned(set, s.m.deployments) {
+			continue
+		}
+		if _, err := again(func() (*v1alpha1.MachineSet, error) {
+			current, err := api.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			current.Spec.Replicas = want
+			return api.MachineSets(set.Namespace).Update(ctx, current, metav1.UpdateOptions{})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// owned says whether a set belongs to one of the deployments.
+func owned(set *v1alpha1.MachineSet, deployments []*v1alpha1.MachineDeployment) bool {
+	owner := metav1.GetControllerOf(set)
+	for _, d := range deployments {
+		if owner != nil && owner.Kind == "MachineDeployment" && owner.Name == d.Name && set.Namespace == d.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// delete deletes everything, all at once: what runs on the machines, the machines,
+// and what they need, which waits for them.
+func (s *story) delete(ctx context.Context) error {
+	s.w.idle.Store(true)
+	api, options := s.w.machines.MachineV1alpha1(), metav1.DeleteOptions{}
+	var errs []error
+	for _, d := range s.m.deployments {
+		errs = append(errs, s.gone(func() error { return api.MachineDeployments(d.Namespace).Delete(ctx, d.Name, options) }))
+	}
+	for _, set := range s.m.sets {
+		errs = append(errs, s.gone(func() error { return api.MachineSets(set.Namespace).Delete(ctx, set.Name, options) }))
+	}
+	for _, m := range s.m.machines {
+		errs = append(errs, s.gone(func() error { return api.Machines(m.Namespace).Delete(ctx, m.Name, options) }))
+	}
+	for _, c := range s.m.classes {
+		errs = append(errs, s.gone(func() error { return api.MachineClasses(c.Namespace).Delete(ctx, c.Name, options) }))
+	}
+	for _, secret := range s.m.secrets {
+		errs = append(errs, s.gone(func() error { return s.w.secrets.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, options) }))
+	}
+	return errors.Join(errs...)
+}
+
+// gone deletes; what is gone already is as good.
+func (s *story) gone(del func() error) error {
+	_, err := again(func() (struct{}, error) { return struct{}{}, ignoreNotFound(del()) })
+	return err
+}
+
+// again tries a request until it succeeds, for the faults of the demo are meant
+// for the controllers.
+func again[T any](f func() (T, error)) (T, error) {
+	var result T
+	patience := wait.Backoff{Steps: 12, Duration: time.Millisecond, Factor: 2, Jitter: 0.1}
+	err := retry.OnError(patience, func(error) bool { return true }, func() error {
+		var err error
+		result, err = f()
+		return err
+	})
+	return result, err
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tell runs the demo and returns what it printed.
+func tell(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	status := quickstart(append([]string{"-timeout", "2m"}, args...), &out, &errOut)
+	require.Zero(t, status, "%s\n%s", errOut.String(), out.String())
+	require.Empty(t, errOut.String())
+	return out.String()
+}
+
+func TestTheDemoTellsItsWholeStoryAndEndsOk(t *testing.T) {
+	out := tell(t, "-speed", "100")
+	for _, says := range []string{
+		"== apply the manifests", "== roll to a new machine class", "== scale up by 2", "== delete everything",
+		": Pending (", ": Running (", ": Terminating (", ": gone", "the cloud holds: nothing",
+	} {
+		require.Contains(t, out, says)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := lines[len(lines)-1]
+	require.True(t, strings.HasPrefix(last, "ok: at most 5 machines and "), last)
+	require.Contains(t, last, "never fewer than 3 available, no bound broken, nothing left")
+}
+
+func TestVerboseTellsWhatIsDecidedAndWhy(t *testing.T) {
+	out := tell(t, "-speed", "100", "-v", "-replicas", "1")
+	for _, says := range []string{
+		"record phase \"\", Create Processing (Intent", "create the VM (NoVM)", "drain node ", "delete the VM (Drained)",
+		"create 1 (TooFewMachines)", "(Referenced: machineclass/small)",
+	} {
+		require.Contains(t, out, says)
+	}
+}
+
+func TestTheDemoSurvivesFaults(t *testing.T) {
+	for seed := range 3 {
+		out := tell(t, "-speed", "300", "-faults", "-seed", strconv.Itoa(seed))
+		require.Contains(t, out, "no bound broken, nothing left")
+	}
+}
+
+func TestManyMachinesAndFaults(t *testing.T) {
+	out := tell(t, "-speed", "500", "-faults", "-replicas", "20")
+	require.Contains(t, out, "never fewer than 20 available, no bound broken, nothing left")
+}
+
+func TestWhatKubectlPrintsIsApplied(t *testing.T) {
+	out := tell(t, "-speed", "200", "-f", "testdata/list.yaml")
+	require.Contains(t, out, "note: machine group-abcde: its VM aws:///eu-west-1/i-0123456789abcdef0 is not in this cloud; it gets a new one")
+	require.Contains(t, out, "note: machine class small, of machine set group, is not among the manifests")
+	require.Contains(t, out, "ok: at most 4 machines and ")
+}
+
+func TestManifestsOfRealClustersAreApplied(t *testing.T) {
+	files, err := filepath.Glob("../../machine/v1alpha1/testdata/objects/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			if filepath.Base(file) == "machinedeployment-failing.yaml" {
+				var out, errOut bytes.Buffer
+				require.Equal(t, 2, quickstart([]string{"-f", file}, &out, &errOut))
+				require.Contains(t, errOut.String(), "MachineDeployment pool-a: the strategy InPlaceUpdate is not supported yet")
+				return
+			}
+			require.Contains(t, tell(t, "-speed", "200", "-f", file), "no bound broken, nothing left")
+		})
+	}
+}

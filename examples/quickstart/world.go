@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/examples/hollow"
+	"github.com/machinist-dev/machinist/machine"
+	machinefake "github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// world is everything that the demo plays with.
+type world struct {
+	clock    *fastClock
+	control  *draintest.Cluster
+	target   *draintest.Cluster
+	cloud    *drivertest.Cloud
+	machines *machinefake.Clientset
+	secrets  kubernetes.Interface
+	nodes    kubernetes.Interface
+	random   func() float64
+	// idle says that the workload is not wanted any more.
+	idle atomic.Bool
+}
+
+// The times of the simulated cloud and of its Nodes, on the clock of the demo.
+const (
+	createLatency = 2 * time.Second
+	bootTime      = 6 * time.Second
+	joinTime      = 2 * time.Second
+	deleteLatency = time.Second
+	shutdownTime  = 2 * time.Second
+	cloudLag      = time.Second
+	podStopTime   = 3 * time.Second
+	driverTimeout = 30 * time.Second
+)
+
+func newWorld(s settings, provider string) (*world, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), machines: &machinefake.Clientset{}}
+	kinds := make([]draintest.Kind, 0, 4)
+	for _, kind := range []string{"Machine", "MachineSet", "MachineDeployment", "MachineClass"} {
+		k := draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind), Namespaced: true}
+		if kind == "MachineClass" {
+			k.Status = draintest.StatusInline
+		}
+		kinds = append(kinds, k)
+	}
+	w.control = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed, Scheme: scheme, Kinds: kinds})
+	w.control.Attach(&w.machines.Fake)
+	w.target = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed + 1})
+	w.secrets, w.nodes = w.control.Client(), w.target.Client()
+	w.cloud = drivertest.NewCloud(drivertest.CloudOptions{
+		Clock: w.clock, Provider: provider, Seed: uint64(s.seed), //nolint:gosec // any bit pattern is a good seed
+		CreateLatency: createLatency, BootTime: bootTime, DeleteLatency: deleteLatency, ShutdownTime: shutdownTime, Lag: cloudLag,
+	})
+	return w, nil
+}
+
+// newRandom returns a source of numbers that several goroutines may use.
+func newRandom(seed int64) func() float64 {
+	var mu sync.Mutex
+	source := rand.New(rand.NewPCG(uint64(seed), 3)) //nolint:gosec // repeatable on purpose
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return source.Float64()
+	}
+}
+
+// run runs the clusters, the Nodes, the workload and the controllers until the
+// context ends, and returns the error of the controllers.
+func (w *world) run(ctx context.Context, replicas int, observe func(controllers.Note)) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { w.control.Run(ctx) })
+	running.Go(func() { w.target.Run(ctx) })
+	running.Go(func() { w.play(ctx, replicas) })
+	policy := machine.DefaultPolicy()
+	policy.Settle = 2 * cloudLag
+	return controllers.Run(ctx, controllers.Config{
+		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: policy, Orphans: safety.DefaultPolicy(),
+		Driver: driver.WithDeadline(w.cloud, driver.Timeouts{Default: w.clock.real(driverTimeout)}),
+	})
+}
+
+// play plays the Nodes and what runs on them. What fails is tried again at the
+// next step.
+func (w *world) play(ctx context.Context, replicas int) {
+	nodes := &hollow.Nodes{Client: w.target.Client(), Clock: w.clock, VMs: w.vms, JoinAfter: joinTime}
+	workload := &hollow.Workload{
+		Client: w.target.Client(), Namespace: "default", Name: "app", Replicas: replicas, GraceSeconds: int64(podStopTime / time.Second),
+	}
+	for ctx.Err() == nil {
+		_ = nodes.Step(ctx)
+		if w.idle.Load() {
+			_ = workload.Stop(ctx)
+		} else {
+			_ = workload.Step(ctx)
+		}
+		select {
+		case <-ctx.Done():
+		case <-w.clock.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// vms tells the Nodes which VMs there are.
+func (w *world) vms() []hollow.VM {
+	snapshot := w.cloud.Snapshot()
+	vms := make([]hollow.VM, 0, len(snapshot.VMs))
+	for _, v := range snapshot.VMs {
+		vm := hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName}
+		if v.State == drivertest.VMRunning {
+			vm.UpSince = v.ReadyAt
+		}
+		vms = append(vms, vm)
+	}
+	return vms
+}
