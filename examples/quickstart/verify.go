@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,26 +24,19 @@ type figures struct {
 	writes    int // writes to the control cluster
 }
 
-// verify replays the histories of the clusters and of the cloud, and says which
-// bound was broken:
+// verify replays the histories of the control cluster and of the cloud as one,
+// and says which bound was broken:
 //
-//   - no deployment ever has more machines alive than its replicas and surge;
+//   - no deployment ever has more machines alive, or more VMs of machines that are
+//     alive, than its replicas and surge;
 //   - none falls under its replicas less what may be unavailable, once it has
 //     been complete, unless it is being deleted or was just scaled up;
 //   - no machine ever has two VMs;
-//   - no VM begins without a Machine that guards it, and none outlives it.
+//   - no VM begins without a Machine that guards it, and none outlives it;
+//   - the cloud holds nothing in the end.
 func (w *world) verify() (figures, error) {
-	r := replay{figures: figures{available: -1}, deployments: map[types.UID]*tally{}, owners: map[types.UID]types.UID{}, machines: map[types.UID]*v1alpha1.Machine{}}
-	for _, write := range w.control.History() {
-		r.figures.writes++
-		r.write(write)
-	}
-	history := w.cloud.History()
-	if most, name := history.MaxVMsOfOneMachine(); most > 1 {
-		r.broken("machine %s had %d VMs at a time", name, most)
-	}
-	r.figures.vms = history.MaxVMs(nil)
-	r.guarded(w.control.History(), history)
+	r := newReplay()
+	r.all(w.control.History(), w.cloud.History())
 	if s := w.cloud.Snapshot(); !s.Empty() {
 		r.broken("the cloud still holds:\n%s", s)
 	}
@@ -54,6 +48,7 @@ type replay struct {
 	deployments map[types.UID]*tally
 	owners      map[types.UID]types.UID // set -> deployment
 	machines    map[types.UID]*v1alpha1.Machine
+	vms         map[string]drivertest.VM // by provider ID, until their deletion begins
 	figures     figures
 	errs        []error
 }
@@ -65,11 +60,35 @@ type tally struct {
 	replicas int32
 }
 
+func newReplay() *replay {
+	return &replay{
+		deployments: map[types.UID]*tally{}, owners: map[types.UID]types.UID{}, machines: map[types.UID]*v1alpha1.Machine{},
+		vms: map[string]drivertest.VM{}, figures: figures{available: -1},
+	}
+}
+
+// all replays two histories in the order of their times; what happened at the
+// same time in both, in the cluster first.
+func (r *replay) all(writes []draintest.Write, events drivertest.History) {
+	for _, w := range writes {
+		for len(events) > 0 && events[0].Time.Before(w.Time) {
+			r.event(events[0])
+			events = events[1:]
+		}
+		r.write(w)
+	}
+	for _, e := range events {
+		r.event(e)
+	}
+}
+
 func (r *replay) broken(format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf(format, args...))
 }
 
+// write replays a write to the control cluster.
 func (r *replay) write(w draintest.Write) {
+	r.figures.writes++
 	switch o := w.After.(type) {
 	case *v1alpha1.MachineDeployment:
 		t := r.deployments[o.UID]
@@ -85,31 +104,83 @@ func (r *replay) write(w draintest.Write) {
 		}
 	case *v1alpha1.Machine:
 		r.machines[o.UID] = o
-		r.check(o, w)
+		r.count(o, w)
 	case nil:
 		if m, ok := w.Before.(*v1alpha1.Machine); ok {
 			delete(r.machines, m.UID)
-			r.check(m, w)
+			r.outlived(m)
+			r.count(m, w)
 		}
 	}
 }
 
-// check counts the machines of a deployment after one of them has changed.
-func (r *replay) check(changed *v1alpha1.Machine, w draintest.Write) {
-	all := 0
-	for _, m := range r.machines {
-		if m.DeletionTimestamp.IsZero() {
-			all++
+// event replays a change of the cloud.
+func (r *replay) event(e drivertest.Event) {
+	switch e.Kind { //nolint:exhaustive // the others change no number of VMs
+	case drivertest.VMCreated:
+		r.begins(e)
+	case drivertest.VMDeletionBegan, drivertest.VMDeleted:
+		delete(r.vms, e.VM.ProviderID)
+	}
+}
+
+// begins checks a VM that is made: its machine is there and guarded, has no
+// other, and its deployment has room.
+func (r *replay) begins(e drivertest.Event) {
+	m := r.machines[types.UID(e.VM.UID)]
+	if m == nil || !slices.Contains(m.Finalizers, v1alpha1.MCMFinalizerName) {
+		r.broken("VM %s began without a guarded machine", e.VM.ProviderID)
+	}
+	for _, other := range r.vms {
+		if other.UID == e.VM.UID {
+			r.broken("machine %s has two VMs, %s and %s", e.VM.Machine, other.ProviderID, e.VM.ProviderID)
 		}
 	}
-	r.figures.alive = max(r.figures.alive, all)
-	t := r.deployments[r.deploymentOf(changed)]
+	r.vms[e.VM.ProviderID] = e.VM
+	r.figures.vms = max(r.figures.vms, len(r.vms))
+	if m == nil {
+		return
+	}
+	t := r.deployments[r.deploymentOf(m)]
 	if t == nil || !t.d.DeletionTimestamp.IsZero() {
 		return
 	}
-	alive, available := 0, 0
+	n := 0
+	for _, vm := range r.vms {
+		owner := r.machines[types.UID(vm.UID)]
+		if owner != nil && owner.DeletionTimestamp.IsZero() && r.deploymentOf(owner) == t.d.UID {
+			n++
+		}
+	}
+	r.bounded(n, "VMs", t.d, e)
+}
+
+// outlived checks that a machine that is gone leaves no VM.
+func (r *replay) outlived(m *v1alpha1.Machine) {
+	for _, vm := range r.vms {
+		if vm.UID == string(m.UID) {
+			r.broken("VM %s outlived its machine %s", vm.ProviderID, m.Name)
+		}
+	}
+}
+
+// bounded checks that there are not too many of a thing.
+func (r *replay) bounded(n int, what string, d *v1alpha1.MachineDeployment, after fmt.Stringer) {
+	if surge := deployment.MaxSurge(d); n > int(d.Spec.Replicas)+int(surge) {
+		r.broken("%d %s of %s alive > %d replicas + %d surge, after %s", n, what, d.Name, d.Spec.Replicas, surge, after)
+	}
+}
+
+// count counts the machines of a deployment after one of them has changed.
+func (r *replay) count(changed *v1alpha1.Machine, w draintest.Write) {
+	everywhere, alive, available := 0, 0, 0
+	of := r.deploymentOf(changed)
 	for _, m := range r.machines {
-		if r.deploymentOf(m) != t.d.UID || !m.DeletionTimestamp.IsZero() {
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		everywhere++
+		if r.deploymentOf(m) != of {
 			continue
 		}
 		alive++
@@ -117,17 +188,19 @@ func (r *replay) check(changed *v1alpha1.Machine, w draintest.Write) {
 			available++
 		}
 	}
-	surge, unavailable := int(deployment.MaxSurge(t.d)), int(deployment.MaxUnavailable(t.d))
-	if most := int(t.d.Spec.Replicas) + surge; alive > most {
-		r.broken("%d machines of %s alive > %d replicas + %d surge, after %s", alive, t.d.Name, t.d.Spec.Replicas, surge, w)
+	r.figures.alive = max(r.figures.alive, everywhere)
+	t := r.deployments[of]
+	if t == nil || !t.d.DeletionTimestamp.IsZero() {
+		return
 	}
+	r.bounded(alive, "machines", t.d, w)
 	if !t.reached {
 		return
 	}
 	if r.figures.available < 0 || available < r.figures.available {
 		r.figures.available = available
 	}
-	if available < int(t.d.Spec.Replicas)-unavailable {
+	if unavailable := deployment.MaxUnavailable(t.d); available < int(t.d.Spec.Replicas)-int(unavailable) {
 		r.broken("%d machines of %s available < %d replicas - %d unavailable, after %s", available, t.d.Name, t.d.Spec.Replicas, unavailable, w)
 	}
 }
@@ -139,32 +212,4 @@ func (r *replay) deploymentOf(m *v1alpha1.Machine) types.UID {
 		}
 	}
 	return ""
-}
-
-// guarded checks that every VM began after its Machine was guarded by the
-// finalizer, and ended before the Machine did.
-func (r *replay) guarded(writes []draintest.Write, history drivertest.History) {
-	type life struct{ from, to draintest.Write }
-	lives := map[types.UID]*life{}
-	for _, w := range writes {
-		m, ok := w.After.(*v1alpha1.Machine)
-		if !ok {
-			if m, ok = w.Before.(*v1alpha1.Machine); ok && w.After == nil && lives[m.UID] != nil {
-				lives[m.UID].to = w
-			}
-			continue
-		}
-		if lives[m.UID] == nil && len(m.Finalizers) > 0 {
-			lives[m.UID] = &life{from: w}
-		}
-	}
-	for _, e := range history {
-		l := lives[types.UID(e.VM.UID)]
-		switch {
-		case e.Kind == drivertest.VMCreated && (l == nil || l.from.Time.After(e.Time)):
-			r.broken("VM %s began without a guarded machine", e.VM.ProviderID)
-		case e.Kind == drivertest.VMDeletionBegan && l != nil && !l.to.Time.IsZero() && l.to.Time.Before(e.Time):
-			r.broken("VM %s outlived its machine %s", e.VM.ProviderID, e.VM.Machine)
-		}
-	}
 }

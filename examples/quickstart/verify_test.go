@@ -19,11 +19,9 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newReplay() *replay {
-	r := &replay{
-		figures: figures{available: -1}, deployments: map[types.UID]*tally{},
-		owners: map[types.UID]types.UID{}, machines: map[types.UID]*v1alpha1.Machine{},
-	}
+// started returns a replay of a deployment of two machines, surge one.
+func started() *replay {
+	r := newReplay()
 	one, none := intstr.FromInt32(1), intstr.FromInt32(0)
 	r.write(draintest.Write{After: &v1alpha1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "d", UID: "d", Generation: 1},
@@ -53,7 +51,7 @@ func member(name string, phase v1alpha1.MachinePhase, deleting bool) *v1alpha1.M
 }
 
 func TestTheReplaySeesTooManyMachines(t *testing.T) {
-	r := newReplay()
+	r := started()
 	r.deployments["d"].reached = false
 	for _, name := range []string{"a", "b", "c"} {
 		r.write(draintest.Write{After: member(name, "", false)})
@@ -64,7 +62,7 @@ func TestTheReplaySeesTooManyMachines(t *testing.T) {
 }
 
 func TestTheReplaySeesTooFewAvailable(t *testing.T) {
-	r := newReplay()
+	r := started()
 	r.deployments["d"].reached = false
 	for _, name := range []string{"a", "b", "c"} {
 		r.write(draintest.Write{After: member(name, v1alpha1.MachineRunning, false)})
@@ -74,6 +72,25 @@ func TestTheReplaySeesTooFewAvailable(t *testing.T) {
 	require.NoError(t, errors.Join(r.errs...))
 	r.write(draintest.Write{After: member("b", v1alpha1.MachineRunning, true)})
 	require.ErrorContains(t, errors.Join(r.errs...), "1 machines of d available < 2 replicas - 0 unavailable")
+}
+
+func TestTheReplaySeesTooManyVMs(t *testing.T) {
+	r := started()
+	for _, name := range []string{"a", "b", "c", "e"} {
+		m := member(name, "", name == "e")
+		m.Finalizers = []string{v1alpha1.MCMFinalizerName}
+		r.machines[m.UID] = m
+	}
+	vm := func(id, machine string) drivertest.Event {
+		return drivertest.Event{Kind: drivertest.VMCreated, VM: drivertest.VM{ProviderID: id, Machine: machine, UID: machine}}
+	}
+	for _, name := range []string{"a", "b", "c", "e"} { // one of them is being deleted
+		r.event(vm("vm-"+name, name))
+	}
+	require.NoError(t, errors.Join(r.errs...))
+	r.event(vm("vm-a2", "a"))
+	require.ErrorContains(t, errors.Join(r.errs...), "machine a has two VMs, vm-a and vm-a2")
+	require.ErrorContains(t, errors.Join(r.errs...), "4 VMs of d alive > 2 replicas + 1 surge")
 }
 
 func TestTheReplaySeesVMsWithoutTheirMachine(t *testing.T) {
@@ -106,7 +123,7 @@ func TestTheReplaySeesVMsWithoutTheirMachine(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := newReplay()
-			r.guarded(test.writes, drivertest.History{created, deleted})
+			r.all(test.writes, drivertest.History{created, deleted})
 			if test.says == "" {
 				require.NoError(t, errors.Join(r.errs...))
 				return
