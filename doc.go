@@ -35,7 +35,8 @@
 //     fails on demand.
 //   - Packages codes and codes/status: how did the provider fail, and what does
 //     that mean for us?
-//   - Package drain/draintest: a cluster in memory, for tests.
+//   - Packages drain/draintest and machine/machinetest: clusters in memory, for
+//     tests.
 //
 // # One shape
 //

@@ -71,7 +71,7 @@ var importRules = []importRule{
 	{".", nil, nil, "documentation only"},
 	{"codes", nil, nil, "a provider's error handling must cost nothing"},
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
-	{"permits", []string{clock}, []string{"k8s.io/utils"}, "the blocking skin waits on a clock that tests can move"},
+	{"permits", nil, nil, "a ledger must cost nothing"},
 	{"nodeops", []string{api, apimachinery, clients}, underClientGo, "the executors take the interface of the typed client"},
 	{"machine/v1alpha1", []string{api, apimachinery}, underAPI, "objects, without a client"},
 	{"machine/client/...", []string{
@@ -93,10 +93,13 @@ var importRules = []importRule{
 		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"drain", []string{
-		api, apimachinery, clients, sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, clients,
 	}, underClientGo, "the executor takes the interface of the typed client"},
+	{"machine/machinetest", []string{
+		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
+	}, underFakes, "the kinds of v1alpha1 in a cluster in memory"},
 	{"drain/draintest", []string{
-		api, apimachinery, clientGo, clock, sdk + "/drain", sdk + "/machine/v1alpha1",
+		api, apimachinery, clientGo, clock,
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
 		api, apimachinery, sdk + "/codes", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
@@ -106,7 +109,7 @@ var importRules = []importRule{
 
 // testKits may import the testing package: they run inside of other people's
 // tests.
-var testKits = []string{"driver/drivertest", "drain/draintest"}
+var testKits = []string{"driver/drivertest", "drain/draintest", "machine/machinetest"}
 
 // noStd is what no package may import from the standard library: whoever needs
 // one of these takes it as an argument, or belongs into the examples.

@@ -21,7 +21,8 @@ import (
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/hollow"
 	"github.com/machinist-dev/machinist/machine"
-	machinefake "github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -34,7 +35,7 @@ type rig struct {
 	t        *testing.T
 	control  *draintest.Cluster
 	target   *draintest.Cluster
-	machines *machinefake.Clientset
+	machines versioned.Interface
 	secrets  kubernetes.Interface
 	nodes    kubernetes.Interface
 	cloud    *drivertest.Cloud
@@ -43,20 +44,10 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	var kinds []draintest.Kind
-	for _, kind := range []string{"Machine", "MachineSet", "MachineDeployment"} {
-		kinds = append(kinds, draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind), Namespaced: true})
-	}
-	kinds = append(kinds, draintest.Kind{
-		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MachineClass"), Namespaced: true, Status: draintest.StatusInline,
-	})
+	control, machines := machinetest.New(draintest.Options{})
 	r := &rig{
-		t: t, machines: &machinefake.Clientset{}, cloud: drivertest.NewCloud(drivertest.CloudOptions{}),
-		control: draintest.New(draintest.Options{Scheme: scheme, Kinds: kinds}), target: draintest.New(draintest.Options{}),
+		t: t, control: control, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{}), target: draintest.New(draintest.Options{}),
 	}
-	r.control.Attach(&r.machines.Fake)
 	r.secrets, r.nodes = r.control.Client(), r.target.Client()
 	return r
 }

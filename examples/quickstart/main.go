@@ -59,10 +59,7 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 			d.Spec.Replicas = int32(s.replicas) //nolint:gosec // bounded by the flag
 		}
 	}
-	w, err := newWorld(s, m.provider())
-	if err != nil {
-		return "", err
-	}
+	w := newWorld(s, m.provider())
 	p := newProgress(w, out, s.verbose)
 	for _, note := range m.notes {
 		p.line("note: " + note)
@@ -75,7 +72,7 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 		defer w.breakThings()()
 		p.line("the provider and the API servers fail now and then")
 	}
-	err = (&story{w: w, m: m, progress: p}).tell(ctx)
+	err := (&story{w: w, m: m, progress: p}).tell(ctx)
 	end()
 	if runErr := <-done; !errors.Is(runErr, context.Canceled) {
 		err = errors.Join(err, runErr)

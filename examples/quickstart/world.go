@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -18,8 +17,8 @@ import (
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/hollow"
 	"github.com/machinist-dev/machinist/machine"
-	machinefake "github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -29,7 +28,7 @@ type world struct {
 	control  *draintest.Cluster
 	target   *draintest.Cluster
 	cloud    *drivertest.Cloud
-	machines *machinefake.Clientset
+	machines versioned.Interface
 	secrets  kubernetes.Interface
 	nodes    kubernetes.Interface
 	random   func() float64
@@ -49,29 +48,16 @@ const (
 	driverTimeout = 30 * time.Second
 )
 
-func newWorld(s settings, provider string) (*world, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), machines: &machinefake.Clientset{}}
-	kinds := make([]draintest.Kind, 0, 4)
-	for _, kind := range []string{"Machine", "MachineSet", "MachineDeployment", "MachineClass"} {
-		k := draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind), Namespaced: true}
-		if kind == "MachineClass" {
-			k.Status = draintest.StatusInline
-		}
-		kinds = append(kinds, k)
-	}
-	w.control = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed, Scheme: scheme, Kinds: kinds})
-	w.control.Attach(&w.machines.Fake)
+func newWorld(s settings, provider string) *world {
+	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed)}
+	w.control, w.machines = machinetest.New(draintest.Options{Clock: w.clock, Seed: s.seed})
 	w.target = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed + 1})
 	w.secrets, w.nodes = w.control.Client(), w.target.Client()
 	w.cloud = drivertest.NewCloud(drivertest.CloudOptions{
 		Clock: w.clock, Provider: provider, Seed: uint64(s.seed), //nolint:gosec // any bit pattern is a good seed
 		CreateLatency: createLatency, BootTime: bootTime, DeleteLatency: deleteLatency, ShutdownTime: shutdownTime, Lag: cloudLag,
 	})
-	return w, nil
+	return w
 }
 
 // newRandom returns a source of numbers that several goroutines may use.

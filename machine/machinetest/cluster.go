@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machinetest makes a control cluster in memory: an API server that
+// serves Machines, MachineSets, MachineDeployments and MachineClasses beside the
+// built-in kinds, with the typed fake clientset over it.
+//
+// The rules of the API server, its faults on demand and its history are those of
+// [draintest.Cluster]; this package only knows the kinds:
+//
+//	cluster, machines := machinetest.New(draintest.Options{Clock: clock})
+//	secrets := cluster.Client()
+//	cluster.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "update", Times: 1})
+//	… // machines is a versioned.Interface, for controllers and informers
+//
+// It is for tests and demonstrations; nothing of it is kept on disk.
+package machinetest
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// New returns an empty cluster that serves the kinds of package v1alpha1 beside
+// those that the options name, and a clientset for them. The clientset may be
+// used by several goroutines; more of them may be attached to the cluster.
+//
+// A scheme in the options has to know the kinds: pass one to which
+// [v1alpha1.AddToScheme] was applied, or none.
+func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
+	if o.Scheme == nil {
+		o.Scheme = newScheme()
+	}
+	o.Kinds = append(Kinds(), o.Kinds...)
+	cluster, machines := draintest.New(o), &fake.Clientset{}
+	cluster.Attach(&machines.Fake)
+	return cluster, machines
+}
+
+// Kinds returns the kinds of package v1alpha1 as their definitions declare them:
+// all in namespaces, all with a status subresource except MachineClasses, which
+// have no status. The caller owns the result.
+func Kinds() []draintest.Kind {
+	kinds := make([]draintest.Kind, 0, 4)
+	for _, kind := range []string{"Machine", "MachineSet", "MachineDeployment"} {
+		kinds = append(kinds, draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind), Namespaced: true})
+	}
+	return append(kinds, draintest.Kind{
+		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MachineClass"), Namespaced: true, Status: draintest.StatusInline,
+	})
+}
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(scheme.AddToScheme, v1alpha1.AddToScheme)
+	if err := builder.AddToScheme(s); err != nil {
+		return nil // cannot happen: no two kinds of these share a name
+	}
+	return s
+}

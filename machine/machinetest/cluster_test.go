@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestEveryKindIsServedAsItsDefinitionDeclares(t *testing.T) {
+	ctx, meta := t.Context(), metav1.ObjectMeta{Namespace: "ns", Name: "a"}
+	_, machines := machinetest.New(draintest.Options{})
+	api := machines.MachineV1alpha1()
+
+	m, err := api.Machines("ns").Create(ctx, &v1alpha1.Machine{ObjectMeta: meta}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	set, err := api.MachineSets("ns").Create(ctx, &v1alpha1.MachineSet{ObjectMeta: meta}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	d, err := api.MachineDeployments("ns").Create(ctx, &v1alpha1.MachineDeployment{ObjectMeta: meta}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = api.MachineClasses("ns").Create(ctx, &v1alpha1.MachineClass{
+		ObjectMeta: meta, ProviderSpec: runtime.RawExtension{Raw: []byte(`{}`)},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "dropped", v1alpha1.MachineRunning
+	m, err = api.Machines("ns").UpdateStatus(ctx, m, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Empty(t, m.Spec.ProviderID, "a status write writes the status alone")
+	require.Equal(t, v1alpha1.MachineRunning, m.Status.CurrentStatus.Phase)
+	set.Status.Replicas = 1
+	set, err = api.MachineSets("ns").Update(ctx, set, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Zero(t, set.Status.Replicas, "a plain write does not write the status")
+	require.EqualValues(t, 1, d.Generation)
+	d.Spec.Replicas = 3
+	d, err = api.MachineDeployments("ns").Update(ctx, d, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, d.Generation)
+}
+
+func TestInformersSeeWhatIsWritten(t *testing.T) {
+	_, machines := machinetest.New(draintest.Options{})
+	factory := externalversions.NewSharedInformerFactory(machines, 0)
+	informer := factory.Machine().V1alpha1().Machines()
+	added := make(chan string, 1)
+	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+		if m, ok := o.(*v1alpha1.Machine); ok {
+			added <- m.Name
+		}
+	}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	defer cancel()
+	factory.WaitForCacheSync(ctx.Done())
+	_, err = machines.MachineV1alpha1().Machines("ns").Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "m", <-added)
+}
+
+func TestASchemeOfOnesOwnIsUsed(t *testing.T) {
+	s := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(s))
+	cluster, machines := machinetest.New(draintest.Options{Scheme: s})
+	_, err := machines.MachineV1alpha1().Machines("ns").Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = cluster.Client().CoreV1().Secrets("ns").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// A write that is based on old news fails, as on a real API server.
+func ExampleNew() {
+	ctx := context.Background()
+	_, machines := machinetest.New(draintest.Options{})
+	api := machines.MachineV1alpha1().Machines("default")
+
+	m, err := api.Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m-1"}}, metav1.CreateOptions{})
+	if err != nil {
+		panic(err)
+	}
+	newer := m.DeepCopy()
+	newer.Labels = map[string]string{v1alpha1.NodeLabelKey: "node-1"}
+	if _, err = api.Update(ctx, newer, metav1.UpdateOptions{}); err != nil {
+		panic(err)
+	}
+	_, err = api.Update(ctx, m, metav1.UpdateOptions{})
+	fmt.Println(apierrors.IsConflict(err))
+	// Output: true
+}
