@@ -5,6 +5,7 @@ package controllers_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
@@ -107,7 +108,7 @@ func (r *rig) create(name string) *v1alpha1.Machine {
 	}, metav1.CreateOptions{})
 	require.NoError(r.t, err)
 	_, err = api.MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provider: "simulated", ProviderSpec: runtime.RawExtension{Raw: []byte("{}")},
+		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provider: "simulated", ProviderSpec: apiruntime.RawExtension{Raw: []byte("{}")},
 		SecretRef: &corev1.SecretReference{Namespace: namespace, Name: "class"},
 	}, metav1.CreateOptions{})
 	require.NoError(r.t, err)
@@ -212,6 +213,18 @@ func TestAVMThatNobodyOwnsIsDeletedAndOthersAreNot(t *testing.T) {
 
 func TestRunSaysWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers need Machines, Control and Driver")
+}
+
+func TestRunLeavesNothingRunning(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("a life", func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	})
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, 10*time.Second, 5*time.Millisecond,
+		"%d goroutines before", before)
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
