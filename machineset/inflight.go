@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -61,6 +63,27 @@ func (f InFlight) Deleting(name string, uid types.UID, at time.Time) InFlight {
 func (f InFlight) Refused(name string) InFlight {
 	named := func(s Sent) bool { return s.Name == name }
 	return InFlight{Creates: without(f.Creates, named), Deletes: without(f.Deletes, named)}
+}
+
+// Failed records that the call for this name returned an error. Where the API
+// server answered by a rule (conflict, invalid, forbidden, not found, too many
+// requests, …) it did nothing, and the record is dropped as by
+// [InFlight.Refused]. Where the answer was lost, the record stays. look reports
+// that the server did answer, but not by a rule, so that a live read can tell at
+// once what became of the call: hand its result to [InFlight.Looked].
+//
+// It decides by the type of the error, never by its text. A nil error changes
+// nothing.
+func (f InFlight) Failed(name string, err error) (next InFlight, look bool) {
+	switch {
+	case err == nil:
+	case apierrors.IsInternalError(err):
+		return f, true
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
+	default:
+		return f.Refused(name), false
+	}
+	return f, false
 }
 
 // Observe drops what the cache shows by now: creations of machines which are in

@@ -3,11 +3,16 @@
 package machineset_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -66,4 +71,32 @@ func TestInFlightSurvivesJSONAndRepeats(t *testing.T) {
 	var back machineset.InFlight
 	require.NoError(t, json.Unmarshal(data, &back))
 	require.Equal(t, f, back)
+}
+
+func TestAFailedCallIsDroppedOnlyIfTheServerRefusedIt(t *testing.T) {
+	machines := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
+	tests := map[string]struct {
+		err        error
+		kept, look bool
+	}{
+		"no error":                          {nil, true, false},
+		"a conflict":                        {apierrors.NewConflict(machines, "m", errors.New("old")), false, false},
+		"one that exists already":           {apierrors.NewAlreadyExists(machines, "m"), false, false},
+		"too many requests":                 {apierrors.NewTooManyRequests("later", 1), false, false},
+		"forbidden":                         {apierrors.NewForbidden(machines, "m", errors.New("no")), false, false},
+		"not found, wrapped":                {fmt.Errorf("deleting: %w", apierrors.NewNotFound(machines, "m")), false, false},
+		"a timeout of the server":           {apierrors.NewServerTimeout(machines, "create", 1), true, false},
+		"a timeout on the way":              {apierrors.NewTimeoutError("late", 1), true, false},
+		"a broken connection":               {errors.New("connection reset by peer"), true, false},
+		"an end of the context":             {context.DeadlineExceeded, true, false},
+		"an internal error":                 {apierrors.NewInternalError(errors.New("etcd")), true, true},
+		"a text that says it was forbidden": {errors.New("machines \"m\" is forbidden"), true, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			next, look := machineset.InFlight{}.Creating("m", now).Failed("m", test.err)
+			require.Equal(t, test.kept, !next.Empty())
+			require.Equal(t, test.look, look)
+		})
+	}
 }

@@ -122,22 +122,10 @@ func (r *machineDeployments) observe(ctx context.Context, key string, d *api.Mac
 	if err != nil {
 		return deployment.Observation{}, false, err
 	}
-	owner := machineset.OwnerDeployment(d)
-	claims := machineset.Claim(owner, d.Spec.Selector, sets)
-	if claims.NeedsLiveOwner() { // d was read live just now
-		if err := owner.MayAdopt(d); err != nil {
-			return deployment.Observation{}, false, err
-		}
-	}
-	for _, change := range append(claims.Adopt, claims.Release...) {
-		patch, err := change.Edit.Patch()
-		if err != nil {
-			return deployment.Observation{}, false, err
-		}
-		_, err = r.cfg.Machines.MachineV1alpha1().MachineSets(d.Namespace).Patch(ctx, change.Edit.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if ignoreNotFound(err) != nil {
-			return deployment.Observation{}, false, err
-		}
+	claims := machineset.Claim(machineset.OwnerDeployment(d), d.Spec.Selector, sets)
+	patch := r.cfg.Machines.MachineV1alpha1().MachineSets(d.Namespace).Patch
+	if err := adoptAndRelease(ctx, machineset.OwnerDeployment(d), d, claims, patch); err != nil {
+		return deployment.Observation{}, false, err
 	}
 	return deployment.Observation{Deployment: d, Sets: claims.Owned, Complete: claims.Settled(), Machines: machines}, true, nil
 }

@@ -83,23 +83,10 @@ func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machine
 	if err != nil {
 		return machineset.Observation{}, err
 	}
-	owner := machineset.OwnerSet(set)
-	claims := machineset.Claim(owner, set.Spec.Selector, machines)
-	if claims.NeedsLiveOwner() { // set was read live just now
-		if err := owner.MayAdopt(set); err != nil {
-			return machineset.Observation{}, err
-		}
-	}
-	client := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace)
-	for _, change := range append(claims.Adopt, claims.Release...) {
-		patch, err := change.Edit.Patch()
-		if err != nil {
-			return machineset.Observation{}, err
-		}
-		_, err = client.Patch(ctx, change.Edit.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if ignoreNotFound(err) != nil {
-			return machineset.Observation{}, err
-		}
+	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, machines)
+	patch := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace).Patch
+	if err := adoptAndRelease(ctx, machineset.OwnerSet(set), set, claims, patch); err != nil {
+		return machineset.Observation{}, err
 	}
 	return machineset.Observation{
 		Set: set, Machines: claims.Owned, Complete: claims.Settled(),
@@ -251,15 +238,15 @@ func (r *machineSets) suffix() string {
 	return string(s[:])
 }
 
-// settle drops from what is in flight a request that was answered with a
-// refusal. If nobody knows what became of it, a live read tells.
+// settle takes the answer to a request into account for what is in flight.
 func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, err error) error {
-	switch {
-	case err == nil:
-	case apierrors.IsInternalError(err): // answered, but not by a rule: look what became of it
+	look := false
+	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight {
+		f, look = f.Failed(name, err)
+		return f
+	})
+	if look {
 		return errors.Join(err, r.look(ctx, client, set, name))
-	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err):
-		r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Refused(name) })
 	}
 	return err
 }
