@@ -5,18 +5,26 @@ package controllers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
@@ -41,13 +49,14 @@ type rig struct {
 	nodes    kubernetes.Interface
 	cloud    *drivertest.Cloud
 	orphans  safety.Policy
+	observe  func(controllers.Note)
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
 	r := &rig{
-		t: t, control: control, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{}), target: draintest.New(draintest.Options{}),
+		t: t, control: control, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{}), target: draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }}),
 	}
 	r.secrets, r.nodes = r.control.Client(), r.target.Client()
 	return r
@@ -58,9 +67,11 @@ func (r *rig) start() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan error, 1)
+	policy := machine.DefaultPolicy()
+	policy.Settle = time.Millisecond // this cloud shows everything at once
 	go func() {
 		done <- controllers.Run(ctx, controllers.Config{
-			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud, Policy: machine.DefaultPolicy(), Orphans: r.orphans,
+			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud, Policy: policy, Orphans: r.orphans, Observe: r.observe,
 		})
 	}()
 	stopped := make(chan struct{})
@@ -209,6 +220,140 @@ func TestAVMThatNobodyOwnsIsDeletedAndOthersAreNot(t *testing.T) {
 	require.Len(t, r.cloud.Snapshot().VMs, 2)
 	r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
 	require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)
+}
+
+func TestAMachineDeletedWhileItsVMIsMadeHasItsNodeDrainedFirst(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	require.NoError(t, r.target.Add(
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, // it joined faster than the driver answers
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
+			Spec:       corev1.PodSpec{NodeName: "m"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		},
+	))
+	left := make(chan int, 1)
+	defer r.cloud.Subscribe(func(e drivertest.Event) {
+		if e.Kind == drivertest.VMCreated {
+			assert.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+		}
+		if e.Kind == drivertest.VMDeletionBegan {
+			pods, err := r.nodes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+			assert.NoError(t, err)
+			left <- len(pods.Items)
+		}
+	})()
+	r.start()
+	r.create("m")
+	r.eventually("gone", func() bool { return r.gone(ctx, "m") })
+	require.Zero(t, <-left, "pods on the node when the VM's deletion began")
+}
+
+func TestARefusedEvictionIsNotRepeatedWheneverSomethingChanges(t *testing.T) {
+	r := newRig(t)
+	evictions := r.target.Clientset()
+	r.nodes = evictions
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	ctx, labels := t.Context(), map[string]string{"app": "db"}
+	one := intstr.FromInt32(1)
+	require.NoError(t, r.target.Add(
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db", Labels: labels, OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
+			Spec:       corev1.PodSpec{NodeName: "m"},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		},
+	))
+	asked := func() (n int) {
+		for _, a := range evictions.Actions() {
+			if a.Matches("create", "pods/eviction") {
+				n++
+			}
+		}
+		return n
+	}
+	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+	r.eventually("asked", func() bool { return asked() > 0 })
+	for i := range 50 { // each wakes the machine up
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"beat":"%d"}}}`, i)
+		_, err := r.target.Client().CoreV1().Pods(namespace).Patch(ctx, "db", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	r.eventually("seen", func() bool {
+		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(ctx, "m", metav1.GetOptions{})
+		return err == nil && m.Status.LastOperation.Description == v1alpha1.InitiateDrain
+	})
+	require.LessOrEqual(t, asked(), 2)
+	require.Len(t, r.cloud.Snapshot().VMs, 1, "the budget holds the machine")
+	require.NoError(t, r.target.Client().PolicyV1().PodDisruptionBudgets(namespace).Delete(ctx, "db", metav1.DeleteOptions{}))
+	r.eventually("gone", func() bool { return r.gone(ctx, "m") })
+}
+
+func TestWithoutFaultsNoPassFails(t *testing.T) {
+	r := newRig(t)
+	var mu sync.Mutex
+	var failed []string
+	r.observe = func(n controllers.Note) {
+		var status *apierrors.StatusError
+		if errors.As(n.Err, &status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "machinedeployments" {
+			return // the test writes it too
+		}
+		if n.Err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, fmt.Sprintf("%s %s: %v", n.Kind, n.Key, n.Err))
+		}
+	}
+	r.start()
+	r.create("alone")
+	ctx, api := t.Context(), r.machines.MachineV1alpha1().MachineDeployments(namespace)
+	labels, surge, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
+	_, err := api.Create(ctx, &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: 3, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
+					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &none},
+				},
+			},
+			Template: v1alpha1.MachineTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	complete := func() bool {
+		d, err := api.Get(ctx, "d", metav1.GetOptions{})
+		return err == nil && deployment.Complete(d, d.Status)
+	}
+	r.eventually("complete", complete)
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		d, err := api.Get(ctx, "d", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		d.Spec.Template.Annotations = map[string]string{"generation": "two"}
+		_, err = api.Update(ctx, d, metav1.UpdateOptions{})
+		return err
+	}))
+	r.eventually("rolled", complete)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Empty(t, failed)
+}
+
+// controller is the reference of a pod to what would make it again.
+func controller(kind string) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: "owner", Controller: &yes}
 }
 
 func TestRunSaysWhatIsMissing(t *testing.T) {
