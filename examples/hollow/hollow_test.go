@@ -39,7 +39,7 @@ func newStage(t *testing.T) *stage {
 	s.cluster = draintest.New(draintest.Options{Clock: s.clock})
 	s.client = s.cluster.Client()
 	s.nodes = &hollow.Nodes{Client: s.client, Clock: s.clock, VMs: func() []hollow.VM { return s.vms }, JoinAfter: 10 * time.Second}
-	s.workload = &hollow.Workload{Client: s.client, Namespace: "default", Name: "app", Replicas: 3, GraceSeconds: 5}
+	s.workload = &hollow.Workload{Client: s.client, Namespace: "default", Name: "app", Replicas: 3, GraceSeconds: 5, Budget: true}
 	return s
 }
 

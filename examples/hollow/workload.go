@@ -19,8 +19,7 @@ import (
 
 // Workload keeps a number of pods running on the Nodes, as a ReplicaSet and a
 // scheduler would: a pod that goes is replaced, and goes where fewest pods are.
-// A disruption budget lets one of them be down at a time. It is for one
-// goroutine.
+// It is for one goroutine.
 type Workload struct {
 	// Client of the cluster.
 	Client kubernetes.Interface
@@ -30,6 +29,8 @@ type Workload struct {
 	Replicas int
 	// GraceSeconds is how long a pod takes to stop.
 	GraceSeconds int64
+	// Budget says that a disruption budget lets one pod be down at a time.
+	Budget bool
 
 	owner *metav1.OwnerReference
 }
@@ -74,7 +75,7 @@ func (w *Workload) Step(ctx context.Context) error {
 	return err
 }
 
-// setUp makes the ReplicaSet and the budget.
+// setUp makes the ReplicaSet, and the budget if there is one.
 func (w *Workload) setUp(ctx context.Context) error {
 	labels, one := map[string]string{"app": w.Name}, intstr.FromInt32(1)
 	replicas := int32(min(w.Replicas, 1<<20)) //nolint:gosec // bounded just here
@@ -88,12 +89,14 @@ func (w *Workload) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}},
-	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
+	if w.Budget {
+		_, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Create(ctx, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
 	}
 	w.owner = metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	return nil

@@ -66,7 +66,7 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 	}
 	playing, end := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- w.run(playing, 2*s.replicas, p.decision) }()
+	go func() { done <- w.run(playing, 2*s.replicas, m.rolling(), p.decision) }()
 	finished := p.watch(playing)
 	if s.faults {
 		defer w.breakThings()()

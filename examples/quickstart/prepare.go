@@ -115,6 +115,18 @@ func (m *manifests) release() {
 	}
 }
 
+// rolling says whether all deployments replace their machines bit by bit, so that
+// pods find a place at any time and a budget for them can be kept.
+func (m *manifests) rolling() bool {
+	for _, d := range m.deployments {
+		rolling := d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType
+		if !rolling || deployment.MaxSurge(d) == 0 && deployment.MaxUnavailable(d) >= d.Spec.Replicas {
+			return false
+		}
+	}
+	return true
+}
+
 // addDeployment makes up a deployment for a class that nothing uses.
 func (m *manifests) addDeployment() {
 	if len(m.machines)+len(m.sets)+len(m.deployments) > 0 || len(m.classes) == 0 {

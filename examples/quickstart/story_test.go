@@ -65,6 +65,11 @@ func TestWhatKubectlPrintsIsApplied(t *testing.T) {
 	require.Contains(t, out, "ok: at most 4 machines and ")
 }
 
+func TestARecreationIsToldToo(t *testing.T) {
+	out := tell(t, "-speed", "200", "-f", "testdata/recreate.yaml")
+	require.Contains(t, out, "ok: at most 4 machines and 4 VMs at a time, no bound broken, nothing left")
+}
+
 func TestManifestsOfRealClustersAreApplied(t *testing.T) {
 	files, err := filepath.Glob("../../machine/v1alpha1/testdata/objects/*.yaml")
 	require.NoError(t, err)

@@ -73,12 +73,12 @@ func newRandom(seed int64) func() float64 {
 
 // run runs the clusters, the Nodes, the workload and the controllers until the
 // context ends, and returns the error of the controllers.
-func (w *world) run(ctx context.Context, replicas int, observe func(controllers.Note)) error {
+func (w *world) run(ctx context.Context, pods int, budget bool, observe func(controllers.Note)) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { w.control.Run(ctx) })
 	running.Go(func() { w.target.Run(ctx) })
-	running.Go(func() { w.play(ctx, replicas) })
+	running.Go(func() { w.play(ctx, pods, budget) })
 	policy := machine.DefaultPolicy()
 	policy.Settle = 2 * cloudLag
 	return controllers.Run(ctx, controllers.Config{
@@ -89,10 +89,10 @@ func (w *world) run(ctx context.Context, replicas int, observe func(controllers.
 
 // play plays the Nodes and what runs on them. What fails is tried again at the
 // next step.
-func (w *world) play(ctx context.Context, replicas int) {
+func (w *world) play(ctx context.Context, pods int, budget bool) {
 	nodes := &hollow.Nodes{Client: w.target.Client(), Clock: w.clock, VMs: w.vms, JoinAfter: joinTime}
 	workload := &hollow.Workload{
-		Client: w.target.Client(), Namespace: "default", Name: "app", Replicas: replicas, GraceSeconds: int64(podStopTime / time.Second),
+		Client: w.target.Client(), Namespace: "default", Name: "app", Replicas: pods, GraceSeconds: int64(podStopTime / time.Second), Budget: budget,
 	}
 	for ctx.Err() == nil {
 		_ = nodes.Step(ctx)
