@@ -54,3 +54,8 @@ func unreachable(conditions []corev1.NodeCondition, now time.Time) bool {
 	}
 	return false
 }
+
+// WatchesPods says whether a change of the pods on its Node can matter to a
+// machine: only while it is being deleted. A caller that is told of every pod of
+// a cluster need not look at the others. A nil machine watches none.
+func WatchesPods(m *v1alpha1.Machine) bool { return m != nil && !m.DeletionTimestamp.IsZero() }

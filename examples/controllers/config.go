@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/driver"
@@ -80,8 +81,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-func (c *Config) note(kind, key, text string, acts bool, err error) {
+func (c *Config) note(kind string, key cache.ObjectName, text string, acts bool, err error) {
 	if c.Observe != nil {
-		c.Observe(Note{Time: c.Clock.Now(), Kind: kind, Key: key, Text: text, Acts: acts, Err: err})
+		c.Observe(Note{Time: c.Clock.Now(), Kind: kind, Key: key.String(), Text: text, Acts: acts, Err: err})
 	}
 }

@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type machines struct {
 	classes  listers.MachineClassLister
 	siblings func(deployment string) []*v1alpha1.Machine
 	ofNode   func(node string) []*v1alpha1.Machine
-	secret   func(namespace, name string) (*corev1.Secret, error)
+	secret   secretReader
 	node     func(name string) (*corev1.Node, error)
 	podsOn   func(node string) []*corev1.Pod
 
@@ -55,15 +56,14 @@ func newMachines(cfg *Config, c *caches) *machines {
 	}
 	r.loop = newLoop(cfg, "machine", r.pass)
 	r.siblings = index(api.Machines().Informer(), "deployment-of-machine", func(m *v1alpha1.Machine) []string {
-		return []string{m.Namespace + "/" + m.Labels[v1alpha1.LabelKeyMachineDeploymentName]}
+		return []string{deploymentKey(m)}
 	})
 	r.ofNode = index(api.Machines().Informer(), "node-of-machine", func(m *v1alpha1.Machine) []string {
 		return []string{m.Labels[v1alpha1.NodeLabelKey]}
 	})
-	ofClass := index(api.Machines().Informer(), "class-of-waiting-machine", func(m *v1alpha1.Machine) []string { return []string{classKey(m)} })
 	on(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.add(m) })
 	onDelete(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.forget(m.UID) })
-	on(api.MachineClasses().Informer(), func(c *v1alpha1.MachineClass) { r.add(ofClass(c.Namespace + "/" + c.Name)...) })
+	on(api.MachineClasses().Informer(), func(class *v1alpha1.MachineClass) { r.addAll(c.ofClass(cache.MetaObjectToName(class))) })
 	if c.target != nil {
 		r.watchTarget(c)
 	}
@@ -75,28 +75,24 @@ func (r *machines) watchTarget(c *caches) {
 	core := c.target.Core().V1()
 	r.node = core.Nodes().Lister().Get
 	r.podsOn = index(core.Pods().Informer(), "node-of-pod", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-	on(core.Nodes().Informer(), func(n *corev1.Node) { r.add(r.ofNode(n.Name)...) })
+	on(core.Nodes().Informer(), func(n *corev1.Node) { r.addAll(r.ofNode(n.Name)) })
 	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
 	on(core.Pods().Informer(), func(p *corev1.Pod) {
 		if p.Spec.NodeName != "" {
-			r.add(r.ofNode(p.Spec.NodeName)...)
+			r.addAll(slices.DeleteFunc(r.ofNode(p.Spec.NodeName), func(m *v1alpha1.Machine) bool { return !machine.WatchesPods(m) }))
 		}
 	})
 }
 
-func (r *machines) add(machines ...*v1alpha1.Machine) {
+func (r *machines) addAll(machines []*v1alpha1.Machine) {
 	for _, m := range machines {
-		r.queue.Add(m.Namespace + "/" + m.Name)
+		r.add(m)
 	}
 }
 
 // pass observes a machine, decides and acts until there is nothing to do.
-func (r *machines) pass(ctx context.Context, key string) (time.Time, error) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("machine %q: %w", key, err)
-	}
-	m, err := r.lister.Machines(namespace).Get(name)
+func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+	m, err := r.lister.Machines(key.Namespace).Get(key.Name)
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
 	}
@@ -128,7 +124,7 @@ func (r *machines) observe(m *v1alpha1.Machine) (machine.Observation, memory) {
 	kept := r.memory[m.UID]
 	r.mu.Unlock()
 	in := machine.Observation{Machine: m, VM: kept.vm, Class: r.observeClass(m)}
-	in.Siblings = machine.Siblings{Complete: true, Machines: r.siblings(m.Namespace + "/" + m.Labels[v1alpha1.LabelKeyMachineDeploymentName])}
+	in.Siblings = machine.Siblings{Complete: true, Machines: r.siblings(deploymentKey(m))}
 	in.Node = r.observeNode(m)
 	return in, kept
 }
@@ -136,10 +132,10 @@ func (r *machines) observe(m *v1alpha1.Machine) (machine.Observation, memory) {
 func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
 	class, err := r.classes.MachineClasses(m.Namespace).Get(m.Spec.Class.Name)
 	if err != nil {
-		return machine.ClassView{Looked: true}
+		return machine.ClassView{Looked: ignoreNotFound(err) == nil}
 	}
 	view := machine.ClassView{Class: class, Looked: true}
-	if _, err := secretOf(class, r.secret); err != nil {
+	if _, err := secretsOf(class, r.secret); err != nil {
 		view.Problem = err.Error()
 	}
 	return view
@@ -165,24 +161,9 @@ func (r *machines) observeNode(m *v1alpha1.Machine) machine.NodeView {
 	return machine.NodeView{Looked: true, Node: node}
 }
 
-// secretOf merges the secrets of a class.
-func secretOf(class *v1alpha1.MachineClass, get func(namespace, name string) (*corev1.Secret, error)) (*corev1.Secret, error) {
-	var data [2]map[string][]byte
-	for i, ref := range []*corev1.SecretReference{class.SecretRef, class.CredentialsSecretRef} {
-		if ref == nil {
-			continue
-		}
-		namespace := ref.Namespace
-		if namespace == "" {
-			namespace = class.Namespace
-		}
-		secret, err := get(namespace, ref.Name)
-		if err != nil {
-			return nil, fmt.Errorf("secret %s/%s of class %s: %w", namespace, ref.Name, class.Name, err)
-		}
-		data[i] = secret.Data
-	}
-	return &corev1.Secret{Data: machine.MergeSecrets(data[0], data[1])}, nil
+// deploymentKey names the deployment that a machine says it belongs to.
+func deploymentKey(m *v1alpha1.Machine) string {
+	return m.Namespace + "/" + m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
 }
 
 func (r *machines) remember(in machine.Observation, kept memory) {

@@ -103,7 +103,7 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 // call makes a driver call and puts the answer into the observation. A call that
 // fails is an answer too: what it means is for the next decision.
 func (r *machines) call(ctx context.Context, in *machine.Observation, do machine.Action) error {
-	secret, err := secretOf(in.Class.Class, r.secret)
+	secret, err := mergedSecret(in.Class.Class, r.secret)
 	if err != nil {
 		return err
 	}

@@ -32,24 +32,23 @@ type machineDeployments struct {
 	machines listers.MachineLister
 
 	mu      sync.Mutex
-	written map[string]map[string]string // deployment -> set -> resource version that the cache has to show
+	written map[cache.ObjectName]map[string]string // deployment -> set -> resource version that the cache has to show
 }
 
 func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	informers := c.machines.Machine().V1alpha1()
 	r := &machineDeployments{
-		cfg: cfg, sets: informers.MachineSets().Lister(), machines: informers.Machines().Lister(), written: map[string]map[string]string{},
+		cfg: cfg, sets: informers.MachineSets().Lister(), machines: informers.Machines().Lister(), written: map[cache.ObjectName]map[string]string{},
 	}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	all := index(informers.MachineDeployments().Informer(), "namespace-of-deployment", func(d *api.MachineDeployment) []string { return []string{d.Namespace} })
-	on(informers.MachineDeployments().Informer(), func(d *api.MachineDeployment) { r.queue.Add(d.Namespace + "/" + d.Name) })
+	on(informers.MachineDeployments().Informer(), func(d *api.MachineDeployment) { r.add(d) })
 	on(informers.MachineSets().Informer(), func(s *api.MachineSet) {
-		if owner := metav1.GetControllerOf(s); owner != nil {
-			r.queue.Add(s.Namespace + "/" + owner.Name)
+		if r.addOwner(s) {
 			return
 		}
 		for _, d := range all(s.Namespace) { // an orphan: anybody may want it
-			r.queue.Add(d.Namespace + "/" + d.Name)
+			r.add(d)
 		}
 	})
 	return r
@@ -58,12 +57,8 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 // catchUp is when a cache is looked at again that is behind our own writes.
 const catchUp = 20 * time.Millisecond
 
-func (r *machineDeployments) pass(ctx context.Context, key string) (time.Time, error) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("machine deployment %q: %w", key, err)
-	}
-	d, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
+func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+	d, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
 	}
@@ -79,7 +74,7 @@ func (r *machineDeployments) pass(ctx context.Context, key string) (time.Time, e
 }
 
 // decide decides and acts, once more if the name of a new set was taken.
-func (r *machineDeployments) decide(ctx context.Context, key string, in deployment.Observation) (deployment.Decision, error) {
+func (r *machineDeployments) decide(ctx context.Context, key cache.ObjectName, in deployment.Observation) (deployment.Decision, error) {
 	d := deployment.Decide(in, deployment.Policy{}, r.cfg.Clock.Now())
 	r.cfg.note(r.kind, key, d.String(), len(d.Actions) > 0, nil)
 	if err := r.record(ctx, in.Deployment, d); err != nil {
@@ -110,12 +105,12 @@ func (r *machineDeployments) decide(ctx context.Context, key string, in deployme
 
 // observe gathers the sets of a deployment, adopting and releasing them where
 // that is due. It returns false if the cache does not show our own writes yet.
-func (r *machineDeployments) observe(ctx context.Context, key string, d *api.MachineDeployment) (deployment.Observation, bool, error) {
+func (r *machineDeployments) observe(ctx context.Context, key cache.ObjectName, d *api.MachineDeployment) (deployment.Observation, bool, error) {
 	sets, err := r.sets.MachineSets(d.Namespace).List(labels.Everything())
 	if err != nil {
 		return deployment.Observation{}, false, err
 	}
-	if fresh, err := r.shows(ctx, d.Namespace, key, sets); err != nil || !fresh {
+	if fresh, err := r.shows(ctx, key, sets); err != nil || !fresh {
 		return deployment.Observation{}, false, err
 	}
 	machines, err := r.machines.Machines(d.Namespace).List(labels.Everything())
@@ -146,7 +141,7 @@ func (r *machineDeployments) record(ctx context.Context, d *api.MachineDeploymen
 }
 
 // act carries out one action of a decision.
-func (r *machineDeployments) act(ctx context.Context, key string, in deployment.Observation, action deployment.Action) error {
+func (r *machineDeployments) act(ctx context.Context, key cache.ObjectName, in deployment.Observation, action deployment.Action) error {
 	sets := r.cfg.Machines.MachineV1alpha1().MachineSets(in.Deployment.Namespace)
 	switch a := action.(type) {
 	case deployment.CreateSet:
@@ -198,7 +193,7 @@ func (r *machineDeployments) patch(ctx context.Context, d *api.MachineDeployment
 
 // wrote remembers that the cache has to show a write before the deployment is
 // decided about again.
-func (r *machineDeployments) wrote(key string) func(*api.MachineSet, error) error {
+func (r *machineDeployments) wrote(key cache.ObjectName) func(*api.MachineSet, error) error {
 	return func(s *api.MachineSet, err error) error {
 		if err != nil {
 			return ignoreNotFound(err)
@@ -215,13 +210,13 @@ func (r *machineDeployments) wrote(key string) func(*api.MachineSet, error) erro
 
 // shows says whether sets from the cache are as new as our own writes. A set that
 // the cache does not have may be gone for good: a live read tells.
-func (r *machineDeployments) shows(ctx context.Context, namespace, key string, sets []*api.MachineSet) (bool, error) {
+func (r *machineDeployments) shows(ctx context.Context, key cache.ObjectName, sets []*api.MachineSet) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, want := range r.written[key] {
 		i := slices.IndexFunc(sets, func(s *api.MachineSet) bool { return s.Name == name })
 		if i < 0 {
-			_, err := r.cfg.Machines.MachineV1alpha1().MachineSets(namespace).Get(ctx, name, metav1.GetOptions{})
+			_, err := r.cfg.Machines.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, name, metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
 				return false, err
 			}

@@ -41,25 +41,20 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 	}
 	r.loop = newLoop(cfg, "machineset", r.pass)
 	all := index(informers.MachineSets().Informer(), "namespace-of-set", func(s *api.MachineSet) []string { return []string{s.Namespace} })
-	on(informers.MachineSets().Informer(), func(s *api.MachineSet) { r.queue.Add(s.Namespace + "/" + s.Name) })
+	on(informers.MachineSets().Informer(), func(s *api.MachineSet) { r.add(s) })
 	on(informers.Machines().Informer(), func(m *api.Machine) {
-		if owner := metav1.GetControllerOf(m); owner != nil {
-			r.queue.Add(m.Namespace + "/" + owner.Name)
+		if r.addOwner(m) {
 			return
 		}
 		for _, s := range all(m.Namespace) { // an orphan: anybody may want it
-			r.queue.Add(s.Namespace + "/" + s.Name)
+			r.add(s)
 		}
 	})
 	return r
 }
 
-func (r *machineSets) pass(ctx context.Context, key string) (time.Time, error) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("machine set %q: %w", key, err)
-	}
-	set, err := r.cfg.Machines.MachineV1alpha1().MachineSets(namespace).Get(ctx, name, metav1.GetOptions{})
+func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+	set, err := r.cfg.Machines.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
 	}

@@ -26,7 +26,7 @@ type orphans struct {
 	*loop
 	cfg     *Config
 	classes listers.MachineClassLister
-	secret  func(namespace, name string) (*corev1.Secret, error)
+	secret  secretReader
 
 	mu    sync.Mutex
 	state safety.State // of all classes; losing it costs time, never safety
@@ -36,21 +36,17 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
 	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret()}
 	r.loop = newLoop(cfg, "orphan", r.pass)
-	on(api.MachineClasses().Informer(), func(c *v1alpha1.MachineClass) { r.queue.Add(c.Namespace + "/" + c.Name) })
+	on(api.MachineClasses().Informer(), func(c *v1alpha1.MachineClass) { r.add(c) })
 	return r
 }
 
 // pass lists the VMs of a class and then the machines, and acts on what follows.
-func (r *orphans) pass(ctx context.Context, key string) (time.Time, error) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("class %q: %w", key, err)
-	}
-	class, err := r.classes.MachineClasses(namespace).Get(name)
+func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+	class, err := r.classes.MachineClasses(key.Namespace).Get(key.Name)
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
 	}
-	secret, err := secretOf(class, r.secret)
+	secret, err := mergedSecret(class, r.secret)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -8,26 +8,42 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 )
 
 // reconcile makes one pass over an object and returns when to look again; zero
 // means when something changes.
-type reconcile func(ctx context.Context, key string) (time.Time, error)
+type reconcile func(ctx context.Context, key cache.ObjectName) (time.Time, error)
 
 // loop runs one kind's passes from a work queue. No key is worked on twice at a
 // time.
 type loop struct {
 	kind  string
 	cfg   *Config
-	queue workqueue.TypedRateLimitingInterface[string]
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	pass  reconcile
 }
 
 func newLoop(cfg *Config, kind string, pass reconcile) *loop {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, time.Minute)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](5*time.Millisecond, time.Minute)
 	return &loop{kind: kind, cfg: cfg, pass: pass, queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: kind, Clock: cfg.Clock})}
+		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: kind, Clock: cfg.Clock})}
+}
+
+// add asks for a pass over an object.
+func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
+
+// addOwner asks for a pass over the controller of an object, and returns false if
+// it has none.
+func (l *loop) addOwner(o metav1.Object) bool {
+	owner := metav1.GetControllerOf(o)
+	if owner != nil {
+		l.queue.Add(cache.NewObjectName(o.GetNamespace(), owner.Name))
+	}
+	return owner != nil
 }
 
 // run works until the context ends, and returns when all passes have.
@@ -66,3 +82,11 @@ func (l *loop) next(ctx context.Context) bool {
 }
 
 func random() float64 { return rand.Float64() } //nolint:gosec // spreads retries, guards nothing
+
+// ignoreNotFound takes the absence of an object for an answer.
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

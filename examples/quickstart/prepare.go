@@ -171,13 +171,15 @@ func (m *manifests) classRefs() []classRef {
 	return refs
 }
 
+// hasClass says whether a class is among the manifests.
+func (m *manifests) hasClass(namespace, name string) bool {
+	return slices.ContainsFunc(m.classes, func(c *v1alpha1.MachineClass) bool { return c.Namespace == namespace && c.Name == name })
+}
+
 // addClasses makes up classes that are referred to and missing.
 func (m *manifests) addClasses() {
 	for _, ref := range m.classRefs() {
-		there := slices.ContainsFunc(m.classes, func(c *v1alpha1.MachineClass) bool {
-			return c.Namespace == ref.namespace && c.Name == ref.name
-		})
-		if there || ref.name == "" {
+		if m.hasClass(ref.namespace, ref.name) || ref.name == "" {
 			continue
 		}
 		m.note("machine class %s, of %s, is not among the manifests; an empty one is made for it", ref.name, ref.user)

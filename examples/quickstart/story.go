@@ -158,7 +158,7 @@ func (s *story) roll(ctx context.Context) error {
 			Provider:   old.Provider, ProviderSpec: old.ProviderSpec, NodeTemplate: old.NodeTemplate,
 			SecretRef: old.SecretRef, CredentialsSecretRef: old.CredentialsSecretRef,
 		}
-		if !s.hasClass(next) {
+		if !s.m.hasClass(next.Namespace, next.Name) {
 			client := api.MachineClasses(next.Namespace)
 			if _, err = create(ctx, client.Create, client.Get, next); err != nil {
 				return err
@@ -170,15 +170,6 @@ func (s *story) roll(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (s *story) hasClass(c *v1alpha1.MachineClass) bool {
-	for _, have := range s.m.classes {
-		if have.Namespace == c.Namespace && have.Name == c.Name {
-			return true
-		}
-	}
-	return false
 }
 
 // change changes a deployment, however often somebody else writes it meanwhile.
