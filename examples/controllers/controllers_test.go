@@ -56,10 +56,18 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
 	r := &rig{
-		t: t, control: control, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{}), target: draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }}),
+		t: t, control: control, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{}), target: draintest.New(draintest.Options{StopTime: stopTime}),
 	}
 	r.secrets, r.nodes = r.control.Client(), r.target.Client()
 	return r
+}
+
+// stopTime is how long a pod takes to stop: no time, unless it is slow.
+func stopTime(pod *corev1.Pod) time.Duration {
+	if pod.Name == "slow" {
+		return 2 * time.Second // counted from the last full second
+	}
+	return 0
 }
 
 // start runs everything until the test ends.
@@ -292,6 +300,49 @@ func TestARefusedEvictionIsNotRepeatedWheneverSomethingChanges(t *testing.T) {
 	require.Len(t, r.cloud.Snapshot().VMs, 1, "the budget holds the machine")
 	require.NoError(t, r.target.Client().PolicyV1().PodDisruptionBudgets(namespace).Delete(ctx, "db", metav1.DeleteOptions{}))
 	r.eventually("gone", func() bool { return r.gone(ctx, "m") })
+}
+
+func TestADeletionGoesOnAsSoonAsThePodsAreGone(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	grace := int64(30)
+	require.NoError(t, r.target.Add(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
+		Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: &grace}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}))
+	began := time.Now()
+	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+	require.Greater(t, time.Since(began), 500*time.Millisecond, "the pod was waited for")
+	require.Less(t, time.Since(began), 4*time.Second, "less than the pause between two rounds of a drain")
+}
+
+func TestCredentialsWinOverUserData(t *testing.T) {
+	r := newRig(t)
+	r.cloud.SetCredential("right")
+	r.start()
+	ctx := t.Context()
+	for name, credential := range map[string]string{"data": "wrong", "credentials": "right"} {
+		_, err := r.secrets.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Data:       map[string][]byte{machine.UserDataKey: []byte("#!"), "credential": []byte(credential)},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	_, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "both"}, Provider: "simulated", ProviderSpec: apiruntime.RawExtension{Raw: []byte("{}")},
+		SecretRef:            &corev1.SecretReference{Name: "data"},
+		CredentialsSecretRef: &corev1.SecretReference{Namespace: namespace, Name: "credentials"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = r.machines.MachineV1alpha1().Machines(namespace).Create(ctx, &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m"},
+		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "both"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 }
 
 func TestWithoutFaultsNoPassFails(t *testing.T) {
