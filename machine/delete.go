@@ -143,7 +143,7 @@ func (l life) drain(node *corev1.Node) Decision {
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
 	}
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
-	if !sameOperation(op, l.m.Status.LastOperation) {
+	if len(round.Holds) > 0 && !sameOperation(op, l.m.Status.LastOperation) { // a drain that waits for nobody is over before anybody reads of it
 		return l.recordOperation(ReasonDraining, op)
 	}
 	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(round.Holds), NextCheck: next}

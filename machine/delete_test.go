@@ -76,6 +76,7 @@ func TestAMachineLeaves(t *testing.T) {
 		"then the phase changes":                                           {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
 		"then the Node is drained":                                         {terminating(node(marked)), drain},
 		"which is written down":                                            {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
+		"but not if it waits for nobody":                                   {terminating(node(marked), func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now, now.Add(time.Second) }), "nothing (Draining); waits for node/n: Draining"},
 		"and waits for pods":                                               {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
 		"a drain that says nothing waits for the Node":                     {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
 		"a round that is due is made":                                      {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now.Add(-time.Hour), now }), drain},

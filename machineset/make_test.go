@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -27,8 +28,8 @@ func TestAMachineIsMadeFromTheTemplate(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "ms-abcde", Namespace: "ns", Labels: map[string]string{"app": "w"}, Annotations: map[string]string{"a": "b"},
-			Finalizers: []string{"f"}, OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set).Reference()},
+			Name: "ms-abcde", Namespace: "ns", Labels: map[string]string{"app": "w"}, Annotations: map[string]string{"a": "b", v1alpha1.MachinePriority: "3"},
+			Finalizers: []string{"f", v1alpha1.MCMFinalizerName}, OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set).Reference()},
 		},
 		Spec: set.Spec.Template.Spec,
 	}, m))
@@ -39,6 +40,22 @@ func TestAMachineIsMadeFromTheTemplate(t *testing.T) {
 	m.Labels["x"], m.Annotations["x"], m.Spec.NodeTemplateSpec.Labels["x"] = "y", "y", "y"
 	m.Finalizers[0] = "x"
 	require.Empty(t, cmp.Diff(before, set), "the machine shares something with its set")
+}
+
+func TestAMachineIsBornWithItsFinalizerAndItsPriority(t *testing.T) {
+	set := newSet(1)
+	born, err := machineset.NewMachine(set, "m")
+	require.NoError(t, err)
+	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers)
+	require.Equal(t, "3", born.Annotations[v1alpha1.MachinePriority])
+	require.NotEqual(t, machine.ReasonNew, machine.Decide(machine.Observation{Machine: born}, machine.Policy{}, time.Time{}).Reason, "nothing is left to guard")
+
+	set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName}
+	set.Spec.Template.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
+	born, err = machineset.NewMachine(set, "m")
+	require.NoError(t, err)
+	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers, "once is enough")
+	require.Equal(t, "1", born.Annotations[v1alpha1.MachinePriority], "the template knows better")
 }
 
 func TestTheEffectiveCreationTimeoutIsPassedOnAndKept(t *testing.T) {
