@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
+)
+
+// A Client is the driver that a [Handler] serves somewhere else. It is also a
+// [driver.SideResourceLister], which answers Unimplemented if the driver over
+// there is none.
+//
+// An error of the client itself is Unavailable if the server cannot be reached
+// or the answer does not arrive; Canceled or DeadlineExceeded if the context
+// ended; InvalidArgument if the request has no form in JSON; and Internal if
+// something else than a Handler answers. What was asked for may have happened in
+// all but the third case, unless the context had ended before.
+//
+// A call that is given up waits a moment for the driver's last word, which counts
+// if it is a success or a verdict. Then the call is over on the other side, too.
+// With a driver that ignores its context, or a server that is stuck, it returns
+// without that word after two seconds.
+//
+// A Client keeps connections open for later calls. If the server was started
+// afresh meanwhile, the calls that still use one may be Unavailable. A Client is safe for use by
+// multiple goroutines. With the zero Client and a nil one every call is Internal.
+type Client struct {
+	base string
+	http *http.Client
+}
+
+var (
+	_ driver.Driver             = (*Client)(nil)
+	_ driver.SideResourceLister = (*Client)(nil)
+)
+
+// Dial returns the driver that is served at a URL such as http://127.0.0.1:8484.
+// It connects to nobody: that is for the calls.
+//
+// The URL has the scheme http, and a loopback address or the name localhost as
+// host, because Secrets are sent as they are. A path is taken for what stands in front of /v1. Proxies of the environment
+// are not used, and redirections not followed. Anything else in the URL (a user,
+// a query, a fragment), or another URL, is an error.
+func Dial(address string) (*Client, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, errors.New("cloud: the address is not a URL") // which may hold a password
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" || u.Hostname() == "":
+		return nil, fmt.Errorf("cloud: the address %q is not of the form http://127.0.0.1:8484", u.Redacted())
+	case u.Scheme != "http":
+		return nil, fmt.Errorf("cloud: the scheme of %q is not http", u.Redacted())
+	case !loopback(u.Hostname()):
+		return nil, fmt.Errorf("cloud: Secrets would cross the network in the clear to %q, which is no loopback address", u.Host)
+	}
+	return &Client{
+		base: strings.TrimSuffix(u.String(), "/") + prefix,
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+				MaxIdleConnsPerHost: 64,
+				IdleConnTimeout:     30 * time.Second,
+				DisableCompression:  true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// loopback reports whether a host is this one.
+func loopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// Close closes the connections that no call is using. The Client stays fit for
+// use. Without Close they are closed half a minute after their last call.
+func (c *Client) Close() {
+	if c != nil && c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+}
+
+// CreateMachine implements [driver.Driver].
+func (c *Client) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return call[driver.CreateMachineResponse](ctx, c, driver.OpCreateMachine, (*ofMachine)(req).request())
+}
+
+// InitializeMachine implements [driver.Driver].
+func (c *Client) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	return call[driver.InitializeMachineResponse](ctx, c, driver.OpInitializeMachine, (*ofMachine)(req).request())
+}
+
+// DeleteMachine implements [driver.Driver].
+func (c *Client) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	return call[driver.DeleteMachineResponse](ctx, c, driver.OpDeleteMachine, (*ofMachine)(req).request())
+}
+
+// GetMachineStatus implements [driver.Driver].
+func (c *Client) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	return call[driver.GetMachineStatusResponse](ctx, c, driver.OpGetMachineStatus, (*ofMachine)(req).request())
+}
+
+// ListMachines implements [driver.Driver].
+func (c *Client) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	return call[driver.ListMachinesResponse](ctx, c, driver.OpListMachines, (*ofClass)(req).request())
+}
+
+// GetVolumeIDs implements [driver.Driver].
+func (c *Client) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
+	return call[driver.GetVolumeIDsResponse](ctx, c, driver.OpGetVolumeIDs, (*ofVolumes)(req).request())
+}
+
+// ListSideResources implements [driver.SideResourceLister].
+func (c *Client) ListSideResources(ctx context.Context, req *driver.ListSideResourcesRequest) (*driver.ListSideResourcesResponse, error) {
+	return call[driver.ListSideResourcesResponse](ctx, c, OpListSideResources, (*ofClass)(req).request())
+}
+
+// call has an operation carried out on the other side.
+func call[R any](ctx context.Context, c *Client, op driver.Operation, q *request) (*R, error) {
+	if c == nil || c.http == nil {
+		return nil, status.Error(codes.Internal, "the Client has no address; Dial gives it one")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, gaveUp(op, err)
+	}
+	body, err := q.encode()
+	if err != nil {
+		return nil, err
+	}
+	ok, body, err := c.post(ctx, op, body)
+	switch {
+	case err != nil:
+		return nil, err
+	case ok:
+		var response *R
+		if err := json.Unmarshal(body, &response); err != nil {
+			return nil, garbled(op, err)
+		}
+		return response, nil
+	}
+	f := failure[R]{Code: codes.Unknown}
+	if err := json.Unmarshal(body, &f); err != nil {
+		return nil, garbled(op, err)
+	}
+	err = f.err()
+	if ended := ctx.Err(); ended != nil && (f.Code == codes.Canceled || f.Code == codes.DeadlineExceeded) {
+		err = gaveUp(op, ended) // why the context ended is known here
+	}
+	return f.Response, err
+}
+
+// post sends a request and returns the answer of a Handler, and whether it is a
+// response.
+func (c *Client) post(ctx context.Context, op driver.Operation, body []byte) (ok bool, answer []byte, err error) {
+	x, lasting := begin(ctx)
+	defer x.end()
+	r, err := http.NewRequestWithContext(lasting, http.MethodPost, c.base+string(op), bytes.NewReader(body))
+	if err != nil {
+		return false, nil, status.WrapError(codes.Internal, fmt.Sprintf("%s cannot be asked for", op), err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if deadline, ok := ctx.Deadline(); ok {
+		r.Header.Set(timeoutHeader, time.Until(deadline).String())
+	}
+	w, err := c.http.Do(r)
+	if err != nil {
+		return false, nil, lost(ctx, op, err)
+	}
+	defer w.Body.Close() //nolint:errcheck // nothing was written
+	switch {
+	case w.Header.Get("Content-Type") != mediaType || w.ContentLength < 1:
+		return false, nil, status.Error(codes.Internal, fmt.Sprintf("%s: no driver is served at this address: status %d", op, w.StatusCode))
+	case w.ContentLength > MaxAnswerBytes:
+		return false, nil, tooLarge()
+	}
+	if answer, err = x.read(w); err != nil {
+		return false, nil, lost(ctx, op, err)
+	}
+	return w.StatusCode == http.StatusOK, answer, nil
+}
+
+// read reads an answer, whose last byte is a line feed. With it the connection
+// goes to whoever needs one next, and so it must not be read if the caller gave
+// up.
+func (x *exchange) read(w *http.Response) ([]byte, error) {
+	answer := make([]byte, w.ContentLength)
+	last := len(answer) - 1
+	if _, err := io.ReadFull(w.Body, answer[:last]); err != nil {
+		return nil, err
+	}
+	if !x.settle() {
+		return answer[:last], nil
+	}
+	_, err := io.ReadFull(w.Body, answer[last:])
+	return answer, err
+}
+
+// lost is the error of a call that got no answer.
+func lost(ctx context.Context, op driver.Operation, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return gaveUp(op, ended)
+	}
+	return status.WrapError(codes.Unavailable, fmt.Sprintf("%s got no answer: %s", op, err), err)
+}
+
+// gaveUp is the error of a call whose context has ended.
+func gaveUp(op driver.Operation, ended error) error {
+	return status.WrapError(codes.Of(ended), fmt.Sprintf("%s was given up: %s", op, ended), ended)
+}
+
+// garbled is the error of an answer that cannot be read.
+func garbled(op driver.Operation, err error) error {
+	return status.WrapError(codes.Internal, fmt.Sprintf("the answer to %s cannot be read", op), err)
+}
