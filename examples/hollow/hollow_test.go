@@ -3,15 +3,13 @@
 package hollow_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -22,15 +20,20 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// driver is the CSI driver of the tests.
+const driver = "csi.example.com"
+
 // stage is a cluster with hollow Nodes and a workload on it.
 type stage struct {
-	t        *testing.T
-	clock    *clocktesting.FakeClock
-	cluster  *draintest.Cluster
-	client   kubernetes.Interface
-	vms      []hollow.VM
-	nodes    *hollow.Nodes
-	workload *hollow.Workload
+	t         *testing.T
+	clock     *clocktesting.FakeClock
+	cluster   *draintest.Cluster
+	client    kubernetes.Interface
+	vms       []hollow.VM
+	nodes     *hollow.Nodes
+	workload  *hollow.Workload
+	replicas  *hollow.Replicas
+	scheduler *hollow.Scheduler
 }
 
 func newStage(t *testing.T) *stage {
@@ -39,13 +42,17 @@ func newStage(t *testing.T) *stage {
 	s.cluster = draintest.New(draintest.Options{Clock: s.clock})
 	s.client = s.cluster.Client()
 	s.nodes = &hollow.Nodes{Client: s.client, Clock: s.clock, VMs: func() []hollow.VM { return s.vms }, JoinAfter: 10 * time.Second}
-	s.workload = &hollow.Workload{Client: s.client, Namespace: "default", Name: "app", Replicas: 3, GraceSeconds: 5, Budget: true}
+	s.workload = &hollow.Workload{Client: s.client, Namespace: "default", Name: "app", GraceSeconds: 5}
+	s.replicas = &hollow.Replicas{Client: s.client}
+	s.scheduler = &hollow.Scheduler{Client: s.client}
 	return s
 }
 
+// up brings VMs up. The cluster's own kubelets leave their pods alone.
 func (s *stage) up(names ...string) {
 	for _, name := range names {
 		s.vms = append(s.vms, hollow.VM{ProviderID: "vm-" + name, NodeName: name, UpSince: s.clock.Now()})
+		s.cluster.SetNodeSilent(name, true)
 	}
 }
 
@@ -54,13 +61,46 @@ func (s *stage) steps(seconds int) {
 	s.t.Helper()
 	for range seconds {
 		s.clock.Step(time.Second)
-		s.cluster.Tick()
-		require.NoError(s.t, s.nodes.Step(s.t.Context()))
-		require.NoError(s.t, s.workload.Step(s.t.Context()))
+		s.step()
 	}
 }
 
+// step lets everybody do what is to be done now.
+func (s *stage) step() {
+	s.t.Helper()
+	ctx := s.t.Context()
+	require.NoError(s.t, s.workload.Step(ctx))
+	require.NoError(s.t, s.replicas.Step(ctx))
+	require.NoError(s.t, s.scheduler.Step(ctx))
+	require.NoError(s.t, s.nodes.Step(ctx))
+}
+
+func (s *stage) node(name string) *corev1.Node {
+	s.t.Helper()
+	node, err := s.client.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	return node
+}
+
+func (s *stage) condition(name string, of corev1.NodeConditionType) corev1.NodeCondition {
+	s.t.Helper()
+	for _, c := range s.node(name).Status.Conditions {
+		if c.Type == of {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func (s *stage) lease(name string) *coordinationv1.Lease {
+	s.t.Helper()
+	lease, err := s.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(s.t.Context(), name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	return lease
+}
+
 func (s *stage) nodeNames() []string {
+	s.t.Helper()
 	list, err := s.client.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
 	require.NoError(s.t, err)
 	names := []string{}
@@ -70,8 +110,48 @@ func (s *stage) nodeNames() []string {
 	return names
 }
 
+// podOn makes a pod that is bound to a Node.
+func (s *stage) podOn(node, name string, edit ...func(*corev1.Pod)) {
+	s.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64(10)), Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	for _, e := range edit {
+		e(pod)
+	}
+	_, err := s.client.CoreV1().Pods("default").Create(s.t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+// pod returns a pod, or nil if it is gone.
+func (s *stage) pod(name string) *corev1.Pod {
+	s.t.Helper()
+	pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	require.NoError(s.t, err)
+	if len(pods.Items) == 0 {
+		return nil
+	}
+	return &pods.Items[0]
+}
+
+func (s *stage) phase(name string) corev1.PodPhase {
+	s.t.Helper()
+	pod := s.pod(name)
+	if pod == nil {
+		return "gone"
+	}
+	return pod.Status.Phase
+}
+
+func (s *stage) delete(name string) {
+	s.t.Helper()
+	require.NoError(s.t, s.client.CoreV1().Pods("default").Delete(s.t.Context(), name, metav1.DeleteOptions{}))
+}
+
 // runningOn counts the running pods of each Node.
 func (s *stage) runningOn() map[string]int {
+	s.t.Helper()
 	list, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{})
 	require.NoError(s.t, err)
 	on := map[string]int{}
@@ -83,83 +163,49 @@ func (s *stage) runningOn() map[string]int {
 	return on
 }
 
-func TestANodeJoinsOnceItsVMHasBeenUpForAWhile(t *testing.T) {
-	s := newStage(t)
-	s.vms = append(s.vms, hollow.VM{ProviderID: "vm-off", NodeName: "off"})
-	s.up("a")
-	s.steps(9)
-	require.Empty(t, s.nodeNames())
-	s.steps(1)
-	require.Equal(t, []string{"a"}, s.nodeNames())
-	require.NoError(t, s.client.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}))
-	s.steps(5)
-	require.Empty(t, s.nodeNames(), "a kubelet registers once")
+// claim makes a claim that is bound to a CSI volume.
+func (s *stage) claim(name string) func(*corev1.Pod) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	_, err := s.client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
+		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "disk-" + name},
+		}},
+	}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	_, err = s.client.CoreV1().PersistentVolumeClaims("default").Create(ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
+	}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}}}
+	}
 }
 
-func TestPodsAreSpreadAndReplaced(t *testing.T) {
-	s := newStage(t)
-	s.up("a", "b", "c")
-	s.steps(12)
-	require.Equal(t, map[string]int{"a": 1, "b": 1, "c": 1}, s.runningOn())
-
-	cordoned, err := s.client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
-	require.NoError(t, err)
-	cordoned.Spec.Unschedulable = true
-	_, err = s.client.CoreV1().Nodes().Update(t.Context(), cordoned, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	pods, err := s.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=a"})
-	require.NoError(t, err)
-	evict := func(pod corev1.Pod) error {
-		return s.client.CoreV1().Pods("default").EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}})
-	}
-	require.NoError(t, evict(pods.Items[0]))
-	others, err := s.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=b"})
-	require.NoError(t, err)
-	require.True(t, apierrors.IsTooManyRequests(evict(others.Items[0])), "the budget lets one be down at a time")
-	s.steps(8)
-	require.Equal(t, 3, s.runningOn()["b"]+s.runningOn()["c"])
-	require.Zero(t, s.runningOn()["a"])
+// attach asks for a volume to be attached, as the attach-detach controller does.
+func (s *stage) attach(claim, node, attacher string) {
+	s.t.Helper()
+	_, err := s.client.StorageV1().VolumeAttachments().Create(s.t.Context(), &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + claim},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: attacher, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + claim)},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
 }
 
-func TestWhatFailsIsTriedAgain(t *testing.T) {
-	s := newStage(t)
-	s.up("a")
-	s.clock.Step(10 * time.Second)
-	s.cluster.Inject(draintest.Fault{Verb: "create", Resource: "nodes", Times: 1})
-	require.Error(t, s.nodes.Step(t.Context()))
-	require.Empty(t, s.nodeNames())
-	s.steps(1)
-	require.Equal(t, []string{"a"}, s.nodeNames())
-}
-
-func TestAWorkloadThatStopsLeavesNothing(t *testing.T) {
-	s := newStage(t)
-	s.up("a")
-	s.steps(12)
-	require.NoError(t, s.workload.Stop(t.Context()))
-	require.NoError(t, s.workload.Stop(t.Context()), "again is fine")
-	s.clock.Step(6 * time.Second)
-	s.cluster.Tick()
-	require.Empty(t, s.runningOn())
-	budgets, err := s.client.PolicyV1().PodDisruptionBudgets("default").List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Empty(t, budgets.Items)
-}
-
-func ExampleNodes() {
-	clock := clocktesting.NewFakeClock(start)
-	cluster := draintest.New(draintest.Options{Clock: clock})
-	nodes := &hollow.Nodes{
-		Client: cluster.Client(), Clock: clock,
-		VMs: func() []hollow.VM { return []hollow.VM{{ProviderID: "vm-1", NodeName: "node-1", UpSince: start}} },
+// attachment returns a volume attachment, or nil if it is gone.
+func (s *stage) attachment(claim string) *storagev1.VolumeAttachment {
+	s.t.Helper()
+	list, err := s.client.StorageV1().VolumeAttachments().List(s.t.Context(), metav1.ListOptions{})
+	require.NoError(s.t, err)
+	for i := range list.Items {
+		if list.Items[i].Name == "csi-"+claim {
+			return &list.Items[i]
+		}
 	}
-	if err := nodes.Step(context.Background()); err != nil {
-		panic(err)
-	}
-	list, err := cluster.Client().CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(list.Items[0].Name, list.Items[0].Spec.ProviderID)
-	// Output: node-1 vm-1
+	return nil
 }

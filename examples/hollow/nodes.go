@@ -3,104 +3,221 @@
 package hollow
 
 import (
-	"context"
-	"errors"
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
 
 // VM is what a hollow Node needs to know of the VM that it is.
 type VM struct {
-	// ProviderID and NodeName of the VM.
+	// ProviderID and NodeName of the VM. A VM without a name has no Node.
 	ProviderID, NodeName string
 	// UpSince is when the VM began to run; zero means that it does not.
 	UpSince time.Time
 }
 
-// Nodes plays the kubelets of VMs: a Node registers when its VM has been up for
-// a while, becomes ready, and runs the pods that are bound to it. A Node whose
-// VM is gone stays as it is: nobody is left there to say so. It is for one
-// goroutine.
+// Nodes plays the kubelets of VMs, and the attachers of their volumes. What a
+// kubelet does is described at the package.
+//
+// Step and Run are two ways to drive the same rules; use one of them at a time.
+// The other methods are safe for several goroutines, at any time: what they order
+// holds when they return, and a request that is under way is waited for (so that
+// they must not be called from within one). The fields are not to be changed once
+// one of the methods was called.
 type Nodes struct {
-	// Client of the cluster that the Nodes join.
+	// Client of the cluster that the Nodes join. Every Node makes a request each
+	// LeaseInterval, so that the client of many needs a generous limit.
 	Client kubernetes.Interface
-	// Clock of the Nodes.
-	Clock clock.PassiveClock
-	// VMs returns the VMs that exist.
+	// Clock of the Nodes; nil is the real one.
+	Clock clock.WithTicker
+	// VMs returns the VMs that exist; nil means none. A VM that it leaves out has
+	// no kubelet any more. It is called at every Step, and by Run each VMInterval.
 	VMs func() []VM
 	// JoinAfter is how long a VM takes from running to joining.
 	JoinAfter time.Duration
+	// LeaseInterval is how often a kubelet renews its Lease, which holds four
+	// times as long; zero or less is 10 s.
+	LeaseInterval time.Duration
+	// StatusInterval is how often a kubelet reports a status that has not
+	// changed; zero or less is 5 min.
+	StatusInterval time.Duration
+	// PodStartTime is how long a pod takes to start; zero or less means that it
+	// runs as soon as it is seen.
+	PodStartTime time.Duration
+	// PodStopTime is how long a pod takes to stop, at most its grace period; zero
+	// or less means the whole of it.
+	PodStopTime time.Duration
+	// Attachers names the CSI drivers whose attacher is played, for VMs of these
+	// Nodes; none means that volumes are attached by somebody else.
+	Attachers []string
+	// AttachTime and DetachTime are how long these take to attach a volume and to
+	// detach it.
+	AttachTime, DetachTime time.Duration
+	// VMInterval is how often Run asks for the VMs; zero or less is 1 s.
+	VMInterval time.Duration
+	// Workers is how many Nodes Run looks at at the same time; less than one is 4.
+	Workers int
+	// Observe is told what Run could not do and will try again; nil means nobody.
+	// It may be called from several goroutines.
+	Observe func(error)
 
-	registered map[string]bool // by provider ID: a kubelet registers once
+	mu       sync.Mutex
+	kubelets map[string]*kubelet
+	orders   map[string]orders
+	wake     func(subject) // how Run is told of orders; nil if it does not run
 }
 
-// Step brings Nodes and pods one step on. What fails is tried again at the next
-// step; the errors are returned for the record.
-func (n *Nodes) Step(ctx context.Context) error {
-	if n.registered == nil {
-		n.registered = map[string]bool{}
+// orders are what a Node was told to do.
+type orders struct {
+	silent, frozen bool
+	// conditions by type. One without status is not reported any more.
+	conditions map[corev1.NodeConditionType]corev1.NodeCondition
+}
+
+// Silence says whether nothing leaves a Node: neither its Lease nor its status,
+// and its pods neither start nor end for the cluster. The word is kept for a
+// Node that is not there yet.
+func (n *Nodes) Silence(node string, silent bool) {
+	n.tell(node, func(o *orders) { o.silent = silent })
+}
+
+// Freeze says whether the containers of a Node neither start nor stop, while its
+// kubelet goes on renewing its Lease and reporting its status. The word is kept
+// for a Node that is not there yet.
+func (n *Nodes) Freeze(node string, frozen bool) {
+	n.tell(node, func(o *orders) { o.frozen = frozen })
+}
+
+// Report lets a Node report a condition (its type, status, reason and message)
+// until it is told otherwise; the times are the kubelet's own. It overrides what
+// the kubelet says by itself, Ready included. A condition without status ends the
+// report: the kubelet speaks for itself again, and a condition that is not its
+// own is removed. The word is kept for a Node that is not there yet.
+func (n *Nodes) Report(node string, condition corev1.NodeCondition) {
+	n.tell(node, func(o *orders) {
+		o.conditions = maps.Clone(o.conditions)
+		if o.conditions == nil {
+			o.conditions = map[corev1.NodeConditionType]corev1.NodeCondition{}
+		}
+		o.conditions[condition.Type] = condition
+	})
+}
+
+// tell changes the orders of a Node, waits until what it was doing is done, and
+// lets Run look at it.
+func (n *Nodes) tell(node string, change func(*orders)) {
+	n.mu.Lock()
+	if n.orders == nil {
+		n.orders = map[string]orders{}
 	}
-	var errs []error
-	up := map[string]bool{}
-	for _, vm := range n.VMs() {
-		if vm.UpSince.IsZero() || n.Clock.Since(vm.UpSince) < n.JoinAfter {
+	o := n.orders[node]
+	change(&o)
+	n.orders[node] = o
+	wake, k := n.wake, n.kubelets[node]
+	n.mu.Unlock()
+	if k != nil {
+		k.mu.Lock()
+		k.mu.Unlock() //nolint:staticcheck // nothing to do but wait
+	}
+	if wake != nil {
+		wake(subject{node: node})
+	}
+}
+
+// look asks for the VMs, and returns the names of the Nodes for which that
+// changes something, in order. A kubelet ends with its VM, and one that starts
+// again remembers nothing.
+func (n *Nodes) look() []string {
+	vms := map[string]VM{}
+	if n.VMs != nil {
+		for _, vm := range n.VMs() {
+			if other, twice := vms[vm.NodeName]; vm.NodeName != "" && (!twice || other.UpSince.IsZero()) {
+				vms[vm.NodeName] = vm
+			}
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.kubelets == nil {
+		n.kubelets = map[string]*kubelet{}
+	}
+	var changed []string
+	for name, k := range n.kubelets {
+		vm, exists := vms[name]
+		switch {
+		case exists && vm == k.vm:
 			continue
+		case exists && vm.ProviderID == k.vm.ProviderID && !vm.UpSince.IsZero() && !k.vm.UpSince.IsZero():
+			k.vm = vm // only its time was corrected
+		default:
+			delete(n.kubelets, name)
 		}
-		up[vm.NodeName] = true
-		if !n.registered[vm.ProviderID] {
-			err := n.register(ctx, vm)
-			n.registered[vm.ProviderID] = err == nil
-			errs = append(errs, err)
+		changed = append(changed, name)
+	}
+	for name, vm := range vms {
+		if n.kubelets[name] == nil {
+			n.kubelets[name] = &kubelet{vm: vm}
+			changed = append(changed, name)
 		}
 	}
-	return errors.Join(append(errs, n.runPods(ctx, up))...)
+	slices.Sort(changed)
+	return slices.Compact(changed)
 }
 
-// register makes the Node of a VM.
-func (n *Nodes) register(ctx context.Context, vm VM) error {
-	now := metav1.NewTime(n.Clock.Now())
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: vm.NodeName, Labels: map[string]string{corev1.LabelHostname: vm.NodeName}},
-		Spec:       corev1.NodeSpec{ProviderID: vm.ProviderID},
-		Status: corev1.NodeStatus{
-			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi")},
-			Conditions: []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
-				LastHeartbeatTime: now, LastTransitionTime: now,
-			}},
-		},
+// kubeletOf returns the kubelet of a Node with its VM and its orders; nil if it
+// has none.
+func (n *Nodes) kubeletOf(node string) (*kubelet, VM, orders) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k := n.kubelets[node]
+	if k == nil {
+		return nil, VM{}, orders{}
 	}
-	_, err := n.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+	return k, k.vm, n.orders[node]
 }
 
-// runPods starts the pods that are bound to Nodes whose VM is up.
-func (n *Nodes) runPods(ctx context.Context, up map[string]bool) error {
-	pods, err := n.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
+// isUp says whether a Node has a VM that runs.
+func (n *Nodes) isUp(node string) bool {
+	_, vm, _ := n.kubeletOf(node)
+	return !vm.UpSince.IsZero()
+}
+
+// names returns the names of the Nodes that have a VM, in order.
+func (n *Nodes) names() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.kubelets))
+}
+
+// clock returns the clock of the Nodes.
+func (n *Nodes) clock() clock.WithTicker { return clockOr(n.Clock) }
+
+func clockOr(c clock.WithTicker) clock.WithTicker {
+	if c == nil {
+		return clock.RealClock{}
 	}
-	var errs []error
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		if !up[p.Spec.NodeName] || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil {
-			continue
-		}
-		p.Status.Phase = corev1.PodRunning
-		p.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(n.Clock.Now()),
-		}}
-		_, err := n.Client.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
-		errs = append(errs, err)
+	return c
+}
+
+// pace returns the times that the rules go by.
+func (n *Nodes) pace() pace {
+	return pace{
+		join: n.JoinAfter, lease: orElse(n.LeaseInterval, 10*time.Second), status: orElse(n.StatusInterval, 5*time.Minute),
+		start: n.PodStartTime, stop: n.PodStopTime, attach: n.AttachTime, detach: n.DetachTime,
 	}
-	return errors.Join(errs...)
+}
+
+// orElse returns d, or def if d is not positive.
+func orElse[T cmp.Ordered](d, def T) T {
+	var zero T
+	if d <= zero {
+		return def
+	}
+	return d
 }

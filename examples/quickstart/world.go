@@ -90,17 +90,24 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 // play plays the Nodes and what runs on them. What fails is tried again at the
 // next step.
 func (w *world) play(ctx context.Context, pods int, budget bool) {
-	nodes := &hollow.Nodes{Client: w.target.Client(), Clock: w.clock, VMs: w.vms, JoinAfter: joinTime}
-	workload := &hollow.Workload{
-		Client: w.target.Client(), Namespace: "default", Name: "app", Replicas: pods, GraceSeconds: int64(podStopTime / time.Second), Budget: budget,
+	client := w.target.Client()
+	nodes := &hollow.Nodes{
+		Client: client, Clock: w.clock, VMs: w.vms, JoinAfter: joinTime,
+		LeaseInterval: time.Hour, StatusInterval: time.Hour, // nobody here looks at how fresh they are, and every write may meet a fault
 	}
+	workload := &hollow.Workload{
+		Client: client, Namespace: "default", Name: "app", Replicas: pods, GraceSeconds: int64(podStopTime / time.Second), Budget: budget,
+	}
+	replicas, scheduler := &hollow.Replicas{Client: client}, &hollow.Scheduler{Client: client}
 	for ctx.Err() == nil {
-		_ = nodes.Step(ctx)
 		if w.idle.Load() {
 			_ = workload.Stop(ctx)
 		} else {
 			_ = workload.Step(ctx)
 		}
+		_ = replicas.Step(ctx)
+		_ = scheduler.Step(ctx)
+		_ = nodes.Step(ctx)
 		select {
 		case <-ctx.Done():
 		case <-w.clock.After(500 * time.Millisecond):

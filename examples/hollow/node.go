@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// managedAttach is how a kubelet says that it leaves attaching to the
+// attach-detach controller.
+const managedAttach = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+// newNode returns the Node that a VM registers. It says at once that it is ready;
+// the taint that it begins with on a real API server is taken off by others.
+func newNode(vm VM, told orders, now time.Time) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: vm.NodeName,
+			Labels: map[string]string{
+				corev1.LabelHostname: vm.NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+			},
+		},
+		Spec: corev1.NodeSpec{ProviderID: vm.ProviderID},
+	}
+	describe(node)
+	setConditions(&node.Status, told, true, now)
+	return node
+}
+
+// describe fills in what a kubelet says of the machine under it.
+func describe(node *corev1.Node) {
+	if node.Annotations[managedAttach] == "" {
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, managedAttach, "true")
+	}
+	if len(node.Status.Capacity) == 0 {
+		node.Status.Capacity = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+			corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
+		}
+	}
+	if len(node.Status.Allocatable) == 0 {
+		node.Status.Allocatable = maps.Clone(node.Status.Capacity)
+	}
+	if len(node.Status.Addresses) == 0 {
+		node.Status.Addresses = []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: address("192.168", node.Name)}, {Type: corev1.NodeHostName, Address: node.Name},
+		}
+	}
+	if node.Status.NodeInfo.KubeletVersion == "" {
+		node.Status.NodeInfo = corev1.NodeSystemInfo{
+			KubeletVersion: "v1.36.0-hollow", ContainerRuntimeVersion: "hollow://1", OperatingSystem: "linux", Architecture: "amd64",
+		}
+	}
+}
+
+// address returns an address of a network that goes with a name.
+func address(network, name string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // never fails
+	sum := h.Sum32()
+	return fmt.Sprintf("%s.%d.%d", network, sum>>8&0xff, 1+sum%254)
+}
+
+// report writes the status of the Node if it has changed or is due.
+func report(v view, p pace, now time.Time, out *plan) {
+	due := now
+	for _, c := range v.node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			due = c.LastHeartbeatTime.Add(p.status)
+		}
+	}
+	after := v.node.DeepCopy()
+	describe(after)
+	after.Status.VolumesInUse = volumesInUse(v)
+	setConditions(&after.Status, v.told, !due.After(now), now)
+	if !equality.Semantic.DeepEqual(v.node, after) {
+		out.do(reportNode{v.node, after})
+	}
+	if !due.After(now) {
+		due = now.Add(p.status)
+	}
+	out.until(due)
+}
+
+// own are the conditions that a kubelet speaks of by itself. The network is a
+// matter of others, but nobody else is there to say so.
+func own() []corev1.NodeCondition {
+	is := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message}
+	}
+	return []corev1.NodeCondition{
+		is(corev1.NodeNetworkUnavailable, corev1.ConditionFalse, "RouteCreated", "hollow node has a route"),
+		is(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+		is(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+		is(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+		is(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"),
+	}
+}
+
+// setConditions makes a status say what the kubelet says: by itself, or because
+// it was told to. If anything changes, or if beat is set, all of it is fresh.
+// Conditions of others stay as they are.
+func setConditions(status *corev1.NodeStatus, told orders, beat bool, now time.Time) {
+	says := own()
+	for _, t := range slices.Sorted(maps.Keys(told.conditions)) {
+		c := told.conditions[t]
+		i := slices.IndexFunc(says, func(o corev1.NodeCondition) bool { return o.Type == t })
+		switch {
+		case c.Status == "" && i < 0:
+			had := len(status.Conditions)
+			status.Conditions = slices.DeleteFunc(status.Conditions, func(o corev1.NodeCondition) bool { return o.Type == t })
+			beat = beat || len(status.Conditions) < had
+		case c.Status == "":
+		case i < 0:
+			says = append(says, c)
+		default:
+			says[i] = c
+		}
+	}
+	for _, c := range says {
+		beat = beat || !slices.ContainsFunc(status.Conditions, func(o corev1.NodeCondition) bool { return sameCondition(o, c) })
+	}
+	if !beat {
+		return
+	}
+	at := metav1.NewTime(now).Rfc3339Copy()
+	for _, c := range says {
+		c.LastHeartbeatTime, c.LastTransitionTime = at, at
+		i := slices.IndexFunc(status.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type })
+		if i < 0 {
+			status.Conditions = append(status.Conditions, c)
+			continue
+		}
+		if was := status.Conditions[i]; was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+		status.Conditions[i] = c
+	}
+}
+
+func sameCondition(a, b corev1.NodeCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Replicas stands in for the ReplicaSet controller and the collector of lost
+// pods, in a cluster in memory that has neither: it makes and deletes the pods of
+// ReplicaSets, counts them, and removes pods whose Node is gone. It adopts no
+// pods. It is for one goroutine.
+type Replicas struct {
+	// Client of the cluster.
+	Client kubernetes.Interface
+}
+
+// Step brings all ReplicaSets one step on. What fails is tried again at the next
+// step; the errors are returned for the record.
+func (r *Replicas) Step(ctx context.Context) error {
+	sets, err := r.Client.AppsV1().ReplicaSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	pods, err := r.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	nodes, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{"": true}
+	for i := range nodes.Items {
+		there[nodes.Items[i].Name] = true
+	}
+	var errs []error
+	var alive []*corev1.Pod
+	for _, p := range pointers(pods.Items) {
+		if there[p.Spec.NodeName] {
+			alive = append(alive, p)
+			continue
+		}
+		errs = append(errs, r.delete(ctx, p, new(int64(0))))
+	}
+	for _, set := range pointers(sets.Items) {
+		if set.DeletionTimestamp == nil {
+			errs = append(errs, r.apply(ctx, set, replicate(set, alive)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// replication is what a ReplicaSet needs.
+type replication struct {
+	create int
+	remove []*corev1.Pod
+	status appsv1.ReplicaSetStatus
+}
+
+// replicate returns what a ReplicaSet needs, given all pods. Those go first that
+// do least.
+func replicate(set *appsv1.ReplicaSet, pods []*corev1.Pod) replication {
+	var active []*corev1.Pod
+	out := replication{status: *set.Status.DeepCopy()}
+	out.status.Replicas, out.status.ReadyReplicas, out.status.AvailableReplicas, out.status.FullyLabeledReplicas = 0, 0, 0, 0
+	out.status.ObservedGeneration = set.Generation
+	for _, p := range pods {
+		if owner := metav1.GetControllerOf(p); owner == nil || owner.UID != set.UID || p.DeletionTimestamp != nil || hasEnded(p) {
+			continue
+		}
+		active = append(active, p)
+		out.status.Replicas++
+		out.status.FullyLabeledReplicas++
+		if isTrue(p, corev1.PodReady) {
+			out.status.ReadyReplicas++
+			out.status.AvailableReplicas++
+		}
+	}
+	want := 1
+	if set.Spec.Replicas != nil {
+		want = max(0, int(*set.Spec.Replicas))
+	}
+	out.create = max(0, want-len(active))
+	slices.SortFunc(active, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	out.remove = active[:max(0, len(active)-want)]
+	return out
+}
+
+// rank is how much a pod does.
+func rank(p *corev1.Pod) int {
+	switch {
+	case p.Spec.NodeName == "":
+		return 0
+	case !isTrue(p, corev1.PodReady):
+		return 1
+	default:
+		return 2
+	}
+}
+
+// apply gives a ReplicaSet what it needs.
+func (r *Replicas) apply(ctx context.Context, set *appsv1.ReplicaSet, needs replication) error {
+	var errs []error
+	for range needs.create {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: set.Namespace, GenerateName: set.Name + "-", Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations,
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+			},
+			Spec: *set.Spec.Template.Spec.DeepCopy(),
+		}
+		_, err := r.Client.CoreV1().Pods(set.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+		errs = append(errs, err)
+	}
+	for _, p := range needs.remove {
+		errs = append(errs, r.delete(ctx, p, nil))
+	}
+	if !equality.Semantic.DeepEqual(set.Status, needs.status) {
+		after := set.DeepCopy()
+		after.Status = needs.status
+		_, err := r.Client.AppsV1().ReplicaSets(set.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Replicas) delete(ctx context.Context, p *corev1.Pod, grace *int64) error {
+	return ignoreNotFound(r.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &p.UID},
+	}))
+}

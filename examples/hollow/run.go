@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/informers"
+)
+
+// watchesLag is how long watches of client-go may take after an API server is back.
+const watchesLag = time.Minute
+
+// subject is what Run looks at: a Node or a volume attachment.
+type subject struct{ node, attachment string }
+
+// Run plays the Nodes until the context ends: it watches the cluster, looks at a
+// Node whenever something about it changes or is due, and leaves no goroutine
+// behind. What fails is tried again, at ever longer intervals up to 5 s, however
+// long the API server is away. It returns nil when the context has ended, and an
+// error if there is no Client.
+func (n *Nodes) Run(ctx context.Context) error {
+	if n.Client == nil {
+		return errors.New("hollow nodes: no client")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := newWork[subject](n.clock(), n.Observe)
+	factory := newFactory(n.Client)
+	from := n.watch(factory, w.queue.Add)
+	attachments := factory.Storage().V1().VolumeAttachments().Lister()
+	w.pass = func(ctx context.Context, s subject) (time.Time, error) {
+		if s.attachment == "" {
+			return n.pass(ctx, s.node, from)
+		}
+		a, err := attachments.Get(s.attachment)
+		if err != nil { // it is gone
+			return time.Time{}, ignoreNotFound(err)
+		}
+		return n.attachment(ctx, a)
+	}
+	var asking sync.WaitGroup
+	defer func() {
+		n.setWake(nil)
+		cancel()
+		asking.Wait()
+		w.queue.ShutDown()
+		factory.Shutdown()
+	}()
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
+	n.setWake(w.queue.Add)
+	asking.Go(func() { n.ask(ctx, from, w.queue.Add) })
+	w.run(ctx, orElse(n.Workers, 4))
+	return nil
+}
+
+func (n *Nodes) setWake(wake func(subject)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wake = wake
+}
+
+// ask asks for the VMs again and again, and has the Nodes looked at whose VM came
+// or went, and what was attached to them. The first time these are all.
+func (n *Nodes) ask(ctx context.Context, from source, add func(subject)) {
+	n.look()
+	changed := n.names()
+	for {
+		for _, name := range changed {
+			add(subject{node: name})
+			for _, a := range from.attachments(name) {
+				add(subject{attachment: a.Name})
+			}
+		}
+		timer := n.clock().NewTimer(orElse(n.VMInterval, time.Second))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		changed = n.look()
+	}
+}
+
+// watch has every change add what it concerns, and returns where to find the
+// objects. It is called before the informers start.
+func (n *Nodes) watch(factory informers.SharedInformerFactory, add func(subject)) source {
+	addNode := func(name string) {
+		if k, _, _ := n.kubeletOf(name); k != nil {
+			add(subject{node: name})
+		}
+	}
+	core := factory.Core().V1()
+	pods, attachments := core.Pods().Informer(), factory.Storage().V1().VolumeAttachments().Informer()
+	on(core.Nodes().Informer(), func(o *corev1.Node) { addNode(o.Name) })
+	on(pods, func(o *corev1.Pod) { addNode(o.Spec.NodeName) })
+	on(attachments, func(o *storagev1.VolumeAttachment) {
+		addNode(o.Spec.NodeName)
+		if slices.Contains(n.Attachers, o.Spec.Attacher) {
+			add(subject{attachment: o.Name})
+		}
+	})
+	nodes, claims, volumes := core.Nodes().Lister(), core.PersistentVolumeClaims().Lister(), core.PersistentVolumes().Lister()
+	podsOf := index(pods, "node", func(o *corev1.Pod) string { return o.Spec.NodeName })
+	return source{
+		node:        func(name string) *corev1.Node { return found(nodes.Get(name)) },
+		pods:        func(node string) []*corev1.Pod { return inOrder(podsOf(node)) },
+		attachments: index(attachments, "node", func(o *storagev1.VolumeAttachment) string { return o.Spec.NodeName }),
+		claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
+			return found(claims.PersistentVolumeClaims(namespace).Get(name))
+		},
+		volume: func(name string) *corev1.PersistentVolume { return found(volumes.Get(name)) },
+		lags:   watchesLag,
+	}
+}
+
+// found returns an object, or nil if it was not found.
+func found[T any](o *T, err error) *T {
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+// inOrder sorts pods by name.
+func inOrder(pods []*corev1.Pod) []*corev1.Pod {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return pods
+}

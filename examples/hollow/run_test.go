@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/hollow"
+)
+
+// live is a stage in real time: Nodes and a scheduler run by themselves.
+type live struct {
+	*stage
+	mu   sync.Mutex
+	vms  []hollow.VM
+	stop func()
+}
+
+func newLive(t *testing.T, edit func(*hollow.Nodes)) *live {
+	t.Helper()
+	l := &live{stage: &stage{t: t, cluster: draintest.New(draintest.Options{})}}
+	l.client = l.cluster.Client()
+	l.nodes = &hollow.Nodes{
+		Client: l.client, VMInterval: 5 * time.Millisecond, LeaseInterval: 50 * time.Millisecond, PodStopTime: time.Millisecond,
+		Attachers: []string{driver},
+		VMs: func() []hollow.VM {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.vms
+		},
+	}
+	edit(l.nodes)
+	l.scheduler = &hollow.Scheduler{Client: l.client}
+	l.replicas = &hollow.Replicas{Client: l.client}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { fail(l.t, l.nodes.Run(ctx)) })
+	running.Go(func() { fail(l.t, l.scheduler.Run(ctx)) })
+	l.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(l.stop)
+	return l
+}
+
+func fail(t *testing.T, err error) {
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func (l *live) up(names ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		l.cluster.SetNodeSilent(name, true)
+		l.vms = append(l.vms[:len(l.vms):len(l.vms)], hollow.VM{ProviderID: "vm-" + name, NodeName: name, UpSince: time.Now()})
+	}
+}
+
+func (l *live) down() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.vms = nil
+}
+
+func (l *live) eventually(what string, f func() bool) {
+	l.t.Helper()
+	require.Eventually(l.t, f, 10*time.Second, 2*time.Millisecond, what)
+}
+
+// renewed returns when the Lease of a Node was renewed.
+func (l *live) renewed(name string) time.Time {
+	lease, err := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(l.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Time
+}
+
+func TestRunPlaysTheWholeLifeOfNodesAndPods(t *testing.T) {
+	l := newLive(t, func(*hollow.Nodes) {})
+	l.up("a", "b")
+	l.eventually("nodes join", func() bool { return len(l.nodeNames()) == 2 })
+	for i := range 4 {
+		l.podOn("", fmt.Sprintf("p-%d", i))
+	}
+	l.eventually("pods run", func() bool { return l.runningOn()["a"] == 2 && l.runningOn()["b"] == 2 })
+	renewed := l.renewed("a")
+	l.eventually("leases are renewed", func() bool { return l.renewed("a").After(renewed.Add(200 * time.Millisecond)) })
+
+	l.podOn("a", "v", l.claim("data"))
+	l.eventually("the volume is in use", func() bool { return len(l.node("a").Status.VolumesInUse) == 1 })
+	l.attach("data", "a", driver)
+	l.eventually("the pod gets its volume", func() bool { return l.phase("v") == corev1.PodRunning })
+	l.delete("v")
+	l.eventually("the pod ends", func() bool { return l.phase("v") == "gone" })
+	l.eventually("the volume is let go", func() bool { return len(l.node("a").Status.VolumesInUse) == 0 })
+	require.NoError(t, l.client.StorageV1().VolumeAttachments().Delete(t.Context(), "csi-data", metav1.DeleteOptions{}))
+	l.eventually("it is detached", func() bool { return l.attachment("data") == nil })
+
+	l.nodes.Report("b", corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "Hung"})
+	l.eventually("conditions are reported", func() bool { return l.condition("b", "KernelDeadlock").Status == corev1.ConditionTrue })
+	l.nodes.Silence("a", true)
+	renewed = l.renewed("a")
+	l.podOn("a", "late")
+	other := l.renewed("b")
+	l.eventually("the other goes on", func() bool { return l.renewed("b").After(other.Add(200 * time.Millisecond)) })
+	require.Equal(t, renewed, l.renewed("a"))
+	require.Equal(t, corev1.PodPending, l.phase("late"))
+	l.nodes.Silence("a", false)
+	l.eventually("it speaks again", func() bool { return l.phase("late") == corev1.PodRunning && l.renewed("a").After(renewed) })
+}
+
+func TestEverythingIsDoneOnce(t *testing.T) {
+	l := newLive(t, func(*hollow.Nodes) {})
+	l.up("a", "b", "c")
+	release := func() {}
+	l.eventually("nodes join", func() bool { return len(l.nodeNames()) == 3 })
+	for i := range 30 {
+		if i == 10 {
+			release = l.cluster.HoldWatches() // the caches are behind
+		}
+		l.podOn([]string{"", "a", "b"}[i%3], fmt.Sprintf("p-%02d", i))
+	}
+	release()
+	l.eventually("pods run", func() bool { on := l.runningOn(); return on["a"]+on["b"]+on["c"] == 30 })
+	l.stop()
+	starts := map[string]int{}
+	for _, w := range l.cluster.History() {
+		if w.Resource.Resource == "pods" && w.Verb == "patch" {
+			starts[w.Name]++
+		}
+	}
+	for name, n := range starts {
+		require.Equal(t, 1, n, name)
+	}
+	require.Len(t, starts, 30)
+}
+
+func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
+	var told atomic.Int64
+	l := newLive(t, func(n *hollow.Nodes) { n.Observe = func(error) { told.Add(1) } })
+	l.up("a")
+	l.eventually("it joins", func() bool { return !l.renewed("a").IsZero() })
+	back := l.cluster.Inject(draintest.Fault{Kind: draintest.Unavailable, Match: func(c draintest.Call) bool {
+		return c.Verb != "get" && !(c.Resource.Resource == "pods" && c.Verb == "create" && c.Subresource == "")
+	}})
+	l.cluster.DropWatches()
+	l.podOn("", "p")
+	l.eventually("it fails for a while", func() bool { return told.Load() > 3 })
+	back()
+	renewed := l.renewed("a")
+	l.eventually("it goes on", func() bool { return l.renewed("a").After(renewed) && l.phase("p") == corev1.PodRunning })
+}
+
+func TestANodeCorrectsWhatWasSaidOfItEvenIfTheWatchesAreNotBackYet(t *testing.T) {
+	var told atomic.Int64
+	l := newLive(t, func(n *hollow.Nodes) { n.Observe = func(error) { told.Add(1) } })
+	l.up("a")
+	l.eventually("it joins", func() bool { return !l.renewed("a").IsZero() })
+	back := l.cluster.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "update", Resource: "leases"})
+	l.eventually("it fails", func() bool { return told.Load() > 0 })
+	defer l.cluster.HoldWatches()()
+	node := l.node("a")
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].Status = corev1.ConditionUnknown
+	}
+	_, err := l.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	back()
+	l.eventually("it is ready again", func() bool { return l.condition("a", corev1.NodeReady).Status == corev1.ConditionTrue })
+}
+
+func TestRunEndsWithItsContextAndLeavesNoGoroutine(t *testing.T) {
+	require.Eventually(t, func() bool { return goroutines() == 0 }, 5*time.Second, time.Millisecond, "those of other tests end")
+	l := newLive(t, func(*hollow.Nodes) {})
+	l.up("a")
+	l.eventually("it joins", func() bool { return len(l.nodeNames()) == 1 })
+	l.stop()
+	require.Eventually(t, func() bool { return goroutines() == 0 }, 5*time.Second, 5*time.Millisecond, "%s", stacks())
+	l.nodes.Freeze("a", true) // nobody is there to hear it
+	require.NoError(t, (&hollow.Nodes{Client: l.client}).Run(ended()), "no VMs, and no time")
+	require.Error(t, (&hollow.Nodes{}).Run(t.Context()))
+	require.Error(t, (&hollow.Scheduler{}).Run(t.Context()))
+}
+
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// goroutines counts those that Nodes have started, and their informers.
+func goroutines() int {
+	n := 0
+	for stack := range strings.SplitSeq(stacks(), "\n\n") {
+		if strings.Contains(stack, "examples/hollow.") || strings.Contains(stack, "k8s.io/client-go/") || strings.Contains(stack, "drain/draintest.") {
+			n++
+		}
+	}
+	return n
+}
+
+func stacks() string {
+	all := make([]byte, 1<<20)
+	return string(all[:runtime.Stack(all, true)])
+}
+
+func TestOrdersMayComeFromSeveralGoroutines(t *testing.T) {
+	l := newLive(t, func(*hollow.Nodes) {})
+	l.up("a", "b")
+	var orders sync.WaitGroup
+	for i := range 8 {
+		orders.Go(func() {
+			for j := range 20 {
+				name := []string{"a", "b"}[j%2]
+				l.nodes.Silence(name, i%2 == 0)
+				l.nodes.Freeze(name, j%2 == 0)
+				l.nodes.Report(name, corev1.NodeCondition{Type: "T", Status: []corev1.ConditionStatus{"True", ""}[i%2]})
+			}
+		})
+	}
+	orders.Wait()
+	for _, name := range []string{"a", "b"} {
+		l.nodes.Silence(name, false)
+		l.nodes.Freeze(name, false)
+	}
+	l.podOn("", "p")
+	l.eventually("all is well", func() bool { return l.phase("p") == corev1.PodRunning })
+}
+
+func TestAVMThatIsGoneIsNoticed(t *testing.T) {
+	l := newLive(t, func(*hollow.Nodes) {})
+	l.up("a")
+	l.eventually("it joins", func() bool { return l.renewed("a").After(time.Time{}) })
+	l.down()
+	var last time.Time
+	l.eventually("the lease is not renewed any more", func() bool {
+		was := last
+		last = l.renewed("a")
+		return was.Equal(last) && time.Since(last) > 300*time.Millisecond
+	})
+	require.NotNil(t, l.node("a"))
+}
+
+func TestManyNodesJoinAndRunPods(t *testing.T) {
+	l := newLive(t, func(n *hollow.Nodes) { n.LeaseInterval = 10 * time.Second })
+	names := make([]string, 200)
+	for i := range names {
+		names[i] = fmt.Sprintf("node-%03d", i)
+	}
+	l.up(names...)
+	l.eventually("all join", func() bool { return len(l.nodeNames()) == len(names) })
+	for i := range 400 {
+		l.podOn("", fmt.Sprintf("p-%03d", i))
+	}
+	l.eventually("all run", func() bool {
+		n := 0
+		for _, on := range l.runningOn() {
+			n += on
+		}
+		return n == 400
+	})
+	for name, on := range l.runningOn() {
+		require.Equal(t, 2, on, name)
+	}
+}
+
+// BenchmarkIdleNodes says how much processor time 200 Nodes take a minute that
+// have nothing to do but renew their Leases, with a cluster in memory. They live
+// ten times as fast.
+func BenchmarkIdleNodes(b *testing.B) {
+	const fast = 10
+	cluster := draintest.New(draintest.Options{})
+	var vms []hollow.VM
+	for i := range 200 {
+		vms = append(vms, hollow.VM{ProviderID: fmt.Sprint(i), NodeName: fmt.Sprintf("node-%03d", i), UpSince: time.Now()})
+	}
+	nodes := &hollow.Nodes{
+		Client: cluster.Client(), LeaseInterval: 10 * time.Second / fast, StatusInterval: 5 * time.Minute / fast,
+		VMInterval: time.Second / fast, VMs: func() []hollow.VM { return vms },
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = nodes.Run(ctx) })
+	for cluster.Watching("nodes") == 0 || len(cluster.History()) < 2*len(vms) {
+		runtime.Gosched()
+	}
+	used, began := processorTime(), time.Now()
+	for b.Loop() {
+		<-time.After(time.Second)
+	}
+	spent, lasted := processorTime()-used, time.Since(began)*fast
+	cancel()
+	running.Wait()
+	b.ReportMetric(float64(spent.Milliseconds())/lasted.Minutes(), "ms/min")
+}
+
+// processorTime is what this program has used.
+func processorTime() time.Duration {
+	samples := []metrics.Sample{{Name: "/cpu/classes/user:cpu-seconds"}}
+	runtime.GC() // the figure is brought up to date by it
+	metrics.Read(samples)
+	return time.Duration(samples[0].Value.Float64() * float64(time.Second))
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mount is a volume that has to be attached before a pod can start.
+type mount struct {
+	volume string                  // the name of the PersistentVolume
+	unique corev1.UniqueVolumeName // what Nodes call it
+}
+
+// mountsOf returns what has to be attached for a pod; false if that cannot be
+// said yet, because a claim is not bound.
+func mountsOf(v view, pod *corev1.Pod) ([]mount, bool) {
+	var mounts []mount
+	complete := true
+	for _, vol := range pod.Spec.Volumes {
+		name := ""
+		switch {
+		case vol.PersistentVolumeClaim != nil:
+			name = vol.PersistentVolumeClaim.ClaimName
+		case vol.Ephemeral != nil:
+			name = pod.Name + "-" + vol.Name
+		default:
+			continue
+		}
+		pv := volumeOf(v, pod.Namespace, name)
+		switch {
+		case pv == nil:
+			complete = false
+		case pv.Spec.CSI != nil:
+			unique := corev1.UniqueVolumeName("kubernetes.io/csi/" + pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle)
+			mounts = append(mounts, mount{pv.Name, unique})
+		}
+	}
+	return mounts, complete
+}
+
+// volumeOf returns the volume of a claim, or nil.
+func volumeOf(v view, namespace, name string) *corev1.PersistentVolume {
+	if v.claim == nil || v.volume == nil {
+		return nil
+	}
+	claim := v.claim(namespace, name)
+	if claim == nil || claim.Spec.VolumeName == "" {
+		return nil
+	}
+	return v.volume(claim.Spec.VolumeName)
+}
+
+// volumesInUse returns what the Node says it uses: the attach-detach controller
+// does not take it away. While containers cannot stop, nothing is let go.
+func volumesInUse(v view) []corev1.UniqueVolumeName {
+	var names []corev1.UniqueVolumeName
+	if v.told.frozen {
+		return slices.Clone(v.node.Status.VolumesInUse)
+	}
+	for _, pod := range v.pods {
+		if hasEnded(pod) {
+			continue
+		}
+		mounts, _ := mountsOf(v, pod)
+		for _, m := range mounts {
+			names = append(names, m.unique)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// isMounted says whether a pod has its volumes: the Node has said that it uses
+// them, and they are attached to it.
+func isMounted(v view, pod *corev1.Pod) bool {
+	mounts, complete := mountsOf(v, pod)
+	if !complete {
+		return false
+	}
+	for _, m := range mounts {
+		if v.node == nil || !slices.Contains(v.node.Status.VolumesInUse, m.unique) {
+			return false
+		}
+		attached := slices.ContainsFunc(v.node.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == m.unique })
+		if !attached && (v.attached == nil || !v.attached(m.volume)) {
+			return false
+		}
+	}
+	return true
+}

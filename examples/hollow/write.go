@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// write is something to be written to the API server.
+type write interface {
+	fmt.Stringer
+	// do makes the request and remembers in the kubelet, if it is one's, what came
+	// of it.
+	do(ctx context.Context, client kubernetes.Interface, k *kubelet) error
+}
+
+// writeAll makes the writes of a plan. One that fails does not keep the others
+// from being made.
+func writeAll(ctx context.Context, client kubernetes.Interface, writes []write, k *kubelet) error {
+	var errs []error
+	for _, w := range writes {
+		if err := w.do(ctx, client, k); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", w, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// register makes a Node. One that is there already is taken over.
+type register struct{ node *corev1.Node }
+
+func (w register) String() string { return "register node " + w.node.Name }
+
+func (w register) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
+	node, err := client.CoreV1().Nodes().Create(ctx, w.node, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	k.joined = true
+	if err == nil {
+		k.node.wrote(node)
+	}
+	return nil
+}
+
+// reportNode writes the status of a Node.
+type reportNode struct{ before, after *corev1.Node }
+
+func (w reportNode) String() string { return "report node " + w.after.Name }
+
+func (w reportNode) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
+	patch, err := patchOf(
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: w.before.Annotations}, Status: w.before.Status},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: w.after.Annotations, UID: w.after.UID}, Status: w.after.Status},
+	)
+	if err != nil {
+		return err
+	}
+	node, err := client.CoreV1().Nodes().Patch(ctx, w.after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	k.node.wrote(node)
+	return nil
+}
+
+// renewLease writes the Lease of a Node.
+type renewLease struct{ lease *coordinationv1.Lease }
+
+func (w renewLease) String() string { return "renew lease " + w.lease.Name }
+
+func (w renewLease) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
+	lease, err := writeLease(ctx, client, w.lease)
+	switch {
+	case err == nil:
+		k.lease = lease
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		k.lease = nil // it is not what it was: it is read again
+	}
+	return err
+}
+
+// writeLease updates a Lease that is known, and makes one or takes one over
+// otherwise.
+func writeLease(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	leases := client.CoordinationV1().Leases(lease.Namespace)
+	if lease.ResourceVersion != "" {
+		return leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	created, err := leases.Create(ctx, lease, metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		return created, nil
+	case apierrors.IsNotFound(err): // the namespace is
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: lease.Namespace}}
+		if _, nsErr := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); nsErr != nil && !apierrors.IsAlreadyExists(nsErr) {
+			return nil, nsErr
+		}
+		return nil, err
+	case !apierrors.IsAlreadyExists(err):
+		return nil, err
+	}
+	there, err := leases.Get(ctx, lease.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	there.Spec, there.OwnerReferences = lease.Spec, lease.OwnerReferences
+	return leases.Update(ctx, there, metav1.UpdateOptions{})
+}
+
+// reportPod writes the status of a pod.
+type reportPod struct{ before, after *corev1.Pod }
+
+func (w reportPod) String() string {
+	return fmt.Sprintf("report pod %s/%s %s", w.after.Namespace, w.after.Name, w.after.Status.Phase)
+}
+
+func (w reportPod) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
+	patch, err := patchOf(&corev1.Pod{Status: w.before.Status}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: w.after.UID}, Status: w.after.Status})
+	if err != nil {
+		return err
+	}
+	pod, err := client.CoreV1().Pods(w.after.Namespace).Patch(ctx, w.after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	switch {
+	case apierrors.IsNotFound(err):
+		k.pods.removed(w.after.UID)
+		return nil
+	case err != nil:
+		return err
+	}
+	k.pods.wrote(pod)
+	return nil
+}
+
+// removePod removes a pod whose containers have stopped.
+type removePod struct{ pod *corev1.Pod }
+
+func (w removePod) String() string {
+	return fmt.Sprintf("remove pod %s/%s", w.pod.Namespace, w.pod.Name)
+}
+
+func (w removePod) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
+	err := client.CoreV1().Pods(w.pod.Namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &w.pod.UID},
+	})
+	if err = ignoreNotFound(err); err == nil && len(w.pod.Finalizers) == 0 {
+		k.pods.removed(w.pod.UID)
+	}
+	return err
+}
+
+// guardAttachment writes the finalizers of a volume attachment.
+type guardAttachment struct{ before, after *storagev1.VolumeAttachment }
+
+func (w guardAttachment) String() string {
+	return fmt.Sprintf("guard attachment %s with %v", w.after.Name, w.after.Finalizers)
+}
+
+func (w guardAttachment) do(ctx context.Context, client kubernetes.Interface, _ *kubelet) error {
+	return patchAttachment(ctx, client, w.before, w.after)
+}
+
+// reportAttachment writes the status of a volume attachment.
+type reportAttachment struct{ before, after *storagev1.VolumeAttachment }
+
+func (w reportAttachment) String() string {
+	return fmt.Sprintf("report attachment %s attached=%t", w.after.Name, w.after.Status.Attached)
+}
+
+func (w reportAttachment) do(ctx context.Context, client kubernetes.Interface, _ *kubelet) error {
+	return patchAttachment(ctx, client, w.before, w.after, "status")
+}
+
+// patchAttachment writes an attachment that nobody else writes, to the same
+// incarnation.
+func patchAttachment(ctx context.Context, client kubernetes.Interface, before, after *storagev1.VolumeAttachment, subresource ...string) error {
+	was := before.DeepCopy()
+	was.UID = ""
+	patch, err := patchOf(was, after)
+	if err != nil {
+		return err
+	}
+	_, err = client.StorageV1().VolumeAttachments().Patch(ctx, after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresource...)
+	return ignoreNotFound(err)
+}
+
+// patchOf returns what makes one object of another.
+func patchOf[T any](before, after *T) ([]byte, error) {
+	was, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.CreateTwoWayMergePatch(was, is, *new(T))
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
