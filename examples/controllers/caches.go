@@ -25,11 +25,11 @@ type caches struct {
 
 func newCaches(cfg *Config) *caches {
 	c := &caches{
-		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, 0, machineinformers.WithNamespace(cfg.Namespace)),
-		control:  informers.NewSharedInformerFactoryWithOptions(cfg.Control, 0, informers.WithNamespace(cfg.Namespace)),
+		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync, machineinformers.WithNamespace(cfg.Namespace)),
+		control:  informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync, informers.WithNamespace(cfg.Namespace)),
 	}
 	if cfg.Target != nil {
-		c.target = informers.NewSharedInformerFactory(cfg.Target, 0)
+		c.target = informers.NewSharedInformerFactory(cfg.Target, cfg.Resync)
 	}
 	c.ofClass = index(c.machines.Machine().V1alpha1().Machines().Informer(), "class-of-machine",
 		func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })

@@ -46,7 +46,7 @@ func (r *classes) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	}
 	class, _ = r.latest.of(class)
 	d := machine.DecideClass(machine.ClassObservation{Class: class, Machines: r.machines(key), Complete: true}, r.cfg.Clock.Now())
-	r.cfg.note(r.kind, key, d.String(), d.Do != nil, nil)
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 	switch a := d.Do.(type) {
 	case nil:
 		return d.NextCheck, nil

@@ -3,11 +3,14 @@
 package controllers
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/driver"
@@ -40,9 +43,18 @@ type Config struct {
 	Workers int
 	// Random returns a number from 0 up to 1. Nil is math/rand/v2.
 	Random func() float64
+	// Resync is how often every object is looked at again although nothing has
+	// changed. Zero means never: what has to be looked at again says when.
+	Resync time.Duration
 	// Observe, if not nil, is told of every decision and of every error. It is
 	// called by several goroutines.
 	Observe func(Note)
+	// Events, if not nil, is told what people may want to know of machines, sets
+	// and deployments, after it was written. Its scheme has to know their kinds.
+	Events record.EventRecorder
+	// Started, if not nil, is called once, when the caches are filled and before
+	// anything is decided.
+	Started func()
 }
 
 // Note is one thing that a controller decided, or that went wrong.
@@ -53,8 +65,8 @@ type Note struct {
 	Kind, Key string
 	// Text of the decision: what is done, why, and what the rest waits for.
 	Text string
-	// Acts says that something is done.
-	Acts bool
+	// Acts says that something is done, Waits that something is not done yet.
+	Acts, Waits bool
 	// Err that ended the pass, or nil.
 	Err error
 }
@@ -81,8 +93,28 @@ func (c *Config) complete() error {
 	return nil
 }
 
-func (c *Config) note(kind string, key cache.ObjectName, text string, acts bool, err error) {
+// note tells the observer, if there is one.
+func (c *Config) note(n Note) {
 	if c.Observe != nil {
-		c.Observe(Note{Time: c.Clock.Now(), Kind: kind, Key: key.String(), Text: text, Acts: acts, Err: err})
+		n.Time = c.Clock.Now()
+		c.Observe(n)
+	}
+}
+
+// event tells people, if somebody listens.
+func (c *Config) event(o runtime.Object, kind, reason, message string) {
+	if c.Events != nil {
+		c.Events.Event(o, kind, reason, message)
+	}
+}
+
+// done tells of a call that succeeded or failed; one that was cut short is not
+// told of.
+func (c *Config) done(o runtime.Object, err error, done, failed [2]string) {
+	switch {
+	case err == nil:
+		c.event(o, corev1.EventTypeNormal, done[0], done[1])
+	case !errors.Is(err, context.Canceled):
+		c.event(o, corev1.EventTypeWarning, failed[0], failed[1]+err.Error())
 	}
 }

@@ -104,7 +104,7 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 	defer func() { r.remember(in, kept) }()
 	for range steps {
 		d := machine.Decide(in, r.cfg.Policy, r.cfg.Clock.Now())
-		r.cfg.note(r.kind, key, d.String(), d.Do != nil, nil)
+		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 		if d.Do == nil {
 			return d.NextCheck, nil
 		}

@@ -63,6 +63,9 @@ func (r *machines) written(in *machine.Observation) func(*v1alpha1.Machine, erro
 		case err != nil:
 			return err
 		}
+		for _, e := range machine.Events(in.Machine, m) {
+			r.cfg.event(m, e.Type, e.Reason, e.Message)
+		}
 		if !m.DeletionTimestamp.IsZero() && len(m.Finalizers) == 0 {
 			r.bury(m)
 			in.Machine = nil
@@ -139,16 +142,18 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 		ForceAt: a.Mode.ForceAt, NodeUnreachable: a.Mode.NodeUnreachable,
 		EvictUnmanaged: true, EvictLocalStorage: true, // a machine that goes takes its pods with it
 	}
-	plan := drain.Decide(drain.Observation{
+	seen := drain.Observation{
 		Node: in.Node.Node, Looked: in.Node.Looked, Pods: r.podsOn(a.NodeName), PodsComplete: true, Answers: kept.answers,
-	}, policy, now)
+	}
+	plan := drain.Decide(seen, policy, now)
 	results, err := drain.Carry(ctx, r.cfg.Target, plan)
 	kept.answers = kept.answers.After(plan, results, policy, now)
 	if err != nil && !plan.Done { // force does not wait for the cordon
 		return err
 	}
 	in.Drain = machine.DrainView{Round: now, Done: plan.Done, NextCheck: plan.NextCheck}
-	for _, row := range plan.Holds() {
+	seen.Answers = kept.answers // a pod whose eviction was refused waits for what refused it
+	for _, row := range drain.Decide(seen, policy, now).Holds() {
 		in.Drain.Holds = append(in.Drain.Holds, machine.Hold{
 			Subject: "pod/" + row.Namespace + "/" + row.Name, Reason: machine.Reason(row.Reason), Message: row.Message, Until: row.Until,
 		})

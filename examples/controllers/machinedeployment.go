@@ -76,7 +76,10 @@ func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (ti
 // decide decides and acts, once more if the name of a new set was taken.
 func (r *machineDeployments) decide(ctx context.Context, key cache.ObjectName, in deployment.Observation) (deployment.Decision, error) {
 	d := deployment.Decide(in, deployment.Policy{}, r.cfg.Clock.Now())
-	r.cfg.note(r.kind, key, d.String(), len(d.Actions) > 0, nil)
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	for _, e := range d.Events {
+		r.cfg.event(in.Deployment, e.Type, e.Reason, e.Message)
+	}
 	if err := r.record(ctx, in.Deployment, d); err != nil {
 		return d, err
 	}
@@ -93,11 +96,16 @@ func (r *machineDeployments) decide(ctx context.Context, key cache.ObjectName, i
 		}
 		if creating && err != nil {
 			failed := deployment.Decision{WriteStatus: true}
-			failed.Status, _ = deployment.CreateFailed(in.Deployment.Status, create.Set.Name, err, r.cfg.Clock.Now())
+			var event deployment.Event
+			failed.Status, event = deployment.CreateFailed(in.Deployment.Status, create.Set.Name, err, r.cfg.Clock.Now())
+			r.cfg.event(in.Deployment, event.Type, event.Reason, event.Message)
 			err = errors.Join(err, r.record(ctx, in.Deployment, failed))
 		}
 		if err != nil {
 			return d, fmt.Errorf("%s: %w", action, err)
+		}
+		if e := action.Event(); e != nil {
+			r.cfg.event(in.Deployment, e.Type, e.Reason, e.Message)
 		}
 	}
 	return d, nil

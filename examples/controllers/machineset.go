@@ -63,7 +63,7 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 		return time.Time{}, err
 	}
 	d := machineset.Decide(in, machineset.Policy{}, r.cfg.Clock.Now())
-	r.cfg.note(r.kind, key, d.String(), len(d.Actions) > 0, nil)
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	failure, err := r.act(ctx, in, d.Actions)
 	if statusErr := r.record(ctx, in, failure); err == nil {
 		err = statusErr
@@ -189,6 +189,9 @@ func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterfa
 	now := r.cfg.Clock.Now()
 	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a.Name, a.UID, now) })
 	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))})
+	if !apierrors.IsNotFound(err) {
+		r.cfg.done(set, err, [2]string{"SuccessfulDelete", "Deleted machine: " + a.Name}, [2]string{"FailedDelete", "Error deleting: "})
+	}
 	return r.settle(ctx, client, set, a.Name, ignoreNotFound(err))
 }
 
@@ -219,6 +222,7 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 	now := r.cfg.Clock.Now()
 	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Creating(name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
+	r.cfg.done(set, err, [2]string{"SuccessfulCreate", "Created Machine: " + name}, [2]string{"FailedCreate", "Error creating: "})
 	return r.settle(ctx, client, set, name, err)
 }
 

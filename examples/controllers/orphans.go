@@ -58,13 +58,13 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 		return time.Time{}, err
 	}
 	d := r.step(in)
-	r.cfg.note(r.kind, key, d.String(), len(d.Actions) > 0, nil)
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	for _, a := range d.Actions {
 		if err := r.act(ctx, class, secret, a); err != nil {
 			if ctx.Err() != nil {
 				return time.Time{}, err
 			}
-			r.cfg.note(r.kind, key, a.String(), true, err) // proposed again later
+			r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: a.String(), Acts: true, Err: err}) // proposed again later
 		}
 	}
 	return d.NextCheck, nil

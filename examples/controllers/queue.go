@@ -66,10 +66,13 @@ func (l *loop) next(ctx context.Context) bool {
 		return false
 	}
 	defer l.queue.Done(key)
+	if ctx.Err() != nil { // what is still queued is left
+		return false
+	}
 	again, err := l.pass(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
-			l.cfg.note(l.kind, key, "", false, err)
+			l.cfg.note(Note{Kind: l.kind, Key: key.String(), Err: err})
 			l.queue.AddRateLimited(key)
 		}
 		return true

@@ -33,6 +33,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
+	if cfg.Started != nil {
+		cfg.Started()
+	}
 	for _, l := range loops {
 		running.Go(func() { l.run(ctx) })
 	}

@@ -55,7 +55,7 @@ func (r *secrets) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	}
 	secret, _ = r.latest.of(secret)
 	d := machine.DecideSecret(machine.SecretObservation{Secret: secret, Classes: r.classes(key), Complete: true}, r.cfg.Clock.Now())
-	r.cfg.note(r.kind, key, d.String(), d.Do != nil, nil)
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 	switch a := d.Do.(type) {
 	case nil:
 		return d.NextCheck, nil

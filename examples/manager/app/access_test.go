@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// unused are the permissions that a manager has and does not use in this test,
+// and why it has them.
+var unused = map[string]string{
+	"update machine.sapcloud.io/machinesets/finalizers":        "asked for by an admission plugin, not by a request",
+	"update machine.sapcloud.io/machinedeployments/finalizers": "asked for by an admission plugin, not by a request",
+}
+
+// permissions are the verbs and resources of a role in the manifests, each with
+// the names that it is bound to.
+func permissions(t *testing.T, kind string) map[string][]string {
+	t.Helper()
+	objects, err := manifests.Access(namespace)
+	require.NoError(t, err)
+	all := map[string][]string{}
+	for _, o := range objects {
+		if o.GetKind() != kind {
+			continue
+		}
+		var role rbacv1.ClusterRole // which has the rules of a Role too
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role))
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					key := fmt.Sprintf("%s %s/%s", verb, rule.APIGroups[0], resource)
+					require.Len(t, rule.APIGroups, 1)
+					require.NotContains(t, all, key, "stated twice")
+					require.NotContains(t, key, "*")
+					all[key] = rule.ResourceNames
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// asks is what a request asks for.
+func asks(a clienttesting.Action) string {
+	resource := a.GetResource().Group + "/" + a.GetResource().Resource
+	if sub := a.GetSubresource(); sub != "" {
+		resource += "/" + sub
+	}
+	return a.GetVerb() + " " + resource
+}
+
+// judge compares the requests of clients with what a role allows.
+func judge(t *testing.T, role string, requests ...[]clienttesting.Action) {
+	t.Helper()
+	allowed, used := permissions(t, role), map[string]bool{}
+	for _, a := range slices.Concat(requests...) {
+		if a.GetResource().Resource == "resource" || strings.HasPrefix(asks(a), "get /resource") {
+			continue // discovery, which everybody may ask for
+		}
+		names, ok := allowed[asks(a)]
+		require.True(t, ok, "%s does not allow: %s", role, asks(a))
+		if named, has := a.(interface{ GetName() string }); has && len(names) > 0 {
+			require.Contains(t, names, named.GetName(), asks(a))
+		}
+		if role == "Role" {
+			require.Equal(t, namespace, a.GetNamespace(), asks(a))
+		}
+		used[asks(a)] = true
+	}
+	for _, permission := range slices.Sorted(maps.Keys(allowed)) {
+		if unused[permission] == "" {
+			require.True(t, used[permission], "%s allows what nobody asks for: %s", role, permission)
+		} else {
+			require.False(t, used[permission], "is used: %s", permission)
+		}
+	}
+}
+
+// told checks that there is an event.
+func (r *rig) told(kind, reason, message string) {
+	r.Helper()
+	list, err := r.control.Client().CoreV1().Events(namespace).List(r.Context(), metav1.ListOptions{})
+	require.NoError(r, err)
+	require.True(r, slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+		return e.InvolvedObject.Kind == kind && e.Reason == reason && strings.HasPrefix(e.Message, message)
+	}), "no event %s %s %s", kind, reason, message)
+}
+
+func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	p.s.OrphanVMsGrace, p.s.OrphanVMsPeriod = 50*time.Millisecond, 50*time.Millisecond
+	p.start()
+	r.class("c")
+	r.class("spare")
+	ctx, api := t.Context(), r.machines.MachineV1alpha1()
+	labels := map[string]string{"app": "d"}
+
+	// Orphans of all kinds: a machine and a set that are adopted, a VM that is deleted.
+	r.machine("stray", "c", func(m *v1alpha1.Machine) { m.Labels = labels })
+	template := v1alpha1.MachineTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: v1alpha1.MachineSpec{
+			Class:                v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c"},
+			MachineConfiguration: &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Second}},
+		},
+	}
+	_, err := api.MachineSets(namespace).Create(ctx, &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "stray", Labels: labels},
+		Spec:       v1alpha1.MachineSetSpec{Replicas: 1, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.eventually("adopted by a set", func() bool {
+		m, err := api.Machines(namespace).Get(ctx, "stray", metav1.GetOptions{})
+		return err == nil && len(m.OwnerReferences) == 1 && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning
+	})
+	surge, none := intstr.FromInt32(1), intstr.FromInt32(0)
+	_, err = api.MachineDeployments(namespace).Create(ctx, &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: 1, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type:          v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &none}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	complete := func() bool {
+		d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
+		return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == d.Spec.Replicas && d.Status.Replicas == d.Spec.Replicas &&
+			d.Status.AvailableReplicas == d.Spec.Replicas
+	}
+	r.eventually("complete", complete)
+	owned, err := api.MachineSets(namespace).Get(ctx, "stray", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Len(t, owned.OwnerReferences, 1, "adopted by the deployment")
+	r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "nobody", Class: "c"})
+	r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
+
+	// A roll-out, up and down, what a set pushes into its machines, what the machine pushes into its Node.
+	deploy := func(patch string) {
+		t.Helper()
+		_, err := api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		require.NoError(t, err)
+		r.eventually(patch, complete)
+	}
+	deploy(`{"spec":{"replicas":3}}`)
+	deploy(`{"spec":{"template":{"spec":{"class":{"name":"spare"}}}}}`)
+	deploy(`{"spec":{"replicas":1}}`)
+	deploy(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"a":"b"}}}}}}}`)
+
+	// Pods that are evicted, and one that is not and is deleted when the time is over.
+	machines, err := api.Machines(namespace).List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, machines.Items, 1)
+	m := &machines.Items[0]
+	keep := intstr.FromInt32(1)
+	require.NoError(t, r.target.Add(
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pdb"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &keep, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "guarded", Labels: labels},
+			Spec:       corev1.PodSpec{NodeName: m.Labels[v1alpha1.NodeLabelKey]},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		},
+	))
+	r.eventually("the pod is seen", func() bool { return r.target.Watching("pods") > 0 })
+	require.NoError(t, api.Machines(namespace).Delete(ctx, m.Name, metav1.DeleteOptions{}))
+	r.eventually("replaced", func() bool { return r.phase(m.Name) == "gone" && complete() })
+
+	// Creations that fail tell so again and again.
+	remove := r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "machines", Times: 5})
+	deploy(`{"spec":{"replicas":2}}`)
+	remove()
+
+	defer r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "delete", Resource: "machines", Match: func(c draintest.Call) bool {
+		return c.Namespace == namespace && c.Name != m.Name
+	}, Times: 1})()
+
+	// A Node that somebody deletes takes its machine with it.
+	machines, err = api.Machines(namespace).List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	m = &machines.Items[0]
+	require.NoError(t, r.target.Client().CoreV1().Nodes().Delete(ctx, m.Labels[v1alpha1.NodeLabelKey], metav1.DeleteOptions{}))
+	r.eventually("replaced", func() bool { return r.phase(m.Name) == "gone" && complete() })
+
+	// The end of everything.
+	require.NoError(t, api.MachineDeployments(namespace).Delete(ctx, "d", metav1.DeleteOptions{}))
+	r.eventually("no machines", func() bool {
+		list, err := api.Machines(namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	})
+	for _, name := range []string{"c", "spare"} {
+		require.NoError(t, api.MachineClasses(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+		require.NoError(t, r.control.Client().CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+	}
+	r.eventually("no secrets", func() bool {
+		list, err := r.control.Client().CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	})
+	p.end()
+	require.NoError(t, p.result())
+
+	r.told("MachineSet", "SuccessfulCreate", "Created Machine: d-")
+	r.told("MachineSet", "FailedCreate", "Error creating: ")
+	r.told("MachineSet", "SuccessfulDelete", "Deleted machine: ")
+	r.told("MachineSet", "FailedDelete", "Error deleting: ")
+	r.told("MachineDeployment", "ScalingMachineSet", "Scaled up machine set d-")
+	r.told("MachineDeployment", "ScalingMachineSet", "Scaled down machine set d-")
+	judge(t, "Role", p.machines.Actions(), p.secrets.Actions(), p.leases.Actions(), p.events.Actions())
+	judge(t, "ClusterRole", p.nodes.Actions())
+	require.NotContains(t, p.logs.String(), hunter2)
+}

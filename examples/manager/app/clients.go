@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/machinist-dev/machinist/examples/manager/options"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+)
+
+// clients are those that a manager needs. Each has a rate and a user agent of its
+// own, so that nothing keeps the lease from being renewed.
+type clients struct {
+	machines versioned.Interface
+	control  kubernetes.Interface // secrets
+	target   kubernetes.Interface // nil without a target cluster
+	lease    kubernetes.Interface
+	events   kubernetes.Interface
+
+	close func()
+}
+
+// newClients builds the clients from the files that the options name.
+func newClients(s *options.MCServer) (clients, error) {
+	control, target, err := configs(s)
+	if err != nil {
+		return clients{}, err
+	}
+	b := builder{s: s}
+	c := clients{close: b.close}
+	if config, transport := b.next(control, "machines", false); b.err == nil {
+		c.machines, b.err = versioned.NewForConfigAndClient(config, transport)
+	}
+	c.control = b.core(control, "secrets")
+	c.events = b.core(control, "events")
+	renewing := rest.CopyConfig(control)
+	renewing.Timeout = s.LeaderElection.RenewDeadline / 2 // so that one request that hangs is not the end
+	c.lease = b.core(renewing, "leader-election")
+	if target != nil {
+		c.target = b.core(target, "nodes")
+	}
+	if b.err != nil {
+		b.close()
+	}
+	return c, b.err
+}
+
+// builder builds clients until something fails.
+type builder struct {
+	s          *options.MCServer
+	transports []*http.Client
+	err        error
+}
+
+// next returns the config of the next client, and its transport. The machine
+// objects have no form but JSON.
+func (b *builder) next(config *rest.Config, agent string, protobuf bool) (*rest.Config, *http.Client) {
+	if b.err != nil {
+		return nil, nil
+	}
+	c := rest.CopyConfig(config)
+	c.QPS, c.Burst, c.UserAgent = b.s.KubeAPIQPS, b.s.KubeAPIBurst, "machinist/"+agent
+	if protobuf {
+		c.ContentType, c.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	}
+	transport, err := rest.HTTPClientFor(c)
+	b.err = err
+	b.transports = append(b.transports, transport)
+	return c, transport
+}
+
+func (b *builder) core(config *rest.Config, agent string) kubernetes.Interface {
+	c, transport := b.next(config, agent, true)
+	if b.err != nil {
+		return nil
+	}
+	client, err := kubernetes.NewForConfigAndClient(c, transport)
+	b.err = err
+	return client
+}
+
+func (b *builder) close() {
+	for _, t := range b.transports {
+		if t != nil {
+			t.CloseIdleConnections()
+		}
+	}
+}
+
+// configs returns how to reach the control cluster, and the target cluster if
+// there is one.
+func configs(s *options.MCServer) (control, target *rest.Config, err error) {
+	switch s.TargetKubeconfig {
+	case options.None:
+	case "":
+		target, err = rest.InClusterConfig()
+	default:
+		target, err = clientcmd.BuildConfigFromFlags("", s.TargetKubeconfig)
+	}
+	if err != nil {
+		return nil, nil, wrapConfig("target-kubeconfig", err)
+	}
+	switch s.ControlKubeconfig {
+	case "":
+		control = target
+	case options.InCluster:
+		control, err = rest.InClusterConfig()
+	default:
+		control, err = clientcmd.BuildConfigFromFlags("", s.ControlKubeconfig)
+	}
+	return control, target, wrapConfig("control-kubeconfig", err)
+}
+
+func wrapConfig(flag string, err error) error {
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// component is who tells of events.
+const component = "machine-controller"
+
+// events writes Kubernetes Events. What cannot be written is lost; nothing waits
+// for it.
+type events struct {
+	recorder    record.EventRecorder
+	broadcaster record.EventBroadcaster
+	sink        *eventSink
+}
+
+// newEvents returns a recorder that writes with the client, in the order of what
+// it is told, and goes on when the context ends until it is closed.
+func newEvents(ctx context.Context, client kubernetes.Interface) *events {
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha1.AddToScheme} {
+		_ = add(known) // cannot fail: no two kinds of these share a name
+	}
+	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
+	sink := &eventSink{client: client.CoreV1(), last: make(chan struct{}, 1)}
+	sink.ctx, sink.cut = context.WithCancel(context.WithoutCancel(ctx))
+	broadcaster.StartRecordingToSink(sink)
+	return &events{broadcaster: broadcaster, sink: sink, recorder: broadcaster.NewRecorder(known, corev1.EventSource{Component: component})}
+}
+
+// flush is how long the last events may take.
+const flush = 2 * time.Second
+
+// lastEvent is the reason of the event that says that no more will come. It is
+// not written.
+const lastEvent = "LastEvent"
+
+// close waits a moment until everything is written, and ends.
+func (e *events) close() {
+	e.recorder.Event(&corev1.ObjectReference{Kind: component}, corev1.EventTypeNormal, lastEvent, "")
+	select {
+	case <-e.sink.last:
+	case <-time.After(flush):
+	}
+	e.sink.cut()
+	e.broadcaster.Shutdown()
+}
+
+// eventSink writes events with a context, so that none outlives the manager.
+type eventSink struct {
+	ctx    context.Context //nolint:containedctx // the interface of the sink has none
+	cut    context.CancelFunc
+	client typedcorev1.EventsGetter
+	last   chan struct{}
+}
+
+func (s *eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
+	if e.Reason == lastEvent {
+		s.last <- struct{}{}
+		return e, nil
+	}
+	return s.client.Events(e.Namespace).Create(s.ctx, e, metav1.CreateOptions{})
+}
+
+func (s *eventSink) Update(e *corev1.Event) (*corev1.Event, error) { return s.Create(e) }
+
+func (s *eventSink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
+	return s.client.Events(e.Namespace).Patch(s.ctx, e.Name, "application/strategic-merge-patch+json", data, metav1.PatchOptions{})
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"flag"
+	"io"
+	"log/slog"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/machinist-dev/machinist/examples/controllers"
+)
+
+// The levels of the log; a verbosity of n shows those from -n on. Numbers below
+// zero are what klog calls V(1), V(2) and so on.
+const (
+	levelDone  = slog.LevelInfo // what is done
+	levelWaits = slog.Level(-2) // what is not done yet, and a write that lost against another
+	levelPass  = slog.Level(-4) // every look
+)
+
+// NewLogger returns a logger that writes text, or JSON if the format is "json".
+// Verbosity 0 is what is done and what goes wrong, from 2 on also what waits, from
+// 4 on every look. No decision and no error of the controllers holds anything of
+// a Secret, and so no log does.
+func NewLogger(w io.Writer, format string, verbosity int) *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.Level(-max(verbosity, 0))}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// setUpLogs makes a logger that of the process, and of client-go.
+func setUpLogs(log *slog.Logger, verbosity int) {
+	slog.SetDefault(log)
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	_ = flags.Set("v", strconv.Itoa(max(verbosity, 0))) // any number is one
+	klog.SetSlogLogger(log)
+}
+
+// observer logs what controllers decide.
+func observer(log *slog.Logger) func(controllers.Note) {
+	return func(n controllers.Note) {
+		level := levelPass
+		switch {
+		case n.Err != nil && apierrors.IsConflict(n.Err):
+			level = levelWaits
+		case n.Err != nil:
+			level = slog.LevelError
+		case n.Acts:
+			level = levelDone
+		case n.Waits:
+			level = levelWaits
+		}
+		message, more := "decided", []any{"kind", n.Kind, "key", n.Key}
+		if n.Text != "" {
+			more = append(more, "decision", n.Text)
+		}
+		if n.Err != nil {
+			message, more = "failed", append(more, "err", n.Err)
+		}
+		log.Log(context.Background(), level, message, more...)
+	}
+}

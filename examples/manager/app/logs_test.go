@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestVerbositySaysWhatIsLogged(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "machines"}, "m", errors.New("later"))
+	notes := []controllers.Note{
+		{Text: "acts", Acts: true, Waits: true},
+		{Text: "fails", Err: errors.New("no")},
+		{Text: "loses", Err: conflict},
+		{Text: "waits", Waits: true},
+		{Text: "rests"},
+	}
+	for verbosity, want := range map[int]string{
+		-1: "acts fails", 0: "acts fails", 1: "acts fails", 2: "acts fails loses waits", 3: "acts fails loses waits", 4: "acts fails loses waits rests",
+	} {
+		var out bytes.Buffer
+		log := observer(NewLogger(&out, "json", verbosity))
+		for _, n := range notes {
+			log(n)
+		}
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			var entry struct{ Decision string }
+			require.NoError(t, json.Unmarshal([]byte(line), &entry))
+			got = append(got, entry.Decision)
+		}
+		require.Equal(t, want, strings.Join(got, " "), verbosity)
+	}
+}
+
+func TestALogSaysWhichObject(t *testing.T) {
+	var out bytes.Buffer
+	observer(NewLogger(&out, "text", 0))(controllers.Note{Kind: "machine", Key: "n/m", Err: errors.New("no")})
+	require.Contains(t, out.String(), "level=ERROR msg=failed kind=machine key=n/m err=no\n")
+}
+
+func TestWhatClientGoLogsIsInTheSameLog(t *testing.T) {
+	before, level := slog.Default(), klog.NewKlogr()
+	defer func() {
+		slog.SetDefault(before)
+		klog.SetLogger(level)
+		klog.ClearLogger()
+	}()
+	var out bytes.Buffer
+	setUpLogs(NewLogger(&out, "json", 2), 2)
+	klog.Background().V(2).Info("two")
+	klog.Background().V(3).Info("three")
+	klog.Errorf("old %s", "style")
+	require.Contains(t, out.String(), `"msg":"two"`)
+	require.NotContains(t, out.String(), "three")
+	require.Contains(t, out.String(), `"msg":"old style"`)
+}
+
+func TestEventsAreWrittenBeforeTheEndAndNothingRunsAfterIt(t *testing.T) {
+	client := fake.NewClientset()
+	e := newEvents(t.Context(), client)
+	var recorder record.EventRecorder = e.recorder
+	m := &v1alpha1.Machine{}
+	m.Namespace, m.Name, m.UID = "n", "m", "1"
+	for _, reason := range []string{"Pending", "Running", "Running"} {
+		recorder.Event(m, "Normal", reason, "text")
+	}
+	e.close()
+	var verbs []string
+	for _, a := range client.Actions() {
+		verbs = append(verbs, a.GetVerb())
+	}
+	require.Equal(t, []string{"create", "create", "patch"}, verbs, "the last one is counted")
+	recorder.Event(m, "Normal", "Late", "is lost, and no harm")
+}

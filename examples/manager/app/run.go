@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/examples/manager/options"
+)
+
+// Run runs the controllers until SIGTERM or SIGINT, and logs to standard error. It
+// returns nil if it was asked to end, and otherwise why it had to. A second
+// signal ends the process with status 1.
+func Run(s *options.MCServer, d driver.Driver) error {
+	if s == nil {
+		return errNoOptions
+	}
+	setUpLogs(NewLogger(os.Stderr, s.LoggingFormat, s.Verbosity), s.Verbosity)
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	return RunContext(ctx, s, d)
+}
+
+// RunContext is [Run] until the context ends, without a look at signals, and with
+// the loggers of the process as they are. When it returns, everything that it
+// started has ended, unless the driver ignores that its context has.
+func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error {
+	if s == nil {
+		return errNoOptions
+	}
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if d == nil {
+		return errNoDriver
+	}
+	c, err := newClients(s)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return newManager(s, d, c, slog.Default()).run(ctx)
+}
+
+var (
+	errNoOptions = errors.New("manager: no options")
+	errNoDriver  = errors.New("manager: no driver")
+)
+
+// untilSignal returns a context that the first signal ends; the second one ends
+// the process.
+func untilSignal(parent context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		for range 2 {
+			select {
+			case s := <-signals:
+				if ctx.Err() != nil {
+					os.Exit(1)
+				}
+				slog.Info("asked to stop", "signal", s.String())
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}
+
+// manager is one run.
+type manager struct {
+	s        *options.MCServer
+	driver   driver.Driver
+	clients  clients
+	log      *slog.Logger
+	identity string
+	listen   func() (net.Listener, error)
+	grace    time.Duration // for driver calls in flight when the end comes
+	unwind   time.Duration // for everything to end when every context has
+	patience time.Duration // with an API server that does not serve the machine objects
+	health   *health
+}
+
+const (
+	stopGrace       = 30 * time.Second
+	stopUnwind      = 5 * time.Second
+	servingPatience = time.Minute
+)
+
+func newManager(s *options.MCServer, d driver.Driver, c clients, log *slog.Logger) *manager {
+	return &manager{
+		s: s, driver: d, clients: c, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(),
+		listen: func() (net.Listener, error) {
+			return net.Listen("tcp", net.JoinHostPort(s.Address, strconv.Itoa(s.Port))) //nolint:noctx // binds at once
+		},
+	}
+}
+
+// identity names this process among all that want the lease. The name of the host
+// alone would let two processes of one host lead.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "_" + string(uuid.NewUUID())
+}
+
+// run leads the manager through its life.
+func (m *manager) run(ctx context.Context) error {
+	for _, name := range m.s.Ineffective() {
+		m.log.Warn("flag has no effect here", "flag", "--"+name)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, m.health.stop)()
+	listener, err := m.listen()
+	if err != nil {
+		return fmt.Errorf("health checks: %w", err)
+	}
+	defer m.health.serve(listener, cancel)() //nolint:contextcheck // health is told until the end
+	m.log.Info("started", "identity", m.identity, "namespace", m.s.Namespace, "address", listener.Addr().String(), "target", m.clients.target != nil)
+
+	if err := m.waitServed(ctx); err != nil {
+		return stopped(ctx, err)
+	}
+	events := newEvents(ctx, m.clients.events)
+	defer events.close()
+	if m.s.LeaderElection.LeaderElect {
+		err = m.elect(ctx, events)
+	} else {
+		err = m.work(ctx, context.WithoutCancel(ctx), events)
+	}
+	m.log.Info("ended")
+	return stopped(ctx, err)
+}
+
+// stopped returns why a run has ended: nothing, if that was wished.
+func stopped(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return errors.Join(cause, err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/manager/options"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+const (
+	good = http.StatusOK
+	bad  = http.StatusInternalServerError
+)
+
+func TestOneOfTwoLeadsAndTheOtherTakesOver(t *testing.T) {
+	r := newRig(t)
+	r.class("c")
+	first := r.prepare().start()
+	r.eventually("the first works", first.works)
+	second := r.prepare().start()
+	r.eventually("the second stands by", func() bool { return second.health() == [2]int{good, good} })
+	r.machine("m1", "c")
+	r.eventually("running", func() bool { return r.phase("m1") == v1alpha1.MachineRunning })
+	require.Equal(t, first.identity, r.holder())
+	require.False(t, second.works())
+
+	first.end()
+	require.NoError(t, first.result())
+	began := time.Now()
+	r.eventually("the second works", second.works)
+	require.Less(t, time.Since(began), 900*time.Millisecond, "the lease was given back, not waited for")
+	require.Equal(t, second.identity, r.holder())
+	r.machine("m2", "c")
+	r.eventually("running", func() bool { return r.phase("m2") == v1alpha1.MachineRunning })
+	second.end()
+	require.NoError(t, second.result())
+	require.Empty(t, r.holder())
+	require.Len(t, r.cloud.Snapshot().VMs, 2)
+}
+
+func TestTwoManagersOfOneHostAreTwo(t *testing.T) {
+	require.NotEqual(t, identity(), identity())
+}
+
+func TestALostLeaseStopsTheControllersAndEndsWithAnError(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	d := newSlow(r.cloud)
+	p.driver = d
+	p.start()
+	r.class("c")
+	r.machine("m", "c")
+	<-d.begun
+	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
+	began := time.Now()
+	require.ErrorIs(t, p.result(), ErrLeaseLost)
+	require.Less(t, time.Since(began), time.Second, "before another one may lead")
+	require.ErrorIs(t, <-d.err, context.Canceled, "the call was cut short")
+	remove()
+	require.Equal(t, p.identity, r.holder(), "what is lost is not given back")
+}
+
+func TestALeaseThatWasLostIsNotGivenBackWhileACallStillRuns(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	d := newSlow(r.cloud)
+	p.driver, d.deaf, p.unwind = d, true, 300*time.Millisecond
+	p.start()
+	r.class("c")
+	r.machine("m", "c")
+	<-d.begun
+	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
+	r.eventually("stops", func() bool { return strings.Contains(p.logs.String(), `"msg":"stops"`) })
+	remove() // the API server is back, and would take it
+	err := p.result()
+	require.ErrorIs(t, err, ErrLeaseLost)
+	require.ErrorIs(t, err, errStuck)
+	require.Equal(t, p.identity, r.holder())
+	close(d.proceed)
+	require.ErrorIs(t, <-d.err, context.Canceled, "its context had ended")
+}
+
+func TestAStandbyWithoutAPIServerWaits(t *testing.T) {
+	r := newRig(t)
+	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
+	p := r.prepare().start()
+	r.eventually("stands by", func() bool { return p.health() == [2]int{good, good} })
+	select {
+	case err := <-p.done:
+		t.Fatal(err)
+	case <-time.After(time.Second): // twice the renew deadline
+	}
+	remove()
+	r.eventually("works", p.works)
+	p.end()
+	require.NoError(t, p.result())
+}
+
+func TestHealthThroughTheLifeOfAManager(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	d := newSlow(r.cloud)
+	p.driver = d
+	served := p.machines.Resources
+	p.machines.Resources = nil
+	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "list", Resource: "machines"})
+	asked := func() int { return len(p.machines.Actions()) }
+	p.start()
+	r.eventually("the API server is asked", func() bool { return asked() > 0 })
+	require.Equal(t, [2]int{good, bad}, p.health(), "waits for the definitions")
+
+	p.machines.Lock()
+	p.machines.Resources = served
+	p.machines.Unlock()
+	r.eventually("it leads", func() bool { return r.holder() == p.identity && asked() > 5 })
+	require.Equal(t, [2]int{good, bad}, p.health(), "leads, and has not seen everything")
+	remove()
+	r.eventually("works", p.works)
+	require.Equal(t, [2]int{good, good}, p.health())
+	require.Equal(t, http.StatusNotFound, p.check("/"))
+
+	r.class("c")
+	r.machine("m", "c")
+	<-d.begun
+	p.end()
+	r.eventually("is stopping", func() bool { return p.health() == [2]int{bad, bad} })
+	close(d.proceed)
+	require.NoError(t, p.result())
+	require.Equal(t, [2]int{0, 0}, p.health())
+}
+
+func TestAStopLetsADriverCallFinishAndGivesTheLeaseBackAfterIt(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	d := newSlow(r.cloud)
+	p.driver = d
+	p.start()
+	r.class("c")
+	r.machine("m", "c")
+	<-d.begun
+	p.end()
+	r.eventually("stops", func() bool { return strings.Contains(p.logs.String(), `"msg":"stops"`) })
+	renewed := func() metav1.MicroTime {
+		lease, err := r.control.Client().CoordinationV1().Leases(namespace).Get(t.Context(), "machine-controller", metav1.GetOptions{})
+		require.NoError(t, err)
+		return *lease.Spec.RenewTime
+	}
+	before := renewed()
+	r.eventually("the lease is renewed meanwhile", func() bool { return renewed() != before })
+	require.Equal(t, p.identity, r.holder())
+	close(d.proceed)
+	require.NoError(t, p.result())
+	require.NoError(t, <-d.err, "the call was not cut short")
+	require.Empty(t, r.holder())
+	require.Len(t, r.cloud.Snapshot().VMs, 1)
+
+	next := r.prepare().start()
+	r.eventually("the next one finds the VM", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	require.Len(t, r.cloud.Snapshot().VMs, 1)
+	next.end()
+	require.NoError(t, next.result())
+}
+
+func TestACallThatTakesLongerThanTheGraceIsCutShort(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	d := newSlow(r.cloud)
+	p.driver, p.grace = d, 50*time.Millisecond
+	p.start()
+	r.class("c")
+	r.machine("m", "c")
+	<-d.begun
+	p.end()
+	require.NoError(t, p.result())
+	require.ErrorIs(t, <-d.err, context.Canceled)
+	require.Empty(t, r.holder())
+}
+
+func TestADriverThatIgnoresItsContextKeepsTheLease(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	d := newSlow(r.cloud)
+	p.driver, d.deaf, p.grace, p.unwind = d, true, 20*time.Millisecond, 20*time.Millisecond
+	p.start()
+	r.class("c")
+	r.machine("m", "c")
+	<-d.begun
+	p.end()
+	require.ErrorIs(t, p.result(), errStuck)
+	require.Equal(t, p.identity, r.holder(), "its call may still do something")
+	close(d.proceed)
+	require.ErrorIs(t, <-d.err, context.Canceled, "its context had ended")
+}
+
+func TestWithoutElectionThereIsNoLease(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	p.s.LeaderElection.LeaderElect = false
+	p.start()
+	r.eventually("ready", func() bool { return p.health() == [2]int{good, good} })
+	p.end()
+	require.NoError(t, p.result())
+	require.Empty(t, p.leases.Actions())
+}
+
+func TestMissingDefinitionsAreWaitedForAndThenSaid(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	p.patience = 50 * time.Millisecond
+	p.machines.Resources = nil
+	err := p.start().result()
+	require.ErrorIs(t, err, ErrNotServed)
+	require.ErrorContains(t, err, "manager install")
+
+	some := r.prepare()
+	some.patience = 0
+	some.machines.Resources = some.machines.Resources[:1]
+	require.ErrorIs(t, some.start().result(), ErrNotServed)
+}
+
+func TestAnAPIServerThatIsAwayIsWaitedForHoweverLong(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	p.patience = time.Millisecond
+	p.clients.machines = unreachable{p.clients.machines}
+	p.start()
+	select {
+	case err := <-p.done:
+		t.Fatal(err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	p.end()
+	require.NoError(t, p.result())
+}
+
+func TestAPortThatIsTakenEndsItAtOnce(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare()
+	l, err := p.listen()
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	p.listen = func() (net.Listener, error) { return nil, errors.New("taken") }
+	require.ErrorContains(t, p.start().result(), "taken")
+}
+
+// unreachable is a client whose API server is away.
+type unreachable struct{ versioned.Interface }
+
+func (u unreachable) Discovery() discovery.DiscoveryInterfaces {
+	return refusing{u.Interface.Discovery()}
+}
+
+type refusing struct{ discovery.DiscoveryInterfaces }
+
+func (refusing) ServerResourcesForGroupVersionWithContext(context.Context, string) (*metav1.APIResourceList, error) {
+	return nil, errors.New("connection refused")
+}
+
+func TestWhatNobodyCanRunIsRefused(t *testing.T) {
+	require.Error(t, Run(nil, nil))
+	require.Error(t, RunContext(t.Context(), nil, nil))
+	require.ErrorIs(t, RunContext(t.Context(), &options.MCServer{}, nil), options.ErrInvalid)
+	require.Error(t, RunContext(t.Context(), options.NewMCServer(), nil))
+}
+
+func TestAMachineWithoutTroubleHasFourEventsAndNoSecretIsLogged(t *testing.T) {
+	r := newRig(t)
+	p := r.prepare().start()
+	r.class("c")
+	r.machine("m", "c")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+	r.eventually("gone", func() bool { return r.phase("m") == "gone" })
+	p.end()
+	require.NoError(t, p.result())
+
+	list, err := r.control.Client().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	reasons := map[string][]string{}
+	for _, e := range list.Items {
+		require.Equal(t, component, e.Source.Component)
+		require.Equal(t, corev1.EventTypeNormal, e.Type, e.Message)
+		require.NotContains(t, e.Message, hunter2)
+		reasons[e.InvolvedObject.Kind] = append(reasons[e.InvolvedObject.Kind], e.Reason)
+	}
+	require.ElementsMatch(t, []string{"Pending", "Running", "Terminating", "Released"}, reasons["Machine"])
+	require.ElementsMatch(t, []string{"LeaderElection", "LeaderElection"}, reasons["Lease"], "the last one too")
+
+	require.NotContains(t, p.logs.String(), hunter2)
+	decided := 0
+	for line := range strings.Lines(p.logs.String()) {
+		var entry struct{ Msg, Kind, Key, Decision string }
+		require.NoError(t, json.Unmarshal([]byte(line), &entry), line)
+		if entry.Msg == "decided" && entry.Kind == "machine" && entry.Key == "default/m" && entry.Decision != "" {
+			decided++
+		}
+	}
+	require.Greater(t, decided, 5)
+}

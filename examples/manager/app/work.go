@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/examples/controllers"
+)
+
+// errStuck says that a driver ignores that its context has ended.
+var errStuck = errors.New("a driver call has not ended although its context has")
+
+// work runs the controllers until the context or the lease ends. When the context
+// has ended, driver calls in flight have the grace to end; when the lease has,
+// none.
+func (m *manager) work(ctx, lease context.Context, events *events) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	m.health.lead()
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(lease, stop)()
+
+	done := make(chan error, 1)
+	go func() {
+		done <- controllers.Run(working, controllers.Config{
+			Namespace: m.s.Namespace, Machines: m.clients.machines, Control: m.clients.control, Target: m.clients.target,
+			Driver: finishing(calls, driver.WithDeadline(m.driver, driver.Timeouts{})),
+			Policy: m.s.MachinePolicy(), Orphans: m.s.OrphanPolicy(),
+			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
+			Observe: observer(m.log), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
+		})
+	}()
+	select {
+	case err := <-done: // by itself, or at once
+		return ended(working, err)
+	case <-working.Done():
+	}
+	m.log.Info("stops")
+	m.health.stop()
+	select { // calls in flight have the grace, unless somebody else may lead already
+	case err := <-done:
+		return ended(working, err)
+	case <-lease.Done():
+	case <-time.After(m.grace):
+	}
+	cut()
+	select {
+	case err := <-done:
+		return ended(working, err)
+	case <-time.After(m.unwind):
+		return errStuck
+	}
+}
+
+func (m *manager) started() {
+	m.health.fill()
+	m.log.Info("works", "identity", m.identity)
+}
+
+// ended returns what the controllers failed with, unless they were told to end.
+func ended(working context.Context, err error) error {
+	if working.Err() != nil && errors.Is(err, context.Canceled) || err == nil {
+		return nil
+	}
+	return fmt.Errorf("controllers: %w", err)
+}
+
+// spread returns a time between a period and its double, so that several kinds of
+// process do not look at everything at the same moment.
+func spread(period time.Duration) time.Duration {
+	return period + time.Duration(rand.Float64()*float64(period)) //nolint:gosec // spreads load, guards nothing
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package options says which flags a machine manager has, what they mean, and
+// which combinations make no sense.
+//
+// Names and defaults are those of the reference system, so that a deployment of
+// it can move over with its command line:
+//
+//	s := options.NewMCServer()
+//	s.AddFlags(pflag.CommandLine)
+//	pflag.Parse()
+//	if err := s.Validate(); err != nil { … } // all that is wrong, in one error
+//	config := controllers.Config{Policy: s.MachinePolicy(), Orphans: s.OrphanPolicy(), …}
+//
+// A flag of the reference system that has no effect here is accepted, and named
+// by [MCServer.Ineffective], so that the manager can warn of it. Any other flag
+// that is not known is an error, as usual.
+//
+// Where a duration bounds how long a machine may take, zero means for ever, which
+// is the cautious reading; the reference system reads it as no time at all.
+//
+// The package parses no command line and reads no file.
+package options

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import "github.com/spf13/pflag"
+
+// AddFlags adds the flags to a set; what s holds by then are their defaults. A
+// nil set is ignored.
+func (s *MCServer) AddFlags(fs *pflag.FlagSet) {
+	if fs == nil {
+		return
+	}
+	fs.StringVar(&s.TargetKubeconfig, "target-kubeconfig", s.TargetKubeconfig, `file that leads to the cluster which machines join; "none" is no cluster, empty the one that the manager runs in`)
+	fs.StringVar(&s.ControlKubeconfig, "control-kubeconfig", s.ControlKubeconfig, `file that leads to the cluster of the machine objects; "inClusterConfig" is the one that the manager runs in, empty the target cluster`)
+	fs.StringVar(&s.Namespace, "namespace", s.Namespace, "namespace of the machine objects, their secrets and the lease")
+	fs.IntVar(&s.ConcurrentSyncs, "concurrent-syncs", s.ConcurrentSyncs, "how many objects of a kind are worked on at a time")
+	fs.DurationVar(&s.MinResyncPeriod, "min-resync-period", s.MinResyncPeriod, "everything is looked at again after one to two times this long; 0 is never")
+	fs.Float32Var(&s.KubeAPIQPS, "kube-api-qps", s.KubeAPIQPS, "requests a second to an API server, for each client")
+	fs.IntVar(&s.KubeAPIBurst, "kube-api-burst", s.KubeAPIBurst, "requests at once to an API server, for each client")
+	fs.StringVar(&s.Address, "address", s.Address, "IP address of the health checks")
+	fs.IntVar(&s.Port, "port", s.Port, "port of the health checks")
+	s.addPolicyFlags(fs)
+	s.LeaderElection.addFlags(fs)
+	fs.IntVarP(&s.Verbosity, "v", "v", s.Verbosity, "how much is logged: 0 what is done and what goes wrong, 2 also what waits, 4 every look")
+	fs.StringVar(&s.LoggingFormat, "logging-format", s.LoggingFormat, "text or json")
+	s.addIneffective(fs)
+}
+
+func (s *MCServer) addPolicyFlags(fs *pflag.FlagSet) {
+	fs.DurationVar(&s.CreationTimeout, "machine-creation-timeout", s.CreationTimeout, "how long a machine may take to join; 0 is for ever")
+	fs.DurationVar(&s.HealthTimeout, "machine-health-timeout", s.HealthTimeout, "how long a machine may be unhealthy; 0 is for ever")
+	fs.DurationVar(&s.DrainTimeout, "machine-drain-timeout", s.DrainTimeout, "how long a drain respects budgets and grace; 0 is for ever")
+	fs.StringVar(&s.NodeConditions, "node-conditions", s.NodeConditions, "conditions, separated by commas, that make a node unhealthy unless they are False")
+	fs.DurationVar(&s.ResourceExhaustedRetry, "resource-exhausted-retry", s.ResourceExhaustedRetry, "how long to wait after the provider had no room; 0 is 10 minutes")
+	fs.DurationVar(&s.SettleTime, "machine-settle-time", s.SettleTime, "how long the provider may take to show a VM that it has made; 0 is not at all")
+	fs.DurationVar(&s.OrphanVMsPeriod, "machine-safety-orphan-vms-period", s.OrphanVMsPeriod, "how often VMs are looked for that nobody owns; 0 is 15 minutes")
+	fs.DurationVar(&s.OrphanVMsGrace, "machine-safety-orphan-vms-grace", s.OrphanVMsGrace, "for how long a VM has to be without owner before it is deleted; 0 is 10 minutes")
+}
+
+func (l *LeaderElection) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&l.LeaderElect, "leader-elect", l.LeaderElect, "agree with other managers on the one that works")
+	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long the others wait for a leader that is silent")
+	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "how long a leader tries to renew its lease before it ends")
+	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "how often the lease is looked at")
+	fs.StringVar(&l.ResourceLock, "leader-elect-resource-lock", l.ResourceLock, "kind of the lock: leases")
+	fs.StringVar(&l.ResourceName, "leader-elect-resource-name", l.ResourceName, "name of the lease; the role of the manager has to allow it")
+}

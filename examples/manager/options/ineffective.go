@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+// withoutEffect are the flags of the reference system's two managers that are
+// taken here and do nothing, and why. Some have no effect there either.
+var withoutEffect = []struct {
+	name, why string
+	boolean   bool // may stand without a value
+}{
+	{"autoscaler-scaledown-annotation-during-rollout", "annotations of the autoscaler are not written", true},
+	{"bootstrap-token-auth-extra-groups", "no bootstrap tokens are made", false},
+	{"cloud-provider", "it has no effect in the reference system either", false},
+	{"contention-profiling", "there is no profiling", true},
+	{"controller-start-interval", "it has no effect in the reference system either", false},
+	{"kube-api-content-type", "it has no effect in the reference system either", false},
+	{"log-flush-frequency", "logs are not buffered", false},
+	{"machine-inplace-update-timeout", "machines are not updated in place", false},
+	{"machine-max-evict-retries", "evictions are repeated until --machine-drain-timeout", false},
+	{"machine-preserve-timeout", "machines are not preserved", false},
+	{"machine-pv-detach-timeout", "volumes are not waited for", false},
+	{"machine-pv-reattach-timeout", "volumes are not waited for", false},
+	{"machine-safety-apiserver-statuscheck-period", "there is no freeze", false},
+	{"machine-safety-apiserver-statuscheck-timeout", "there is no freeze", false},
+	{"machine-safety-overshooting-period", "sets never have more machines than asked for", false},
+	{"profiling", "there is no profiling", true},
+	{"safety-down", "sets never have more machines than asked for", false},
+	{"safety-up", "sets never have more machines than asked for", false},
+	{"vmodule", "verbosity is the same everywhere", false},
+}
+
+// Ineffective returns the flags that were given although they have no effect
+// here, in the order in which they were given, each once. The caller owns the
+// result.
+func (s *MCServer) Ineffective() []string { return slices.Clone(s.ineffective) }
+
+func (s *MCServer) addIneffective(fs *pflag.FlagSet) {
+	for _, f := range withoutEffect {
+		flag := fs.VarPF(&given{server: s, name: f.name}, f.name, "", "no effect here: "+f.why)
+		flag.Hidden = true
+		if f.boolean {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// given remembers that a flag was given, and with which value.
+type given struct {
+	server      *MCServer
+	name, value string
+}
+
+// Set takes any value.
+func (g *given) Set(value string) error {
+	g.value = value
+	if !slices.Contains(g.server.ineffective, g.name) {
+		g.server.ineffective = append(g.server.ineffective, g.name)
+	}
+	return nil
+}
+
+// String returns the last value.
+func (g *given) String() string { return g.value }
+
+// Type names the type in the usage.
+func (g *given) Type() string { return "ignored" }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import "time"
+
+// None is the value of --target-kubeconfig for machines without a cluster to
+// join.
+const None = "none"
+
+// InCluster is the value of --control-kubeconfig for the service account of the
+// pod that the manager runs in.
+const InCluster = "inClusterConfig"
+
+// MCServer is how a manager is configured. Make one with [NewMCServer]: the zero
+// value has no port, no workers and no rate.
+type MCServer struct {
+	MachineControllerConfiguration
+
+	// ControlKubeconfig is the file that leads to the cluster of the machine
+	// objects; [InCluster] is the service account of the pod. Empty means the
+	// target cluster.
+	ControlKubeconfig string
+	// TargetKubeconfig is the file that leads to the cluster which machines join;
+	// [None] is no cluster. Empty means the one that the manager runs in.
+	TargetKubeconfig string
+
+	ineffective []string // flags that were given and do nothing
+}
+
+// MachineControllerConfiguration is how the controllers are configured.
+type MachineControllerConfiguration struct {
+	// Namespace of the machine objects, their secrets and the lease.
+	Namespace string
+	// ConcurrentSyncs is how many objects of a kind are worked on at a time.
+	ConcurrentSyncs int
+	// MinResyncPeriod is how often, at the most, everything is looked at again
+	// although nothing has changed. Zero means never.
+	MinResyncPeriod time.Duration
+	// KubeAPIQPS and KubeAPIBurst bound the requests of each client.
+	KubeAPIQPS   float32
+	KubeAPIBurst int
+	// Address and Port of the health checks.
+	Address string
+	Port    int
+
+	// CreationTimeout, HealthTimeout and DrainTimeout are those of machines that
+	// state none. Zero means for ever.
+	CreationTimeout, HealthTimeout, DrainTimeout time.Duration
+	// NodeConditions are the conditions, separated by commas, that make a Node
+	// unhealthy unless they are False.
+	NodeConditions string
+	// ResourceExhaustedRetry is how long to wait after the provider had no room.
+	// Zero means 10 minutes.
+	ResourceExhaustedRetry time.Duration
+	// SettleTime is how long the provider may take to show a VM that it has made.
+	// Zero means not at all.
+	SettleTime time.Duration
+	// OrphanVMsPeriod is how often VMs are looked for that nobody owns, and
+	// OrphanVMsGrace for how long one has to be seen before it is deleted.
+	OrphanVMsPeriod, OrphanVMsGrace time.Duration
+
+	// LeaderElection says who of several managers works.
+	LeaderElection LeaderElection
+
+	// Verbosity of the log: 0 is what is done and what goes wrong, from 2 on also
+	// what waits, from 4 on every look.
+	Verbosity int
+	// LoggingFormat is text or json.
+	LoggingFormat string
+}
+
+// LeaderElection says how managers agree on the one that works.
+type LeaderElection struct {
+	// LeaderElect is whether they do. A manager without it works at once.
+	LeaderElect bool
+	// LeaseDuration is how long the others wait for a leader that is silent.
+	LeaseDuration time.Duration
+	// RenewDeadline is how long a leader tries to renew its lease before it ends.
+	RenewDeadline time.Duration
+	// RetryPeriod is how often the lease is looked at.
+	RetryPeriod time.Duration
+	// ResourceLock is the kind of the lock; only "leases" exists.
+	ResourceLock string
+	// ResourceName is the name of the lease.
+	ResourceName string
+}
+
+// NewMCServer returns the defaults of the flags.
+func NewMCServer() *MCServer {
+	return &MCServer{MachineControllerConfiguration: MachineControllerConfiguration{
+		Namespace:       "default",
+		ConcurrentSyncs: 50,
+		MinResyncPeriod: 12 * time.Hour,
+		KubeAPIQPS:      20,
+		KubeAPIBurst:    30,
+		Address:         "0.0.0.0",
+		Port:            10259,
+
+		CreationTimeout:        20 * time.Minute,
+		HealthTimeout:          10 * time.Minute,
+		DrainTimeout:           2 * time.Hour,
+		NodeConditions:         "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
+		ResourceExhaustedRetry: 10 * time.Minute,
+		SettleTime:             30 * time.Second,
+		OrphanVMsPeriod:        15 * time.Minute,
+		OrphanVMsGrace:         10 * time.Minute,
+
+		LeaderElection: LeaderElection{
+			LeaderElect:   true,
+			LeaseDuration: 15 * time.Second,
+			RenewDeadline: 10 * time.Second,
+			RetryPeriod:   2 * time.Second,
+			ResourceLock:  "leases",
+			ResourceName:  "machine-controller",
+		},
+		LoggingFormat: "text",
+	}}
+}

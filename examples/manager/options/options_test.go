@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package options_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/examples/manager/options"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+func parse(t *testing.T, args ...string) (*options.MCServer, error) {
+	t.Helper()
+	s := options.NewMCServer()
+	fs := pflag.NewFlagSet(t.Name(), pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	s.AddFlags(fs)
+	return s, fs.Parse(args)
+}
+
+func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
+	fs := pflag.NewFlagSet(t.Name(), pflag.ContinueOnError)
+	options.NewMCServer().AddFlags(fs)
+	for name, value := range map[string]string{
+		"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "concurrent-syncs": "50", "min-resync-period": "12h0m0s",
+		"kube-api-qps": "20", "kube-api-burst": "30", "port": "10259", "address": "0.0.0.0", "machine-creation-timeout": "20m0s",
+		"machine-health-timeout": "10m0s", "machine-drain-timeout": "2h0m0s", "machine-safety-orphan-vms-period": "15m0s",
+		"node-conditions":          "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
+		"resource-exhausted-retry": "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
+		"leader-elect-retry-period": "2s", "leader-elect-resource-lock": "leases", "leader-elect-resource-name": "machine-controller", "v": "0",
+		"logging-format": "text",
+	} {
+		flag := fs.Lookup(name)
+		require.NotNil(t, flag, name)
+		require.Equal(t, value, flag.DefValue, name)
+	}
+}
+
+func TestTheDefaultsAreValidAndGiveTheDefaultPolicies(t *testing.T) {
+	s, err := parse(t)
+	require.NoError(t, err)
+	require.NoError(t, s.Validate())
+	want := machine.DefaultPolicy()
+	want.Settle = 30 * time.Second // what zero means
+	got := s.MachinePolicy()
+	require.Equal(t, 10*time.Minute, got.Backoff.WaitForCapacity.Base)
+	got.Backoff = want.Backoff
+	require.Equal(t, want, got)
+	require.Equal(t, safety.DefaultPolicy(), s.OrphanPolicy())
+}
+
+func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
+	cases := []struct {
+		args  []string
+		flags []string
+	}{
+		{[]string{"--target-kubeconfig=none"}, []string{"control-kubeconfig"}},
+		{[]string{"--target-kubeconfig=none", "--control-kubeconfig=inClusterConfig"}, nil},
+		{[]string{"--target-kubeconfig=file"}, nil},
+		{[]string{"--port=0"}, []string{"port"}},
+		{[]string{"--port=65536"}, []string{"port"}},
+		{[]string{"--address=localhost"}, []string{"address"}},
+		{[]string{"--address=::1"}, nil},
+		{[]string{"--namespace="}, []string{"namespace"}},
+		{[]string{"--concurrent-syncs=0", "--kube-api-qps=0", "--kube-api-burst=-1"}, []string{"concurrent-syncs", "kube-api-qps", "kube-api-burst"}},
+		{[]string{"--machine-creation-timeout=-1s", "--machine-health-timeout=-1s", "--machine-drain-timeout=-1s"}, []string{"machine-creation-timeout", "machine-health-timeout", "machine-drain-timeout"}},
+		{[]string{"--machine-creation-timeout=0", "--machine-health-timeout=0", "--machine-drain-timeout=0", "--min-resync-period=0"}, nil},
+		{[]string{"--min-resync-period=-1s", "--resource-exhausted-retry=-1s", "--machine-settle-time=-1s"}, []string{"min-resync-period", "resource-exhausted-retry", "machine-settle-time"}},
+		{[]string{"--machine-safety-orphan-vms-period=-1s", "--machine-safety-orphan-vms-grace=-1s"}, []string{"machine-safety-orphan-vms-period", "machine-safety-orphan-vms-grace"}},
+		{[]string{"--leader-elect-resource-lock=configmaps", "--leader-elect-resource-name=A_b"}, []string{"leader-elect-resource-lock", "leader-elect-resource-name"}},
+		{[]string{"--leader-elect-lease-duration=10s"}, []string{"leader-elect-lease-duration"}},
+		{[]string{"--leader-elect-retry-period=9s"}, []string{"leader-elect-renew-deadline"}},
+		{[]string{"--leader-elect-retry-period=0"}, []string{"leader-elect-retry-period"}},
+		{[]string{"--leader-elect=false", "--leader-elect-retry-period=0"}, nil},
+		{[]string{"-v=-1", "--logging-format=xml"}, []string{"v", "logging-format"}},
+	}
+	for _, c := range cases {
+		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
+			s, err := parse(t, c.args...)
+			require.NoError(t, err)
+			err = s.Validate()
+			if c.flags == nil {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, options.ErrInvalid)
+			joined, ok := errors.AsType[interface {
+				error
+				Unwrap() []error
+			}](err)
+			require.True(t, ok)
+			require.Len(t, joined.Unwrap(), len(c.flags), err)
+			for _, flag := range c.flags {
+				require.ErrorContains(t, err, "--"+flag+":")
+			}
+		})
+	}
+}
+
+func TestTheZeroServerIsInvalid(t *testing.T) {
+	require.ErrorIs(t, (&options.MCServer{}).Validate(), options.ErrInvalid)
+	new(options.MCServer).AddFlags(nil)
+}
+
+func TestAFlagWithoutEffectIsTakenAndNamedAndOneThatNobodyKnowsIsNot(t *testing.T) {
+	s, err := parse(t, "--safety-up=3", "--profiling", "--machine-pv-reattach-timeout", "90s", "--safety-up", "4", "-v=2")
+	require.NoError(t, err)
+	require.NoError(t, s.Validate())
+	require.Equal(t, []string{"safety-up", "profiling", "machine-pv-reattach-timeout"}, s.Ineffective())
+	require.Equal(t, 2, s.Verbosity)
+
+	_, err = parse(t, "--safety-sideways=1")
+	require.Error(t, err)
+}
+
+func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
+	s, err := parse(t, "--control-kubeconfig=inClusterConfig", "--machine-creation-timeout=20m", "--machine-drain-timeout=2h", "--machine-health-timeout=10m",
+		"--machine-safety-apiserver-statuscheck-timeout=30s", "--machine-safety-apiserver-statuscheck-period=1m", "--machine-safety-orphan-vms-period=30m",
+		"--namespace=shoot--a--b", "--port=10259", "--target-kubeconfig=/var/run/kubeconfig", "--v=3", "--kube-api-qps=30", "--kube-api-burst=50",
+		"--machine-pv-reattach-timeout=150s", "--resource-exhausted-retry=", "30m") // the last stands so in one of them
+	require.Error(t, err, "an empty duration is none in the reference system either")
+	_ = s
+	s, err = parse(t, "--namespace=shoot--a--b", "--machine-safety-orphan-vms-period=30m", "--resource-exhausted-retry=30m")
+	require.NoError(t, err)
+	require.NoError(t, s.Validate())
+	require.Equal(t, 30*time.Minute, s.OrphanPolicy().Period)
+	require.NoError(t, s.OrphanPolicy().Validate())
+	require.Equal(t, 30*time.Minute, s.MachinePolicy().Backoff.WaitForCapacity.Base)
+	require.NoError(t, s.MachinePolicy().Backoff.Validate())
+}
+
+func TestPoliciesFollowTheFlags(t *testing.T) {
+	s, err := parse(t, "--node-conditions= A,,B ,A", "--machine-settle-time=0", "--machine-safety-orphan-vms-period=3h", "--machine-safety-orphan-vms-grace=1s",
+		"--machine-drain-timeout=0")
+	require.NoError(t, err)
+	require.Equal(t, []string{"A", "B"}, s.MachinePolicy().UnhealthyConditions)
+	require.Negative(t, s.MachinePolicy().Settle)
+	require.Zero(t, s.MachinePolicy().DrainTimeout)
+	require.Equal(t, time.Second, s.OrphanPolicy().Grace)
+	require.Equal(t, 3*time.Hour, s.OrphanPolicy().Period)
+	require.NoError(t, s.OrphanPolicy().Validate())
+}

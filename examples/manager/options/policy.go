@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// MachinePolicy returns the policy of machines that the flags state.
+func (s *MCServer) MachinePolicy() machine.Policy {
+	p := machine.DefaultPolicy()
+	p.CreationTimeout, p.HealthTimeout, p.DrainTimeout = s.CreationTimeout, s.HealthTimeout, s.DrainTimeout
+	p.UnhealthyConditions = nil
+	for condition := range strings.SplitSeq(s.NodeConditions, ",") {
+		if condition = strings.TrimSpace(condition); condition != "" && !slices.Contains(p.UnhealthyConditions, condition) {
+			p.UnhealthyConditions = append(p.UnhealthyConditions, condition)
+		}
+	}
+	p.Settle = s.SettleTime
+	if p.Settle <= 0 {
+		p.Settle = -1 // zero would be the default
+	}
+	if wait := s.ResourceExhaustedRetry; wait > 0 {
+		p.Backoff.WaitForCapacity = codes.Pace{Base: wait, Cap: wait}
+	}
+	return p
+}
+
+// OrphanPolicy returns the policy of VMs that nobody owns which the flags state.
+func (s *MCServer) OrphanPolicy() safety.Policy {
+	p := safety.DefaultPolicy()
+	set := func(d *time.Duration, value time.Duration) {
+		if value > 0 {
+			*d = value
+		}
+	}
+	set(&p.Period, s.OrphanVMsPeriod)
+	set(&p.Grace, s.OrphanVMsGrace)
+	p.Retry = min(p.Retry, p.Period)
+	p.Memory = max(p.Memory, 2*p.Period, 2*p.Grace)
+	return p
+}

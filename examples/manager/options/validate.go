@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ErrInvalid is what the errors of [MCServer.Validate] wrap.
+var ErrInvalid = errors.New("invalid flag")
+
+// complaints gathers what is wrong.
+type complaints []error
+
+func (c *complaints) unless(ok bool, flag, format string, args ...any) {
+	if !ok {
+		*c = append(*c, fmt.Errorf("%w: --%s: %s", ErrInvalid, flag, fmt.Sprintf(format, args...)))
+	}
+}
+
+// Validate returns everything that is wrong in one error, or nil. What it
+// complains of wraps [ErrInvalid] and names its flag.
+func (s *MCServer) Validate() error {
+	var c complaints
+	c.unless(s.TargetKubeconfig != None || s.ControlKubeconfig != "", "control-kubeconfig", "required if --target-kubeconfig is %q", None)
+	c.unless(len(validation.IsDNS1123Label(s.Namespace)) == 0, "namespace", "%q is no name of a namespace", s.Namespace)
+	c.unless(s.Port >= 1 && s.Port <= 65535, "port", "%d is not between 1 and 65535", s.Port)
+	c.unless(net.ParseIP(s.Address) != nil, "address", "%q is no IP address", s.Address)
+	c.unless(s.ConcurrentSyncs > 0, "concurrent-syncs", "%d is not above 0", s.ConcurrentSyncs)
+	c.unless(s.KubeAPIQPS > 0, "kube-api-qps", "%v is not above 0", s.KubeAPIQPS)
+	c.unless(s.KubeAPIBurst >= 0, "kube-api-burst", "%d is below 0", s.KubeAPIBurst)
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"min-resync-period", s.MinResyncPeriod},
+		{"machine-creation-timeout", s.CreationTimeout},
+		{"machine-health-timeout", s.HealthTimeout},
+		{"machine-drain-timeout", s.DrainTimeout},
+		{"resource-exhausted-retry", s.ResourceExhaustedRetry},
+		{"machine-settle-time", s.SettleTime},
+		{"machine-safety-orphan-vms-period", s.OrphanVMsPeriod},
+		{"machine-safety-orphan-vms-grace", s.OrphanVMsGrace},
+	} {
+		c.unless(d.value >= 0, d.flag, "%s is below 0", d.value)
+	}
+	c.unless(s.Verbosity >= 0, "v", "%d is below 0", s.Verbosity)
+	c.unless(s.LoggingFormat == "text" || s.LoggingFormat == "json", "logging-format", "%q is neither text nor json", s.LoggingFormat)
+	s.LeaderElection.validate(&c)
+	return errors.Join(c...)
+}
+
+// jitter is how much longer than the retry period the election may wait.
+const jitter = 1.2
+
+func (l *LeaderElection) validate(c *complaints) {
+	if !l.LeaderElect {
+		return
+	}
+	c.unless(l.ResourceLock == "leases", "leader-elect-resource-lock", "%q is not leases", l.ResourceLock)
+	c.unless(len(validation.IsDNS1123Subdomain(l.ResourceName)) == 0, "leader-elect-resource-name", "%q is no name of a lease", l.ResourceName)
+	c.unless(l.RetryPeriod > 0, "leader-elect-retry-period", "%s is not above 0", l.RetryPeriod)
+	c.unless(float64(l.RenewDeadline) > jitter*float64(l.RetryPeriod), "leader-elect-renew-deadline",
+		"%s is not above %v times the retry period %s", l.RenewDeadline, jitter, l.RetryPeriod)
+	c.unless(l.LeaseDuration > l.RenewDeadline, "leader-elect-lease-duration", "%s is not above the renew deadline %s", l.LeaseDuration, l.RenewDeadline)
+	c.unless(l.LeaseDuration >= time.Second, "leader-elect-lease-duration", "%s is less than a second", l.LeaseDuration)
+}

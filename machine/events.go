@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Event is what a change of a machine tells people, in the terms of a Kubernetes
+// Event. It never holds anything of a Secret: it is made of the Machine alone.
+type Event struct {
+	// Type is Normal or Warning.
+	Type string
+	// Reason is a stable CamelCase word: the phase, the code of an error, or
+	// Released.
+	Reason string
+	// Message is for people; it may change. It has at most 1024 bytes.
+	Message string
+}
+
+// String returns the event in one line.
+func (e Event) String() string { return e.Type + " " + e.Reason + ": " + e.Message }
+
+// ReasonPhaseChanged is the reason of an event for a phase whose name is no
+// CamelCase word. No controller of this module writes such a phase.
+const ReasonPhaseChanged Reason = "PhaseChanged"
+
+// maxEventMessage is how long the note of an event may be, in bytes.
+const maxEventMessage = 1024
+
+// Events returns what is worth telling of the change of a machine from before to
+// after, oldest first: a new phase, an operation that failed or fails in another
+// way than before, and the end. What is said differently, conditions, and a
+// failure that repeats itself are no news: a machine that meets no trouble has
+// four events in its life.
+//
+// A nil before is a machine that nobody has seen yet, and so is one of another
+// UID. A nil after tells nothing. The reference system tells nothing at all of a
+// machine.
+func Events(before, after *v1alpha1.Machine) []Event {
+	if after == nil {
+		return nil
+	}
+	var was v1alpha1.MachineStatus
+	guarded := false
+	if before != nil && before.UID == after.UID {
+		was, guarded = before.Status, hasFinalizer(before, v1alpha1.MCMFinalizerName)
+	}
+	var events []Event
+	op := after.Status.LastOperation
+	failed := op.State == v1alpha1.MachineStateFailed &&
+		(was.LastOperation.State != v1alpha1.MachineStateFailed || was.LastOperation.ErrorCode != op.ErrorCode)
+	if was.CurrentStatus.Phase != after.Status.CurrentStatus.Phase {
+		coded := failed && op.ErrorCode != ""
+		events = append(events, phaseEvent(was.CurrentStatus.Phase, after, !coded))
+		failed = coded // without a code, the phase has told it all
+	}
+	if failed {
+		events = append(events, failureEvent(op))
+	}
+	if guarded && !after.DeletionTimestamp.IsZero() && !hasFinalizer(after, v1alpha1.MCMFinalizerName) {
+		events = append(events, Event{corev1.EventTypeNormal, string(ReasonReleased), "Nothing of the machine is left"})
+	}
+	return events
+}
+
+// phaseEvent tells of a new phase, and of the operation if nothing else does.
+func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) Event {
+	phase, kind := m.Status.CurrentStatus.Phase, corev1.EventTypeNormal
+	switch phase {
+	case v1alpha1.MachineUnknown, v1alpha1.MachineFailed, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
+		kind = corev1.EventTypeWarning
+	}
+	message := fmt.Sprintf("Phase is %q", phase)
+	if was != "" {
+		message += fmt.Sprintf(", was %q", was)
+	}
+	switch {
+	case phase == v1alpha1.MachinePending && m.Labels[v1alpha1.NodeLabelKey] != "":
+		message += fmt.Sprintf(": VM %s exists, node %s has to join", m.Spec.ProviderID, m.Labels[v1alpha1.NodeLabelKey])
+	case phase == v1alpha1.MachinePending, phase == v1alpha1.MachineAvailable:
+		message += fmt.Sprintf(": VM %s exists", m.Spec.ProviderID)
+	case operation && m.Status.LastOperation.Description != "":
+		message += ": " + m.Status.LastOperation.Description
+	}
+	return Event{kind, word(string(phase), string(ReasonPhaseChanged)), shorten(message)}
+}
+
+// failureEvent tells how an operation failed.
+func failureEvent(op v1alpha1.LastOperation) Event {
+	reason := word(op.ErrorCode, word(string(op.Type)+"Failed", string(ReasonProviderFailed)))
+	message := op.Description
+	if op.Type != "" {
+		message = string(op.Type) + " failed: " + op.Description
+	}
+	return Event{corev1.EventTypeWarning, reason, shorten(message)}
+}
+
+// word returns s if it is a CamelCase word that can be a reason, and otherwise
+// the other one.
+func word(s, otherwise string) string {
+	if s == "" || len(s) > 128 || s[0] < 'A' || s[0] > 'Z' {
+		return otherwise
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return otherwise
+		}
+	}
+	return s
+}
+
+// shorten cuts a message where an event has no more room, between two characters.
+func shorten(s string) string {
+	const more = "…"
+	if len(s) <= maxEventMessage {
+		return s
+	}
+	end := maxEventMessage - len(more)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + more
+}
