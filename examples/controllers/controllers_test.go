@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -300,6 +301,38 @@ func TestARefusedEvictionIsNotRepeatedWheneverSomethingChanges(t *testing.T) {
 	require.Len(t, r.cloud.Snapshot().VMs, 1, "the budget holds the machine")
 	require.NoError(t, r.target.Client().PolicyV1().PodDisruptionBudgets(namespace).Delete(ctx, "db", metav1.DeleteOptions{}))
 	r.eventually("gone", func() bool { return r.gone(ctx, "m") })
+}
+
+func TestAPodThatTheCacheDoesNotShowIsEvictedToo(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create("m")
+	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	ctx, nodes := t.Context(), r.target.Client().CoreV1().Nodes()
+	for _, patch := range []struct{ data, subresource string }{
+		{`{"spec":{"unschedulable":true}}`, ""}, {`{"status":{"conditions":[{"type":"Seen","status":"True"}]}}`, "status"},
+	} {
+		_, err := nodes.Patch(ctx, "m", types.StrategicMergePatchType, []byte(patch.data), metav1.PatchOptions{}, patch.subresource)
+		require.NoError(t, err)
+	}
+	r.eventually("the cordon is seen", func() bool {
+		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(ctx, "m", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == "Seen" })
+	})
+	defer r.target.HoldWatches()()
+	require.NoError(t, r.target.Add(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "late", Finalizers: []string{"test/stay"}, OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")},
+		},
+		Spec:   corev1.PodSpec{NodeName: "m"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}))
+	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+	r.eventually("evicted", func() bool {
+		late, err := r.target.Client().CoreV1().Pods(namespace).Get(ctx, "late", metav1.GetOptions{})
+		return err == nil && late.DeletionTimestamp != nil
+	})
+	require.Len(t, r.cloud.Snapshot().VMs, 1, "the pod has not ended")
 }
 
 func TestADeletionGoesOnAsSoonAsThePodsAreGone(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
@@ -146,6 +147,13 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 		Node: in.Node.Node, Looked: in.Node.Looked, Pods: r.podsOn(a.NodeName), PodsComplete: true, Answers: kept.answers,
 	}
 	plan := drain.Decide(seen, policy, now)
+	if plan.Done { // the cache may not show yet what was bound just before the cordon
+		var err error
+		if seen.Pods, err = r.livePodsOn(ctx, a.NodeName); err != nil {
+			return err
+		}
+		plan = drain.Decide(seen, policy, now)
+	}
 	results, err := drain.Carry(ctx, r.cfg.Target, plan)
 	kept.answers = kept.answers.After(plan, results, policy, now)
 	if err != nil && !plan.Done { // force does not wait for the cordon
@@ -159,6 +167,21 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 		})
 	}
 	return nil
+}
+
+// livePodsOn reads the pods of a Node from the API server.
+func (r *machines) livePodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	list, err := r.cfg.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return pods, nil
 }
 
 // deleteNode takes our finalizer off a Node and deletes it.
