@@ -5,8 +5,9 @@
 
 # Consumers see each module alone, without the workspace; so do tests and linters.
 ALONE := GOWORK=off
-# The modules with packages of their own. The SDK comes first.
-MODULES := . examples tools
+# The modules with packages of their own. The SDK comes first, and last what takes
+# a control plane.
+MODULES := . examples tools examples/e2e
 # The modules that have a go.mod to keep tidy.
 TIDY := $(MODULES) tools/lint
 
@@ -18,18 +19,27 @@ TESTFLAGS ?=
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race lint generate bench fuzz clean
+.PHONY: help demo test test-e2e race lint generate bench bench-e2e fuzz clean controlplane
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Run the quick start against a simulated cloud.
 	go run ./examples/quickstart
 
 test: ## Run the tests of all modules, the SDK first.
-	@set -e; for m in $(MODULES); do \
+	@set -e; for m in $(filter-out examples/e2e,$(MODULES)); do \
 		echo "== test $$m"; (cd $$m && $(ALONE) go test $(TESTFLAGS) ./...); \
 	done
+	@$(MAKE) --no-print-directory test-e2e
+
+# They run programs of this repository, which the cache of test results does not
+# see. One package at a time: each starts a control plane.
+test-e2e: controlplane ## Run the tests against a real control plane (part of test).
+	@echo "== test examples/e2e"; cd examples/e2e && $(ALONE) go test -count=1 -p 1 -timeout 20m $(TESTFLAGS) ./...
+
+controlplane: ## Build etcd, kube-apiserver and kube-controller-manager (once).
+	@echo "== control plane"; cd examples/e2e && $(ALONE) go run ./up -build
 
 race: ## Run the tests of the SDK with the race detector, in random order.
 	$(ALONE) go test -race -shuffle=on ./...
@@ -57,6 +67,9 @@ generate: ## Write deep copies, CRDs and clients anew from machine/v1alpha1.
 # go -C tools tool benchstat $$PWD/old.txt $$PWD/new.txt
 bench: ## Run the benchmarks of the SDK (BENCH=regexp COUNT=n).
 	$(ALONE) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
+
+bench-e2e: controlplane ## Measure machine lives against a real control plane.
+	cd examples/e2e && $(ALONE) go run ./bench
 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=10s).
 	@list=$$($(ALONE) go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	started = `{"kind":"Event","auditID":"w","stage":"ResponseStarted","verb":"watch","user":{"username":"u"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:05.000000Z","stageTimestamp":"2026-01-02T03:04:05.500000Z"}`
+	got     = `{"kind":"Event","auditID":"g","stage":"ResponseComplete","verb":"get","user":{"username":"u"},"objectRef":{"resource":"pods","name":"p"},"responseStatus":{"code":404},"requestReceivedTimestamp":"2026-01-02T03:04:06.000000Z","stageTimestamp":"2026-01-02T03:04:06.250000Z"}`
+	ended   = `{"kind":"Event","auditID":"w","stage":"ResponseComplete","verb":"watch","user":{"username":"u"},"objectRef":{"resource":"pods"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:05.000000Z","stageTimestamp":"2026-01-02T03:04:15.000000Z"}`
+)
+
+func verbs(requests []Request) string {
+	var verbs []string
+	for _, r := range requests {
+		verbs = append(verbs, r.Verb+" "+r.Latency.String())
+	}
+
+	return strings.Join(verbs, ", ")
+}
+
+func TestAnAuditLogIsReadHoweverItEnds(t *testing.T) {
+	for _, tc := range []struct{ name, log, want string }{
+		{"nothing", "", ""},
+		{"a watch that goes on", started + "\n", "watch 0s"},
+		{"a watch that has ended is one request", started + "\n" + got + "\n" + ended + "\n", "watch 10s, get 250ms"},
+		{"a last line that is being written", got + "\n" + got[:50], "get 250ms"},
+		{"a line that was cut off by the end of a server", got[:50] + got + "\n" + got + "\n", "get 250ms, get 250ms"},
+		{"empty lines", "\n" + got + "\n\n", "get 250ms"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			requests, err := parseAudit([]byte(tc.log))
+			require.NoError(t, err)
+			require.Equal(t, tc.want, verbs(requests))
+		})
+	}
+}
+
+func TestALineThatIsNoEventIsAnError(t *testing.T) {
+	_, err := parseAudit([]byte(got + "\nnonsense\n"))
+	require.ErrorContains(t, err, "line 2")
+}
+
+func TestARequestHasTheFieldsOfItsEvent(t *testing.T) {
+	requests, err := parseAudit([]byte(got + "\n"))
+	require.NoError(t, err)
+	require.Equal(t, []Request{{
+		Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Latency: 250 * time.Millisecond,
+		User: "u", Verb: "get", Resource: "pods", Name: "p", Code: 404,
+	}}, requests)
+}
+
+func FuzzParseAudit(f *testing.F) {
+	f.Add(started + "\n" + got + "\n" + ended + "\n" + got[:20])
+	f.Fuzz(func(_ *testing.T, log string) {
+		_, _ = parseAudit([]byte(log))
+	})
+}
