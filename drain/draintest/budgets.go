@@ -3,6 +3,7 @@
 package draintest
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -25,7 +26,8 @@ import (
 const confirmTime = 2 * time.Minute
 
 // budgetsAfter brings the budgets up to date that a change concerns: it stands in for the disruption controller, which
-// does the same a moment later.
+// does the same a moment later. Like that one it looks at pods and budgets only: when an owner asks for another number
+// of pods, it notices with the next change of a pod.
 func (c *Cluster) budgetsAfter(k *kind, key objectKey, before, after runtime.Object) {
 	if c.options.ManualBudgets || len(c.index.budgets[key.namespace]) == 0 {
 		return
@@ -37,12 +39,11 @@ func (c *Cluster) budgetsAfter(k *kind, key objectKey, before, after runtime.Obj
 		}
 	case k.isPod():
 		c.budgetsAfterPod(orNil[corev1.Pod](before), orNil[corev1.Pod](after))
-	case replicas(before) != replicas(after):
-		c.refreshAll(key.namespace)
 	}
 }
 
-// budgetsAfterPod looks at the budgets of a pod only if something changed that they depend on.
+// budgetsAfterPod looks at the budgets of a pod only if something changed that they depend on. A budget which a change
+// of labels leaves behind is not told, as on a real cluster: it learns of it when something else happens.
 func (c *Cluster) budgetsAfterPod(before, after *corev1.Pod) {
 	if before != nil && after != nil && isReady(before) == isReady(after) &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
@@ -54,22 +55,18 @@ func (c *Cluster) budgetsAfterPod(before, after *corev1.Pod) {
 	if pod == nil {
 		pod = before
 	}
-	for _, budget := range inOrder(c.index.budgets[pod.Namespace]) {
-		sel := selectorOf(budget)
-		if before != nil && sel.Matches(labels.Set(before.Labels)) || after != nil && sel.Matches(labels.Set(after.Labels)) {
-			c.refresh(budget.Namespace, budget.Name)
-		}
+	for _, budget := range c.budgetsOf(pod) {
+		c.refresh(budget.Namespace, budget.Name)
 	}
 }
 
-// refreshAll recomputes the budgets of a namespace, or of all namespaces if it is empty.
-func (c *Cluster) refreshAll(namespace string) {
+// confirmDisruptions recomputes the budgets which wait for an evicted pod to be deleted.
+func (c *Cluster) confirmDisruptions() {
 	for _, ns := range slices.Sorted(maps.Keys(c.index.budgets)) {
-		if namespace != "" && ns != namespace {
-			continue
-		}
 		for _, budget := range inOrder(c.index.budgets[ns]) {
-			c.refresh(ns, budget.Name)
+			if len(budget.Status.DisruptedPods) > 0 {
+				c.refresh(ns, budget.Name)
+			}
 		}
 	}
 }
@@ -100,10 +97,14 @@ func (c *Cluster) refresh(namespace, name string) {
 func (c *Cluster) budgetStatus(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) policyv1.PodDisruptionBudgetStatus {
 	now := c.now()
 	status := *budget.Status.DeepCopy()
+	expected, desired, err := c.expected(budget, pods)
+	if err != nil {
+		return syncFailed(status, err, now)
+	}
+	status.ExpectedPods, status.DesiredHealthy = expected, desired
 	status.ObservedGeneration = budget.Generation
 	status.DisruptedPods = stillDisrupted(budget.Status.DisruptedPods, pods, now)
 	status.CurrentHealthy = countHealthy(pods, status.DisruptedPods)
-	status.ExpectedPods, status.DesiredHealthy = c.expected(budget, pods)
 	status.DisruptionsAllowed = 0
 	if status.ExpectedPods > 0 {
 		status.DisruptionsAllowed = max(0, status.CurrentHealthy-status.DesiredHealthy)
@@ -139,21 +140,36 @@ func countHealthy(pods []*corev1.Pod, disrupted map[string]metav1.Time) int32 {
 }
 
 // expected returns how many pods there should be and how many of them must be healthy. As in the real controller, a
-// maximum or a percentage counts what the owners of the pods ask for, and a pod without owner counts for nothing there;
-// unlike it, an owner that this cluster does not have is taken to ask for the pods that it has.
-func (c *Cluster) expected(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, desired int32) {
+// maximum or a percentage counts what the owners of the pods ask for, a pod without owner counts for nothing there, and
+// an owner which does not say how many it wants is an error; unlike it, an owner that this cluster does not have is
+// taken to ask for the pods that it has.
+func (c *Cluster) expected(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, desired int32, err error) {
 	switch {
 	case budget.Spec.MaxUnavailable != nil:
-		expected = c.scaleOf(pods)
-		return expected, max(0, expected-scaled(budget.Spec.MaxUnavailable, expected))
+		if expected, err = c.scaleOf(pods); err != nil {
+			return 0, 0, err
+		}
+		return expected, max(0, expected-scaled(budget.Spec.MaxUnavailable, expected)), nil
 	case budget.Spec.MinAvailable != nil && budget.Spec.MinAvailable.Type == intstr.Int:
-		return int32(len(pods)), budget.Spec.MinAvailable.IntVal //nolint:gosec // a cluster in memory
+		return int32(len(pods)), budget.Spec.MinAvailable.IntVal, nil //nolint:gosec // a cluster in memory
 	case budget.Spec.MinAvailable != nil:
-		expected = c.scaleOf(pods)
-		return expected, scaled(budget.Spec.MinAvailable, expected)
+		if expected, err = c.scaleOf(pods); err != nil {
+			return 0, 0, err
+		}
+		return expected, scaled(budget.Spec.MinAvailable, expected), nil
 	default:
-		return 0, 0
+		return 0, 0, nil
 	}
+}
+
+// syncFailed is the status of a budget that could not be worked out: it allows nothing, and the rest stays as it was.
+func syncFailed(status policyv1.PodDisruptionBudgetStatus, err error, now time.Time) policyv1.PodDisruptionBudgetStatus {
+	status.DisruptionsAllowed = 0
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: err.Error(),
+		ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
+	})
+	return status
 }
 
 // scaled resolves a number or percentage, rounding up; what cannot be read is zero.
@@ -166,7 +182,7 @@ func scaled(value *intstr.IntOrString, total int32) int32 {
 }
 
 // scaleOf sums what the controllers of the pods ask for.
-func (c *Cluster) scaleOf(pods []*corev1.Pod) int32 {
+func (c *Cluster) scaleOf(pods []*corev1.Pod) (int32, error) {
 	asked := map[types.UID]int32{}
 	own := map[types.UID]int32{}
 	for _, pod := range pods {
@@ -174,7 +190,10 @@ func (c *Cluster) scaleOf(pods []*corev1.Pod) int32 {
 		if ref == nil {
 			continue
 		}
-		uid, want := c.askedBy(ref.UID)
+		uid, want, err := c.askedBy(ref.UID)
+		if err != nil {
+			return 0, err
+		}
 		if want < 0 {
 			own[uid]++
 			want = own[uid]
@@ -185,36 +204,41 @@ func (c *Cluster) scaleOf(pods []*corev1.Pod) int32 {
 	for _, n := range asked {
 		sum += n
 	}
-	return sum
+	return sum, nil
 }
 
-// askedBy follows the controllers upwards (a replica set may belong to a deployment) and returns the uppermost one that
-// has a number of replicas, with that number; negative if none has.
-func (c *Cluster) askedBy(uid types.UID) (types.UID, int32) {
-	found, want := uid, int32(-1)
-	for range 4 {
-		key, there := c.index.keys[uid]
-		if !there {
-			break
-		}
-		obj, err := c.tracker.Get(key.resource, key.namespace, key.name)
-		if err != nil {
-			break
-		}
-		if n := replicas(obj); n >= 0 {
-			found, want = uid, n
-		}
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			break
-		}
-		ref := metav1.GetControllerOf(m)
-		if ref == nil {
-			break
-		}
-		uid = ref.UID
+// askedBy returns how many pods an owner asks for, negative if this cluster does not have the owner. For a replica set
+// that belongs to a deployment, the deployment answers.
+func (c *Cluster) askedBy(uid types.UID) (types.UID, int32, error) {
+	key, owner := c.owner(uid)
+	if owner == nil {
+		return uid, -1, nil
 	}
-	return found, want
+	if set, ok := owner.(*appsv1.ReplicaSet); ok {
+		if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == "Deployment" {
+			if _, deployment := c.owner(ref.UID); deployment != nil {
+				return ref.UID, replicas(deployment), nil
+			}
+		}
+	}
+	want := replicas(owner)
+	if want < 0 {
+		return uid, 0, fmt.Errorf("%s does not implement the scale subresource", key.resource.GroupResource())
+	}
+	return uid, want, nil
+}
+
+// owner returns the object with a uid, or nil.
+func (c *Cluster) owner(uid types.UID) (objectKey, runtime.Object) {
+	key, there := c.index.keys[uid]
+	if !there {
+		return objectKey{}, nil
+	}
+	obj, err := c.tracker.Get(key.resource, key.namespace, key.name)
+	if err != nil {
+		return objectKey{}, nil
+	}
+	return key, obj
 }
 
 // replicas returns .spec.replicas, 1 if it is not set, and -1 for a kind without it and for nil.

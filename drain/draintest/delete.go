@@ -44,7 +44,7 @@ func (c *Cluster) delete(k *kind, req request, opts metav1.DeleteOptions) error 
 		return nil
 	}
 	waits := len(mm.GetFinalizers()) > 0
-	if (graceful || waits) && !same(obj, marked) {
+	if (graceful || waits) && !k.same(obj, marked) {
 		if err := c.commit(k, req, obj, marked); err != nil {
 			return err
 		}

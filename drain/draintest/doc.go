@@ -19,35 +19,51 @@
 //
 // # What is like the real thing
 //
-//   - One counter numbers all writes. A stale resource version is a conflict (409). An update without one is refused
-//     for custom kinds and a few built-in ones (422) and unconditional for the rest. The uid of an update is a
-//     precondition: another incarnation, and one that is gone, is a conflict; in a patch another uid is invalid (422).
+//   - One counter numbers all writes. A stale resource version is a conflict (409), one that is no number an internal
+//     error (500). An update without one, or with 0, is refused for custom kinds and a few built-in ones (422) and
+//     unconditional for the rest. The uid of an update is a precondition: another incarnation is a conflict, in a patch it
+//     is invalid (422). What is gone is not found (404), except for the kinds which an update creates, such as leases.
+//   - Metadata is validated: names, labels, annotations, finalizers, owner references, and what must not change (422).
 //   - An update that changes nothing is no write. What clients send and get has been through JSON: times are whole
-//     seconds, and empty maps are absent.
-//   - Status: see [StatusBehaviour]. A status write of a built-in kind carries metadata (pods: but for their owners);
-//     nodes are the only kind with a subresource whose status survives create.
+//     seconds, and what is empty in metadata and in built-in kinds is absent. In a custom kind an empty list from a patch
+//     is not an absent one, and the first update of a status is a write even if the status is empty.
+//   - Status: see [StatusBehaviour]. A status write of a built-in kind carries metadata (pods: but for their owners;
+//     volume attachments: none); nodes are the only kind with a subresource whose status survives create.
 //   - Generations follow the desired state and the deletion, for custom kinds and for the built-in ones which have
 //     one; nodes have none.
+//   - Patches: a patch that does not fit its object is invalid (422), one that is none a bad request (400). Merge patches
+//     replace lists; strategic ones, for built-in kinds alone (415), merge owner references by uid and conditions by type,
+//     and replace taints.
 //   - Finalizers and grace periods: what is deleted stays, marked, until both are over. A marked object takes no new
 //     finalizer (422). The deletion of a pod without grace is two writes, the mark and the removal.
 //   - Watches start in the past, see objects enter and leave their selection, and end with 410 Gone when asked for what
 //     the cluster has forgotten. Writers never wait for readers.
-//   - Evictions: 429 with a cause that names the budget, 500 for two budgets, unhealthy pods by policy. The
-//     preconditions are looked at after the budget was charged, and the charge is given back after two minutes.
+//   - Evictions: 429 with a cause that names the budget, 500 for two budgets, unhealthy pods by policy. An empty selector
+//     covers every pod, also one without labels. The preconditions are looked at after the budget was charged, and the
+//     charge is given back after two minutes, as is the announcement to a pod that was not deleted.
+//
+// All of it is held against a real API server by tests which run the same calls on both; they are in the module of the
+// end-to-end examples, and their transcripts say what happens in detail.
 //
 // # What stands in for a controller
 //
-// The status of disruption budgets is recomputed in the same breath as the write that changes it (unless
-// [Options].ManualBudgets). A pod without owner counts for nothing under a maximum or a percentage, as in a real
-// cluster; use an integer minimum for bare pods. Dependents are deleted as soon as their last owner has gone; a
-// foreground deletion is treated as a background one. Kubelets end pods when [Cluster.Tick] is called after their
-// time, or [Cluster.Run] runs; see [Cluster.SetNodeSilent]. Volumes are detached if [Options].DetachTime is set.
-// Nothing starts pods, schedules them or replaces them.
+// The status of disruption budgets is recomputed in the same breath as the write of a pod or budget that changes it
+// (unless [Options].ManualBudgets); a change of an owner's replicas, and a change of labels by which a pod leaves a budget,
+// are noticed with the next such write. A pod without owner counts for nothing under a maximum or a percentage, and an
+// owner without replicas fails the budget, as in a real cluster; use an integer minimum for such pods. Dependents are
+// deleted as soon as their last owner has gone; a foreground deletion is treated as a background one, and a reference to
+// an owner that this cluster never had is left alone, which a real collector would follow up. Kubelets end pods when
+// [Cluster.Tick] is called after their time, or [Cluster.Run] runs; see [Cluster.SetNodeSilent]. Volumes are detached if
+// [Options].DetachTime is set. Nothing starts pods, schedules them or replaces them, or removes them with their node.
 //
 // # What it does not do
 //
-// No validation beyond metadata, few defaults, no admission, no access control: namespaces need not exist, and deleting one
-// deletes nothing in it. No server-side apply (415), no pages (a limit is ignored), no exact lists of the past, no
-// bookmarks, no scale subresource. Versions of a built-in group are not converted into each other. Contexts are not
-// looked at, as in all fakes of client-go.
+// No validation beyond metadata (neither the rules of built-in kinds nor the schemas of custom ones), few defaults, no
+// admission (which taints new nodes and gives pods tolerations and volumes), no access control: namespaces need not exist,
+// and deleting one deletes nothing in it. No server-side apply (415), no pages (a limit is ignored), no exact lists of the
+// past, no bookmarks, no scale subresource. Versions of a built-in group are not converted into each other.
+//
+// The fakes of client-go add to that: contexts are not looked at, a malformed selector panics, the namespace of a binding
+// is taken from the object, and a refusal that says when to come again is handed over at once, where a real client
+// waits and asks up to ten times.
 package draintest

@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,9 +24,12 @@ const maxDisruptedPods = 2000
 // and is deleted with the eviction's options. The preconditions are looked at last, so that an eviction which they
 // refuse has already charged the budget. That is what the server does, too; the charge is given back after two minutes.
 func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object, error) {
-	name, opts, err := evictionOf(in)
+	namespace, name, opts, err := evictionOf(in)
 	if err != nil {
 		return nil, err
+	}
+	if namespace != "" && namespace != req.namespace {
+		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	req.name = name
 	req.dryRun = req.dryRun || len(opts.DryRun) > 0
@@ -57,21 +61,20 @@ func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object
 }
 
 // evictionOf reads an eviction of either version.
-func evictionOf(in runtime.Object) (string, metav1.DeleteOptions, error) {
+func evictionOf(in runtime.Object) (namespace, name string, options metav1.DeleteOptions, err error) {
 	var opts *metav1.DeleteOptions
-	var name string
 	switch ev := in.(type) {
 	case *policyv1.Eviction:
-		name, opts = ev.Name, ev.DeleteOptions
+		namespace, name, opts = ev.Namespace, ev.Name, ev.DeleteOptions
 	case *policyv1beta1.Eviction:
-		name, opts = ev.Name, ev.DeleteOptions
+		namespace, name, opts = ev.Namespace, ev.Name, ev.DeleteOptions
 	default:
-		return "", metav1.DeleteOptions{}, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", in))
+		return "", "", metav1.DeleteOptions{}, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", in))
 	}
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	return name, *opts.DeepCopy(), nil
+	return namespace, name, *opts.DeepCopy(), nil
 }
 
 // needsNoBudget says whether a pod is evicted without a look at the budgets.
@@ -128,10 +131,26 @@ func allows(budget *policyv1.PodDisruptionBudget) error {
 		return apierrors.NewForbidden(resource, budget.Name,
 			fmt.Errorf("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 	case budget.Status.DisruptionsAllowed == 0:
-		return refusal(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
-			budget.Name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy))
+		return refusal(0, exhausted(budget))
 	default:
 		return nil
+	}
+}
+
+// exhausted says why a budget allows nothing, as the server does.
+func exhausted(budget *policyv1.PodDisruptionBudget) string {
+	status := budget.Status
+	condition := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition)
+	explained := condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != ""
+	switch {
+	case explained && condition.Reason == policyv1.SyncFailedReason:
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s", budget.Name, condition.Message)
+	case status.CurrentHealthy <= status.DesiredHealthy:
+		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, status.DesiredHealthy, status.CurrentHealthy)
+	case explained:
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently (%s): %s", budget.Name, condition.Reason, condition.Message)
+	default:
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", budget.Name)
 	}
 }
 
@@ -146,28 +165,20 @@ func refusal(retryAfter int, cause string) error {
 func (c *Cluster) announce(k *kind, req request, pod *corev1.Pod) error {
 	after := pod.DeepCopy()
 	condition := corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation,
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 		Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 		LastTransitionTime: metav1.NewTime(c.now()).Rfc3339Copy(),
 	}
-	for i := range after.Status.Conditions {
-		if after.Status.Conditions[i].Type == condition.Type {
-			if after.Status.Conditions[i].Status == condition.Status {
-				return nil
-			}
-			after.Status.Conditions[i] = condition
-			return c.commit(k, req, pod, after)
-		}
+	setPodCondition(&after.Status, condition)
+	if k.same(pod, after) {
+		return nil
 	}
-	after.Status.Conditions = append(after.Status.Conditions, condition)
 	return c.commit(k, req, pod, after)
 }
 
-// budgetsOf returns the budgets whose selector covers the pod, by name. A pod without labels has none.
+// budgetsOf returns the budgets whose selector covers the pod, by name. An empty selector covers a pod without labels
+// as well.
 func (c *Cluster) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
-	if len(pod.Labels) == 0 {
-		return nil
-	}
 	var found []*policyv1.PodDisruptionBudget
 	for _, budget := range inOrder(c.index.budgets[pod.Namespace]) {
 		if selectorOf(budget).Matches(labels.Set(pod.Labels)) {
@@ -188,10 +199,6 @@ func selectorOf(budget *policyv1.PodDisruptionBudget) labels.Selector {
 }
 
 func isReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	condition := podCondition(pod, corev1.PodReady)
+	return condition != nil && condition.Status == corev1.ConditionTrue
 }

@@ -100,7 +100,8 @@ func TestEvictionsByCase(t *testing.T) {
 		{"a budget that selects nothing lets it go", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{none}, nil},
 		{"an exhausted budget refuses", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed}, isBudget},
 		{"an empty selector covers it, too", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed, all}, apierrors.IsInternalError},
-		{"a pod without labels has no budget", runningPod("p", "n1", nil), []*policyv1.PodDisruptionBudget{all}, nil},
+		{"an empty selector covers a pod without labels", runningPod("p", "n1", nil), []*policyv1.PodDisruptionBudget{minAvailable("all", intstr.FromInt32(5), nil)}, isBudget},
+		{"a label that nobody selects lets it go", runningPod("p", "n1", map[string]string{"app": "other"}), []*policyv1.PodDisruptionBudget{closed}, nil},
 		{"two budgets are an error", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed, minAvailable("b", intstr.FromInt32(0), web)}, apierrors.IsInternalError},
 		{"a pod that has succeeded needs no budget", phase(corev1.PodSucceeded), []*policyv1.PodDisruptionBudget{closed}, nil},
 		{"a pod that has failed needs no budget", phase(corev1.PodFailed), []*policyv1.PodDisruptionBudget{closed}, nil},
@@ -232,7 +233,9 @@ func TestABudgetFollowsTheDeploymentAboveTheReplicaSet(t *testing.T) {
 	require.EqualValues(t, 4, status().ExpectedPods)
 	_, err := client.AppsV1().Deployments("ns").Patch(t.Context(), "d", types.MergePatchType, []byte(`{"spec":{"replicas":8}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	require.EqualValues(t, 8, status().ExpectedPods, "at once")
+	require.EqualValues(t, 4, status().ExpectedPods, "owners are not watched")
+	require.NoError(t, c.Add(ownedBy(runningPod("q", "n1", web), set, "ReplicaSet")))
+	require.EqualValues(t, 8, status().ExpectedPods, "pods are")
 	_, err = client.PolicyV1().PodDisruptionBudgets("ns").Patch(t.Context(), "b", types.MergePatchType, []byte(`{"spec":{"minAvailable":"25%"}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, status().DesiredHealthy)
@@ -255,4 +258,73 @@ func TestManualBudgetsBelongToTheTest(t *testing.T) {
 	require.Equal(t, 10, seconds)
 	c.Tick()
 	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), eviction("b"))))
+}
+
+func TestAnEvictionIsOfTheNamespaceOfItsRequest(t *testing.T) {
+	c, client, _ := newCluster(t)
+	require.NoError(t, c.Add(runningPod("p", "n1", nil)))
+	elsewhere := eviction("p")
+	elsewhere.Namespace = "other"
+	require.True(t, apierrors.IsBadRequest(client.CoreV1().Pods("ns").EvictV1(t.Context(), elsewhere)))
+	elsewhere.Namespace = ""
+	require.NoError(t, client.CoreV1().Pods("ns").EvictV1(t.Context(), elsewhere))
+	pod, err := client.CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
+	require.NoError(t, err)
+	announced := pod.Status.Conditions[len(pod.Status.Conditions)-1]
+	require.Equal(t, corev1.DisruptionTarget, announced.Type)
+	require.Zero(t, announced.ObservedGeneration, "the API does not say what it has seen")
+}
+
+func TestARefusalSaysWhy(t *testing.T) {
+	condition := func(reason, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+	}
+	cases := map[string]policyv1.PodDisruptionBudgetStatus{
+		"needs 2 healthy pods and has 1 currently":    {DesiredHealthy: 2, CurrentHealthy: 1},
+		"currently because it failed sync: no owner":  {DesiredHealthy: 2, CurrentHealthy: 1, Conditions: condition(policyv1.SyncFailedReason, "no owner")},
+		"does not allow evicting pods currently (R):": {DesiredHealthy: 1, CurrentHealthy: 2, Conditions: condition("R", "m")},
+		"b does not allow evicting pods currently":    {DesiredHealthy: 1, CurrentHealthy: 2},
+	}
+	for want, status := range cases {
+		t.Run(want, func(t *testing.T) {
+			c, client, _ := newCluster(t, func(o *draintest.Options) { o.ManualBudgets = true })
+			pdb := minAvailable("b", intstr.FromInt32(1), web)
+			pdb.Status, pdb.Status.ObservedGeneration = status, 1
+			require.NoError(t, c.Add(pdb, runningPod("p", "n1", web)))
+			require.Contains(t, budgetCause(client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("p"))), want)
+		})
+	}
+}
+
+func TestABudgetThatAPodHasLeftLearnsOfItLater(t *testing.T) {
+	c, client, _ := newCluster(t)
+	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
+	expected := func() int32 {
+		pdb, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "web", metav1.GetOptions{})
+		require.NoError(t, err)
+		return pdb.Status.ExpectedPods
+	}
+	_, err := client.CoreV1().Pods("ns").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	c.Tick()
+	require.EqualValues(t, 2, expected(), "the controller looks at the budgets which the pod has now")
+	_, err = client.CoreV1().Pods("ns").Patch(t.Context(), "b", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, expected())
+}
+
+func TestAnOwnerThatDoesNotSayHowManyFailsABudgetThatAsks(t *testing.T) {
+	c, client, _ := newCluster(t)
+	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "ns", UID: "agent-uid"}}
+	pdb := minAvailable("b", intstr.FromString("50%"), web)
+	require.NoError(t, c.Add(agent, ownedBy(runningPod("p", "n1", web), agent, "DaemonSet"), minAvailable("plain", intstr.FromInt32(0), map[string]string{"app": "web"}), pdb))
+	got, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "b", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Len(t, got.Status.Conditions, 1)
+	require.Equal(t, policyv1.SyncFailedReason, got.Status.Conditions[0].Reason)
+	require.Equal(t, "daemonsets.apps does not implement the scale subresource", got.Status.Conditions[0].Message)
+	require.Zero(t, got.Status.ObservedGeneration, "it has not got through")
+	got, err = client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "plain", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, got.Status.DisruptionsAllowed, "a number of its own needs no owner")
 }

@@ -40,20 +40,28 @@ func clearStatus(obj runtime.Object) {
 	})
 }
 
-// sameDesired compares everything but the metadata, and the status only if it is an ordinary field.
-func sameDesired(a, b runtime.Object, statusToo bool) bool {
+// sameDesired compares everything but the metadata, and the status only if it is an ordinary field of a custom kind.
+func (k *kind) sameDesired(a, b runtime.Object) bool {
 	same := true
 	eachPart(a, b, func(name string, x, y part) {
-		if name == "metadata" || name == "status" && !statusToo {
+		if name == "metadata" || name == "status" && (!k.custom || k.status != StatusInline) {
 			return
 		}
-		same = same && x.equal(y)
+		same = same && x.equal(y, k.custom)
 	})
 	return same
 }
 
-// same compares two objects the way they look on the wire: empty and absent are one.
-func same(a, b runtime.Object) bool { return equality.Semantic.DeepEqual(a, b) }
+// same compares two objects the way the server stores them: for built-in kinds, empty and absent are one; of custom
+// kinds it keeps what it was sent.
+func (k *kind) same(a, b runtime.Object) bool { return equal(a, b, k.custom) }
+
+func equal(a, b any, exact bool) bool {
+	if exact {
+		return equality.Semantic.DeepEqualWithNilDifferentFromEmpty(a, b)
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
 
 // part is one top-level field of an object, typed or unstructured.
 type part struct {
@@ -82,11 +90,11 @@ func (p part) clear() {
 	delete(p.object, p.key)
 }
 
-func (p part) equal(q part) bool {
+func (p part) equal(q part, exact bool) bool {
 	if p.object == nil {
-		return equality.Semantic.DeepEqual(p.field.Interface(), q.field.Interface())
+		return equal(p.field.Interface(), q.field.Interface(), exact)
 	}
-	return equality.Semantic.DeepEqual(p.object[p.key], q.object[p.key])
+	return equal(p.object[p.key], q.object[p.key], exact)
 }
 
 // eachPart calls do for each top-level field.

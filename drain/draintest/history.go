@@ -23,7 +23,7 @@ const (
 	Kubelet Actor = "kubelet"
 	// GarbageCollector deletes the dependents of deleted owners.
 	GarbageCollector Actor = "garbage-collector"
-	// DisruptionController keeps the status of pod disruption budgets.
+	// DisruptionController keeps the status of pod disruption budgets, and takes announced disruptions back.
 	DisruptionController Actor = "disruption-controller"
 	// AttachController removes volume attachments after their pod has gone.
 	AttachController Actor = "attach-controller"

@@ -23,12 +23,12 @@ type StatusBehaviour int
 const (
 	// StatusSubresource is the zero value and what nearly every custom resource definition declares: a plain write
 	// never changes .status, a write to the status subresource changes nothing but .status (its metadata, labels,
-	// annotations and finalizers included, are discarded), and .status is dropped on create.
+	// annotations and finalizers included, are discarded unseen), and .status is dropped on create.
 	StatusSubresource StatusBehaviour = iota
 	// StatusInline is a custom resource definition without the status subresource: .status is a field like any
 	// other, a change of it raises the generation, and requests to the subresource find nothing (404).
 	StatusInline
-	// statusWithMetadata is how most built-in kinds behave: a write to the status subresource changes .status and
+	// statusWithMetadata is how nearly all built-in kinds behave: a write to the status subresource changes .status and
 	// metadata (labels, annotations, finalizers), but not .spec.
 	statusWithMetadata
 )
@@ -73,6 +73,8 @@ type kind struct {
 	generation bool
 	// unconditional: an update without resourceVersion is accepted.
 	unconditional bool
+	// upsert: an update of what is not there creates it.
+	upsert bool
 }
 
 func (k *kind) resource() schema.GroupResource { return k.gvr.GroupResource() }
@@ -106,15 +108,32 @@ var clusterScoped = setOf(
 
 // withGeneration lists the built-in kinds whose generation follows their spec. Nodes are not among them.
 var withGeneration = setOf(
-	"Pod", "ReplicationController", "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "apps/DaemonSet",
-	"batch/Job", "batch/CronJob", "policy/PodDisruptionBudget", "networking.k8s.io/Ingress", "networking.k8s.io/NetworkPolicy",
+	"Pod", "PodTemplate", "ReplicationController", "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "apps/DaemonSet",
+	"batch/Job", "batch/CronJob", "policy/PodDisruptionBudget", "networking.k8s.io/Ingress", "networking.k8s.io/IngressClass",
+	"networking.k8s.io/NetworkPolicy", "discovery.k8s.io/EndpointSlice", "scheduling.k8s.io/PriorityClass",
+	"flowcontrol.apiserver.k8s.io/FlowSchema", "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
 )
 
 // withPrecondition lists the built-in kinds which refuse an update without resourceVersion.
 var withPrecondition = setOf(
-	"policy/PodDisruptionBudget", "coordination.k8s.io/Lease", "storage.k8s.io/VolumeAttachment", "storage.k8s.io/CSINode",
-	"storage.k8s.io/CSIDriver", "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
-	"admissionregistration.k8s.io/MutatingWebhookConfiguration",
+	"policy/PodDisruptionBudget", "coordination.k8s.io/Lease", "coordination.k8s.io/LeaseCandidate",
+	"storage.k8s.io/VolumeAttachment", "storage.k8s.io/CSINode", "storage.k8s.io/CSIDriver", "storage.k8s.io/CSIStorageCapacity",
+	"node.k8s.io/RuntimeClass", "certificates.k8s.io/ClusterTrustBundle", "storagemigration.k8s.io/StorageVersionMigration",
+	"admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration",
+)
+
+// createdByUpdate lists the built-in kinds of which an update creates what is not there.
+var createdByUpdate = setOf(
+	"coordination.k8s.io/Lease", "coordination.k8s.io/LeaseCandidate", "node.k8s.io/RuntimeClass", "Event", "Service", "Endpoints", "LimitRange",
+	"rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding",
+	"rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/ClusterRoleBinding",
+)
+
+// withBareStatus lists the built-in kinds whose status cannot carry metadata, as that of custom kinds.
+var withBareStatus = setOf(
+	"storage.k8s.io/VolumeAttachment", "networking.k8s.io/ServiceCIDR", "resource.k8s.io/ResourceClaim",
+	"resource.k8s.io/DeviceTaintRule", "storagemigration.k8s.io/StorageVersionMigration",
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicy",
 )
 
 func setOf(kinds ...string) map[schema.GroupKind]bool {
@@ -142,10 +161,14 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 			namespaced:    !clusterScoped[gvk.GroupKind()],
 			generation:    withGeneration[gvk.GroupKind()],
 			unconditional: !withPrecondition[gvk.GroupKind()],
+			upsert:        createdByUpdate[gvk.GroupKind()],
 			status:        StatusInline,
 		}
 		if _, has := typ.FieldByName("Status"); has {
 			k.status = statusWithMetadata
+			if withBareStatus[gvk.GroupKind()] {
+				k.status = StatusSubresource
+			}
 		}
 		kinds[gvr] = k
 	}

@@ -5,13 +5,21 @@ package draintest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -28,11 +36,11 @@ func (c *Cluster) patch(k *kind, req request, action clienttesting.PatchActionIm
 	if err != nil {
 		return nil, err
 	}
-	patched, err := applyPatch(before, action)
+	fields, err := applyPatch(k, before, action)
 	if err != nil {
 		return nil, err
 	}
-	after, _, err := c.fromWire(k, patched)
+	after, err := c.patched(k, req, action.PatchType == types.StrategicMergePatchType, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -60,27 +68,141 @@ func checkPatchType(k *kind, patchType types.PatchType) error {
 	}}
 }
 
-// applyPatch lets client-go's own reaction do the work on a tracker that holds just this object.
-func applyPatch(obj runtime.Object, action clienttesting.PatchActionImpl) (runtime.Object, error) {
-	if !json.Valid(action.Patch) {
-		return nil, apierrors.NewBadRequest("error decoding patch: not valid JSON")
+// applyPatch returns what a patch makes of an object, as the fields of its JSON.
+func applyPatch(k *kind, obj runtime.Object, action clienttesting.PatchActionImpl) (map[string]any, error) {
+	fields, err := fieldsOf(k, obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
 	}
-	scratch := &patchScratch{obj: obj.DeepCopyObject()}
+	if action.PatchType == types.JSONPatchType {
+		var operations []map[string]json.RawMessage
+		if err := json.Unmarshal(action.Patch, &operations); err != nil {
+			return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+		}
+		return applyFree(fields, action)
+	}
+	var patch map[string]any
+	if err := utiljson.Unmarshal(action.Patch, &patch); err != nil {
+		return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+	}
+	if action.PatchType == types.MergePatchType {
+		if patch == nil {
+			return nil, apierrors.NewBadRequest("invalid JSON patch")
+		}
+		return applyFree(fields, action)
+	}
+	after, err := strategicpatch.StrategicMergeMapPatch(fields, patch, obj)
+	if err != nil {
+		return nil, strategicRefusal(err)
+	}
+	return after, nil
+}
+
+// fieldsOf returns an object as JSON would decode.
+func fieldsOf(k *kind, obj runtime.Object) (map[string]any, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := utiljson.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = k.gvk.GroupVersion().String(), k.gvk.Kind
+	return fields, nil
+}
+
+// applyFree lets client-go's own reaction apply a patch that needs no schema, on a tracker that holds just this object.
+func applyFree(fields map[string]any, action clienttesting.PatchActionImpl) (map[string]any, error) {
+	scratch := &patchScratch{obj: &unstructured.Unstructured{Object: fields}}
 	action.Subresource = ""
-	_, patched, err := clienttesting.ObjectReaction(scratch)(action)
-	if err == nil {
-		return patched, nil
-	}
-	if action.PatchType == types.JSONPatchType && isOperationList(action.Patch) {
+	_, after, err := clienttesting.ObjectReaction(scratch)(action)
+	if err != nil {
 		// A test that fails, or a path that is not there.
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
-	return nil, apierrors.NewBadRequest(err.Error())
+	free, ok := after.(*unstructured.Unstructured)
+	if !ok {
+		return nil, apierrors.NewInternalError(errors.New("the patch made no object"))
+	}
+	return free.Object, nil
 }
 
-func isOperationList(patch []byte) bool {
-	var operations []map[string]json.RawMessage
-	return json.Unmarshal(patch, &operations) == nil
+// strategicRefusal is the server's answer to a strategic merge patch that it cannot apply.
+func strategicRefusal(err error) error {
+	bad := []error{
+		mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
+	}
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case slices.ContainsFunc(bad, is):
+		return apierrors.NewBadRequest(err.Error())
+	case is(mergepatch.ErrNoListOfLists), is(mergepatch.ErrPatchContentNotMatchRetainKeys):
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	default:
+		return internal(err.Error())
+	}
+}
+
+// patched decodes what a patch has made.
+func (c *Cluster) patched(k *kind, req request, strategic bool, fields map[string]any) (runtime.Object, error) {
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	refused := func(err error) error {
+		return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(data), err.Error())})
+	}
+	if wrong := wrongType(k, strategic, fields); len(wrong) > 0 && k.custom {
+		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), "", wrong)
+	} else if len(wrong) > 0 {
+		return nil, refused(wrong.ToAggregate())
+	}
+	obj, err := c.types.New(k.gvk)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if err := utiljson.Unmarshal(data, obj); err != nil {
+		return nil, refused(err)
+	}
+	if _, free := obj.(*unstructured.Unstructured); !free {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	if !k.custom {
+		if obj, _, err = c.fromWire(k, obj); err != nil {
+			return nil, err
+		}
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	m.SetManagedFields(nil)
+	return obj, checkIdentity(req, m)
+}
+
+// wrongType says what makes another kind of an object. A strategic merge patch cannot: the server knows the kind.
+func wrongType(k *kind, strategic bool, fields map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	for name, want := range map[string]string{"apiVersion": k.gvk.GroupVersion().String(), "kind": k.gvk.Kind} {
+		if got, isText := fields[name].(string); isText && got != want && !strategic {
+			errs = append(errs, field.Invalid(field.NewPath(name), got, "must be "+want))
+		}
+	}
+	return errs
+}
+
+// checkIdentity refuses a patch that names another object than the request does.
+func checkIdentity(req request, after metav1.Object) error {
+	if after.GetNamespace() == "" {
+		after.SetNamespace(req.namespace)
+	}
+	if after.GetName() != req.name || after.GetNamespace() != req.namespace {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s/%s) does not match the name on the URL (%s/%s)",
+			after.GetNamespace(), after.GetName(), req.namespace, req.name))
+	}
+	return nil
 }
 
 // patchScratch is the tracker of one object which takes the result of a patch without storing it.
@@ -90,9 +212,6 @@ type patchScratch struct {
 }
 
 func (s *patchScratch) Get(schema.GroupVersionResource, string, string, ...metav1.GetOptions) (runtime.Object, error) {
-	if s.obj == nil {
-		return nil, errors.New("no object to patch")
-	}
 	return s.obj, nil
 }
 

@@ -36,7 +36,15 @@ func TestPatchesOfACustomKind(t *testing.T) {
 		{"an unknown path is unprocessable", types.JSONPatchType, `[{"op":"remove","path":"/spec/none"}]`, nil, apierrors.IsInvalid, 1, "Old"},
 		{"a JSON patch that is no list is bad", types.JSONPatchType, `{"spec":{}}`, nil, apierrors.IsBadRequest, 1, "Old"},
 		{"no JSON is bad", types.MergePatchType, `{`, nil, apierrors.IsBadRequest, 1, "Old"},
-		{"a field of another type is bad", types.MergePatchType, `{"spec":{"size":"big"}}`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"a field of another type is invalid", types.MergePatchType, `{"spec":{"size":"big"}}`, nil, apierrors.IsInvalid, 1, "Old"},
+		{"a label that is no text is invalid", types.MergePatchType, `{"metadata":{"labels":{"a":1}}}`, nil, apierrors.IsInvalid, 1, "Old"},
+		{"another kind is invalid", types.MergePatchType, `{"kind":"Other"}`, nil, apierrors.IsInvalid, 1, "Old"},
+		{"no name is bad", types.MergePatchType, `{"metadata":null}`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"no namespace is the one of the request", types.MergePatchType, `{"metadata":{"namespace":null},"spec":{"size":7}}`, nil, nil, 7, "Old"},
+		{"no patch at all is bad", types.MergePatchType, `null`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"a list is no merge patch", types.MergePatchType, `[]`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"a malformed version is an error of the server", types.MergePatchType, `{"metadata":{"resourceVersion":"x"}}`, nil, apierrors.IsInternalError, 1, "Old"},
+		{"a status patch leaves the metadata", types.MergePatchType, `{"metadata":{"uid":"x","labels":{"a":"1"}},"status":{"phase":"New"}}`, []string{"status"}, nil, 1, "New"},
 		{"a strategic patch is no format for it", types.StrategicMergePatchType, `{"spec":{"size":7}}`, nil, apierrors.IsUnsupportedMediaType, 1, "Old"},
 		{"server-side apply is not served", types.ApplyPatchType, `{}`, nil, apierrors.IsUnsupportedMediaType, 1, "Old"},
 		{"an unknown subresource is not found", types.MergePatchType, `{}`, []string{"nothing"}, apierrors.IsNotFound, 1, "Old"},
@@ -102,4 +110,11 @@ func FuzzAPatchNeverBreaksTheStore(f *testing.F) {
 			t.Fatalf("the node is damaged: %v %v", node, err)
 		}
 	})
+}
+
+func TestAStrategicPatchWithoutTheKeyOfItsListIsAnErrorOfTheServer(t *testing.T) {
+	c, client, _ := newCluster(t)
+	require.NoError(t, c.Add(runningPod("p", "n1", nil)))
+	_, err := client.CoreV1().Pods("ns").Patch(t.Context(), "p", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"status":"True"}]}}`), metav1.PatchOptions{}, "status")
+	require.True(t, apierrors.IsInternalError(err), "%v", err)
 }

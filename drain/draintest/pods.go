@@ -5,6 +5,7 @@ package draintest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,9 +16,9 @@ import (
 )
 
 // Tick does what is due at the cluster's present time: pods whose grace period is over vanish (or wait for their
-// finalizers), unless their node is silent; volumes are detached; disruptions that nobody used are given back;
-// objects whose owner had gone before they came are collected. It returns when there will be something to do next, or zero.
-// Two calls at the same time do no more than one.
+// finalizers), unless their node is silent; volumes are detached; disruptions that nobody used are given back to their
+// budgets, and taken back on their pods; objects whose owner had gone before they came are collected. It returns when
+// there will be something to do next, or zero. Two calls at the same time do no more than one.
 func (c *Cluster) Tick() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +31,8 @@ func (c *Cluster) Tick() time.Time {
 	c.finishDetach(now)
 	c.collectDangling()
 	if !c.options.ManualBudgets {
-		c.refreshAll("")
+		c.confirmDisruptions()
+		c.calmDown(now)
 	}
 	return c.nextDue(now)
 }
@@ -128,6 +130,11 @@ func (c *Cluster) nextDue(now time.Time) time.Time {
 	if c.options.ManualBudgets {
 		return next
 	}
+	for key := range c.index.disturbed {
+		if pod := c.index.pods[key.namespace][key.name]; pod != nil {
+			consider(calmAt(pod))
+		}
+	}
 	for _, budgets := range c.index.budgets {
 		for _, budget := range budgets {
 			for _, at := range budget.Status.DisruptedPods {
@@ -144,6 +151,12 @@ func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object,
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Binding object: %T", in))
 	}
+	if binding.Namespace != "" && binding.Namespace != req.namespace {
+		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	if binding.Target.Name == "" || binding.Target.Kind != "" && binding.Target.Kind != "Node" {
+		return nil, internal("target: a binding needs the name of a node")
+	}
 	req.name = binding.Name
 	obj, err := c.get(k, req.namespace, binding.Name)
 	if err != nil {
@@ -153,6 +166,9 @@ func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object,
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("not a pod: %T", obj))
 	}
+	if err := checkPreconditions(k, pod, preconditionsOf(binding)); err != nil {
+		return nil, err
+	}
 	if pod.DeletionTimestamp != nil {
 		return nil, apierrors.NewConflict(k.resource(), pod.Name, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
 	}
@@ -161,11 +177,53 @@ func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object,
 	}
 	after := pod.DeepCopy()
 	after.Spec.NodeName = binding.Target.Name
-	after.Status.Conditions = append(after.Status.Conditions, corev1.PodCondition{
+	after.Annotations = joined(after.Annotations, binding.Annotations)
+	after.Labels = joined(after.Labels, binding.Labels)
+	setPodCondition(&after.Status, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now()).Rfc3339Copy(),
 	})
 	if _, err := c.accept(k, req, pod, after); err != nil {
 		return nil, err
 	}
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
+}
+
+// preconditionsOf returns what a binding says of the pod that it is for.
+func preconditionsOf(binding *corev1.Binding) *metav1.Preconditions {
+	pre := &metav1.Preconditions{}
+	if binding.UID != "" {
+		pre.UID = &binding.UID
+	}
+	if binding.ResourceVersion != "" {
+		pre.ResourceVersion = &binding.ResourceVersion
+	}
+	return pre
+}
+
+// joined returns a map with the entries of both; those of more win.
+func joined(to, more map[string]string) map[string]string {
+	if len(more) == 0 {
+		return to
+	}
+	all := maps.Clone(to)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	return all
+}
+
+// setPodCondition sets a condition; one that says the same already keeps its time.
+func setPodCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
+	for i, has := range status.Conditions {
+		if has.Type != condition.Type {
+			continue
+		}
+		if has.Status == condition.Status {
+			condition.LastTransitionTime = has.LastTransitionTime
+		}
+		status.Conditions[i] = condition
+		return
+	}
+	status.Conditions = append(status.Conditions, condition)
 }

@@ -186,6 +186,46 @@ func TestABindingPutsAPodOnANode(t *testing.T) {
 	require.True(t, apierrors.IsConflict(pods.Bind(t.Context(), binding, metav1.CreateOptions{})))
 }
 
+func TestABindingByCase(t *testing.T) {
+	cases := []struct {
+		name  string
+		spoil func(*corev1.Binding)
+		check func(error) bool
+	}{
+		{"metadata comes along", func(b *corev1.Binding) {
+			b.Labels, b.Annotations = map[string]string{"l": "1"}, map[string]string{"a": "1"}
+		}, nil},
+		{"the right uid is fine", func(b *corev1.Binding) { b.UID = "uid" }, nil},
+		{"another uid is a conflict", func(b *corev1.Binding) { b.UID = "other" }, apierrors.IsConflict},
+		{"another version is a conflict", func(b *corev1.Binding) { b.ResourceVersion = "1" }, apierrors.IsConflict},
+		{"another namespace is bad", func(b *corev1.Binding) { b.Namespace = "other" }, apierrors.IsNotFound}, // the fake asks there
+		{"no node is an error", func(b *corev1.Binding) { b.Target.Name = "" }, apierrors.IsInternalError},
+		{"another kind of target is an error", func(b *corev1.Binding) { b.Target.Kind = "Pod" }, apierrors.IsInternalError},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			c, client, _ := newCluster(t)
+			p := runningPod("p", "", nil)
+			p.UID = "uid"
+			require.NoError(t, c.Add(p))
+			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
+			tc.spoil(binding)
+			err := client.CoreV1().Pods("ns").Bind(t.Context(), binding, metav1.CreateOptions{})
+			got, getErr := client.CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
+			require.NoError(t, getErr)
+			if tc.check != nil {
+				require.True(t, tc.check(err), "%v", err)
+				require.Empty(t, got.Spec.NodeName)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "n1", got.Spec.NodeName)
+			require.Equal(t, binding.Labels, got.Labels)
+			require.Equal(t, binding.Annotations, got.Annotations)
+		})
+	}
+}
+
 func TestVolumesAreDetachedAfterTheirPod(t *testing.T) {
 	c, client, clock := newCluster(t, func(o *draintest.Options) { o.DetachTime = 20 * time.Second })
 	withClaim := func(name, node, claim string) *corev1.Pod {

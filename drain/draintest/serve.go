@@ -83,6 +83,9 @@ func (c *Cluster) serve(action clienttesting.Action, call Call) (runtime.Object,
 		actor: Client, verb: call.Verb, resource: call.Resource, subresource: call.Subresource,
 		namespace: call.Namespace, name: call.Name,
 	}
+	if err := checkOptions(action); err != nil {
+		return nil, err
+	}
 	switch a := action.(type) {
 	case clienttesting.GetActionImpl:
 		return c.read(k, call)

@@ -38,6 +38,10 @@ type index struct {
 	pods       map[string]map[string]*corev1.Pod
 	budgets    map[string]map[string]*policyv1.PodDisruptionBudget
 	dying      map[objectKey]struct{}
+	// disturbed are the pods which were told to go, and have not been told to stay.
+	disturbed map[objectKey]struct{}
+	// blank are the objects of custom kinds whose status nobody has written yet.
+	blank map[types.UID]struct{}
 }
 
 func newIndex() index {
@@ -48,6 +52,8 @@ func newIndex() index {
 		pods:       map[string]map[string]*corev1.Pod{},
 		budgets:    map[string]map[string]*policyv1.PodDisruptionBudget{},
 		dying:      map[objectKey]struct{}{},
+		disturbed:  map[objectKey]struct{}{},
+		blank:      map[types.UID]struct{}{},
 	}
 }
 
@@ -121,6 +127,7 @@ func (x *index) note(key objectKey, before, after runtime.Object) {
 	}
 	if before != nil && uidOf(before) != uidOf(after) {
 		delete(x.keys, uidOf(before))
+		delete(x.blank, uidOf(before))
 		x.gone[uidOf(before)] = struct{}{}
 	}
 	if after != nil {
@@ -131,8 +138,11 @@ func (x *index) note(key objectKey, before, after runtime.Object) {
 	case podsResource:
 		place(x.pods, key, after)
 		delete(x.dying, key)
+		delete(x.disturbed, key)
 		if pod, ok := after.(*corev1.Pod); ok && pod.DeletionTimestamp != nil {
 			x.dying[key] = struct{}{}
+		} else if ok && isDisturbed(pod) {
+			x.disturbed[key] = struct{}{}
 		}
 	case budgetsResource:
 		place(x.budgets, key, after)

@@ -148,7 +148,7 @@ func (c *Cluster) watch(k *kind, namespace string, opts metav1.ListOptions) (wat
 	}
 	from, err := parseVersion(opts.ResourceVersion)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, internal(err.Error())
 	}
 	w := newWatcher(c, k, sel, c.held)
 	switch {

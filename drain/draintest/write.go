@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,11 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// errModified is the server's wording for a lost race.
-var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
-
-// create carries out a create request: the server fills the system fields, drops the status, and refuses a resource
-// version, a foreign namespace and a name that is taken.
+// create carries out a create request: the server fills the system fields, drops the status, and refuses malformed
+// metadata, a resource version, a foreign namespace and a name that is taken.
 func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Object, error) {
 	obj, m, err := c.fromWire(k, in)
 	if err != nil {
@@ -36,16 +31,9 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 	if err := placeIn(k, req.namespace, m); err != nil {
 		return nil, err
 	}
-	if m.GetResourceVersion() != "" {
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-			Message: "resourceVersion should not be set on objects to be created",
-		}}
-	}
-	if err := c.name(k, m); err != nil {
-		return nil, err
-	}
-	m.SetUID(c.newUID())
+	c.name(k, m)
+	dropDuplicateOwners(m)
+	m.SetSelfLink("")
 	m.SetCreationTimestamp(metav1.NewTime(c.now()).Rfc3339Copy())
 	m.SetDeletionTimestamp(nil)
 	m.SetDeletionGracePeriodSeconds(nil)
@@ -54,6 +42,19 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 		m.SetGeneration(1)
 	}
 	initialise(k, obj)
+	if errs := apivalidation.ValidateObjectMetaAccessor(m, k.namespaced, k.validName(), field.NewPath("metadata")); len(errs) > 0 {
+		return nil, invalid(k, m.GetName(), errs...)
+	}
+	if m.GetResourceVersion() != "" {
+		return nil, internal("resourceVersion should not be set on objects to be created")
+	}
+	if c.exists(k, m.GetNamespace(), m.GetName()) {
+		return nil, apierrors.NewAlreadyExists(k.resource(), m.GetName())
+	}
+	m.SetUID(c.newUID())
+	if k.custom && k.status == StatusSubresource && !req.dryRun {
+		c.index.blank[m.GetUID()] = struct{}{}
+	}
 	return c.accept(k, req, nil, obj)
 }
 
@@ -80,6 +81,9 @@ func (c *Cluster) fromWire(k *kind, in runtime.Object) (runtime.Object, metav1.O
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	m.SetManagedFields(nil)
+	if secret, ok := obj.(*corev1.Secret); ok {
+		foldText(secret)
+	}
 	return obj, m, nil
 }
 
@@ -102,6 +106,12 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k.custom {
+		// The server does not know the types of custom kinds: what they keep raw is data as well, and has no order.
+		if data, err = canonical(data); err != nil {
+			return nil, err
+		}
+	}
 	if err := utiljson.Unmarshal(data, obj); err != nil {
 		return nil, err
 	}
@@ -111,42 +121,30 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// placeIn settles the namespace of an object from the one of its request.
-func placeIn(k *kind, namespace string, m metav1.Object) error {
-	switch {
-	case k.namespaced && namespace == "":
-		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
-	case k.namespaced && m.GetNamespace() == "":
-		m.SetNamespace(namespace)
-	case m.GetNamespace() != namespace:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+func canonical(data []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := utiljson.Unmarshal(data, &fields); err != nil {
+		return nil, err
 	}
-	return nil
+	return json.Marshal(fields)
 }
 
 // maxGeneratedBase is what the server keeps of generateName before it adds five letters.
 const maxGeneratedBase = 58
 
-// name generates a missing name and refuses one that is taken.
-func (c *Cluster) name(k *kind, m metav1.Object) error {
-	if m.GetName() != "" {
-		if c.exists(k, m.GetNamespace(), m.GetName()) {
-			return apierrors.NewAlreadyExists(k.resource(), m.GetName())
-		}
-		return nil
-	}
+// name generates a missing name, if it can.
+func (c *Cluster) name(k *kind, m metav1.Object) {
 	base := m.GetGenerateName()
-	if base == "" {
-		return invalid(k, "", field.Required(field.NewPath("metadata", "name"), "name or generateName is required"))
+	if m.GetName() != "" || base == "" {
+		return
 	}
 	base = base[:min(len(base), maxGeneratedBase)]
 	for range 8 {
 		m.SetName(base + c.suffix())
 		if !c.exists(k, m.GetNamespace(), m.GetName()) {
-			return nil
+			return
 		}
 	}
-	return apierrors.NewGenerateNameConflict(k.resource(), m.GetName(), 1)
 }
 
 func (c *Cluster) exists(k *kind, namespace, name string) bool {
@@ -171,37 +169,6 @@ func (c *Cluster) newUID() types.UID {
 		hi>>32, hi>>16&0xffff, hi&0xfff, lo>>48&0x3fff|0x8000, lo&0xffffffffffff))
 }
 
-// initialise sets what the server decides about a new object. The status is dropped, except that of a node, which a
-// kubelet may register with its conditions; pods start Pending with the default grace period.
-func initialise(k *kind, obj runtime.Object) {
-	if k.status != StatusInline && k.gvr != nodesResource {
-		clearStatus(obj)
-	}
-	switch typed := obj.(type) {
-	case *corev1.Pod:
-		typed.Status.Phase = corev1.PodPending
-		defaultPod(typed)
-	case *corev1.Namespace:
-		typed.Status.Phase = corev1.NamespaceActive
-	case *corev1.PersistentVolumeClaim:
-		typed.Status.Phase = corev1.ClaimPending
-	case *corev1.PersistentVolume:
-		typed.Status.Phase = corev1.VolumePending
-	}
-}
-
-func defaultPod(pod *corev1.Pod) {
-	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		pod.Spec.TerminationGracePeriodSeconds = new(int64(corev1.DefaultTerminationGracePeriodSeconds))
-	}
-	if *pod.Spec.TerminationGracePeriodSeconds < 0 {
-		*pod.Spec.TerminationGracePeriodSeconds = 1
-	}
-	if pod.Spec.RestartPolicy == "" {
-		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
-	}
-}
-
 // update carries out an update of an object or of its status.
 func (c *Cluster) update(k *kind, req request, in runtime.Object) (runtime.Object, error) {
 	if !writable(k, req.subresource) {
@@ -218,16 +185,27 @@ func (c *Cluster) update(k *kind, req request, in runtime.Object) (runtime.Objec
 		return nil, err
 	}
 	before, err := c.get(k, m.GetNamespace(), m.GetName())
-	if err != nil {
-		if m.GetUID() != "" && apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err) && k.upsert && req.subresource == "":
+		if m.GetUID() != "" {
 			return nil, uidConflict(k, m.GetName(), m.GetUID(), "")
 		}
+		m.SetResourceVersion("")
+		return c.create(k, req, obj)
+	case err != nil:
 		return nil, err
 	}
 	if was := uidOf(before); m.GetUID() != "" && m.GetUID() != was {
 		return nil, uidConflict(k, m.GetName(), m.GetUID(), was)
 	}
 	return c.replace(k, req, before, obj)
+}
+
+// isFirstStatus says whether an update is the first of the status. Go types write their fields even if all are empty, so
+// that the status comes into being by it and the update is a write.
+func (c *Cluster) isFirstStatus(req request, uid types.UID) bool {
+	_, blank := c.index.blank[uid]
+	return blank && req.verb == "update" && req.subresource == "status"
 }
 
 // writable lists the subresources that can be updated and patched.
@@ -260,19 +238,24 @@ func (c *Cluster) replace(k *kind, req request, before, after runtime.Object) (r
 	if err := checkVersion(k, was, m); err != nil {
 		return nil, err
 	}
-	if err := checkMeta(k, was, m); err != nil {
-		return nil, err
-	}
 	after = reach(k, req.subresource, before, after)
 	if m, err = meta.Accessor(after); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
+	tidyMeta(m)
+	dropDuplicateOwners(m)
 	keepSystemFields(was, m)
+	if err := checkUpdate(k, was, m); err != nil {
+		return nil, err
+	}
 	if raisesGeneration(k, before, after) {
 		m.SetGeneration(was.GetGeneration() + 1)
 	}
-	if same(before, after) {
+	if k.same(before, after) && !c.isFirstStatus(req, was.GetUID()) {
 		return before, nil
+	}
+	if req.subresource == "status" && !req.dryRun {
+		delete(c.index.blank, was.GetUID())
 	}
 	if isReleased(was, m) {
 		if req.dryRun {
@@ -281,55 +264,6 @@ func (c *Cluster) replace(k *kind, req request, before, after runtime.Object) (r
 		return after, c.commit(k, req, before, nil)
 	}
 	return c.accept(k, req, before, after)
-}
-
-// checkVersion is the optimistic lock. Without a version, most built-in kinds are updated whatever their state;
-// custom kinds refuse.
-func checkVersion(k *kind, was, m metav1.Object) error {
-	switch m.GetResourceVersion() {
-	case was.GetResourceVersion():
-		return nil
-	case "":
-		if k.unconditional {
-			m.SetResourceVersion(was.GetResourceVersion())
-			return nil
-		}
-		return invalid(k, was.GetName(), field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"))
-	default:
-		if _, err := parseVersion(m.GetResourceVersion()); err != nil {
-			return invalid(k, was.GetName(), field.Invalid(field.NewPath("metadata", "resourceVersion"), m.GetResourceVersion(), err.Error()))
-		}
-		return apierrors.NewConflict(k.resource(), was.GetName(), errModified)
-	}
-}
-
-// checkMeta refuses changes of metadata that nobody may make.
-func checkMeta(k *kind, was, m metav1.Object) error {
-	path := field.NewPath("metadata")
-	var errs field.ErrorList
-	if m.GetUID() != "" && m.GetUID() != was.GetUID() {
-		errs = append(errs, field.Invalid(path.Child("uid"), m.GetUID(), "field is immutable"))
-	}
-	if m.GetName() != was.GetName() || m.GetNamespace() != was.GetNamespace() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s/%s) does not match the name on the URL (%s/%s)",
-			m.GetNamespace(), m.GetName(), was.GetNamespace(), was.GetName()))
-	}
-	if was.GetDeletionTimestamp() == nil && m.GetDeletionTimestamp() != nil {
-		errs = append(errs, field.Invalid(path.Child("deletionTimestamp"), m.GetDeletionTimestamp(), "field is immutable"))
-	}
-	if was.GetDeletionTimestamp() != nil {
-		extra := slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool {
-			return slices.Contains(was.GetFinalizers(), f)
-		})
-		if len(extra) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("finalizers"), fmt.Sprintf(
-				"no new finalizers can be added if the object is being deleted, found new finalizers %q", strings.Join(extra, ", "))))
-		}
-	}
-	if len(errs) > 0 {
-		return invalid(k, was.GetName(), errs...)
-	}
-	return nil
 }
 
 // reach returns what the stored object becomes: after, without the parts that the request cannot change.
@@ -349,28 +283,11 @@ func reach(k *kind, subresource string, before, after runtime.Object) runtime.Ob
 	default:
 		only := before.DeepCopyObject()
 		takeStatus(only, after)
+		if !k.custom {
+			keepBaseOfName(only, after)
+		}
 		return only
 	}
-}
-
-// keepOwners undoes a change of owner references, which the status of a pod cannot carry.
-func keepOwners(to, from runtime.Object) {
-	if m, err := meta.Accessor(to); err == nil {
-		m.SetOwnerReferences(ownersOf(from))
-	}
-}
-
-// keepSystemFields undoes changes of what belongs to the server.
-func keepSystemFields(was, m metav1.Object) {
-	m.SetUID(was.GetUID())
-	m.SetCreationTimestamp(was.GetCreationTimestamp())
-	m.SetDeletionTimestamp(was.GetDeletionTimestamp())
-	m.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
-	m.SetGeneration(was.GetGeneration())
-	m.SetSelfLink(was.GetSelfLink())
-	m.SetGenerateName(was.GetGenerateName())
-	m.SetResourceVersion(was.GetResourceVersion())
-	m.SetManagedFields(was.GetManagedFields())
 }
 
 // raisesGeneration says whether a change is one of the desired state. For deployments, annotations count as well.
@@ -378,7 +295,7 @@ func raisesGeneration(k *kind, before, after runtime.Object) bool {
 	if !k.generation {
 		return false
 	}
-	if !sameDesired(before, after, k.status == StatusInline && k.custom) {
+	if !k.sameDesired(before, after) {
 		return true
 	}
 	if k.custom || k.gvk.Kind != "Deployment" {
@@ -399,13 +316,4 @@ func isReleased(was, m metav1.Object) bool {
 	}
 	grace := was.GetDeletionGracePeriodSeconds()
 	return grace == nil || *grace == 0
-}
-
-// uidConflict is the server's answer to an update that names another incarnation, or one that is gone.
-func uidConflict(k *kind, name string, want, got types.UID) error {
-	return apierrors.NewConflict(k.resource(), name, fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", want, got))
-}
-
-func invalid(k *kind, name string, errs ...*field.Error) error {
-	return apierrors.NewInvalid(k.gvk.GroupKind(), name, errs)
 }

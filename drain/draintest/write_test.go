@@ -23,12 +23,14 @@ func TestCreateFillsSystemFieldsAndDropsTheStatus(t *testing.T) {
 	clock.SetTime(start.Add(1500 * time.Millisecond))
 	in := widget("w")
 	in.UID, in.Generation, in.Status.Phase = "mine", 9, "Ready"
+	in.SelfLink = "/self" //nolint:staticcheck // that it is dropped is the point
 	in.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	in.DeletionTimestamp = &metav1.Time{Time: start}
 	got, err := widgetsOf(c, "ns").Create(t.Context(), in, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NotEqualValues(t, "mine", got.UID)
 	require.Len(t, got.UID, 36)
+	require.Empty(t, got.SelfLink) //nolint:staticcheck // see above
 	require.Empty(t, got.ManagedFields, "fields are not tracked")
 	require.EqualValues(t, 1, got.Generation)
 	require.Empty(t, got.Status.Phase)
@@ -111,6 +113,12 @@ func TestAStaleResourceVersionIsAConflict(t *testing.T) {
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	node.ResourceVersion = "nonsense"
 	_, err = client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsInternalError(err), "as a server has it: %v", err)
+	node.ResourceVersion = "0"
+	_, err = client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err, "version 0 is none")
+	stale.ResourceVersion = "0"
+	_, err = widgets.Update(t.Context(), stale, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 }
 
@@ -151,10 +159,24 @@ func TestTheUIDOfAnUpdateIsAPrecondition(t *testing.T) {
 
 	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}))
 	_, err = widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsConflict(err), "a known uid that is gone is a conflict: %v", err)
+	require.True(t, apierrors.IsNotFound(err), "what is gone is not found: %v", err)
 	w.UID = ""
 	_, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+func TestAnUpdateCreatesALeaseThatIsNotThere(t *testing.T) {
+	_, client, _ := newCluster(t)
+	leases := client.CoordinationV1().Leases("ns")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l", ResourceVersion: "7"}}
+	got, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, got.UID)
+	require.NoError(t, leases.Delete(t.Context(), "l", metav1.DeleteOptions{}))
+	_, err = leases.Update(t.Context(), got, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "who held it has lost it: %v", err)
+	_, err = client.CoreV1().Secrets("ns").Update(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsNotFound(err), "other kinds are not created: %v", err)
 }
 
 func TestTheStatusOfACustomKindIsWrittenAlone(t *testing.T) {
@@ -295,8 +317,6 @@ func TestAnUpdateThatChangesNothingIsNoWrite(t *testing.T) {
 	got, err := widgets.Update(t.Context(), w, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, w.ResourceVersion, got.ResourceVersion)
-	_, err = widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
-	require.NoError(t, err)
 	_, err = widgets.Patch(t.Context(), "w", "application/merge-patch+json", []byte(`{"spec":{"size":1}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Len(t, c.History(), 1)
@@ -306,6 +326,19 @@ func TestAnUpdateThatChangesNothingIsNoWrite(t *testing.T) {
 	require.NoError(t, err)
 	ev := <-watch.ResultChan()
 	require.Equal(t, 2, ev.Object.(*Widget).Spec.Size, "the first event is of the first change")
+}
+
+func TestTheFirstStatusIsAWriteEvenIfItIsEmpty(t *testing.T) {
+	c, _, _ := newCluster(t)
+	widgets := widgetsOf(c, "ns")
+	w, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	first, err := widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NotEqual(t, w.ResourceVersion, first.ResourceVersion, "there was no status before")
+	second, err := widgets.UpdateStatus(t.Context(), first, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, first.ResourceVersion, second.ResourceVersion)
 }
 
 func TestADryRunChangesNothing(t *testing.T) {

@@ -52,6 +52,24 @@ func TestEveryKindIsServedAsItsDefinitionDeclares(t *testing.T) {
 	require.EqualValues(t, 2, d.Generation)
 }
 
+// What a class keeps for its driver is data: the order of its keys means nothing.
+func TestTheSameProviderSpecInOtherWordsIsNoChange(t *testing.T) {
+	_, machines := machinetest.New(draintest.Options{})
+	classes := machines.MachineV1alpha1().MachineClasses("ns")
+	class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, ProviderSpec: runtime.RawExtension{Raw: []byte(`{"b":[1],"a":"z"}`)}}
+	class, err := classes.Create(t.Context(), class, metav1.CreateOptions{})
+	require.NoError(t, err)
+	reworded := class.DeepCopy()
+	reworded.ProviderSpec.Raw = []byte(`{ "a": "z", "b": [ 1 ] }`)
+	got, err := classes.Update(t.Context(), reworded, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, class.ResourceVersion, got.ResourceVersion)
+	reworded.ProviderSpec.Raw = []byte(`{"a":"z","b":[2]}`)
+	got, err = classes.Update(t.Context(), reworded, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, got.Generation)
+}
+
 func TestInformersSeeWhatIsWritten(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	factory := externalversions.NewSharedInformerFactory(machines, 0)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// errModified is the server's wording for a lost race.
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// validName returns the rule for names of a kind.
+func (k *kind) validName() apivalidation.ValidateNameFunc {
+	switch {
+	case k.custom:
+		return apivalidation.NameIsDNSSubdomain
+	case k.gvk.Kind == "Namespace":
+		return apivalidation.ValidateNamespaceName
+	case k.gvk.Group == "rbac.authorization.k8s.io":
+		return anySegment
+	default:
+		return apivalidation.NameIsDNSSubdomain
+	}
+}
+
+// anySegment accepts every name that can stand in a path, as roles have them.
+func anySegment(name string, _ bool) []string {
+	if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
+		return []string{"may not be '.' or '..' and may not contain '/' or '%'"}
+	}
+	return nil
+}
+
+// placeIn settles the namespace of an object from the one of its request.
+func placeIn(k *kind, namespace string, m metav1.Object) error {
+	switch {
+	case k.namespaced && namespace == "":
+		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
+	case k.namespaced && m.GetNamespace() == "":
+		m.SetNamespace(namespace)
+	case m.GetNamespace() != namespace:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// checkVersion is the optimistic lock. Without a version, most built-in kinds are updated whatever their state;
+// custom kinds refuse. Version 0 is none.
+func checkVersion(k *kind, was, m metav1.Object) error {
+	asked, err := parseVersion(m.GetResourceVersion())
+	switch {
+	case err != nil:
+		return internal(err.Error())
+	case m.GetResourceVersion() == was.GetResourceVersion():
+		return nil
+	case asked == 0 && k.unconditional:
+		m.SetResourceVersion(was.GetResourceVersion())
+		return nil
+	case asked == 0:
+		return invalid(k, was.GetName(), field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"))
+	default:
+		return apierrors.NewConflict(k.resource(), was.GetName(), errModified)
+	}
+}
+
+// keepSystemFields undoes changes of what belongs to the server, so far as they are not refused.
+func keepSystemFields(was, m metav1.Object) {
+	if m.GetUID() == "" {
+		m.SetUID(was.GetUID())
+	}
+	if m.GetDeletionTimestamp() == nil {
+		m.SetDeletionTimestamp(was.GetDeletionTimestamp())
+	}
+	if m.GetDeletionGracePeriodSeconds() == nil {
+		m.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
+	}
+	m.SetCreationTimestamp(was.GetCreationTimestamp())
+	m.SetGeneration(was.GetGeneration())
+	m.SetSelfLink(was.GetSelfLink())
+	m.SetResourceVersion(was.GetResourceVersion())
+	m.SetManagedFields(was.GetManagedFields())
+}
+
+// checkUpdate refuses malformed metadata, and changes of metadata that nobody may make.
+func checkUpdate(k *kind, was, m metav1.Object) error {
+	path := field.NewPath("metadata")
+	errs := apivalidation.ValidateObjectMetaAccessorUpdate(m, was, path)
+	errs = append(errs, apivalidation.ValidateFinalizers(m.GetFinalizers(), path.Child("finalizers"))...)
+	if len(errs) > 0 {
+		return invalid(k, was.GetName(), errs...)
+	}
+	return nil
+}
+
+// keepOwners undoes a change of owner references, which the status of a pod cannot carry.
+func keepOwners(to, from runtime.Object) {
+	if m, err := meta.Accessor(to); err == nil {
+		m.SetOwnerReferences(ownersOf(from))
+	}
+}
+
+// keepBaseOfName carries over the one part of the metadata which no status of a built-in kind protects.
+func keepBaseOfName(to, from runtime.Object) {
+	m, err := meta.Accessor(to)
+	if err != nil {
+		return
+	}
+	if in, err := meta.Accessor(from); err == nil {
+		m.SetGenerateName(in.GetGenerateName())
+	}
+}
+
+// tidyMeta makes what is empty in the metadata absent.
+func tidyMeta(m metav1.Object) {
+	if len(m.GetLabels()) == 0 {
+		m.SetLabels(nil)
+	}
+	if len(m.GetAnnotations()) == 0 {
+		m.SetAnnotations(nil)
+	}
+	if len(m.GetFinalizers()) == 0 {
+		m.SetFinalizers(nil)
+	}
+	if len(m.GetOwnerReferences()) == 0 {
+		m.SetOwnerReferences(nil)
+	}
+}
+
+// dropDuplicateOwners keeps the first of owner references that say the same.
+func dropDuplicateOwners(m metav1.Object) {
+	refs := m.GetOwnerReferences()
+	if len(refs) < 2 {
+		return
+	}
+	kept := make([]metav1.OwnerReference, 0, len(refs))
+	for _, ref := range refs {
+		if !slices.ContainsFunc(kept, func(k metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(k, ref) }) {
+			kept = append(kept, ref)
+		}
+	}
+	if len(kept) < len(refs) {
+		m.SetOwnerReferences(kept)
+	}
+}
+
+// uidConflict is the server's answer to an update that names another incarnation.
+func uidConflict(k *kind, name string, want, got types.UID) error {
+	return apierrors.NewConflict(k.resource(), name, fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", want, got))
+}
+
+func invalid(k *kind, name string, errs ...*field.Error) error {
+	return apierrors.NewInvalid(k.gvk.GroupKind(), name, errs)
+}
+
+// internal is the server's answer where it has no better one: 500 without a reason.
+func internal(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message,
+	}}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package twin_test
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+var listScenarios = []scenario{
+	{"lists-and-selectors", listsAndSelectors},
+	{"lists-of-versions", listsOfVersions},
+}
+
+func listsAndSelectors(w *world) {
+	for i, name := range []string{"c", "a", "b"} {
+		w.machine(name, func(m *v1alpha1.Machine) { m.Labels = map[string]string{"n": fmt.Sprint(i), name: "x"} })
+	}
+	for _, opts := range []metav1.ListOptions{
+		{}, {LabelSelector: "n=1"}, {LabelSelector: "n in (0,2)"}, {LabelSelector: "!a"}, {LabelSelector: "n!=0,b"}, {LabelSelector: "nobody"},
+		{FieldSelector: "metadata.name=a"}, {FieldSelector: "metadata.name!=a"}, {FieldSelector: "metadata.namespace=" + w.ns},
+		{FieldSelector: "metadata.namespace=other"}, {FieldSelector: "status.currentStatus.phase=Running"}, {FieldSelector: "spec.providerID="},
+		{FieldSelector: "metadata.uid=x"}, {FieldSelector: "metadata.name=a", LabelSelector: "n=2"},
+	} {
+		w.say("machines %q %q: %s", opts.LabelSelector, opts.FieldSelector, w.machineNames(opts))
+	}
+
+	node := w.node("n")
+	w.pod("bound", node.Name, labelled("a", "1"))
+	w.pod("unbound", "", labelled("a", "1"))
+	w.running("running", node.Name, labelled("a", "2"), true)
+	for _, opts := range []metav1.ListOptions{
+		{}, {FieldSelector: "spec.nodeName=" + node.Name}, {FieldSelector: "spec.nodeName="}, {FieldSelector: "spec.nodeName!="},
+		{FieldSelector: "spec.nodeName=" + node.Name + ",status.phase=Running"}, {FieldSelector: "status.phase!=Running"},
+		{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}, {FieldSelector: "spec.restartPolicy=Always"},
+		{FieldSelector: "spec.schedulerName=default-scheduler"}, {FieldSelector: "spec.unheardOf=x"}, {FieldSelector: "metadata.name=bound", LabelSelector: "a"},
+		{FieldSelector: "spec.hostNetwork=false"}, {FieldSelector: "spec.serviceAccountName="}, {FieldSelector: "status.podIP="},
+	} {
+		if strings.Contains(opts.FieldSelector, "serviceAccountName") || strings.Contains(opts.FieldSelector, "schedulerName") {
+			continue // admission and defaults fill them
+		}
+		list, err := w.podAPI().List(w.ctx(), opts)
+		if err != nil {
+			w.did(fmt.Sprintf("pods %q %q", opts.LabelSelector, opts.FieldSelector), err)
+			continue
+		}
+		names := []string{}
+		for _, p := range list.Items {
+			names = append(names, p.Name)
+		}
+		w.say("pods %q %q: %v", opts.LabelSelector, opts.FieldSelector, names)
+	}
+	everywhere, err := w.kube.CoreV1().Pods("").List(w.ctx(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+	w.say("pods everywhere: %s %d", outcome(err), len(everywhere.Items))
+	_, err = w.nodeAPI().List(w.ctx(), metav1.ListOptions{FieldSelector: "spec.providerID=x"})
+	w.did("nodes by provider id", err)
+	nodes, err := w.nodeAPI().List(w.ctx(), metav1.ListOptions{FieldSelector: "metadata.name=" + node.Name + ",spec.unschedulable=false"})
+	w.say("nodes by name: %s %d", outcome(err), len(nodes.Items))
+	nodes, err = w.nodeAPI().List(w.ctx(), metav1.ListOptions{FieldSelector: "metadata.name=" + node.Name + ",spec.unschedulable=true"})
+	w.say("unschedulable nodes by name: %s %d", outcome(err), len(nodes.Items))
+	w.secret("s", func(s *corev1.Secret) { s.Type = "example.com/t" })
+	w.secret("t")
+	for _, selector := range []string{"type=example.com/t", "type=Opaque", "type!=Opaque", "data.k=v"} {
+		secrets, err := w.secretAPI().List(w.ctx(), metav1.ListOptions{FieldSelector: selector})
+		if err != nil {
+			w.did("secrets "+selector, err)
+			continue
+		}
+		w.say("secrets %s: %d", selector, len(secrets.Items))
+	}
+	_, err = w.kube.StorageV1().VolumeAttachments().List(w.ctx(), metav1.ListOptions{FieldSelector: "spec.nodeName=x"})
+	w.did("volume attachments by node", err)
+	_, err = w.kube.PolicyV1().PodDisruptionBudgets(w.ns).List(w.ctx(), metav1.ListOptions{FieldSelector: "status.disruptionsAllowed=1"})
+	w.did("budgets by status", err)
+}
+
+func listsOfVersions(w *world) {
+	m := w.machine("m")
+	w.machine("n")
+	list, err := w.machineAPI().List(w.ctx(), metav1.ListOptions{})
+	w.say("list: %s, has a version: %v, items have one: %v", outcome(err), list.ResourceVersion != "", list.Items[0].ResourceVersion == m.ResourceVersion)
+	for _, opts := range []metav1.ListOptions{
+		{ResourceVersion: "0"}, {ResourceVersion: list.ResourceVersion}, {ResourceVersion: list.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
+		{ResourceVersionMatch: metav1.ResourceVersionMatchExact}, {ResourceVersionMatch: "Perhaps", ResourceVersion: "1"}, {ResourceVersion: "abc"},
+	} {
+		got, err := w.machineAPI().List(w.ctx(), opts)
+		version := opts.ResourceVersion
+		if version == list.ResourceVersion {
+			version = "of the list"
+		}
+		w.say("list version %q match %q: %s %d", version, opts.ResourceVersionMatch, outcome(err), len(got.Items))
+	}
+	got, err := w.machineAPI().Get(w.ctx(), "m", metav1.GetOptions{ResourceVersion: "0"})
+	w.got("get of any version", got, err, "metadata/name")
+	_, err = w.machineAPI().Get(w.ctx(), "m", metav1.GetOptions{ResourceVersion: "abc"})
+	w.did("get of a malformed version", err)
+}
