@@ -16,6 +16,8 @@
 package machinetest
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -26,7 +28,8 @@ import (
 
 // New returns an empty cluster that serves the kinds of package v1alpha1 beside
 // those that the options name, and a clientset for them. The clientset may be
-// used by several goroutines; more of them may be attached to the cluster.
+// used by several goroutines, and its discovery knows the kinds; more of them may
+// be attached to the cluster.
 //
 // A scheme in the options has to know the kinds: pass one to which
 // [v1alpha1.AddToScheme] was applied, or none.
@@ -35,9 +38,20 @@ func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
 		o.Scheme = newScheme()
 	}
 	o.Kinds = append(Kinds(), o.Kinds...)
-	cluster, machines := draintest.New(o), &fake.Clientset{}
+	cluster, machines := draintest.New(o), fake.NewSimpleClientset() // its own tracker stays empty
 	cluster.Attach(&machines.Fake)
+	machines.Resources = []*metav1.APIResourceList{served()}
 	return cluster, machines
+}
+
+// served is what discovery says of the kinds.
+func served() *metav1.APIResourceList {
+	list := &metav1.APIResourceList{GroupVersion: v1alpha1.SchemeGroupVersion.String()}
+	for _, kind := range Kinds() {
+		plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural.Resource, Kind: kind.GroupVersionKind.Kind, Namespaced: kind.Namespaced})
+	}
+	return list
 }
 
 // Kinds returns the kinds of package v1alpha1 as their definitions declare them:

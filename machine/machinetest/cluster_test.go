@@ -101,6 +101,17 @@ func TestASchemeOfOnesOwnIsUsed(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestDiscoveryKnowsTheKinds(t *testing.T) {
+	_, machines := machinetest.New(draintest.Options{})
+	list, err := machines.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+	require.NoError(t, err)
+	var names []string
+	for _, r := range list.APIResources {
+		names = append(names, r.Name)
+	}
+	require.Equal(t, []string{"machines", "machinesets", "machinedeployments", "machineclasses"}, names)
+}
+
 // A write that is based on old news fails, as on a real API server.
 func ExampleNew() {
 	ctx := context.Background()
