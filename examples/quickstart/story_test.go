@@ -65,6 +65,12 @@ func TestWhatKubectlPrintsIsApplied(t *testing.T) {
 	require.Contains(t, out, "ok: at most 4 machines and ")
 }
 
+func TestTheManifestToTryIsApplied(t *testing.T) {
+	out := tell(t, "-speed", "200", "-f", "../cloud/serve/machines.yaml")
+	require.NotContains(t, out, "note:", "nothing has to be made up")
+	require.Contains(t, out, "ok: at most 5 machines and ")
+}
+
 func TestARecreationIsToldToo(t *testing.T) {
 	out := tell(t, "-speed", "200", "-f", "testdata/recreate.yaml")
 	require.Contains(t, out, "ok: at most 4 machines and 4 VMs at a time, no bound broken, nothing left")
