@@ -5,6 +5,7 @@ package machine
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,15 +143,52 @@ func (l life) drain(node *corev1.Node) Decision {
 	if round.Round.IsZero() || !next.IsZero() && !l.now.Before(next) {
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
 	}
-	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
-	if len(round.Holds) > 0 && !sameOperation(op, l.m.Status.LastOperation) { // a drain that waits for nobody is over before anybody reads of it
-		return l.recordOperation(ReasonDraining, op)
+	if len(round.Holds) > 0 { // a drain that waits for nobody is over before anybody reads of it
+		op, due := l.drainNews(round.Holds)
+		if !due.IsZero() && !l.now.Before(due) {
+			return l.recordOperation(ReasonDraining, op)
+		}
+		next = earliest(next, due)
 	}
 	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(round.Holds), NextCheck: next}
 	if len(d.Holds) == 0 {
 		d.Holds = []Hold{{Subject: "node/" + node.Name, Reason: ReasonDraining, Until: next}}
 	}
 	return d
+}
+
+// tellAgain is for how long at least the machine tells the same of its drain, so
+// that one that takes its usual time costs no further write.
+const tellAgain = 30 * time.Second
+
+// drainNews returns what the machine should tell of a drain that waits, and when:
+// that it has begun, at once; what it waits for, when that has taken long. Zero
+// means that this has been told.
+func (l life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
+	last := l.m.Status.LastOperation
+	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
+	if last.Type != op.Type || last.State != op.State || !strings.HasPrefix(last.Description, op.Description) {
+		return op, l.now
+	}
+	op.Description += "; " + waitsFor(holds)
+	if sameOperation(op, last) {
+		return op, time.Time{}
+	}
+	return op, last.LastUpdateTime.Add(tellAgain)
+}
+
+// waitsFor names the first holds and counts the others.
+func waitsFor(holds []Hold) string {
+	const shown = 3
+	var names []string
+	for _, h := range holds[:min(shown, len(holds))] {
+		names = append(names, h.String())
+	}
+	text := "waits for " + strings.Join(names, "; ")
+	if more := len(holds) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // answersDelete says that the last call was one of DeleteMachine, and found

@@ -47,37 +47,49 @@ func TestAMachineLeaves(t *testing.T) {
 	failed := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, text, "")
 	calls := failure(driver.OpDeleteMachine, codes.Internal, time.Minute, machine.NotLooked)
 	noClassText := "machineclass/small: the VM cannot be deleted without it. Initiate VM deletion"
-	begun := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain, "")
+	told := func(ago time.Duration, text string) change {
+		return spec(func(m *v1alpha1.Machine) {
+			m.Status.LastOperation = v1alpha1.LastOperation{
+				Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing, Description: text, LastUpdateTime: metav1.NewTime(now.Add(-ago)),
+			}
+		})
+	}
+	begun := told(29*time.Second, v1alpha1.InitiateDrain)
+	news := "record phase \"Terminating\", Delete Processing (Draining: Initiate node drain; waits for pod/a/b: Budget)"
 	waiting := func(in *machine.Observation) {
 		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Second), Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget", Until: now.Add(time.Second)}}}
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"without our finalizer it is left alone (DM-35)":                   {after(unguarded, leaving), "nothing (Released)"},
-		"what may have joined has to be looked for":                        {after(withID, leaving, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
-		"nameless, that is a matter of the machine":                        {after(leaving, unseen), "nothing (NodeNotObserved); waits for machine/m: NodeNotObserved"},
-		"a machine that never had a class just goes (DM-36, M-6)":          {after(leaving, noClass), gone},
-		"also if that was written down":                                    {after(leaving, noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "no class", "")), gone},
-		"not if nobody has looked for the class":                           {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
-		"not if a VM was wanted":                                           {after(leaving, noClass, intended), begin},
-		"not if a call has failed":                                         {after(append(crashed, leaving, noClass)...), begin},
-		"without a name for the Node the VM is asked":                      {after(leaving, intended), "look for the VM (LookFirst)"},
-		"also if a creation has failed":                                    {after(append(crashed, leaving, failure(driver.OpCreateMachine, codes.Internal, 0, machine.NotLooked))...), "look for the VM (LookFirst)"},
-		"and the name is written down":                                     {after(leaving, intended, seen(machine.Present)), "update machine: node n (VMKnown)"},
-		"a VM that names none is no obstacle":                              {after(leaving, intended, vm(machine.VMView{Sighting: machine.Present})), begin},
-		"nor one that does not show":                                       {after(leaving, intended, vm(machine.VMView{Sighting: machine.Absent})), begin},
-		"a provider that fails is waited for":                              {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
-		"and is asked again":                                               {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 3*time.Minute, machine.NotLooked)), "look for the VM (LookFirst)"},
-		"three times":                                                      {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
-		"a failed deletion tells nothing of the name":                      {after(leaving, intended, failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked)), begin},
-		"nor a class that is missing":                                      {after(leaving, intended, noClass), begin},
-		"without a cluster nobody asks":                                    {after(leaving, intended, noTarget), begin},
-		"the Node is told (DM-16)":                                         {after(withID, leaving, node(ready(corev1.ConditionTrue))), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
-		"also why, if the machine had failed (DM-16)":                      {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
-		"then the phase changes":                                           {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
-		"then the Node is drained":                                         {terminating(node(marked)), drain},
-		"which is written down":                                            {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
-		"but not if it waits for nobody":                                   {terminating(node(marked), func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now, now.Add(time.Second) }), "nothing (Draining); waits for node/n: Draining"},
-		"and waits for pods":                                               {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
+		"without our finalizer it is left alone (DM-35)":          {after(unguarded, leaving), "nothing (Released)"},
+		"what may have joined has to be looked for":               {after(withID, leaving, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"nameless, that is a matter of the machine":               {after(leaving, unseen), "nothing (NodeNotObserved); waits for machine/m: NodeNotObserved"},
+		"a machine that never had a class just goes (DM-36, M-6)": {after(leaving, noClass), gone},
+		"also if that was written down":                           {after(leaving, noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "no class", "")), gone},
+		"not if nobody has looked for the class":                  {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
+		"not if a VM was wanted":                                  {after(leaving, noClass, intended), begin},
+		"not if a call has failed":                                {after(append(crashed, leaving, noClass)...), begin},
+		"without a name for the Node the VM is asked":             {after(leaving, intended), "look for the VM (LookFirst)"},
+		"also if a creation has failed":                           {after(append(crashed, leaving, failure(driver.OpCreateMachine, codes.Internal, 0, machine.NotLooked))...), "look for the VM (LookFirst)"},
+		"and the name is written down":                            {after(leaving, intended, seen(machine.Present)), "update machine: node n (VMKnown)"},
+		"a VM that names none is no obstacle":                     {after(leaving, intended, vm(machine.VMView{Sighting: machine.Present})), begin},
+		"nor one that does not show":                              {after(leaving, intended, vm(machine.VMView{Sighting: machine.Absent})), begin},
+		"a provider that fails is waited for":                     {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
+		"and is asked again":                                      {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 3*time.Minute, machine.NotLooked)), "look for the VM (LookFirst)"},
+		"three times":                                             {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
+		"a failed deletion tells nothing of the name":             {after(leaving, intended, failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked)), begin},
+		"nor a class that is missing":                             {after(leaving, intended, noClass), begin},
+		"without a cluster nobody asks":                           {after(leaving, intended, noTarget), begin},
+		"the Node is told (DM-16)":                                {after(withID, leaving, node(ready(corev1.ConditionTrue))), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
+		"also why, if the machine had failed (DM-16)":             {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
+		"then the phase changes":                                  {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
+		"then the Node is drained":                                {terminating(node(marked)), drain},
+		"which is written down":                                   {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
+		"but not if it waits for nobody":                          {terminating(node(marked), func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now, now.Add(time.Second) }), "nothing (Draining); waits for node/n: Draining"},
+		"and waits for pods":                                      {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
+		"if that takes long, it is written down (I-12)":           {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
+		"once": {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
+		"and again if it waits for something else":                         {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
+		"but not at every change":                                          {terminating(node(marked), waiting, told(29*time.Second, "Initiate node drain; waits for pod/a/c: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"a drain that says nothing waits for the Node":                     {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
 		"a round that is due is made":                                      {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now.Add(-time.Hour), now }), drain},
 		"a drained Node loses its VM":                                      {terminating(node(marked), drained), "delete the VM (Drained)"},
@@ -211,4 +223,25 @@ func TestDrainModeFor(t *testing.T) {
 			require.Equal(t, tc.want, machine.DrainModeFor(tc.machine, tc.node, tc.policy, now))
 		})
 	}
+}
+
+func TestADrainNamesAFewOfManyPods(t *testing.T) {
+	t.Parallel()
+	in := terminating(node(marked), spec(func(m *v1alpha1.Machine) {
+		m.Status.LastOperation = v1alpha1.LastOperation{
+			Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing,
+			Description: v1alpha1.InitiateDrain, LastUpdateTime: metav1.NewTime(now.Add(-time.Second)),
+		}
+	}))
+	in.Drain = machine.DrainView{Round: now}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		in.Drain.Holds = append(in.Drain.Holds, machine.Hold{Subject: "pod/n/" + name, Reason: "DisruptionBudget"})
+	}
+	d := machine.Decide(in, machine.DefaultPolicy(), now)
+	require.Nil(t, d.Do)
+	require.Equal(t, now.Add(29*time.Second), d.NextCheck, "when there is something to be told")
+	d = machine.Decide(in, machine.DefaultPolicy(), d.NextCheck)
+	require.IsType(t, machine.UpdateStatus{}, d.Do)
+	require.Equal(t, "Initiate node drain; waits for pod/n/a: DisruptionBudget; pod/n/b: DisruptionBudget; pod/n/c: DisruptionBudget; and 2 more",
+		d.Do.(machine.UpdateStatus).Machine.Status.LastOperation.Description)
 }
