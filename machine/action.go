@@ -46,7 +46,12 @@ type LookForVM struct{}
 type CreateVM struct{}
 
 // InitializeVM calls InitializeMachine.
-type InitializeVM struct{}
+type InitializeVM struct {
+	// LastKnownState is the driver's text from its last answer, which the machine
+	// in the request has to carry in its status; empty keeps what is there. It is
+	// written down with what becomes of the call, to save a write in every life.
+	LastKnownState string
+}
 
 // DeleteVM calls DeleteMachine, which finds the VM by the machine's provider ID
 // or, if that is empty, by its name.

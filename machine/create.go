@@ -100,12 +100,7 @@ func (l life) finishVM() Decision {
 	case vm.Sighting != Uninitialized:
 		return l.join()
 	}
-	if l.newState() {
-		d := l.record(ReasonVMKnown, func(s *v1alpha1.MachineStatus) { s.LastKnownState = l.in.VM.LastKnownState })
-		d.Message = "the state of the driver"
-		return d
-	}
-	return l.do(InitializeVM{}, reason, "")
+	return l.do(InitializeVM{LastKnownState: l.in.VM.LastKnownState}, reason, "")
 }
 
 // newState says whether the driver gave a text that is not written down yet.

@@ -160,7 +160,7 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 		"VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion", "")
 	for name, in := range map[string]machine.Observation{
 		"next to a failure that is known (DM-33)": after(append(crashed, same, state)...),
-		"before the VM is initialised":            after(intended, withID, seen(machine.Uninitialized), state),
+		"when the VM could not be initialised":    after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, time.Minute, machine.Uninitialized), state),
 		"when the VM is complete (DM-33)":         after(intended, withID, seen(machine.Present), state),
 		"next to a deletion that failed": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
 			failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
@@ -172,6 +172,9 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 		u, ok = machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
 		require.False(t, ok && u.Machine.Status.LastKnownState == "", "%s: it is kept", name)
 	}
+	call := lawful(t, after(intended, withID, seen(machine.Uninitialized), state), machine.DefaultPolicy()).Do
+	require.Equal(t, machine.InitializeVM{LastKnownState: "step 2"}, call, "the driver finds it at its next call")
+
 	in := after(append(crashed, same)...)
 	in.Machine.Status.LastKnownState = "step 1"
 	in.VM.Failure.Message = "another"

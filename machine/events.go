@@ -16,8 +16,7 @@ import (
 type Event struct {
 	// Type is Normal or Warning.
 	Type string
-	// Reason is a stable CamelCase word: the phase, the code of an error, or
-	// Released.
+	// Reason is a stable CamelCase word: the phase, or the code of an error.
 	Reason string
 	// Message is for people; it may change. It has at most 1024 bytes.
 	Message string
@@ -34,10 +33,10 @@ const ReasonPhaseChanged Reason = "PhaseChanged"
 const maxEventMessage = 1024
 
 // Events returns what is worth telling of the change of a machine from before to
-// after, oldest first: a new phase, an operation that failed or fails in another
-// way than before, and the end. What is said differently, conditions, and a
-// failure that repeats itself are no news: a machine that meets no trouble has
-// four events in its life.
+// after, oldest first: a new phase, and an operation that failed or fails in
+// another way than before. What is said differently, conditions, and a failure
+// that repeats itself are no news, and the end shows by itself: a machine that
+// meets no trouble has three events in its life.
 //
 // A nil before is a machine that nobody has seen yet, and so is one of another
 // UID. A nil after tells nothing. The reference system tells nothing at all of a
@@ -47,9 +46,8 @@ func Events(before, after *v1alpha1.Machine) []Event {
 		return nil
 	}
 	var was v1alpha1.MachineStatus
-	guarded := false
 	if before != nil && before.UID == after.UID {
-		was, guarded = before.Status, hasFinalizer(before, v1alpha1.MCMFinalizerName)
+		was = before.Status
 	}
 	var events []Event
 	op := after.Status.LastOperation
@@ -62,9 +60,6 @@ func Events(before, after *v1alpha1.Machine) []Event {
 	}
 	if failed {
 		events = append(events, failureEvent(op))
-	}
-	if guarded && !after.DeletionTimestamp.IsZero() && !hasFinalizer(after, v1alpha1.MCMFinalizerName) {
-		events = append(events, Event{corev1.EventTypeNormal, string(ReasonReleased), "Nothing of the machine is left"})
 	}
 	return events
 }

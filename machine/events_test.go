@@ -103,11 +103,7 @@ func TestWhatAChangeOfAMachineTellsPeople(t *testing.T) {
 			"that it goes", aMachine(inPhase("Running"), beingDeleted), aMachine(inPhase("Terminating"), beingDeleted, lastly("Delete", doing, "", v1alpha1.GetVMStatus)),
 			[]string{`Normal Terminating: Phase is "Terminating", was "Running": ` + v1alpha1.GetVMStatus},
 		},
-		{
-			"that it is gone", aMachine(inPhase("Terminating"), beingDeleted), aMachine(inPhase("Terminating"), beingDeleted, released),
-			[]string{"Normal Released: Nothing of the machine is left"},
-		},
-		{"nothing of a finalizer that somebody takes off", aMachine(), aMachine(released), nil},
+		{"nothing of its end, which shows by itself", aMachine(inPhase("Terminating"), beingDeleted), aMachine(inPhase("Terminating"), beingDeleted, released), nil},
 		{
 			"a later machine of the same name is another", aMachine(inPhase("Running")), aMachine(inPhase("Running"), func(m *v1alpha1.Machine) { m.UID = "2" }),
 			[]string{`Normal Running: Phase is "Running"`},

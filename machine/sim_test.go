@@ -427,7 +427,7 @@ func (s *sim) callCloud(m *v1alpha1.Machine, kept *memory, do machine.Action, b 
 	}
 	ctx, c, secret := context.Background(), class(), s.cloud.Secret("shoot", "small")
 	var answer machine.Answer
-	switch do.(type) {
+	switch a := do.(type) {
 	case machine.LookForVM:
 		answer = machine.FromStatus(s.cloud.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: c, Secret: secret}))
 	case machine.CreateVM:
@@ -436,6 +436,10 @@ func (s *sim) callCloud(m *v1alpha1.Machine, kept *memory, do machine.Action, b 
 	case machine.InitializeVM:
 		if s.machines[m.Name].Spec.ProviderID == "" {
 			s.fault("a VM is initialised whose identity is not written down")
+		}
+		if a.LastKnownState != "" {
+			m = m.DeepCopy()
+			m.Status.LastKnownState = a.LastKnownState
 		}
 		answer = machine.FromInitialize(s.cloud.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: c, Secret: secret}))
 	case machine.DeleteVM:

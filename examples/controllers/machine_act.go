@@ -113,7 +113,7 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 	}
 	m, class := in.Machine, in.Class.Class
 	var answer machine.Answer
-	switch do.(type) {
+	switch a := do.(type) {
 	case machine.LookForVM:
 		response, err := r.cfg.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
 		answer = machine.FromStatus(response, err)
@@ -124,6 +124,10 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 		response, err := r.cfg.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
 		answer = machine.FromCreate(response, err)
 	case machine.InitializeVM:
+		if a.LastKnownState != "" {
+			m = m.DeepCopy()
+			m.Status.LastKnownState = a.LastKnownState
+		}
 		response, err := r.cfg.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
 		answer = machine.FromInitialize(response, err)
 	case machine.DeleteVM:

@@ -279,7 +279,7 @@ func TestWhatNobodyCanRunIsRefused(t *testing.T) {
 	require.Error(t, RunContext(t.Context(), options.NewMCServer(), nil))
 }
 
-func TestAMachineWithoutTroubleHasFourEventsAndNoSecretIsLogged(t *testing.T) {
+func TestAMachineWithoutTroubleHasThreeEventsAndNoSecretIsLogged(t *testing.T) {
 	r := newRig(t)
 	p := r.prepare().start()
 	r.class("c")
@@ -299,7 +299,7 @@ func TestAMachineWithoutTroubleHasFourEventsAndNoSecretIsLogged(t *testing.T) {
 		require.NotContains(t, e.Message, hunter2)
 		reasons[e.InvolvedObject.Kind] = append(reasons[e.InvolvedObject.Kind], e.Reason)
 	}
-	require.ElementsMatch(t, []string{"Pending", "Running", "Terminating", "Released"}, reasons["Machine"])
+	require.ElementsMatch(t, []string{"Pending", "Running", "Terminating"}, reasons["Machine"])
 	require.ElementsMatch(t, []string{"LeaderElection", "LeaderElection"}, reasons["Lease"], "the last one too")
 
 	require.NotContains(t, p.logs.String(), hunter2)
