@@ -86,9 +86,9 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 	if err != nil {
 		return "", err
 	}
-	summary := fmt.Sprintf("at most %d machines and %d VMs at a time", f.alive, f.vms)
-	if f.available >= 0 {
-		summary += fmt.Sprintf(", never fewer than %d available", f.available)
+	summary := fmt.Sprintf("at most %d machines and %d VMs at a time", f.MostAlive, f.MostVMs)
+	if f.FewestAvailable >= 0 {
+		summary += fmt.Sprintf(", never fewer than %d available", f.FewestAvailable)
 	}
 	return fmt.Sprintf("%s, no bound broken, nothing left; %d writes, %d failed passes repeated;", summary, f.writes, p.errors()), nil
 }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+
+func TestTheFlags(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want []int
+		says string
+	}{
+		"the defaults":        {nil, []int{1, 20, 200}, ""},
+		"sizes in any order":  {[]string{"-machines", "20, 3,20"}, []int{3, 20}, ""},
+		"no number":           {[]string{"-machines", "1,x"}, nil, `"x" is no number`},
+		"nothing":             {[]string{"-machines", ""}, nil, "is no number"},
+		"no machines":         {[]string{"-machines", "0"}, nil, "is no number"},
+		"too many":            {[]string{"-machines", "5001"}, nil, "is no number"},
+		"an argument":         {[]string{"200"}, nil, "no arguments are expected"},
+		"less than no rounds": {[]string{"-rounds", "-1"}, nil, "must not be negative"},
+		"no time":             {[]string{"-timeout", "0s"}, nil, "must be positive"},
+		"an unknown flag":     {[]string{"-x"}, nil, "not defined"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var errOut bytes.Buffer
+			s, err := parse(test.args, &errOut)
+			if test.says != "" {
+				require.ErrorContains(t, err, test.says)
+				require.Equal(t, 2, bench(t.Context(), test.args, &errOut, &errOut))
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, s.sizes)
+		})
+	}
+	require.Zero(t, bench(t.Context(), []string{"-h"}, &bytes.Buffer{}, &bytes.Buffer{}))
+	require.Equal(t, 3, settings{}.roundsOf(20))
+	require.Equal(t, 1, settings{}.roundsOf(200))
+	require.Equal(t, 7, settings{rounds: 7}.roundsOf(200))
+}
+
+func TestShares(t *testing.T) {
+	require.Zero(t, series{}.median())
+	require.Equal(t, 5*time.Millisecond, series{5 * time.Millisecond}.at(0.95))
+	var s series
+	for i := range 101 {
+		s.add(at(0), at(100-i))
+	}
+	s.add(time.Time{}, at(5))
+	s.add(at(5), time.Time{})
+	require.Len(t, s, 101, "what is not known does not count")
+	require.Equal(t, []time.Duration{50 * time.Millisecond, 95 * time.Millisecond, 100 * time.Millisecond}, []time.Duration{s.median(), s.at(0.95), s.at(1)})
+}
+
+// record returns the records of a life that begins some time after the start.
+func record(name string, begin int) (log journal.Log, history drivertest.History, requests []controlplane.Request) {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
+	change := func(ms int, gone bool, f func(*v1alpha1.Machine)) {
+		m = m.DeepCopy()
+		f(m)
+		log.Changes = append(log.Changes, journal.Change{Time: at(begin + ms), Object: m, Gone: gone})
+	}
+	change(0, false, func(*v1alpha1.Machine) {})
+	change(50, false, func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning })
+	change(60, false, func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: start} })
+	change(100, true, func(*v1alpha1.Machine) {})
+	vm := drivertest.VM{UID: string(m.UID)}
+	history = drivertest.History{
+		{Kind: drivertest.VMCreated, VM: vm, Time: at(begin + 10)},
+		{Kind: drivertest.VMDeletionBegan, VM: vm, Time: at(begin + 70)},
+		{Kind: drivertest.VMDeleted, VM: vm, Time: at(begin + 80)},
+	}
+	requests = []controlplane.Request{
+		{Verb: "create", Resource: "nodes", Name: "n-" + name, Time: at(begin + 20), Latency: 5 * time.Millisecond, Code: 409},
+		{Verb: "create", Resource: "nodes", Name: "n-" + name, Time: at(begin + 30), Latency: 5 * time.Millisecond, Code: 201},
+		{Verb: "update", Resource: "machines", Subresource: "status", Name: name, Time: at(begin + 40), Code: 200, UserAgent: "machinist/machines"},
+		{Verb: "create", Resource: "events", Name: name + ".1", Time: at(begin + 45), Code: 201, UserAgent: "machinist/events"},
+		{Verb: "patch", Resource: "nodes", Name: "n-" + name, Time: at(begin + 65), Code: 200, UserAgent: "machinist/nodes"},
+		{Verb: "create", Resource: "pods", Subresource: "eviction", Name: "p", Time: at(begin + 65), Code: 201, UserAgent: "machinist/nodes"},
+		{Verb: "get", Resource: "nodes", Name: "n-" + name, Time: at(begin + 66), Code: 200, UserAgent: "machinist/nodes"},
+	}
+	return log, history, requests
+}
+
+func nodeName(machine string) string { return "n-" + machine }
+
+func TestALifeIsPutTogetherFromAllRecords(t *testing.T) {
+	log, history, requests := record("a", 0)
+	lives := livesOf(log, append(history, drivertest.Event{Kind: drivertest.VMCreated}), requests, nodeName)
+	require.Equal(t, []life{{
+		made: at(0), vm: at(10), node: at(35), running: at(50), deleted: at(60), vmDeleted: at(70), removed: at(100),
+	}}, lives)
+	up, down := whole(lives, timing{created: []time.Time{at(-5)}, deleted: []time.Time{at(55)}})
+	require.Equal(t, 55*time.Millisecond, up)
+	require.Equal(t, 45*time.Millisecond, down)
+
+	story := storyOf(log, requests, nodeName)
+	require.Equal(t, "machine a", story[0])
+	require.Contains(t, strings.Join(story, "\n"), "40.0 ms update machines/status 200")
+	require.Contains(t, story[len(story)-1], "100.0 ms   is gone")
+	require.Nil(t, storyOf(journal.Log{}, requests, nodeName))
+}
+
+func TestTheWholeOfLivesOneAfterTheOtherIsThatOfEach(t *testing.T) {
+	first, history, requests := record("a", 0)
+	second, history2, requests2 := record("b", 1000)
+	log := journal.Log{Changes: append(first.Changes, second.Changes...)}
+	lives := livesOf(log, append(history, history2...), append(requests, requests2...), nodeName)
+	require.Len(t, lives, 2)
+	up, down := whole(lives, timing{created: []time.Time{at(-1), at(995)}, deleted: []time.Time{at(59), at(1055)}})
+	require.Equal(t, 55*time.Millisecond, up)
+	require.Equal(t, 45*time.Millisecond, down)
+}
+
+// resultOf returns a result of a round of so many lives.
+func resultOf(n int, cpu time.Duration, writes int) result {
+	r := round{cpu: time.Duration(n) * cpu, figures: journal.Figures{}}
+	log, history, requests := record("a", 0)
+	for range n {
+		r.lives = append(r.lives, livesOf(log, history, requests, nodeName)...)
+		for range writes {
+			r.requests = append(r.requests, controlplane.Request{Verb: "update", Resource: "machines", UserAgent: "machinist/machines"})
+		}
+		r.requests = append(r.requests, requests[2:]...)
+	}
+	r.up, r.down = 100*time.Millisecond, 200*time.Millisecond
+	return result{title: "lives", rounds: []round{r}}
+}
+
+func TestTheTables(t *testing.T) {
+	r := resultOf(4, 3*time.Millisecond, 5)
+	require.Equal(t, 4, r.machines())
+	require.InDelta(t, 7, r.writes("control"), 0.01)
+	require.InDelta(t, 1, r.writes("control", "events"), 0.01)
+	require.InDelta(t, 2, r.writes("target"), 0.01)
+	var out bytes.Buffer
+	r.print(&out, true)
+	for _, says := range []string{
+		"== lives", "machine to Running       50    50    50     100", "deletion to gone       40    40    40     200",
+		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each life", "no bound broken",
+	} {
+		require.Contains(t, out.String(), says)
+	}
+}
+
+func TestTheTargets(t *testing.T) {
+	single := resultOf(5, time.Millisecond, 5)
+	slow := resultOf(5, time.Millisecond, 5)
+	slow.rounds[0].down = time.Second
+	of := func(few, many result) map[int]result { return map[int]result{1: few, 20: few, 200: many} }
+	tests := map[string]struct {
+		single result
+		sizes  map[int]result
+		met    bool
+		says   string
+	}{
+		"all are met":           {single, of(resultOf(20, 3*time.Millisecond, 5), resultOf(200, 3*time.Millisecond, 5)), true, "yes  7.00 writes"},
+		"slow deletion":         {slow, nil, false, "NO   an empty machine is gone 1000 ms"},
+		"many writes":           {single, of(resultOf(20, 3*time.Millisecond, 11), resultOf(200, 3*time.Millisecond, 11)), false, "NO   13.00 writes"},
+		"growing CPU":           {single, of(resultOf(20, 3*time.Millisecond, 5), resultOf(200, 4*time.Millisecond, 5)), false, "NO   CPU time in ms for each of 200 lives is 1.33 times"},
+		"growing writes":        {single, of(resultOf(20, 3*time.Millisecond, 1), resultOf(200, 3*time.Millisecond, 5)), false, "NO   number of writes"},
+		"too few to tell":       {single, map[int]result{1: single, 20: single}, true, "-    the rest takes"},
+		"too few after all":     {single, map[int]result{20: single, 199: single}, true, "-    the rest takes"},
+		"too many to tell":      {single, map[int]result{200: single}, true, "-    the rest takes"},
+		"nothing but one alone": {single, nil, true, "yes  an empty machine is gone 200 ms"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			require.Equal(t, test.met, judge(&out, test.single, test.sizes), out.String())
+			require.Contains(t, out.String(), test.says)
+		})
+	}
+}
+
+func TestAProcessTellsWhatItTakes(t *testing.T) {
+	require.Zero(t, process(0).cpu())
+	require.Zero(t, process(0).peak())
+	require.Zero(t, managerOf("nobody"))
+	if runtime.GOOS != "linux" {
+		return
+	}
+	me := process(os.Getpid())
+	for began := time.Now(); me.cpu() == 0; {
+		require.Less(t, time.Since(began), 10*time.Second, "this loop takes CPU time")
+	}
+	require.Greater(t, me.peak(), 1<<20)
+}

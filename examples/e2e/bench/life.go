@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// life is when something happened to a machine; zero is never.
+type life struct {
+	made, vm, node, running     time.Time
+	deleted, vmDeleted, removed time.Time
+}
+
+// livesOf puts the lives of machines together from the journal, the history of the
+// cloud and the requests of all.
+func livesOf(log journal.Log, history drivertest.History, requests []controlplane.Request, nodeName func(string) string) []life {
+	all, order := map[types.UID]*life{}, []types.UID{}
+	nodes := map[string]types.UID{}
+	for _, c := range log.Changes {
+		m, ok := c.Object.(*v1alpha1.Machine)
+		if !ok {
+			continue
+		}
+		l := all[m.UID]
+		if l == nil {
+			l = &life{made: c.Time}
+			all[m.UID], order = l, append(order, m.UID)
+			nodes[nodeName(m.Name)] = m.UID
+		}
+		l.see(c, m)
+	}
+	for _, e := range history {
+		l := all[types.UID(e.VM.UID)]
+		switch {
+		case l == nil:
+		case e.Kind == drivertest.VMCreated:
+			first(&l.vm, e.Time)
+		case e.Kind == drivertest.VMDeletionBegan:
+			first(&l.vmDeleted, e.Time)
+		}
+	}
+	for _, q := range requests {
+		if l := all[nodes[q.Name]]; l != nil && q.Verb == "create" && q.Resource == "nodes" && q.Code < 300 {
+			first(&l.node, q.Time.Add(q.Latency))
+		}
+	}
+	lives := make([]life, 0, len(order))
+	for _, uid := range order {
+		lives = append(lives, *all[uid])
+	}
+	return lives
+}
+
+func (l *life) see(c journal.Change, m *v1alpha1.Machine) {
+	if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
+		first(&l.running, c.Time)
+	}
+	if m.DeletionTimestamp != nil {
+		first(&l.deleted, c.Time)
+	}
+	if c.Gone {
+		first(&l.removed, c.Time)
+	}
+}
+
+// first keeps the first time.
+func first(t *time.Time, now time.Time) {
+	if t.IsZero() {
+		*t = now
+	}
+}
+
+// whole returns how long it took from the requests until the last machine was
+// there, and until the last was gone: the median, if there were several.
+func whole(lives []life, t timing) (up, down time.Duration) {
+	ups, downs := series{}, series{}
+	for i, begin := range t.created {
+		end := time.Now()
+		if i+1 < len(t.created) {
+			end = t.created[i+1]
+		}
+		var running, removed time.Time
+		for _, l := range lives {
+			if !l.made.Before(begin) && l.made.Before(end) {
+				running, removed = latest(running, l.running), latest(removed, l.removed)
+			}
+		}
+		ups.add(begin, running)
+		if i < len(t.deleted) {
+			downs.add(t.deleted[i], removed)
+		}
+	}
+	return ups.median(), downs.median()
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// series is how long something took each time.
+type series []time.Duration
+
+// add adds a time, unless one of the ends is not known.
+func (s *series) add(from, to time.Time) {
+	if !from.IsZero() && !to.IsZero() {
+		*s = append(*s, to.Sub(from))
+	}
+}
+
+// at returns the value below which a share of the others is; zero if there is none.
+func (s series) at(share float64) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[int(share*float64(len(sorted)-1)+0.5)]
+}
+
+func (s series) median() time.Duration { return s.at(0.5) }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := bench(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	cancel()
+	os.Exit(status)
+}
+
+// settings are what the flags say.
+type settings struct {
+	sizes   []int
+	rounds  int
+	timeout time.Duration
+	story   bool
+}
+
+// parse reads the flags.
+func parse(args []string, errOut io.Writer) (settings, error) {
+	s := settings{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(errOut)
+	sizes := flags.String("machines", "1,20,200", "sizes of the deployments, separated by `commas`")
+	flags.IntVar(&s.rounds, "rounds", 0, "how often each is measured; 0 is 3 times, and once from 100 machines on")
+	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "how long one round may take")
+	flags.BoolVar(&s.story, "v", false, "also print every change of one machine, and every request for it")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if flags.NArg() > 0 {
+		return s, fmt.Errorf("no arguments are expected, but there is %q", flags.Arg(0))
+	}
+	for text := range strings.SplitSeq(*sizes, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 1 || n > 5000 {
+			return s, fmt.Errorf("-machines: %q is no number from 1 to 5000", text)
+		}
+		s.sizes = append(s.sizes, n)
+	}
+	slices.Sort(s.sizes)
+	s.sizes = slices.Compact(s.sizes)
+	if s.rounds < 0 || s.timeout <= 0 {
+		return s, errors.New("-rounds must not be negative, and -timeout must be positive")
+	}
+	return s, nil
+}
+
+// roundsOf returns how often a size is measured.
+func (s settings) roundsOf(size int) int {
+	switch {
+	case s.rounds > 0:
+		return s.rounds
+	case size >= 100:
+		return 1
+	default:
+		return 3
+	}
+}
+
+// bench is the program without its process.
+func bench(ctx context.Context, args []string, out, errOut io.Writer) int {
+	s, err := parse(args, errOut)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(errOut, "bench:", err)
+		return 2
+	}
+	met, err := run(ctx, s, out, errOut)
+	if err != nil {
+		fmt.Fprintln(errOut, "bench:", err)
+	}
+	if err != nil || !met {
+		return 1
+	}
+	return 0
+}
+
+// run measures everything, prints it, and says whether the targets are met.
+func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, err error) {
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: progress})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	house, err := stage.Open(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, house.Close()) }()
+	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(flags, " "))
+
+	single, err := measure(ctx, house, s.timeout, "single machines, one after the other", []plan{lives(max(s.rounds, 5))})
+	if err != nil {
+		return false, err
+	}
+	single.print(out, s.story)
+	sizes := map[int]result{}
+	for _, size := range s.sizes {
+		plans := slices.Repeat([]plan{deploymentOf(size)}, s.roundsOf(size))
+		title := fmt.Sprintf("deployment of %d, %d times", size, len(plans))
+		if sizes[size], err = measure(ctx, house, s.timeout, title, plans); err != nil {
+			return false, err
+		}
+		sizes[size].print(out, s.story)
+	}
+	return judge(out, single, sizes), nil
+}

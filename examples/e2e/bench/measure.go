@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+)
+
+// flags are those of the manager.
+var flags = []string{"--kube-api-qps=10000", "--kube-api-burst=10000", "--machine-settle-time=0"}
+
+const (
+	// settling is how long the manager is left alone before its idle time is
+	// measured, and idling is for how long that is. A manager that has asked for
+	// nothing for the time of settling has nothing left to say.
+	settling = 2 * time.Second
+	idling   = 4 * time.Second
+)
+
+// round is what was measured in one round.
+type round struct {
+	lives    []life
+	up, down time.Duration // of the whole
+	requests []controlplane.Request
+	cpu      time.Duration // beyond what idleness takes
+	idle     float64       // CPU time for each second of idleness
+	peak     int           // bytes
+	figures  fmt.Stringer
+	story    []string // of the first machine
+}
+
+// measure plays plans, each on a stage of its own.
+func measure(ctx context.Context, h *stage.House, timeout time.Duration, title string, plans []plan) (result, error) {
+	r := result{title: title}
+	for _, p := range plans {
+		one, err := play(ctx, h, timeout, p)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", title, err)
+		}
+		r.rounds = append(r.rounds, one)
+	}
+	return r, nil
+}
+
+func play(ctx context.Context, h *stage.House, timeout time.Duration, p plan) (r round, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	s, err := h.New(ctx, "bench", stage.Options{Flags: flags})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }() //nolint:contextcheck // whatever becomes of ctx
+	if err := s.Class(ctx, class); err != nil {
+		return r, err
+	}
+	manager := s.Manager("manager")
+	if err := manager.Start(ctx); err != nil {
+		return r, err
+	}
+	id := managerOf(s.Namespace)
+	wait(ctx, settling)
+	atRest, before := id.cpu(), time.Now()
+	wait(ctx, idling)
+	busy, began := id.cpu(), time.Now()
+	r.idle = float64(busy-atRest) / float64(began.Sub(before))
+
+	var t timing
+	if err := p(ctx, s, &t); err != nil {
+		return r, err
+	}
+	if err := silence(ctx, s); err != nil {
+		return r, err
+	}
+	ended := time.Now()
+	r.cpu = max(0, id.cpu()-busy-time.Duration(r.idle*float64(ended.Sub(began))))
+	r.peak = id.peak()
+	return r, errors.Join(r.look(ctx, s, t, began, ended), manager.Stop(ctx))
+}
+
+// electing says whether a request is about who leads.
+func electing(q controlplane.Request) bool { return q.UserAgent == "machinist/leader-election" }
+
+// silence waits until the manager has nothing left to say: Events come late.
+func silence(ctx context.Context, s *stage.Stage) error {
+	for {
+		requests, err := s.Requests(ctx)
+		if err != nil {
+			return err
+		}
+		requests = slices.DeleteFunc(requests, electing)
+		if len(requests) == 0 || time.Since(requests[len(requests)-1].Time) > settling {
+			return nil
+		}
+		wait(ctx, settling/4)
+	}
+}
+
+// look reads the records of a round.
+func (r *round) look(ctx context.Context, s *stage.Stage, t timing, began, ended time.Time) error {
+	requests, err := s.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := s.House.ControlPlane.Requests()
+	if err != nil {
+		return err
+	}
+	r.requests = slices.DeleteFunc(requests, func(q controlplane.Request) bool {
+		return q.Time.Before(began) || q.Time.After(ended) || electing(q)
+	})
+	figures, err := s.Figures()
+	r.figures = figures
+	r.lives = livesOf(s.Journal(), s.Cloud.History(), all, s.NodeName)
+	r.up, r.down = whole(r.lives, t)
+	r.story = storyOf(s.Journal(), r.requests, s.NodeName)
+	return err
+}
+
+// wait waits a while, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

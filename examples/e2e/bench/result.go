@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// result is what was measured of a plan.
+type result struct {
+	title  string
+	rounds []round
+}
+
+// machines returns how many lives there were.
+func (r result) machines() int {
+	n := 0
+	for _, one := range r.rounds {
+		n += len(one.lives)
+	}
+	return n
+}
+
+// times returns how long a step took in every life.
+func (r result) times(from, to func(life) time.Time) series {
+	var s series
+	for _, one := range r.rounds {
+		for _, l := range one.lives {
+			s.add(from(l), to(l))
+		}
+	}
+	return s
+}
+
+// median returns the median of a number of each round.
+func (r result) median(of func(round) float64) float64 {
+	var all []float64
+	for _, one := range r.rounds {
+		all = append(all, of(one))
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// cpu returns the CPU time for each life.
+func (r result) cpu() time.Duration {
+	return time.Duration(r.median(func(one round) float64 { return float64(one.cpu) / float64(max(1, len(one.lives))) }))
+}
+
+// The moments of a life.
+func made(l life) time.Time      { return l.made }
+func vm(l life) time.Time        { return l.vm }
+func node(l life) time.Time      { return l.node }
+func running(l life) time.Time   { return l.running }
+func deleted(l life) time.Time   { return l.deleted }
+func vmDeleted(l life) time.Time { return l.vmDeleted }
+func removed(l life) time.Time   { return l.removed }
+
+// print prints the tables, and the story of a machine if that is wanted.
+func (r result) print(out io.Writer, story bool) {
+	fmt.Fprintf(out, "\n== %s\n\n", r.title)
+	r.printTimes(out)
+	r.printRequests(out)
+	peak := r.median(func(one round) float64 { return float64(one.peak) })
+	idle := r.median(func(one round) float64 { return one.idle })
+	fmt.Fprintf(out, "CPU %.1f ms for each life, and %.1f ms for each second of idleness; %.0f MiB of memory at most\n",
+		float64(r.cpu())/float64(time.Millisecond), 1000*idle, peak/(1<<20))
+	last := r.rounds[len(r.rounds)-1]
+	fmt.Fprintf(out, "no bound broken: %s\n", last.figures)
+	if story {
+		fmt.Fprintf(out, "\n%s\n", strings.Join(last.story, "\n"))
+	}
+}
+
+func (r result) printTimes(out io.Writer) {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "ms\tmedian\tp95\tmax\twhole\t")
+	for _, row := range []struct {
+		title    string
+		from, to func(life) time.Time
+		whole    func(round) float64
+	}{
+		{"machine to VM", made, vm, nil},
+		{"VM to Node", vm, node, nil},
+		{"Node to Running", node, running, nil},
+		{"machine to Running", made, running, func(one round) float64 { return float64(one.up) }},
+		{"deletion to that of the VM", deleted, vmDeleted, nil},
+		{"deletion to gone", deleted, removed, func(one round) float64 { return float64(one.down) }},
+	} {
+		s, whole := r.times(row.from, row.to), ""
+		if row.whole != nil {
+			whole = millis(time.Duration(r.median(row.whole)))
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", row.title, millis(s.median()), millis(s.at(0.95)), millis(s.at(1)), whole)
+	}
+	_ = table.Flush() // to standard output
+}
+
+func millis(d time.Duration) string {
+	return fmt.Sprintf("%.0f", float64(d)/float64(time.Millisecond))
+}
