@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+)
+
+// theirs is the label, the annotation, the finalizer and the taint of somebody
+// else.
+const theirs = "example.com/theirs"
+
+// meddler is somebody else, who writes to all machines and Nodes all the time,
+// guards them, and lets them go last. It is for one goroutine.
+type meddler struct {
+	s         *stage.Stage
+	last      map[string]string // what was written last, by object; until it was let go
+	writes    int
+	conflicts int
+	lost      []string
+	failed    []error
+}
+
+// meddle lets somebody meddle until the returned function is called, which returns
+// him.
+func meddle(t *testing.T, s *stage.Stage) (end func() *meddler) {
+	t.Helper()
+	d := &meddler{s: s, last: map[string]string{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var meddling sync.WaitGroup
+	meddling.Go(func() {
+		for ctx.Err() == nil {
+			d.round(context.WithoutCancel(ctx)) // a write is not cut off
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	})
+	end = func() *meddler {
+		cancel()
+		meddling.Wait()
+		return d
+	}
+	t.Cleanup(func() { end() })
+	return end
+}
+
+// round writes to every machine, its status, and every Node.
+func (d *meddler) round(ctx context.Context) {
+	api, nodes := d.s.Machines.MachineV1alpha1().Machines(d.s.Namespace), d.s.Client.CoreV1().Nodes()
+	there := map[string]bool{}
+	machineList, err1 := api.List(ctx, metav1.ListOptions{})
+	nodeList, err2 := nodes.List(ctx, metav1.ListOptions{})
+	if err1 != nil || err2 != nil {
+		d.failed = append(d.failed, err1, err2)
+		return
+	}
+	for i := range machineList.Items {
+		m := &machineList.Items[i]
+		key := "machine " + m.Name
+		there[key] = true
+		d.mark(key, m)
+		changed, err := api.Update(ctx, m, metav1.UpdateOptions{})
+		if d.wrote(key, m, err); err != nil {
+			continue
+		}
+		changed.Status.Conditions = append(changed.Status.Conditions, corev1.NodeCondition{
+			Type: "Meddled", Status: corev1.ConditionFalse, Message: strconv.Itoa(d.writes), LastHeartbeatTime: metav1.Now(),
+		})
+		_, err = api.UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+		d.excuse(err)
+	}
+	for i := range nodeList.Items {
+		n := &nodeList.Items[i]
+		if !strings.HasPrefix(n.Name, d.s.NodeName("")) {
+			continue
+		}
+		key := "node " + n.Name
+		there[key] = true
+		d.taint(key, n)
+		d.mark(key, n)
+		_, err := nodes.Update(ctx, n, metav1.UpdateOptions{})
+		d.wrote(key, n, err)
+	}
+	for key := range d.last {
+		if !there[key] {
+			d.lost = append(d.lost, key+" is gone although it was guarded")
+			delete(d.last, key)
+		}
+	}
+}
+
+// mark gives an object a number that it has not had, as label and annotation, and
+// says what of the last mark is missing. One that nobody else guards any more is
+// let go.
+func (d *meddler) mark(key string, o metav1.Object) {
+	last, marked := d.last[key]
+	if marked && (o.GetLabels()[theirs] != last || o.GetAnnotations()[theirs] != last) {
+		d.lost = append(d.lost, fmt.Sprintf("%s has label %q and annotation %q, not %q", key, o.GetLabels()[theirs], o.GetAnnotations()[theirs], last))
+	}
+	if marked && !slices.Contains(o.GetFinalizers(), theirs) {
+		d.lost = append(d.lost, key+" has lost the finalizer")
+	}
+	switch {
+	case !marked && o.GetDeletionTimestamp() == nil:
+		o.SetFinalizers(append(o.GetFinalizers(), theirs))
+	case o.GetDeletionTimestamp() != nil && slices.Equal(o.GetFinalizers(), []string{theirs}):
+		o.SetFinalizers(nil)
+	}
+	with := func(m map[string]string) map[string]string {
+		if m == nil {
+			m = map[string]string{}
+		}
+		m[theirs] = strconv.Itoa(d.writes)
+		return m
+	}
+	o.SetLabels(with(o.GetLabels()))
+	o.SetAnnotations(with(o.GetAnnotations()))
+}
+
+// taint does the same with a taint.
+func (d *meddler) taint(key string, n *corev1.Node) {
+	ours := func(t corev1.Taint) bool { return t.Key == theirs }
+	i := slices.IndexFunc(n.Spec.Taints, ours)
+	if last, marked := d.last[key]; marked && (i < 0 || n.Spec.Taints[i].Value != last) {
+		d.lost = append(d.lost, key+" has lost the taint")
+	}
+	n.Spec.Taints = append(slices.DeleteFunc(n.Spec.Taints, ours),
+		corev1.Taint{Key: theirs, Value: strconv.Itoa(d.writes), Effect: corev1.TaintEffectPreferNoSchedule})
+}
+
+// wrote notes what a write of a marked object came to.
+func (d *meddler) wrote(key string, o metav1.Object, err error) {
+	switch {
+	case err != nil:
+		d.excuse(err)
+	case slices.Contains(o.GetFinalizers(), theirs):
+		d.last[key] = o.GetLabels()[theirs]
+		d.writes++
+	default:
+		delete(d.last, key)
+	}
+}
+
+// excuse notes an error other than that somebody was faster.
+func (d *meddler) excuse(err error) {
+	switch {
+	case apierrors.IsConflict(err):
+		d.conflicts++
+	case err != nil && !apierrors.IsNotFound(err):
+		d.failed = append(d.failed, err)
+	}
+}
+
+func TestSomebodyElseWhoKeepsWritingIsNeitherOverwrittenNorInTheWay(t *testing.T) {
+	t.Parallel()
+	s := house.Set(t, "conflicts", lively())
+	s.Play(t, "manager")
+	end := meddle(t, s)
+	deploy(t, s, s.Deployment("workers", "small", 4, 2, 1))
+	// A label for the Nodes goes through the sets and the machines. It changes until
+	// the two have met: the manager has lost against somebody else's writes.
+	for i := 0; i == 0 || lostWrites(t, s) < 10; i++ {
+		label := fmt.Sprintf("a=%d", i)
+		change(t, s, "workers", fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"a":"%d"}}}}}}}`, i))
+		s.Wait(t, patience, "the nodes have the label "+label, func(ctx context.Context) (string, error) {
+			nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label + "," + stage.Label + "=" + s.Namespace})
+			if err != nil || len(nodes.Items) != 4 {
+				return "not all have it", err
+			}
+			return "", nil
+		})
+	}
+	roll(t, s, "workers", "large")
+	s.Wait(t, patience, "rolled", s.Complete("workers"))
+	removeAll(t, s)
+	d := end()
+	require.Empty(t, d.lost)
+	require.Empty(t, d.failed)
+	require.Empty(t, d.last, "all was let go")
+	t.Logf("somebody else wrote %d times and lost %d times; the manager lost %d times", d.writes, d.conflicts, lostWrites(t, s))
+}
+
+// lostWrites is how many writes of the manager lost against those of others.
+func lostWrites(t *testing.T, s *stage.Stage) (n int) {
+	t.Helper()
+	requests, err := s.Requests(t.Context())
+	require.NoError(t, err)
+	for _, r := range requests {
+		if r.Code == http.StatusConflict && (r.Resource == "machines" || r.Resource == "nodes") {
+			n++
+		}
+	}
+	return n
+}

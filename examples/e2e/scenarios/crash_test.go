@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+)
+
+func TestAManagerKilledFiveTimesDuringARollBreaksNoBound(t *testing.T) {
+	t.Parallel()
+	s := house.Set(t, "killed", hasty(lively()))
+	manager := s.Play(t, "manager")
+	deploy(t, s, s.Deployment("workers", "small", 10, 2, 1))
+
+	// The worst moment is when a VM is there and nobody has been told; the next
+	// worst when one is going.
+	moments := []drivertest.EventKind{
+		drivertest.VMCreated, drivertest.VMDeletionBegan, drivertest.VMCreated, drivertest.VMReady, drivertest.VMCreated,
+	}
+	seen := watchCloud(t, s)
+	roll(t, s, "workers", "large")
+	for i, moment := range moments {
+		await(t, seen, moment)
+		manager.Kill()
+		missing, err := s.Complete("workers")(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, missing, "the roll is over before kill %d", i+1)
+		s.Start(t, manager)
+		s.Wait(t, patience, "the next one leads", leads(manager.Log, i+2))
+		for len(seen) > 0 {
+			<-seen
+		}
+	}
+	s.Wait(t, patience, "rolled", s.Complete("workers"))
+	for _, m := range machines(t, s) {
+		require.Equal(t, "large", m.Spec.Class.Name)
+	}
+	removeAll(t, s)
+}
+
+// watchCloud returns what happens in the cloud from now on, but not what nobody has
+// looked at for long.
+func watchCloud(t *testing.T, s *stage.Stage) <-chan drivertest.EventKind {
+	t.Helper()
+	seen := make(chan drivertest.EventKind, 1000)
+	t.Cleanup(s.Cloud.Subscribe(func(e drivertest.Event) {
+		select {
+		case seen <- e.Kind:
+		default:
+		}
+	}))
+	return seen
+}
+
+// await waits for an event of a kind.
+func await(t *testing.T, seen <-chan drivertest.EventKind, kind drivertest.EventKind) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		select {
+		case k := <-seen:
+			if k == kind {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatalf("no %s", kind)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// ready holds when so many pods of an app are ready.
+func ready(s *stage.Stage, app string, want int32) stage.Condition {
+	return func(ctx context.Context) (string, error) {
+		set, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Get(ctx, app, metav1.GetOptions{})
+		if err != nil || set.Status.ReadyReplicas != want {
+			return fmt.Sprintf("not %d pods are ready", want), err
+		}
+		return "", nil
+	}
+}
+
+// counted holds when a budget counts so many pods.
+func counted(s *stage.Stage, app string, want int32) stage.Condition {
+	return func(ctx context.Context) (string, error) {
+		b, err := s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Get(ctx, app, metav1.GetOptions{})
+		if err != nil || b.Status.CurrentHealthy != want || b.Status.ObservedGeneration != b.Generation {
+			return fmt.Sprintf("the budget does not count %d pods", want), err
+		}
+		return "", nil
+	}
+}
+
+// podsOn returns the pods on a Node, in the namespace of the stage.
+func podsOn(t *testing.T, s *stage.Stage, node string) []corev1.Pod {
+	t.Helper()
+	pods, err := s.Client.CoreV1().Pods(s.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	require.NoError(t, err)
+	return pods.Items
+}
+
+// evictions counts the evictions that the manager has asked for and that were
+// answered in one way.
+func evictions(ctx context.Context, t *testing.T, s *stage.Stage, code int) (n int) {
+	t.Helper()
+	requests, err := s.Requests(ctx)
+	require.NoError(t, err)
+	for _, r := range requests {
+		if r.Verb == "create" && r.Resource == "pods" && r.Subresource == "eviction" && r.Code == code {
+			n++
+		}
+	}
+	return n
+}
+
+func TestADrainWaitsForADisruptionBudgetAndGoesOnWhenThatAllows(t *testing.T) {
+	t.Parallel()
+	s := house.Set(t, "budget", lively())
+	s.Play(t, "manager")
+	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
+	deploy(t, s, s.Deployment("workers", "small", 2, 1, 1))
+	_, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Create(ctx, s.ReplicaSet("app", 4), metav1.CreateOptions{})
+	require.NoError(t, err)
+	budgets := s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace)
+	_, err = budgets.Create(ctx, s.Budget("app", 4), metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.Wait(t, patience, "the pods are ready", ready(s, "app", 4))
+	s.Wait(t, patience, "the budget knows them", counted(s, "app", 4))
+	victim := machines(t, s)[0]
+	if len(podsOn(t, s, s.NodeName(victim.Name))) == 0 { // then all are on the other
+		victim = machines(t, s)[1]
+	}
+	node := victim.Labels[v1alpha1.NodeLabelKey]
+	before := podsOn(t, s, node)
+	require.NotEmpty(t, before)
+
+	require.NoError(t, api.Delete(ctx, victim.Name, metav1.DeleteOptions{}))
+	s.Wait(t, patience, "the machine says what it waits for", func(ctx context.Context) (string, error) {
+		m, err := api.Get(ctx, victim.Name, metav1.GetOptions{})
+		if err != nil {
+			return "the machine", err
+		}
+		for _, p := range before {
+			if strings.Contains(m.Status.LastOperation.Description, p.Name) {
+				return "", nil
+			}
+		}
+		return "the machine says " + m.Status.LastOperation.Description, nil
+	})
+	s.Wait(t, patience, "several evictions are refused", func(ctx context.Context) (string, error) {
+		if n := evictions(ctx, t, s, http.StatusTooManyRequests); n < 5 {
+			return fmt.Sprintf("%d of 5 refused", n), nil
+		}
+		return "", nil
+	})
+	d, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(ctx, "workers", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, d.Status.AvailableReplicas, "the machine was replaced meanwhile")
+	after := podsOn(t, s, node)
+	require.Len(t, after, len(before))
+	for i, p := range after {
+		require.Equal(t, before[i].UID, p.UID)
+		require.Nil(t, p.DeletionTimestamp)
+	}
+	require.Len(t, s.Cloud.Snapshot().Of(victim.Name).VMs, 1)
+	m, err := api.Get(ctx, victim.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.MachineTerminating, m.Status.CurrentStatus.Phase)
+	require.Zero(t, evictions(ctx, t, s, http.StatusCreated))
+
+	_, err = budgets.Patch(ctx, "app", mergePatch, []byte(`{"spec":{"minAvailable":3}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	s.Wait(t, patience, "the machine is gone", gone(s, victim.Name))
+	require.Equal(t, len(before), evictions(ctx, t, s, http.StatusCreated))
+	s.Wait(t, patience, "the pods are ready elsewhere", ready(s, "app", 4))
+	requests, err := s.Requests(ctx)
+	require.NoError(t, err)
+	for _, r := range requests {
+		require.False(t, r.Resource == "pods" && r.Subresource == "" && (r.Verb == "delete" || r.Verb == "deletecollection"), "pods are evicted, not deleted: %v", r)
+	}
+	require.NoError(t, budgets.Delete(ctx, "app", metav1.DeleteOptions{}))
+	removeAll(t, s)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+)
+
+// told returns the reasons of the events about an object, oldest first.
+func told(ctx context.Context, s *stage.Stage, kind, name string) ([]string, error) {
+	list, err := s.Client.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name,
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) }) // which ends with the time
+	var reasons []string
+	for _, e := range list.Items {
+		reasons = append(reasons, e.Reason)
+	}
+	return reasons, nil
+}
+
+// tells holds when the events about an object are these.
+func tells(s *stage.Stage, kind, name string, want ...string) stage.Condition {
+	return func(ctx context.Context) (string, error) {
+		have, err := told(ctx, s, kind, name)
+		if err != nil || !slices.Equal(have, want) {
+			return fmt.Sprintf("of %s %s is told %v, not %v", kind, name, have, want), err
+		}
+		return "", nil
+	}
+}
+
+func TestTheEventsOfAMachineTellItsLife(t *testing.T) {
+	t.Parallel()
+	s := house.Set(t, "events", lively())
+	s.Play(t, "manager")
+	deploy(t, s, s.Deployment("workers", "small", 1, 1, 0))
+	m := machines(t, s)[0]
+	set := m.OwnerReferences[0].Name
+	s.Wait(t, patience, "how it came", tells(s, "Machine", m.Name, "Pending", "Running"))
+	s.Wait(t, patience, "who made it", tells(s, "MachineSet", set, "SuccessfulCreate"))
+
+	change(t, s, "workers", `{"spec":{"replicas":0}}`)
+	s.Wait(t, patience, "the machine is gone", gone(s, m.Name))
+	s.Wait(t, patience, "how it went", tells(s, "Machine", m.Name, "Pending", "Running", "Terminating"))
+	s.Wait(t, patience, "who deleted it", tells(s, "MachineSet", set, "SuccessfulCreate", "SuccessfulDelete"))
+	events, err := s.Client.CoreV1().Events(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for _, e := range events.Items {
+		require.NotEmpty(t, e.Message)
+		if e.InvolvedObject.Kind == "Machine" {
+			require.Equal(t, m.UID, e.InvolvedObject.UID)
+			require.Equal(t, corev1.EventTypeNormal, e.Type)
+		}
+		t.Logf("%-17s %-17s %s", e.InvolvedObject.Kind, e.Reason, e.Message)
+	}
+	removeAll(t, s)
+}

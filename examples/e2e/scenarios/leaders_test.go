@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+)
+
+// leads holds when a log says so often that a manager has begun to work.
+func leads(log func() string, times int) stage.Condition {
+	return func(context.Context) (string, error) {
+		if n := strings.Count(log(), "msg=works"); n < times {
+			return fmt.Sprintf("has begun to work %d times of %d", n, times), nil
+		}
+		return "", nil
+	}
+}
+
+// acts says whether a manager has done anything to machine objects.
+func acts(m *stage.Manager) bool { return strings.Contains(m.Log(), "msg=decided") }
+
+func TestOfTwoManagersOneActsAndTheOtherTakesOver(t *testing.T) {
+	t.Parallel()
+	const lease = 10 * time.Second
+	s := house.Set(t, "leaders", lively())
+	flags := []string{"--leader-elect-lease-duration=" + lease.String(), "--leader-elect-renew-deadline=7s", "--leader-elect-retry-period=1s"}
+	one := s.Play(t, "one", flags...)
+	s.Wait(t, patience, "one leads", leads(one.Log, 1))
+	two := s.Play(t, "two", flags...)
+	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
+	for _, m := range []*stage.Manager{one, two} {
+		for _, path := range []string{"/healthz", "/readyz"} {
+			status, text, err := m.Health(ctx, path)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, status, "%s: %s", path, text)
+			require.Equal(t, "OK", text)
+		}
+	}
+
+	require.NoError(t, s.Class(ctx, "small"))
+	_, err := api.Create(ctx, s.Machine("a", "small"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.Wait(t, patience, "the machine runs", running(s, "a"))
+	require.True(t, acts(one))
+	require.False(t, acts(two))
+
+	began := time.Now()
+	stop(t, one)
+	s.Wait(t, patience, "two leads", leads(two.Log, 1))
+	require.Less(t, time.Since(began), lease, "the lease was given back")
+	_, err = api.Create(ctx, s.Machine("b", "small"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.Wait(t, patience, "the next machine runs", running(s, "b"))
+	require.True(t, acts(two))
+
+	s.Start(t, one)
+	began = time.Now()
+	two.Kill()
+	s.Wait(t, patience, "one leads again", leads(one.Log, 2))
+	require.Greater(t, time.Since(began), lease/2, "a lease that was not given back holds")
+	removeAll(t, s)
+}
+
+// stop stops a manager, which has to end well.
+func stop(t *testing.T, m *stage.Manager) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, m.Stop(ctx))
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// outage is for how long the API server is away.
+const outage = 20 * time.Second
+
+// ownHouse opens a house on a control plane that no other test has.
+func ownHouse(t *testing.T) *stage.House {
+	t.Helper()
+	logs, err := os.MkdirTemp("", "machinist-outage-logs-") //nolint:usetesting // it stays if the test fails
+	require.NoError(t, err)
+	c, err := controlplane.Start(t.Context(), controlplane.Options{LogDir: logs, NodeMonitorGracePeriod: nodeGrace})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the logs of the control plane are in %s", logs)
+		} else if err := os.RemoveAll(logs); err != nil {
+			t.Error(err)
+		}
+	})
+	own, err := stage.Open(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if err := own.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return own
+}
+
+func TestAnAPIServerThatIsAwayDuringARollCostsTimeAndNothingElse(t *testing.T) {
+	t.Parallel()
+	own := ownHouse(t)
+	var began, ended time.Time
+	o := hasty(lively())
+	o.Bounds.Steady = true                           // no machine fails by itself; whoever becomes unavailable was brought down
+	o.Forgiven = func(r controlplane.Request) bool { // an API server that starts knows no roles yet
+		return r.Code == http.StatusForbidden && r.Time.After(began) && r.Time.Before(ended)
+	}
+	s := own.Set(t, "outage", o)
+	manager := s.Play(t, "manager")
+	deploy(t, s, s.Deployment("workers", "small", 8, 2, 1))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	restarts := make(chan int, 1)
+	go func() { restarts <- manager.Supervise(ctx) }()
+	seen := watchCloud(t, s)
+	roll(t, s, "workers", "large")
+	await(t, seen, drivertest.VMCreated)
+	require.NoError(t, own.ControlPlane.StopAPIServer(t.Context()))
+	began = time.Now()
+	before := len(s.Cloud.History())
+	missing, _ := s.Complete("workers")(t.Context())
+	require.NotEmpty(t, missing)
+	select {
+	case <-time.After(outage):
+	case <-t.Context().Done():
+	}
+	require.NoError(t, own.ControlPlane.StartAPIServer(t.Context()))
+	ended = time.Now()
+	t.Logf("the API server was away for %.1f s", ended.Sub(began).Seconds())
+
+	s.Wait(t, patience, "rolled", s.Complete("workers"))
+	for _, m := range machines(t, s) {
+		require.Equal(t, "large", m.Spec.Class.Name)
+	}
+	cancel()
+	t.Logf("the manager was started again %d times", <-restarts)
+	// While nobody could write down what is done, nothing was begun: a call that was
+	// under way may have ended in the first seconds.
+	for _, e := range s.Cloud.History()[before:] {
+		if e.Time.After(began.Add(5*time.Second)) && e.Time.Before(ended.Add(-3*time.Second)) {
+			require.NotContains(t, []drivertest.EventKind{drivertest.VMCreated, drivertest.VMDeletionBegan}, e.Kind, "%s", e)
+		}
+	}
+	for _, c := range s.Journal().Changes {
+		if m, ok := c.Object.(*v1alpha1.Machine); ok {
+			require.NotContains(t, []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineFailed}, m.Status.CurrentStatus.Phase, "%s", c)
+		}
+	}
+	events, err := s.Client.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=NodeNotReady"})
+	require.NoError(t, err)
+	require.Empty(t, events.Items, "no node was unhealthy")
+	require.Len(t, s.Cloud.Snapshot().VMs, 8)
+	removeAll(t, s)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+var house *stage.House
+
+// atATime is how many scenarios are played at the same time: they wait more than
+// they work.
+const atATime = "6"
+
+// nodeGrace is how long a Node may be silent until it is called unknown. It is the
+// default of Kubernetes, as what comes of it is part of a scenario.
+const nodeGrace = 50 * time.Second
+
+func TestMain(m *testing.M) {
+	if flag.Parse(); !given("test.parallel") {
+		_ = flag.Set("test.parallel", atATime) // cannot fail: the flag exists, and this is a number
+	}
+	os.Exit(stage.Run(m, controlplane.Options{NodeMonitorGracePeriod: nodeGrace}, func(h *stage.House) { house = h }))
+}
+
+// given says whether a flag stands on the command line.
+func given(name string) (yes bool) {
+	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
+	return yes
+}
+
+// A minute is long on a stage where everything takes less than a second; on a busy
+// machine it is not.
+const patience = 2 * time.Minute
+
+// lively is a cloud where everything takes its time, but not long.
+func lively() stage.Options {
+	return stage.Options{
+		Cloud: drivertest.CloudOptions{
+			CreateLatency: 300 * time.Millisecond, BootTime: 500 * time.Millisecond, Lag: 300 * time.Millisecond,
+			DeleteLatency: 200 * time.Millisecond, ShutdownTime: 300 * time.Millisecond,
+		},
+		Nodes: stage.Nodes{
+			JoinAfter: 300 * time.Millisecond, LeaseInterval: 5 * time.Second, PodStartTime: 200 * time.Millisecond, PodStopTime: 300 * time.Millisecond,
+		},
+		Flags: []string{
+			"--kube-api-qps=100", "--kube-api-burst=200", "--machine-settle-time=2s",
+			"--machine-safety-orphan-vms-period=2s", "--machine-safety-orphan-vms-grace=5s",
+		},
+	}
+}
+
+// hasty lets another manager, or the next process of the same, lead soon after one
+// was killed.
+func hasty(o stage.Options) stage.Options {
+	o.Flags = append(o.Flags, "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")
+	return o
+}
+
+// deploy makes a class and a deployment of it, and waits until all machines run.
+func deploy(t *testing.T, s *stage.Stage, d *v1alpha1.MachineDeployment) {
+	t.Helper()
+	require.NoError(t, s.Class(t.Context(), d.Spec.Template.Spec.Class.Name))
+	_, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), d, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.Wait(t, patience, "all machines run", s.Complete(d.Name))
+}
+
+// change patches a deployment.
+func change(t *testing.T, s *stage.Stage, name, patch string) {
+	t.Helper()
+	_, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// roll lets a deployment use another class, which is made for it.
+func roll(t *testing.T, s *stage.Stage, name, class string) {
+	t.Helper()
+	require.NoError(t, s.Class(t.Context(), class))
+	change(t, s, name, `{"spec":{"template":{"spec":{"class":{"name":"`+class+`"}}}}}`)
+}
+
+// machines returns the machines of a stage.
+func machines(t *testing.T, s *stage.Stage) []v1alpha1.Machine {
+	t.Helper()
+	list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	return list.Items
+}
+
+// running holds when a machine runs.
+func running(s *stage.Stage, name string) stage.Condition {
+	return func(ctx context.Context) (string, error) {
+		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning {
+			return "machine " + name + " runs", err
+		}
+		return "", nil
+	}
+}
+
+// gone holds when a machine is gone.
+func gone(s *stage.Stage, name string) stage.Condition {
+	return stage.Gone("machine", s.Machines.MachineV1alpha1().Machines(s.Namespace).Get, name)
+}
+
+// removeAll deletes everything that a test has made, all at once, and waits until it
+// is gone.
+func removeAll(t *testing.T, s *stage.Stage) {
+	t.Helper()
+	ctx, api, all := t.Context(), s.Machines.MachineV1alpha1(), metav1.ListOptions{}
+	require.NoError(t, api.MachineDeployments(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	require.NoError(t, api.MachineSets(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	require.NoError(t, api.Machines(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	require.NoError(t, api.MachineClasses(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	require.NoError(t, s.Client.CoreV1().Secrets(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))
+	s.Wait(t, patience, "nothing is left", s.NothingLeft)
+}
+
+const mergePatch = types.MergePatchType

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+)
+
+// User is the name with which the managers of the stage come to the API server.
+func (s *Stage) User() string { return "system:serviceaccount:" + s.Namespace + ":" + serviceAccount }
+
+// refusals are answers that no manager may get, whatever goes on around it: it has
+// no business there (401, 403), or what it says makes no sense (400, 405, 415,
+// 422).
+var refusals = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed,
+	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+}
+
+// Refused returns the requests of the managers that the API server refused for
+// good: such as they must not make. Those that are forgiven are left out.
+func (s *Stage) Refused(ctx context.Context) ([]controlplane.Request, error) {
+	requests, err := s.Requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(requests, func(r controlplane.Request) bool {
+		return !slices.Contains(refusals, r.Code) || s.options.Forgiven != nil && s.options.Forgiven(r)
+	}), nil
+}
+
+// Requests returns the requests of the managers so far, all that were answered
+// before the call.
+func (s *Stage) Requests(ctx context.Context) ([]controlplane.Request, error) {
+	s.mu.Lock()
+	s.marks++
+	mark := fmt.Sprintf("mark-%d", s.marks)
+	s.mu.Unlock()
+	// The log is behind; when it has this request, it has all that were before.
+	_, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Get(ctx, mark, metav1.GetOptions{})
+	if ignoreNotFound(err) != nil {
+		return nil, err
+	}
+	for {
+		all, err := s.House.ControlPlane.Requests()
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(r controlplane.Request) bool { return r.Namespace == s.Namespace && r.Name == mark }) {
+			return slices.DeleteFunc(all, func(r controlplane.Request) bool { return r.User != s.User() }), nil
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return nil, fmt.Errorf("the audit log is behind: %w", err)
+		}
+	}
+}

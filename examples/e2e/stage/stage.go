@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/cloud"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/hollow"
+	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+)
+
+// Options say what a stage is like. The zero value is a cloud without latency
+// whose VMs join at once.
+type Options struct {
+	// Cloud is the simulated cloud. If it has no NodeName, Nodes are called after
+	// the namespace and the machine; if it has no Credential, it gets one.
+	Cloud drivertest.CloudOptions
+	// Nodes are the hollow Nodes. Client and VMs are set by the stage.
+	Nodes Nodes
+	// Flags are for every manager, after those that the stage needs itself.
+	Flags []string
+	// Bounds say what is held against the managers in the end, see [Stage.Figures].
+	Bounds journal.Options
+	// Forgiven says of a request that was refused for good that it may have been,
+	// see [Stage.Refused]. Nil forgives none.
+	Forgiven func(controlplane.Request) bool
+}
+
+// Nodes say how the hollow Nodes of a stage behave. For the zero values see
+// [hollow.Nodes].
+type Nodes struct {
+	// JoinAfter, LeaseInterval, PodStartTime and PodStopTime are those of
+	// [hollow.Nodes].
+	JoinAfter, LeaseInterval, PodStartTime, PodStopTime time.Duration
+}
+
+// Stage is a namespace with a cloud. It is safe for concurrent use.
+type Stage struct {
+	// House that the stage is in.
+	House *House
+	// Namespace of everything that has one.
+	Namespace string
+	// Cloud has the VMs.
+	Cloud *drivertest.Cloud
+	// Nodes plays the kubelets of the VMs.
+	Nodes *hollow.Nodes
+	// Machines and Client are clients of a cluster admin, without limits.
+	Machines versioned.Interface
+	Client   kubernetes.Interface
+
+	options    Options
+	credential string
+	folder     string
+	kubeconfig string // of the manager's service account
+	url        string // of the cloud
+
+	end     context.CancelFunc
+	playing sync.WaitGroup
+	server  *http.Server
+	journal *journal.Recorder
+
+	mu       sync.Mutex
+	managers []*Manager
+	marks    int
+}
+
+// New sets a stage in a new namespace whose name begins with the prefix. The end
+// of ctx after New means nothing; the caller calls [Stage.Close].
+func (h *House) New(ctx context.Context, prefix string, o Options) (*Stage, error) {
+	s := &Stage{House: h, options: o, end: func() {}}
+	if err := s.set(ctx, prefix); err != nil {
+		return nil, fmt.Errorf("stage %s: %w", prefix, errors.Join(err, s.Close())) //nolint:contextcheck // it cleans up, however ctx has ended
+	}
+	return s, nil
+}
+
+func (s *Stage) set(ctx context.Context, prefix string) error {
+	config := s.House.ControlPlane.Config()
+	var err error
+	if s.Client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if s.Machines, err = versioned.NewForConfig(config); err != nil {
+		return err
+	}
+	made, err := s.Client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	s.Namespace = made.Name
+	if s.folder, err = os.MkdirTemp("", "machinist-stage-"+s.Namespace+"-"); err != nil {
+		return err
+	}
+	if err := s.access(ctx); err != nil {
+		return err
+	}
+	if err := s.openCloud(ctx); err != nil {
+		return err
+	}
+	if err := s.record(ctx, config); err != nil {
+		return err
+	}
+	return s.play(ctx, config)
+}
+
+// access lets the manager install what it may do, and writes down how to be it.
+func (s *Stage) access(ctx context.Context) error {
+	if _, err := s.House.Program(ctx, "install", "--kubeconfig="+s.House.kubeconfig, "--rbac", "--namespace="+s.Namespace); err != nil {
+		return err
+	}
+	user, err := s.House.ControlPlane.ServiceAccount(ctx, s.Namespace, serviceAccount)
+	if err != nil {
+		return err
+	}
+	text, err := controlplane.Kubeconfig(user)
+	if err != nil {
+		return err
+	}
+	s.kubeconfig = filepath.Join(s.folder, "manager.kubeconfig")
+	return os.WriteFile(s.kubeconfig, text, 0o600)
+}
+
+// openCloud serves the cloud.
+func (s *Stage) openCloud(ctx context.Context) error {
+	o := s.options.Cloud
+	if o.NodeName == nil {
+		o.NodeName = s.NodeName
+	}
+	if o.Credential == "" {
+		o.Credential = "hunter2-" + s.Namespace
+	}
+	s.credential, s.Cloud = o.Credential, drivertest.NewCloud(o)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.url = "http://" + listener.Addr().String()
+	s.server = &http.Server{Handler: cloud.Handler(s.Cloud), ReadHeaderTimeout: 10 * time.Second}
+	s.playing.Go(func() { _ = s.server.Serve(listener) }) // until it is closed
+	return nil
+}
+
+// play plays kubelets and scheduler until the stage is closed. What they cannot
+// do now, they try again.
+func (s *Stage) play(ctx context.Context, config *rest.Config) error {
+	config.UserAgent = "hollow"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	n := s.options.Nodes
+	s.Nodes = &hollow.Nodes{
+		Client: client, VMs: s.vms, VMInterval: 200 * time.Millisecond,
+		JoinAfter: n.JoinAfter, LeaseInterval: n.LeaseInterval, PodStartTime: n.PodStartTime, PodStopTime: n.PodStopTime,
+	}
+	scheduler := &hollow.Scheduler{Client: client}
+	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.playing.Go(func() { _ = s.Nodes.Run(ctx) })   // fails only without a client
+	s.playing.Go(func() { _ = scheduler.Run(ctx) }) // as above
+	return nil
+}
+
+// record lets somebody look on until the stage is closed, with a client of his own.
+func (s *Stage) record(ctx context.Context, config *rest.Config) error {
+	config = rest.CopyConfig(config)
+	config.UserAgent = "journal"
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	s.journal, err = journal.Record(context.WithoutCancel(ctx), client, s.Namespace)
+	return err
+}
+
+// Figures returns what a journal shows that was kept since the stage was set, by
+// somebody else than the managers, and the bounds that were broken on the way,
+// joined. It ends the journal.
+func (s *Stage) Figures() (journal.Figures, error) {
+	log := s.journal.Stop()
+	return journal.Check(log, s.Cloud.History(), drivertest.Snapshot{Time: time.Now()}, s.options.Bounds)
+}
+
+// Journal returns what has happened to the machine objects so far.
+func (s *Stage) Journal() journal.Log { return s.journal.Log() }
+
+// vms tells the Nodes which VMs there are.
+func (s *Stage) vms() []hollow.VM {
+	snapshot := s.Cloud.Snapshot()
+	out := make([]hollow.VM, 0, len(snapshot.VMs))
+	for _, v := range snapshot.VMs {
+		vm := hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName}
+		if v.State == drivertest.VMRunning && v.Initialized {
+			vm.UpSince = v.ReadyAt
+		}
+		out = append(out, vm)
+	}
+	return out
+}
+
+// NodeName is how the Node of a machine is called.
+func (s *Stage) NodeName(machine string) string { return s.Namespace + "-" + machine }
+
+// Folder is where the logs of the managers are until Close, and after [Stage.Keep].
+func (s *Stage) Folder() string { return s.folder }
+
+// Close kills the managers, ends all that is played, and has the namespace
+// deleted, for which it does not wait. Nodes of the stage that are still there
+// are deleted without asking for anybody's finalizers.
+func (s *Stage) Close() error {
+	s.mu.Lock()
+	managers := s.managers
+	s.mu.Unlock()
+	for _, m := range managers {
+		m.Kill()
+	}
+	s.end()
+	if s.server != nil {
+		_ = s.server.Close()
+	}
+	if s.journal != nil {
+		_ = s.journal.Stop()
+	}
+	s.playing.Wait()
+	err := s.sweep()
+	if s.folder != "" {
+		err = errors.Join(err, os.RemoveAll(s.folder))
+	}
+	return err
+}
+
+// Keep makes Close leave the logs of the managers where they are, and takes the
+// token of the manager away.
+func (s *Stage) Keep() (folder string, err error) {
+	folder = s.folder
+	s.folder = ""
+	return folder, os.Remove(filepath.Join(folder, "manager.kubeconfig"))
+}
+
+// sweep deletes what has no namespace, and the namespace.
+func (s *Stage) sweep() error {
+	if s.Namespace == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range nodes.Items {
+		if !strings.HasPrefix(n.Name, s.Namespace+"-") {
+			continue
+		}
+		_, err := s.Client.CoreV1().Nodes().Patch(ctx, n.Name, mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		errs = append(errs, ignoreNotFound(err), ignoreNotFound(s.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})))
+	}
+	errs = append(errs, ignoreNotFound(s.Client.CoreV1().Namespaces().Delete(ctx, s.Namespace, metav1.DeleteOptions{})))
+	return errors.Join(errs...)
+}
