@@ -67,7 +67,7 @@ func Events(before, after *v1alpha1.Machine) []Event {
 // phaseEvent tells of a new phase, and of the operation if nothing else does.
 func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) Event {
 	phase, kind := m.Status.CurrentStatus.Phase, corev1.EventTypeNormal
-	switch phase {
+	switch phase { //nolint:exhaustive // the other phases are no trouble
 	case v1alpha1.MachineUnknown, v1alpha1.MachineFailed, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
 		kind = corev1.EventTypeWarning
 	}

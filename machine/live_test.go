@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
@@ -246,17 +248,41 @@ func TestANodeIsInSyncAfterTwoWrites(t *testing.T) {
 
 func TestReleaseNodeTakesOnlyOurFinalizer(t *testing.T) {
 	t.Parallel()
-	n, changed := machine.ReleaseNode(nil)
-	require.Nil(t, n)
-	require.False(t, changed)
-	in := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"a", v1alpha1.NodeFinalizerName}}}
-	n, changed = machine.ReleaseNode(in)
-	require.True(t, changed)
-	require.Equal(t, []string{"a"}, n.Finalizers)
-	require.Len(t, in.Finalizers, 2)
-	same, changed := machine.ReleaseNode(n)
-	require.False(t, changed)
-	require.Same(t, n, same)
+	patch, needed := machine.ReleaseNode(nil)
+	require.Nil(t, patch)
+	require.False(t, needed)
+	in := &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "1", Finalizers: []string{"a", v1alpha1.NodeFinalizerName, "b"}}}
+	patch, needed = machine.ReleaseNode(in)
+	require.True(t, needed)
+	require.JSONEq(t, `{"metadata":{"uid":"1","$deleteFromPrimitiveList/finalizers":["node.machine.sapcloud.io/machine-controller"]}}`, string(patch))
+	released := patched(in)
+	require.Equal(t, []string{"a", "b"}, released.Finalizers)
+	require.Len(t, in.Finalizers, 3)
+	_, needed = machine.ReleaseNode(released)
+	require.False(t, needed)
+	patch, _ = machine.ReleaseNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1alpha1.NodeFinalizerName}}})
+	require.NotContains(t, string(patch), "uid")
+}
+
+// patched returns the Node as the API server has it after the patch of ReleaseNode.
+func patched(node *corev1.Node) *corev1.Node {
+	patch, needed := machine.ReleaseNode(node)
+	if !needed {
+		return node
+	}
+	before, err := json.Marshal(node)
+	if err != nil {
+		panic(err)
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, patch, &corev1.Node{})
+	if err != nil {
+		panic(err)
+	}
+	released := &corev1.Node{}
+	if err := json.Unmarshal(after, released); err != nil {
+		panic(err)
+	}
+	return released
 }
 
 func TestCandidatesStandInTheOrderOfTheirMachines(t *testing.T) {

@@ -4,6 +4,7 @@ package machine
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"time"
 
@@ -96,13 +97,18 @@ func nodeDeleted(node *corev1.Node) bool {
 	return !node.DeletionTimestamp.IsZero() && hasFinalizer(node, v1alpha1.NodeFinalizerName)
 }
 
-// ReleaseNode returns the Node without our finalizer, and whether that changes
-// it. A nil Node gives nil.
-func ReleaseNode(node *corev1.Node) (*corev1.Node, bool) {
+// ReleaseNode returns the strategic merge patch that takes our finalizer off the
+// Node, and whether there is anything to patch. The patch touches nothing else,
+// so that it cannot conflict with those who write the Node at the same time, and
+// fails for another Node of the same name. A nil Node needs none.
+func ReleaseNode(node *corev1.Node) (patch []byte, needed bool) {
 	if node == nil || !hasFinalizer(node, v1alpha1.NodeFinalizerName) {
-		return node, false
+		return nil, false
 	}
-	released := node.DeepCopy()
-	released.Finalizers = withoutFinalizer(released.Finalizers, v1alpha1.NodeFinalizerName)
-	return released, true
+	metadata := map[string]any{"$deleteFromPrimitiveList/finalizers": []string{v1alpha1.NodeFinalizerName}}
+	if node.UID != "" {
+		metadata["uid"] = node.UID
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	return patch, err == nil // which it is: these are texts
 }

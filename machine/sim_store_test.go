@@ -173,7 +173,7 @@ func (s *store) deleteNode(a machine.DeleteNode) error {
 	if have == nil || have.UID != a.UID {
 		return nil
 	}
-	released, _ := machine.ReleaseNode(have)
+	released := patched(have)
 	s.nodes[a.NodeName] = released
 	if len(released.Finalizers) == 0 {
 		delete(s.nodes, a.NodeName)

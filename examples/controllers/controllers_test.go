@@ -321,16 +321,14 @@ func TestAPodThatTheCacheDoesNotShowIsEvictedToo(t *testing.T) {
 	})
 	defer r.target.HoldWatches()()
 	require.NoError(t, r.target.Add(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "late", Finalizers: []string{"test/stay"}, OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")},
-		},
-		Spec:   corev1.PodSpec{NodeName: "m"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
+		Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: new(int64(30))},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}))
 	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
 	r.eventually("evicted", func() bool {
-		late, err := r.target.Client().CoreV1().Pods(namespace).Get(ctx, "late", metav1.GetOptions{})
-		return err == nil && late.DeletionTimestamp != nil
+		pod, err := r.target.Client().CoreV1().Pods(namespace).Get(ctx, "slow", metav1.GetOptions{})
+		return err == nil && pod.DeletionTimestamp != nil
 	})
 	require.Len(t, r.cloud.Snapshot().VMs, 1, "the pod has not ended")
 }

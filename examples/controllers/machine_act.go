@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
@@ -90,10 +91,7 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 	return func(n *corev1.Node, err error) error {
 		switch {
 		case apierrors.IsNotFound(err):
-			if cached, err := r.node(in.Node.Node.Name); err == nil && cached.UID == in.Node.Node.UID {
-				r.latestNode.bury(cached.UID)
-			}
-			in.Node.Node = nil
+			r.buryNode(in)
 			return nil
 		case err != nil:
 			return err
@@ -102,6 +100,14 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 		in.Node.Node = n
 		return nil
 	}
+}
+
+// buryNode remembers that a Node is gone which the cache may still show.
+func (r *machines) buryNode(in *machine.Observation) {
+	if cached, err := r.node(in.Node.Node.Name); err == nil && cached.UID == in.Node.Node.UID {
+		r.latestNode.bury(cached.UID)
+	}
+	in.Node.Node = nil
 }
 
 // call makes a driver call and puts the answer into the observation. A call that
@@ -191,15 +197,19 @@ func (r *machines) livePodsOn(ctx context.Context, node string) ([]*corev1.Pod, 
 // deleteNode takes our finalizer off a Node and deletes it.
 func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a machine.DeleteNode) error {
 	nodes := r.cfg.Target.CoreV1().Nodes()
-	node, changed := machine.ReleaseNode(in.Node.Node)
-	if changed {
-		if err := r.observed(in)(nodes.Update(ctx, node, metav1.UpdateOptions{})); err != nil {
+	if patch, needed := machine.ReleaseNode(in.Node.Node); needed {
+		released, err := nodes.Patch(ctx, a.NodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		if err := r.observed(in)(released, err); err != nil || in.Node.Node == nil {
 			return err
 		}
 	}
 	err := nodes.Delete(ctx, a.NodeName, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))})
 	if ignoreNotFound(err) != nil {
 		return err
+	}
+	if len(in.Node.Node.Finalizers) == 0 { // nothing keeps it
+		r.buryNode(in)
+		return nil
 	}
 	return r.observed(in)(nodes.Get(ctx, a.NodeName, metav1.GetOptions{}))
 }
