@@ -61,7 +61,7 @@ type Nodes struct {
 	AttachTime, DetachTime time.Duration
 	// VMInterval is how often Run asks for the VMs; zero or less is 1 s.
 	VMInterval time.Duration
-	// Workers is how many Nodes Run looks at at the same time; less than one is 4.
+	// Workers is how many Nodes Run looks at together; less than one is 4.
 	Workers int
 	// Observe is told what Run could not do and will try again; nil means nobody.
 	// It may be called from several goroutines.

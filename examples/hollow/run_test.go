@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,7 +69,7 @@ func (l *live) up(names ...string) {
 	defer l.mu.Unlock()
 	for _, name := range names {
 		l.cluster.SetNodeSilent(name, true)
-		l.vms = append(l.vms[:len(l.vms):len(l.vms)], hollow.VM{ProviderID: "vm-" + name, NodeName: name, UpSince: time.Now()})
+		l.vms = append(slices.Clip(l.vms), hollow.VM{ProviderID: "vm-" + name, NodeName: name, UpSince: time.Now()})
 	}
 }
 

@@ -20,7 +20,7 @@ func mountsOf(v view, pod *corev1.Pod) ([]mount, bool) {
 	var mounts []mount
 	complete := true
 	for _, vol := range pod.Spec.Volumes {
-		name := ""
+		var name string
 		switch {
 		case vol.PersistentVolumeClaim != nil:
 			name = vol.PersistentVolumeClaim.ClaimName

@@ -46,17 +46,13 @@ var ErrStopped = errors.New("control plane: stopped")
 func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
 	if !c.running {
 		return ErrStopped
 	}
-
 	if err := c.apiServer.terminate(ctx, stopGrace); err != nil {
 		return fmt.Errorf("control plane: %w", err)
 	}
-
 	c.apiServer = nil
-
 	return nil
 }
 
@@ -67,27 +63,21 @@ func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
 	if !c.running {
 		return ErrStopped
 	}
-
 	if c.apiServer != nil && c.apiServer.dead() == nil {
 		return ErrRunning
 	}
-
 	for {
 		err := c.runAPIServer(ctx)
 		if err == nil {
 			return nil
 		}
-
 		if killErr := c.apiServer.kill(); killErr != nil {
 			return fmt.Errorf("control plane: %w", errors.Join(err, killErr))
 		}
-
 		c.apiServer = nil
-
 		if !errors.Is(err, errAddressInUse) || pause(ctx, 200*time.Millisecond) != nil {
 			return fmt.Errorf("control plane: %w", err)
 		}
@@ -99,12 +89,10 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err := os.WriteFile(c.folder.file("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
 		return err
 	}
-
 	port, err := freePort(ctx)
 	if err != nil {
 		return err
 	}
-
 	c.port = port
 	c.config = &rest.Config{
 		Host: "https://" + address(port),
@@ -116,7 +104,6 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		QPS:   1000,
 		Burst: 2000,
 	}
-
 	return c.runAPIServer(ctx)
 }
 
@@ -148,16 +135,12 @@ func (c *ControlPlane) runAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-
 	c.apiServer = server
-
 	client, err := rest.HTTPClientFor(c.config)
 	if err != nil {
 		return err
 	}
-
 	defer client.CloseIdleConnections()
-
 	return server.until(ctx, "the API server", func(ctx context.Context) error {
 		return get(ctx, client, c.config.Host+"/readyz")
 	})

@@ -35,25 +35,20 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	if progress == nil {
 		progress = os.Stderr
 	}
-
 	cache, err := cacheFolder()
 	if err != nil {
 		return Binaries{}, err
 	}
-
 	where := map[string]string{}
-
 	for _, c := range components() {
 		folder, err := cached(ctx, cache, c, progress, compile)
 		if err != nil {
 			return Binaries{}, fmt.Errorf("control plane: build %s %s: %w", c.name, c.version, err)
 		}
-
 		for _, p := range c.programs {
 			where[p.name] = filepath.Join(folder, p.name)
 		}
 	}
-
 	return Binaries{
 		Etcd:              where["etcd"],
 		APIServer:         where["kube-apiserver"],
@@ -65,12 +60,10 @@ func cacheFolder() (string, error) {
 	if folder := os.Getenv(CacheEnv); folder != "" {
 		return filepath.Abs(folder)
 	}
-
 	folder, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("control plane: no folder for binaries, set %s: %w", CacheEnv, err)
 	}
-
 	return filepath.Join(folder, "machinist", "controlplane"), nil
 }
 
@@ -84,35 +77,27 @@ func cached(ctx context.Context, cache string, c component, progress io.Writer, 
 	if complete(folder, c) {
 		return folder, nil
 	}
-
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
 	}
-
 	unlock, err := lockFile(ctx, folder+".lock", func() {
 		fmt.Fprintf(progress, "control plane: another process builds %s %s, waiting for it\n", c.name, c.version)
 	})
 	if err != nil {
 		return "", err
 	}
-
 	defer unlock()
-
 	if complete(folder, c) { // the other process was faster
 		return folder, nil
 	}
-
 	unfinished := folder + ".unfinished" // of this process alone, which has the lock
 	if err := cmp.Or(os.RemoveAll(unfinished), os.RemoveAll(folder), os.Mkdir(unfinished, 0o755)); err != nil {
 		return "", err
 	}
-
 	defer func() { _ = os.RemoveAll(unfinished) }()
-
 	if err := build(ctx, c, unfinished, progress); err != nil {
 		return "", err
 	}
-
 	return folder, os.Rename(unfinished, folder)
 }
 
@@ -123,6 +108,5 @@ func complete(folder string, c component) bool {
 			return false
 		}
 	}
-
 	return true
 }

@@ -30,22 +30,17 @@ func fake(_ context.Context, c component, folder string, _ io.Writer) error {
 			return err
 		}
 	}
-
 	return nil
 }
 
 func TestManyWhoNeedAComponentBuildItOnce(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
-
 	const many = 4
-
 	var (
 		builds atomic.Int32
 		all    sync.WaitGroup
 	)
-
 	waiting := make(waits, many)
-
 	for range many {
 		all.Go(func() {
 			folder, err := cached(t.Context(), cache, small, waiting, func(ctx context.Context, c component, folder string, w io.Writer) error {
@@ -54,7 +49,6 @@ func TestManyWhoNeedAComponentBuildItOnce(t *testing.T) {
 						<-waiting
 					}
 				}
-
 				return fake(ctx, c, folder, w)
 			})
 			if err != nil || !complete(folder, small) {
@@ -62,7 +56,6 @@ func TestManyWhoNeedAComponentBuildItOnce(t *testing.T) {
 			}
 		})
 	}
-
 	all.Wait()
 	require.EqualValues(t, 1, builds.Load())
 }
@@ -72,21 +65,18 @@ type waits chan struct{}
 
 func (w waits) Write(p []byte) (int, error) {
 	w <- struct{}{}
-
 	return len(p), nil
 }
 
 func TestABuildThatFailsLeavesNothingInTheCache(t *testing.T) {
 	cache := t.TempDir()
 	broken := errors.New("broken")
-
 	_, err := cached(t.Context(), cache, small, io.Discard, func(ctx context.Context, c component, folder string, w io.Writer) error {
 		return errors.Join(fake(ctx, c, folder, w), broken)
 	})
 	require.ErrorIs(t, err, broken)
 	require.NoDirExists(t, filepath.Join(cache, small.key()))
 	require.NoDirExists(t, filepath.Join(cache, small.key()+".unfinished"))
-
 	_, err = cached(t.Context(), cache, small, io.Discard, fake)
 	require.NoError(t, err)
 }
@@ -96,7 +86,6 @@ func TestAFolderThatLacksAProgramIsBuiltAnew(t *testing.T) {
 	folder := filepath.Join(cache, small.key())
 	require.NoError(t, os.MkdirAll(folder, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "buildid"), nil, 0o700))
-
 	got, err := cached(t.Context(), cache, small, io.Discard, fake)
 	require.NoError(t, err)
 	require.Equal(t, folder, got)
@@ -105,17 +94,12 @@ func TestAFolderThatLacksAProgramIsBuiltAnew(t *testing.T) {
 
 func TestWhoWaitsForABuildCanGiveUp(t *testing.T) {
 	cache := t.TempDir()
-
 	lock, err := tryLock(filepath.Join(cache, small.key()+".lock"))
 	require.NoError(t, err)
-
 	defer func() { _ = lock.Close() }()
-
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-
 	var said strings.Builder
-
 	_, err = cached(ctx, cache, small, &said, fake)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Contains(t, said.String(), "waiting")
@@ -125,7 +109,6 @@ func TestTheGoCommandBuildsAModuleWhateverTheUserHasSet(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=vendor")
 	t.Setenv("GOOS", "plan9")
 	t.Setenv("GOWORK", "/nowhere/go.work")
-
 	folder, err := cached(t.Context(), t.TempDir(), small, io.Discard, compile)
 	require.NoError(t, err)
 
@@ -139,7 +122,6 @@ func TestTheGoCommandBuildsAModuleWhateverTheUserHasSet(t *testing.T) {
 func TestAnErrorOfTheGoCommandCarriesItsOutput(t *testing.T) {
 	c := small
 	c.programs = []program{{pkg: "machinist.invalid/none", name: "none"}}
-
 	_, err := cached(t.Context(), t.TempDir(), c, io.Discard, compile)
 	require.ErrorContains(t, err, "machinist.invalid/none")
 	require.ErrorContains(t, err, "cannot find module")
@@ -147,7 +129,6 @@ func TestAnErrorOfTheGoCommandCarriesItsOutput(t *testing.T) {
 
 func TestWithoutAGoCommandItIsSaidWhereToGetIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-
 	_, err := cached(t.Context(), t.TempDir(), small, io.Discard, compile)
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "https://go.dev/dl")
@@ -155,7 +136,6 @@ func TestWithoutAGoCommandItIsSaidWhereToGetIt(t *testing.T) {
 
 func TestOutputOfABuildIsCountedOrKept(t *testing.T) {
 	var o buildOutput
-
 	_, err := io.WriteString(&o, "go: downloading k8s.io/api v0.36.3\nk8s.io/api/core/v1\nnet/http\n# k8s.io/x\nx.go:1:2: undefined: y\nno end")
 	require.NoError(t, err)
 	require.Equal(t, "2 packages compiled", o.counts())
@@ -165,7 +145,6 @@ func TestOutputOfABuildIsCountedOrKept(t *testing.T) {
 
 func TestTheCacheMayBeMoved(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
-
 	folder, err := cacheFolder()
 	require.NoError(t, err)
 	require.Equal(t, os.Getenv(CacheEnv), folder)
@@ -173,7 +152,6 @@ func TestTheCacheMayBeMoved(t *testing.T) {
 
 func TestAnythingThatIsBuiltIsInTheKey(t *testing.T) {
 	seen := map[string]bool{small.key(): true}
-
 	for _, change := range []func(*component){
 		func(c *component) { c.name += "x" },
 		func(c *component) { c.version += "x" },
@@ -192,23 +170,18 @@ func TestAnythingThatIsBuiltIsInTheKey(t *testing.T) {
 func TestTheModuleFilesHaveTheVersionsThatWeSay(t *testing.T) {
 	require.Contains(t, etcdMod, "\tgo.etcd.io/etcd/server/v3 "+EtcdVersion+" ")
 	require.Contains(t, kubernetesMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")
-
 	staging := "v0" + strings.TrimPrefix(KubernetesVersion, "v1")
 	replaced := map[string]bool{}
-
 	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) => (\S+) (\S+)$`).FindAllStringSubmatch(kubernetesMod, -1) {
 		require.Equal(t, m[1], m[2])
 		require.Equal(t, staging, m[3], m[1])
 		replaced[m[1]] = true
 	}
-
 	for _, m := range regexp.MustCompile(`(?m)^\t(k8s\.io/\S+) v0\.0\.0 `).FindAllStringSubmatch(kubernetesMod, -1) {
 		require.True(t, replaced[m[1]], "%s is nowhere", m[1])
 	}
-
 	for _, c := range components() {
 		require.Contains(t, c.sum, " h1:")
-
 		for _, p := range c.programs {
 			require.Contains(t, c.mod, p.pkg+"\n", "a tool of the module")
 		}
@@ -217,9 +190,7 @@ func TestTheModuleFilesHaveTheVersionsThatWeSay(t *testing.T) {
 
 func mustList(t *testing.T, folder string) []string {
 	t.Helper()
-
 	list, err := filepath.Glob(filepath.Join(folder, "*"))
 	require.NoError(t, err)
-
 	return list
 }

@@ -85,7 +85,6 @@ func kubernetesComponent() component {
 func kubernetesFlags(version string) string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
-
 	flags := []string{"-s", "-w"}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags,
@@ -94,7 +93,6 @@ func kubernetesFlags(version string) string {
 			"-X", pkg+".gitMinor="+minor,
 			"-X", pkg+".gitTreeState=clean")
 	}
-
 	return strings.Join(flags, " ")
 }
 
@@ -104,10 +102,8 @@ func kubernetesFlags(version string) string {
 func (c component) key() string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, strings.Join([]string{c.mod, c.sum, c.ldflags}, "\x00"))
-
 	for _, p := range c.programs {
 		_, _ = io.WriteString(h, "\x00"+p.pkg+"\x00"+p.name)
 	}
-
 	return fmt.Sprintf("%s-%s-%s-%s-%s", c.name, c.version, runtime.GOOS, runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:10])
 }

@@ -23,7 +23,6 @@ func (c *ControlPlane) Config() *rest.Config {
 	if c.config == nil {
 		return &rest.Config{}
 	}
-
 	return rest.CopyConfig(c.config)
 }
 
@@ -34,24 +33,19 @@ func (c *ControlPlane) ServiceAccount(ctx context.Context, namespace, name strin
 	if c.config == nil {
 		return nil, ErrStopped
 	}
-
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return nil, err
 	}
-
 	day := int64(24 * 60 * 60)
-
 	request, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("control plane: token of service account %s/%s: %w", namespace, name, err)
 	}
-
 	cfg := rest.AnonymousClientConfig(c.config)
 	cfg.QPS, cfg.Burst = 0, 0
 	cfg.BearerToken = request.Status.Token
-
 	return cfg, nil
 }
 
@@ -62,9 +56,7 @@ func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	if cfg == nil || cfg.Host == "" {
 		return nil, errors.New("control plane: no kubeconfig without a server")
 	}
-
 	const name = "machinist"
-
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: {
 			Server:                   cfg.Host,

@@ -25,17 +25,14 @@ const controllers = "*" +
 func (c *ControlPlane) startControllerManager(ctx context.Context) error {
 	user := rest.CopyConfig(c.config)
 	user.CertData, user.KeyData = c.keys.controllerManager.cert, c.keys.controllerManager.key
-
 	text, err := Kubeconfig(user)
 	if err != nil {
 		return err
 	}
-
 	kubeconfig := c.folder.file("controller-manager.kubeconfig")
 	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
 		return err
 	}
-
 	c.controllerManager, err = startProcess("kube-controller-manager", c.binaries.ControllerManager,
 		c.logFile("kube-controller-manager.log"), c.folder.path, []string{
 			"--kubeconfig=" + kubeconfig,
@@ -55,15 +52,12 @@ func (c *ControlPlane) startControllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return err
 	}
-
 	return c.controllerManager.until(ctx, "the controller manager", func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
-
 		return err
 	})
 }

@@ -46,32 +46,25 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if !supported {
 		return nil, fmt.Errorf("control plane: on this system: %w", errors.ErrUnsupported)
 	}
-
 	o = o.orDefaults()
-
 	binaries, err := Build(ctx, o.Progress)
 	if err != nil {
 		return nil, err
 	}
-
 	now := time.Now()
 	sweep(os.TempDir(), now)
-
 	keys, err := newKeys(now)
 	if err != nil {
 		return nil, fmt.Errorf("control plane: %w", err)
 	}
-
 	data, err := newFolder(os.TempDir())
 	if err != nil {
 		return nil, fmt.Errorf("control plane: data folder: %w", err)
 	}
-
 	c := &ControlPlane{options: o, binaries: binaries, folder: data, keys: keys, running: true}
 	if err := c.start(ctx); err != nil {
 		return nil, fmt.Errorf("control plane: %w", errors.Join(err, c.Stop()))
 	}
-
 	return c, nil
 }
 
@@ -79,15 +72,12 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.makeFolders(); err != nil {
 		return err
 	}
-
 	if err := retry(ctx, c.startEtcd, func() error { return c.etcd.kill() }); err != nil {
 		return err
 	}
-
 	if err := retry(ctx, c.startAPIServer, func() error { return c.apiServer.kill() }); err != nil {
 		return err
 	}
-
 	return c.startControllerManager(ctx)
 }
 
@@ -99,7 +89,6 @@ func retry(ctx context.Context, start func(context.Context) error, kill func() e
 		if err == nil || attempt == attempts || !errors.Is(err, errAddressInUse) {
 			return err
 		}
-
 		if err := kill(); err != nil {
 			return err
 		}
@@ -111,16 +100,13 @@ func (c *ControlPlane) makeFolders() error {
 	if c.logDir == "" {
 		c.logDir = c.folder.file("logs")
 	}
-
 	var err error
 	if c.logDir, err = filepath.Abs(c.logDir); err != nil {
 		return err
 	}
-
 	if err := errors.Join(os.MkdirAll(c.logDir, 0o755), os.Mkdir(c.folder.file("pki"), 0o700)); err != nil {
 		return err
 	}
-
 	return c.keys.write(c.folder.file("pki"))
 }
 
@@ -133,10 +119,8 @@ func (c *ControlPlane) Stop() error {
 	if c == nil {
 		return nil
 	}
-
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
 	if !c.running {
 		return nil
 	}
@@ -146,9 +130,7 @@ func (c *ControlPlane) Stop() error {
 	if err != nil {
 		return fmt.Errorf("control plane: %w", err) // still ours: what runs has its data, and Stop may be called again
 	}
-
 	c.running = false
-
 	return c.folder.remove()
 }
 

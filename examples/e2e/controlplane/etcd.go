@@ -17,15 +17,12 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-
 	peers, err := freePort(ctx)
 	if err != nil {
 		return err
 	}
-
 	c.etcdURL = "https://" + address(clients)
 	peerURL := "https://" + address(peers)
-
 	c.etcd, err = startProcess("etcd", c.binaries.Etcd, c.logFile("etcd.log"), c.folder.path, []string{
 		"--name=test",
 		"--data-dir=" + c.folder.file("etcd"),
@@ -48,14 +45,11 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-
 	client, err := c.etcdHTTP()
 	if err != nil {
 		return err
 	}
-
 	defer client.CloseIdleConnections()
-
 	return c.etcd.until(ctx, "etcd", func(ctx context.Context) error {
 		return get(ctx, client, c.etcdURL+"/health")
 	})
@@ -67,10 +61,8 @@ func (c *ControlPlane) etcdHTTP() (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	roots := x509.NewCertPool()
 	roots.AddCert(c.keys.etcdCA.cert)
-
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		RootCAs:      roots,
@@ -84,22 +76,17 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
-
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
-
 	defer func() { _ = resp.Body.Close() }()
-
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if err != nil {
 		return err
 	}
-
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s: %s", url, resp.Status, body)
 	}
-
 	return nil
 }

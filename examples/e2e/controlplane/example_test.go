@@ -21,26 +21,19 @@ func Example() {
 	client, err := kubernetes.NewForConfig(cp.Config())
 	if err != nil {
 		fmt.Println(err)
-
 		return
 	}
-
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
 		fmt.Println(err)
-
 		return
 	}
-
 	fmt.Println("Kubernetes", version.GitVersion)
-
 	namespace, err := client.CoreV1().Namespaces().Get(context.Background(), "default", metav1.GetOptions{})
 	if err != nil {
 		fmt.Println(err)
-
 		return
 	}
-
 	fmt.Println("namespace", namespace.Name, "is", namespace.Status.Phase)
 	// Output:
 	// Kubernetes v1.36.3

@@ -32,28 +32,21 @@ func newFolder(parent string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	lock, err := tryLock(filepath.Join(temp, ownerFile))
 	if err != nil {
 		_ = os.RemoveAll(temp)
-
 		return nil, err
 	}
-
 	path := filepath.Join(parent, runPrefix+strings.TrimPrefix(filepath.Base(temp), newPrefix))
-
 	f := &folder{path: path, lock: lock}
 	if err := os.Rename(temp, path); err != nil {
 		_ = lock.Close()
 		_ = os.RemoveAll(temp)
-
 		return nil, err
 	}
-
 	if _, err := fmt.Fprintln(lock, os.Getpid()); err != nil { // for people who wonder whose it is
 		return nil, fmt.Errorf("%w (removed: %v)", err, f.remove() == nil)
 	}
-
 	return f, nil
 }
 
@@ -61,7 +54,6 @@ func newFolder(parent string) (*folder, error) {
 func (f *folder) remove() error {
 	err := os.RemoveAll(f.path)
 	_ = f.lock.Close()
-
 	return err
 }
 
@@ -76,10 +68,8 @@ func sweep(parent string, now time.Time) {
 	if err != nil {
 		return
 	}
-
 	for _, e := range entries {
 		path := filepath.Join(parent, e.Name())
-
 		switch {
 		case !e.IsDir():
 		case strings.HasPrefix(e.Name(), runPrefix):
@@ -94,15 +84,12 @@ func sweepRun(path string, e os.DirEntry, now time.Time) {
 	name := filepath.Join(path, ownerFile)
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		removeOld(path, e, now) // died while removing it
-
 		return
 	}
-
 	lock, err := tryLock(name)
 	if err != nil {
 		return
 	}
-
 	_ = os.RemoveAll(path)
 	_ = lock.Close()
 }

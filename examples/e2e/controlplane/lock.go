@@ -21,15 +21,12 @@ func lockFile(ctx context.Context, name string, waiting func()) (unlock func(), 
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-
 		if !errors.Is(err, errLocked) {
 			return nil, err
 		}
-
 		if first {
 			waiting()
 		}
-
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			return nil, err
 		}
@@ -43,13 +40,10 @@ func tryLock(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	if err := flock(f); err != nil {
 		_ = f.Close()
-
 		return nil, err
 	}
-
 	return f, nil
 }
 

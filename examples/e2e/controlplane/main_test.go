@@ -25,14 +25,12 @@ type helperState struct {
 func TestMain(m *testing.M) {
 	os.Exit(controlplane.Run(m, controlplane.Options{}, func(c *controlplane.ControlPlane) {
 		cp = c
-
 		switch mode := os.Getenv(helperEnv); mode {
 		case "":
 			return
 		default:
 			text, _ := json.Marshal(helperState{PIDs: c.PIDs(), Folder: c.DataFolder()})
 			fmt.Println(string(text))
-
 			switch mode {
 			case "panic":
 				panic("as the test wants it")

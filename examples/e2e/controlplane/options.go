@@ -30,10 +30,8 @@ func (o Options) orDefaults() Options {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-
 	if o.NodeMonitorGracePeriod <= 0 {
 		o.NodeMonitorGracePeriod = 20 * time.Second
 	}
-
 	return o
 }

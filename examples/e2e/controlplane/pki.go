@@ -38,25 +38,20 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	template, err := certificate(pkix.Name{CommonName: name}, now)
 	if err != nil {
 		return nil, err
 	}
-
 	template.IsCA = true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, err
 	}
-
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, err
 	}
-
 	return &authority{cert: cert, key: key, pem: encodeCertificate(der)}, nil
 }
 
@@ -66,14 +61,11 @@ func (a *authority) client(user, group string, now time.Time) (pair, error) {
 	if group != "" {
 		subject.Organization = []string{group}
 	}
-
 	template, err := certificate(subject, now)
 	if err != nil {
 		return pair{}, err
 	}
-
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-
 	return a.sign(template)
 }
 
@@ -84,11 +76,9 @@ func (a *authority) server(name string, also []net.IP, names []string, now time.
 	if err != nil {
 		return pair{}, err
 	}
-
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	template.IPAddresses = append([]net.IP{net.ParseIP(loopback)}, also...)
 	template.DNSNames = append([]string{"localhost"}, names...)
-
 	return a.sign(template)
 }
 
@@ -97,14 +87,11 @@ func (a *authority) sign(template *x509.Certificate) (pair, error) {
 	if err != nil {
 		return pair{}, err
 	}
-
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		return pair{}, err
 	}
-
 	encoded, err := encodeKey(key)
-
 	return pair{cert: encodeCertificate(der), key: encoded}, err
 }
 
@@ -113,7 +100,6 @@ func certificate(subject pkix.Name, now time.Time) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	return &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               subject,
@@ -133,7 +119,6 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
@@ -150,31 +135,25 @@ type keys struct {
 
 func newKeys(now time.Time) (*keys, error) {
 	ca, err1 := newAuthority("machinist test control plane", now)
-
 	etcdCA, err2 := newAuthority("machinist test etcd", now)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("make certificates: %w", err)
 	}
-
 	k := &keys{ca: ca, etcdCA: etcdCA}
 	errs := make([]error, 6)
-
 	k.etcdServer, errs[0] = etcdCA.server("etcd", nil, nil, now)
 	k.etcdClient, errs[1] = etcdCA.client("kube-apiserver", "", now)
 	k.apiServer, errs[2] = ca.server("kube-apiserver", []net.IP{net.ParseIP(serviceIP)},
 		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}, now)
 	k.admin, errs[3] = ca.client("admin", "system:masters", now)
 	k.controllerManager, errs[4] = ca.client("system:kube-controller-manager", "", now)
-
 	var signer *ecdsa.PrivateKey
 	if signer, errs[5] = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); errs[5] == nil {
 		k.serviceAccounts, errs[5] = encodeKey(signer)
 	}
-
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("make certificates: %w", err)
 	}
-
 	return k, nil
 }
 
@@ -191,12 +170,10 @@ func (k *keys) write(folder string) error {
 		"apiserver.key":       k.apiServer.key,
 		"service-account.key": k.serviceAccounts,
 	}
-
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			return err
 		}
 	}
-
 	return nil
 }

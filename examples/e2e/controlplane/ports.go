@@ -19,25 +19,19 @@ const loopback = "127.0.0.1"
 // Somebody may take the port before the caller does; then the caller asks again.
 func freePort(ctx context.Context) (int, error) {
 	const lowest, highest = 20000, 32000
-
 	var (
 		listen net.ListenConfig
 		last   error
 	)
-
 	for range 100 {
 		port := lowest + rand.IntN(highest-lowest)
-
 		l, err := listen.Listen(ctx, "tcp", address(port))
 		if err != nil {
 			last = err
-
 			continue
 		}
-
 		return port, l.Close()
 	}
-
 	return 0, fmt.Errorf("no free port on %s: %w", loopback, last)
 }
 

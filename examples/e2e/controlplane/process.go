@@ -34,45 +34,34 @@ func startProcess(name, program, logFile, folder string, args []string) (*proces
 	if err != nil {
 		return nil, err
 	}
-
 	defer func() { _ = out.Close() }() // the component has its own
-
 	began, err := out.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
 	}
-
 	p := &process{name: name, logFile: logFile, began: began, done: make(chan struct{})}
 	p.cmd = exec.Command(program, args...) //nolint:noctx // it ends with stop, not with the context of Start
 	p.cmd.Dir = folder
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = ownGroup()
-
 	started := make(chan error, 1)
-
 	go func() {
 		defer close(p.done)
-
 		p.err = bound(p.cmd, started)
 	}()
-
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-
 	return p, nil
 }
 
 // runBound runs a command to its end.
 func runBound(cmd *exec.Cmd) error {
 	started, ended := make(chan error, 1), make(chan error, 1)
-
 	go func() { ended <- bound(cmd, started) }()
-
 	if err := <-started; err != nil {
 		return err
 	}
-
 	return <-ended
 }
 
@@ -83,14 +72,11 @@ func runBound(cmd *exec.Cmd) error {
 func bound(cmd *exec.Cmd, started chan<- error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-
 	err := cmd.Start()
 	started <- err
-
 	if err != nil {
 		return err
 	}
-
 	return cmd.Wait()
 }
 
@@ -101,14 +87,11 @@ func (p *process) dead() error {
 	default:
 		return nil
 	}
-
 	log := p.logged()
-
 	err := fmt.Errorf("%s ended early (%w); the end of %s:\n%s", p.name, cmpErr(p.err), p.logFile, lastLines(log, 25))
 	if strings.Contains(log, "address already in use") {
 		err = fmt.Errorf("%w: %w", errAddressInUse, err)
 	}
-
 	return err
 }
 
@@ -116,7 +99,6 @@ func cmpErr(err error) error {
 	if err == nil {
 		return errors.New("exit status 0")
 	}
-
 	return err
 }
 
@@ -126,27 +108,21 @@ func (p *process) logged() string {
 	if err != nil {
 		return err.Error()
 	}
-
 	defer func() { _ = f.Close() }()
-
 	info, err := f.Stat()
 	if err != nil {
 		return err.Error()
 	}
-
 	from := max(p.began, info.Size()-64<<10)
-
 	text, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
 	if err != nil {
 		return err.Error()
 	}
-
 	return string(text)
 }
 
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
@@ -155,13 +131,10 @@ func (p *process) kill() error {
 	if p == nil {
 		return nil
 	}
-
 	if err := killGroup(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}
-
 	<-p.done
-
 	return nil
 }
 
@@ -171,18 +144,15 @@ func (p *process) terminate(ctx context.Context, grace time.Duration) error {
 	if p == nil {
 		return nil
 	}
-
 	if err := terminateGroup(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("terminate %s: %w", p.name, err)
 	}
-
 	select {
 	case <-p.done:
 		return nil
 	case <-ctx.Done():
 	case <-time.After(grace):
 	}
-
 	return p.kill()
 }
 
@@ -193,17 +163,13 @@ func (p *process) until(ctx context.Context, what string, holds func(context.Con
 		// A request to a server which hangs must not keep us from noticing its end.
 		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
 		missing := holds(attempt)
-
 		cancel()
-
 		if missing == nil {
 			return nil
 		}
-
 		if err := p.dead(); err != nil {
 			return err
 		}
-
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for %s: %w (last: %w; log: %s)", what, err, missing, filepath.Base(p.logFile))
 		}

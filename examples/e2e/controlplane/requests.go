@@ -46,7 +46,6 @@ func (c *ControlPlane) Requests() ([]Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control plane: audit log: %w", err)
 	}
-
 	return parseAudit(text)
 }
 
@@ -65,30 +64,22 @@ type auditEvent struct {
 // written.
 func parseAudit(text []byte) ([]Request, error) {
 	var requests []Request
-
 	open := map[string]int{} // watches that have begun, by audit ID
-
 	for number := 1; ; number++ {
 		line, rest, ended := bytes.Cut(text, []byte("\n"))
 		if !ended {
 			return requests, nil
 		}
-
 		text = rest
-
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-
 		e, err := parseEvent(line)
 		if err != nil {
 			return requests, fmt.Errorf("control plane: audit log, line %d: %w", number, err)
 		}
-
 		r := e.request()
-
 		at, begun := open[e.AuditID]
-
 		switch {
 		case e.Stage == "ResponseStarted":
 			r.Latency = 0
@@ -107,19 +98,16 @@ func parseAudit(text []byte) ([]Request, error) {
 // a line, the next server began in the middle of it: then the latter event counts.
 func parseEvent(line []byte) (auditEvent, error) {
 	var e auditEvent
-
 	err := json.Unmarshal(line, &e)
 	if err == nil {
 		return e, nil
 	}
-
 	if at := bytes.LastIndex(line, []byte(`{"kind":"Event"`)); at > 0 {
 		var later auditEvent
 		if json.Unmarshal(line[at:], &later) == nil {
 			return later, nil
 		}
 	}
-
 	return auditEvent{}, err
 }
 

@@ -21,7 +21,6 @@ func verbs(requests []Request) string {
 	for _, r := range requests {
 		verbs = append(verbs, r.Verb+" "+r.Latency.String())
 	}
-
 	return strings.Join(verbs, ", ")
 }
 

@@ -26,28 +26,22 @@ func Run(m *testing.M, o Options, use func(*ControlPlane)) int {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
-
 	if list := flag.Lookup("test.list"); list != nil && list.Value.String() != "" {
 		return m.Run()
 	}
 
 	// Not cancelled by a defer: a panic is no signal.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-
 	c, err := Start(ctx, o)
 	if err != nil {
 		cancel()
 		fmt.Fprintln(os.Stderr, err)
-
 		return 1
 	}
-
 	finished := make(chan struct{})
 	gone := make(chan struct{})
-
 	go func() {
 		defer close(gone)
-
 		select {
 		case <-finished:
 		case <-ctx.Done():
@@ -55,17 +49,13 @@ func Run(m *testing.M, o Options, use func(*ControlPlane)) int {
 			os.Exit(130)
 		}
 	}()
-
 	if use != nil {
 		use(c)
 	}
-
 	code := m.Run()
-
 	close(finished)
 	<-gone // if a signal came first, the process exits over there
 	cancel()
-
 	return c.finish(code)
 }
 
@@ -75,29 +65,23 @@ func (c *ControlPlane) finish(code int) int {
 	if code != 0 {
 		c.keepLogs()
 	}
-
 	if err := c.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-
 		return max(code, 1)
 	}
-
 	return code
 }
 
 // keepLogs copies the logs to where they survive the control plane, and says where.
 func (c *ControlPlane) keepLogs() {
 	where := c.logDir
-
 	if c.options.LogDir == "" {
 		var err error
 		if where, err = copyLogs(os.TempDir(), c.logDir, time.Now()); err != nil {
 			fmt.Fprintln(os.Stderr, "control plane: logs are lost:", err)
-
 			return
 		}
 	}
-
 	fmt.Fprintln(os.Stderr, "control plane: logs are in", where)
 }
 
@@ -106,6 +90,5 @@ func copyLogs(parent, from string, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-
 	return where, os.CopyFS(where, os.DirFS(from))
 }

@@ -38,30 +38,22 @@ func TestNothingIsLeftHoweverTheTestBinaryEnds(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			temp := t.TempDir()
 			state, stderr, code := runChild(t, temp, tc.mode, tc.signal)
-
 			require.Equal(t, tc.code, code, "%s", stderr)
 			require.Len(t, state.PIDs, 3)
 			require.Eventually(t, func() bool { return !anyRuns(state.PIDs) }, 5*time.Second, 20*time.Millisecond)
-
 			if tc.folder {
 				require.DirExists(t, state.Folder)
 				controlplane.Sweep(temp, time.Now())
 			}
-
 			require.NoDirExists(t, state.Folder)
-
 			left, err := filepath.Glob(filepath.Join(temp, "*"))
 			require.NoError(t, err)
-
 			if !tc.logs {
 				require.Empty(t, left)
-
 				return
 			}
-
 			require.Len(t, left, 1)
 			require.Contains(t, stderr, left[0])
-
 			for _, log := range []string{"etcd.log", "kube-apiserver.log", "kube-controller-manager.log", "audit.log"} {
 				require.FileExists(t, filepath.Join(left[0], log))
 			}
@@ -72,33 +64,24 @@ func TestNothingIsLeftHoweverTheTestBinaryEnds(t *testing.T) {
 // runChild runs this test binary as a child that dies as mode says.
 func runChild(t *testing.T, temp, mode string, signal syscall.Signal) (helperState, string, int) {
 	t.Helper()
-
 	var stderr bytes.Buffer
-
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperFails$")
 	cmd.Env = append(os.Environ(), helperEnv+"="+mode, "TMPDIR="+temp)
 	cmd.Stderr = &stderr
-
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-
 	lines := bufio.NewReader(stdout)
-
 	first, err := lines.ReadBytes('\n')
 	require.NoError(t, err)
-
 	var state helperState
 	require.NoError(t, json.Unmarshal(first, &state), "%s", first)
-
 	if signal != 0 {
 		require.True(t, anyRuns(state.PIDs))
 		require.NoError(t, cmd.Process.Signal(signal))
 	}
-
 	_, _ = io.Copy(io.Discard, lines)
 	_ = cmd.Wait()
-
 	return state, stderr.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -110,6 +93,5 @@ func anyRuns(pids []int) bool {
 			return true
 		}
 	}
-
 	return false
 }

@@ -26,9 +26,7 @@ import (
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
-
 	cancel()
-
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "up:", err)
 		os.Exit(1)
@@ -39,42 +37,31 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", filepath.Join(os.TempDir(), "machinist.kubeconfig"), "write a `file` for kubectl, which is deleted in the end")
 	build := flags.Bool("build", false, "only build the control plane")
-
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-
 	if flags.NArg() > 0 {
 		return fmt.Errorf("no arguments are expected, but there is %q", flags.Arg(0))
 	}
-
 	if *build {
 		_, err := controlplane.Build(ctx, os.Stderr)
-
 		return err
 	}
-
 	c, err := controlplane.Start(ctx, controlplane.Options{})
 	if err != nil {
 		return err
 	}
-
 	defer func() { err = errors.Join(err, c.Stop()) }()
-
 	text, err := controlplane.Kubeconfig(c.Config())
 	if err != nil {
 		return err
 	}
-
 	if err := write(*kubeconfig, text); err != nil {
 		return err
 	}
-
 	defer func() { err = errors.Join(err, os.Remove(*kubeconfig)) }()
-
 	fmt.Fprintf(out, "Kubernetes %s runs until Ctrl-C: kubectl --kubeconfig %s get namespaces\n", controlplane.KubernetesVersion, *kubeconfig)
 	<-ctx.Done()
-
 	return nil
 }
 
@@ -84,13 +71,10 @@ func write(name string, text []byte) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-
 	_, err = f.Write(text)
-
 	return errors.Join(err, f.Close())
 }
