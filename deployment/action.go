@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -26,22 +27,9 @@ type Action interface {
 	fmt.Stringer
 	// Event returns what to report on the deployment once the action has
 	// succeeded, nil for nothing.
-	Event() *Event
+	Event() *machine.Event
 	isAction()
 }
-
-// An Event is something to report to people.
-type Event struct {
-	// Type is Normal or Warning.
-	Type string
-	// Reason is a stable CamelCase word.
-	Reason string
-	// Message is for people; it may change.
-	Message string
-}
-
-// String returns the event in one line.
-func (e Event) String() string { return e.Type + " " + e.Reason + " " + e.Message }
 
 const (
 	eventNormal  = "Normal"
@@ -171,7 +159,7 @@ func (a Annotate) String() string {
 }
 
 // Event reports the size of the new set, unless it is empty.
-func (a CreateSet) Event() *Event {
+func (a CreateSet) Event() *machine.Event {
 	if a.Set == nil || a.Set.Spec.Replicas <= 0 {
 		return nil
 	}
@@ -179,7 +167,7 @@ func (a CreateSet) Event() *Event {
 }
 
 // Event reports the new size of the set, if it changes.
-func (a Scale) Event() *Event {
+func (a Scale) Event() *machine.Event {
 	switch {
 	case a.To > a.From:
 		return scaled("up", a.Name, a.To)
@@ -190,21 +178,21 @@ func (a Scale) Event() *Event {
 	}
 }
 
-func scaled(direction, set string, to int32) *Event {
-	return &Event{Type: eventNormal, Reason: EventScalingMachineSet, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
+func scaled(direction, set string, to int32) *machine.Event {
+	return &machine.Event{Type: eventNormal, Reason: EventScalingMachineSet, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
 }
 
 // Event returns nil.
-func (UpdateSet) Event() *Event { return nil }
+func (UpdateSet) Event() *machine.Event { return nil }
 
 // Event returns nil.
-func (DeleteSet) Event() *Event { return nil }
+func (DeleteSet) Event() *machine.Event { return nil }
 
 // Event returns nil.
-func (AddFinalizer) Event() *Event { return nil }
+func (AddFinalizer) Event() *machine.Event { return nil }
 
 // Event returns nil.
-func (RemoveFinalizer) Event() *Event { return nil }
+func (RemoveFinalizer) Event() *machine.Event { return nil }
 
 // Event returns nil.
-func (Annotate) Event() *Event { return nil }
+func (Annotate) Event() *machine.Event { return nil }

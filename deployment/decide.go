@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -60,7 +61,7 @@ type Decision struct {
 	// Actions to carry out, in order.
 	Actions []Action
 	// Events to report in any case; those of actions come with them.
-	Events []Event
+	Events []machine.Event
 	// Holds say what is not done, and why.
 	Holds []Hold
 	// NextCheck is when to decide again even if nothing changes. It is after the
@@ -142,7 +143,7 @@ func (c *pass) selectsNothing() {
 	c.stop(ReasonSelectsNothing, message)
 	if c.d.Status.ObservedGeneration < c.d.Generation {
 		c.out.Status.ObservedGeneration = c.d.Generation
-		c.out.Events = append(c.out.Events, Event{Type: eventWarning, Reason: EventSelectingAll, Message: message})
+		c.out.Events = append(c.out.Events, machine.Event{Type: eventWarning, Reason: EventSelectingAll, Message: message})
 	}
 }
 

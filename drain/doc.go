@@ -13,7 +13,7 @@
 //		now := clock.Now()
 //		seen := drain.Observation{Looked: true, Node: node, PodsComplete: true, Pods: pods, Answers: answers}
 //		plan := drain.Decide(seen, policy, now)
-//		if plan.Done {
+//		if plan.Done { // if pods came from a cache: list them from the API server, and decide again
 //			return
 //		}
 //		results, err := drain.Carry(ctx, client, plan)

@@ -25,7 +25,10 @@ type Observation struct {
 	// harm, nor do pods of other Nodes.
 	Pods []*corev1.Pod
 	// PodsComplete says that Pods is the whole list; without it nothing is done
-	// and the drain never ends.
+	// and the drain never ends. A cache may lag behind: before it believes a
+	// [Plan] that is done, a caller with a cache decides once more on a list that
+	// was read from the API server after the cordon was seen, for a pod may have
+	// been bound just before it.
 	PodsComplete bool
 	// Answers are what the API server said to earlier requests.
 	Answers Answers

@@ -26,7 +26,9 @@ type CreateMachineResponse struct {
 	// NodeName is the name of the Node that the VM becomes.
 	NodeName string
 	// LastKnownState is a text which the driver wants to find in the status of
-	// the machine at its next call. Empty keeps what is there.
+	// the machine at its next call. Empty keeps what is there. A controller that
+	// crashes may lose it: what a driver cannot do without, it has to find at the
+	// provider.
 	LastKnownState string
 	// Addresses of the VM, as far as they are known.
 	Addresses []corev1.NodeAddress

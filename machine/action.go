@@ -49,7 +49,9 @@ type CreateVM struct{}
 type InitializeVM struct {
 	// LastKnownState is the driver's text from its last answer, which the machine
 	// in the request has to carry in its status; empty keeps what is there. It is
-	// written down with what becomes of the call, to save a write in every life.
+	// written down with what becomes of the call, or with the deletion, whichever
+	// comes first, to save a write in every life. A crash before loses it, as one
+	// just after the driver's answer always did.
 	LastKnownState string
 }
 

@@ -162,6 +162,7 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 		"next to a failure that is known (DM-33)": after(append(crashed, same, state)...),
 		"when the VM could not be initialised":    after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, time.Minute, machine.Uninitialized), state),
 		"when the VM is complete (DM-33)":         after(intended, withID, seen(machine.Present), state),
+		"when it is to be deleted":                after(intended, withID, leaving, seen(machine.Present), noTarget, state),
 		"next to a deletion that failed": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
 			failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
 	} {

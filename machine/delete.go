@@ -43,6 +43,9 @@ func (l life) leave() Decision {
 		return l.record(ReasonDeleting, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)
 			s.CurrentStatus.PreserveExpiryTime = nil
+			if l.newState() {
+				s.LastKnownState = l.in.VM.LastKnownState
+			}
 			l.enter(s, v1alpha1.MachineTerminating)
 		})
 	}

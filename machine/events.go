@@ -11,19 +11,22 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Event is what a change of a machine tells people, in the terms of a Kubernetes
-// Event. It never holds anything of a Secret: it is made of the Machine alone.
+// Event is something to tell people of an object, in the terms of a Kubernetes
+// Event: of a machine, see [Events], and of sets and deployments, whose packages
+// use it too. It never holds anything of a Secret.
 type Event struct {
 	// Type is Normal or Warning.
 	Type string
-	// Reason is a stable CamelCase word: the phase, or the code of an error.
+	// Reason is a stable CamelCase word; that of a machine is the phase, or the code
+	// of an error.
 	Reason string
-	// Message is for people; it may change. It has at most 1024 bytes.
+	// Message is for people; it may change. That of a machine has at most 1024
+	// bytes, which is what the API server takes.
 	Message string
 }
 
-// String returns the event in one line.
-func (e Event) String() string { return e.Type + " " + e.Reason + ": " + e.Message }
+// String returns the event in one line, in the form of client-go's FakeRecorder.
+func (e Event) String() string { return e.Type + " " + e.Reason + " " + e.Message }
 
 // ReasonPhaseChanged is the reason of an event for a phase whose name is no
 // CamelCase word. No controller of this module writes such a phase.

@@ -59,9 +59,10 @@ func Name(set *v1alpha1.MachineSet, suffix string) (string, error) {
 // labels, annotations, finalizers and spec are copied, and the set is its
 // controller. It has the machine's finalizer and priority from birth, which the
 // machine would otherwise have to be given before anything can be made of it:
-// one write less in every life, and no moment in which it is unguarded. If the set carries the effective-creation-timeout annotation, so
-// does the machine, and if it is readable it is the creation timeout of its
-// configuration. The result shares nothing with the set.
+// one write less in every life, and no moment in which it is unguarded. If the
+// set carries the effective-creation-timeout annotation, so does the machine, and
+// if it is readable it is the creation timeout of its configuration. The result
+// shares nothing with the set.
 //
 // Errors wrap [ErrNoSet], [ErrNoUID], [ErrNoLabels], [ErrNotSelected] or
 // [ErrBadName].

@@ -3,11 +3,9 @@
 package controllers
 
 import (
-	"context"
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -102,19 +100,8 @@ func (c *Config) note(n Note) {
 }
 
 // event tells people, if somebody listens.
-func (c *Config) event(o runtime.Object, kind, reason, message string) {
+func (c *Config) event(o runtime.Object, e machine.Event) {
 	if c.Events != nil {
-		c.Events.Event(o, kind, reason, message)
-	}
-}
-
-// done tells of a call that succeeded or failed; one that was cut short is not
-// told of.
-func (c *Config) done(o runtime.Object, err error, done, failed [2]string) {
-	switch {
-	case err == nil:
-		c.event(o, corev1.EventTypeNormal, done[0], done[1])
-	case !errors.Is(err, context.Canceled):
-		c.event(o, corev1.EventTypeWarning, failed[0], failed[1]+err.Error())
+		c.Events.Event(o, e.Type, e.Reason, e.Message)
 	}
 }

@@ -4,7 +4,9 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -66,7 +69,7 @@ func (r *machines) written(in *machine.Observation) func(*v1alpha1.Machine, erro
 			return err
 		}
 		for _, e := range machine.Events(in.Machine, m) {
-			r.cfg.event(m, e.Type, e.Reason, e.Message)
+			r.cfg.event(m, e)
 		}
 		if !m.DeletionTimestamp.IsZero() && len(m.Finalizers) == 0 {
 			r.bury(m)
@@ -102,10 +105,13 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 	}
 }
 
-// buryNode remembers that a Node is gone which the cache may still show.
+// buryNode remembers that a Node is gone, as long as the cache shows it.
 func (r *machines) buryNode(in *machine.Observation) {
-	if cached, err := r.node(in.Node.Node.Name); err == nil && cached.UID == in.Node.Node.UID {
-		r.latestNode.bury(cached.UID)
+	uid := in.Node.Node.UID
+	if cached, err := r.node(in.Node.Node.Name); err == nil && cached.UID == uid {
+		r.latestNode.bury(uid)
+	} else {
+		r.latestNode.forget(uid)
 	}
 	in.Node.Node = nil
 }
@@ -143,7 +149,27 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 		return fmt.Errorf("%T is no driver call", do)
 	}
 	in.VM = in.VM.After(answer, r.cfg.Clock.Now(), r.cfg.Random())
+	if ctx.Err() != nil && in.VM.Failure.Code == codes.OK {
+		return errors.Join(ctx.Err(), r.lastWord(ctx, in))
+	}
 	return ctx.Err()
+}
+
+// lastWordTime bounds the write of what a call has answered after the end.
+const lastWordTime = 5 * time.Second
+
+// lastWord writes down what a call has answered that was let finish when its pass
+// had been told to end, so that whoever comes next need not find it out again.
+func (r *machines) lastWord(ctx context.Context, in *machine.Observation) error {
+	d := machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
+	switch d.Do.(type) {
+	case machine.UpdateMachine, machine.UpdateStatus:
+	default:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWordTime)
+	defer cancel()
+	return r.act(ctx, in, &memory{}, d.Do)
 }
 
 // drain makes one round of draining.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	api "github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -77,11 +78,11 @@ func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (ti
 func (r *machineDeployments) decide(ctx context.Context, key cache.ObjectName, in deployment.Observation) (deployment.Decision, error) {
 	d := deployment.Decide(in, deployment.Policy{}, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	for _, e := range d.Events {
-		r.cfg.event(in.Deployment, e.Type, e.Reason, e.Message)
-	}
 	if err := r.record(ctx, in.Deployment, d); err != nil {
 		return d, err
+	}
+	for _, e := range d.Events {
+		r.cfg.event(in.Deployment, e)
 	}
 	for _, action := range d.Actions {
 		err := r.act(ctx, key, in, action)
@@ -94,18 +95,18 @@ func (r *machineDeployments) decide(ctx context.Context, key cache.ObjectName, i
 			in.NameTakenBy = taken
 			return r.decide(ctx, key, in)
 		}
-		if creating && err != nil {
+		if creating && err != nil && ctx.Err() == nil {
 			failed := deployment.Decision{WriteStatus: true}
-			var event deployment.Event
+			var event machine.Event
 			failed.Status, event = deployment.CreateFailed(in.Deployment.Status, create.Set.Name, err, r.cfg.Clock.Now())
-			r.cfg.event(in.Deployment, event.Type, event.Reason, event.Message)
+			r.cfg.event(in.Deployment, event)
 			err = errors.Join(err, r.record(ctx, in.Deployment, failed))
 		}
 		if err != nil {
 			return d, fmt.Errorf("%s: %w", action, err)
 		}
 		if e := action.Event(); e != nil {
-			r.cfg.event(in.Deployment, e.Type, e.Reason, e.Message)
+			r.cfg.event(in.Deployment, *e)
 		}
 	}
 	return d, nil

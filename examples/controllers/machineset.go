@@ -189,8 +189,8 @@ func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterfa
 	now := r.cfg.Clock.Now()
 	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a.Name, a.UID, now) })
 	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))})
-	if !apierrors.IsNotFound(err) {
-		r.cfg.done(set, err, [2]string{"SuccessfulDelete", "Deleted machine: " + a.Name}, [2]string{"FailedDelete", "Error deleting: "})
+	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		r.cfg.event(set, machineset.Deleted(a.Name, err))
 	}
 	return r.settle(ctx, client, set, a.Name, ignoreNotFound(err))
 }
@@ -222,7 +222,9 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 	now := r.cfg.Clock.Now()
 	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Creating(name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
-	r.cfg.done(set, err, [2]string{"SuccessfulCreate", "Created Machine: " + name}, [2]string{"FailedCreate", "Error creating: "})
+	if err == nil || ctx.Err() == nil {
+		r.cfg.event(set, machineset.Created(name, err))
+	}
 	return r.settle(ctx, client, set, name, err)
 }
 

@@ -21,15 +21,20 @@
 //	stand by  until the lease is ours; no controller runs before
 //	lead      the caches are filled, then the controllers work
 //	stop      on SIGTERM or SIGINT: nothing new is begun, driver calls in flight
-//	          have 30 seconds to end, then the lease is given back: exit status 0
+//	          have 15 seconds to end, what they answer is written down, and then
+//	          the lease is given back: exit status 0
 //
-// A second signal ends the process at once.
+// All of that fits into the 30 seconds that Kubernetes gives a pod by default. A
+// second signal ends the process at once.
 //
 // # What ends it otherwise
 //
 // Only the loss of the lease does: whoever leads and cannot renew it for
 // --leader-elect-renew-deadline stops its controllers, cuts its driver calls
-// short, and ends with [ErrLeaseLost] before another one leads. So a leader whose
+// short, and ends with [ErrLeaseLost]. That is before another one leads, unless a
+// driver is slow to notice that its call is cut; then the two may overlap for
+// moments, in which every write is still checked against its resource version, and
+// the driver has to be idempotent. So a leader whose
 // API server is away for longer than that ends, and whoever supervises it (a
 // Deployment, systemd) has to start it again; it then waits for the API server
 // however long that takes. A standby, and a manager without election, waits

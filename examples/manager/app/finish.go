@@ -12,7 +12,7 @@ import (
 
 // finisher is a driver whose calls go on when the context of their caller ends,
 // until a context of its own does: a call that is cut short may or may not have
-// had its effect, and costs a look.
+// had its effect, and the next leader has to find out.
 type finisher struct {
 	calls context.Context //nolint:containedctx // it is what the type is about
 	next  driver.Driver

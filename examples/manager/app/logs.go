@@ -23,10 +23,14 @@ const (
 	levelPass  = slog.Level(-4) // every look
 )
 
+// withoutBodies is the highest verbosity at which client-go logs no bodies.
+const withoutBodies = 7
+
 // NewLogger returns a logger that writes text, or JSON if the format is "json".
 // Verbosity 0 is what is done and what goes wrong, from 2 on also what waits, from
 // 4 on every look. No decision and no error of the controllers holds anything of
-// a Secret, and so no log does.
+// a Secret, and so no log does: client-go is never asked for the bodies of its
+// requests, which it would log from 8 on.
 func NewLogger(w io.Writer, format string, verbosity int) *slog.Logger {
 	o := &slog.HandlerOptions{Level: slog.Level(-max(verbosity, 0))}
 	if format == "json" {
@@ -40,7 +44,7 @@ func setUpLogs(log *slog.Logger, verbosity int) {
 	slog.SetDefault(log)
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
-	_ = flags.Set("v", strconv.Itoa(max(verbosity, 0))) // any number is one
+	_ = flags.Set("v", strconv.Itoa(min(max(verbosity, 0), withoutBodies))) // any number is one
 	klog.SetSlogLogger(log)
 }
 

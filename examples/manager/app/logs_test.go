@@ -88,3 +88,13 @@ func TestEventsAreWrittenBeforeTheEndAndNothingRunsAfterIt(t *testing.T) {
 	require.Equal(t, []string{"create", "create", "patch"}, verbs, "the last one is counted")
 	recorder.Event(m, "Normal", "Late", "is lost, and no harm")
 }
+
+func TestNoVerbosityMakesClientGoLogTheBodiesOfRequests(t *testing.T) {
+	before := slog.Default()
+	t.Cleanup(func() { setUpLogs(before, 0) })
+	for _, verbosity := range []int{7, 8, 10, 1 << 20} {
+		setUpLogs(slog.New(slog.DiscardHandler), verbosity)
+		require.True(t, klog.V(7).Enabled())
+		require.False(t, klog.V(8).Enabled(), "bodies hold Secrets")
+	}
+}

@@ -102,7 +102,7 @@ type manager struct {
 }
 
 const (
-	stopGrace       = 30 * time.Second
+	stopGrace       = 15 * time.Second
 	stopUnwind      = 5 * time.Second
 	servingPatience = time.Minute
 )

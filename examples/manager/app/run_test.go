@@ -168,7 +168,11 @@ func TestAStopLetsADriverCallFinishAndGivesTheLeaseBackAfterIt(t *testing.T) {
 	require.NoError(t, p.result())
 	require.NoError(t, <-d.err, "the call was not cut short")
 	require.Empty(t, r.holder())
-	require.Len(t, r.cloud.Snapshot().VMs, 1)
+	vms := r.cloud.Snapshot().VMs
+	require.Len(t, vms, 1)
+	m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(t.Context(), "m", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, vms[0].ProviderID, m.Spec.ProviderID, "what the call has answered is written down")
 
 	next := r.prepare().start()
 	r.eventually("the next one finds the VM", func() bool { return r.phase("m") == v1alpha1.MachineRunning })

@@ -67,6 +67,7 @@ func (l *LeaderElection) validate(c *complaints) {
 	c.unless(l.RetryPeriod > 0, "leader-elect-retry-period", "%s is not above 0", l.RetryPeriod)
 	c.unless(float64(l.RenewDeadline) > jitter*float64(l.RetryPeriod), "leader-elect-renew-deadline",
 		"%s is not above %v times the retry period %s", l.RenewDeadline, jitter, l.RetryPeriod)
-	c.unless(l.LeaseDuration > l.RenewDeadline, "leader-elect-lease-duration", "%s is not above the renew deadline %s", l.LeaseDuration, l.RenewDeadline)
+	c.unless(l.LeaseDuration > l.RenewDeadline+l.RetryPeriod, "leader-elect-lease-duration",
+		"%s is not above the renew deadline %s and the retry period %s together, after which the loss is noticed", l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
 	c.unless(l.LeaseDuration >= time.Second, "leader-elect-lease-duration", "%s is less than a second", l.LeaseDuration)
 }
