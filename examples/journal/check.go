@@ -51,10 +51,17 @@ type Figures struct {
 	MostVMs int
 	// Gaps is how often changes may have been missed during the recording.
 	Gaps int
+	// CutShort means that the last stretch of the recording is missing.
+	CutShort bool
 	// Unproven is what could not be judged for want of what was missed, one
-	// sentence each.
+	// sentence each: of a VM, of a gap in which steps were taken that were judged
+	// only all together or not at all, and of a recording whose end is missing.
 	Unproven []string
 }
+
+// Complete says whether nothing was missed during the recording, and every bound
+// was judged at every step. Without that, no [Breach] means little.
+func (f Figures) Complete() bool { return f.Gaps == 0 && len(f.Unproven) == 0 }
 
 // String renders the figures on one line. Its form may change.
 func (f Figures) String() string {
@@ -82,15 +89,25 @@ func Check(log Log, cloud drivertest.History, left drivertest.Snapshot, o Option
 	if o.Tolerance <= 0 {
 		o.Tolerance = DefaultTolerance
 	}
-	r := &replay{log: log, options: o, objects: newObjects(), figures: Figures{FewestAvailable: -1}, told: map[string]bool{}}
+	r := &replay{
+		log: log, options: o, objects: newObjects(), figures: Figures{FewestAvailable: -1},
+		told: map[string]bool{}, skipped: make([]bool, len(log.Gaps)),
+	}
 	r.replayObjects()
 	r.replayCloud(cloud, left.Time)
 	if !left.Empty() {
 		r.broken(NothingLeft, "the cloud still holds:\n%s", left)
 	}
-	for _, g := range log.Gaps {
+	for i, g := range log.Gaps {
 		if g.inner() {
 			r.figures.Gaps++
+		}
+		switch {
+		case g.cutsShort():
+			r.figures.CutShort = true
+			r.unproven("what happened last, in the gap of %s", g)
+		case r.skipped[i] && !g.afterwards():
+			r.unproven("every step by itself in the gap of %s", g)
 		}
 	}
 	return r.figures, errors.Join(r.errs...)
@@ -105,6 +122,7 @@ type replay struct {
 	errs    []error
 	told    map[string]bool
 	pending []effect
+	skipped []bool // by gap: something was not judged when it happened
 }
 
 // broken notes a breach, once.
@@ -148,7 +166,7 @@ func (r *replay) replayObjects() {
 			}
 			r.pending = append(r.pending, r.apply(c)...)
 		}
-		if !r.log.hidden(changes[n-1].Version) {
+		if !r.hidden(changes[n-1].Version) {
 			r.measure()
 			r.judge()
 			r.pending = nil
@@ -156,6 +174,19 @@ func (r *replay) replayObjects() {
 		changes = changes[n:]
 	}
 	r.figures.Machines = len(r.objects.lives)
+}
+
+// hidden says whether something may have been written before a version that is
+// known only later, or never, and notes the gaps for which what is pending is
+// therefore not judged now.
+func (r *replay) hidden(version uint64) bool {
+	hidden := false
+	for i, g := range r.log.Gaps {
+		if g.hides(version) {
+			hidden, r.skipped[i] = true, r.skipped[i] || len(r.pending) > 0
+		}
+	}
+	return hidden
 }
 
 // inOrder compares changes: a list comes behind the write that made its version.

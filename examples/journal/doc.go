@@ -44,7 +44,8 @@
 //     the tolerance before it was seen, and no later than it was seen; a VM is
 //     held against its machine only if this is too late or too early even so.
 //   - What may have happened while nobody watched is not claimed. [Log].Gaps says
-//     when that was, and [Figures].Unproven what could not be judged for it.
+//     when that was, and [Figures].Unproven what could not be judged for it. No
+//     breach is good news only if [Figures.Complete].
 //
 // So a tolerance that is too large overlooks something, and one that is smaller
 // than the delay of the watch accuses the innocent.

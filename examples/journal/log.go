@@ -81,10 +81,28 @@ type Gap struct {
 	// From is when the stream was last heard before the gap, and zero before the
 	// recording. To is when the list had come, and zero after the recording.
 	From, To time.Time
+	// CaughtUp says of a gap after the recording that what had happened when the
+	// end was asked for had arrived: what may be missing happened later. Where it is
+	// false the last stretch of the recording may be missing. It means nothing for
+	// other gaps.
+	CaughtUp bool
 }
 
 // inner says whether the gap lies within the recording.
 func (g Gap) inner() bool { return !g.From.IsZero() && !g.To.IsZero() }
+
+// hides says whether a write before a version is known only later than that for the
+// gap, or never.
+func (g Gap) hides(version uint64) bool {
+	return g.After < version && (version < g.Until || g.To.IsZero())
+}
+
+// cutsShort says whether the gap may have swallowed the last stretch of the recording.
+func (g Gap) cutsShort() bool { return g.To.IsZero() && !g.CaughtUp }
+
+// afterwards says whether all that the gap may have swallowed happened after the end
+// of the recording was asked for.
+func (g Gap) afterwards() bool { return g.To.IsZero() && g.CaughtUp }
 
 // String renders the gap on one line. Its form may change.
 func (g Gap) String() string {
@@ -177,10 +195,4 @@ func (l Log) blind(t time.Time, tolerance time.Duration) bool {
 		return g.Resource == machines &&
 			(g.From.IsZero() || !t.Before(g.From.Add(-tolerance))) && (g.To.IsZero() || !t.After(g.To.Add(tolerance)))
 	})
-}
-
-// hidden says whether something may have been written before a version that is
-// known only later, or never.
-func (l Log) hidden(version uint64) bool {
-	return slices.ContainsFunc(l.Gaps, func(g Gap) bool { return g.After < version && (version < g.Until || g.To.IsZero()) })
 }

@@ -80,7 +80,8 @@ func newStream[L runtime.Object](
 	}
 }
 
-// Log returns what was written down so far, as if the recording ended now. Its
+// Log returns what was written down so far, as if the recording ended now, without
+// waiting for what is on its way: before Stop, the last gaps are not CaughtUp. Its
 // objects are shared and not to be changed.
 func (r *Recorder) Log() Log {
 	if log, ended := r.written(); ended {
@@ -106,12 +107,14 @@ func (r *Recorder) written() (Log, bool) {
 	return log, r.stopped
 }
 
-// patience is how long Stop waits for what is on its way.
-const patience = 2 * time.Second
+// patience is how long Stop waits for what is on its way. It takes a few
+// milliseconds; a busy machine may need more.
+const patience = 15 * time.Second
 
-// Stop ends the recording and returns all that was written down. It waits a
-// moment for what has happened already and not arrived, if the API server
-// answers. To stop again only returns the log again.
+// Stop ends the recording and returns all that was written down. It waits for what
+// has happened already and not arrived, for up to fifteen seconds, unless the
+// context of the recording ends. Where that was in vain, the last [Gap] of the kind
+// is not CaughtUp. To stop again only returns the log again.
 func (r *Recorder) Stop() Log {
 	r.stop.Do(func() {
 		ends := r.finish()
@@ -124,15 +127,17 @@ func (r *Recorder) Stop() Log {
 	return r.Log()
 }
 
-// catchUp waits until the streams have come as far as the API server is, if it
-// answers soon, and returns what lies behind their ends.
+// catchUp waits until the streams have come as far as the API server is, as long as
+// patience lasts, and returns what lies behind their ends.
 func (r *Recorder) catchUp(ctx context.Context) []Gap {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var ends []Gap
 	for _, s := range r.streams {
-		s.catchUp(ctx)
-		ends = append(ends, s.end())
+		caughtUp := s.catchUp(ctx)
+		end := s.end()
+		end.CaughtUp = caughtUp
+		ends = append(ends, end)
 	}
 	return ends
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -181,10 +182,15 @@ func TestWhatIsMissedWhileTheAPIServerIsAwayIsListedAndTheGapIsTold(t *testing.T
 	f, err := journal.Check(log, cloud.History(), cloud.Snapshot(), journal.Options{})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, f.Gaps, 1)
-	require.Equal(t, []string{"whether VM " + vm.ProviderID + " began with a guarded machine"}, f.Unproven)
+	require.False(t, f.Complete())
+	require.Equal(t, "whether VM "+vm.ProviderID+" began with a guarded machine", f.Unproven[0])
+	for _, what := range f.Unproven[1:] {
+		require.Contains(t, what, "every step by itself in the gap of machine", "nothing is missing in the end")
+	}
 	for _, g := range log.Gaps {
 		require.NotEmpty(t, g.String())
 		require.True(t, g.Until == 0 || g.After <= g.Until)
+		require.Equal(t, g.To.IsZero(), g.CaughtUp)
 	}
 }
 
@@ -221,9 +227,67 @@ func TestARecorderEndsWithItsContextAndTellsOfAFailingServer(t *testing.T) {
 	log := recorder.Stop()
 	require.Empty(t, log.Changes)
 	require.Zero(t, control.Watching(""))
+	f, err := journal.Check(log, nil, drivertest.Snapshot{}, journal.Options{})
+	require.NoError(t, err)
+	require.Len(t, f.Unproven, 3, "the end of each kind is missing: %q", f.Unproven)
 	control.Inject(draintest.Fault{Verb: "list", Resource: "machinesets"})
 	_, err = journal.Record(t.Context(), api, "")
 	require.Error(t, err)
+}
+
+// cutOff records a namespace in which a machine is made and deleted while the API
+// server sends nothing, and stops the recording then. What is refused meanwhile is answered again
+// after a time.
+func cutOff(t *testing.T, after time.Duration, verbs ...string) (f journal.Figures, changes int, took time.Duration) {
+	t.Helper()
+	control, api := machinetest.New(draintest.Options{})
+	recorder, err := journal.Record(t.Context(), api, namespace)
+	require.NoError(t, err)
+	synctest.Wait()
+	for _, verb := range verbs {
+		back := control.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: verb})
+		time.AfterFunc(after, back)
+	}
+	control.DropWatches()
+	synctest.Wait()
+	_, err = api.MachineV1alpha1().Machines(namespace).Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, api.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+	f, err = journal.Check(recorder.Log(), nil, drivertest.Snapshot{}, journal.Options{})
+	require.NoError(t, err)
+	require.Len(t, f.Unproven, 3, "nobody waited for what is on its way: %q", f.Unproven)
+	began := time.Now()
+	log := recorder.Stop()
+	took = time.Since(began)
+	f, err = journal.Check(log, nil, drivertest.Snapshot{}, journal.Options{})
+	require.NoError(t, err)
+	require.Zero(t, f.Gaps)
+	return f, len(log.Changes), took
+}
+
+func TestTheEndOfARecordingIsWaitedFor(t *testing.T) {
+	for _, verb := range []string{"watch", "list"} {
+		synctest.Test(t, func(t *testing.T) {
+			f, changes, took := cutOff(t, 9*time.Second, "watch", verb)
+			require.Equal(t, 2, changes)
+			require.True(t, f.Complete(), "%q", f.Unproven)
+			require.InDelta(t, 11, took.Seconds(), 0.5, "two seconds more, for what comes late")
+		})
+	}
+}
+
+func TestARecordingWithoutItsEndSaysSo(t *testing.T) {
+	for _, verb := range []string{"watch", "list"} {
+		synctest.Test(t, func(t *testing.T) {
+			f, changes, took := cutOff(t, time.Hour, "watch", verb)
+			require.Zero(t, changes)
+			require.False(t, f.Complete())
+			require.True(t, f.CutShort)
+			require.Contains(t, f.Unproven[len(f.Unproven)-1], "what happened last, in the gap of machines from")
+			require.GreaterOrEqual(t, took, 10*time.Second)
+			require.Less(t, took, 20*time.Second)
+		})
+	}
 }
 
 func TestAGapBeginsWhereTheOtherKindsWereSeenLongBefore(t *testing.T) {

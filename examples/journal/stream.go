@@ -242,30 +242,46 @@ func same(a, b runtime.Object) bool {
 	return err == nil && err2 == nil && m.GetUID() == n.GetUID() && m.GetResourceVersion() == n.GetResourceVersion()
 }
 
-// catchUp waits until the stream has come as far as a list is now.
-func (s *stream) catchUp(ctx context.Context) {
+// catchUp waits until the stream has come as far as a list is now, and says whether
+// it has before the context ended.
+func (s *stream) catchUp(ctx context.Context) bool {
 	found, version, err := s.listed(ctx)
-	if err != nil {
-		return
+	for err != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(retryAfter):
+		}
+		found, version, err = s.listed(ctx)
 	}
 	for !s.has(found, version) {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-s.moved:
+		case <-time.After(retryAfter):
 		}
+	}
+	if ctx.Err() != nil {
+		return false // nobody listens any more, whatever the list says
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version = max(s.version, version)
+	return true
 }
 
-// has says whether the stream has come as far as a list.
+// has says whether the stream has come as far as a list. What it knows may be what
+// the list says although something came and went that it did not hear of: that
+// counts only while it hears.
 func (s *stream) has(found map[types.UID]runtime.Object, version uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.version >= version {
 		return true
+	}
+	if !s.open || time.Now().Before(s.late) {
+		return false
 	}
 	for uid, o := range s.known {
 		if _, at, err := read(o); err == nil && at <= version && found[uid] == nil {

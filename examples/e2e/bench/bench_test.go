@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,11 +135,12 @@ func TestTheWholeOfLivesOneAfterTheOtherIsThatOfEach(t *testing.T) {
 	require.Equal(t, 45*time.Millisecond, down)
 }
 
-// resultOf returns a result of a round of so many lives.
+// resultOf returns a result of a round of so many lives, of which everything was
+// measured.
 func resultOf(n int, cpu time.Duration, writes int) result {
-	r := round{cpu: time.Duration(n) * cpu, figures: journal.Figures{}}
-	log, history, requests := record("a", 0)
-	for range n {
+	r := round{planned: n, cpu: time.Duration(n) * cpu, peak: 40 << 20, figures: journal.Figures{}}
+	for i := range n {
+		log, history, requests := record(fmt.Sprintf("m%d", i), 0)
 		r.lives = append(r.lives, livesOf(log, history, requests, nodeName)...)
 		for range writes {
 			r.requests = append(r.requests, controlplane.Request{Verb: "update", Resource: "machines", UserAgent: "machinist/machines"})
@@ -158,7 +161,7 @@ func TestTheTables(t *testing.T) {
 	r.print(&out, true)
 	for _, says := range []string{
 		"== lives", "machine to Running       50    50    50     100", "deletion to gone       40    40    40     200",
-		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each life", "no bound broken",
+		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each life", "40 MiB of memory", "no bound broken",
 	} {
 		require.Contains(t, out.String(), says)
 	}
@@ -188,10 +191,92 @@ func TestTheTargets(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			require.Equal(t, test.met, judge(&out, test.single, test.sizes), out.String())
+			require.Equal(t, test.met, judge(&out, "linux", test.single, test.sizes), out.String())
 			require.Contains(t, out.String(), test.says)
 		})
 	}
+}
+
+func TestATargetIsNotMetByMeasuringNothing(t *testing.T) {
+	const writes = 5
+	tests := map[string]struct {
+		spoil func(*round)
+		want  string
+	}{
+		"a deletion that nobody saw":            {func(r *round) { r.lives[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
+		"a machine that nobody saw go":          {func(r *round) { r.lives[3].removed = time.Time{} }, "deletion to gone of 1 of"},
+		"VMs that nobody saw":                   {func(r *round) { r.lives[0].vm, r.lives[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},
+		"a Node that nobody asked for":          {func(r *round) { r.lives[0].node = time.Time{} }, "VM to Node of 1 of"},
+		"a machine that never ran":              {func(r *round) { r.lives[0].running = time.Time{} }, "machine to Running of 1 of"},
+		"a machine of which nothing is written": {func(r *round) { r.lives = r.lives[1:] }, "1 of"},
+		"no lives":                              {func(r *round) { r.lives = nil }, "lives in round 1"},
+		"no end of the whole":                   {func(r *round) { r.down = 0 }, "deletion to gone of the whole"},
+		"no beginning of the whole":             {func(r *round) { r.up = 0 }, "machine to Running of the whole"},
+		"no requests":                           {func(r *round) { r.requests = nil }, "the writes of"},
+		"no requests for one": {func(r *round) {
+			r.requests = slices.DeleteFunc(r.requests, func(q controlplane.Request) bool { return q.Name == "m0" })
+		}, "the writes of 1 of"},
+		"no process": {func(r *round) { r.cpu, r.peak = 0, 0 }, "CPU time in 1 of 1 rounds"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for which := range 3 {
+				all := []result{resultOf(5, time.Millisecond, writes), resultOf(20, time.Millisecond, writes), resultOf(200, time.Millisecond, writes)}
+				sizes := map[int]result{20: all[1], 200: all[2]}
+				require.True(t, judge(&bytes.Buffer{}, "linux", all[0], sizes))
+				test.spoil(&all[which].rounds[0])
+				var out bytes.Buffer
+				require.False(t, judge(&out, "linux", all[0], sizes), out.String())
+				require.Regexp(t, `(?m)^NO   .*: not measured: .*`+test.want, out.String())
+			}
+		})
+	}
+	var out bytes.Buffer
+	require.False(t, judge(&out, "linux", result{}, nil), "no rounds")
+	require.Contains(t, out.String(), "NO   single machines: not measured: anything")
+}
+
+func TestCPUTimeThatNobodyTellsIsNotMeasuredAndNotMet(t *testing.T) {
+	single, sizes := resultOf(5, 0, 5), map[int]result{20: resultOf(20, 0, 5), 200: resultOf(200, 0, 5)}
+	var out bytes.Buffer
+	require.False(t, judge(&out, "linux", single, sizes))
+	require.Contains(t, out.String(), "NO   deployments of 20: not measured: CPU time in 1 of 1 rounds\nNO   deployments of 200: not measured: CPU time")
+	require.NotContains(t, out.String(), "single machines: not measured", "so few may take less than can be measured")
+	require.NotContains(t, out.String(), "CPU time in ms")
+
+	out.Reset()
+	require.True(t, judge(&out, "plan9", single, sizes), out.String())
+	require.Contains(t, out.String(), "-    CPU time was not measured: plan9 does not tell it here\n")
+	require.NotRegexp(t, `yes .*CPU`, out.String())
+
+	out.Reset()
+	single.rounds[0].peak = 0
+	single.print(&out, false)
+	require.Contains(t, out.String(), "CPU not measured; memory not measured\n")
+}
+
+func TestTheWholeIsNotKnownIfAPartOfItIsNot(t *testing.T) {
+	log, history, requests := record("a", 0)
+	asked := timing{created: []time.Time{at(-1)}, deleted: []time.Time{at(55)}}
+	lives := livesOf(log, history, requests, nodeName)
+	lives = append(lives, lives[0])
+	lives[1].running = time.Time{}
+	up, down := whole(lives, asked)
+	require.Zero(t, up)
+	require.Equal(t, 45*time.Millisecond, down)
+	lives[1].running, lives[0].removed = at(50), time.Time{}
+	up, down = whole(lives, asked)
+	require.Equal(t, 51*time.Millisecond, up)
+	require.Zero(t, down)
+	up, down = whole(nil, asked)
+	require.Zero(t, up+down)
+	lives[0].removed, asked.created = at(100), append(asked.created, at(500))
+	up, down = whole(lives, asked)
+	require.Zero(t, up+down, "the second is not known")
+
+	var out bytes.Buffer
+	result{rounds: []round{{lives: make([]life, 1), figures: journal.Figures{}}}}.print(&out, false)
+	require.Regexp(t, `deletion to gone +not measured`, out.String())
 }
 
 func TestAProcessTellsWhatItTakes(t *testing.T) {

@@ -80,7 +80,8 @@ func first(t *time.Time, now time.Time) {
 }
 
 // whole returns how long it took from the requests until the last machine was
-// there, and until the last was gone: the median, if there were several.
+// there, and until the last was gone: the median, if there were several. Zero means
+// that this is not known for all of them.
 func whole(lives []life, t timing) (up, down time.Duration) {
 	ups, downs := series{}, series{}
 	for i, begin := range t.created {
@@ -88,21 +89,33 @@ func whole(lives []life, t timing) (up, down time.Duration) {
 		if i+1 < len(t.created) {
 			end = t.created[i+1]
 		}
-		var running, removed time.Time
+		var ran, left []time.Time
 		for _, l := range lives {
 			if !l.made.Before(begin) && l.made.Before(end) {
-				running, removed = latest(running, l.running), latest(removed, l.removed)
+				ran, left = append(ran, l.running), append(left, l.removed)
 			}
 		}
-		ups.add(begin, running)
+		ups.add(begin, last(ran))
 		if i < len(t.deleted) {
-			downs.add(t.deleted[i], removed)
+			downs.add(t.deleted[i], last(left))
 		}
 	}
-	return ups.median(), downs.median()
+	if len(ups) == len(t.created) {
+		up = ups.median()
+	}
+	if len(downs) == len(t.created) {
+		down = downs.median()
+	}
+	return up, down
 }
 
-func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+// last returns the last of some times; zero if there is none or one is not known.
+func last(times []time.Time) time.Time {
+	if len(times) == 0 || slices.ContainsFunc(times, time.Time.IsZero) {
+		return time.Time{}
+	}
+	return slices.MaxFunc(times, time.Time.Compare)
+}
 
 // series is how long something took each time.
 type series []time.Duration

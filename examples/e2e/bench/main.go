@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,5 +126,5 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 		}
 		sizes[size].print(out, s.story)
 	}
-	return judge(out, single, sizes), nil
+	return judge(out, runtime.GOOS, single, sizes), nil
 }

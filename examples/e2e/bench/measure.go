@@ -26,12 +26,13 @@ const (
 
 // round is what was measured in one round.
 type round struct {
+	planned  int // lives
 	lives    []life
-	up, down time.Duration // of the whole
+	up, down time.Duration // of the whole; zero if it is not known
 	requests []controlplane.Request
-	cpu      time.Duration // beyond what idleness takes
+	cpu      time.Duration // beyond what idleness takes; zero if that is less than can be measured, or nobody says
 	idle     float64       // CPU time for each second of idleness
-	peak     int           // bytes
+	peak     int           // bytes; zero if nobody says
 	figures  fmt.Stringer
 	story    []string // of the first machine
 }
@@ -52,6 +53,7 @@ func measure(ctx context.Context, h *stage.House, timeout time.Duration, title s
 func play(ctx context.Context, h *stage.House, timeout time.Duration, p plan) (r round, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	r.planned = p.lives
 	s, err := h.New(ctx, "bench", stage.Options{Flags: flags})
 	if err != nil {
 		return r, err
@@ -72,7 +74,7 @@ func play(ctx context.Context, h *stage.House, timeout time.Duration, p plan) (r
 	r.idle = float64(busy-atRest) / float64(began.Sub(before))
 
 	var t timing
-	if err := p(ctx, s, &t); err != nil {
+	if err := p.play(ctx, s, &t); err != nil {
 		return r, err
 	}
 	if err := silence(ctx, s); err != nil {
@@ -116,7 +118,9 @@ func (r *round) look(ctx context.Context, s *stage.Stage, t timing, began, ended
 		return q.Time.Before(began) || q.Time.After(ended) || electing(q)
 	})
 	figures, err := s.Figures()
-	r.figures = figures
+	if r.figures = figures; !figures.Complete() {
+		err = errors.Join(err, fmt.Errorf("the journal has missed something: %s", figures))
+	}
 	r.lives = livesOf(s.Journal(), s.Cloud.History(), all, s.NodeName)
 	r.up, r.down = whole(r.lives, t)
 	r.story = storyOf(s.Journal(), r.requests, s.NodeName)

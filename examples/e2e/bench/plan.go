@@ -15,8 +15,11 @@ import (
 // class is that of all machines.
 const class = "small"
 
-// plan is what happens in a round.
-type plan func(ctx context.Context, s *stage.Stage, t *timing) error
+// plan is what happens in a round, and to how many machines.
+type plan struct {
+	lives int
+	play  func(ctx context.Context, s *stage.Stage, t *timing) error
+}
 
 // timing is when requests were made, and when the round was over.
 type timing struct {
@@ -25,7 +28,7 @@ type timing struct {
 
 // deploymentOf returns the plan of a deployment of a size.
 func deploymentOf(size int) plan {
-	return func(ctx context.Context, s *stage.Stage, t *timing) error {
+	return plan{lives: size, play: func(ctx context.Context, s *stage.Stage, t *timing) error {
 		api := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace)
 		d := s.Deployment("bench", class, int32(size), 1, 0) //nolint:gosec // up to 5000
 		t.created = append(t.created, time.Now())
@@ -40,12 +43,12 @@ func deploymentOf(size int) plan {
 			return err
 		}
 		return s.Until(ctx, "nothing is left", gone(s))
-	}
+	}}
 }
 
 // lives returns the plan of machines that nobody owns, one after the other.
 func lives(n int) plan {
-	return func(ctx context.Context, s *stage.Stage, t *timing) error {
+	return plan{lives: n, play: func(ctx context.Context, s *stage.Stage, t *timing) error {
 		api := s.Machines.MachineV1alpha1().Machines(s.Namespace)
 		for i := range n {
 			m := s.Machine(fmt.Sprintf("single-%d", i), class)
@@ -65,7 +68,7 @@ func lives(n int) plan {
 			}
 		}
 		return nil
-	}
+	}}
 }
 
 // runs holds when a machine is Running.

@@ -50,7 +50,7 @@ func (r result) median(of func(round) float64) float64 {
 	return all[len(all)/2]
 }
 
-// cpu returns the CPU time for each life.
+// cpu returns the CPU time for each life; zero if it was not measured.
 func (r result) cpu() time.Duration {
 	return time.Duration(r.median(func(one round) float64 { return float64(one.cpu) / float64(max(1, len(one.lives))) }))
 }
@@ -69,10 +69,7 @@ func (r result) print(out io.Writer, story bool) {
 	fmt.Fprintf(out, "\n== %s\n\n", r.title)
 	r.printTimes(out)
 	r.printRequests(out)
-	peak := r.median(func(one round) float64 { return float64(one.peak) })
-	idle := r.median(func(one round) float64 { return one.idle })
-	fmt.Fprintf(out, "CPU %.1f ms for each life, and %.1f ms for each second of idleness; %.0f MiB of memory at most\n",
-		float64(r.cpu())/float64(time.Millisecond), 1000*idle, peak/(1<<20))
+	r.printProcess(out)
 	last := r.rounds[len(r.rounds)-1]
 	fmt.Fprintf(out, "no bound broken: %s\n", last.figures)
 	if story {
@@ -80,24 +77,44 @@ func (r result) print(out io.Writer, story bool) {
 	}
 }
 
+// steps are those of a life.
+var steps = []struct {
+	title    string
+	from, to func(life) time.Time
+	whole    func(round) time.Duration // nil if there is none
+}{
+	{"machine to VM", made, vm, nil},
+	{"VM to Node", vm, node, nil},
+	{"Node to Running", node, running, nil},
+	{"machine to Running", made, running, func(one round) time.Duration { return one.up }},
+	{"deletion to that of the VM", deleted, vmDeleted, nil},
+	{"deletion to gone", deleted, removed, func(one round) time.Duration { return one.down }},
+}
+
+// printProcess prints what the process of the manager took.
+func (r result) printProcess(out io.Writer) {
+	cpu, memory := "CPU not measured", "memory not measured"
+	if took := r.cpu(); took > 0 {
+		idle := r.median(func(one round) float64 { return one.idle })
+		cpu = fmt.Sprintf("CPU %.1f ms for each life, and %.1f ms for each second of idleness", float64(took)/float64(time.Millisecond), 1000*idle)
+	}
+	if peak := r.median(func(one round) float64 { return float64(one.peak) }); peak > 0 {
+		memory = fmt.Sprintf("%.0f MiB of memory at most", peak/(1<<20))
+	}
+	fmt.Fprintf(out, "%s; %s\n", cpu, memory)
+}
+
 func (r result) printTimes(out io.Writer) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "ms\tmedian\tp95\tmax\twhole\t")
-	for _, row := range []struct {
-		title    string
-		from, to func(life) time.Time
-		whole    func(round) float64
-	}{
-		{"machine to VM", made, vm, nil},
-		{"VM to Node", vm, node, nil},
-		{"Node to Running", node, running, nil},
-		{"machine to Running", made, running, func(one round) float64 { return float64(one.up) }},
-		{"deletion to that of the VM", deleted, vmDeleted, nil},
-		{"deletion to gone", deleted, removed, func(one round) float64 { return float64(one.down) }},
-	} {
+	for _, row := range steps {
 		s, whole := r.times(row.from, row.to), ""
 		if row.whole != nil {
-			whole = millis(time.Duration(r.median(row.whole)))
+			whole = millis(time.Duration(r.median(func(one round) float64 { return float64(row.whole(one)) })))
+		}
+		if len(s) == 0 {
+			fmt.Fprintf(table, "%s\tnot measured\t\t\t\t\n", row.title)
+			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", row.title, millis(s.median()), millis(s.at(0.95)), millis(s.at(1)), whole)
 	}

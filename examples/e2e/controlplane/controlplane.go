@@ -134,6 +134,18 @@ func (c *ControlPlane) Stop() error {
 	return c.folder.remove()
 }
 
+// TempDir makes a folder, as [os.MkdirTemp] does, that is deleted with the data of
+// the control plane: by Stop, or by the next Start of the same user if the process
+// was killed. Only that user can read it. After Stop it fails with [ErrStopped].
+func (c *ControlPlane) TempDir(pattern string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running {
+		return "", ErrStopped
+	}
+	return os.MkdirTemp(c.folder.path, pattern)
+}
+
 // LogDir is where the logs of the components are: etcd.log, kube-apiserver.log,
 // kube-controller-manager.log, and audit.log.
 func (c *ControlPlane) LogDir() string {

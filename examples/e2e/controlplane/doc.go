@@ -37,7 +37,9 @@
 // Nothing, on Linux: the kernel kills the components with the process that
 // started them, whether that returned, panicked, called [os.Exit] or was killed.
 // A data folder that could not be deleted, because its process was killed, is
-// deleted by the next Start of the same user. On macOS and the BSDs, components
+// deleted by the next Start of the same user, with all that [ControlPlane.TempDir]
+// made in it. The logs of a [Run] that did not come to a good end are meant to stay;
+// one that was killed after all tests had passed leaves them too. On macOS and the BSDs, components
 // end with Stop, and under [Run] on SIGINT and SIGTERM; after a panic or SIGKILL
 // they stay and have to be killed by hand. On other systems Start fails.
 //

@@ -4,6 +4,7 @@ package controlplane_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -18,8 +19,8 @@ const helperEnv = "CONTROLPLANE_TEST_HELPER"
 
 // helperState is what the child says of its control plane.
 type helperState struct {
-	PIDs   []int
-	Folder string
+	PIDs            []int
+	Folder, TempDir string
 }
 
 func TestMain(m *testing.M) {
@@ -29,11 +30,14 @@ func TestMain(m *testing.M) {
 		case "":
 			return
 		default:
-			text, _ := json.Marshal(helperState{PIDs: c.PIDs(), Folder: c.DataFolder()})
+			temp, _ := c.TempDir("of-a-test-")
+			text, _ := json.Marshal(helperState{PIDs: c.PIDs(), Folder: c.DataFolder(), TempDir: temp})
 			fmt.Println(string(text))
 			switch mode {
 			case "panic":
 				panic("as the test wants it")
+			case "timeout":
+				_ = flag.Set("test.timeout", "1ms")
 			case "exit":
 				os.Exit(3)
 			case "hang":
@@ -45,7 +49,10 @@ func TestMain(m *testing.M) {
 
 // TestHelperFails fails in a child that is to fail.
 func TestHelperFails(t *testing.T) {
-	if os.Getenv(helperEnv) == "fail" {
+	switch os.Getenv(helperEnv) {
+	case "fail":
 		t.Fatal("as the test wants it")
+	case "timeout":
+		select {}
 	}
 }

@@ -17,7 +17,7 @@ type Options struct {
 	// LogDir is where the components write their logs, and the API server its
 	// audit log; it is created if need be, what is in it is appended to, and it
 	// stays. Two control planes must not share it. Empty means a folder that goes
-	// with the control plane, but see [Run].
+	// with the control plane; under [Run], one that goes when all tests have passed.
 	LogDir string
 
 	// NodeMonitorGracePeriod is how long a node may be silent until the node

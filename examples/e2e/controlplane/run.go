@@ -10,16 +10,19 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // Run is what TestMain of a package does that tests against a control plane: it
 // starts one, hands it to use, which may be nil, runs the tests, and stops it.
 // The result is for [os.Exit].
 //
-// When tests fail, the logs of the components are kept, and it is said where. On
-// SIGINT and SIGTERM the control plane is stopped and the process exits. If the
-// process ends in any other way, see the comment of the package.
+// It says where the logs go. If [Options].LogDir is empty, that is a folder
+// machinist-controlplane-logs-* among the temporary files, which is deleted when
+// all tests have passed. It stays if one has failed, and if the process ends in
+// any other way: by a panic, a timeout of go test, a signal, or [os.Exit].
+//
+// On SIGINT and SIGTERM the control plane is stopped and the process exits. For any
+// other end see the comment of the package.
 //
 // With -test.list nothing is started.
 func Run(m *testing.M, o Options, use func(*ControlPlane)) int {
@@ -29,6 +32,29 @@ func Run(m *testing.M, o Options, use func(*ControlPlane)) int {
 	if list := flag.Lookup("test.list"); list != nil && list.Value.String() != "" {
 		return m.Run()
 	}
+	if o.LogDir != "" {
+		return run(m, o, use)
+	}
+	var err error
+	if o.LogDir, err = os.MkdirTemp("", "machinist-controlplane-logs-"); err != nil {
+		fmt.Fprintln(os.Stderr, "control plane:", err)
+		return 1
+	}
+	code := run(m, o, use)
+	if code != 0 {
+		_ = os.Remove(o.LogDir) // if nothing was started, it is empty
+		return code
+	}
+	if err := os.RemoveAll(o.LogDir); err != nil {
+		fmt.Fprintln(os.Stderr, "control plane:", err)
+		return 1
+	}
+	return 0
+}
+
+func run(m *testing.M, o Options, use func(*ControlPlane)) int {
+	// Now, as a panic lets nobody say it later.
+	fmt.Fprintln(os.Stderr, "control plane: logs go to", o.LogDir)
 
 	// Not cancelled by a defer: a panic is no signal.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -59,36 +85,11 @@ func Run(m *testing.M, o Options, use func(*ControlPlane)) int {
 	return c.finish(code)
 }
 
-// finish stops the control plane, and keeps the logs if the code says that tests
-// failed. It returns the code, or 1 if only the end failed.
+// finish stops the control plane, and returns the code, or 1 if only the end failed.
 func (c *ControlPlane) finish(code int) int {
-	if code != 0 {
-		c.keepLogs()
-	}
 	if err := c.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}
 	return code
-}
-
-// keepLogs copies the logs to where they survive the control plane, and says where.
-func (c *ControlPlane) keepLogs() {
-	where := c.logDir
-	if c.options.LogDir == "" {
-		var err error
-		if where, err = copyLogs(os.TempDir(), c.logDir, time.Now()); err != nil {
-			fmt.Fprintln(os.Stderr, "control plane: logs are lost:", err)
-			return
-		}
-	}
-	fmt.Fprintln(os.Stderr, "control plane: logs are in", where)
-}
-
-func copyLogs(parent, from string, now time.Time) (string, error) {
-	where, err := os.MkdirTemp(parent, "machinist-controlplane-logs-"+now.Format("150405")+"-")
-	if err != nil {
-		return "", err
-	}
-	return where, os.CopyFS(where, os.DirFS(from))
 }

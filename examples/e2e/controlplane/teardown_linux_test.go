@@ -20,7 +20,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 )
 
-func TestNothingIsLeftHoweverTheTestBinaryEnds(t *testing.T) {
+func TestNothingButLogsIsLeftHoweverTheTestBinaryEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name, mode string
 		signal     syscall.Signal
@@ -28,9 +28,10 @@ func TestNothingIsLeftHoweverTheTestBinaryEnds(t *testing.T) {
 		folder     bool
 		logs       bool
 	}{
-		{name: "a panic", mode: "panic", code: 2, folder: true},
-		{name: "an exit in the middle", mode: "exit", code: 3, folder: true},
-		{name: "SIGKILL", mode: "hang", signal: syscall.SIGKILL, code: -1, folder: true},
+		{name: "a panic", mode: "panic", code: 2, folder: true, logs: true},
+		{name: "a timeout", mode: "timeout", code: 2, folder: true, logs: true},
+		{name: "an exit in the middle", mode: "exit", code: 3, folder: true, logs: true},
+		{name: "SIGKILL", mode: "hang", signal: syscall.SIGKILL, code: -1, folder: true, logs: true},
 		{name: "SIGTERM", mode: "hang", signal: syscall.SIGTERM, code: 130, logs: true},
 		{name: "a failed test", mode: "fail", code: 1, logs: true},
 		{name: "tests that pass", mode: "pass", code: 0},
@@ -46,6 +47,7 @@ func TestNothingIsLeftHoweverTheTestBinaryEnds(t *testing.T) {
 				controlplane.Sweep(temp, time.Now())
 			}
 			require.NoDirExists(t, state.Folder)
+			require.Equal(t, state.Folder, filepath.Dir(state.TempDir), "it goes with the data")
 			left, err := filepath.Glob(filepath.Join(temp, "*"))
 			require.NoError(t, err)
 			if !tc.logs {

@@ -4,6 +4,7 @@ package scenarios_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -34,6 +35,29 @@ func counted(s *stage.Stage, app string, want int32) stage.Condition {
 		b, err := s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Get(ctx, app, metav1.GetOptions{})
 		if err != nil || b.Status.CurrentHealthy != want || b.Status.ObservedGeneration != b.Generation {
 			return fmt.Sprintf("the budget does not count %d pods", want), err
+		}
+		return "", nil
+	}
+}
+
+// available holds when a deployment has so many machines available, and so many run
+// beside one.
+func available(s *stage.Stage, name string, want int, beside string) stage.Condition {
+	return func(ctx context.Context) (string, error) {
+		api := s.Machines.MachineV1alpha1()
+		d, err1 := api.MachineDeployments(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+		list, err2 := api.Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+		if err := errors.Join(err1, err2); err != nil {
+			return "nothing is known", err
+		}
+		run := 0
+		for _, m := range list.Items {
+			if m.Name != beside && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
+				run++
+			}
+		}
+		if n := int(d.Status.AvailableReplicas); n != want || run != want {
+			return fmt.Sprintf("%d of %d machines are available, %d run beside %s", n, want, run, beside), nil
 		}
 		return "", nil
 	}
@@ -101,9 +125,7 @@ func TestADrainWaitsForADisruptionBudgetAndGoesOnWhenThatAllows(t *testing.T) {
 		}
 		return "", nil
 	})
-	d, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(ctx, "workers", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 2, d.Status.AvailableReplicas, "the machine was replaced meanwhile")
+	s.Wait(t, patience, "the machine is replaced meanwhile", available(s, "workers", 2, victim.Name))
 	after := podsOn(t, s, node)
 	require.Len(t, after, len(before))
 	for i, p := range after {

@@ -64,9 +64,10 @@ func lively() stage.Options {
 }
 
 // hasty lets another manager, or the next process of the same, lead soon after one
-// was killed.
+// was killed. A leader of theirs that the API server leaves waiting ends only after
+// seconds: another control plane may be starting on the same machine.
 func hasty(o stage.Options) stage.Options {
-	o.Flags = append(o.Flags, "--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")
+	o.Flags = append(o.Flags, "--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
 	return o
 }
 

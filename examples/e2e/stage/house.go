@@ -27,7 +27,7 @@ type House struct {
 	// ControlPlane is the one that was given to [Open].
 	ControlPlane *controlplane.ControlPlane
 
-	folder     string // of program and kubeconfig
+	folder     string // of program and kubeconfigs
 	program    string
 	kubeconfig string // of a cluster admin
 	err        error  // why it could not be opened, under Run
@@ -39,7 +39,7 @@ type House struct {
 // It needs the go command, and a working directory in a module that knows the one
 // of the manager.
 func Open(ctx context.Context, c *controlplane.ControlPlane) (*House, error) {
-	folder, err := os.MkdirTemp("", "machinist-stage-house-")
+	folder, err := c.TempDir("house-")
 	if err != nil {
 		return nil, fmt.Errorf("stage: %w", err)
 	}
@@ -65,7 +65,8 @@ func (h *House) open(ctx context.Context) error {
 	return err
 }
 
-// Close deletes what the house itself has stored.
+// Close deletes what the house itself has stored, which goes with the control plane
+// at the latest.
 func (h *House) Close() error { return os.RemoveAll(h.folder) }
 
 // Program runs a command of the manager to its end, such as "manifests", and
@@ -75,7 +76,8 @@ func (h *House) Program(ctx context.Context, args ...string) ([]byte, error) {
 	return run(exec.CommandContext(ctx, h.program, args...))
 }
 
-// build builds the manager as people do, in its own module.
+// build builds the manager as people do, in its own module, whoever the checkout
+// belongs to.
 //
 // What it is made of is also linked into whoever calls this: go test takes results
 // from its cache as long as the test binary is the same, and does not see that
@@ -86,7 +88,7 @@ func build(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./manager")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "./manager")
 	cmd.Dir = strings.TrimSpace(string(dir))
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir)
 	_, err = run(cmd)

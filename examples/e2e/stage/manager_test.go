@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"os/signal"
 	"strconv"
@@ -26,25 +27,36 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pretend is a manager of one kind or another.
+// pretend is a manager of one kind or another. One that is dying does so when it has
+// answered once.
 func pretend(port, kind string) int {
-	fmt.Fprintln(os.Stderr, "kind", kind)
-	stop := make(chan os.Signal, 1)
+	stop, asked := make(chan os.Signal, 1), make(chan struct{}, 1)
 	signal.Notify(stop, syscall.SIGTERM)
+	ctx := context.Background()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil { // somebody was faster
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Fprintln(os.Stderr, "kind", kind)
 	if kind == "broken" {
 		return 3
 	}
-	go func() {
-		_ = http.ListenAndServe(net.JoinHostPort("127.0.0.1", port), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { //nolint:gosec // for a moment, and for us alone
-			if kind == "unready" {
-				w.WriteHeader(http.StatusInternalServerError)
-			}
-			_, _ = fmt.Fprintln(w, "says", kind)
-		}))
-	}()
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if kind == "unready" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		_, _ = fmt.Fprintln(w, "says", kind)
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
 	switch kind {
 	case "dying":
-		time.Sleep(300 * time.Millisecond)
+		<-asked
+		_ = server.Shutdown(ctx) // the answer is on its way first
 		return 4
 	case "deaf":
 		select {}
@@ -74,11 +86,12 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-func shortly(t *testing.T) context.Context {
+// answered ends when a manager has answered once, and the answer was read.
+func answered(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(soon(t))
 	t.Cleanup(cancel)
-	return ctx
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{PutIdleConn: func(error) { cancel() }})
 }
 
 func TestAManagerIsStartedStoppedKilledAndStartedAgain(t *testing.T) {
@@ -126,9 +139,9 @@ func TestAManagerThatCannotStartIsAnErrorWithItsLog(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, manager(t, "broken").Start(soon(t)), "exit status 3; the end of its log:\nkind broken")
 	m := manager(t, "unready")
-	err := m.Start(shortly(t))
+	err := m.Start(answered(t))
 	require.ErrorContains(t, err, "says unready")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, m.Running())
 }
 
@@ -139,7 +152,9 @@ func TestAManagerThatDoesNotEndWellIsAnError(t *testing.T) {
 	require.ErrorContains(t, m.Stop(soon(t)), "exit status 5")
 	m = manager(t, "deaf")
 	require.NoError(t, m.Start(soon(t)))
-	require.ErrorContains(t, m.Stop(shortly(t)), "did not")
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // however long, it does not end
+	defer cancel()
+	require.ErrorContains(t, m.Stop(ctx), "did not")
 	require.False(t, m.Running())
 }
 
@@ -150,7 +165,10 @@ func TestASupervisedManagerIsStartedAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(soon(t))
 	restarts := make(chan int)
 	go func() { restarts <- m.Supervise(ctx) }()
-	require.Eventually(t, func() bool { return strings.Count(m.Log(), "kind dying") == 3 }, 30*time.Second, 10*time.Millisecond)
+	for strings.Count(m.Log(), "kind dying") < 3 {
+		_, _, _ = m.Health(ctx, "/healthz") // it dies of that, if it listens already
+		require.NoError(t, pause(ctx, 10*time.Millisecond), m.Log())
+	}
 	cancel()
 	require.GreaterOrEqual(t, <-restarts, 2)
 }

@@ -42,6 +42,10 @@ type Options struct {
 	// Forgiven says of a request that was refused for good that it may have been,
 	// see [Stage.Refused]. Nil forgives none.
 	Forgiven func(controlplane.Request) bool
+	// Outage says that the API server is taken away, so that the journal may miss
+	// something and leave open what happened meanwhile. Otherwise, see [House.Set],
+	// that is a failure: a bound that nobody judged is not one that was kept.
+	Outage bool
 }
 
 // Nodes say how the hollow Nodes of a stage behave. For the zero values see
@@ -68,7 +72,7 @@ type Stage struct {
 
 	options    Options
 	credential string
-	folder     string
+	folder     string // of logs
 	kubeconfig string // of the manager's service account
 	url        string // of the cloud
 
@@ -107,7 +111,8 @@ func (s *Stage) set(ctx context.Context, prefix string) error {
 		return err
 	}
 	s.Namespace = made.Name
-	if s.folder, err = os.MkdirTemp("", "machinist-stage-"+s.Namespace+"-"); err != nil {
+	s.folder = filepath.Join(s.House.ControlPlane.LogDir(), s.Namespace)
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return err
 	}
 	if err := s.access(ctx); err != nil {
@@ -135,7 +140,7 @@ func (s *Stage) access(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.kubeconfig = filepath.Join(s.folder, "manager.kubeconfig")
+	s.kubeconfig = filepath.Join(s.House.folder, s.Namespace+".kubeconfig")
 	return os.WriteFile(s.kubeconfig, text, 0o600)
 }
 
@@ -219,7 +224,8 @@ func (s *Stage) vms() []hollow.VM {
 // NodeName is how the Node of a machine is called.
 func (s *Stage) NodeName(machine string) string { return s.Namespace + "-" + machine }
 
-// Folder is where the logs of the managers are until Close, and after [Stage.Keep].
+// Folder is where the logs of the managers are: beside those of the control plane,
+// with which they stay or go.
 func (s *Stage) Folder() string { return s.folder }
 
 // Close kills the managers, ends all that is played, and has the namespace
@@ -240,19 +246,7 @@ func (s *Stage) Close() error {
 		_ = s.journal.Stop()
 	}
 	s.playing.Wait()
-	err := s.sweep()
-	if s.folder != "" {
-		err = errors.Join(err, os.RemoveAll(s.folder))
-	}
-	return err
-}
-
-// Keep makes Close leave the logs of the managers where they are, and takes the
-// token of the manager away.
-func (s *Stage) Keep() (folder string, err error) {
-	folder = s.folder
-	s.folder = ""
-	return folder, os.Remove(filepath.Join(folder, "manager.kubeconfig"))
+	return s.sweep()
 }
 
 // sweep deletes what has no namespace, and the namespace.

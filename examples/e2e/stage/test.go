@@ -21,18 +21,13 @@ import (
 // all. The result is for [os.Exit]. What keeps the house from being opened fails
 // the first test that sets a stage.
 func Run(m *testing.M, o controlplane.Options, use func(*House)) int {
-	var house *House
-	code := controlplane.Run(m, o, func(c *controlplane.ControlPlane) {
-		var err error
-		if house, err = Open(context.Background(), c); err != nil {
+	return controlplane.Run(m, o, func(c *controlplane.ControlPlane) {
+		house, err := Open(context.Background(), c)
+		if err != nil {
 			house = &House{ControlPlane: c, err: err}
 		}
 		use(house)
 	})
-	if house != nil && house.err == nil && house.Close() != nil {
-		return max(code, 1)
-	}
-	return code
 }
 
 // Set sets a stage for a test, which fails if that does not work. When the test has
@@ -43,7 +38,7 @@ func Run(m *testing.M, o controlplane.Options, use func(*House)) int {
 //   - the API server refused something to them that they must not ask for,
 //   - a log or an Event holds something of a Secret.
 //
-// Then the stage is closed. The logs are kept if the test has failed.
+// Then the stage is closed. If the test has failed, it says where the logs are.
 func (h *House) Set(t testing.TB, prefix string, o Options) *Stage {
 	t.Helper()
 	if h.err != nil {
@@ -62,16 +57,15 @@ func (h *House) Set(t testing.TB, prefix string, o Options) *Stage {
 		if err := s.judge(ctx); err != nil {
 			t.Error(err)
 		}
-		figures, err := s.Figures() //nolint:contextcheck // it gives itself two seconds
+		figures, err := s.Figures() //nolint:contextcheck // it gives itself some seconds
 		if t.Logf("journal: %s", figures); err != nil {
 			t.Error(err)
 		}
-		if figures.Gaps == 0 && len(figures.Unproven) > 0 {
-			t.Error("the journal cannot tell, although it has missed nothing")
+		if err := o.proven(figures); err != nil {
+			t.Error(err)
 		}
 		if t.Failed() {
-			folder, err := s.Keep()
-			t.Logf("stage: the logs of the managers are in %s (%v)", folder, err)
+			t.Logf("stage: the logs of the managers are in %s", s.Folder())
 		}
 		if err := s.Close(); err != nil { //nolint:contextcheck // as above
 			t.Error(err)
