@@ -149,6 +149,7 @@ func freePort(ctx context.Context) (int, error) {
 
 // ready waits until /readyz says so.
 func (m *Manager) ready(ctx context.Context) error {
+	last := "not asked"
 	for {
 		status, text, err := m.Health(ctx, "/readyz")
 		switch {
@@ -156,11 +157,13 @@ func (m *Manager) ready(ctx context.Context) error {
 			return nil
 		case !m.Running():
 			return m.Err()
-		case err != nil:
-			text = err.Error()
+		case err == nil:
+			last = text
+		case ctx.Err() == nil:
+			last = err.Error()
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("the manager is not ready (%s): %w", text, err)
+			return fmt.Errorf("the manager is not ready (%s): %w", last, err)
 		}
 	}
 }
