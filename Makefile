@@ -41,8 +41,9 @@ test-e2e: controlplane ## Run the tests against a real control plane (part of te
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager (once).
 	@echo "== control plane"; cd examples/e2e && $(ALONE) go run ./up -build
 
-race: ## Run the tests of the SDK with the race detector, in random order.
+race: ## Run the tests of SDK and examples with the race detector, in random order.
 	$(ALONE) go test -race -shuffle=on ./...
+	cd examples && $(ALONE) go test -race -shuffle=on ./...
 
 lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the import table.
 	@echo "== gofmt"; files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

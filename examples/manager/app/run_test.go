@@ -9,13 +9,18 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/examples/manager/options"
@@ -117,17 +122,17 @@ func TestHealthThroughTheLifeOfAManager(t *testing.T) {
 	p := r.prepare()
 	d := newSlow(r.cloud)
 	p.driver = d
-	served := p.machines.Resources
-	p.machines.Resources = nil
+	var defined atomic.Bool
+	p.machines.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return !defined.Load(), nil, apierrors.NewNotFound(schema.GroupResource{}, "machine.sapcloud.io/v1alpha1")
+	})
 	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "list", Resource: "machines"})
 	asked := func() int { return len(p.machines.Actions()) }
 	p.start()
 	r.eventually("the API server is asked", func() bool { return asked() > 0 })
 	require.Equal(t, [2]int{good, bad}, p.health(), "waits for the definitions")
 
-	p.machines.Lock()
-	p.machines.Resources = served
-	p.machines.Unlock()
+	defined.Store(true)
 	r.eventually("it leads", func() bool { return r.holder() == p.identity && asked() > 5 })
 	require.Equal(t, [2]int{good, bad}, p.health(), "leads, and has not seen everything")
 	remove()
