@@ -86,7 +86,7 @@ func (r *rig) start() {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		nodes := &hollow.Nodes{Client: r.target.Client(), Clock: clock.RealClock{}, VMs: r.vms}
+		nodes := &hollow.Nodes{Client: r.target.Client(), Clock: clock.RealClock{}, VMs: hollow.VMsOf(r.cloud)}
 		for ctx.Err() == nil {
 			_ = nodes.Step(ctx) // repeated at the next step
 			r.target.Tick()
@@ -101,16 +101,6 @@ func (r *rig) start() {
 		require.NoError(r.t, <-done)
 		<-stopped
 	})
-}
-
-func (r *rig) vms() []hollow.VM {
-	var vms []hollow.VM
-	for _, v := range r.cloud.Snapshot().VMs {
-		if v.State == drivertest.VMRunning {
-			vms = append(vms, hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName, UpSince: v.ReadyAt})
-		}
-	}
-	return vms
 }
 
 // eventually waits until f says that it is so.

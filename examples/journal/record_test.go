@@ -44,12 +44,7 @@ func play(t *testing.T, control *draintest.Cluster, api versioned.Interface, clo
 	running.Go(func() {
 		_ = controllers.Run(ctx, controllers.Config{Machines: api, Control: control.Client(), Target: target.Client(), Driver: cloud, Policy: policy})
 	})
-	nodes := &hollow.Nodes{Client: target.Client(), VMs: func() (vms []hollow.VM) {
-		for _, v := range cloud.Snapshot().VMs {
-			vms = append(vms, hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName, UpSince: v.ReadyAt})
-		}
-		return vms
-	}}
+	nodes := &hollow.Nodes{Client: target.Client(), VMs: hollow.VMsOf(cloud)}
 	running.Go(func() {
 		for ctx.Err() == nil {
 			_ = nodes.Step(ctx) // repeated at the next step

@@ -92,7 +92,7 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 func (w *world) play(ctx context.Context, pods int, budget bool) {
 	client := w.target.Client()
 	nodes := &hollow.Nodes{
-		Client: client, Clock: w.clock, VMs: w.vms, JoinAfter: joinTime,
+		Client: client, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime,
 		LeaseInterval: time.Hour, StatusInterval: time.Hour, // nobody here looks at how fresh they are, and every write may meet a fault
 	}
 	workload := &hollow.Workload{
@@ -113,18 +113,4 @@ func (w *world) play(ctx context.Context, pods int, budget bool) {
 		case <-w.clock.After(500 * time.Millisecond):
 		}
 	}
-}
-
-// vms tells the Nodes which VMs there are.
-func (w *world) vms() []hollow.VM {
-	snapshot := w.cloud.Snapshot()
-	vms := make([]hollow.VM, 0, len(snapshot.VMs))
-	for _, v := range snapshot.VMs {
-		vm := hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName}
-		if v.State == drivertest.VMRunning {
-			vm.UpSince = v.ReadyAt
-		}
-		vms = append(vms, vm)
-	}
-	return vms
 }

@@ -44,7 +44,7 @@ func serve(ctx context.Context, s settings, client kubernetes.Interface, out, er
 	}
 	if client != nil {
 		nodes := &hollow.Nodes{
-			Client: client, VMs: func() []hollow.VM { return vms(simulated.Snapshot()) }, JoinAfter: s.join,
+			Client: client, VMs: hollow.VMsOf(simulated), JoinAfter: s.join,
 			Observe: func(err error) { notes.line(err) },
 		}
 		scheduler := &hollow.Scheduler{Client: client, Observe: func(err error) { notes.line(err) }}
@@ -90,19 +90,6 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// vms returns what the Nodes need to know of the VMs of a cloud.
-func vms(s drivertest.Snapshot) []hollow.VM {
-	out := make([]hollow.VM, 0, len(s.VMs))
-	for _, v := range s.VMs {
-		vm := hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName}
-		if v.State == drivertest.VMRunning && v.Initialized {
-			vm.UpSince = v.ReadyAt
-		}
-		out = append(out, vm)
-	}
-	return out
 }
 
 // notes are lines for people. It is safe for use by multiple goroutines.

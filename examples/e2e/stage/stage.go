@@ -174,7 +174,7 @@ func (s *Stage) play(ctx context.Context, config *rest.Config) error {
 	}
 	n := s.options.Nodes
 	s.Nodes = &hollow.Nodes{
-		Client: client, VMs: s.vms, VMInterval: 200 * time.Millisecond,
+		Client: client, VMs: hollow.VMsOf(s.Cloud), VMInterval: 200 * time.Millisecond,
 		JoinAfter: n.JoinAfter, LeaseInterval: n.LeaseInterval, PodStartTime: n.PodStartTime, PodStopTime: n.PodStopTime,
 	}
 	scheduler := &hollow.Scheduler{Client: client}
@@ -206,20 +206,6 @@ func (s *Stage) Figures() (journal.Figures, error) {
 
 // Journal returns what has happened to the machine objects so far.
 func (s *Stage) Journal() journal.Log { return s.journal.Log() }
-
-// vms tells the Nodes which VMs there are.
-func (s *Stage) vms() []hollow.VM {
-	snapshot := s.Cloud.Snapshot()
-	out := make([]hollow.VM, 0, len(snapshot.VMs))
-	for _, v := range snapshot.VMs {
-		vm := hollow.VM{ProviderID: v.ProviderID, NodeName: v.NodeName}
-		if v.State == drivertest.VMRunning && v.Initialized {
-			vm.UpSince = v.ReadyAt
-		}
-		out = append(out, vm)
-	}
-	return out
-}
 
 // NodeName is how the Node of a machine is called.
 func (s *Stage) NodeName(machine string) string { return s.Namespace + "-" + machine }
