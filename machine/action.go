@@ -4,6 +4,7 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,6 +102,54 @@ type DrainMode struct {
 	// NodeUnreachable says that the Node's kubelet has not answered for long, so
 	// that waiting for it to stop pods makes no sense.
 	NodeUnreachable bool
+	// KeepSchedulable says that the Node is not cordoned: a taint keeps pods away
+	// that do not tolerate it.
+	KeepSchedulable bool
+}
+
+// DeleteAttachments deletes what says that volumes are attached to a Node that
+// will not detach them itself any more.
+type DeleteAttachments struct {
+	// Attachments to delete.
+	Attachments []Attachment
+}
+
+// Attachment names a VolumeAttachment.
+type Attachment struct {
+	// Name of the object.
+	Name string
+	// UID guards against a later object of the same name.
+	UID types.UID
+}
+
+// CreateToken makes the bootstrap token with which the VM of the machine joins;
+// see [NewBootstrapToken].
+type CreateToken struct {
+	// Expires is when the token ends.
+	Expires time.Time
+}
+
+// DeleteToken deletes a bootstrap token.
+type DeleteToken struct {
+	// Namespace and Name of its Secret.
+	Namespace, Name string
+	// UID guards against a later Secret of the same name.
+	UID types.UID
+}
+
+// TakePermit asks for the right to fail a machine for bad health, and fills
+// [Observation.Permit]. Then the siblings have to be looked at anew.
+type TakePermit struct {
+	// Key is what is limited: a deployment. Holder is the machine.
+	Key, Holder string
+	// Within is how many permits there may be at a time, this one included.
+	Within int
+}
+
+// ReturnPermit gives the right back.
+type ReturnPermit struct {
+	// Key and Holder of the permit.
+	Key, Holder string
 }
 
 // DeleteNode takes our finalizer off the Node and deletes it.
@@ -145,6 +194,11 @@ func (UpdateNode) isAction()         {}
 func (UpdateNodeCapacity) isAction() {}
 func (SetNodeCondition) isAction()   {}
 func (DrainNode) isAction()          {}
+func (DeleteAttachments) isAction()  {}
+func (CreateToken) isAction()        {}
+func (DeleteToken) isAction()        {}
+func (TakePermit) isAction()         {}
+func (ReturnPermit) isAction()       {}
 func (DeleteNode) isAction()         {}
 func (DeleteMachine) isAction()      {}
 func (UpdateClass) isAction()        {}
@@ -196,6 +250,31 @@ func (a DrainNode) String() string {
 		return fmt.Sprintf("drain node %s, by force from %s", a.NodeName, a.Mode.ForceAt.UTC().Format(time.RFC3339))
 	}
 }
+
+// String names the attachments.
+func (a DeleteAttachments) String() string {
+	names := make([]string, len(a.Attachments))
+	for i, va := range a.Attachments {
+		names[i] = va.Name
+	}
+	return "delete volume attachments " + strings.Join(names, ", ")
+}
+
+// String says until when; never the token.
+func (a CreateToken) String() string {
+	return "create a bootstrap token until " + a.Expires.UTC().Format(time.RFC3339)
+}
+
+// String says that one is deleted; never which.
+func (DeleteToken) String() string { return "delete the bootstrap token" }
+
+// String says of whom.
+func (a TakePermit) String() string {
+	return fmt.Sprintf("take one of %d permits of %s", a.Within, a.Key)
+}
+
+// String says of whom.
+func (a ReturnPermit) String() string { return "return the permit of " + a.Key }
 
 // String names the Node.
 func (a DeleteNode) String() string { return "delete node " + a.NodeName }

@@ -50,11 +50,10 @@ func (l life) failed() Decision {
 
 // timeOut fails a machine that took too long to join.
 func (l life) timeOut(errorCode string) Decision {
-	return l.record(ReasonCreationTimeout, func(s *v1alpha1.MachineStatus) {
+	return l.move(TriggerCreationTimeout, func(s *v1alpha1.MachineStatus) {
 		t := cmp.Or(s.LastOperation.Type, v1alpha1.MachineOperationCreate)
 		s.LastOperation = l.operation(t, v1alpha1.MachineStateFailed, l.creationTimeoutText())
 		s.LastOperation.ErrorCode = errorCode
-		l.enter(s, v1alpha1.MachineFailed)
 	})
 }
 
@@ -111,17 +110,15 @@ func (l life) newState() bool {
 
 // join writes that the VM exists, and that it has to join if there is a cluster.
 func (l life) join() Decision {
-	reason, phase := ReasonVMCreated, v1alpha1.MachinePending
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
 	if l.in.Node.NoTarget {
-		reason, phase = ReasonAvailable, v1alpha1.MachineAvailable
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
 	}
-	if l.in.VM.Sighting == Absent { // its identity is written down, so it was there
-		reason = ReasonVMVanished
+	vanished := l.in.VM.Sighting == Absent // its identity is written down, so it was there
+	if vanished {
 		op.Description += fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
 	}
-	return l.record(reason, func(s *v1alpha1.MachineStatus) {
+	d := l.move(TriggerVMExists, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		if l.in.Node.NoTarget {
 			s.Addresses = l.addresses()
@@ -129,8 +126,11 @@ func (l life) join() Decision {
 		if l.newState() {
 			s.LastKnownState = l.in.VM.LastKnownState
 		}
-		l.enter(s, phase)
 	})
+	if vanished {
+		d.Reason = ReasonVMVanished
+	}
+	return d
 }
 
 // guard adds the finalizer, and the priority that orders scale-down.
@@ -183,20 +183,16 @@ func (l life) classSubject() string {
 // VM.
 func (l life) reject(r Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
-	phase := l.m.Status.CurrentStatus.Phase
-	switch {
+	now, tell := l.m.Status.CurrentStatus.Phase, func(s *v1alpha1.MachineStatus) { s.LastOperation = op }
+	switch next, moves := NextPhase(now, TriggerRejected, l.holds); {
 	case l.expired():
-		phase, r = v1alpha1.MachineFailed, ReasonCreationTimeout
-	case l.intended():
-		phase = v1alpha1.MachineCrashLoopBackOff
-	}
-	if phase != l.m.Status.CurrentStatus.Phase || !sameOperation(op, l.m.Status.LastOperation) {
-		return l.record(r, func(s *v1alpha1.MachineStatus) {
-			s.LastOperation = op
-			if phase != s.CurrentStatus.Phase {
-				l.enter(s, phase)
-			}
-		})
+		return l.move(TriggerCreationTimeout, tell)
+	case moves && next.To != now:
+		d := l.move(TriggerRejected, tell)
+		d.Reason = r
+		return d
+	case !sameOperation(op, l.m.Status.LastOperation):
+		return l.record(r, tell)
 	}
 	subject := "machine/" + l.m.Name
 	if r != ReasonInvalid {
@@ -217,12 +213,11 @@ func (l life) creationFailed(f CallFailure) (Decision, bool) {
 	op.ErrorCode = f.Code.String()
 	phase := l.m.Status.CurrentStatus.Phase
 	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() {
-		return l.record(ReasonProviderFailed, func(s *v1alpha1.MachineStatus) {
+		return l.move(TriggerProviderFailed, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = op
 			if l.newState() {
 				s.LastKnownState = l.in.VM.LastKnownState
 			}
-			l.enter(s, v1alpha1.MachineCrashLoopBackOff)
 		}), true
 	}
 	until := f.until(l.p.Backoff)

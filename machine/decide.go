@@ -35,10 +35,32 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.guard()
 	case l.arriving():
-		return l.arrive()
+		return l.inTurn(l.validity, l.preservation, l.arrive)
 	default:
-		return l.live()
+		return l.inTurn(l.validity, l.dropTokens, l.preservation, l.live)
 	}
+}
+
+// inTurn asks one question after the other. The first answer with an effect is
+// the decision; without one, all that the answers wait for is waited for, and the
+// reason is that of the first which waits. The zero Decision is no answer.
+func (life) inTurn(questions ...func() Decision) Decision {
+	var all Decision
+	for _, ask := range questions {
+		d := ask()
+		switch {
+		case d.Do != nil:
+			return d
+		case d.Reason == "":
+			continue
+		}
+		if len(all.Holds) == 0 {
+			all.Reason, all.Message = d.Reason, d.Message
+		}
+		all.Holds = append(all.Holds, d.Holds...)
+		all.NextCheck = earliest(all.NextCheck, d.NextCheck)
+	}
+	return all
 }
 
 // life is one decision in the making.

@@ -98,6 +98,33 @@ const (
 	ReasonVMUninitialized Reason = "VMUninitialized"
 	// ReasonVMCreated: the VM exists; now it has to join.
 	ReasonVMCreated Reason = "VMCreated"
+	// ReasonStaleNode: the Node that the VM is to become belongs to another.
+	ReasonStaleNode Reason = "StaleNode"
+	// ReasonToken: a bootstrap token is needed, or no longer.
+	ReasonToken Reason = "BootstrapToken"
+	// ReasonPartlyIgnored: something in the object is not understood, and the
+	// default holds in its place.
+	ReasonPartlyIgnored Reason = "PartlyIgnored"
+	// ReasonValid: nothing in the object is wrong any more.
+	ReasonValid Reason = "Valid"
+	// ReasonPreserved: the machine is preserved.
+	ReasonPreserved Reason = "Preserved"
+	// ReasonPreservationStopped: the machine is no longer preserved.
+	ReasonPreservationStopped Reason = "PreservationStopped"
+	// ReasonInPlaceUpdate: the Node is on its way through an update in place.
+	ReasonInPlaceUpdate Reason = "InPlaceUpdate"
+	// ReasonDrainedForUpdate: the Node is drained and may be updated in place.
+	ReasonDrainedForUpdate Reason = "DrainedForUpdate"
+	// ReasonUpdateSucceeded: the Node says that it is updated.
+	ReasonUpdateSucceeded Reason = "UpdateSucceeded"
+	// ReasonUpdateFailed: the Node says that it could not be updated.
+	ReasonUpdateFailed Reason = "UpdateFailed"
+	// ReasonUpdateTimeout: the update in place took too long.
+	ReasonUpdateTimeout Reason = "UpdateTimeout"
+	// ReasonDetaching: volumes are still attached to the Node.
+	ReasonDetaching Reason = "Detaching"
+	// ReasonPermit: the right to replace a machine is taken, or given back.
+	ReasonPermit Reason = "Permit"
 	// ReasonVMVanished: a VM that was known is no longer found.
 	ReasonVMVanished Reason = "VMVanished"
 	// ReasonVMNotSettled: the provider says that there is no VM, too early to be

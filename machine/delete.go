@@ -40,13 +40,12 @@ func (l life) leave() Decision {
 		return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.terminating()}, ReasonDeleting, "")
 	}
 	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
-		return l.record(ReasonDeleting, func(s *v1alpha1.MachineStatus) {
+		return l.move(TriggerDeleted, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)
 			s.CurrentStatus.PreserveExpiryTime = nil
 			if l.newState() {
 				s.LastKnownState = l.in.VM.LastKnownState
 			}
-			l.enter(s, v1alpha1.MachineTerminating)
 		})
 	}
 	if node != nil && !l.in.VM.answersDelete() && !l.in.Drain.Done {

@@ -6,32 +6,64 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Healthy says whether conditions are those of a healthy Node, and if not, which
-// of them are not. Ready has to be there and True; every type in unhealthy has
-// to be absent or False.
+// Health is what the conditions of a Node say of it.
+type Health struct {
+	// Healthy says that Ready is there and no condition is bad.
+	Healthy bool
+	// Bad are the conditions that are not those of a healthy Node.
+	Bad []corev1.NodeCondition
+	// NextCheck is when a condition will have been bad for long enough to count, if
+	// nothing changes before. Zero is never.
+	NextCheck time.Time
+}
+
+// JudgeHealth returns what conditions say of a Node at now. Ready has to be
+// there, and to be True unless one of the rules is about Ready; no other rule may
+// be broken. Nil rules leave Ready alone to count.
 //
 // Unlike the reference system, a Node without Ready is not healthy.
-func Healthy(conditions []corev1.NodeCondition, unhealthy []string) (bool, []corev1.NodeCondition) {
-	var bad []corev1.NodeCondition
+func JudgeHealth(conditions []corev1.NodeCondition, rules []HealthRule, now time.Time) Health {
+	var h Health
 	ready := false
-	for _, c := range conditions {
+	for i := range conditions {
+		c := &conditions[i]
+		ready = ready || c.Type == corev1.NodeReady
+		since, bad := badSince(c, rules)
 		switch {
-		case c.Type == corev1.NodeReady:
-			ready = true
-			if c.Status != corev1.ConditionTrue {
-				bad = append(bad, c)
-			}
-		case c.Status != corev1.ConditionFalse && slices.Contains(unhealthy, string(c.Type)):
-			bad = append(bad, c)
+		case !bad:
+		case since.After(now):
+			h.NextCheck = earliest(h.NextCheck, since)
+		default:
+			h.Bad = append(h.Bad, *c)
 		}
 	}
-	return ready && len(bad) == 0, bad
+	h.Healthy = ready && len(h.Bad) == 0
+	return h
+}
+
+// badSince says whether a condition breaks a rule, and from when on that counts;
+// zero is at once.
+func badSince(c *corev1.NodeCondition, rules []HealthRule) (time.Time, bool) {
+	for i := range rules {
+		r := &rules[i]
+		switch {
+		case r.Type != c.Type:
+		case !slices.Contains(r.Unhealthy, c.Status):
+			return time.Time{}, false
+		case r.For <= 0 || c.LastTransitionTime.IsZero():
+			return time.Time{}, true
+		default:
+			return c.LastTransitionTime.Add(r.For), true
+		}
+	}
+	return time.Time{}, c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 }
 
 // ConditionsChanged says whether conditions of a Node differ from those recorded

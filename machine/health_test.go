@@ -19,7 +19,7 @@ func condition(kind string, status corev1.ConditionStatus) corev1.NodeCondition 
 
 func TestHealthy(t *testing.T) {
 	t.Parallel()
-	list := []string{"KernelDeadlock"}
+	rules := machine.ParseHealthRules("KernelDeadlock")
 	for name, tc := range map[string]struct {
 		conditions []corev1.NodeCondition
 		want       bool
@@ -37,9 +37,9 @@ func TestHealthy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, bad := machine.Healthy(tc.conditions, list)
-			require.Equal(t, tc.want, got)
-			require.Len(t, bad, tc.bad)
+			got := machine.JudgeHealth(tc.conditions, rules, now)
+			require.Equal(t, tc.want, got.Healthy)
+			require.Len(t, got.Bad, tc.bad)
 		})
 	}
 }

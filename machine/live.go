@@ -28,10 +28,7 @@ func (l life) live() Decision {
 	case nodeDeleted(l.in.Node.Node):
 		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonNodeDeleted, "")
 	}
-	if d, out := l.syncNode(); out {
-		return d
-	}
-	return l.health(l.in.Node.Node)
+	return l.inTurn(l.syncNode, l.inPlaceUpdate, l.health)
 }
 
 // nodeSubject names the Node, or the machine as long as the Node has no name.
@@ -75,10 +72,9 @@ func (l life) nodeUnnamed() Decision {
 func (l life) nodeMissing() Decision {
 	switch l.m.Status.CurrentStatus.Phase {
 	case v1alpha1.MachineRunning:
-		return l.record(ReasonNodeGone, func(s *v1alpha1.MachineStatus) {
+		return l.move(TriggerNodeGone, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 				"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name))
-			l.enter(s, v1alpha1.MachineUnknown)
 		})
 	case v1alpha1.MachineUnknown:
 		return l.unhealthy(ReasonNodeGone, "the node does not exist", nil)
@@ -90,26 +86,28 @@ func (l life) nodeMissing() Decision {
 }
 
 // health judges a machine by the conditions of its Node.
-func (l life) health(node *corev1.Node) Decision {
-	phase := l.m.Status.CurrentStatus.Phase
-	healthy, bad := Healthy(node.Status.Conditions, l.p.UnhealthyConditions)
+func (l life) health() Decision {
+	node, phase := l.in.Node.Node, l.m.Status.CurrentStatus.Phase
+	judged := JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
 	switch {
 	case inPlace(phase):
 		return l.copyConditions(node, settled(ReasonNodeReady))
-	case healthy && phase == v1alpha1.MachineRunning:
-		return l.copyConditions(node, settled(ReasonNodeReady))
-	case healthy && phase == v1alpha1.MachinePending && criticalTaint(node):
-		return l.copyConditions(node, l.waitToJoin(ReasonCriticalComponents, "critical components are not ready"))
-	case healthy && !(phase == v1alpha1.MachineFailed && l.m.Status.CurrentStatus.PreserveExpiryTime == nil):
+	case judged.Healthy && l.moves(TriggerNodeHealthy):
 		return l.run(node)
 	case phase == v1alpha1.MachineFailed:
 		return l.copyConditions(node, l.failed())
-	case phase == v1alpha1.MachineRunning:
-		return l.doubt(node, bad)
+	case judged.Healthy && phase == v1alpha1.MachinePending:
+		return l.copyConditions(node, l.waitToJoin(ReasonCriticalComponents, "critical components are not ready"))
+	case judged.Healthy:
+		d := settled(ReasonNodeReady)
+		d.NextCheck = judged.NextCheck
+		return l.copyConditions(node, d)
+	case l.moves(TriggerNodeUnhealthy):
+		return l.doubt(node, judged.Bad)
 	case phase == v1alpha1.MachineUnknown:
-		return l.copyConditions(node, l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad))
+		return l.copyConditions(node, l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(judged.Bad), judged.Bad))
 	default:
-		return l.copyConditions(node, l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(bad)))
+		return l.copyConditions(node, l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(judged.Bad)))
 	}
 }
 
@@ -137,7 +135,7 @@ func (l life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 
 // run records that the machine is healthy.
 func (l life) run(node *corev1.Node) Decision {
-	return l.record(ReasonNodeReady, func(s *v1alpha1.MachineStatus) {
+	return l.move(TriggerNodeHealthy, func(s *v1alpha1.MachineStatus) {
 		s.Conditions = node.DeepCopy().Status.Conditions
 		if s.LastOperation.Type == v1alpha1.MachineOperationCreate && s.LastOperation.State != v1alpha1.MachineStateSuccessful {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
@@ -146,17 +144,15 @@ func (l life) run(node *corev1.Node) Decision {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
 				"Machine %s successfully re-joined the cluster", l.m.Name))
 		}
-		l.enter(s, v1alpha1.MachineRunning)
 	})
 }
 
 // doubt records that a machine that was healthy is not.
 func (l life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
-	return l.record(ReasonNodeUnhealthy, func(s *v1alpha1.MachineStatus) {
+	return l.move(TriggerNodeUnhealthy, func(s *v1alpha1.MachineStatus) {
 		s.Conditions = node.DeepCopy().Status.Conditions
 		s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 			"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad)))
-		l.enter(s, v1alpha1.MachineUnknown)
 	})
 }
 
@@ -190,10 +186,9 @@ func (l life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) De
 	if h, refused := l.replacementLimit(); refused {
 		return hold(h)
 	}
-	return l.record(ReasonHealthTimeout, func(s *v1alpha1.MachineStatus) {
+	return l.move(TriggerHealthTimeout, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(s.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
 			"Machine %s health checks failing since last %s minutes. Updating machine phase to Failed. Node Conditions: %s",
 			l.m.Name, l.p.HealthTimeout, conditionList(bad)))
-		l.enter(s, v1alpha1.MachineFailed)
 	})
 }

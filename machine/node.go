@@ -15,9 +15,8 @@ import (
 )
 
 // syncNode keeps the Node as the machine wants it: the name of the machine, our
-// finalizer, the node template, and the virtual capacity of the class. It returns
-// false if nothing is to be written.
-func (l life) syncNode() (Decision, bool) {
+// finalizer, the node template, and the virtual capacity of the class.
+func (l life) syncNode() Decision {
 	node, desired := l.in.Node.Node, nodeTemplate(l.m)
 	// A Node that has it all, and on which that is recorded, needs no merge.
 	inSync := nodeops.PlanTemplate(node, desired, desired).Empty()
@@ -28,7 +27,7 @@ func (l life) syncNode() (Decision, bool) {
 	}
 	node, change, err := nodeops.SyncTemplate(node, desired)
 	if err != nil {
-		return l.unreadable(err), true
+		return l.unreadable(err)
 	}
 	var what string
 	if !change.Empty() {
@@ -40,7 +39,7 @@ func (l life) syncNode() (Decision, bool) {
 	if !guarded {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
 	}
-	return l.do(UpdateNode{Node: node, What: what}, ReasonNodeOutOfSync, ""), true
+	return l.do(UpdateNode{Node: node, What: what}, ReasonNodeOutOfSync, "")
 }
 
 // unreadable waits for somebody to repair what was recorded on the Node.
@@ -51,20 +50,20 @@ func (l life) unreadable(err error) Decision {
 }
 
 // syncCapacity keeps the virtual capacity of the class on the Node.
-func (l life) syncCapacity() (Decision, bool) {
+func (l life) syncCapacity() Decision {
 	c := l.in.Class.Class
 	if c == nil || c.NodeTemplate == nil {
-		return Decision{}, false
+		return Decision{}
 	}
 	base, err := nodeops.LastAppliedCapacity(l.in.Node.Node)
 	if err != nil {
-		return l.unreadable(err), true
+		return l.unreadable(err)
 	}
 	if nodeops.PlanCapacity(l.in.Node.Node, base, c.NodeTemplate.VirtualCapacity).Empty() {
-		return Decision{}, false
+		return Decision{}
 	}
 	node, change := nodeops.MergeCapacity(l.in.Node.Node, base, c.NodeTemplate.VirtualCapacity)
-	return l.do(UpdateNodeCapacity{Node: node}, ReasonNodeOutOfSync, change.String()), true
+	return l.do(UpdateNodeCapacity{Node: node}, ReasonNodeOutOfSync, change.String())
 }
 
 // nodeTemplate returns what the machine wants its Node to carry. The label with

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -25,6 +26,12 @@ type Observation struct {
 	VM VMView
 	// Drain is how far the drain of the Node has come.
 	Drain DrainView
+	// Attachments are the volumes attached to the Node.
+	Attachments AttachmentsView
+	// Tokens are the bootstrap tokens that were made for the machine.
+	Tokens TokensView
+	// Permit is the right to fail the machine for bad health, if it was asked for.
+	Permit PermitView
 	// Siblings are the other machines of the same MachineDeployment, and may
 	// include the machine itself. They are read only before a machine is failed
 	// for bad health.
@@ -43,6 +50,9 @@ type ClassView struct {
 	Looked bool
 	// Problem, if not empty, says why the class or its secrets cannot be used.
 	Problem string
+	// NeedsToken says that the user data has a place for a bootstrap token; see
+	// [NeedsToken].
+	NeedsToken bool
 }
 
 // usable says whether the driver can be called with the class.
@@ -72,6 +82,38 @@ type DrainView struct {
 	Holds []Hold
 	// NextCheck is when the next round is due; zero means when something changes.
 	NextCheck time.Time
+}
+
+// AttachmentsView is what is known of the volumes attached to the Node which the
+// machine names.
+type AttachmentsView struct {
+	// Looked says that they were looked for; without it, an empty list proves
+	// nothing.
+	Looked bool
+	// Attachments of the Node, in any order.
+	Attachments []*storagev1.VolumeAttachment
+}
+
+// TokensView is what is known of the bootstrap tokens of the machine.
+type TokensView struct {
+	// Looked says that they were looked for; without it, an empty list proves
+	// nothing.
+	Looked bool
+	// Secrets are those whose [TokenOwner] is the machine, in any order.
+	Secrets []*corev1.Secret
+}
+
+// PermitView is what became of the last [TakePermit] of this pass. The zero value
+// is that none was asked for.
+type PermitView struct {
+	// Asked says that a permit was asked for.
+	Asked bool
+	// Held says that it was given.
+	Held bool
+	// Within is how many permits there might be at a time when it was given.
+	Within int
+	// Until is when to ask again if it was refused; zero is not known.
+	Until time.Time
 }
 
 // Siblings are the machines among which replacements are limited.

@@ -3,8 +3,6 @@
 package machine
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -27,9 +25,18 @@ type Policy struct {
 	// MaxReplacements is how many machines of one deployment may be failed for
 	// bad health and not yet replaced. Zero means none.
 	MaxReplacements int
-	// UnhealthyConditions are the Node conditions that make a machine unhealthy
-	// unless they are False, besides Ready, which has to be True.
-	UnhealthyConditions []string
+	// InPlaceTimeout is how long an update in place may take, counted from the
+	// change to phase InPlaceUpdating. Zero means for ever.
+	InPlaceTimeout time.Duration
+	// PreserveTimeout is how long a machine is preserved. Zero means for ever.
+	PreserveTimeout time.Duration
+	// DetachTimeout is how long a drained Node may take to detach its volumes,
+	// before the VM is deleted nevertheless, counted from when the drain was first
+	// seen to be over. Zero means for ever.
+	DetachTimeout time.Duration
+	// HealthRules say which Node conditions make a machine unhealthy, besides
+	// Ready, which has to be True unless a rule says otherwise.
+	HealthRules []HealthRule
 	// Settle is how long the provider may take to show a VM that it has made. For
 	// so long after a deletion was asked for, the answer that there is no VM is
 	// not believed. Zero means 30 seconds, negative means not at all.
@@ -43,14 +50,18 @@ const defaultSettle = 30 * time.Second
 
 // DefaultPolicy returns the timeouts, the limit and the conditions that the
 // reference system has by default: 20 minutes to join, 10 minutes to recover, 2
-// hours to drain, one replacement at a time.
+// hours to drain, 20 minutes for an update in place, 4 days of preservation, 2
+// minutes to detach volumes, one replacement at a time.
 func DefaultPolicy() Policy {
 	return Policy{
-		CreationTimeout:     20 * time.Minute,
-		HealthTimeout:       10 * time.Minute,
-		DrainTimeout:        2 * time.Hour,
-		MaxReplacements:     1,
-		UnhealthyConditions: []string{"KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"},
+		CreationTimeout: 20 * time.Minute,
+		HealthTimeout:   10 * time.Minute,
+		DrainTimeout:    2 * time.Hour,
+		InPlaceTimeout:  20 * time.Minute,
+		PreserveTimeout: 96 * time.Hour,
+		DetachTimeout:   2 * time.Minute,
+		MaxReplacements: 1,
+		HealthRules:     ParseHealthRules("KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable"),
 	}
 }
 
@@ -69,8 +80,14 @@ func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
 		if c.MachineDrainTimeout != nil {
 			p.DrainTimeout = c.MachineDrainTimeout.Duration
 		}
+		if c.MachineInPlaceUpdateTimeout != nil {
+			p.InPlaceTimeout = c.MachineInPlaceUpdateTimeout.Duration
+		}
+		if c.MachinePreserveTimeout != nil {
+			p.PreserveTimeout = c.MachinePreserveTimeout.Duration
+		}
 		if c.NodeConditions != nil {
-			p.UnhealthyConditions = splitConditions(*c.NodeConditions)
+			p.HealthRules = ParseHealthRules(*c.NodeConditions)
 		}
 		if c.DisableHealthTimeout != nil && *c.DisableHealthTimeout {
 			p.HealthTimeout = 0
@@ -80,16 +97,4 @@ func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
 		p.CreationTimeout = d
 	}
 	return p
-}
-
-// splitConditions parses the comma-separated list of spec.nodeConditions.
-// Spaces around entries, and empty entries, are dropped.
-func splitConditions(list string) []string {
-	var types []string
-	for entry := range strings.SplitSeq(list, ",") {
-		if entry = strings.TrimSpace(entry); entry != "" && !slices.Contains(types, entry) {
-			types = append(types, entry)
-		}
-	}
-	return types
 }

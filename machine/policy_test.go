@@ -23,8 +23,8 @@ func TestTheDefaultPolicyIsThatOfTheReferenceSystem(t *testing.T) {
 	require.Equal(t, 10*time.Minute, p.HealthTimeout)
 	require.Equal(t, 2*time.Hour, p.DrainTimeout)
 	require.Equal(t, 1, p.MaxReplacements)
-	p.UnhealthyConditions[0] = "changed"
-	require.NotEqual(t, "changed", machine.DefaultPolicy().UnhealthyConditions[0])
+	p.HealthRules[0].Type = "changed"
+	require.NotEqual(t, p.HealthRules[0].Type, machine.DefaultPolicy().HealthRules[0].Type)
 }
 
 // until returns when a Pending machine is asked again, counted from its creation.

@@ -41,6 +41,14 @@ func RenderUserData(data map[string][]byte, machineName string) (map[string][]by
 	return rendered, nil
 }
 
+// NeedsToken says whether the user data in a secret has a place for a bootstrap
+// token: the placeholder as it is, or URL-encoded.
+func NeedsToken(data map[string][]byte) bool {
+	userData := data[UserDataKey]
+	return bytes.Contains(userData, []byte(BootstrapTokenPlaceholder)) ||
+		bytes.Contains(userData, []byte(url.QueryEscape(BootstrapTokenPlaceholder)))
+}
+
 // substitute replaces a placeholder by a value, or the URL-encoded placeholder
 // by the URL-encoded value.
 func substitute(text []byte, placeholder, value string) []byte {

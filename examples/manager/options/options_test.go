@@ -141,7 +141,8 @@ func TestPoliciesFollowTheFlags(t *testing.T) {
 	s, err := parse(t, "--node-conditions= A,,B ,A", "--machine-settle-time=0", "--machine-safety-orphan-vms-period=3h", "--machine-safety-orphan-vms-grace=1s",
 		"--machine-drain-timeout=0")
 	require.NoError(t, err)
-	require.Equal(t, []string{"A", "B"}, s.MachinePolicy().UnhealthyConditions)
+	require.Equal(t, machine.ParseHealthRules("A,B"), s.MachinePolicy().HealthRules)
+	require.Len(t, s.MachinePolicy().HealthRules, 2)
 	require.Negative(t, s.MachinePolicy().Settle)
 	require.Zero(t, s.MachinePolicy().DrainTimeout)
 	require.Equal(t, time.Second, s.OrphanPolicy().Grace)

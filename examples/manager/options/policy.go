@@ -3,8 +3,6 @@
 package options
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -16,12 +14,7 @@ import (
 func (s *MCServer) MachinePolicy() machine.Policy {
 	p := machine.DefaultPolicy()
 	p.CreationTimeout, p.HealthTimeout, p.DrainTimeout = s.CreationTimeout, s.HealthTimeout, s.DrainTimeout
-	p.UnhealthyConditions = nil
-	for condition := range strings.SplitSeq(s.NodeConditions, ",") {
-		if condition = strings.TrimSpace(condition); condition != "" && !slices.Contains(p.UnhealthyConditions, condition) {
-			p.UnhealthyConditions = append(p.UnhealthyConditions, condition)
-		}
-	}
+	p.HealthRules = machine.ParseHealthRules(s.NodeConditions)
 	p.Settle = s.SettleTime
 	if p.Settle <= 0 {
 		p.Settle = -1 // zero would be the default
