@@ -7,9 +7,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist/machine"
 	machineinformers "github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -18,7 +20,8 @@ import (
 type caches struct {
 	machines machineinformers.SharedInformerFactory
 	control  informers.SharedInformerFactory
-	target   informers.SharedInformerFactory // nil without a target cluster
+	target   informers.SharedInformerFactory // nil without a target cluster, as tokens
+	tokens   informers.SharedInformerFactory // the bootstrap tokens of machines, and no other secret
 
 	ofClass func(key cache.ObjectName) []*v1alpha1.Machine // machines that refer to a class
 }
@@ -30,6 +33,8 @@ func newCaches(cfg *Config) *caches {
 	}
 	if cfg.Target != nil {
 		c.target = informers.NewSharedInformerFactory(cfg.Target, cfg.Resync)
+		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem),
+			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
 	}
 	c.ofClass = index(c.machines.Machine().V1alpha1().Machines().Informer(), "class-of-machine",
 		func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
@@ -46,19 +51,17 @@ func (c *caches) secret() secretReader {
 // complete.
 func (c *caches) start(ctx context.Context) error {
 	c.machines.Start(ctx.Done())
-	c.control.Start(ctx.Done())
-	synced := true
-	if c.target != nil {
-		c.target.Start(ctx.Done())
-		for _, ok := range c.target.WaitForCacheSync(ctx.Done()) {
-			synced = synced && ok
-		}
+	for _, f := range c.ofClusters() {
+		f.Start(ctx.Done())
 	}
+	synced := true
 	for _, ok := range c.machines.WaitForCacheSync(ctx.Done()) {
 		synced = synced && ok
 	}
-	for _, ok := range c.control.WaitForCacheSync(ctx.Done()) {
-		synced = synced && ok
+	for _, f := range c.ofClusters() {
+		for _, ok := range f.WaitForCacheSync(ctx.Done()) {
+			synced = synced && ok
+		}
 	}
 	if !synced {
 		return fmt.Errorf("caches not filled: %w", context.Cause(ctx))
@@ -66,10 +69,17 @@ func (c *caches) start(ctx context.Context) error {
 	return nil
 }
 
+// ofClusters are the caches of what every cluster has.
+func (c *caches) ofClusters() []informers.SharedInformerFactory {
+	if c.target == nil {
+		return []informers.SharedInformerFactory{c.control}
+	}
+	return []informers.SharedInformerFactory{c.control, c.target, c.tokens}
+}
+
 func (c *caches) shutdown() {
 	c.machines.Shutdown()
-	c.control.Shutdown()
-	if c.target != nil {
-		c.target.Shutdown()
+	for _, f := range c.ofClusters() {
+		f.Shutdown()
 	}
 }

@@ -32,6 +32,9 @@ type Config struct {
 	Driver driver.Driver
 	// Policy of the machines. The zero Policy waits for ever.
 	Policy machine.Policy
+	// TokenGroups are the groups that bootstrap tokens put machines into besides
+	// system:bootstrappers. Each begins with "system:bootstrappers:".
+	TokenGroups []string
 	// Orphans is the policy for VMs that nobody owns. The zero Policy deletes none,
 	// and only tells Observe of them.
 	Orphans safety.Policy

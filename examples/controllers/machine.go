@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/permits"
 )
 
 // machines lives the lives of machines.
@@ -30,9 +32,13 @@ type machines struct {
 	secret   secretReader
 	node     func(name string) (*corev1.Node, error)
 	podsOn   func(node string) []*corev1.Pod
+	attached func(node string) []*storagev1.VolumeAttachment
+	tokens   func(machine types.UID) []*corev1.Secret
 
-	latest     *latest[*v1alpha1.Machine]
-	latestNode *latest[*corev1.Node]
+	latest      *latest[*v1alpha1.Machine]
+	latestNode  *latest[*corev1.Node]
+	latestToken *latest[*corev1.Secret]
+	permits     *permits.Ledger
 
 	mu     sync.Mutex
 	memory map[types.UID]memory
@@ -43,15 +49,22 @@ type machines struct {
 type memory struct {
 	vm      machine.VMView
 	answers drain.Answers
+	drained time.Time      // when the drain was first seen to be over
+	token   *corev1.Secret // made, and not in the cache yet
 }
 
 // steps bounds one pass.
 const steps = 50
 
+// permitTime is for how long a machine that may be failed counts as failed although
+// no cache shows it.
+const permitTime = 10 * time.Minute
+
 func newMachines(cfg *Config, c *caches) *machines {
 	api := c.machines.Machine().V1alpha1()
 	r := &machines{
-		cfg: cfg, secret: c.secret(), memory: map[types.UID]memory{}, latest: newLatest[*v1alpha1.Machine](), latestNode: newLatest[*corev1.Node](),
+		cfg: cfg, secret: c.secret(), memory: map[types.UID]memory{}, permits: permits.NewLedger(0, permitTime),
+		latest: newLatest[*v1alpha1.Machine](), latestNode: newLatest[*corev1.Node](), latestToken: newLatest[*corev1.Secret](),
 		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(),
 	}
 	r.loop = newLoop(cfg, "machine", r.pass)
@@ -75,6 +88,12 @@ func (r *machines) watchTarget(c *caches) {
 	core := c.target.Core().V1()
 	r.node = core.Nodes().Lister().Get
 	r.podsOn = index(core.Pods().Informer(), "node-of-pod", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	r.attached = index(c.target.Storage().V1().VolumeAttachments().Informer(), "node-of-attachment",
+		func(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} })
+	on(c.target.Storage().V1().VolumeAttachments().Informer(), func(a *storagev1.VolumeAttachment) { r.addAll(r.ofNode(a.Spec.NodeName)) })
+	tokens := c.tokens.Core().V1().Secrets().Informer()
+	r.tokens = index(tokens, "machine-of-token", func(s *corev1.Secret) []types.UID { return []types.UID{machine.TokenOwner(s)} })
+	onDelete(tokens, func(s *corev1.Secret) { r.latestToken.forget(s.UID) })
 	on(core.Nodes().Informer(), func(n *corev1.Node) { r.addAll(r.ofNode(n.Name)) })
 	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
 	on(core.Pods().Informer(), func(p *corev1.Pod) {
@@ -123,10 +142,17 @@ func (r *machines) observe(m *v1alpha1.Machine) (machine.Observation, memory) {
 	r.mu.Lock()
 	kept := r.memory[m.UID]
 	r.mu.Unlock()
-	in := machine.Observation{Machine: m, VM: kept.vm, Class: r.observeClass(m)}
-	in.Siblings = machine.Siblings{Complete: true, Machines: r.siblings(deploymentKey(m))}
+	in := machine.Observation{Machine: m, VM: kept.vm, Class: r.observeClass(m), Siblings: r.observeSiblings(m), Tokens: r.observeTokens(m, &kept)}
 	in.Node = r.observeNode(m)
+	in.Drain.DoneAt = kept.drained
+	if r.attached != nil {
+		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: r.attached(m.Labels[v1alpha1.NodeLabelKey])}
+	}
 	return in, kept
+}
+
+func (r *machines) observeSiblings(m *v1alpha1.Machine) machine.Siblings {
+	return machine.Siblings{Complete: true, Machines: r.siblings(deploymentKey(m))}
 }
 
 func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
@@ -135,8 +161,33 @@ func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
 		return machine.ClassView{Looked: ignoreNotFound(err) == nil}
 	}
 	view := machine.ClassView{Class: class, Looked: true}
-	if _, err := secretsOf(class, r.secret); err != nil {
+	found, err := secretsOf(class, r.secret)
+	if err != nil {
 		view.Problem = err.Error()
+	}
+	for _, s := range found {
+		view.NeedsToken = view.NeedsToken || machine.NeedsToken(s.Data)
+	}
+	return view
+}
+
+// observeTokens looks for the bootstrap tokens of the machine: those in the cache,
+// and the one that we have just made.
+func (r *machines) observeTokens(m *v1alpha1.Machine, kept *memory) machine.TokensView {
+	if r.tokens == nil {
+		return machine.TokensView{}
+	}
+	view := machine.TokensView{Looked: true}
+	for _, s := range r.tokens(m.UID) {
+		if kept.token != nil && kept.token.UID == s.UID {
+			kept.token = nil
+		}
+		if s, exists := r.latestToken.of(s); exists {
+			view.Secrets = append(view.Secrets, s)
+		}
+	}
+	if kept.token != nil {
+		view.Secrets = append(view.Secrets, kept.token)
 	}
 	return view
 }

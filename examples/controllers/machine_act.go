@@ -4,19 +4,16 @@ package controllers
 
 import (
 	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
-	"time"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/drain"
-	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -51,6 +48,24 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 		return r.drain(ctx, in, kept, a)
 	case machine.DeleteNode:
 		return r.deleteNode(ctx, in, a)
+	case machine.DeleteAttachments:
+		return r.deleteAttachments(ctx, in, a)
+	case machine.CreateToken:
+		return r.createToken(ctx, in, kept, a)
+	case machine.DeleteToken:
+		return r.deleteToken(ctx, in, kept, a)
+	case machine.TakePermit:
+		_, refused := r.permits.AcquireWithin(a.Within, a.Key, a.Holder, r.cfg.Clock.Now())
+		in.Permit = machine.PermitView{Asked: true, Held: refused == nil, Within: a.Within}
+		if refused != nil {
+			in.Permit.Until = refused.RetryAt
+		}
+		in.Siblings = r.observeSiblings(in.Machine) // with the permit in hand, they are counted again
+		return nil
+	case machine.ReturnPermit:
+		r.permits.Release(a.Key, a.Holder, r.cfg.Clock.Now())
+		in.Permit.Held = false
+		return nil
 	default:
 		return fmt.Errorf("unknown action %T", do)
 	}
@@ -116,110 +131,6 @@ func (r *machines) buryNode(in *machine.Observation) {
 	in.Node.Node = nil
 }
 
-// call makes a driver call and puts the answer into the observation. A call that
-// fails is an answer too: what it means is for the next decision.
-func (r *machines) call(ctx context.Context, in *machine.Observation, do machine.Action) error {
-	secret, err := mergedSecret(in.Class.Class, r.secret)
-	if err != nil {
-		return err
-	}
-	m, class := in.Machine, in.Class.Class
-	var answer machine.Answer
-	switch a := do.(type) {
-	case machine.LookForVM:
-		response, err := r.cfg.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromStatus(response, err)
-	case machine.CreateVM:
-		if secret.Data, err = machine.RenderUserData(secret.Data, m.Name); err != nil {
-			return err
-		}
-		response, err := r.cfg.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromCreate(response, err)
-	case machine.InitializeVM:
-		if a.LastKnownState != "" {
-			m = m.DeepCopy()
-			m.Status.LastKnownState = a.LastKnownState
-		}
-		response, err := r.cfg.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromInitialize(response, err)
-	case machine.DeleteVM:
-		response, err := r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromDelete(response, err)
-	default:
-		return fmt.Errorf("%T is no driver call", do)
-	}
-	in.VM = in.VM.After(answer, r.cfg.Clock.Now(), r.cfg.Random())
-	if ctx.Err() != nil && in.VM.Failure.Code == codes.OK {
-		return errors.Join(ctx.Err(), r.lastWord(ctx, in))
-	}
-	return ctx.Err()
-}
-
-// lastWordTime bounds the write of what a call has answered after the end.
-const lastWordTime = 5 * time.Second
-
-// lastWord writes down what a call has answered that was let finish when its pass
-// had been told to end, so that whoever comes next need not find it out again.
-func (r *machines) lastWord(ctx context.Context, in *machine.Observation) error {
-	d := machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
-	switch d.Do.(type) {
-	case machine.UpdateMachine, machine.UpdateStatus:
-	default:
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWordTime)
-	defer cancel()
-	return r.act(ctx, in, &memory{}, d.Do)
-}
-
-// drain makes one round of draining.
-func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) error {
-	now := r.cfg.Clock.Now()
-	policy := drain.Policy{
-		ForceAt: a.Mode.ForceAt, NodeUnreachable: a.Mode.NodeUnreachable,
-		EvictUnmanaged: true, EvictLocalStorage: true, // a machine that goes takes its pods with it
-	}
-	seen := drain.Observation{
-		Node: in.Node.Node, Looked: in.Node.Looked, Pods: r.podsOn(a.NodeName), PodsComplete: true, Answers: kept.answers,
-	}
-	plan := drain.Decide(seen, policy, now)
-	if plan.Done { // the cache may not show yet what was bound just before the cordon
-		var err error
-		if seen.Pods, err = r.livePodsOn(ctx, a.NodeName); err != nil {
-			return err
-		}
-		plan = drain.Decide(seen, policy, now)
-	}
-	results, err := drain.Carry(ctx, r.cfg.Target, plan)
-	kept.answers = kept.answers.After(plan, results, policy, now)
-	if err != nil && !plan.Done { // force does not wait for the cordon
-		return err
-	}
-	in.Drain = machine.DrainView{Round: now, Done: plan.Done, NextCheck: plan.NextCheck}
-	seen.Answers = kept.answers // a pod whose eviction was refused waits for what refused it
-	for _, row := range drain.Decide(seen, policy, now).Holds() {
-		in.Drain.Holds = append(in.Drain.Holds, machine.Hold{
-			Subject: "pod/" + row.Namespace + "/" + row.Name, Reason: machine.Reason(row.Reason), Message: row.Message, Until: row.Until,
-		})
-	}
-	return nil
-}
-
-// livePodsOn reads the pods of a Node from the API server.
-func (r *machines) livePodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	list, err := r.cfg.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	pods := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
-	}
-	return pods, nil
-}
-
 // deleteNode takes our finalizer off a Node and deletes it.
 func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a machine.DeleteNode) error {
 	nodes := r.cfg.Target.CoreV1().Nodes()
@@ -238,4 +149,49 @@ func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a ma
 		return nil
 	}
 	return r.observed(in)(nodes.Get(ctx, a.NodeName, metav1.GetOptions{}))
+}
+
+// deleteAttachments deletes what says that volumes are attached.
+func (r *machines) deleteAttachments(ctx context.Context, in *machine.Observation, a machine.DeleteAttachments) error {
+	deleted := map[types.UID]bool{}
+	for _, va := range a.Attachments {
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(va.UID))}
+		if err := r.cfg.Target.StorageV1().VolumeAttachments().Delete(ctx, va.Name, options); ignoreNotFound(err) != nil {
+			return err
+		}
+		deleted[va.UID] = true
+	}
+	in.Attachments.Attachments = slices.DeleteFunc(slices.Clone(in.Attachments.Attachments),
+		func(va *storagev1.VolumeAttachment) bool { return deleted[va.UID] })
+	return nil
+}
+
+// createToken makes a bootstrap token.
+func (r *machines) createToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.CreateToken) error {
+	token, err := machine.NewBootstrapToken(in.Machine, a.Expires, r.cfg.TokenGroups, rand.Reader)
+	if err != nil {
+		return err
+	}
+	kept.token, err = r.cfg.Target.CoreV1().Secrets(token.Namespace).Create(ctx, token, metav1.CreateOptions{})
+	if err != nil {
+		kept.token = nil
+		return err
+	}
+	in.Tokens = r.observeTokens(in.Machine, kept)
+	return nil
+}
+
+// deleteToken deletes a bootstrap token.
+func (r *machines) deleteToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.DeleteToken) error {
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
+	if err := r.cfg.Target.CoreV1().Secrets(a.Namespace).Delete(ctx, a.Name, options); ignoreNotFound(err) != nil {
+		return err
+	}
+	if kept.token != nil && kept.token.UID == a.UID {
+		kept.token = nil
+	} else {
+		r.latestToken.bury(a.UID)
+	}
+	in.Tokens = r.observeTokens(in.Machine, kept)
+	return nil
 }

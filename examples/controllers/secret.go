@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,28 +74,29 @@ func (r *secrets) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 // secretReader reads a secret.
 type secretReader func(namespace, name string) (*corev1.Secret, error)
 
-// secretsOf reads the secrets that a class refers to, user data first.
+// secretsOf reads the secrets that a class refers to, user data first. Next to an
+// error stand those that could be read.
 func secretsOf(class *v1alpha1.MachineClass, read secretReader) ([]*corev1.Secret, error) {
 	var found []*corev1.Secret
+	var missing []error
 	for _, ref := range machine.SecretRefs(class) {
 		secret, err := read(ref.Namespace, ref.Name)
 		if err != nil {
-			return nil, fmt.Errorf("secret %s/%s of class %s: %w", ref.Namespace, ref.Name, class.Name, err)
+			missing = append(missing, fmt.Errorf("secret %s/%s of class %s: %w", ref.Namespace, ref.Name, class.Name, err))
+			continue
 		}
 		found = append(found, secret)
 	}
-	return found, nil
+	return found, errors.Join(missing...)
 }
 
-// mergedSecret reads the secrets of a class and merges them into one.
+// mergedSecret reads the secrets of a class and merges them into one. Next to an
+// error it holds what could be read.
 func mergedSecret(class *v1alpha1.MachineClass, read secretReader) (*corev1.Secret, error) {
 	found, err := secretsOf(class, read)
-	if err != nil {
-		return nil, err
-	}
 	merged := &corev1.Secret{}
 	for _, secret := range found {
 		merged.Data = machine.MergeSecrets(merged.Data, secret.Data)
 	}
-	return merged, nil
+	return merged, err
 }
