@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// guards keeps a finalizer on objects of a kind as long as something refers to
+// them.
+type guards[T metav1.Object] struct {
+	*loop
+	get    func(key cache.ObjectName) (T, error)
+	decide func(o T, now time.Time) machine.Decision
+	write  func(ctx context.Context, do machine.Action) (T, error)
+	latest *latest[T]
+}
+
+func newGuards[T metav1.Object](cfg *Config, kind string, informer cache.SharedIndexInformer) *guards[T] {
+	r := &guards[T]{latest: newLatest[T]()}
+	r.loop = newLoop(cfg, kind, r.pass)
+	on(informer, func(o T) { r.add(o) })
+	onDelete(informer, func(o T) { r.latest.forget(o.GetUID()) })
+	return r
+}
+
+// newClasses guards the classes that machines refer to.
+func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
+	api := c.machines.Machine().V1alpha1()
+	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
+	on(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.queue.Add(classKey(m)) })
+	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {
+		return api.MachineClasses().Lister().MachineClasses(key.Namespace).Get(key.Name)
+	}
+	r.decide = func(class *v1alpha1.MachineClass, now time.Time) machine.Decision {
+		return machine.DecideClass(machine.ClassObservation{Class: class, Machines: c.ofClass(cache.MetaObjectToName(class)), Complete: true}, now)
+	}
+	r.write = func(ctx context.Context, do machine.Action) (*v1alpha1.MachineClass, error) {
+		a, ok := do.(machine.UpdateClass)
+		if !ok {
+			return nil, fmt.Errorf("unknown action %T", do)
+		}
+		return cfg.Machines.MachineV1alpha1().MachineClasses(a.Class.Namespace).Update(ctx, a.Class, metav1.UpdateOptions{})
+	}
+	return r
+}
+
+// newSecrets guards the secrets that classes refer to.
+func newSecrets(cfg *Config, c *caches) *guards[*corev1.Secret] {
+	classes, read := c.machines.Machine().V1alpha1().MachineClasses().Informer(), c.secret()
+	r := newGuards[*corev1.Secret](cfg, "secret", c.control.Core().V1().Secrets().Informer())
+	ofSecret := index(classes, "secrets-of-class", secretKeys)
+	on(classes, func(class *v1alpha1.MachineClass) {
+		for _, key := range secretKeys(class) {
+			r.queue.Add(key)
+		}
+	})
+	r.get = func(key cache.ObjectName) (*corev1.Secret, error) { return read(key.Namespace, key.Name) }
+	r.decide = func(s *corev1.Secret, now time.Time) machine.Decision {
+		return machine.DecideSecret(machine.SecretObservation{Secret: s, Classes: ofSecret(cache.MetaObjectToName(s)), Complete: true}, now)
+	}
+	r.write = func(ctx context.Context, do machine.Action) (*corev1.Secret, error) {
+		a, ok := do.(machine.UpdateSecret)
+		if !ok {
+			return nil, fmt.Errorf("unknown action %T", do)
+		}
+		return cfg.Control.CoreV1().Secrets(a.Secret.Namespace).Update(ctx, a.Secret, metav1.UpdateOptions{})
+	}
+	return r
+}
+
+func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+	o, err := r.get(key)
+	if err != nil {
+		return time.Time{}, ignoreNotFound(err)
+	}
+	o, _ = r.latest.of(o)
+	d := r.decide(o, r.cfg.Clock.Now())
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
+	if d.Do == nil {
+		return d.NextCheck, nil
+	}
+	written, err := r.write(ctx, d.Do)
+	if err == nil {
+		r.latest.put(written)
+	}
+	return time.Time{}, ignoreNotFound(err)
+}
+
+// classKey names the class of a machine.
+func classKey(m *v1alpha1.Machine) cache.ObjectName {
+	return cache.NewObjectName(m.Namespace, m.Spec.Class.Name)
+}
+
+// secretKeys are the keys of the secrets that a class refers to.
+func secretKeys(c *v1alpha1.MachineClass) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for _, ref := range machine.SecretRefs(c) {
+		keys = append(keys, cache.NewObjectName(ref.Namespace, ref.Name))
+	}
+	return keys
+}
