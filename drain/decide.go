@@ -17,7 +17,7 @@ func Decide(in Observation, p Policy, now time.Time) Plan {
 		return Plan{Reason: ReasonNotObserved, NextCheck: again}
 	}
 	var plan Plan
-	if in.Node != nil && !in.Node.Spec.Unschedulable {
+	if in.Node != nil && !in.Node.Spec.Unschedulable && !p.KeepSchedulable {
 		plan.Cordon, plan.CordonUID, plan.NextCheck = in.Node.Name, in.Node.UID, again
 	}
 	plan.Rows = decidePods(in, p, now)

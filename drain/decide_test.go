@@ -193,6 +193,10 @@ func TestDecideAboutTheNode(t *testing.T) {
 			drain.Plan{Cordon: "node-1", CordonUID: "uid-node-1", NextCheck: now.Add(5 * time.Second), Done: true},
 		},
 		{
+			"a Node that is to stay schedulable is not cordoned, and not waited for",
+			drain.Observation{Looked: true, Node: open, PodsComplete: true}, drain.Policy{KeepSchedulable: true}, drain.Plan{Done: true},
+		},
+		{
 			"a Node that is gone needs no cordon and is drained",
 			drain.Observation{Looked: true, PodsComplete: true}, drain.Policy{}, drain.Plan{Done: true},
 		},

@@ -24,6 +24,9 @@ type Policy struct {
 	// EvictLocalStorage evicts pods that lose the data of their emptyDir volumes.
 	// Without it they stay, whatever the time.
 	EvictLocalStorage bool
+	// KeepSchedulable leaves the Node as it is: something else, such as a taint,
+	// keeps new pods away. The drain does not wait for a cordon then.
+	KeepSchedulable bool
 	// RetryEvery is the pause before a request is repeated. Zero or less means
 	// 5 seconds.
 	RetryEvery time.Duration

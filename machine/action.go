@@ -44,7 +44,10 @@ type LookForVM struct{}
 
 // CreateVM calls CreateMachine. That it is about to happen is written down
 // before it is ever decided.
-type CreateVM struct{}
+type CreateVM struct {
+	// Token with which the VM joins, for [RenderUserData]. The zero token is none.
+	Token BootstrapToken
+}
 
 // InitializeVM calls InitializeMachine.
 type InitializeVM struct {

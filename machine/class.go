@@ -4,6 +4,7 @@ package machine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -91,6 +92,26 @@ func DecideSecret(in SecretObservation, now time.Time) Decision {
 	})
 }
 
+// ViewClass returns the view of a class which was looked for: of nil if there is
+// none. data is what could be read of its secrets, merged by [MergeSecrets], and
+// missing is what could not be read. The problem of the class is the one, or that
+// the other has no user data to make a VM of. Nothing of the data is kept.
+func ViewClass(c *v1alpha1.MachineClass, data map[string][]byte, missing error) ClassView {
+	view := ClassView{Looked: true, Class: c}
+	if c == nil {
+		return view
+	}
+	view.NeedsToken = NeedsToken(data)
+	_, complete := data[UserDataKey]
+	switch {
+	case missing != nil:
+		view.Problem = missing.Error()
+	case !complete:
+		view.Problem = fmt.Sprintf("machine class %q: %v", c.Name, ErrNoUserData)
+	}
+	return view
+}
+
 // SecretRefs returns the secrets that a class refers to, user data first, each
 // with a namespace: a reference without one means that of the class. A nil class
 // refers to none.
@@ -106,6 +127,10 @@ func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 	}
 	return refs
 }
+
+// MarshalText returns [UpdateSecret.String], so that the data of the secret is not
+// logged as JSON. It never fails.
+func (a UpdateSecret) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // decideGuard decides about a finalizer that stands as long as there is a user.
 // write makes the action that adds or removes it.

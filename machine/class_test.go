@@ -3,6 +3,9 @@
 package machine_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,4 +123,33 @@ func TestSecretRefs(t *testing.T) {
 	require.Equal(t, []corev1.SecretReference{{Namespace: "shoot", Name: "a"}, {Namespace: "n", Name: "b"}}, machine.SecretRefs(c))
 	c.SecretRef.Name = ""
 	require.Len(t, machine.SecretRefs(c), 1, "a reference without a name means none")
+}
+
+func TestAClassIsViewedWithItsSecrets(t *testing.T) {
+	t.Parallel()
+	data := map[string][]byte{machine.UserDataKey: []byte("join"), "key": []byte("hidden")}
+	joins := map[string][]byte{machine.UserDataKey: []byte("join <<BOOTSTRAP_TOKEN>>")}
+	missing := errors.New("secret shoot/s of class small: not found")
+	for name, tc := range map[string]struct {
+		class   *v1alpha1.MachineClass
+		data    map[string][]byte
+		missing error
+		want    machine.ClassView
+	}{
+		"there is none":                               {nil, data, missing, machine.ClassView{Looked: true}},
+		"it has all":                                  {class(), data, nil, machine.ClassView{Looked: true, Class: class()}},
+		"its user data have a place for a token":      {class(), machine.MergeSecrets(joins, nil), nil, machine.ClassView{Looked: true, Class: class(), NeedsToken: true}},
+		"also those of the credentials alone (DM-25)": {class(), machine.MergeSecrets(nil, joins), nil, machine.ClassView{Looked: true, Class: class(), NeedsToken: true}},
+		"which win":                                   {class(), machine.MergeSecrets(joins, data), nil, machine.ClassView{Looked: true, Class: class()}},
+		"a secret is missing (DM-25)":                 {class(), data, missing, machine.ClassView{Looked: true, Class: class(), Problem: missing.Error()}},
+		"it has no user data":                         {class(), map[string][]byte{"key": nil}, nil, machine.ClassView{Looked: true, Class: class(), Problem: `machine class "small": secret has no key userData`}},
+		"nor has a class without secrets":             {class(), nil, nil, machine.ClassView{Looked: true, Class: class(), Problem: `machine class "small": secret has no key userData`}},
+	} {
+		view := machine.ViewClass(tc.class, tc.data, tc.missing)
+		require.Empty(t, cmp.Diff(tc.want, view), name)
+		require.NotContains(t, fmt.Sprintf("%+v", view), "hidden", name)
+	}
+	text, err := json.Marshal(machine.UpdateSecret{Secret: &corev1.Secret{Data: data}, What: "finalizer"})
+	require.NoError(t, err)
+	require.Equal(t, `"update secret: finalizer"`, string(text))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 var (
@@ -67,8 +68,18 @@ func schedule(seed uint64) error {
 	if rng.IntN(2) == 0 {
 		s.deleteAt = s.clock.Now().Add(time.Duration(rng.Int64N(int64(4 * time.Minute))))
 	}
+	force := rng.IntN(4) == 0
+	s.needsToken = rng.IntN(2) == 0
+	s.volumes = volumes{detach: rng.IntN(3), after: time.Duration(rng.Int64N(int64(3 * time.Minute)))}
+	if force || p.DetachTimeout > 0 { // else they would be waited for without end
+		s.volumes.stay = rng.IntN(2)
+	}
 	for i := range 1 + rng.IntN(3) {
-		s.create(newMachine(fmt.Sprint("m-", i)))
+		m := newMachine(fmt.Sprint("m-", i))
+		if force {
+			m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: "true"}
+		}
+		s.create(m)
 	}
 	return s.run()
 }
@@ -86,6 +97,7 @@ func lives() map[string]drivertest.CloudOptions {
 // life runs a machine to Running, and to its end two minutes later.
 func life(o drivertest.CloudOptions, at plan) (*sim, error) {
 	s := newSim(1, o, machine.DefaultPolicy(), at)
+	s.volumes, s.needsToken = volumes{detach: 1, stay: 1, after: 40 * time.Second}, true
 	s.deleteAt = s.clock.Now().Add(3 * time.Minute)
 	s.create(newMachine("m"))
 	return s, s.run()

@@ -21,16 +21,16 @@ func (l life) arriving() bool {
 // arrive leads a machine to its VM.
 func (l life) arrive() Decision {
 	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
-		return l.failed()
+		return l.inTurn(l.dropTokens, l.failed)
 	}
 	if errs := Validate(l.m); len(errs) > 0 {
-		return l.reject(ReasonInvalid, errs.ToAggregate().Error())
+		return l.reject(ReasonInvalid, told(errs))
 	}
 	if c := l.in.Class; c.Class == nil && !c.Looked {
 		return hold(Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "nobody has looked", Until: l.now.Add(actAgain)})
 	}
 	if l.m.Spec.ProviderID == "" && l.expired() { // one that has a VM may have joined meanwhile
-		return l.timeOut(l.m.Status.LastOperation.ErrorCode)
+		return l.timeOut(l.lastErrorCode())
 	}
 	if d, ok := l.classUnusable(); ok {
 		return d
@@ -57,6 +57,15 @@ func (l life) timeOut(errorCode string) Decision {
 	})
 }
 
+// lastErrorCode returns how the last call failed, also if that is not written down
+// yet.
+func (l life) lastErrorCode() string {
+	if f := l.in.VM.Failure; f.Code != codes.OK {
+		return f.Code.String()
+	}
+	return l.m.Status.LastOperation.ErrorCode
+}
+
 // reachVM looks for the VM, makes it if there is none, and writes down what it
 // finds.
 func (l life) reachVM() Decision {
@@ -70,7 +79,7 @@ func (l life) reachVM() Decision {
 	switch vm.Sighting {
 	case Absent:
 		if !named {
-			return l.do(CreateVM{}, ReasonNoVM, "")
+			return l.createVM()
 		}
 	case Uninitialized, Present:
 		if !named {
@@ -88,16 +97,22 @@ func (l life) reachVM() Decision {
 	return l.finishVM()
 }
 
-// finishVM has a VM initialised whose identity is written down. One that is not
-// found may be one that does not show yet: to initialise it does no harm, and
-// tells.
+// finishVM has a VM initialised whose identity is written down. That includes one
+// which was found and does not say that it is not initialised: not every driver
+// can tell, and whoever made it may have crashed before the next step. To
+// initialise a VM twice does no harm. One that is not found may be one that does
+// not show yet: to initialise it does no harm either, and tells.
+//
+// Once the creation timeout is over, a VM that shows is left to its Node: if that
+// has joined meanwhile, nothing is wrong.
 func (l life) finishVM() Decision {
 	reason := ReasonVMUninitialized
 	switch vm := l.in.VM; {
-	case vm.Sighting == Absent && !vm.Initialized:
-		reason = ReasonVMVanished
-	case vm.Sighting != Uninitialized:
+	case vm.Sighting == Uninitialized:
+	case vm.Initialized, vm.Sighting == Present && l.expired():
 		return l.join()
+	case vm.Sighting == Absent:
+		reason = ReasonVMVanished
 	}
 	return l.do(InitializeVM{LastKnownState: l.in.VM.LastKnownState}, reason, "")
 }
@@ -160,6 +175,8 @@ func (l life) classUnusable() (Decision, bool) {
 		return l.reject(ReasonClassMissing, fmt.Sprintf("machine class %q does not exist", l.m.Spec.Class.Name)), true
 	case c.Problem != "":
 		return l.reject(ReasonClassUnusable, c.Problem), true
+	case !validClass(c.Class):
+		return l.reject(ReasonClassUnusable, told(ValidateClass(c.Class))), true
 	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
 		return Decision{}, false
 	case l.expired():

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -31,6 +32,10 @@ func failure(op driver.Operation, code codes.Code, ago time.Duration, s machine.
 	}
 }
 
+// found is a VM that the provider has named without saying that it is not
+// initialised.
+var found = vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now})
+
 var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
 
 func TestAMachineArrives(t *testing.T) {
@@ -50,6 +55,8 @@ func TestAMachineArrives(t *testing.T) {
 		"also if it does not show":                                    {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"then it is initialised":                                      {after(intended, withID, seen(machine.Uninitialized)), "initialise the VM (VMUninitialized)"},
 		"one that does not show is initialised too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialise the VM (VMVanished)"},
+		"one that was found is initialised too (DM-40)":               {after(intended, withID, found), "initialise the VM (VMUninitialized)"},
+		"but not when its time is over":                               {after(intended, withID, found, old), pending},
 		"then it has to join":                                         {after(intended, withID, seen(machine.Present)), pending},
 		"one that joined while nobody looked is not failed":           {after(intended, old, withID, seen(machine.Present)), pending},
 		"without a cluster it is Available":                           {after(intended, withID, seen(machine.Present), noTarget), `record phase "Available", Create Successful (Available: Created machine on cloud provider)`},
@@ -63,7 +70,7 @@ func TestAMachineArrives(t *testing.T) {
 		"a failed initialisation says so":                             {after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, 0, machine.Uninitialized)), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Provider error: no quota. Initialize VM Instance)`},
 		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
 		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
-		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1"})), `record phase "Available", Create Successful (Available: Created machine on cloud provider)`},
+		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (Available: Created machine on cloud provider)`},
 		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
 		"an unguarded class is waited for":                            {after(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "nothing (ClassUnguarded: waits for its finalizer); waits for machineclass/small: ClassUnguarded: waits for its finalizer"},
 		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
@@ -186,7 +193,7 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 func TestAnAvailableMachineHasItsAddresses(t *testing.T) {
 	t.Parallel()
 	in := after(intended, withID, noTarget, vm(machine.VMView{
-		Sighting: machine.Present, NodeName: "n", ProviderID: "simulated:///1",
+		Sighting: machine.Present, NodeName: "n", ProviderID: "simulated:///1", Initialized: true,
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
 	}))
 	in.Machine.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeExternalIP, Address: "1.1.1.1"}}
@@ -196,4 +203,45 @@ func TestAnAvailableMachineHasItsAddresses(t *testing.T) {
 	}, s.Addresses)
 	in.VM.Addresses, in.VM.NodeName = nil, ""
 	require.Len(t, lawful(t, in, machine.Policy{}).Do.(machine.UpdateStatus).Machine.Status.Addresses, 2)
+}
+
+// A creation whose answer was lost is found again: the VM is adopted, initialised,
+// and no second one is made.
+func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
+	t.Parallel()
+	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Sighting: machine.Absent}))
+	clock, p := now, machine.DefaultPolicy()
+	calls := map[string]int{}
+	var story []string
+	for range 20 {
+		d := machine.Decide(in, p, clock)
+		story = append(story, d.String())
+		switch a := d.Do.(type) {
+		case nil:
+			if in.Machine.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
+				require.Equal(t, map[string]int{"create": 1, "look": 1, "initialise": 1}, calls, "%q", story)
+				require.Equal(t, "simulated:///1", in.Machine.Spec.ProviderID)
+				require.Equal(t, 5*time.Second, clock.Sub(now), "it is looked for soon")
+				return
+			}
+			clock = d.NextCheck
+		case machine.UpdateMachine:
+			in.Machine = a.Machine
+		case machine.UpdateStatus:
+			in.Machine = a.Machine
+		case machine.CreateVM:
+			calls["create"]++
+			require.False(t, a.Token.IsZero())
+			in.VM = in.VM.After(machine.FromCreate(nil, status.Error(codes.AlreadyExists, "it is there")), clock, 0)
+		case machine.LookForVM:
+			calls["look"]++
+			in.VM = in.VM.After(machine.FromStatus(&driver.GetMachineStatusResponse{ProviderID: "simulated:///1", NodeName: "n"}, nil), clock, 0)
+		case machine.InitializeVM:
+			calls["initialise"]++
+			in.VM = in.VM.After(machine.FromInitialize(nil, status.Error(codes.Unimplemented, "")), clock, 0)
+		default:
+			t.Fatalf("%s", d)
+		}
+	}
+	t.Fatalf("no end: %q", story)
 }

@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -69,10 +70,14 @@ var (
 	preserved = spec(func(m *v1alpha1.Machine) {
 		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Hour)}
 	})
-	noTarget change = func(in *machine.Observation) { in.Node = machine.NodeView{NoTarget: true} }
-	unseen   change = func(in *machine.Observation) { in.Node.Looked = false }
-	frozen   change = func(in *machine.Observation) { in.Frozen = true }
-	noClass  change = func(in *machine.Observation) { in.Class.Class = nil }
+	noTarget change = func(in *machine.Observation) { // and so without the label of a Node
+		in.Node = machine.NodeView{NoTarget: true}
+		in.Machine.Labels = maps.Clone(in.Machine.Labels)
+		delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
+	}
+	unseen  change = func(in *machine.Observation) { in.Node.Looked = false }
+	frozen  change = func(in *machine.Observation) { in.Frozen = true }
+	noClass change = func(in *machine.Observation) { in.Class.Class = nil }
 )
 
 // leaving is a deletion that was asked for a minute ago.
@@ -80,9 +85,9 @@ var leaving = spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Tim
 
 func vm(v machine.VMView) change { return func(in *machine.Observation) { in.VM = v } }
 
-// seen is a VM that the provider has named.
+// seen is a VM that the provider has named. One that is Present is initialised.
 func seen(s machine.Sighting) change {
-	return vm(machine.VMView{Sighting: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now})
+	return vm(machine.VMView{Sighting: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now, Initialized: s == machine.Present})
 }
 
 func ready(s corev1.ConditionStatus) corev1.NodeCondition {

@@ -3,6 +3,10 @@
 package machine_test
 
 import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +38,19 @@ var (
 		m.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-10 * time.Second))
 	})
-	drained change = func(in *machine.Observation) { in.Drain = machine.DrainView{Round: now, Done: true} }
+	// drained is a Node without pods and volumes.
+	drained change = func(in *machine.Observation) {
+		in.Drain, in.Attachments = machine.DrainView{Round: now, Done: true}, machine.AttachmentsView{Looked: true}
+	}
+	// byForce is a wish of a person.
+	byForce = spec(func(m *v1alpha1.Machine) {
+		m.Labels = maps.Clone(m.Labels)
+		if m.Labels == nil {
+			m.Labels = map[string]string{}
+		}
+		m.Labels[v1alpha1.LabelKeyForceDeletion] = "true"
+	})
+	noSecret change = func(in *machine.Observation) { in.Class.Problem = "secret shoot/small does not exist" }
 )
 
 func TestAMachineLeaves(t *testing.T) {
@@ -45,8 +61,11 @@ func TestAMachineLeaves(t *testing.T) {
 	unsettled := "nothing (VMNotSettled: a VM that was made just before may not show yet); waits for provider: VMNotSettled: a VM that was made just before may not show yet"
 	text := "VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion"
 	failed := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, text, "")
+	lookText := "Getting VM status failed due to - no quota. However, will re-try in the next resync. " + v1alpha1.GetVMStatus
+	lookFailed := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, lookText, "")
+	foreign := onNode(func(n *corev1.Node) { n.Labels = map[string]string{v1alpha1.MachineNameLabelKey: "another"} })
 	calls := failure(driver.OpDeleteMachine, codes.Internal, time.Minute, machine.NotLooked)
-	noClassText := "machineclass/small: the VM cannot be deleted without it. Initiate VM deletion"
+	secretText := "VM deletion failed due to - no quota (secret shoot/small does not exist). However, will re-try in the next resync. Initiate VM deletion"
 	told := func(ago time.Duration, text string) change {
 		return spec(func(m *v1alpha1.Machine) {
 			m.Status.LastOperation = v1alpha1.LastOperation{
@@ -73,14 +92,21 @@ func TestAMachineLeaves(t *testing.T) {
 		"and the name is written down":                            {after(leaving, intended, seen(machine.Present)), "update machine: node n (VMKnown)"},
 		"a VM that names none is no obstacle":                     {after(leaving, intended, vm(machine.VMView{Sighting: machine.Present})), begin},
 		"nor one that does not show":                              {after(leaving, intended, vm(machine.VMView{Sighting: machine.Absent})), begin},
-		"a provider that fails is waited for":                     {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
-		"and is asked again":                                      {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 3*time.Minute, machine.NotLooked)), "look for the VM (LookFirst)"},
+		"a provider that fails is written down":                   {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `record phase "Terminating", Delete Failed (Deleting: ` + lookText + ")"},
+		"also if it says something else":                          {terminating(nameless, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `record phase "Terminating", Delete Failed (ProviderFailed: ` + lookText + ")"},
+		"and waited for":                                          {terminating(nameless, lookFailed, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
+		"and is asked again":                                      {terminating(nameless, lookFailed, failure(driver.OpGetMachineStatus, codes.Internal, 3*time.Minute, machine.NotLooked)), "look for the VM (LookFirst)"},
+		"a Node that names the machine need not be looked for":    {after(leaving, intended, node()), "update machine: node n (VMKnown)"},
+		"one that names nobody may be anybody's":                  {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
+		"one of another machine is not there (DM-39)":             {terminating(node(), foreign), "delete the VM (Drained)"},
+		"and left alone":                                          {terminating(node(), foreign, answered(machine.Deleted, 0)), gone},
 		"three times":                                             {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
 		"a failed deletion tells nothing of the name":             {after(leaving, intended, failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked)), begin},
 		"nor a class that is missing":                             {after(leaving, intended, noClass), begin},
 		"without a cluster nobody asks":                           {after(leaving, intended, noTarget), begin},
 		"the Node is told (DM-16)":                                {after(withID, leaving, node(ready(corev1.ConditionTrue))), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
 		"also why, if the machine had failed (DM-16)":             {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
+		"a condition that does not hold tells nothing":            {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
 		"then the phase changes":                                  {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
 		"then the Node is drained":                                {terminating(node(marked)), drain},
 		"which is written down":                                   {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
@@ -88,35 +114,40 @@ func TestAMachineLeaves(t *testing.T) {
 		"and waits for pods":                                      {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
 		"if that takes long, it is written down (I-12)":           {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
 		"once": {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
-		"and again if it waits for something else":                         {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
-		"but not at every change":                                          {terminating(node(marked), waiting, told(29*time.Second, "Initiate node drain; waits for pod/a/c: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
-		"a drain that says nothing waits for the Node":                     {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
-		"a round that is due is made":                                      {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now.Add(-time.Hour), now }), drain},
-		"a drained Node loses its VM":                                      {terminating(node(marked), drained), "delete the VM (Drained)"},
-		"so does a machine without Node":                                   {terminating(), "delete the VM (Drained)"},
-		"a failed creation is no reason to wait":                           {terminating(failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked)), "delete the VM (Drained)"},
-		"that there is no VM is believed of DeleteMachine alone":           {terminating(vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
-		"and not too early (M-1)":                                          {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
-		"but asked again later":                                            {terminating(answered(machine.Absent, 55*time.Second)), "delete the VM (Drained)"},
-		"and then believed":                                                {terminating(answered(machine.Absent, time.Second)), gone},
-		"that a known VM is deleted is believed at once":                   {terminating(justNow, answered(machine.Deleted, time.Second)), gone},
-		"of an unknown one it is not (M-1)":                                {terminating(justNow, nameless, answered(machine.Deleted, time.Second)), unsettled},
-		"it is looked for, as its Node may have joined":                    {terminating(nameless, answered(machine.Deleted, 55*time.Second)), "look for the VM (LookFirst)"},
-		"and deleted a second time":                                        {terminating(nameless, vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
-		"without a cluster it is deleted at once":                          {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
-		"and then believed too":                                            {terminating(nameless, answered(machine.Deleted, time.Second)), gone},
-		"a Node without VM is not drained but deleted":                     {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
-		"also if the VM was not found":                                     {terminating(node(marked), answered(machine.Absent, 0)), "delete node n (VMGone)"},
-		"also if somebody else deletes it already":                         {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} }), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
-		"one that others hold back is left to them":                        {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} }), answered(machine.Deleted, 0)), gone},
-		"without a cluster no Node is touched":                             {terminating(node(marked), func(in *machine.Observation) { in.Node.NoTarget = true }, answered(machine.Deleted, 0)), gone},
-		"a deletion that failed is written down":                           {terminating(calls), `record phase "Terminating", Delete Failed (ProviderFailed: ` + text + ")"},
-		"then it waits (DM-50)":                                            {terminating(calls, failed), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
-		"then it is repeated":                                              {terminating(failed, failure(driver.OpDeleteMachine, codes.Internal, 3*time.Minute, machine.NotLooked)), "delete the VM (Drained)"},
-		"a class nobody has looked for is waited for":                      {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
-		"a missing class is named (DM-36, M-6)":                            {terminating(noClass), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
-		"and waited for":                                                   {terminating(noClass, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, noClassText, "")), "nothing (ClassMissing: the VM cannot be deleted without it); waits for machineclass/small: ClassMissing: the VM cannot be deleted without it"},
-		"so is one without its secret":                                     {terminating(func(in *machine.Observation) { in.Class.Problem = "no secret" }), `record phase "Terminating", Delete Failed (ClassUnusable: machineclass/small: no secret. Initiate VM deletion)`},
+		"and again if it waits for something else":               {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
+		"but not at every change":                                {terminating(node(marked), waiting, told(29*time.Second, "Initiate node drain; waits for pod/a/c: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
+		"a drain that says nothing waits for the Node":           {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
+		"a round that is due is made":                            {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now.Add(-time.Hour), now }), drain},
+		"a drained Node loses its VM":                            {terminating(node(marked), drained), "delete the VM (Drained)"},
+		"so does a machine without Node":                         {terminating(), "delete the VM (Drained)"},
+		"a failed creation is no reason to wait":                 {terminating(failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked)), "delete the VM (Drained)"},
+		"that there is no VM is believed of DeleteMachine alone": {terminating(vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
+		"and not too early (M-1)":                                {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
+		"but asked again later":                                  {terminating(answered(machine.Absent, 55*time.Second)), "delete the VM (Drained)"},
+		"and then believed":                                      {terminating(answered(machine.Absent, time.Second)), gone},
+		"that a known VM is deleted is believed at once":         {terminating(justNow, answered(machine.Deleted, time.Second)), gone},
+		"of an unknown one it is not (M-1)":                      {terminating(justNow, nameless, answered(machine.Deleted, time.Second)), unsettled},
+		"it is looked for, as its Node may have joined":          {terminating(nameless, answered(machine.Deleted, 55*time.Second)), "look for the VM (LookFirst)"},
+		"and deleted a second time":                              {terminating(nameless, vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
+		"without a cluster it is deleted at once":                {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
+		"and then believed too":                                  {terminating(nameless, answered(machine.Deleted, time.Second)), gone},
+		"a Node without VM is not drained but deleted":           {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"also if the VM was not found":                           {terminating(node(marked), answered(machine.Absent, 0)), "delete node n (VMGone)"},
+		"also if somebody else deletes it already":               {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} }), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"one that others hold back is left to them":              {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} }), answered(machine.Deleted, 0)), gone},
+		"without a cluster no Node is touched":                   {terminating(node(marked), func(in *machine.Observation) { in.Node.NoTarget = true }, answered(machine.Deleted, 0)), gone},
+		"a deletion that failed is written down":                 {terminating(calls), `record phase "Terminating", Delete Failed (ProviderFailed: ` + text + ")"},
+		"then it waits (DM-50)":                                  {terminating(calls, failed), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
+		"then it is repeated":                                    {terminating(failed, failure(driver.OpDeleteMachine, codes.Internal, 3*time.Minute, machine.NotLooked)), "delete the VM (Drained)"},
+		"a class nobody has looked for is waited for":            {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
+		"a missing class is named (DM-36, M-6)":                  {terminating(noClass), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
+		"which is waited for":                                    {terminating(noClass, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, noClassText, "")), "nothing (ClassMissing: the VM cannot be deleted without it); waits for machineclass/small: ClassMissing: the VM cannot be deleted without it"},
+		"one without its secret is good enough (DM-36, M-6)":     {terminating(noSecret), "delete the VM (Drained)"},
+		"without the secret nobody looks for the VM":             {after(leaving, intended, noSecret), begin},
+		"nor in between":                                         {terminating(nameless, noSecret, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
+		"if the deletion fails without the secret, that is said": {terminating(calls, noSecret), `record phase "Terminating", Delete Failed (ProviderFailed: ` + secretText + ")"},
+		"and named": {terminating(calls, noSecret, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, secretText, "")),
+			"nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota; waits for machineclass/small: ClassUnusable: secret shoot/small does not exist"},
 		"once the VM is deleted no class is needed":                        {terminating(noClass, answered(machine.Deleted, 0)), gone},
 		"an unguarded class is good enough":                                {terminating(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "delete the VM (Drained)"},
 		"an invalid machine leaves too (DM-36)":                            {terminating(spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "" })), "delete the VM (Drained)"},
@@ -163,9 +194,112 @@ func TestTheReleaseTakesOnlyOurFinalizer(t *testing.T) {
 
 func TestADeletionEndsAPreservation(t *testing.T) {
 	t.Parallel()
-	d := lawful(t, after(withID, leaving, phase(v1alpha1.MachineFailed), preserved), machine.DefaultPolicy())
-	s := d.Do.(machine.UpdateStatus).Machine.Status.CurrentStatus
-	require.Equal(t, v1alpha1.CurrentStatus{Phase: v1alpha1.MachineTerminating, LastUpdateTime: metav1.NewTime(now)}, s)
+	for _, p := range phases {
+		if p == v1alpha1.MachineTerminating {
+			continue // it has none any more
+		}
+		d := lawful(t, after(withID, leaving, phase(p), preserved), machine.DefaultPolicy())
+		s := d.Do.(machine.UpdateStatus).Machine.Status.CurrentStatus
+		require.Equal(t, v1alpha1.CurrentStatus{Phase: v1alpha1.MachineTerminating, LastUpdateTime: metav1.NewTime(now)}, s)
+	}
+	// What the preservation has put on the Node goes with the Node.
+	x := newExit(after(withID, leaving, phase(v1alpha1.MachineFailed), preserved, node(), attached(), onNode(func(n *corev1.Node) {
+		n.Annotations["node.machine.sapcloud.io/preserve"] = "now"
+		n.Spec.Taints = []corev1.Taint{{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}}
+	})))
+	unhealthy := "set condition Terminating=True (Unhealthy) on node n"
+	require.Equal(t, []string{unhealthy, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
+}
+
+func TestAMachineLeavesFromEveryPhase(t *testing.T) {
+	t.Parallel()
+	for _, p := range phases {
+		want := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
+		switch p {
+		case v1alpha1.MachineFailed:
+			want[0] = "set condition Terminating=True (Unhealthy) on node n" // DM-16
+		case v1alpha1.MachineTerminating:
+			want = slices.Delete(want, 1, 2)
+		}
+		full := after(withID, leaving, phase(p), node(ready(corev1.ConditionTrue)), attached())
+		require.Equal(t, want, newExit(full).run(t).did, "phase %q", p)
+
+		frozen(&full)
+		require.Equal(t, want, newExit(full).run(t).did, "phase %q, frozen", p)
+
+		want = slices.DeleteFunc(want, func(s string) bool { return strings.Contains(s, "node n") })
+		require.Equal(t, want, newExit(after(withID, leaving, phase(p))).run(t).did, "phase %q, no Node", p)
+	}
+}
+
+// DM-29: one key and one decision at a time, so a deletion simply wins.
+func TestADeletionInTheMiddleOfAnUpdateInPlace(t *testing.T) {
+	t.Parallel()
+	selected := corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.ReadyForUpdate}
+	x := newExit(after(withID, leaving, phase(v1alpha1.MachineInPlaceUpdating), node(ready(corev1.ConditionTrue), selected), attached()))
+	x.in.Drain = drainedBefore // which was the drain of the update
+	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
+}
+
+// The label node of a machine may name the Node of another.
+func TestADeletionLeavesTheNodeOfAnotherMachineAlone(t *testing.T) {
+	t.Parallel()
+	x := newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), attached("csi-1"), byForce,
+		node(ready(corev1.ConditionTrue)), onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "another" })))
+	before := x.in.Node.Node.DeepCopy()
+	require.Equal(t, []string{stepBegin, stepVM, stepRelease}, x.run(t).did)
+	require.Equal(t, before, x.in.Node.Node)
+	require.Nil(t, x.in.Attachments.Attachments[0].DeletionTimestamp)
+}
+
+// DM-01: what was kept of the one that is gone is kept by its UID; without it, the new
+// one begins from the beginning, whatever its name.
+func TestAMachineThatWasMadeAgainBeginsAnew(t *testing.T) {
+	t.Parallel()
+	in := after(unguarded, spec(func(m *v1alpha1.Machine) { m.UID = "another" }))
+	require.Equal(t, "update machine: finalizer (New)", machine.Decide(in, machine.DefaultPolicy(), now).String())
+}
+
+func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	needs := func(in *machine.Observation) { in.Class.NeedsToken = true }
+	has := func(in *machine.Observation) {
+		token, err := machine.NewBootstrapToken(in.Machine, now.Add(time.Hour), nil, rand.NewChaCha8([32]byte{1}))
+		require.NoError(t, err)
+		in.Tokens = machine.TokensView{Looked: true, Secrets: []*corev1.Secret{token}}
+	}
+	deleted := answered(machine.Deleted, 0)
+	unlooked := "nobody has looked for bootstrap tokens"
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"it goes before anything else":                          {after(withID, leaving, needs, has, unseen), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
+		"also if the class needs none now":                      {terminating(deleted, has), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
+		"a token nobody has looked for holds no VM":             {terminating(needs), "delete the VM (Drained)"},
+		"but the machine, as nobody would look for it later on": {terminating(needs, deleted), "nothing (BootstrapToken: " + unlooked + "); waits for secrets/kube-system: BootstrapToken: " + unlooked},
+		"by force not even that (I-18)":                         {terminating(needs, deleted, byForce), "update machine: no finalizer (Released)"},
+		"a class without a place for a token needs no look":     {terminating(deleted), "update machine: no finalizer (Released)"},
+	})
+}
+
+// §29: the reference system needs about 25 seconds for a machine without pods, as it
+// waits five between its steps.
+func TestAnEmptyMachineLeavesAtOnceWithFourWrites(t *testing.T) {
+	t.Parallel()
+	x := newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached()))
+	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
+	require.Equal(t, 4, x.writes, "condition, status, Node, finalizer; and one driver call")
+	require.Equal(t, now, x.now, "no wait in between")
+
+	x = newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached("csi-1"), byForce))
+	x.run(t)
+	require.Equal(t, 5, x.writes, "and the attachments")
+	require.Equal(t, now, x.now)
+
+	x = newExit(after(leaving, noClass))
+	require.Equal(t, []string{stepRelease}, x.run(t).did, "one for which nothing was begun")
+
+	x = newExit(after(leaving))
+	require.Equal(t, []string{stepLook, stepName, stepBegin, stepVM, stepVM, stepRelease}, x.run(t).did, "one that may have a VM")
+	require.Equal(t, now.Add(31*time.Second), x.now, "as the provider may not show it yet")
 }
 
 func TestDrainModeFor(t *testing.T) {

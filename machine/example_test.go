@@ -65,7 +65,8 @@ func Example() {
 			case machine.SetNodeCondition:
 				in.Node.Node.Status.Conditions = append(in.Node.Node.Status.Conditions, a.Condition)
 			case machine.DrainNode: // package drain does it; here there are no pods
-				in.Drain = machine.DrainView{Round: clock.Now(), Done: true}
+				in.Drain = in.Drain.After(a.Mode, machine.DrainView{Done: true}, clock.Now())
+				in.Attachments.Looked = true // and no volumes
 			case machine.DeleteNode:
 				in.Node.Node = nil
 			default:
@@ -113,6 +114,7 @@ func ExampleDecide() {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Name: "m-1", Finalizers: []string{v1alpha1.MCMFinalizerName}, Labels: map[string]string{v1alpha1.NodeLabelKey: "n-1"},
 	}}
+	m.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}
 	m.Spec.ProviderID = "simulated:///1"
 	m.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
 	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-4 * time.Minute))
@@ -149,10 +151,10 @@ func ExampleDecideClass() {
 
 func ExampleRenderUserData() {
 	data := map[string][]byte{"userData": []byte("#!/bin/sh\nhostname <<MACHINE_NAME>>")}
-	rendered, err := machine.RenderUserData(data, "m-1")
+	rendered, err := machine.RenderUserData(data, "m-1", machine.BootstrapToken{})
 	fmt.Printf("%s %v\n", rendered["userData"], err)
 
-	_, err = machine.RenderUserData(nil, "m-1")
+	_, err = machine.RenderUserData(nil, "m-1", machine.BootstrapToken{})
 	fmt.Println(err)
 	// Output:
 	// #!/bin/sh

@@ -55,8 +55,12 @@ type ClassView struct {
 	NeedsToken bool
 }
 
-// usable says whether the driver can be called with the class.
+// usable says whether a VM can be made of the class, and looked for.
 func (c ClassView) usable() bool { return c.Class != nil && c.Problem == "" }
+
+// callable says whether the driver can be called to delete a VM: with a class, and
+// with what secrets there are.
+func (c ClassView) callable() bool { return c.Class != nil }
 
 // NodeView is what is known of a machine's Node: of that which the label node
 // names now. Whoever writes that label has to look again.
@@ -72,12 +76,21 @@ type NodeView struct {
 }
 
 // DrainView is how far the drain of a Node has come. The zero value asks for a
-// round of draining.
+// round of draining; [DrainView.After] says what comes of one. Losing it costs time,
+// never safety.
 type DrainView struct {
-	// Round is when the last round was made; zero means that none was.
+	// Started is the anchor of the drain that the last round was made for, which is
+	// [DrainMode.Started]: a view of another drain says nothing. Zero counts for any.
+	Started time.Time
+	// Round is when the last round was made; zero asks for one.
 	Round time.Time
 	// Done says that nothing is left to wait for.
 	Done bool
+	// DoneAt is when the drain was first seen to be done: the anchor of
+	// [Policy.DetachTimeout]. Zero means the last round.
+	DoneAt time.Time
+	// ForcedAt is when the first round by force was made; zero means that none was.
+	ForcedAt time.Time
 	// Holds are what the drain waits for.
 	Holds []Hold
 	// NextCheck is when the next round is due; zero means when something changes.
@@ -88,10 +101,14 @@ type DrainView struct {
 // machine names.
 type AttachmentsView struct {
 	// Looked says that they were looked for; without it, an empty list proves
-	// nothing.
+	// nothing. Where there is no such thing as a VolumeAttachment it is true.
 	Looked bool
-	// Attachments of the Node, in any order.
+	// Attachments of the Node, in any order; those of other Nodes do not matter.
 	Attachments []*storagev1.VolumeAttachment
+	// AskedAt is when the first [DeleteAttachments] of this deletion was carried out,
+	// whether it had an effect or not: what cannot be deleted is not waited for
+	// without end. Zero means never; losing it costs time.
+	AskedAt time.Time
 }
 
 // TokensView is what is known of the bootstrap tokens of the machine.
@@ -103,14 +120,18 @@ type TokensView struct {
 	Secrets []*corev1.Secret
 }
 
-// PermitView is what became of the last [TakePermit] of this pass. The zero value
-// is that none was asked for.
+// PermitView is what became of the last [TakePermit] and [ReturnPermit] of this
+// pass. The zero value is that none was asked for. After a ReturnPermit, one was
+// asked for and is not held, so that it is not asked for again at once.
 type PermitView struct {
-	// Asked says that a permit was asked for.
+	// Asked says that a permit was asked for in this pass.
 	Asked bool
-	// Held says that it was given.
+	// Held says that the machine has one. A caller may say so at the beginning of a
+	// pass, of one that is left from an earlier pass: it is asked for again before
+	// it is used, and given back if it is not needed.
 	Held bool
-	// Within is how many permits there might be at a time when it was given.
+	// Within is the one of the [TakePermit] that asked: how many permits there
+	// might be at a time.
 	Within int
 	// Until is when to ask again if it was refused; zero is not known.
 	Until time.Time

@@ -4,14 +4,17 @@ package machine_test
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -25,6 +28,8 @@ type store struct {
 	machines map[string]*v1alpha1.Machine
 	before   map[string]*v1alpha1.Machine // one version older
 	nodes    map[string]*corev1.Node
+	mounts   map[string][]*mount // by Node
+	tokens   map[string]*corev1.Secret
 	// watch is told the name of every machine that it concerns.
 	watch func(machine string)
 	// released is asked before the last finalizer of a machine goes.
@@ -35,7 +40,7 @@ type store struct {
 func newStore(now func() time.Time) *store {
 	return &store{
 		now: now, machines: map[string]*v1alpha1.Machine{},
-		before: map[string]*v1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
+		before: map[string]*v1alpha1.Machine{}, nodes: map[string]*corev1.Node{}, mounts: map[string][]*mount{}, tokens: map[string]*corev1.Secret{},
 	}
 }
 
@@ -177,7 +182,105 @@ func (s *store) deleteNode(a machine.DeleteNode) error {
 	s.nodes[a.NodeName] = released
 	if len(released.Finalizers) == 0 {
 		delete(s.nodes, a.NodeName)
+		delete(s.mounts, a.NodeName)
 	}
 	s.concerned(a.NodeName)
 	return nil
+}
+
+// createToken makes a bootstrap token of a machine.
+func (s *store) createToken(m *v1alpha1.Machine, expires time.Time, random io.Reader) error {
+	secret, err := machine.NewBootstrapToken(m, expires, nil, random)
+	if err != nil {
+		return err
+	}
+	secret.UID = machineUID(s.next())
+	s.tokens[secret.Name] = secret
+	return nil
+}
+
+// tokensOf returns the bootstrap tokens of a machine.
+func (s *store) tokensOf(owner types.UID) []*corev1.Secret {
+	var own []*corev1.Secret
+	for _, secret := range s.tokens {
+		if machine.TokenOwner(secret) == owner {
+			own = append(own, secret.DeepCopy())
+		}
+	}
+	return own
+}
+
+// mount is a volume that is attached to a Node.
+type mount struct {
+	*storagev1.VolumeAttachment
+	stays bool      // the pod that uses it is not drained
+	gone  time.Time // when it is detached; zero is not known
+}
+
+// attach attaches volumes to a Node.
+func (s *store) attach(node string, v volumes) {
+	for i := range v.detach + v.stay {
+		name := fmt.Sprint("csi-", node, "-", i)
+		s.mounts[node] = append(s.mounts[node], &mount{stays: i >= v.detach, VolumeAttachment: &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID("uid-" + name)},
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: node},
+		}})
+	}
+}
+
+// attached returns the attachments of a Node.
+func (s *store) attached(node string) []*storagev1.VolumeAttachment {
+	var all []*storagev1.VolumeAttachment
+	for _, m := range s.mounts[node] {
+		all = append(all, m.DeepCopy())
+	}
+	return all
+}
+
+// unmount says that the pods have gone, so that the attacher will detach their
+// volumes.
+func (s *store) unmount(node string, after time.Duration) {
+	for _, m := range s.mounts[node] {
+		if !m.stays && m.gone.IsZero() {
+			m.gone = s.now().Add(after)
+		}
+	}
+}
+
+// deleteAttachments marks them; as the Node does not answer, they stay.
+func (s *store) deleteAttachments(a machine.DeleteAttachments) error {
+	for _, mounts := range s.mounts {
+		for _, m := range mounts {
+			if slices.Contains(a.Attachments, machine.Attachment{Name: m.Name, UID: m.UID}) {
+				m.VolumeAttachment = m.DeepCopy()
+				m.DeletionTimestamp = &metav1.Time{Time: s.now()}
+				s.concerned(m.Spec.NodeName)
+			}
+		}
+	}
+	return nil
+}
+
+// detach detaches what is due.
+func (s *store) detach() {
+	for node, mounts := range s.mounts {
+		due := func(m *mount) bool { return !m.gone.IsZero() && !s.now().Before(m.gone) }
+		if slices.ContainsFunc(mounts, due) {
+			s.mounts[node] = slices.DeleteFunc(mounts, due)
+			s.concerned(node)
+		}
+	}
+}
+
+// nextDetach returns when the next volume is detached; zero means never.
+func (s *store) nextDetach() time.Time {
+	var next time.Time
+	for _, mounts := range s.mounts {
+		for _, m := range mounts {
+			if !m.gone.IsZero() && (next.IsZero() || m.gone.Before(next)) {
+				next = m.gone
+			}
+		}
+	}
+	return next
 }

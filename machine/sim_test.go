@@ -44,11 +44,13 @@ const (
 	blindToClass  blow = "the next pass has no view of the classes"
 	classMissing  blow = "the next pass finds no class"
 	classUnusable blow = "the next pass finds a class without its secret"
+	blindToVolume blow = "the next pass has no view of the volume attachments"
+	blindToToken  blow = "the next pass has no view of the bootstrap tokens"
 )
 
 var blows = []blow{
 	crashBefore, crashAfter, fails, answerLost, halfDone, deleted, slow, late,
-	staleRead, blindToNode, blindToClass, classMissing, classUnusable,
+	staleRead, blindToNode, blindToClass, classMissing, classUnusable, blindToVolume, blindToToken,
 }
 
 // plan says what goes wrong at which arrow, counted from 0.
@@ -74,8 +76,21 @@ type sim struct {
 	nameless map[string]bool
 	// deleteAt, if set, is when all machines are deleted, which is done then.
 	deleteAt time.Time
-	trace    []string
-	faults   []string
+	// volumes says of how many volumes of a Node detach in the end; the others stay
+	// as long as the VM.
+	volumes volumes
+	// needsToken says that the user data have a place for a bootstrap token.
+	needsToken bool
+	random     *rand.ChaCha8
+	trace      []string
+	faults     []string
+}
+
+// volumes are what every Node has attached.
+type volumes struct {
+	detach, stay int
+	// after is how long the attacher takes when the pods have gone.
+	after time.Duration
 }
 
 // memory is what a controller keeps of a machine, and loses in a crash.
@@ -83,6 +98,7 @@ type memory struct {
 	vm     machine.VMView
 	drain  machine.DrainView
 	rounds int
+	gone   bool // the provider has said so
 }
 
 var errCrash = errors.New("crash")
@@ -92,7 +108,7 @@ func newSim(seed uint64, o drivertest.CloudOptions, p machine.Policy, at plan) *
 	s := &sim{
 		rng: rand.New(rand.NewPCG(seed, 7)), clock: clocktesting.NewFakeClock(start), policy: p, plan: at,
 		memory: map[types.UID]*memory{}, wake: map[string]time.Time{}, joined: map[string]bool{}, omen: map[string]blow{},
-		nameless: map[string]bool{},
+		nameless: map[string]bool{}, random: rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}),
 	}
 	o.Clock, o.Seed = s.clock, seed
 	s.cloud = drivertest.NewCloud(o)
@@ -181,6 +197,9 @@ func (s *sim) passTime() bool {
 			next = at
 		}
 	}
+	if at := s.nextDetach(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
 	if !s.deleteAt.IsZero() && (next.IsZero() || s.deleteAt.Before(next)) {
 		next = s.deleteAt
 	}
@@ -206,8 +225,10 @@ func (s *sim) kubelets() {
 		if v.State == drivertest.VMRunning && v.Initialized && !s.joined[v.ProviderID] {
 			s.joined[v.ProviderID] = true
 			s.join(v.NodeName, v.ProviderID)
+			s.attach(v.NodeName, s.volumes)
 		}
 	}
+	s.detach()
 	for name, m := range s.machines { // what a set does with a machine that failed
 		if m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
 			if m.CreationTimestamp.Add(s.policy.CreationTimeout).After(s.clock.Now()) {
@@ -300,15 +321,21 @@ func decisionLaws(d machine.Decision, now time.Time) error {
 func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Observation {
 	in := machine.Observation{
 		Machine: m, VM: kept.vm, Drain: kept.drain,
-		Class: machine.ClassView{Looked: true, Class: class()},
-		Node:  machine.NodeView{Looked: true},
+		Class:  machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},
+		Node:   machine.NodeView{Looked: true},
+		Tokens: machine.TokensView{Looked: true, Secrets: s.tokensOf(m.UID)},
 	}
 	if label := m.Labels[v1alpha1.NodeLabelKey]; label != "" {
 		in.Node.Node = s.node(label)
+		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: s.attached(label)}
 	}
 	switch omen {
 	case blindToNode:
 		in.Node = machine.NodeView{}
+	case blindToToken:
+		in.Tokens = machine.TokensView{}
+	case blindToVolume:
+		in.Attachments = machine.AttachmentsView{}
 	case blindToClass:
 		in.Class = machine.ClassView{}
 	case classMissing:
@@ -336,7 +363,7 @@ func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machine.Action) (*v1alp
 		s.remove(m.Name)
 	case slow:
 		s.clock.Step(31 * time.Second)
-	case staleRead, blindToNode, blindToClass, classMissing, classUnusable:
+	case staleRead, blindToNode, blindToClass, classMissing, classUnusable, blindToVolume, blindToToken:
 		s.omen[m.Name] = b
 	}
 	m, err := s.act(m, kept, do, b)
@@ -387,7 +414,19 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) 
 		err = s.edit(a.NodeName, "", func(n *corev1.Node) { n.Status.Conditions = append(n.Status.Conditions, a.Condition) })
 	case machine.DrainNode:
 		kept.rounds++
-		kept.drain = machine.DrainView{Round: s.clock.Now(), Done: kept.rounds > 2, NextCheck: s.clock.Now().Add(20 * time.Second)}
+		round := machine.DrainView{Done: kept.rounds > 2, NextCheck: s.clock.Now().Add(20 * time.Second)}
+		if kept.drain = kept.drain.After(a.Mode, round, s.clock.Now()); round.Done {
+			s.unmount(a.NodeName, s.volumes.after)
+		}
+	case machine.CreateToken:
+		err = s.createToken(m, a.Expires, s.random)
+	case machine.DeleteToken:
+		delete(s.tokens, a.Name)
+	case machine.DeleteAttachments:
+		if !forced(m) {
+			s.fault("attachments of %s are deleted without force", m.Name)
+		}
+		err = s.deleteAttachments(a)
 	case machine.DeleteNode:
 		err = s.deleteNode(a)
 	default:
@@ -431,7 +470,9 @@ func (s *sim) callCloud(m *v1alpha1.Machine, kept *memory, do machine.Action, b 
 	case machine.LookForVM:
 		answer = machine.FromStatus(s.cloud.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: c, Secret: secret}))
 	case machine.CreateVM:
-		s.checkCreate(m)
+		if s.checkCreate(m); s.needsToken && !a.Token.Expires().After(s.clock.Now()) {
+			s.fault("the VM of %s is made without a token to join with", m.Name)
+		}
 		answer = machine.FromCreate(s.cloud.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: c, Secret: secret}))
 	case machine.InitializeVM:
 		if s.machines[m.Name].Spec.ProviderID == "" {
@@ -446,9 +487,11 @@ func (s *sim) callCloud(m *v1alpha1.Machine, kept *memory, do machine.Action, b 
 		if m.DeletionTimestamp.IsZero() {
 			s.fault("the VM of a machine is deleted that is not being deleted")
 		}
+		s.checkDetached(m, kept)
 		answer = machine.FromDelete(s.cloud.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: c, Secret: secret}))
 	}
 	kept.vm = kept.vm.After(answer, s.clock.Now(), s.rng.Float64())
+	kept.gone = kept.gone || kept.vm.Asked == driver.OpDeleteMachine && kept.vm.Failure.Code == codes.OK
 	if f := kept.vm.Failure; f.Operation == driver.OpGetMachineStatus && f.Attempts >= 3 {
 		s.nameless[m.Name] = true
 	}
@@ -512,11 +555,29 @@ func (s *sim) checkRest() {
 			nodes++
 		}
 	}
+	for name := range s.tokens {
+		s.fault("%s is left", name)
+	}
 	if len(snapshot.VMs) != vms || nodes != len(s.machines) {
 		s.fault("at rest there are %d machines, %d nodes and\n%s", len(s.machines), len(s.nodes), snapshot)
 	}
 	if len(s.machines) == 0 && !snapshot.Empty() {
 		s.fault("left over: %s", snapshot)
+	}
+}
+
+// forced says whether a person asked for force.
+func forced(m *v1alpha1.Machine) bool { return m.Labels[v1alpha1.LabelKeyForceDeletion] == "true" }
+
+// checkDetached asserts that a VM goes only when its volumes have gone, or have had
+// their time.
+func (s *sim) checkDetached(m *v1alpha1.Machine, kept *memory) {
+	node := m.Labels[v1alpha1.NodeLabelKey]
+	for _, va := range s.attached(node) {
+		waited := s.policy.DetachTimeout > 0 && !s.clock.Now().Before(kept.drain.DoneAt.Add(s.policy.DetachTimeout))
+		if va.DeletionTimestamp.IsZero() && !waited && s.nodes[node] != nil && !kept.gone {
+			s.fault("the VM of %s is deleted while %s is attached", m.Name, va.Name)
+		}
 	}
 }
 

@@ -24,11 +24,13 @@ const (
 // [RenderUserData] returns.
 var ErrNoUserData = errors.New("secret has no key " + UserDataKey)
 
-// RenderUserData returns the data of a machine's secret with the name of the
-// machine in place of the placeholder in the user data: where it stands as it
-// is, or else where it stands URL-encoded. The data given is not changed. Data
-// without user data are an [ErrNoUserData].
-func RenderUserData(data map[string][]byte, machineName string) (map[string][]byte, error) {
+// RenderUserData returns the data of a machine's secret with the bootstrap token
+// and the name of the machine in place of their placeholders in the user data:
+// each where its placeholder stands as it is, or else where it stands URL-encoded,
+// never both. The zero token leaves its placeholder where it is, as without a
+// cluster to join. The data given is not changed. Data without user data are an
+// [ErrNoUserData].
+func RenderUserData(data map[string][]byte, machineName string, token BootstrapToken) (map[string][]byte, error) {
 	userData, ok := data[UserDataKey]
 	if !ok {
 		return nil, fmt.Errorf("machine %q: %w", machineName, ErrNoUserData)
@@ -36,6 +38,9 @@ func RenderUserData(data map[string][]byte, machineName string) (map[string][]by
 	rendered := make(map[string][]byte, len(data))
 	for key, value := range data {
 		rendered[key] = bytes.Clone(value)
+	}
+	if !token.IsZero() { // first, so that no name can ask for it
+		userData = substitute(userData, BootstrapTokenPlaceholder, token.Reveal())
 	}
 	rendered[UserDataKey] = substitute(userData, MachineNamePlaceholder, machineName)
 	return rendered, nil

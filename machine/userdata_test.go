@@ -30,7 +30,7 @@ func TestRenderUserData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := map[string][]byte{machine.UserDataKey: []byte(tc.text), "credential": []byte("<<MACHINE_NAME>>")}
-			got, err := machine.RenderUserData(data, tc.machine)
+			got, err := machine.RenderUserData(data, tc.machine, machine.BootstrapToken{})
 			require.NoError(t, err)
 			require.Equal(t, tc.want, string(got[machine.UserDataKey]))
 			require.Equal(t, "<<MACHINE_NAME>>", string(got["credential"]), "only the user data are rendered")
@@ -48,7 +48,7 @@ func TestRenderUserData(t *testing.T) {
 func TestASecretWithoutUserDataIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, data := range []map[string][]byte{nil, {}, {"userdata": nil}} {
-		got, err := machine.RenderUserData(data, "m")
+		got, err := machine.RenderUserData(data, "m", machine.BootstrapToken{})
 		require.ErrorIs(t, err, machine.ErrNoUserData)
 		require.ErrorContains(t, err, `machine "m"`)
 		require.Nil(t, got)
@@ -65,15 +65,51 @@ func TestCredentialsWinOverUserData(t *testing.T) {
 	require.Empty(t, machine.MergeSecrets(nil, nil))
 }
 
+func TestTheTokenStandsWhereItsPlaceholderDoes(t *testing.T) {
+	t.Parallel()
+	token := tokenOf(newToken(1, now))
+	text := token.Reveal()
+	for name, tc := range map[string]struct {
+		machine, text string
+		token         machine.BootstrapToken
+		want          string
+	}{
+		"it stands for its placeholder":                {"m", "a <<BOOTSTRAP_TOKEN>> <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>", token, "a " + text + " " + text + " m"},
+		"URL-encoded too":                              {"m", "a%3C%3CBOOTSTRAP_TOKEN%3E%3E", token, "a" + text},
+		"never both":                                   {"m", "<<BOOTSTRAP_TOKEN>> %3C%3CBOOTSTRAP_TOKEN%3E%3E", token, text + " %3C%3CBOOTSTRAP_TOKEN%3E%3E"},
+		"each placeholder for itself":                  {"m", "%3C%3CBOOTSTRAP_TOKEN%3E%3E <<MACHINE_NAME>>", token, text + " m"},
+		"no token leaves the place as it is":           {"m", "<<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>", machine.BootstrapToken{}, "<<BOOTSTRAP_TOKEN>> m"},
+		"a name cannot ask for it":                     {"<<BOOTSTRAP_TOKEN>>", "<<MACHINE_NAME>>", token, "<<BOOTSTRAP_TOKEN>>"},
+		"text without a place for it does not get one": {"m", "boot", token, "boot"},
+	} {
+		got, err := machine.RenderUserData(map[string][]byte{machine.UserDataKey: []byte(tc.text)}, tc.machine, tc.token)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, string(got[machine.UserDataKey]), name)
+	}
+}
+
+func TestNeedsToken(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"a<<BOOTSTRAP_TOKEN>>": true, "%3C%3CBOOTSTRAP_TOKEN%3E%3E": true, "<<BOOTSTRAP TOKEN>>": false, "": false, "<<MACHINE_NAME>>": false,
+	} {
+		require.Equal(t, want, machine.NeedsToken(map[string][]byte{machine.UserDataKey: []byte(text), "x": []byte("<<BOOTSTRAP_TOKEN>>")}), text)
+	}
+	require.False(t, machine.NeedsToken(nil))
+}
+
 func FuzzRenderUserData(f *testing.F) {
-	f.Add("join <<MACHINE_NAME>>", "m-1")
-	f.Add("%3C%3CMACHINE_NAME%3E%3E", "a b")
+	f.Add("join <<MACHINE_NAME>> <<BOOTSTRAP_TOKEN>>", "m-1")
+	f.Add("%3C%3CMACHINE_NAME%3E%3E%3C%3CBOOTSTRAP_TOKEN%3E%3E", "a b")
 	f.Add("<<MACHINE_<<MACHINE_NAME>>NAME>>", "")
 	f.Add("<<<MACHINE_NAME>>>", "<<MACHINE_NAME>>")
+	f.Add("<<BOOTSTRAP_<<MACHINE_NAME>>>>", "TOKEN")
+	f.Add("<<BOOTSTRAP_<<BOOTSTRAP_TOKEN>>TOKEN>>", "<<BOOTSTRAP_TOKEN>>")
 	f.Add("\xff\x00", "\xff")
+	token := tokenOf(newToken(1, now))
 	f.Fuzz(func(t *testing.T, text, name string) {
 		data := map[string][]byte{machine.UserDataKey: []byte(text), "other": []byte(text)}
-		got, err := machine.RenderUserData(data, name)
+		got, err := machine.RenderUserData(data, name, machine.BootstrapToken{})
 		require.NoError(t, err)
 		require.Equal(t, text, string(data[machine.UserDataKey]))
 		require.Equal(t, slices.Sorted(maps.Keys(data)), slices.Sorted(maps.Keys(got)))
@@ -83,6 +119,23 @@ func FuzzRenderUserData(f *testing.F) {
 			require.Len(t, out, len(text)+n*(len(name)-len(machine.MachineNamePlaceholder)))
 		} else if !strings.Contains(text, "%3C%3CMACHINE_NAME%3E%3E") {
 			require.True(t, bytes.Equal(out, []byte(text)))
+		}
+
+		joined, err := machine.RenderUserData(data, name, token)
+		require.NoError(t, err)
+		require.Equal(t, text, string(data[machine.UserDataKey]))
+		require.Equal(t, text, string(joined["other"]), "only the user data get the token")
+		if strings.Contains(text, token.ID()) || strings.Contains(name, token.ID()) {
+			return
+		}
+		plain, encoded := strings.Count(text, machine.BootstrapTokenPlaceholder), strings.Count(text, "%3C%3CBOOTSTRAP_TOKEN%3E%3E")
+		if plain > 0 {
+			encoded = 0
+		}
+		require.Equal(t, plain+encoded, bytes.Count(joined[machine.UserDataKey], []byte(token.Reveal())), "the token stands where it should, and nowhere else")
+		require.Equal(t, plain+encoded > 0, machine.NeedsToken(data))
+		if plain+encoded == 0 {
+			require.Equal(t, out, joined[machine.UserDataKey])
 		}
 	})
 }

@@ -203,15 +203,26 @@ func (v VMView) failure(a Answer, code codes.Code, now time.Time, chance float64
 	return f
 }
 
-// until returns when the failed operation may be tried again.
+// until returns when the failed operation may be tried again. The first waits are
+// those of the reference system after a failed creation; see [codes.BackoffPolicy].
 func (f CallFailure) until(p codes.BackoffPolicy) time.Time {
-	category := f.Code.Category()
-	if category == codes.Adopt || category == codes.TreatAsAbsent || category == codes.Initialize { // ask again soon
-		category = codes.RetrySoon
-	}
-	wait := codes.Backoff(p, codes.Failure{Category: category, Attempts: f.Attempts, RetryAfter: f.RetryAfter},
+	wait := codes.Backoff(p, codes.Failure{Category: f.category(), Attempts: f.Attempts, RetryAfter: f.RetryAfter},
 		func() float64 { return f.Chance })
 	return f.At.Add(wait)
+}
+
+// category returns what to do about the failure: what its code says, but where
+// more than the code is known.
+func (f CallFailure) category() codes.Category {
+	c := f.Code.Category()
+	switch {
+	case f.Operation == driver.OpInitializeMachine: // the VM is there, and costs
+		return codes.RetrySoon
+	case f.Operation == driver.OpCreateMachine && (c == codes.Adopt || c == codes.Initialize): // to look is worth it at once
+		return codes.RetrySoon
+	default:
+		return c
+	}
 }
 
 // mergeAddresses returns both lists without duplicates, in a fixed order.

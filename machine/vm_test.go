@@ -108,7 +108,7 @@ func TestHowLongAFailureIsWaitedFor(t *testing.T) {
 	require.Equal(t, 20*time.Second, wait(status.Error(codes.Unavailable, ""), 3, 0), "longer each time (DM-50)")
 	require.Equal(t, 4*time.Second, wait(status.Error(codes.Unavailable, ""), 1, 1), "chance spreads")
 	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "the provider may ask for more")
-	for _, code := range []codes.Code{codes.AlreadyExists, codes.NotFound, codes.Uninitialized} {
+	for _, code := range []codes.Code{codes.AlreadyExists, codes.Uninitialized} {
 		require.Equal(t, 5*time.Second, wait(status.Error(code, ""), 1, 0), "%s is looked into soon", code)
 	}
 	require.Equal(t, 3*time.Minute, wait(status.Error(codes.Internal, ""), 1, 0))

@@ -15,6 +15,12 @@ const (
 	NodePreserved corev1.NodeConditionType = "Preserved"
 )
 
+// MachineValid is the condition type that stands in the status of a Machine, next
+// to the conditions of its Node, as long as something is wrong with what is
+// written in the Machine: it is False then, with the reason Invalid, which keeps a
+// VM from being made, or PartlyIgnored.
+const MachineValid corev1.NodeConditionType = "Valid"
+
 // Reasons of [NodeTerminationCondition].
 const (
 	// NodeUnhealthy says that the Machine had failed.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// marked says whether the Node tells that it goes. By force, one that could not be
+// told for a minute is not waited for.
+func (l life) marked(node *corev1.Node, mode DrainMode) bool {
+	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
+		return true
+	}
+	return mode.forced(l.now) && !l.now.Before(l.noticed().Add(forcedDrain))
+}
+
+// terminating is the condition that tells others why the Node goes. It is set
+// while the phase still tells.
+func (l life) terminating() corev1.NodeCondition {
+	c := corev1.NodeCondition{
+		Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue,
+		Reason: v1alpha1.NodeScaledDown, Message: "Machine Controller is scaling down machine",
+		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
+	}
+	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+		c.Reason, c.Message = v1alpha1.NodeUnhealthy, "Machine Controller is terminating failed machine"
+	}
+	return c
+}
+
+// vacate drains the Node and has its volumes detached, and returns false when that
+// is over, or was over before another controller stopped.
+func (l life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
+	before, round := takeOver(l.m, node), l.in.Drain.of(mode)
+	since, over := round.over(mode, l.now)
+	if before.drained {
+		since, over = l.m.Status.LastOperation.LastUpdateTime.Time, true
+	}
+	switch {
+	case !over:
+		return l.drain(node, mode, round), true
+	case before.detached:
+		return Decision{}, false
+	default:
+		return l.detach(node, mode, before.forced || mode.NodeUnreachable || mode.forced(l.now), since)
+	}
+}
+
+// drain makes a round of draining, or waits for what the last one waits for. When
+// the time of force has come, that is reason for a round of its own.
+func (l life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decision {
+	next, forced := round.NextCheck, mode.forced(l.now)
+	if !forced && !mode.ForceAt.IsZero() {
+		next = earliest(next, mode.ForceAt)
+	}
+	unforced := forced && round.ForcedAt.IsZero() && (!round.Started.IsZero() || round.Round.Before(mode.ForceAt))
+	if round.Round.IsZero() || unforced || !next.IsZero() && !l.now.Before(next) {
+		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
+	}
+	next = earliest(next, round.forceEnds(mode, l.now))
+	if len(round.Holds) > 0 { // a drain that waits for nobody is over before anybody reads of it
+		op, due := l.drainNews(round.Holds)
+		if !due.IsZero() && !l.now.Before(due) {
+			return l.recordOperation(ReasonDraining, op)
+		}
+		next = earliest(next, due)
+	}
+	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(round.Holds), NextCheck: next}
+	if len(d.Holds) == 0 {
+		d.Holds = []Hold{{Subject: "node/" + node.Name, Reason: ReasonDraining, Until: next}}
+	}
+	return d
+}
+
+// tellAgain is for how long at least the machine tells the same of its drain, so
+// that one that takes its usual time costs no further write.
+const tellAgain = 30 * time.Second
+
+// drainNews returns what the machine should tell of a drain that waits, and when:
+// that it has begun, at once; what it waits for, when that has taken long. Zero
+// means that this has been told.
+func (l life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
+	last := l.m.Status.LastOperation
+	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
+	if last.Type != op.Type || last.State != op.State || !strings.HasPrefix(last.Description, op.Description) {
+		return op, l.now
+	}
+	op.Description += "; " + waitsFor(holds)
+	if sameOperation(op, last) {
+		return op, time.Time{}
+	}
+	return op, last.LastUpdateTime.Add(tellAgain)
+}
+
+// waitsFor names the first holds and counts the others.
+func waitsFor(holds []Hold) string {
+	const shown = 3
+	var names []string
+	for _, h := range holds[:min(shown, len(holds))] {
+		names = append(names, h.String())
+	}
+	text := "waits for " + strings.Join(names, "; ")
+	if more := len(holds) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}

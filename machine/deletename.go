@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// nameNode looks for the VM of a machine that goes before the name of its Node
+// was written down, and writes it down: the Node may have joined, and has to be
+// drained. If the provider cannot tell after a few attempts, the deletion goes
+// on. A Node that says itself that it is the machine's needs no such question.
+func (l life) nameNode() (Decision, bool) {
+	vm, name := l.in.VM, ""
+	switch node := l.ownNode(); {
+	case l.in.Node.NoTarget || l.m.Labels[v1alpha1.NodeLabelKey] != "":
+		return Decision{}, false
+	case node != nil && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name:
+		name = node.Name
+	case vm.Sighting == Uninitialized, vm.Sighting == Present:
+		name = vm.NodeName
+	case vm.Sighting == NotLooked:
+		return l.askName()
+	}
+	if name == "" {
+		return Decision{}, false
+	}
+	m := l.m.DeepCopy()
+	m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, name)
+	return l.do(UpdateMachine{Machine: m, What: "node " + name}, ReasonVMKnown, ""), true
+}
+
+// lookAttempts is how often a provider may fail to name a Node before a deletion
+// goes on without.
+const lookAttempts = 3
+
+// askName looks for the VM to learn the name of its Node, or waits until it may.
+// It returns false if there is no use in that.
+func (l life) askName() (Decision, bool) {
+	if !l.in.Class.usable() {
+		return Decision{}, false
+	}
+	switch f := l.in.VM.Failure; {
+	case f.Code == codes.OK || f.Operation == driver.OpCreateMachine:
+	case f.Operation != driver.OpGetMachineStatus || f.Attempts >= lookAttempts:
+		return Decision{}, false
+	default:
+		if d, waits := l.lookFailed(f); waits {
+			return d, true
+		}
+	}
+	return l.do(LookForVM{}, ReasonLookFirst, ""), true
+}
+
+// lookFailed writes down how a machine that is being deleted failed to learn the
+// name of its Node, and waits until it may ask again. It returns false when that
+// time has come.
+func (l life) lookFailed(f CallFailure) (Decision, bool) {
+	if !l.m.DeletionTimestamp.IsZero() {
+		op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
+			"Getting VM status failed due to - %s. However, will re-try in the next resync. %s", f.Message, v1alpha1.GetVMStatus))
+		switch {
+		case l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating:
+			return l.begin(op), true
+		case !sameOperation(op, l.m.Status.LastOperation):
+			return l.recordOperation(ReasonProviderFailed, op), true
+		}
+	}
+	until := f.until(l.p.Backoff)
+	if !l.now.Before(until) {
+		return Decision{}, false
+	}
+	return hold(Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}), true
+}

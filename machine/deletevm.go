@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// answersDelete says that the last call was one of DeleteMachine, and found
+// nothing or left nothing.
+func (v VMView) answersDelete() bool {
+	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Sighting == Deleted || v.Sighting == Absent)
+}
+
+// deleteVM deletes the VM, and returns false once it is gone.
+//
+// That all is deleted is believed at once if the VM was known, or if another
+// controller has had the same answer before. Otherwise, and if nothing was found,
+// something made just before may not show yet: then the deletion has to be repeated
+// after a while.
+func (l life) deleteVM() (Decision, bool) {
+	vm := l.in.VM
+	if settled := l.settled(); vm.answersDelete() {
+		switch {
+		case takeOver(l.m, nil).vmDeleted, vm.Sighting == Deleted && l.m.Spec.ProviderID != "", !vm.SeenAt.Before(settled):
+			return Decision{}, false
+		case l.now.Before(settled):
+			return hold(Hold{
+				Subject: "provider", Reason: ReasonVMNotSettled, Until: settled,
+				Message: "a VM that was made just before may not show yet",
+			}), true
+		}
+	}
+	if !l.in.Class.callable() {
+		return l.classGone()
+	}
+	if f := vm.Failure; f.Code != codes.OK && f.Operation == driver.OpDeleteMachine {
+		if d, waiting := l.deletionFailed(f); waiting {
+			return d, true
+		}
+	}
+	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.Class.usable() {
+		return l.do(LookForVM{}, ReasonLookFirst, ""), true // meanwhile its Node may have joined
+	}
+	return l.do(DeleteVM{}, ReasonDrained, ""), true
+}
+
+// settled returns from when on the provider shows everything that was made:
+// nothing is made any more once the phase Terminating is written.
+func (l life) settled() time.Time {
+	if l.p.Settle < 0 {
+		return time.Time{}
+	}
+	return l.noticed().Add(time.Second + l.p.Settle) // recorded times have no fractions
+}
+
+// classGrace is how long a class is waited for, also by force: it may be about to
+// be made again.
+const classGrace = time.Minute
+
+// classGone waits for a class without which the driver cannot be called. If
+// somebody forces the deletion, then after a minute it is written down that the VM
+// may be left, and classGone returns false: the machine goes without it.
+func (l life) classGone() (Decision, bool) {
+	h := Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
+	if !l.in.Class.Looked {
+		h.Message, h.Until = "nobody has looked", l.now.Add(actAgain)
+		return hold(h), true
+	}
+	h.Message = "the VM cannot be deleted without it"
+	last := l.m.Status.LastOperation
+	waits := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf("%s: %s. %s", h.Subject, h.Message, v1alpha1.InitiateVMDeletion))
+	goes := waits
+	goes.Description = fmt.Sprintf("%s does not exist: by force the machine goes without deleting its VM, so %s may be left. %s",
+		h.Subject, cmp.Or(l.m.Spec.ProviderID, "one"), v1alpha1.InitiateVMDeletion)
+	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
+	force, _ := strconv.ParseBool(l.m.Labels[v1alpha1.LabelKeyForceDeletion])
+	switch end := last.LastUpdateTime.Add(classGrace); {
+	case force && sameOperation(goes, last):
+		return Decision{}, false
+	case !sameOperation(waits, last):
+		return l.recordOperation(h.Reason, waits), true
+	case force && !l.now.Before(end):
+		return l.recordOperation(h.Reason, goes), true
+	case force:
+		h.Until = end
+	}
+	return hold(h), true
+}
+
+// deletionFailed writes down how the deletion failed, and waits until it may be
+// repeated. It returns false when that time has come. A secret that is missing is
+// named too, as it may be the reason.
+func (l life) deletionFailed(f CallFailure) (Decision, bool) {
+	why := f.Message
+	if problem := l.in.Class.Problem; problem != "" {
+		why += " (" + problem + ")"
+	}
+	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
+		"VM deletion failed due to - %s. However, will re-try in the next resync. %s", why, v1alpha1.InitiateVMDeletion))
+	if !sameOperation(op, l.m.Status.LastOperation) || l.newState() {
+		return l.recordOperation(ReasonProviderFailed, op), true
+	}
+	until := f.until(l.p.Backoff)
+	if !l.now.Before(until) {
+		return Decision{}, false
+	}
+	d := hold(Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
+	if problem := l.in.Class.Problem; problem != "" {
+		d.Holds = append(d.Holds, Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: problem, Until: until})
+	}
+	return d, true
+}

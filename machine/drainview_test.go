@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/machine"
+)
+
+func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
+	t.Parallel()
+	mode := machine.DrainMode{Started: now.Add(-time.Hour), ForceAt: now}
+	done := machine.DrainView{Done: true}
+	var v machine.DrainView
+
+	v = v.After(mode, machine.DrainView{NextCheck: now}, now.Add(-time.Minute))
+	require.Equal(t, machine.DrainView{Started: mode.Started, Round: now.Add(-time.Minute), NextCheck: now}, v)
+	v = v.Again().After(mode, done, now.Add(-30*time.Second))
+	require.Equal(t, now.Add(-30*time.Second), v.DoneAt)
+	require.Zero(t, v.ForcedAt, "not yet")
+	v = v.Again().After(mode, machine.DrainView{}, now)
+	require.Equal(t, now.Add(-30*time.Second), v.DoneAt, "the first time counts")
+	require.Equal(t, now, v.ForcedAt)
+	v = v.Again().After(mode, done, now.Add(time.Second))
+	require.Equal(t, machine.DrainView{
+		Started: mode.Started, Round: now.Add(time.Second), Done: true, DoneAt: now.Add(-30 * time.Second), ForcedAt: now,
+	}, v)
+	require.Equal(t, machine.DrainView{Started: mode.Started, DoneAt: v.DoneAt, ForcedAt: now}, v.Again())
+
+	other := machine.DrainMode{Started: now}
+	require.Equal(t, machine.DrainView{Started: now, Round: now}, v.After(other, machine.DrainView{}, now), "another drain begins anew")
+}
+
+func TestAViewOfADrainKeepsNothingOfTheRound(t *testing.T) {
+	t.Parallel()
+	round := machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b"}}}
+	v := machine.DrainView{}.After(machine.DrainMode{}, round, now)
+	v.Holds[0].Subject = "changed"
+	require.Equal(t, "pod/a/b", round.Holds[0].Subject)
+}
+
+// A round in each pass, which forgets what the last one saw, ends like one whose view
+// is kept.
+func TestADrainWithARoundInEveryPassEnds(t *testing.T) {
+	t.Parallel()
+	x := newExit(terminating(node(marked), attached("csi-1")))
+	x.rounds, x.anew = 3, true
+	require.Equal(t, stepRelease, x.run(t).did[len(x.did)-1])
+	require.Equal(t, now.Add(40*time.Second+2*time.Minute), x.now, "the detach timeout counts from the first time")
+}

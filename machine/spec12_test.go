@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// These tables follow the sections of the study of the reference system on the
+// deletion of a machine, row by row; what differs has the number of a defect.
+
+func TestSection12_1AMachineThatIsNotDeletedIsNeverLedOut(t *testing.T) {
+	t.Parallel()
+	// DM-01: one that was made again under the same name, whatever its status says.
+	for _, p := range phases {
+		in := after(withID, phase(p), node(ready(corev1.ConditionTrue)), drained, handed(v1alpha1.InitiateVMDeletion))
+		switch a := machine.Decide(in, machine.DefaultPolicy(), now).Do.(type) {
+		case machine.DeleteVM, machine.DrainNode, machine.DeleteNode, machine.DeleteMachine, machine.SetNodeCondition, machine.DeleteAttachments:
+			require.Fail(t, "a machine is led out that is not deleted", "%v in phase %q", a, p)
+		case machine.UpdateStatus:
+			require.NotEqual(t, v1alpha1.MachineTerminating, a.Machine.Status.CurrentStatus.Phase)
+		}
+	}
+}
+
+// phases are all there are, and one that there is not.
+var phases = []v1alpha1.MachinePhase{
+	"", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed,
+	v1alpha1.MachineTerminating, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful,
+	v1alpha1.MachineInPlaceUpdateFailed, "Strange",
+}
+
+// TestSection12_2 goes to the end from every place in which the reference system
+// may have left a machine.
+func TestSection12_2DispatchOfWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	all := []string{stepDrain, stepVM, stepNode, stepRelease}
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		want []string
+	}{
+		"2: without finalizer it is left alone (DM-35)": {
+			terminating(unguarded, node(marked)), []string{"nothing (Released)"}},
+		"3: another phase becomes Terminating": {
+			after(withID, leaving, node(), attached(), phase(v1alpha1.MachineRunning)), []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}},
+		"4: step A": {
+			terminating(node(marked), attached(), handed(v1alpha1.GetVMStatus)), all},
+		"4: step A without a name for the Node": {
+			terminating(nameless, attached(), handed(v1alpha1.GetVMStatus)), []string{stepLook, stepName, stepVM, stepRelease}},
+		"5: step B": {
+			terminating(node(marked), attached(), handed(v1alpha1.InitiateDrain)), all},
+		"5: step B on a Node that was not told yet": {
+			terminating(node(), attached(), handed(v1alpha1.InitiateDrain)), append([]string{stepMark}, all...)},
+		"6: step C does not drain again": {
+			terminating(node(marked), attached("csi-1"), handed("Force Drain successful. "+v1alpha1.DelVolumesAttachments)), []string{stepDetach, stepVM, stepNode, stepRelease}},
+		"6: nor deletes attachments that somebody deletes": {
+			terminating(node(marked), attached("csi-1"), deletedAttachments, handed("Force Drain successful. "+v1alpha1.DelVolumesAttachments)), []string{stepVM, stepNode, stepRelease}},
+		"7: step D leaves volumes alone": {
+			terminating(node(marked), attached("csi-1"), handed("Drain successful. "+v1alpha1.InitiateVMDeletion)), []string{stepVM, stepNode, stepRelease}},
+		"8: step E asks once more for the deletion": {
+			terminating(node(marked), attached("csi-1"), handed("VM deletion was successful. "+v1alpha1.InitiateNodeDeletion)), []string{stepVM, stepNode, stepRelease}},
+		"9: step F too": {
+			terminating(attached(), handed(`Deletion of Node Object "n" is successful. `+v1alpha1.InitiateFinalizerRemoval)), []string{stepVM, stepRelease}},
+		"9: a Node that is there again is deleted": {
+			terminating(node(marked), attached("csi-1"), handed(`Deletion of Node Object "n" is successful. `+v1alpha1.InitiateFinalizerRemoval)), []string{stepVM, stepNode, stepRelease}},
+		"10: any other text begins anew": {
+			terminating(node(marked), attached(), handed("edited by hand")), all},
+		"10: no text too": {
+			terminating(node(marked), attached()), all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, newExit(tc.in).run(t).did)
+		})
+	}
+}
+
+var deletedAttachments change = func(in *machine.Observation) {
+	for _, va := range in.Attachments.Attachments {
+		va.DeletionTimestamp = &metav1.Time{Time: now}
+	}
+}
+
+// TestSection12_2StepsEAndF: that the VM is gone was confirmed, so that the provider
+// is not given time to show it.
+func TestSection12_2AConfirmedDeletionIsNotWaitedForAgain(t *testing.T) {
+	t.Parallel()
+	notFound := status.Error(codes.NotFound, "none")
+	e := newExit(terminating(justNow, handed("VM not found. Continuing deletion flow. "+v1alpha1.InitiateNodeDeletion)))
+	e.deletion = []error{notFound}
+	require.Equal(t, []string{stepVM, stepRelease}, e.run(t).did)
+	require.Equal(t, now, e.now)
+
+	e = newExit(terminating(justNow, handed("Drain successful. "+v1alpha1.InitiateVMDeletion)))
+	e.deletion = []error{notFound}
+	require.Equal(t, []string{stepVM, stepVM, stepRelease}, e.run(t).did, "of step D it is not known")
+	require.Equal(t, now.Add(21*time.Second), e.now)
+}
+
+func TestSection12_3ObtainingTheNodeName(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		look []error
+		want []string
+	}{
+		"without a cluster nothing is drained (§24)": {
+			after(leaving, intended, noTarget), nil, []string{stepBegin, stepVM, stepVM, stepRelease}},
+		"the label is there": {
+			after(leaving, withID), nil, []string{stepBegin, stepVM, stepRelease}},
+		"a Node names the machine (DM-32: no write conflicts)": {
+			after(leaving, intended, attached(), node(marked)), nil, []string{stepName, stepBegin, stepDrain, stepVM, stepVM, stepNode, stepRelease}},
+		"the driver knows it": {
+			after(leaving, intended), nil, []string{stepLook, stepName, stepBegin, stepVM, stepVM, stepRelease}},
+		"Unimplemented": {
+			after(leaving, intended), []error{status.Error(codes.Unimplemented, "x")}, []string{stepLook, stepBegin, stepVM, stepLook, stepName, stepVM, stepRelease}},
+		"NotFound": {
+			after(leaving, intended), []error{status.Error(codes.NotFound, "x")}, []string{stepLook, stepBegin, stepVM, stepLook, stepName, stepVM, stepRelease}},
+		"a failure is told and repeated": {
+			after(leaving, intended), []error{status.Error(codes.Unavailable, "x")}, []string{stepLook, stepBegin, stepLook, stepName, stepVM, stepVM, stepRelease}},
+		"three failures end it (DM-50, C-4: a deletion goes on)": {
+			after(leaving, intended), []error{status.Error(codes.Internal, "x"), status.Error(codes.Internal, "x"), errors.New("x")},
+			[]string{stepLook, stepBegin, stepLook, stepLook, stepVM, stepRelease}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newExit(tc.in)
+			e.look = tc.look
+			require.Equal(t, tc.want, e.run(t).did)
+		})
+	}
+}
+
+func TestSection12_3UninitializedWithoutAName(t *testing.T) {
+	t.Parallel()
+	// Uninitialized names the Node or not; the label is written only if it does.
+	in := after(leaving, intended, vm(machine.VMView{}.After(machine.Answer{
+		Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Uninitialized, "x"),
+	}, now, 0)))
+	require.Equal(t, machine.ReasonDeleting, machine.Decide(in, machine.DefaultPolicy(), now).Reason)
+	in.VM.NodeName = "n"
+	require.Equal(t, machine.ReasonVMKnown, machine.Decide(in, machine.DefaultPolicy(), now).Reason)
+}
+
+// TestSection12_4 is the drain of a deletion, §13.1.
+func TestSection12_4DrainOfADeletion(t *testing.T) {
+	t.Parallel()
+	late := spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now.Add(-3 * time.Hour)} })
+	sick := ready(corev1.ConditionUnknown)
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		want []string
+	}{
+		"1: without a name there is nothing to drain": {
+			terminating(nameless, attached(), failedLooks, handed("x")), []string{stepVM, stepRelease}},
+		"2: a Node that is missing is not drained (DM-54: and nobody says that it is)": {
+			terminating(attached("csi-1")), []string{stepVM, stepRelease}},
+		"6: by force because of the time, the attachments are deleted": {
+			terminating(late, node(marked), attached("csi-1")), []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}},
+		"6: because of the label": {
+			terminating(byForce, node(marked), attached("csi-1")), []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}},
+		"6: because the Node is unreachable": {
+			terminating(node(sick, marked), attached("csi-1")), []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}},
+		"6': without force the attacher is waited for": {
+			terminating(node(marked), attached("csi-1")), []string{stepDrain, stepBegin, stepVM, stepNode, stepRelease}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, newExit(tc.in).run(t).did)
+		})
+	}
+}
+
+// failedLooks are as many as are made.
+var failedLooks = vm(machine.VMView{Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Hour), Failure: machine.CallFailure{
+	Operation: driver.OpGetMachineStatus, Code: codes.Internal, Attempts: 3, At: now.Add(-time.Hour),
+}})
+
+// Rows 3 to 5 of §13.1: what a force does not wait for.
+func TestSection12_4ForceDoesNotWaitForAClusterThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	p := machine.DefaultPolicy()
+	// 3, 3': the condition is set first; by force it is not waited for more than a minute.
+	in := terminating(node(), attached(), byForce)
+	require.Equal(t, stepDrain, firstWords(machine.Decide(in, p, now)), "the deletion is a minute old")
+	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now.Add(-time.Second)).Do)
+	in = terminating(node(), attached())
+	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now).Do, "without force it is")
+	// 4', 5': a drain by force that does not end is given up after a minute.
+	in = terminating(node(marked), attached(), byForce)
+	mode := machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
+	failed := machine.DrainView{NextCheck: now.Add(5 * time.Second)}
+	in.Drain = in.Drain.After(mode, failed, now)
+	d := machine.Decide(in, p, now)
+	require.Nil(t, d.Do)
+	for at := now; at.Before(now.Add(time.Minute)); at = at.Add(5 * time.Second) {
+		in.Drain = in.Drain.After(mode, machine.DrainView{NextCheck: at.Add(time.Hour)}, at)
+		require.Nil(t, machine.Decide(in, p, at).Do)
+		require.Equal(t, now.Add(time.Minute), machine.Decide(in, p, at).NextCheck)
+	}
+	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, p, now.Add(time.Minute)).Do)
+	// 5: without force it goes on for ever.
+	in = terminating(node(marked), attached())
+	in.Drain = in.Drain.After(machine.DrainModeFor(in.Machine, in.Node.Node, p, now), failed, now)
+	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now.Add(time.Hour)).Do)
+}
+
+// A label that is set while a drain is under way has its effect at once (DM-17).
+func TestSection12_4TheLabelForceDeletionWorksAtAnyTime(t *testing.T) {
+	t.Parallel()
+	p := machine.Policy{}
+	in := terminating(node(marked), attached())
+	round := machine.DrainView{NextCheck: now.Add(time.Hour)}
+	in.Drain = in.Drain.After(machine.DrainModeFor(in.Machine, in.Node.Node, p, now), round, now.Add(-time.Second))
+	require.Nil(t, machine.Decide(in, p, now).Do)
+	byForce(&in)
+	a, ok := machine.Decide(in, p, now).Do.(machine.DrainNode)
+	require.True(t, ok)
+	in.Drain = in.Drain.After(a.Mode, round, now)
+	require.Nil(t, machine.Decide(in, p, now).Do, "once")
+}
+
+func TestSection12_5VolumeAttachments(t *testing.T) {
+	t.Parallel()
+	forced := func(changes ...change) machine.Observation {
+		return terminating(append([]change{byForce, node(marked), drainedByForce}, changes...)...)
+	}
+	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a cluster nobody has looked at is waited for":       {forced(unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"a Node that is missing has no attachments":          {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
+		"a Node without attachments goes on":                 {forced(attached()), "delete the VM (Drained)"},
+		"live ones are deleted":                              {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
+		"those of other Nodes are not":                       {forced(attached("csi-1"), other), "delete the VM (Drained)"},
+		"those that are going are not waited for":            {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
+		"attachments nobody has looked for are waited for":   {forced(), "nothing (Detaching: nobody has looked for its volume attachments); waits for node/n: Detaching: nobody has looked for its volume attachments"},
+		"also after a drain without force":                   {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "nothing (Detaching: nobody has looked for its volume attachments); waits for node/n: Detaching: nobody has looked for its volume attachments"},
+		"after a drain without force, all are waited for":    {terminating(node(marked), drained, attached("csi-1"), deletedAttachments), "nothing (Detaching); waits for volumeattachment/csi-1: Detaching"},
+		"once the VM is gone, nobody is":                     {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"what the Node says of its volumes does not matter":  {forced(attached("csi-1"), onNode(func(n *corev1.Node) { n.Status.VolumesAttached = nil })), "delete volume attachments csi-1 (Detaching)"},
+		"a drain that was for something else does not count": {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},
+		"what cannot be deleted for a minute is left (I-18)": {forced(attached("csi-1"), func(in *machine.Observation) { in.Attachments.AskedAt = now.Add(-time.Minute) }), "delete the VM (Drained)"},
+		"but is tried for as long":                           {forced(attached("csi-1"), func(in *machine.Observation) { in.Attachments.AskedAt = now.Add(-59 * time.Second) }), "delete volume attachments csi-1 (Detaching)"},
+		"what nobody looks for in a minute is left too (I-18)": {terminating(byForce, node(marked), func(in *machine.Observation) {
+			in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now.Add(-time.Minute)}
+		}), "delete the VM (Drained)"},
+	})
+}
+
+var (
+	drainedByForce change = func(in *machine.Observation) {
+		in.Drain = machine.DrainView{Started: in.Machine.DeletionTimestamp.Time, Round: now, Done: true, DoneAt: now, ForcedAt: now}
+	}
+	// drainedBefore is the drain of an update in place.
+	drainedBefore = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true, DoneAt: now}
+)
+
+func TestSection12_6DeletingTheVM(t *testing.T) {
+	t.Parallel()
+	text := func(err error) string {
+		return "VM deletion failed due to - " + err.Error() + ". However, will re-try in the next resync. Initiate VM deletion"
+	}
+	soon, later, odd := status.Error(codes.Unavailable, "x"), status.Error(codes.Internal, "x"), errors.New("x")
+	for name, tc := range map[string]struct {
+		errs  []error
+		want  []string
+		told  []string
+		after time.Duration
+	}{
+		"OK":                       {nil, []string{stepVM, stepRelease}, nil, 0},
+		"NotFound":                 {[]error{status.Error(codes.NotFound, "x")}, []string{stepVM, stepRelease}, nil, 0},
+		"a transient failure":      {[]error{soon}, []string{stepVM, stepBegin, stepVM, stepRelease}, []string{text(soon)}, 5 * time.Second},
+		"and again (DM-50)":        {[]error{soon, soon}, []string{stepVM, stepBegin, stepVM, stepVM, stepRelease}, []string{text(soon)}, 15 * time.Second},
+		"another (DM-50)":          {[]error{later}, []string{stepVM, stepBegin, stepVM, stepRelease}, []string{text(later)}, 3 * time.Minute},
+		"one without code (DM-06)": {[]error{odd}, []string{stepVM, stepBegin, stepVM, stepRelease}, []string{text(odd)}, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newExit(terminating())
+			e.deletion = tc.errs
+			e.run(t)
+			require.Equal(t, tc.want, e.did)
+			require.Equal(t, tc.told, e.told)
+			require.Equal(t, tc.after, e.now.Sub(now))
+			require.Empty(t, e.in.Machine.Status.LastOperation.ErrorCode)
+		})
+	}
+	// lastKnownState is kept, and news are stored (DM-33).
+	in := terminating(failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked), spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" }))
+	require.Equal(t, "old", written(t, in).Status.LastKnownState)
+	in.VM.LastKnownState = "new"
+	require.Equal(t, "new", written(t, in).Status.LastKnownState)
+}
+
+func written(t *testing.T, in machine.Observation) *v1alpha1.Machine {
+	t.Helper()
+	a, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
+	require.True(t, ok)
+	return a.Machine
+}
+
+func TestSection12_7DeletingTheNode(t *testing.T) {
+	t.Parallel()
+	gone := answered(machine.Deleted, 0)
+	deleting := func(finalizers ...string) change {
+		return onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, finalizers })
+	}
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"without a label there is no Node":               {terminating(nameless, gone), "update machine: no finalizer (Released)"},
+		"a Node that is missing is not waited for":       {terminating(gone), "update machine: no finalizer (Released)"},
+		"a Node nobody has looked for is waited for":     {terminating(gone, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"the Node is deleted":                            {terminating(gone, node(marked)), "delete node n (VMGone)"},
+		"also one that lacks our finalizer":              {terminating(gone, node(marked), onNode(func(n *corev1.Node) { n.Finalizers = nil })), "delete node n (VMGone)"},
+		"our finalizer goes also if it is being deleted": {terminating(gone, node(marked), deleting("x", v1alpha1.NodeFinalizerName)), "delete node n (VMGone)"},
+		"those of others hold it, not the machine":       {terminating(gone, node(marked), deleting("x")), "update machine: no finalizer (Released)"},
+	})
+	d := machine.Decide(terminating(gone, node(marked)), machine.DefaultPolicy(), now)
+	require.Equal(t, machine.DeleteNode{NodeName: "n", UID: "node-uid"}, d.Do, "a later Node of the same name is safe")
+	require.False(t, d.NextCheck.IsZero(), "an effect that is lost is repeated")
+}
+
+func TestSection12_8TheFinalizer(t *testing.T) {
+	t.Parallel()
+	d := machine.Decide(terminating(answered(machine.Deleted, 0)), machine.DefaultPolicy(), now)
+	require.Equal(t, "update machine: no finalizer (Released)", d.String())
+	require.Equal(t, now.Add(5*time.Second), d.NextCheck)
+	// DM-01: nothing is done for a name once the object is gone.
+	require.Equal(t, machine.Decision{Reason: machine.ReasonNotObserved}, machine.Decide(machine.Observation{}, machine.DefaultPolicy(), now))
+}
+
+func firstWords(d machine.Decision) string {
+	if d.Do == nil {
+		return d.String()
+	}
+	s := d.Do.String()
+	return s[:min(len(s), len(stepDrain))]
+}

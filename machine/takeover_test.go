@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// What can be taken over of a deletion, as far as it shows in what is decided.
+type progress struct{ drained, detached, vmDeleted bool }
+
+// takenOver finds out by asking what the next step is.
+func takenOver(changes ...change) progress {
+	p := machine.DefaultPolicy()
+	decide := func(more ...change) machine.Action {
+		return machine.Decide(terminating(append(more, changes...)...), p, now).Do
+	}
+	var got progress
+	switch decide(node(markedAgo(time.Hour)), attached("csi-1")).(type) {
+	case machine.DeleteVM:
+		got.drained, got.detached = true, true
+	case machine.DeleteAttachments:
+		got.drained = true
+	}
+	// A deletion that found nothing is believed at once only if it was known before.
+	_, released := decide(justNow, answered(machine.Absent, 0)).(machine.UpdateMachine)
+	got.vmDeleted = released
+	return got
+}
+
+// The descriptions that the reference system writes while it deletes a machine, and
+// our own.
+const (
+	markerA = v1alpha1.GetVMStatus
+	markerB = v1alpha1.InitiateDrain
+	markerC = v1alpha1.DelVolumesAttachments
+	markerD = v1alpha1.InitiateVMDeletion
+	markerE = v1alpha1.InitiateNodeDeletion
+	markerF = v1alpha1.InitiateFinalizerRemoval
+)
+
+var (
+	nothingDone = progress{}
+	drainOver   = progress{drained: true}
+	detachOver  = progress{drained: true, detached: true}
+	vmOver      = progress{true, true, true}
+)
+
+func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]progress{
+		"":                                   nothingDone,
+		markerA:                              nothingDone,
+		markerB:                              nothingDone,
+		markerC:                              drainOver,
+		markerD:                              detachOver,
+		markerE:                              vmOver,
+		markerF:                              vmOver,
+		"Force Drain successful. " + markerC: drainOver,
+		"Drain failed due to - x. However, since it's a force deletion shall continue deletion of VM. " + markerC:    drainOver,
+		"Drain failed due to - x. Will retry in next sync. " + markerB:                                               nothingDone,
+		"Drain failed due to failure in update of node conditions - x. Will retry in next sync. " + markerB:          nothingDone,
+		"VM was not found at provider. Moving forward to node drain. " + markerB:                                     nothingDone,
+		"Error occurred with decoding machine error status while getting VM status, aborting with retry. " + markerA: nothingDone,
+		"Drain successful. " + markerD:                                                                                         detachOver,
+		"Skipping drain as nodeName is not a valid one for machine. " + markerD:                                                detachOver,
+		"Running without target cluster, skipping node drain and volume attachment deletion. " + markerD:                       detachOver,
+		"Skipping deleteNodeVolAttachments due to - x. Moving to VM Deletion. " + markerD:                                      detachOver,
+		"Node Volumes for node: n are already detached. Moving to VM Deletion. " + markerD:                                     detachOver,
+		"No Live VolumeAttachments for node: n. Moving to VM Deletion. " + markerD:                                             detachOver,
+		"VM deletion failed due to - x. However, will re-try in the next resync. " + markerD:                                   detachOver,
+		"VM deletion failed due to - x. Aborting operation. " + markerD:                                                        detachOver,
+		"Error occurred while decoding machine error: x. " + markerD:                                                           detachOver,
+		"VM deletion was successful. " + markerE:                                                                               vmOver,
+		"VM not found. Continuing deletion flow. " + markerE:                                                                   vmOver,
+		`Retrieval of Node Object "n" failed due to error: x, Retrying. ` + markerE:                                            vmOver,
+		`Removal of finalizers from Node Object "n" failed due to error: x, Retrying. ` + markerE:                              vmOver,
+		`Deletion of Node Object "n" failed due to error: x. ` + markerE:                                                       vmOver,
+		`Label "node" not present on machine "m", continuing deletion flow. ` + markerF:                                        vmOver,
+		`No node object found for "n", continuing deletion flow. ` + markerF:                                                   vmOver,
+		`Deletion of Node Object "n" is successful. ` + markerF:                                                                vmOver,
+		"Getting VM status failed due to - x. However, will re-try in the next resync. " + markerA:                             nothingDone, // ours
+		"machineclass/small: the VM cannot be deleted without it. " + markerD:                                                  detachOver,  // ours
+		markerB + "; waits for pod/a/b: Budget; waits for volumeattachment/csi-1: Detaching":                                   nothingDone, // ours
+		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                   nothingDone, // ours, quoting somebody
+		markerB + "; waits for pod/a/b: Refused: VM deletion was successful. " + markerE:                                       nothingDone,
+		"Drain failed due to - " + markerF + ". Will retry in next sync. " + markerB:                                           nothingDone, // DM-04
+		"VM deletion failed due to - " + markerB + ". Aborting operation. " + markerD:                                          detachOver,  // DM-04: no rewind
+		"VM deletion failed due to - " + markerE + ". Aborting operation. " + markerD:                                          detachOver,
+		"Drain failed due to - Drain successful. " + markerD + ". Will retry in next sync. " + markerB:                         nothingDone,
+		"VM deletion was successful. " + markerE + " ":                                                                         nothingDone,
+		"edited: VM deletion was successful. " + markerE:                                                                       nothingDone,
+		"vM deletion was successful. " + markerE:                                                                               nothingDone,
+		"VM deletion was successful." + markerE:                                                                                nothingDone,
+		"Drain successful. and more. " + markerD:                                                                               nothingDone,
+		"Drain failed due to - . However, since it's a force deletion shall continue deletion of VM. " + markerC + markerC:     nothingDone,
+		"Drain failed due to . However, since it's a force deletion shall continue deletion of VM. " + markerC:                 nothingDone,
+		"VM deletion failed due to - . Aborting operation. " + markerD:                                                         detachOver,
+		"VM deletion failed due to - However, will re-try in the next resync. " + markerD:                                      nothingDone,
+		"machineclass/small does not exist: by force the machine goes without deleting its VM, so one may be left. " + markerD: detachOver,
+	} {
+		require.Equal(t, want, takenOver(handed(text)), text)
+	}
+}
+
+func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
+	t.Parallel()
+	text := handed("VM deletion was successful. " + markerE)
+	require.Equal(t, vmOver, takenOver(text))
+	for _, kind := range []v1alpha1.MachineOperationType{"", v1alpha1.MachineOperationCreate, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineOperationDrainNode} {
+		other := spec(func(m *v1alpha1.Machine) { m.Status.LastOperation.Type = kind })
+		require.Equal(t, nothingDone, takenOver(text, other), kind)
+	}
+	for _, p := range phases {
+		if p != v1alpha1.MachineTerminating {
+			d := machine.Decide(after(withID, leaving, phase(p), text, node(marked)), machine.DefaultPolicy(), now)
+			require.Equal(t, stepBegin, d.Do.String()[:len(stepBegin)], "phase %q begins", p)
+		}
+	}
+}
+
+func TestANodeThatWasToldLaterThanTheTextWasWrittenIsDrained(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"Drain successful. " + markerD, "Force Drain successful. " + markerC, "VM deletion failed due to - x. Aborting operation. " + markerD} {
+		in := terminating(handed(text), attached(), node(markedAgo(29*time.Second)))
+		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Do, text)
+		in = terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
+		require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Do, text)
+	}
+	// But one whose VM is gone is not worth it.
+	in := terminating(handed("VM deletion was successful. "+markerE), attached(), node(markedAgo(0)))
+	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Do)
+}
+
+// FuzzTakeOver is DM-04: whatever a description says, only a whole one of a known
+// form is believed.
+func FuzzTakeOver(fuzz *testing.F) {
+	for _, s := range []string{"", markerA, markerB, markerC, markerD, markerE, markerF, "Drain successful. ", "VM deletion failed due to - x. Aborting operation. ", "; waits for pod/a/b", "\xff", "machineclass/", ": the VM cannot be deleted without it. "} {
+		fuzz.Add(s, s, uint8(len(s)))
+	}
+	markers := []string{markerA, markerB, markerC, markerD, markerE, markerF}
+	fuzz.Fuzz(func(t *testing.T, before, behind string, which uint8) {
+		marker := markers[int(which)%len(markers)]
+		got := takenOver(handed(before + marker + behind))
+		if got.vmDeleted && !got.detached || got.detached && !got.drained {
+			t.Fatalf("%+v skips a step", got)
+		}
+		ends := false
+		for _, m := range markers[2:] {
+			ends = ends || strings.HasSuffix(before+marker+behind, m)
+		}
+		if !ends && got != nothingDone {
+			t.Fatalf("%+v is taken over of a marker that is not the end", got)
+		}
+		for _, m := range markers { // what quotes it takes over no more than it says itself
+			quoted := takenOver(handed(markerB + "; waits for pod/a/b: " + before + m))
+			if quoted != nothingDone {
+				t.Fatalf("%+v is taken over of a quotation", quoted)
+			}
+		}
+		// Of two descriptions that differ in the marker alone, the later one takes over
+		// no less, if it takes over anything.
+		at := int(which) % len(markers)
+		for _, later := range markers[at:] {
+			if more := takenOver(handed(later)); got.drained && !more.drained && behind == "" || got.vmDeleted && behind == "" && before == "" && !more.vmDeleted {
+				t.Fatalf("%+v of %q, but %+v of %q", got, marker, more, later)
+			}
+		}
+		// A machine that is not Terminating is not asked.
+		if v := takenOver(handed(before+marker+behind), spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning })); v != nothingDone {
+			t.Fatalf("%+v is taken over of a machine that is not Terminating", v)
+		}
+	})
+}
+
+// TestARestartOfOursTakesOverWhatWeWrote stops after every step of a deletion that
+// fails in many ways, forgets everything, and goes on: no step is skipped.
+func TestARestartOfOursTakesOverWhatWeWrote(t *testing.T) {
+	t.Parallel()
+	start := func() *exit {
+		x := newExit(terminating(node(markedAgo(time.Minute)), attached("csi-1"), handed(v1alpha1.GetVMStatus)))
+		x.deletion = []error{errTransient, errTransient, errTransient}
+		x.rounds = 3
+		return x
+	}
+	whole := start().run(t)
+	require.Contains(t, whole.did, stepVM)
+	resumed := 0
+	for stop := range len(whole.did) {
+		x := start()
+		for range stop {
+			x.step(t)
+		}
+		written := x.in.Machine.Status.LastOperation.Description
+		x.in.Drain, x.in.VM, x.rounds, x.did = machine.DrainView{}, machine.VMView{}, 1, nil
+		nodeThere := x.in.Node.Node != nil
+		x.run(t)
+		if strings.HasSuffix(written, v1alpha1.InitiateVMDeletion) {
+			resumed++
+			require.NotContains(t, x.did, stepDrain, "stopped after %d", stop)
+		} else if nodeThere {
+			require.Equal(t, stepDrain, x.did[0], "stopped after %d", stop)
+		}
+		require.Equal(t, stepRelease, x.did[len(x.did)-1])
+		require.Contains(t, x.did, stepVM)
+	}
+	require.Greater(t, resumed, 2)
+}
+
+func TestADescriptionIsReadOfATerminatingMachineAlone(t *testing.T) {
+	t.Parallel()
+	// Whatever a machine that lives says of itself, the same is decided, but for what is
+	// written over it.
+	for _, text := range []string{"", markerC, markerD, markerE, markerF, "VM deletion was successful. " + markerE} {
+		in := after(withID, phase(v1alpha1.MachineRunning), node(ready("True")), handed(text))
+		in.Machine.Status.Conditions = in.Node.Node.DeepCopy().Status.Conditions
+		in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour))
+		require.Equal(t, machine.ReasonNodeReady, machine.Decide(in, machine.DefaultPolicy(), now).Reason)
+	}
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// even is randomness that is always the same.
+func even(seed uint64) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}) }
+
+// newToken is the Secret of a token of the machine m, as the API server returns it.
+func newToken(seed uint64, expires time.Time, changes ...func(*corev1.Secret)) *corev1.Secret {
+	s, err := machine.NewBootstrapToken(newMachine("m"), expires, nil, even(seed))
+	if err != nil {
+		panic(err)
+	}
+	s.UID, s.ResourceVersion = types.UID(fmt.Sprint("token-uid-", seed)), "3"
+	for _, c := range changes {
+		c(s)
+	}
+	return s
+}
+
+func tokenOf(s *corev1.Secret) machine.BootstrapToken {
+	t, err := machine.TokenOf(s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func TestANewTokenHasTheFormThatTheAPIServerDemands(t *testing.T) {
+	t.Parallel()
+	expires := time.Date(2026, 3, 1, 14, 0, 0, 999, time.FixedZone("x", 3600))
+	groups := []string{"system:bootstrappers:worker", "system:bootstrappers:a:b-1"}
+	s, err := machine.NewBootstrapToken(newMachine("m"), expires, groups, even(1))
+	require.NoError(t, err)
+	id, text := string(s.Data["token-id"]), string(s.Data["token-secret"])
+	require.Regexp(t, `^[a-z0-9]{6}$`, id)
+	require.Regexp(t, `^[a-z0-9]{16}$`, text)
+	want := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kube-system", Name: "bootstrap-token-" + id,
+			Labels:      map[string]string{machine.TokenOwnerLabel: "uid-m"},
+			Annotations: map[string]string{machine.TokenMachineAnnotation: "shoot/m"},
+		},
+		Type: "bootstrap.kubernetes.io/token",
+		Data: map[string][]byte{
+			"token-id": []byte(id), "token-secret": []byte(text), "expiration": []byte("2026-03-01T13:00:00Z"),
+			"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"),
+			"auth-extra-groups": []byte("system:bootstrappers:worker,system:bootstrappers:a:b-1"),
+			"description":       s.Data["description"],
+		},
+	}
+	require.Empty(t, cmp.Diff(want, s))
+	require.Contains(t, string(s.Data["description"]), "shoot/m")
+	require.Equal(t, types.UID("uid-m"), machine.TokenOwner(s))
+	require.Empty(t, validation.IsQualifiedName(machine.TokenOwnerLabel))
+	require.Empty(t, validation.IsQualifiedName(machine.TokenMachineAnnotation))
+
+	token, err := machine.TokenOf(s)
+	require.NoError(t, err)
+	require.Equal(t, id, token.ID())
+	require.Equal(t, id+"."+text, token.Reveal())
+	require.True(t, token.Expires().Equal(expires.Truncate(time.Second)))
+	require.NotContains(t, newToken(1, now).Data, "auth-extra-groups", "none are none")
+	require.Equal(t, types.UID(""), machine.TokenOwner(nil))
+}
+
+func TestTokensOfMachinesHaveNothingInCommon(t *testing.T) {
+	t.Parallel()
+	random, letters, ids := even(7), map[byte]int{}, map[string]bool{}
+	const tokens = 3000
+	for range tokens { // DM-27: the names of these machines end alike
+		s, err := machine.NewBootstrapToken(newMachine("worker-abc12"), now, nil, random)
+		require.NoError(t, err)
+		ids[s.Name] = true
+		for _, c := range append(slices.Clone(s.Data["token-id"]), s.Data["token-secret"]...) {
+			letters[c]++
+		}
+	}
+	require.Len(t, ids, tokens)
+	require.Len(t, letters, 36)
+	want := tokens * 22 / 36
+	for c, n := range letters {
+		require.InDelta(t, want, n, float64(want)/5, "%c is as likely as any other", c)
+	}
+	a, b := newToken(1, now), newToken(1, now)
+	require.Empty(t, cmp.Diff(a, b), "nothing but the source is random")
+	_, err := machine.NewBootstrapToken(newMachine("m"), now, nil, even(2))
+	require.NoError(t, err, "names of any length will do")
+}
+
+// failing is a source of randomness that ends.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// constant is one that does not vary.
+type constant byte
+
+func (c constant) Read(p []byte) (int, error) {
+	copy(p, bytes.Repeat([]byte{byte(c)}, len(p)))
+	return len(p), nil
+}
+
+func TestATokenThatCannotBeMadeIsAnError(t *testing.T) {
+	t.Parallel()
+	m, random, boom := newMachine("m"), even(1), errors.New("boom")
+	of := func(uid string) *v1alpha1.Machine {
+		m := newMachine("m")
+		m.UID = types.UID(uid)
+		return m
+	}
+	for name, request := range map[string]func() (*corev1.Secret, error){
+		"for no machine":              func() (*corev1.Secret, error) { return machine.NewBootstrapToken(nil, now, nil, random) },
+		"for one without UID":         func() (*corev1.Secret, error) { return machine.NewBootstrapToken(of(""), now, nil, random) },
+		"whose UID is no label":       func() (*corev1.Secret, error) { return machine.NewBootstrapToken(of("a b"), now, nil, random) },
+		"which would never end":       func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, time.Time{}, nil, random) },
+		"without randomness":          func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, now, nil, nil) },
+		"if that does not vary":       func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, now, nil, constant(255)) },
+		"if that fails":               func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, now, nil, failing{boom}) },
+		"for a group of another kind": func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, now, []string{"admins"}, random) },
+	} {
+		s, err := request()
+		require.ErrorIs(t, err, machine.ErrTokenRequest, name)
+		require.Nil(t, s, name)
+	}
+	_, err := machine.NewBootstrapToken(m, now, nil, failing{boom})
+	require.ErrorIs(t, err, boom)
+	_, err = machine.NewBootstrapToken(m, now, []string{"system:masters"}, random)
+	require.ErrorIs(t, err, machine.ErrTokenGroup)
+}
+
+func TestTheGroupsOfTokensAreThoseThatTheAPIServerTakes(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, machine.ValidateTokenGroups(nil))
+	require.NoError(t, machine.ValidateTokenGroups([]string{"system:bootstrappers:a", "system:bootstrappers:0-:b", "system:bootstrappers:" + strings.Repeat("a", 256)}))
+	for _, bad := range []string{
+		"", "system:masters", "system:bootstrappers", "system:bootstrappers:", "system:bootstrappers:A", "system:bootstrappers:a-",
+		"system:bootstrappers:a,system:masters", " system:bootstrappers:a", "system:bootstrappers:a\n", "system:bootstrappers:" + strings.Repeat("a", 257),
+	} {
+		require.ErrorIs(t, machine.ValidateTokenGroups([]string{"system:bootstrappers:a", bad}), machine.ErrTokenGroup, bad)
+	}
+}
+
+func data(key, value string) func(*corev1.Secret) {
+	return func(s *corev1.Secret) { s.Data[key] = []byte(value) }
+}
+
+// malformed are the ways in which a Secret of ours may be no token to join with.
+var malformed = map[string]func(*corev1.Secret){
+	"an ID of another form":        data("token-id", "ABCDEF"),
+	"the name of another ID":       func(s *corev1.Secret) { s.Name = "bootstrap-token-aaaaaa" },
+	"a secret of another form":     data("token-secret", "short"),
+	"a secret with capitals":       data("token-secret", "ABCDEFGHIJKLMNOP"),
+	"a secret with an end of line": data("token-secret", "abcdefghijklmno\n"),
+	"no secret":                    func(s *corev1.Secret) { delete(s.Data, "token-secret") },
+	"no data":                      func(s *corev1.Secret) { s.Data = nil },
+	"no end":                       func(s *corev1.Secret) { delete(s.Data, "expiration") },
+	"an end of another form":       data("expiration", "tomorrow"),
+	"a group of another kind":      data("auth-extra-groups", "system:masters"),
+	"no permission to join":        data("usage-bootstrap-authentication", "false"),
+}
+
+func TestASecretThatIsNoTokenSaysSoWithoutTellingIt(t *testing.T) {
+	t.Parallel()
+	all := map[string]func(*corev1.Secret){
+		"another type":      func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
+		"another namespace": func(s *corev1.Secret) { s.Namespace = "shoot" },
+		"a deletion":        func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} },
+	}
+	maps.Copy(all, malformed)
+	for name, change := range all {
+		s := newToken(1, now)
+		text := string(s.Data["token-secret"])
+		change(s)
+		token, err := machine.TokenOf(s)
+		require.ErrorIs(t, err, machine.ErrTokenUnusable, name)
+		require.NotContains(t, err.Error(), text, name)
+		require.True(t, token.IsZero(), name)
+	}
+	_, err := machine.TokenOf(nil)
+	require.ErrorIs(t, err, machine.ErrTokenUnusable)
+}
+
+// Whatever prints, marshals or logs a token, or what holds one, does not tell it
+// (DM-27).
+func TestNothingTellsATokenButReveal(t *testing.T) {
+	t.Parallel()
+	secret := newToken(1, now.Add(time.Hour))
+	text := string(secret.Data["token-secret"])
+	token := tokenOf(secret)
+	in := after(intended, needsToken, tokens(secret), vm(machine.VMView{Sighting: machine.Absent}))
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, token.Reveal(), d.Do.(machine.CreateVM).Token.Reveal())
+	type hidden struct{ token machine.BootstrapToken }
+	for name, v := range map[string]any{
+		"token": token, "pointer": &token, "in a field": hidden{token}, "in a list": []machine.BootstrapToken{token},
+		"as a key": map[machine.BootstrapToken]bool{token: true},
+		"action":   d.Do, "decision": d, "pointer to a decision": &d, "observation": in, "pointer to an observation": &in, "tokens": in.Tokens,
+		"an action that writes": machine.UpdateSecret{Secret: secret, What: "x"},
+		"an action on a token":  machine.DeleteToken{Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID},
+		"no token":              machine.BootstrapToken{},
+		"for logr":              token.MarshalLog(),
+	} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			require.NotContains(t, fmt.Sprintf(verb, v), text, "%s %s", name, verb)
+			require.NotContains(t, fmt.Sprintf(verb, v), fmt.Sprintf("%x", text), "%s %s", name, verb)
+		}
+		out, err := json.Marshal(v)
+		require.NoError(t, err, name)
+		require.NotContains(t, string(out), text, name)
+		require.NotContains(t, string(out), "token-secret", name)
+	}
+	require.Equal(t, "bootstrap token "+token.ID(), token.String())
+	require.Equal(t, "bootstrap token "+token.ID(), token.GoString())
+	require.Equal(t, "no bootstrap token", fmt.Sprint(machine.BootstrapToken{}))
+	require.Empty(t, machine.BootstrapToken{}.Reveal())
+	require.Equal(t, "1 bootstrap tokens", fmt.Sprint(in.Tokens))
+	require.Equal(t, "nobody has looked for bootstrap tokens", fmt.Sprint(machine.TokensView{}))
+	require.True(t, token.Equal(tokenOf(secret)))
+	require.False(t, token.Equal(machine.BootstrapToken{}))
+	require.False(t, token.Equal(tokenOf(newToken(2, now.Add(time.Hour)))))
+	require.False(t, token.Equal(tokenOf(newToken(1, now))))
+}
+
+// needsToken is a class whose user data have a place for a token.
+func needsToken(in *machine.Observation) { in.Class.NeedsToken = true }
+
+func tokens(secrets ...*corev1.Secret) change {
+	return func(in *machine.Observation) { in.Tokens = machine.TokensView{Looked: true, Secrets: secrets} }
+}
+
+func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
+	t.Parallel()
+	absent := vm(machine.VMView{Sighting: machine.Absent})
+	creating := func(changes ...change) machine.Observation {
+		return after(append([]change{intended, needsToken, absent}, changes...)...)
+	}
+	good := newToken(1, now.Add(15*time.Minute)) // the creation timeout is over then
+	create := "create the VM (NoVM)"
+	made := "create a bootstrap token until 2026-03-01T12:20:01Z (BootstrapToken)"
+	drop := "delete the bootstrap token (BootstrapToken: it is of no use)"
+	nobody := "nothing (BootstrapToken: nobody has looked for bootstrap tokens); waits for secrets/kube-system: BootstrapToken: nobody has looked for bootstrap tokens"
+	table := map[string]decisionCase{
+		"without one, it is made":                                             {creating(tokens()), made},
+		"one of ours is taken":                                                {creating(tokens(good)), create},
+		"nobody has looked":                                                   {creating(), nobody},
+		"a class without a place for one needs none":                          {after(intended, absent), create},
+		"without a cluster there is nothing to join":                          {creating(noTarget), create},
+		"not before the VM has been looked for":                               {after(intended, needsToken, tokens()), "look for the VM (LookFirst)"},
+		"not before the intent is written down":                               {after(needsToken, tokens()), `record phase "", Create Processing (Intent: Creating machine on cloud provider)`},
+		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"nor for one that has vanished":                                       {creating(tokens(), withID), "initialise the VM (VMVanished)"},
+		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop},
+		"one that ends before the machine has to join is kept, and not taken": {creating(tokens(newToken(1, now.Add(15*time.Minute-time.Second)))), made},
+		"that of another machine is not ours (DM-27)":                         {creating(tokens(newToken(1, now.Add(time.Hour), owned("uid-other")))), made},
+		"one of nobody is not ours":                                           {creating(tokens(nil, newToken(1, now.Add(time.Hour), owned("")))), made},
+		"nor is a secret that only looks like it":                             {creating(tokens(newToken(1, now, func(s *corev1.Secret) { s.Type = "Opaque" }))), made},
+		"nor one of another namespace":                                        {creating(tokens(newToken(1, now, func(s *corev1.Secret) { s.Namespace = "shoot" }))), made},
+		"one that is being deleted is none any more":                          {creating(tokens(newToken(1, now.Add(time.Hour), func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }))), made},
+		"a good one is taken, whatever is beside it":                          {creating(tokens(newToken(2, now), good)), create},
+		"a machine that may take for ever has a day": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
+			m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "0s"}
+		})), "create a bootstrap token until 2026-03-02T12:00:01Z (BootstrapToken)"},
+		"a clock that is behind makes no token too short": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
+			m.CreationTimestamp = metav1.NewTime(now.Add(time.Minute))
+		})), "create a bootstrap token until 2026-03-01T12:21:01Z (BootstrapToken)"},
+	}
+	for name, change := range malformed {
+		table["one with "+name+" goes"] = decisionCase{creating(tokens(newToken(1, now.Add(time.Hour), change))), drop}
+	}
+	check(t, machine.DefaultPolicy(), table)
+
+	d := lawful(t, creating(tokens(newToken(2, now), good, newToken(3, now.Add(time.Hour)))), machine.DefaultPolicy())
+	require.Equal(t, tokenOf(newToken(3, now.Add(time.Hour))).ID(), d.Do.(machine.CreateVM).Token.ID(), "the one that lasts")
+	d = lawful(t, creating(tokens(newToken(1, now))), machine.DefaultPolicy())
+	require.Equal(t, machine.DeleteToken{Namespace: "kube-system", Name: newToken(1, now).Name, UID: "token-uid-1"}, d.Do)
+}
+
+func owned(uid string) func(*corev1.Secret) {
+	return func(s *corev1.Secret) { s.Labels = map[string]string{machine.TokenOwnerLabel: uid} }
+}
+
+func TestATokenGoesWhenTheMachineHasNoUseForIt(t *testing.T) {
+	t.Parallel()
+	mine := tokens(newToken(1, now.Add(time.Hour)))
+	gone := "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"
+	table := map[string]decisionCase{
+		"a Pending machine has to join with it":       {living(v1alpha1.MachinePending, mine), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
+		"one that crashed needs it again":             {after(append(crashed, mine, failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked))...), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
+		"one that failed before it had a VM does not": {after(intended, mine, phase(v1alpha1.MachineFailed)), gone},
+		"a secret of somebody else stays":             {living(v1alpha1.MachineAvailable, noTarget, tokens(newToken(1, now, owned("x")))), "nothing (Available)"},
+		"without a cluster there are none":            {living(v1alpha1.MachineAvailable, noTarget, mine), "nothing (Available)"},
+	}
+	for _, p := range []v1alpha1.MachinePhase{
+		v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed, v1alpha1.MachineTerminating,
+		v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed,
+	} {
+		table["in phase "+string(p)] = decisionCase{living(p, healthy, copied, mine), gone}
+	}
+	check(t, machine.DefaultPolicy(), table)
+}
+
+// TestAllTokensOfAMachineThatIsDeletedGo plays the deletion up to its first other
+// effect, with tokens of any shape.
+func TestAllTokensOfAMachineThatIsDeletedGo(t *testing.T) {
+	t.Parallel()
+	for _, start := range [][]change{
+		{leaving}, {leaving, intended}, {leaving, intended, withID, phase(v1alpha1.MachinePending)},
+		{leaving, intended, withID, phase(v1alpha1.MachineRunning), healthy},
+	} {
+		in := after(append(start, needsToken, tokens(newToken(1, now), newToken(2, now.Add(time.Hour), malformed["no data"]), newToken(3, now, owned("x"))))...)
+		for range 40 {
+			d := machine.Decide(in, machine.DefaultPolicy(), now)
+			a, ok := d.Do.(machine.DeleteToken)
+			if ok {
+				in.Tokens.Secrets = slices.DeleteFunc(slices.Clone(in.Tokens.Secrets), func(s *corev1.Secret) bool { return s.UID == a.UID })
+				continue
+			}
+			if u, ok := d.Do.(machine.UpdateStatus); ok {
+				in.Machine = u.Machine
+				continue
+			}
+			break
+		}
+		require.Len(t, in.Tokens.Secrets, 1)
+		require.Equal(t, types.UID("x"), machine.TokenOwner(in.Tokens.Secrets[0]))
+	}
+}
+
+// A machine is not let go before somebody has looked whether a token is left.
+func TestATokenIsNotLeftBehindBecauseNobodyLooked(t *testing.T) {
+	t.Parallel()
+	gone := vm(machine.VMView{}.After(machine.FromDelete(nil, nil), now, 0))
+	in := after(leaving, withID, phase(v1alpha1.MachineTerminating), gone)
+	release := machine.Decide(in, machine.DefaultPolicy(), now)
+	require.Equal(t, machine.ReasonReleased, release.Reason)
+	needsToken(&in)
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Nil(t, d.Do, "%s", d)
+	require.Equal(t, machine.ReasonToken, d.Reason)
+	require.Equal(t, "secrets/kube-system", d.Holds[0].Subject)
+	tokens()(&in)
+	require.Equal(t, release.String(), lawful(t, in, machine.DefaultPolicy()).String())
+}
+
+// TestTokensOfAnyKindEndInOneThatIsGood plays creations over tokens of all kinds:
+// each comes to its VM with a token that lasts, and no secret of anybody else is
+// touched.
+func TestTokensOfAnyKindEndInOneThatIsGood(t *testing.T) {
+	t.Parallel()
+	kinds := []func(*corev1.Secret){
+		func(*corev1.Secret) {}, owned("x"), owned(""), func(s *corev1.Secret) { s.Type = "Opaque" }, func(s *corev1.Secret) { s.Namespace = "shoot" },
+		func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} },
+	}
+	for _, change := range malformed {
+		kinds = append(kinds, change)
+	}
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var secrets []*corev1.Secret
+		for i := range r.Uint64N(4) {
+			secrets = append(secrets, newToken(seed*10+i, pick(r, moment(r).Add(time.Second), now.Add(30*time.Minute)), kinds[r.IntN(len(kinds))]))
+		}
+		in := after(intended, needsToken, tokens(secrets...), vm(machine.VMView{Sighting: machine.Absent}))
+		in.Machine.CreationTimestamp = metav1.NewTime(pick(r, now, now.Add(-time.Minute), now.Add(time.Minute), now.Add(-time.Minute-time.Millisecond)))
+		p := pick(r, machine.DefaultPolicy(), machine.Policy{}, machine.Policy{CreationTimeout: 90*time.Second + time.Millisecond}, machine.Policy{CreationTimeout: 1 << 62})
+		steps := 0
+		for ; ; steps++ {
+			require.Less(t, steps, 10, "seed %d", seed)
+			d := machine.Decide(in, p, now)
+			switch a := d.Do.(type) {
+			case machine.DeleteToken:
+				i := slices.IndexFunc(in.Tokens.Secrets, func(s *corev1.Secret) bool { return s.Name == a.Name && s.UID == a.UID })
+				require.Equal(t, types.UID("uid-m"), machine.TokenOwner(in.Tokens.Secrets[i]))
+				require.Equal(t, corev1.SecretTypeBootstrapToken, in.Tokens.Secrets[i].Type)
+				in.Tokens.Secrets = slices.Delete(slices.Clone(in.Tokens.Secrets), i, i+1)
+				continue
+			case machine.CreateToken:
+				in.Tokens.Secrets = append(in.Tokens.Secrets, newToken(1000+seed, a.Expires))
+				continue
+			case machine.CreateVM:
+				require.False(t, a.Token.IsZero())
+				if p.CreationTimeout > 0 {
+					require.False(t, a.Token.Expires().Before(in.Machine.CreationTimestamp.Add(p.CreationTimeout)), "seed %d", seed)
+				}
+				require.True(t, a.Token.Expires().After(now))
+			default:
+				t.Fatalf("seed %d: %s", seed, d)
+			}
+			break
+		}
+	}
+}

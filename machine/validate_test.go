@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// brief renders errors as "field: type".
+func brief(errs field.ErrorList) []string {
+	var out []string
+	for _, err := range errs {
+		out = append(out, err.Field+": "+err.Type.String())
+	}
+	return out
+}
+
+// Section 20.1.
+func TestSection20_1_WhatKeepsAMachineFromItsVM(t *testing.T) {
+	t.Parallel()
+	const kind, name = "spec.class.kind", "spec.class.name"
+	for title, tc := range map[string]struct {
+		class v1alpha1.ClassSpec
+		want  []string
+	}{
+		"a class of our kind":            {v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}, nil},
+		"of any group":                   {v1alpha1.ClassSpec{APIGroup: "x", Kind: "MachineClass", Name: "small"}, nil},
+		"no kind":                        {v1alpha1.ClassSpec{Name: "small"}, []string{kind + ": Required value"}},
+		"no name":                        {v1alpha1.ClassSpec{Kind: "MachineClass"}, []string{name + ": Required value"}},
+		"neither":                        {v1alpha1.ClassSpec{}, []string{kind + ": Required value", name + ": Required value"}},
+		"another kind, nobody guards it": {v1alpha1.ClassSpec{Kind: "AWSMachineClass", Name: "small"}, []string{kind + ": Unsupported value"}},
+		"another kind and no name":       {v1alpha1.ClassSpec{Kind: "machineclass"}, []string{name + ": Required value", kind + ": Unsupported value"}},
+		"a kind of any length is cut":    {v1alpha1.ClassSpec{Kind: strings.Repeat("é", 5000), Name: "small"}, []string{kind + ": Unsupported value"}},
+	} {
+		m := newMachine("m")
+		m.Spec.Class = tc.class
+		errs := machine.Validate(m)
+		require.Equal(t, tc.want, brief(errs), title)
+		for _, err := range errs {
+			require.Less(t, len(err.Error()), 200, title)
+		}
+	}
+	require.Len(t, machine.Validate(nil), 1)
+	require.Empty(t, machine.ValidateClassRef(v1alpha1.ClassSpec{Kind: "Other", Name: "x"}, field.NewPath("spec")), "templates may name any kind")
+}
+
+// template is a class with a node template that is complete.
+func template(changes ...func(*v1alpha1.NodeTemplate)) *v1alpha1.MachineClass {
+	c, one := class(), resource.MustParse("1")
+	c.NodeTemplate = &v1alpha1.NodeTemplate{
+		Capacity:     corev1.ResourceList{"cpu": one, "gpu": one, "memory": one},
+		InstanceType: "t", Region: "r", Zone: "z",
+	}
+	for _, change := range changes {
+		change(c.NodeTemplate)
+	}
+	return c
+}
+
+// Section 20.4.
+func TestSection20_4_WhatKeepsVMsFromAClass(t *testing.T) {
+	t.Parallel()
+	for title, tc := range map[string]struct {
+		class *v1alpha1.MachineClass
+		want  []string
+	}{
+		"a class without node template": {class(), nil},
+		"a complete one":                {template(), nil},
+		"one of zeros":                  {template(func(n *v1alpha1.NodeTemplate) { n.Capacity["gpu"] = resource.Quantity{} }), nil},
+		"one without gpu":               {template(func(n *v1alpha1.NodeTemplate) { delete(n.Capacity, "gpu") }), []string{"nodeTemplate.capacity[gpu]: Required value"}},
+		"one without anything": {template(func(n *v1alpha1.NodeTemplate) { *n = v1alpha1.NodeTemplate{} }), []string{
+			"nodeTemplate.capacity[cpu]: Required value", "nodeTemplate.capacity[gpu]: Required value", "nodeTemplate.capacity[memory]: Required value",
+			"nodeTemplate.instanceType: Required value", "nodeTemplate.region: Required value", "nodeTemplate.zone: Required value",
+		}},
+		"no class": {nil, []string{"nodeTemplate: Required value"}},
+	} {
+		require.Equal(t, tc.want, brief(machine.ValidateClass(tc.class)), title)
+	}
+	bad := template(func(n *v1alpha1.NodeTemplate) { n.Zone = "" })
+	with := func(in *machine.Observation) { in.Class.Class = bad }
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"no VM is made of such a class": {after(with), `record phase "", Create Failed (ClassUnusable: nodeTemplate.zone: Required value: It is required in a node template)`},
+		"one that is there goes (DM-36)": {after(with, intended, withID, leaving, phase(v1alpha1.MachineTerminating), seen(machine.Present), noTarget),
+			"delete the VM (Drained)"},
+		"one that runs does": {living(v1alpha1.MachineRunning, healthy, copied, with), "nothing (NodeReady)"},
+	})
+}
+
+func TestWhatIsIgnoredIsSaid(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, machine.Ignored(nil))
+	require.Empty(t, machine.Ignored(&v1alpha1.Machine{}))
+	label := func(key, value string) change {
+		return spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{key: value} })
+	}
+	annotation := func(key, value string) change {
+		return spec(func(m *v1alpha1.Machine) { m.Annotations = map[string]string{key: value} })
+	}
+	timeouts := func(d time.Duration) *v1alpha1.MachineConfiguration {
+		retries := int32(min(d, 1))
+		return &v1alpha1.MachineConfiguration{
+			MachineCreationTimeout: &metav1.Duration{Duration: d}, MachineDrainTimeout: &metav1.Duration{Duration: d},
+			MachineHealthTimeout: &metav1.Duration{Duration: d}, MachineInPlaceUpdateTimeout: &metav1.Duration{Duration: d},
+			MachinePreserveTimeout: &metav1.Duration{Duration: d}, MaxEvictRetries: &retries,
+		}
+	}
+	taint := func(taints ...corev1.Taint) change {
+		return spec(func(m *v1alpha1.Machine) { m.Spec.NodeTemplateSpec.Spec.Taints = taints })
+	}
+	onNode := func(labels, annotations map[string]string) change {
+		return spec(func(m *v1alpha1.Machine) {
+			m.Spec.NodeTemplateSpec.Labels, m.Spec.NodeTemplateSpec.Annotations = labels, annotations
+		})
+	}
+	const (
+		timeout  = "metadata.annotations[node.machine.sapcloud.io/effective-creation-timeout]: Invalid value"
+		preserve = "metadata.annotations[node.machine.sapcloud.io/preserve]: Unsupported value"
+		taints   = "spec.nodeTemplate.spec.taints"
+	)
+	for title, tc := range map[string]struct {
+		change change
+		want   []string
+	}{
+		"a timeout":              {annotation(v1alpha1.EffectiveCreationTimeout, "20m"), nil},
+		"none":                   {annotation(v1alpha1.EffectiveCreationTimeout, "0s"), nil},
+		"a timeout without unit": {annotation(v1alpha1.EffectiveCreationTimeout, "20"), []string{timeout}},
+		"an empty one":           {annotation(v1alpha1.EffectiveCreationTimeout, ""), []string{timeout}},
+		"a negative one":         {annotation(v1alpha1.EffectiveCreationTimeout, "-1s"), []string{timeout}},
+		"overrides":              {config(timeouts(time.Minute)), nil},
+		"overrides of nothing":   {config(timeouts(0)), nil},
+		"negative overrides": {config(timeouts(-1)), []string{
+			"spec.creationTimeout: Invalid value", "spec.drainTimeout: Invalid value", "spec.healthTimeout: Invalid value",
+			"spec.inPlaceUpdateTimeout: Invalid value", "spec.machinePreserveTimeout: Invalid value", "spec.maxEvictRetries: Invalid value",
+		}},
+		"a preservation":               {annotation(v1alpha1.PreserveMachineAnnotationKey, "now"), nil},
+		"an empty one, which stops":    {annotation(v1alpha1.PreserveMachineAnnotationKey, ""), nil},
+		"an unknown one":               {annotation(v1alpha1.PreserveMachineAnnotationKey, "Now"), []string{preserve}},
+		"a priority":                   {annotation(v1alpha1.MachinePriority, "-1"), nil},
+		"a priority that is no number": {annotation(v1alpha1.MachinePriority, "high"), []string{"metadata.annotations[machinepriority.machine.sapcloud.io]: Invalid value"}},
+		"force":                        {label(v1alpha1.LabelKeyForceDeletion, "T"), nil},
+		"no force":                     {label(v1alpha1.LabelKeyForceDeletion, "false"), nil},
+		"a force that is none":         {label(v1alpha1.LabelKeyForceDeletion, "yes"), []string{"metadata.labels[force-deletion]: Invalid value"}},
+		"an empty force":               {label(v1alpha1.LabelKeyForceDeletion, ""), []string{"metadata.labels[force-deletion]: Invalid value"}},
+		"a forced drain":               {label(v1alpha1.LabelKeyForceDrain, "True"), nil},
+		"no forced drain":              {label(v1alpha1.LabelKeyForceDrain, "false"), nil},
+		"a forced drain that is none":  {label(v1alpha1.LabelKeyForceDrain, "true"), []string{"metadata.labels[force-drain]: Unsupported value"}},
+		"taints":                       {taint(corev1.Taint{Key: "a.b/c", Value: "v", Effect: "NoSchedule"}, corev1.Taint{Key: "k", Effect: "NoExecute"}), nil},
+		"taints that no Node can have": {
+			taint(corev1.Taint{Effect: "NoSchedule"}, corev1.Taint{Key: "k"}, corev1.Taint{Key: "k", Effect: "Never"}, corev1.Taint{Key: "k", Value: "a b", Effect: "NoExecute"}, corev1.Taint{Key: "a/b/c", Effect: "NoExecute"}),
+			[]string{taints + "[0]: Invalid value", taints + "[1]: Invalid value", taints + "[2]: Invalid value", taints + "[3]: Invalid value", taints + "[4]: Invalid value"},
+		},
+		"labels and annotations": {onNode(map[string]string{"a": "", "node.kubernetes.io/role": "x_1"}, map[string]string{"A.B/c": "any text: at all"}), nil},
+		"those that no Node can have": {onNode(map[string]string{"b c": "", "a": "b c"}, map[string]string{"-": ""}), []string{
+			"spec.nodeTemplate.metadata.labels[a]: Invalid value", "spec.nodeTemplate.metadata.labels[b c]: Invalid value", "spec.nodeTemplate.metadata.annotations[-]: Invalid value",
+		}},
+	} {
+		in := living(v1alpha1.MachineRunning)
+		tc.change(&in)
+		require.Equal(t, tc.want, brief(machine.Ignored(in.Machine)), title)
+	}
+}
+
+// verdict returns our own condition of a machine, or nil.
+func verdict(m *v1alpha1.Machine) *corev1.NodeCondition {
+	for i, c := range m.Status.Conditions {
+		if c.Type == v1alpha1.MachineValid {
+			return &m.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// write carries out the write of a status that is decided.
+func write(t *testing.T, in *machine.Observation) machine.Decision {
+	t.Helper()
+	d := lawful(t, *in, machine.DefaultPolicy())
+	require.IsType(t, machine.UpdateStatus{}, d.Do, "%s", d)
+	in.Machine = d.Do.(machine.UpdateStatus).Machine
+	return d
+}
+
+func TestAnInvalidMachineSaysSoInOneWrite(t *testing.T) {
+	t.Parallel()
+	in := after(spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "Other" }))
+	before := in.Machine
+	d := write(t, &in)
+	require.Equal(t, machine.ReasonInvalid, d.Reason)
+	want := `spec.class.kind: Unsupported value: "Other": supported values: "MachineClass"`
+	require.Equal(t, want, in.Machine.Status.LastOperation.Description)
+	require.Equal(t, v1alpha1.MachineStateFailed, in.Machine.Status.LastOperation.State)
+	require.Empty(t, cmp.Diff(&corev1.NodeCondition{
+		Type: v1alpha1.MachineValid, Status: corev1.ConditionFalse, Reason: "Invalid", Message: want,
+		LastTransitionTime: metav1.NewTime(now), LastHeartbeatTime: metav1.NewTime(now),
+	}, verdict(in.Machine)))
+	require.Equal(t, []machine.Event{{Type: "Warning", Reason: "Invalid", Message: want}}, machine.Events(before, in.Machine), "it is told once")
+	require.Empty(t, machine.Events(in.Machine, in.Machine))
+
+	d = lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, "nothing (Invalid: "+want+"); waits for machine/m: Invalid: "+want, d.String())
+
+	then := now.Add(-time.Minute)
+	verdict(in.Machine).LastTransitionTime = metav1.NewTime(then)
+	in.Machine.Spec.Class.Kind = ""
+	before = in.Machine.DeepCopy()
+	write(t, &in)
+	require.Equal(t, metav1.NewTime(then), verdict(in.Machine).LastTransitionTime, "it is as invalid as before")
+	require.Equal(t, "spec.class.kind: Required value: Kind is required", verdict(in.Machine).Message)
+	require.Len(t, machine.Events(before, in.Machine), 1, "for another reason, which is news")
+
+	in.Machine.Spec.Class.Kind = v1alpha1.MachineClassKind
+	before = in.Machine
+	d = write(t, &in)
+	require.Equal(t, machine.ReasonIntent, d.Reason, "repaired, it goes on")
+	require.Nil(t, verdict(in.Machine))
+	require.Empty(t, machine.Events(before, in.Machine))
+}
+
+func TestAMachineThatAskedForAVMAndBecomesInvalidTellsBoth(t *testing.T) {
+	t.Parallel()
+	in := after(intended, spec(func(m *v1alpha1.Machine) { m.Spec.Class.Name = "" }))
+	before := in.Machine
+	write(t, &in)
+	require.Equal(t, v1alpha1.MachineCrashLoopBackOff, in.Machine.Status.CurrentStatus.Phase)
+	require.Equal(t, "Invalid", verdict(in.Machine).Reason)
+	events := machine.Events(before, in.Machine)
+	require.Len(t, events, 2)
+	require.Equal(t, "CrashLoopBackOff", events[0].Reason)
+	require.Equal(t, "Invalid", events[1].Reason)
+}
+
+func TestWhatIsIgnoredKeepsNothingFromBeingDone(t *testing.T) {
+	t.Parallel()
+	soon := spec(func(m *v1alpha1.Machine) {
+		m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "soon"}
+	})
+	in := after(soon)
+	before := in.Machine
+	d := write(t, &in)
+	require.Equal(t, machine.ReasonIntent, d.Reason, "it is written with what is written anyway")
+	require.Equal(t, "PartlyIgnored", verdict(in.Machine).Reason)
+	require.Equal(t, []string{"Warning PartlyIgnored " + verdict(in.Machine).Message}, texted(machine.Events(before, in.Machine)))
+	require.Equal(t, machine.LookForVM{}, lawful(t, in, machine.DefaultPolicy()).Do)
+
+	in = living(v1alpha1.MachineRunning, healthy, copied, soon)
+	require.Equal(t, machine.ReasonPartlyIgnored, write(t, &in).Reason)
+	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
+	in.Machine.Annotations = nil
+	require.Equal(t, machine.ReasonValid, write(t, &in).Reason)
+	require.Nil(t, verdict(in.Machine))
+	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
+}
+
+func texted(events []machine.Event) []string {
+	var out []string
+	for _, e := range events {
+		out = append(out, e.String())
+	}
+	return out
+}
+
+func TestALiveMachineThatBecomesInvalidLivesOn(t *testing.T) {
+	t.Parallel()
+	in := living(v1alpha1.MachineRunning, healthy, copied, spec(func(m *v1alpha1.Machine) { m.Spec.Class = v1alpha1.ClassSpec{} }))
+	require.Equal(t, machine.ReasonInvalid, write(t, &in).Reason)
+	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
+	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
+
+	sick(&in)
+	seen(machine.Present)(&in)
+	write(t, &in)
+	require.Equal(t, v1alpha1.MachineUnknown, in.Machine.Status.CurrentStatus.Phase)
+	require.Equal(t, "Invalid", verdict(in.Machine).Reason, "the conditions of the Node do not wipe it")
+	require.Len(t, in.Machine.Status.Conditions, len(in.Node.Node.Status.Conditions)+1)
+	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Do, "nor does it look like a change of theirs")
+
+	healthy(&in)
+	write(t, &in)
+	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
+	require.NotNil(t, verdict(in.Machine))
+
+	leaving(&in)
+	require.NotContains(t, lawful(t, in, machine.DefaultPolicy()).String(), "Invalid", "a deletion does not care")
+}
+
+func TestAConditionOfTheNodeWithOurNameIsNotOurs(t *testing.T) {
+	t.Parallel()
+	in := living(v1alpha1.MachineRunning, node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "Valid", Status: corev1.ConditionFalse}))
+	for range 3 {
+		d := lawful(t, in, machine.DefaultPolicy())
+		if d.Do == nil {
+			break
+		}
+		write(t, &in)
+	}
+	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Do)
+	require.Nil(t, verdict(in.Machine))
+}
+
+func TestAMachineWithOddTemplateComesToRun(t *testing.T) {
+	t.Parallel()
+	in := living(v1alpha1.MachinePending, healthy, spec(func(m *v1alpha1.Machine) {
+		m.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "a", "b c": "x", "d": "e f"}, Annotations: map[string]string{"ok": "any text", "not ok": ""}},
+			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Effect: "NoSchedule"}, {Key: "k", Effect: "Never"}}},
+		}
+	}))
+	var wrote int
+	for range 6 {
+		switch a := lawful(t, in, machine.DefaultPolicy()).Do.(type) {
+		case machine.UpdateNode:
+			wrote++
+			in.Node.Node = a.Node
+		case machine.UpdateStatus:
+			in.Machine = a.Machine
+		}
+	}
+	require.Equal(t, 1, wrote)
+	n := in.Node.Node
+	require.Equal(t, []corev1.Taint{{Key: "k", Effect: "NoSchedule"}}, n.Spec.Taints)
+	require.Equal(t, "any text", n.Annotations["ok"])
+	require.NotContains(t, n.Annotations, "not ok")
+	require.Equal(t, map[string]string{"pool": "a", v1alpha1.MachineNameLabelKey: "m"}, n.Labels)
+	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
+	require.Equal(t, "PartlyIgnored", verdict(in.Machine).Reason)
+}
+
+// Everything that is wrong with a machine is told once, in few words, and what is
+// told does not change by itself.
+func FuzzValidation(f *testing.F) {
+	f.Add("MachineClass", "small", "20m", "now", "true", "k", "v", "NoSchedule", int64(0), false)
+	f.Add("", "", "", "", "", "", "", "", int64(-1), true)
+	f.Add("x\xff", "y", "9999999999h", "Now", "T ", "a/b/c", "é", "never", int64(1)<<62, false)
+	f.Fuzz(func(t *testing.T, kind, name, timeout, preserve, force, key, value, effect string, d int64, target bool) {
+		m := &metav1.Duration{Duration: time.Duration(d)}
+		in := living(v1alpha1.MachineRunning, healthy, copied, config(&v1alpha1.MachineConfiguration{MachineDrainTimeout: m, MachinePreserveTimeout: m}), spec(func(m *v1alpha1.Machine) {
+			m.Spec.Class = v1alpha1.ClassSpec{Kind: kind, Name: name}
+			m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: timeout, v1alpha1.MachinePriority: preserve}
+			m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: force, v1alpha1.LabelKeyForceDrain: force, v1alpha1.NodeLabelKey: "n"}
+			m.Spec.NodeTemplateSpec.Labels = map[string]string{key: value}
+			m.Spec.NodeTemplateSpec.Annotations = map[string]string{key: value}
+			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}}
+		}))
+		if !target {
+			in.Node = machine.NodeView{NoTarget: true}
+		}
+		wrong := machine.Validate(in.Machine)
+		all := slices.Concat(wrong, machine.Ignored(in.Machine))
+		require.Equal(t, len(all), len(machine.Validate(in.Machine))+len(machine.Ignored(in.Machine.DeepCopy())))
+		for _, err := range all {
+			require.Less(t, len(err.Error()), 2000)
+		}
+		var last *corev1.NodeCondition
+		for range 10 {
+			d := lawful(t, in, machine.DefaultPolicy())
+			switch a := d.Do.(type) {
+			case machine.UpdateStatus:
+				if c := verdict(a.Machine); c != nil && last != nil {
+					require.Equal(t, last, c, "it is told once")
+				}
+				in.Machine = a.Machine
+				last = verdict(a.Machine)
+			case machine.UpdateNode:
+				in.Node.Node = a.Node
+			}
+		}
+		c := verdict(in.Machine)
+		require.Equal(t, len(all) > 0 || !target, c != nil)
+		if c != nil {
+			require.LessOrEqual(t, len(c.Message), 1024)
+			require.Equal(t, len(wrong) > 0, c.Reason == "Invalid")
+		}
+	})
+}
+
+// What is no duration is passed over, and told.
+func FuzzTheCreationTimeout(f *testing.F) {
+	for _, text := range []string{"20m", "", "0", "-1h", "1h30m", "1e3s", "9223372036854775807ns", "9223372036854775808ns", "20 m", "µs", ".5h"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		want, err := time.ParseDuration(text)
+		if err != nil {
+			want = 20 * time.Minute
+		}
+		got := until(machine.DefaultPolicy(), spec(func(m *v1alpha1.Machine) { m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text} }))
+		require.Equal(t, max(want, 0), got, "for ever is zero")
+		m := newMachine("m")
+		m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text}
+		require.Equal(t, err != nil || want < 0, len(machine.Ignored(m)) > 0)
+	})
+}

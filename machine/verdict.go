@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// verdict returns the condition that the machine should carry, or nil for none.
+func (l life) verdict() *corev1.NodeCondition {
+	reason, errs := ReasonInvalid, Validate(l.m)
+	if len(errs) == 0 {
+		reason = ReasonPartlyIgnored
+	}
+	errs = append(errs, Ignored(l.m)...)
+	if l.in.Node.NoTarget {
+		errs = append(errs, ignoredWithoutTarget(l.m)...)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return &corev1.NodeCondition{
+		Type: v1alpha1.MachineValid, Status: corev1.ConditionFalse, Reason: string(reason), Message: told(errs),
+		LastTransitionTime: metav1.NewTime(l.now), LastHeartbeatTime: metav1.NewTime(l.now),
+	}
+}
+
+// validity shows on the object what is wrong with it, in the status write that
+// comes next anyway if there is one. It keeps nothing else from being done.
+func (l life) validity() Decision {
+	want, have := l.verdict(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
+	reason, message := ReasonValid, ""
+	switch {
+	case want == nil && have == nil:
+		return Decision{}
+	case want == nil:
+	case have == nil:
+		reason, message = Reason(want.Reason), want.Message
+	case want.Status == have.Status && want.Reason == have.Reason && want.Message == have.Message:
+		return Decision{}
+	default:
+		reason, message = Reason(want.Reason), want.Message
+		if want.Status == have.Status {
+			want.LastTransitionTime = have.LastTransitionTime
+		}
+	}
+	rest := l.otherwise()
+	if w, ok := rest.Do.(UpdateStatus); ok {
+		w.Machine.Status.Conditions = withVerdict(w.Machine.Status.Conditions, want)
+		return rest
+	}
+	d := l.record(reason, func(s *v1alpha1.MachineStatus) { s.Conditions = withVerdict(s.Conditions, want) })
+	d.Message = message
+	return d
+}
+
+// otherwise returns what [Decide] decides of a machine without regard to its
+// verdict.
+func (l life) otherwise() Decision {
+	if l.arriving() {
+		return l.inTurn(l.preservation, l.arrive)
+	}
+	return l.inTurn(l.dropTokens, l.preservation, l.live)
+}
+
+// withVerdict returns conditions, which are the caller's, with own in place of
+// every condition of our own, or without one if that is nil.
+func withVerdict(conditions []corev1.NodeCondition, own *corev1.NodeCondition) []corev1.NodeCondition {
+	conditions = slices.DeleteFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.MachineValid })
+	if own != nil {
+		conditions = append(conditions, *own)
+	}
+	return conditions
+}
+
+// withOwn returns a copy of the conditions of a Node, with the one of our own that
+// is recorded on the machine, if there is one.
+func withOwn(node, recorded []corev1.NodeCondition) []corev1.NodeCondition {
+	return withVerdict(slices.Clone(node), conditionOf(recorded, v1alpha1.MachineValid))
+}
+
+// withoutOwn returns conditions without those of our own, for comparing what is
+// recorded with what the Node has.
+func withoutOwn(conditions []corev1.NodeCondition) []corev1.NodeCondition {
+	if conditionOf(conditions, v1alpha1.MachineValid) == nil {
+		return conditions
+	}
+	return withVerdict(slices.Clone(conditions), nil)
+}
