@@ -104,14 +104,18 @@ func (l life) reachVM() Decision {
 // not show yet: to initialise it does no harm either, and tells.
 //
 // Once the creation timeout is over, a VM that shows is left to its Node: if that
-// has joined meanwhile, nothing is wrong.
+// has joined meanwhile, nothing is wrong. A VM that is to become the Node of
+// another machine is not finished.
 func (l life) finishVM() Decision {
+	if !l.in.Node.NoTarget && foreignNode(l.m, l.in.Node.Node) {
+		return l.staleNode()
+	}
 	reason := ReasonVMUninitialized
 	switch vm := l.in.VM; {
 	case vm.Sighting == Uninitialized:
 	case vm.Initialized, vm.Sighting == Present && l.expired():
 		return l.join()
-	case vm.Sighting == Absent:
+	case l.vanished():
 		reason = ReasonVMVanished
 	}
 	return l.do(InitializeVM{LastKnownState: l.in.VM.LastKnownState}, reason, "")
@@ -129,9 +133,9 @@ func (l life) join() Decision {
 	if l.in.Node.NoTarget {
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
 	}
-	vanished := l.in.VM.Sighting == Absent // its identity is written down, so it was there
+	vanished := l.vanished()
 	if vanished {
-		op.Description += fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
+		op.Description += l.vanishedText()
 	}
 	d := l.move(TriggerVMExists, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op

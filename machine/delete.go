@@ -43,7 +43,7 @@ func (l life) depart() Decision {
 	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
 		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
-	if node != nil && !l.in.VM.answersDelete() {
+	if node != nil && l.in.VM.Sighting != Deleted && !l.vmGone() {
 		if d, waits := l.vacate(node, mode); waits {
 			return d
 		}

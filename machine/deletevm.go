@@ -19,6 +19,14 @@ func (v VMView) answersDelete() bool {
 	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Sighting == Deleted || v.Sighting == Absent)
 }
 
+// vmGone says whether it is believed that there is no VM any more. What was not
+// found too early may show later, and its Node may join.
+func (l life) vmGone() bool {
+	vm := l.in.VM
+	return vm.answersDelete() &&
+		(takeOver(l.m, nil).vmDeleted || vm.Sighting == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settled()))
+}
+
 // deleteVM deletes the VM, and returns false once it is gone.
 //
 // That all is deleted is believed at once if the VM was known, or if another
@@ -29,7 +37,7 @@ func (l life) deleteVM() (Decision, bool) {
 	vm := l.in.VM
 	if settled := l.settled(); vm.answersDelete() {
 		switch {
-		case takeOver(l.m, nil).vmDeleted, vm.Sighting == Deleted && l.m.Spec.ProviderID != "", !vm.SeenAt.Before(settled):
+		case l.vmGone():
 			return Decision{}, false
 		case l.now.Before(settled):
 			return hold(Hold{

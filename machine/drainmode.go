@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,41 +22,143 @@ const notReadyForLong = 5 * time.Minute
 // Node that has not been ready for five minutes, or whose file system has been
 // read-only for as long, does not stop its pods.
 //
+// The deadline alone rules: spec.maxEvictRetries is accepted and has no effect. In
+// the reference system it is another deadline, of 20 seconds for each retry, after
+// which pods lose their grace and their budgets; whoever wants that sets
+// spec.drainTimeout.
+//
 // A nil machine or node is drained without force.
 func DrainModeFor(m *v1alpha1.Machine, node *corev1.Node, p Policy, now time.Time) DrainMode {
-	var mode DrainMode
 	if m == nil {
-		return mode
+		return DrainMode{}
 	}
-	p = p.forMachine(m)
-	mode.Started = now
+	started := now
 	if !m.DeletionTimestamp.IsZero() {
-		mode.Started = m.DeletionTimestamp.Time
+		started = m.DeletionTimestamp.Time
 	}
-	if p.DrainTimeout > 0 {
-		mode.ForceAt = mode.Started.Add(p.DrainTimeout)
+	force, err := strconv.ParseBool(m.Labels[v1alpha1.LabelKeyForceDeletion])
+	return drainMode(m, node, p, now, started, force && err == nil)
+}
+
+// DrainModeForUpdate returns how a Node is drained that was selected for an update
+// in place: as for a deletion, but counted from when the condition InPlaceUpdate
+// said so, and forced at once if the label force-drain of the machine is True. If
+// the Node was not selected, the drain begins now.
+//
+// A nil machine or node is drained without force.
+func DrainModeForUpdate(m *v1alpha1.Machine, node *corev1.Node, p Policy, now time.Time) DrainMode {
+	if m == nil {
+		return DrainMode{}
 	}
-	if force, err := strconv.ParseBool(m.Labels[v1alpha1.LabelKeyForceDeletion]); err == nil && force {
-		mode.ForceAt = mode.Started
+	started := now
+	if node != nil {
+		c := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate)
+		if c != nil && c.Reason == v1alpha1.SelectedForUpdate && !c.LastTransitionTime.IsZero() {
+			started = c.LastTransitionTime.Time
+		}
+	}
+	return drainMode(m, node, p, now, started, m.Labels[v1alpha1.LabelKeyForceDrain] == "True")
+}
+
+// DrainModeForPreservation returns how the Node of a machine is drained that has
+// failed and is preserved: as for an update in place, but without cordon, as the
+// taint of preserved Nodes keeps pods away, and counted from the later of the
+// change to phase Failed and the time at which the Node was tainted. Both are
+// written once, so that nothing puts the deadline off. Without either, the drain
+// begins now.
+//
+// A nil machine or node is drained without force.
+func DrainModeForPreservation(m *v1alpha1.Machine, node *corev1.Node, p Policy, now time.Time) DrainMode {
+	if m == nil {
+		return DrainMode{KeepSchedulable: true}
+	}
+	started := preservationDrainStarted(m, node)
+	if started.IsZero() {
+		started = now
+	}
+	mode := drainMode(m, node, p, now, started, m.Labels[v1alpha1.LabelKeyForceDrain] == "True")
+	mode.KeepSchedulable = true
+	return mode
+}
+
+// drainMode returns the mode of a drain that was wanted first at started.
+func drainMode(m *v1alpha1.Machine, node *corev1.Node, p Policy, now, started time.Time, force bool) DrainMode {
+	mode := DrainMode{Started: started}
+	if timeout := p.forMachine(m).DrainTimeout; timeout > 0 {
+		mode.ForceAt = started.Add(timeout)
+	}
+	if force {
+		mode.ForceAt = started
 	}
 	if node != nil {
-		mode.NodeUnreachable = unreachable(node.Status.Conditions, now)
+		from := unreachableFrom(node.Status.Conditions)
+		mode.NodeUnreachable = !from.IsZero() && now.After(from)
 	}
 	return mode
 }
 
-func unreachable(conditions []corev1.NodeCondition, now time.Time) bool {
+// unreachableFrom returns after when a Node whose conditions stay as they are does
+// not stop its pods any more, or zero for never.
+func unreachableFrom(conditions []corev1.NodeCondition) time.Time {
+	var from time.Time
 	for _, c := range conditions {
 		bad := c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
 			c.Type == "ReadonlyFilesystem" && c.Status != corev1.ConditionFalse
-		if bad && !c.LastTransitionTime.IsZero() && now.Sub(c.LastTransitionTime.Time) > notReadyForLong {
-			return true
+		if bad && !c.LastTransitionTime.IsZero() {
+			from = earliest(from, c.LastTransitionTime.Add(notReadyForLong))
 		}
 	}
-	return false
+	return from
+}
+
+// roundDue says whether a round of the drain is due, and otherwise when the next
+// one will be. The time of force, and that after which the Node counts as
+// unreachable, are reason for a round of their own.
+func (l life) roundDue(node *corev1.Node, mode DrainMode) (bool, time.Time) {
+	round := l.in.Drain.of(mode)
+	next := round.NextCheck
+	if !mode.forced(l.now) && !mode.ForceAt.IsZero() {
+		next = earliest(next, mode.ForceAt)
+	}
+	if from := unreachableFrom(node.Status.Conditions); !from.IsZero() && !round.Round.After(from) {
+		next = earliest(next, from.Add(time.Nanosecond))
+	}
+	unforced := mode.forced(l.now) && round.ForcedAt.IsZero() && (!round.Started.IsZero() || round.Round.Before(mode.ForceAt))
+	return round.Round.IsZero() || unforced || !next.IsZero() && !l.now.Before(next), next
+}
+
+// drainWaits waits for what the last round of the drain waits for.
+func (l life) drainWaits(node *corev1.Node, mode DrainMode, next time.Time) Decision {
+	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(l.in.Drain.of(mode).Holds), NextCheck: next}
+	if len(d.Holds) == 0 {
+		d.Holds = []Hold{{Subject: "node/" + node.Name, Reason: ReasonDraining, Until: next}}
+	}
+	return d
+}
+
+// Drains says whether the pods of its Node matter to a machine now: while it is
+// being deleted, while its Node is selected for an update in place and not yet
+// drained, and while it is preserved, has failed, and its Node is not drained for
+// that yet. For a nil machine they never do; a nil Node has no pods, except
+// perhaps those of a machine that is being deleted.
+func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
+	switch {
+	case m == nil:
+		return false
+	case WatchesPods(m):
+		return true
+	case node == nil:
+		return false
+	case updateStep(node) == v1alpha1.SelectedForUpdate:
+		return true
+	default:
+		status := m.Status.CurrentStatus
+		return status.Phase == v1alpha1.MachineFailed && status.PreserveExpiryTime != nil && !PreservedAndDrained(node)
+	}
 }
 
 // WatchesPods says whether a change of the pods on its Node can matter to a
-// machine: only while it is being deleted. A caller that is told of every pod of
-// a cluster need not look at the others. A nil machine watches none.
+// machine whatever its Node looks like: only while it is being deleted; see
+// [Drains] for the rest. A caller that is told of every pod of a cluster need not
+// look at the others. A nil machine watches none.
 func WatchesPods(m *v1alpha1.Machine) bool { return m != nil && !m.DeletionTimestamp.IsZero() }

@@ -36,10 +36,11 @@ const ReasonPhaseChanged Reason = "PhaseChanged"
 const maxEventMessage = 1024
 
 // Events returns what is worth telling of the change of a machine from before to
-// after, oldest first: a new phase, and an operation that failed or fails in
-// another way than before. What is said differently, conditions, and a failure
-// that repeats itself are no news, and the end shows by itself: a machine that
-// meets no trouble has three events in its life.
+// after, oldest first: a new phase, an operation that failed or fails in another
+// way than before, and something wrong in what is written. What is said
+// differently, the conditions of the Node, and a failure that repeats itself are no
+// news, and the end shows by itself: a machine that meets no trouble has three
+// events in its life.
 //
 // A nil before is a machine that nobody has seen yet, and so is one of another
 // UID. A nil after tells nothing. The reference system tells nothing at all of a
@@ -61,10 +62,25 @@ func Events(before, after *v1alpha1.Machine) []Event {
 		events = append(events, phaseEvent(was.CurrentStatus.Phase, after, !coded))
 		failed = coded // without a code, the phase has told it all
 	}
-	if failed {
+	invalid, news := verdictEvent(was.Conditions, after.Status.Conditions)
+	if failed && !(news && shorten(op.Description) == invalid.Message) { // which would tell the same
 		events = append(events, failureEvent(op))
 	}
+	if news {
+		events = append(events, invalid)
+	}
 	return events
+}
+
+// verdictEvent tells that something is wrong with what is written in a machine, if
+// that was not told before.
+func verdictEvent(was, is []corev1.NodeCondition) (Event, bool) {
+	c, before := conditionOf(is, v1alpha1.MachineValid), conditionOf(was, v1alpha1.MachineValid)
+	if c == nil || c.Status != corev1.ConditionFalse ||
+		before != nil && before.Status == c.Status && before.Reason == c.Reason && before.Message == c.Message {
+		return Event{}, false
+	}
+	return Event{corev1.EventTypeWarning, word(c.Reason, string(ReasonInvalid)), shorten(c.Message)}, true
 }
 
 // phaseEvent tells of a new phase, and of the operation if nothing else does.

@@ -73,17 +73,25 @@ func ConditionsChanged(recorded, observed []corev1.NodeCondition) bool {
 	if len(recorded) != len(observed) {
 		return true
 	}
+	if slices.EqualFunc(recorded, observed, sameVerdict) { // as nearly always
+		return false
+	}
 	for i := range observed {
 		o := &observed[i]
 		if conditionOf(observed, o.Type) != o {
 			continue // a second one of its type
 		}
 		r := conditionOf(recorded, o.Type)
-		if r == nil || r.Status != o.Status || o.Type == v1alpha1.NodeInPlaceUpdate && r.Reason != o.Reason {
+		if r == nil || !sameVerdict(*r, *o) {
 			return true
 		}
 	}
 	return false
+}
+
+// sameVerdict says whether two conditions say the same of a Node.
+func sameVerdict(a, b corev1.NodeCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && (a.Type != v1alpha1.NodeInPlaceUpdate || a.Reason == b.Reason)
 }
 
 // conditionOf returns the first condition of a type, or nil.

@@ -3,7 +3,10 @@
 package machine_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -101,8 +104,99 @@ func TestReplacing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, machine.Replacing(tc.siblings, "me"))
+			require.Equal(t, tc.want, machine.Replacing(tc.siblings, of("me", v1alpha1.MachineUnknown, false)))
 		})
 	}
-	require.Equal(t, 1, machine.Replacing([]*v1alpha1.Machine{of("", v1alpha1.MachineFailed, false)}, ""), "no UID excepts nobody")
+	nameless := of("", v1alpha1.MachineFailed, false)
+	require.Equal(t, 1, machine.Replacing([]*v1alpha1.Machine{nameless}, nil), "nobody is excepted")
+	require.Equal(t, 1, machine.Replacing([]*v1alpha1.Machine{nameless}, of("", v1alpha1.MachineFailed, false)), "no UID is nobody's")
+	require.Zero(t, machine.Replacing([]*v1alpha1.Machine{nameless}, nameless))
+	update := v1alpha1.MachineInPlaceUpdateFailed
+	others := []*v1alpha1.Machine{of("me", update, false), of("a", update, false), of("b", v1alpha1.MachineFailed, false)}
+	require.Equal(t, 1, machine.Replacing(others, others[0]), "those whose update failed do not wait for each other (DM-08)")
+	require.Equal(t, 3, machine.Replacing(others, of("x", v1alpha1.MachineUnknown, false)), "but others wait for them")
+}
+
+// TestARuleMayGiveAConditionTime has a condition count once it has been bad for
+// long enough, and says when that will be.
+func TestARuleMayGiveAConditionTime(t *testing.T) {
+	t.Parallel()
+	rules := []machine.HealthRule{
+		{Type: "Slow", Unhealthy: []corev1.ConditionStatus{corev1.ConditionTrue}, For: 10 * time.Minute},
+		{Type: "Slower", Unhealthy: []corev1.ConditionStatus{corev1.ConditionTrue}, For: time.Hour},
+		{Type: corev1.NodeReady, Unhealthy: []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown}, For: 3 * time.Minute},
+	}
+	since := func(kind string, status corev1.ConditionStatus, ago time.Duration) corev1.NodeCondition {
+		c := condition(kind, status)
+		c.LastTransitionTime = metav1.NewTime(now.Add(-ago))
+		return c
+	}
+	type list = []corev1.NodeCondition
+	for name, tc := range map[string]struct {
+		conditions list
+		healthy    bool
+		next       time.Duration // zero is never
+	}{
+		"not yet":                           {list{since("Ready", "True", 0), since("Slow", "True", 4*time.Minute)}, true, 6 * time.Minute},
+		"then":                              {list{since("Ready", "True", 0), since("Slow", "True", 10*time.Minute)}, false, 0},
+		"the first counts":                  {list{since("Ready", "True", 0), since("Slower", "True", 0), since("Slow", "True", 0)}, true, 10 * time.Minute},
+		"one counts and another will":       {list{since("Ready", "True", 0), since("Slower", "True", 0), since("Slow", "True", time.Hour)}, false, time.Hour},
+		"a good one never does":             {list{since("Ready", "True", 0), since("Slow", "False", 0)}, true, 0},
+		"a time that is not known is over":  {list{since("Ready", "True", 0), condition("Slow", "True")}, false, 0},
+		"a rule may be about Ready":         {list{since("Ready", "False", time.Minute)}, true, 2 * time.Minute},
+		"which ends as well":                {list{since("Ready", "Unknown", 3*time.Minute)}, false, 0},
+		"a status that no rule names is no": {list{since("Ready", "True", 0), since("Slow", "Unknown", time.Hour)}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := machine.JudgeHealth(tc.conditions, rules, now)
+			require.Equal(t, tc.healthy, got.Healthy)
+			if tc.next == 0 {
+				require.Zero(t, got.NextCheck)
+			} else {
+				require.Equal(t, now.Add(tc.next), got.NextCheck)
+			}
+			p := machine.Policy{HealthRules: rules}
+			d := lawful(t, living(v1alpha1.MachineRunning, node(tc.conditions...), copied), p)
+			require.Equal(t, tc.healthy, d.Reason == machine.ReasonNodeReady)
+			if tc.healthy && tc.next > 0 {
+				require.Equal(t, now.Add(tc.next), d.NextCheck)
+			}
+			waiting := lawful(t, living(v1alpha1.MachineUnknown, node(append(tc.conditions, condition("Ready", "False"))...), copied, noClass), p)
+			if tc.next > 0 && waiting.Do == nil {
+				require.Equal(t, now.Add(tc.next), waiting.NextCheck, "also while it is not well")
+			}
+		})
+	}
+}
+
+func TestTheOrderOfRulesAndConditionsDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	rules := machine.ParseHealthRules("A,B")
+	conditions := []corev1.NodeCondition{condition("Ready", "True"), condition("A", "True"), condition("B", "Unknown")}
+	want := machine.JudgeHealth(conditions, rules, now)
+	slices.Reverse(rules)
+	require.Equal(t, want, machine.JudgeHealth(conditions, rules, now))
+	slices.Reverse(conditions)
+	got := machine.JudgeHealth(conditions, rules, now)
+	require.Equal(t, want.Healthy, got.Healthy)
+	require.ElementsMatch(t, want.Bad, got.Bad)
+}
+
+func FuzzTheListOfConditionTypesIsRead(f *testing.F) {
+	for _, list := range []string{"", ",", "A", "KernelDeadlock,ReadonlyFilesystem", " A , B ,A", "a,\x00,é"} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		rules := machine.ParseHealthRules(list)
+		var types []string
+		for _, r := range rules {
+			require.Equal(t, strings.TrimSpace(string(r.Type)), string(r.Type))
+			require.NotEmpty(t, r.Type)
+			require.NotContains(t, types, string(r.Type))
+			require.Contains(t, list, string(r.Type))
+			types = append(types, string(r.Type))
+		}
+		require.Equal(t, rules, machine.ParseHealthRules(strings.Join(types, ",")))
+	})
 }

@@ -2,5 +2,131 @@
 
 package machine
 
-// inPlaceUpdate leads the Node through an update in place.
-func (l life) inPlaceUpdate() Decision { return Decision{} }
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// inPlaceUpdate leads the Node through an update in place. Others label it as a
+// candidate and select it; then it is drained and said to be ready; then the agent
+// on it acts and labels it with the result; and the labels are taken away by
+// others again. The condition InPlaceUpdate of the Node says how far that has
+// come, and the phase follows. While others are to act, nothing else waits.
+//
+// How far the Node has come goes before its result, so that the result of an
+// earlier update ends no later one before it has begun.
+func (l life) inPlaceUpdate() Decision {
+	node := l.ownNode()
+	if node == nil {
+		return Decision{}
+	}
+	if c, due := UpdateCondition(node, l.now); due {
+		return l.setNodeCondition(node, c)
+	}
+	switch step := updateStep(node); step {
+	case v1alpha1.SelectedForUpdate:
+		return l.drainForUpdate(node)
+	case v1alpha1.DrainSuccessful:
+		return l.setNodeCondition(node, updateCondition(v1alpha1.ReadyForUpdate, "Node is ready for in-place update", l.now))
+	default:
+		return l.updating(node, step)
+	}
+}
+
+func (l life) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Decision {
+	return l.do(SetNodeCondition{NodeName: node.Name, Condition: c}, ReasonInPlaceUpdate, "")
+}
+
+// drainForUpdate drains a Node that is selected. That the drain is over is written
+// to the machine first: the agent may only act after the phase tells.
+func (l life) drainForUpdate(node *corev1.Node) Decision {
+	mode := DrainModeForUpdate(l.m, node, l.p, l.now)
+	round := l.in.Drain.of(mode)
+	if round.Done {
+		if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdating {
+			return l.setNodeCondition(node, updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now))
+		}
+		return l.concludeStep(node, TriggerDrainedForUpdate, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
+	}
+	due, next := l.roundDue(node, mode)
+	if due {
+		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "for its update in place")
+	}
+	if len(round.Holds) > 0 {
+		op, at := l.updateDrainNews(mode, round.Holds)
+		if !at.IsZero() && !l.now.Before(at) {
+			return l.record(ReasonDraining, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
+		}
+		next = earliest(next, at)
+	}
+	return l.drainWaits(node, mode, next)
+}
+
+// updateDrainNews returns what the machine should tell of a drain that waits, and
+// when: what it waits for, when that has taken a while. Zero means that this has
+// been told.
+func (l life) updateDrainNews(mode DrainMode, holds []Hold) (v1alpha1.LastOperation, time.Time) {
+	last := l.m.Status.LastOperation
+	op := l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+		"Drain failed due to - %s. Will retry in next sync. %s", waitsFor(holds), v1alpha1.InitiateDrain))
+	switch {
+	case sameOperation(op, last):
+		return op, time.Time{}
+	case last.Type == op.Type && last.LastUpdateTime.After(mode.Started):
+		return op, last.LastUpdateTime.Add(tellAgain)
+	default:
+		return op, mode.Started.Add(tellAgain)
+	}
+}
+
+// concludeStep writes the change of phase that follows from t, together with the
+// conditions of the Node.
+func (l life) concludeStep(node *corev1.Node, t Trigger, state v1alpha1.MachineState, text string) Decision {
+	return l.copyConditions(node, l.move(t, func(s *v1alpha1.MachineStatus) {
+		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text)
+	}))
+}
+
+// updating follows an update that is for others to make: to its result, or to its
+// timeout.
+func (l life) updating(node *corev1.Node, step string) Decision {
+	switch result := node.Labels[v1alpha1.LabelKeyNodeUpdateResult]; {
+	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(TriggerUpdateSucceeded):
+		return l.concludeStep(node, TriggerUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
+	case result == v1alpha1.LabelValueNodeUpdateFailed && l.moves(TriggerUpdateFailed):
+		return l.concludeStep(node, TriggerUpdateFailed, v1alpha1.MachineStateFailed,
+			"failed to update dependencies: "+node.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason])
+	}
+	switch begun := l.moves(TriggerUpdateTimeout); {
+	case step == v1alpha1.CandidateForUpdate:
+		return l.waitForUpdate(node, begun, "it is a candidate for an update in place, and not selected")
+	case step == v1alpha1.ReadyForUpdate:
+		return l.waitForUpdate(node, begun, "it is ready for its update in place")
+	case begun:
+		return l.waitForUpdate(node, begun, "its update in place is not over")
+	default:
+		return Decision{}
+	}
+}
+
+// waitForUpdate waits for others to take the next step of an update, and if it has
+// begun not for longer than its timeout.
+func (l life) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
+	h := Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: message}
+	if !begun || l.p.InPlaceTimeout <= 0 {
+		return hold(h)
+	}
+	since := l.m.Status.CurrentStatus.LastUpdateTime
+	if since.IsZero() { // the timeout begins now
+		return l.record(ReasonInPlaceUpdate, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+	}
+	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
+		return hold(h)
+	}
+	return l.concludeStep(node, TriggerUpdateTimeout, v1alpha1.MachineStateFailed,
+		fmt.Sprintf("failed to in-place update in %s minutes.", l.p.InPlaceTimeout))
+}

@@ -13,9 +13,12 @@ import (
 )
 
 // live watches over a machine that has a VM.
-func (l life) live() Decision {
+func (l life) live() Decision { return l.withoutPermit(l.watch()) }
+
+func (l life) watch() Decision {
+	phase, node := l.m.Status.CurrentStatus.Phase, l.ownNode()
 	switch {
-	case l.in.Node.NoTarget && l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed:
+	case l.in.Node.NoTarget && phase == v1alpha1.MachineFailed:
 		return l.failed()
 	case l.in.Node.NoTarget:
 		return settled(ReasonAvailable)
@@ -23,9 +26,11 @@ func (l life) live() Decision {
 		return l.nodeUnnamed()
 	case !l.in.Node.Looked:
 		return hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
-	case l.in.Node.Node == nil:
-		return l.nodeMissing()
-	case nodeDeleted(l.in.Node.Node):
+	case node == nil && l.in.Node.Node != nil:
+		return l.nodeForeign()
+	case node == nil:
+		return l.nodeMissing(ReasonNodeGone, "the node does not exist")
+	case nodeDeleted(node):
 		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonNodeDeleted, "")
 	}
 	return l.inTurn(l.syncNode, l.inPlaceUpdate, l.health)
@@ -68,66 +73,118 @@ func (l life) nodeUnnamed() Decision {
 	return d
 }
 
-// nodeMissing judges a machine whose Node does not exist.
-func (l life) nodeMissing() Decision {
+// nodeForeign treats a Node of another machine, which the label of this one names,
+// as if it were not there. A machine that is on its way to join cannot: what its
+// VM would become is another's.
+func (l life) nodeForeign() Decision {
+	if l.moves(TriggerStaleNode) {
+		return l.staleNode()
+	}
+	l.in.Node.Node = nil
+	return l.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
+}
+
+// staleNode fails a machine whose VM was to become a Node that belongs to another.
+func (l life) staleNode() Decision {
+	return l.move(TriggerStaleNode, func(s *v1alpha1.MachineStatus) {
+		s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj")
+	})
+}
+
+// nodeMissing judges a machine whose Node is not there.
+func (l life) nodeMissing(r Reason, message string) Decision {
 	switch l.m.Status.CurrentStatus.Phase {
 	case v1alpha1.MachineRunning:
 		return l.move(TriggerNodeGone, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 				"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name))
 		})
-	case v1alpha1.MachineUnknown:
-		return l.unhealthy(ReasonNodeGone, "the node does not exist", nil)
+	case v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed:
+		return l.unhealthy(r, message, nil)
+	case v1alpha1.MachineInPlaceUpdating:
+		return l.updateUnseen(r, message)
 	case v1alpha1.MachineFailed:
 		return l.failed()
 	default:
-		return l.waitToJoin(ReasonWaitingForNode, "the node has not joined yet")
+		if r == ReasonNodeGone {
+			r, message = ReasonWaitingForNode, "the node has not joined yet"
+		}
+		return l.waitToJoin(r, message)
 	}
 }
 
-// health judges a machine by the conditions of its Node.
+// updateUnseen waits for a Node that has vanished while it was updated in place,
+// until the update has taken too long.
+func (l life) updateUnseen(r Reason, message string) Decision {
+	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
+	if l.p.InPlaceTimeout <= 0 {
+		return hold(h)
+	}
+	since := l.m.Status.CurrentStatus.LastUpdateTime
+	if since.IsZero() { // the timeout begins now
+		return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+	}
+	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
+		return hold(h)
+	}
+	return l.move(TriggerUpdateTimeout, func(s *v1alpha1.MachineStatus) {
+		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
+			"Machine %s failed to in-place update in %s minutes.", l.m.Name, l.p.InPlaceTimeout))
+	})
+}
+
+// health judges a machine by the conditions of its Node, and looks again when a
+// condition will have been bad for long enough to count.
 func (l life) health() Decision {
-	node, phase := l.in.Node.Node, l.m.Status.CurrentStatus.Phase
+	node := l.in.Node.Node
 	judged := JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
-	switch {
-	case inPlace(phase):
-		return l.copyConditions(node, settled(ReasonNodeReady))
+	d := l.copyConditions(node, l.judge(node, judged))
+	if d.Do == nil {
+		d.NextCheck = earliest(d.NextCheck, judged.NextCheck)
+	}
+	return d
+}
+
+// judge returns what follows for the machine from how its Node is.
+func (l life) judge(node *corev1.Node, judged Health) Decision {
+	switch phase := l.m.Status.CurrentStatus.Phase; {
+	case phase == v1alpha1.MachineInPlaceUpdating:
+		return settled(ReasonNodeReady)
+	case phase == v1alpha1.MachineInPlaceUpdateFailed:
+		return l.unhealthy(ReasonUpdateFailed, "the update in place has failed", node.Status.Conditions)
 	case judged.Healthy && l.moves(TriggerNodeHealthy):
 		return l.run(node)
 	case phase == v1alpha1.MachineFailed:
-		return l.copyConditions(node, l.failed())
+		return l.failed()
 	case judged.Healthy && phase == v1alpha1.MachinePending:
-		return l.copyConditions(node, l.waitToJoin(ReasonCriticalComponents, "critical components are not ready"))
+		return l.waitToJoin(ReasonCriticalComponents, "critical components are not ready")
 	case judged.Healthy:
-		d := settled(ReasonNodeReady)
-		d.NextCheck = judged.NextCheck
-		return l.copyConditions(node, d)
+		return settled(ReasonNodeReady)
 	case l.moves(TriggerNodeUnhealthy):
 		return l.doubt(node, judged.Bad)
 	case phase == v1alpha1.MachineUnknown:
-		return l.copyConditions(node, l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(judged.Bad), judged.Bad))
+		return l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(judged.Bad), judged.Bad)
 	default:
-		return l.copyConditions(node, l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(judged.Bad)))
+		return l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(judged.Bad))
 	}
-}
-
-func inPlace(phase v1alpha1.MachinePhase) bool {
-	return phase == v1alpha1.MachineInPlaceUpdating || phase == v1alpha1.MachineInPlaceUpdateFailed
 }
 
 // copyConditions records the conditions of the Node if they have changed;
 // otherwise what was decided stands. A decision to write something else records
 // them too, so that no change can put off a timeout.
 func (l life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
-	if !ConditionsChanged(l.m.Status.Conditions, node.Status.Conditions) {
+	if !ConditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
-	if w, ok := otherwise.Do.(UpdateStatus); ok {
-		w.Machine.Status.Conditions = node.DeepCopy().Status.Conditions
+	switch do := otherwise.Do.(type) {
+	case UpdateStatus:
+		do.Machine.Status.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
+		return otherwise
+	case TakePermit: // what it is for will record them
 		return otherwise
 	}
 	d := l.record(ReasonConditionsChanged, func(s *v1alpha1.MachineStatus) {
-		s.Conditions = node.DeepCopy().Status.Conditions
+		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 	})
 	d.Message = ""
 	return d
@@ -136,7 +193,7 @@ func (l life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 // run records that the machine is healthy.
 func (l life) run(node *corev1.Node) Decision {
 	return l.move(TriggerNodeHealthy, func(s *v1alpha1.MachineStatus) {
-		s.Conditions = node.DeepCopy().Status.Conditions
+		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		if s.LastOperation.Type == v1alpha1.MachineOperationCreate && s.LastOperation.State != v1alpha1.MachineStateSuccessful {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
 				"Machine %s successfully joined the cluster in %s", l.m.Name, l.now.Sub(l.m.CreationTimestamp.Time).Round(time.Second)))
@@ -150,7 +207,7 @@ func (l life) run(node *corev1.Node) Decision {
 // doubt records that a machine that was healthy is not.
 func (l life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 	return l.move(TriggerNodeUnhealthy, func(s *v1alpha1.MachineStatus) {
-		s.Conditions = node.DeepCopy().Status.Conditions
+		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 			"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad)))
 	})
@@ -160,35 +217,40 @@ func (l life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 // timeout, which fails the machine.
 func (l life) waitToJoin(r Reason, message string) Decision {
 	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
-	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
-		if l.expired() {
-			return l.timeOut("")
-		}
-		h.Until = l.creationDeadline()
+	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
+		return hold(h)
 	}
-	return hold(h)
+	if l.expired() {
+		return l.timeOut("")
+	}
+	h.Until = l.creationDeadline()
+	if r == ReasonCriticalComponents {
+		return hold(h)
+	}
+	return l.missVM(hold(h))
 }
 
-// unhealthy waits for an Unknown machine to recover until the health timeout,
-// then fails it if the replacement limit allows.
+// unhealthy waits for a machine that is Unknown, or whose update in place has
+// failed, to recover until the health timeout, then fails it if the replacement
+// limit allows.
 func (l life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) Decision {
+	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.p.HealthTimeout <= 0 {
-		return hold(Hold{Subject: l.nodeSubject(), Reason: r, Message: message})
+		return l.missVM(hold(h))
 	}
 	since := l.m.Status.CurrentStatus.LastUpdateTime
 	if since.IsZero() { // the timeout begins now
-		return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, v1alpha1.MachineUnknown) })
+		return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
 	}
-	end := since.Add(l.p.HealthTimeout)
-	if l.now.Before(end) {
-		return hold(Hold{Subject: l.nodeSubject(), Reason: r, Message: message, Until: end})
+	if h.Until = since.Add(l.p.HealthTimeout); l.now.Before(h.Until) {
+		return l.missVM(hold(h))
 	}
-	if h, refused := l.replacementLimit(); refused {
-		return hold(h)
+	if d, waits := l.replacement(); waits {
+		return d
 	}
 	return l.move(TriggerHealthTimeout, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(s.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
-			"Machine %s health checks failing since last %s minutes. Updating machine phase to Failed. Node Conditions: %s",
-			l.m.Name, l.p.HealthTimeout, conditionList(bad)))
+			"Machine %s health checks failing since last %s minutes. Updating machine phase to Failed. Node Conditions: %s%s",
+			l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText()))
 	})
 }

@@ -33,8 +33,17 @@ var (
 	longUnknown = spec(func(m *v1alpha1.Machine) {
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-10 * time.Minute))
 	})
+	// looked is a VM that was found just now.
+	looked = seen(machine.Present)
 	inPool = spec(func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "pool" })
 )
+
+func permit(p machine.PermitView) change { return func(in *machine.Observation) { in.Permit = p } }
+
+// held is a permit that was given in this pass.
+func held(within int) change {
+	return permit(machine.PermitView{Asked: true, Held: true, Within: within})
+}
 
 func siblings(complete bool, phases ...v1alpha1.MachinePhase) change {
 	return func(in *machine.Observation) {
@@ -60,6 +69,8 @@ func TestAMachineLives(t *testing.T) {
 	rejoined := `record phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
 	health := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
+	take := "take one of 1 permits of shoot/pool (Permit)"
+	refused := "nothing (ReplacementLimit: no permit is free); waits for machinedeployment/pool: ReplacementLimit: no permit is free"
 	flapped := spec(func(m *v1alpha1.Machine) { m.Status.Conditions = nil })
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a machine whose finalizer somebody took is guarded again":   {living(running, unguarded, healthy), "update machine: finalizer (New)"},
@@ -81,20 +92,21 @@ func TestAMachineLives(t *testing.T) {
 		"a running machine that is sick is doubted":                  {living(running, sick), `record phase "Unknown", HealthCheck Processing (NodeUnhealthy: Machine m is unhealthy - changing MachinePhase to Unknown. Node conditions: [Ready=Unknown (Kubelet)])`},
 		"so is one whose Node is gone":                               {living(running), `record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
 		"an unknown machine may recover":                             {living(unknown, healthy), rejoined},
-		"it has time for that":                                       {living(unknown, sick, copied), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
-		"also without Node":                                          {living(unknown), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
+		"it has time for that":                                       {living(unknown, sick, copied, looked), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
+		"also without Node":                                          {living(unknown, looked), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
 		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "Unknown",   (NodeUnhealthy)`},
 		"then it fails":                                              {living(unknown, longUnknown, sick, copied), health},
 		"also if conditions flap (DM-34)":                            {living(unknown, longUnknown, sick, flapped), health},
 		"also without Node (M-2)":                                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
 		"not while the others are not known":                         {living(unknown, longUnknown, inPool), "nothing (ReplacementLimit: the other machines are not known); waits for machinedeployment/pool: ReplacementLimit: the other machines are not known"},
 		"not while another is replaced":                              {living(unknown, longUnknown, inPool, siblings(true, running, pending)), "nothing (ReplacementLimit: 1 being replaced >= 1 allowed); waits for machinedeployment/pool: ReplacementLimit: 1 being replaced >= 1 allowed"},
-		"the others being healthy or unknown it fails":               {living(unknown, longUnknown, sick, inPool, siblings(true, running, unknown)), health},
+		"the others being healthy or unknown it wants a permit":      {living(unknown, longUnknown, sick, inPool, siblings(true, running, unknown)), take},
+		"which may be refused":                                       {living(unknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true})), refused},
+		"with one it fails":                                          {living(unknown, longUnknown, sick, inPool, siblings(true, running, unknown), held(1)), health},
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
 		"also if it recovers (DM-31)":                                {living(failed, healthy, copied), waitsForOwner},
 		"also if its Node is gone":                                   {living(failed), waitsForOwner},
-		"preserved it may run again":                                 {living(failed, healthy, preserved), rejoined},
-		"a machine that is updated in place is left alone":           {living(v1alpha1.MachineInPlaceUpdating, sick, copied), "nothing (NodeReady)"},
+		"a machine that is updated in place is left alone":           {living(v1alpha1.MachineInPlaceUpdating, sick, copied), "nothing (InPlaceUpdate: its update in place is not over); waits for node/n: InPlaceUpdate: its update in place is not over"},
 		"one Available joins when there is a cluster":                {living(v1alpha1.MachineAvailable, healthy), rejoined},
 		"until then nothing but its Node can help":                   {living(v1alpha1.MachineAvailable, old, sick, copied), "nothing (WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]); waits for node/n: WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]"},
 		"one Terminating that is not deleted lives (DM-01)":          {living(v1alpha1.MachineTerminating, healthy), rejoined},
@@ -103,14 +115,14 @@ func TestAMachineLives(t *testing.T) {
 	})
 	check(t, machine.Policy{}, map[string]decisionCase{
 		"the zero policy waits for ever for a Node": {living(pending, spec(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now.Add(-1e6 * time.Hour)) })), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
-		"and for a recovery":                        {living(unknown, sick, copied, longUnknown), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
+		"and for a recovery":                        {living(unknown, sick, copied, longUnknown, looked), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
 	})
 	many := machine.DefaultPolicy()
 	many.MaxReplacements = 2
 	check(t, many, map[string]decisionCase{
-		"a higher limit lets more fail":                {living(unknown, longUnknown, sick, copied, inPool, siblings(true, pending)), health},
+		"a higher limit lets more fail":                {living(unknown, longUnknown, sick, copied, inPool, siblings(true, pending)), take},
 		"one that is terminating counts twice":         {living(unknown, longUnknown, inPool, siblings(true, v1alpha1.MachineTerminating)), "nothing (ReplacementLimit: 2 being replaced >= 2 allowed); waits for machinedeployment/pool: ReplacementLimit: 2 being replaced >= 2 allowed"},
-		"a machine of its own may switch timeouts off": {living(unknown, longUnknown, sick, copied, config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: new(true)})), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
+		"a machine of its own may switch timeouts off": {living(unknown, longUnknown, sick, copied, looked, config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: new(true)})), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
 	})
 }
 
@@ -149,20 +161,20 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 func TestEveryChangeOfPhaseKeepsThePreservation(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]machine.Observation{
-		"joins":          living(v1alpha1.MachinePending, healthy, preserved),
-		"recovers":       living(v1alpha1.MachineUnknown, healthy, preserved),
-		"is doubted":     living(v1alpha1.MachineRunning, sick, preserved),
-		"loses its Node": living(v1alpha1.MachineRunning, preserved),
-		"fails":          living(v1alpha1.MachineUnknown, longUnknown, preserved),
-		"times out":      living(v1alpha1.MachinePending, old, preserved),
-		"crashes":        after(append(crashed[1:], preserved, withID, failure("CreateMachine", 13, 0, machine.NotLooked))...),
-		"is found":       after(intended, preserved, withID, seen(machine.Present)),
+		"joins":          living(v1alpha1.MachinePending, healthy, keptNow),
+		"recovers":       living(v1alpha1.MachineUnknown, healthy, keptNow),
+		"is doubted":     living(v1alpha1.MachineRunning, sick, keptNow),
+		"loses its Node": living(v1alpha1.MachineRunning, keptNow),
+		"fails":          living(v1alpha1.MachineUnknown, longUnknown, keptNow),
+		"times out":      living(v1alpha1.MachinePending, old, keptNow),
+		"crashes":        after(append(crashed[1:], keptNow, withID, failure("CreateMachine", 13, 0, machine.NotLooked))...),
+		"is found":       after(intended, keptNow, withID, seen(machine.Present)),
 	} {
-		u, ok := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
-		require.True(t, ok, name)
-		require.Equal(t, in.Machine.Status.CurrentStatus.PreserveExpiryTime, u.Machine.Status.CurrentStatus.PreserveExpiryTime, name)
-		require.NotEqual(t, in.Machine.Status.CurrentStatus.Phase, u.Machine.Status.CurrentStatus.Phase, name)
-		require.Equal(t, metav1.NewTime(now), u.Machine.Status.CurrentStatus.LastUpdateTime, name)
+		c, _, m := nextPhase(t, 0, deepCopy(in), machine.DefaultPolicy())
+		require.NotNil(t, m, name)
+		require.Equal(t, in.Machine.Status.CurrentStatus.PreserveExpiryTime, m.Status.CurrentStatus.PreserveExpiryTime, name)
+		require.NotEqual(t, c.from, c.to, name)
+		require.Equal(t, metav1.NewTime(now), m.Status.CurrentStatus.LastUpdateTime, name)
 	}
 }
 

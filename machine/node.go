@@ -55,19 +55,57 @@ func (l life) syncCapacity() Decision {
 	if c == nil || c.NodeTemplate == nil {
 		return Decision{}
 	}
-	base, err := nodeops.LastAppliedCapacity(l.in.Node.Node)
+	desired := c.NodeTemplate.VirtualCapacity
+	if nodeops.PlanCapacity(l.in.Node.Node, desired, desired).Empty() { // and so recorded
+		return Decision{}
+	}
+	node, change, err := nodeops.SyncCapacity(l.in.Node.Node, desired)
 	if err != nil {
 		return l.unreadable(err)
 	}
-	if nodeops.PlanCapacity(l.in.Node.Node, base, c.NodeTemplate.VirtualCapacity).Empty() {
+	if change.Empty() {
 		return Decision{}
 	}
-	node, change := nodeops.MergeCapacity(l.in.Node.Node, base, c.NodeTemplate.VirtualCapacity)
 	return l.do(UpdateNodeCapacity{Node: node}, ReasonNodeOutOfSync, change.String())
 }
 
+// foreignNode says whether a Node, although the label of the machine names it,
+// belongs to another machine: the name of another stands on it, or it was there
+// before the machine, with the provider ID of another VM. A Node with the name of
+// this machine on it is never foreign, whatever its provider ID: there are clouds
+// whose machines and Nodes have no ID in common, and machines that were moved to
+// another control plane are younger than their Nodes. A nil machine or Node is not.
+//
+// The reference system takes every Node for foreign that exists when the VM is
+// made, unless it has the name of the machine.
+func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
+	if m == nil || node == nil {
+		return false
+	}
+	switch node.Labels[v1alpha1.MachineNameLabelKey] {
+	case m.Name:
+		return false
+	case "":
+	default:
+		return true
+	}
+	older := !node.CreationTimestamp.IsZero() && node.CreationTimestamp.Before(&m.CreationTimestamp)
+	return older && m.Spec.ProviderID != "" && node.Spec.ProviderID != "" &&
+		!nodeops.SameInstance(m.Spec.ProviderID, node.Spec.ProviderID)
+}
+
+// ownNode returns the Node of the machine, or nil if there is none: a Node of
+// another machine is not there, as far as this one is concerned.
+func (l life) ownNode() *corev1.Node {
+	if l.in.Node.NoTarget || foreignNode(l.m, l.in.Node.Node) {
+		return nil
+	}
+	return l.in.Node.Node
+}
+
 // nodeTemplate returns what the machine wants its Node to carry. The label with
-// the name of the machine is not for the template to set.
+// the name of the machine is not for the template to set, and what no Node can
+// have is left out; see [Ignored].
 func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 	t := m.Spec.NodeTemplateSpec
 	labels := t.Labels
@@ -75,7 +113,7 @@ func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 		labels = maps.Clone(labels)
 		delete(labels, v1alpha1.MachineNameLabelKey)
 	}
-	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
+	return acceptable(nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints})
 }
 
 // Candidates returns what package nodeops needs to know of machines to match

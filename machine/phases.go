@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -60,7 +61,10 @@ const (
 	GuardNotCritical Guard = "no critical component is missing"
 	// GuardPreserved: the machine is preserved.
 	GuardPreserved Guard = "the machine is preserved"
-	// GuardReplaceable: the replacement limit allows one more.
+	// GuardReplaceable: the machine is of no deployment; or the others of its
+	// deployment are known, fewer than [Policy.MaxReplacements] of them are being
+	// replaced, and the machine has the permit to be one of those. See [Replacing] and
+	// [TakePermit].
 	GuardReplaceable Guard = "the replacement limit allows"
 )
 
@@ -139,12 +143,12 @@ func (l life) moves(t Trigger) bool {
 
 // move returns a decision that writes the change of phase which follows from t,
 // and what change makes of the status besides. Without a row in the table the
-// phase stays.
+// phase stays, and with it when it was entered: from then timeouts count.
 func (l life) move(t Trigger, change func(*v1alpha1.MachineStatus)) Decision {
 	row, ok := NextPhase(l.m.Status.CurrentStatus.Phase, t, l.holds)
-	return l.record(row.Reason, func(s *v1alpha1.MachineStatus) {
+	return l.record(Reason(cmp.Or(string(row.Reason), string(t))), func(s *v1alpha1.MachineStatus) {
 		change(s)
-		if ok {
+		if ok && (row.To != s.CurrentStatus.Phase || s.CurrentStatus.LastUpdateTime.IsZero()) {
 			l.enter(s, row.To)
 		}
 	})
@@ -166,8 +170,8 @@ func (l life) holds(g Guard) bool {
 	case GuardPreserved:
 		return l.m.Status.CurrentStatus.PreserveExpiryTime != nil
 	case GuardReplaceable:
-		_, refused := l.replacementLimit()
-		return !refused
+		_, waits := l.replacement()
+		return !waits
 	default:
 		return false
 	}

@@ -2,5 +2,162 @@
 
 package machine
 
-// preservation keeps a machine that somebody wants to look at.
-func (l life) preservation() Decision { return Decision{} }
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// preservation keeps a machine that somebody wants to look at, with or without a
+// Node, and lets it go when that is over.
+//
+// It begins with the end being recorded, which keeps the set from replacing the
+// machine, and ends with that record being removed; everything else is put in
+// place, and taken back, in between. So a crash anywhere ends in the same place.
+// The record is never moved while the preservation lasts.
+func (l life) preservation() Decision {
+	value, known := PreserveValue(l.m, l.in.Node)
+	if !known {
+		return l.preservationUnknown()
+	}
+	status := l.m.Status.CurrentStatus
+	switch JudgePreservation(value, status.Phase, l.preservedUntil(), l.now) {
+	case PreserveKeep:
+		return l.preserve(value)
+	case PreserveForget:
+		return l.stopPreserving(true)
+	default:
+		return l.stopPreserving(false)
+	}
+}
+
+// preservedUntil returns the recorded end of the preservation, or zero.
+func (l life) preservedUntil() time.Time {
+	if end := l.m.Status.CurrentStatus.PreserveExpiryTime; end != nil {
+		return end.Time
+	}
+	return time.Time{}
+}
+
+// preservationUnknown waits for what says whether the machine is preserved, if
+// anything on the machine is about that.
+func (l life) preservationUnknown() Decision {
+	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && lastApplied(l.m) == "" &&
+		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
+		return Decision{}
+	}
+	h := Hold{
+		Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved,
+		Message: "what it says of preservation is not known", Until: l.now.Add(actAgain),
+	}
+	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
+		h.Message, h.Until = "the name of the node that speaks of preservation is not known", l.now.Add(time.Minute)
+	}
+	return hold(h)
+}
+
+// preserve begins the preservation that value asks for, and goes on with it.
+func (l life) preserve(value string) Decision {
+	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
+		end := PreserveEnd(l.now, l.p.PreserveTimeout)
+		d := l.record(ReasonPreserved, func(s *v1alpha1.MachineStatus) {
+			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
+		})
+		d.Message = "until " + end.UTC().Format(time.RFC3339)
+		return d
+	}
+	if d := l.noteRequest(false); d.Do != nil {
+		return d
+	}
+	node := l.namedNode()
+	if node == nil || l.recovers(node) {
+		return l.keep()
+	}
+	if changed, what := l.preservedNode(node); changed != nil {
+		return l.do(UpdateNode{Node: changed, What: what}, ReasonPreserved, "")
+	}
+	return l.showPreserved(node, value)
+}
+
+// namedNode returns the Node that the machine names, or nil if there is none.
+func (l life) namedNode() *corev1.Node {
+	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
+		return nil
+	}
+	return l.ownNode()
+}
+
+// recovers says whether the machine is about to run again, so that its Node need
+// not be drained if it had failed.
+func (l life) recovers(node *corev1.Node) bool {
+	return l.moves(TriggerNodeHealthy) && JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now).Healthy
+}
+
+// keep waits for the end of the preservation.
+func (l life) keep() Decision {
+	h := Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "for ever"}
+	if end := l.preservedUntil(); end.Before(forEver) {
+		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
+	}
+	return hold(h)
+}
+
+// stopPreserving ends the preservation, and with forget takes back what asked for
+// it. What a preservation has left on the Node whose record was lost is recognised
+// by what only a preservation puts there.
+func (l life) stopPreserving(forget bool) Decision {
+	active := l.m.Status.CurrentStatus.PreserveExpiryTime != nil
+	if node := l.namedNode(); node != nil {
+		if staleCondition(node, active) {
+			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stopped()}, ReasonPreservationStopped, "")
+		}
+		if changed := l.releasedNode(node, forget); changed != nil {
+			return l.do(UpdateNode{Node: changed, What: "no longer preserved"}, ReasonPreservationStopped, "")
+		}
+	}
+	if d := l.noteRequest(forget); d.Do != nil {
+		return d
+	}
+	if !active {
+		return Decision{}
+	}
+	d := l.record(ReasonPreservationStopped, func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
+	d.Message = ""
+	return d
+}
+
+// noteRequest keeps on the machine what its Node says of preservation, which
+// replaces what the machine says, or with forget nothing of either.
+func (l life) noteRequest(forget bool) Decision {
+	const request, applied = v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedNodePreserveValueAnnotationKey
+	var says string
+	drop := []string{request, applied}
+	if !forget {
+		node := l.namedNode()
+		if node == nil {
+			return Decision{}
+		}
+		var found bool
+		if says, found = nodeSays(l.in.Node); !found && lastApplied(l.m) == "" {
+			drop = []string{applied} // which is empty, if it is there
+		}
+	}
+	has := func(key string) bool { _, found := l.m.Annotations[key]; return found }
+	if says == "" && !slices.ContainsFunc(drop, has) || says != "" && lastApplied(l.m) == says && !has(request) {
+		return Decision{}
+	}
+	m := l.m.DeepCopy()
+	for _, key := range drop {
+		delete(m.Annotations, key)
+	}
+	d := l.do(UpdateMachine{Machine: m, What: "preservation is not asked for any more"}, ReasonPreservationStopped, "")
+	if says != "" {
+		m.Annotations = withKey(m.Annotations, applied, says)
+		d.Do, d.Reason = UpdateMachine{Machine: m, What: "the node says " + says + " of preservation"}, ReasonPreserved
+	}
+	return d
+}

@@ -5,51 +5,126 @@ package machine
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // Replacing counts the machines of a deployment that are being replaced: those
 // neither Running nor Unknown that are not preserved, and once more those that
 // are Terminating, so that the gap between a deletion and its replacement stays
-// covered. The machine with the UID except does not count; an empty UID excepts
-// none.
-func Replacing(siblings []*v1alpha1.Machine, except types.UID) int {
+// covered. The candidate, of which it is asked whether it may be replaced too,
+// does not count; nor do those which wait for the same answer as a candidate whose
+// update in place has failed, lest two of them wait for each other for ever. A nil
+// candidate excepts nobody.
+//
+// The reference system counts the candidate, so that one whose update has failed
+// is never replaced.
+func Replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
 	n := 0
 	for _, s := range siblings {
-		if s == nil || except != "" && s.UID == except {
+		if s == nil || sameMachine(s, candidate) || bothFailedToUpdate(s, candidate) {
 			continue
 		}
-		switch phase := s.Status.CurrentStatus.Phase; phase {
-		case v1alpha1.MachineRunning, v1alpha1.MachineUnknown:
-		default:
-			if s.Status.CurrentStatus.PreserveExpiryTime == nil {
-				n++
-			}
-			if phase == v1alpha1.MachineTerminating {
-				n++
-			}
+		n += replacements(s)
+	}
+	return n
+}
+
+// replacements returns for how many a machine counts.
+func replacements(m *v1alpha1.Machine) int {
+	n := 0
+	switch phase := m.Status.CurrentStatus.Phase; phase {
+	case v1alpha1.MachineRunning, v1alpha1.MachineUnknown:
+	case v1alpha1.MachineTerminating:
+		n++
+		fallthrough
+	default:
+		if m.Status.CurrentStatus.PreserveExpiryTime == nil {
+			n++
 		}
 	}
 	return n
 }
 
-// replacementLimit returns what keeps the machine from being failed for bad
-// health. A machine of no deployment is not limited, as in the reference system.
-func (l life) replacementLimit() (Hold, bool) {
+func sameMachine(a, b *v1alpha1.Machine) bool {
+	return a == b || a != nil && b != nil && a.UID != "" && a.UID == b.UID
+}
+
+func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
+	return b != nil && a.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed &&
+		b.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed
+}
+
+// replacement returns what a machine that was not well for too long waits for
+// before it is failed, and false if nothing keeps it. A machine of no deployment is
+// not limited, as in the reference system.
+//
+// Its siblings are counted in a cache, which lags behind: two machines could be
+// failed at a time as neither shows yet. A permit stands for exactly what does not
+// show. It is asked for within what the count leaves, and the count is repeated
+// once it is held. So every sibling that has been failed is either counted, as it
+// showed before the count, or still has its permit, as that is not given up before
+// it shows (see [PermitOver]), and was among those which the permit had to find
+// room beside: together they never are more than allowed. One that shows and has
+// its permit still counts twice, for a moment, which is cautious.
+func (l life) replacement() (Decision, bool) {
 	deployment := l.m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
 	if deployment == "" {
-		return Hold{}, false
+		return Decision{}, false
 	}
 	h := Hold{Subject: "machinedeployment/" + deployment, Reason: ReasonReplacementLimit, Until: l.now.Add(actAgain)}
 	if !l.in.Siblings.Complete {
 		h.Message = "the other machines are not known"
-		return h, true
+		return hold(h), true
 	}
-	if n := Replacing(l.in.Siblings.Machines, l.m.UID); n >= l.p.MaxReplacements {
+	n := Replacing(l.in.Siblings.Machines, l.m)
+	permit, room := l.in.Permit, l.p.MaxReplacements-n
+	switch {
+	case room <= 0:
 		h.Message = fmt.Sprintf("%d being replaced >= %d allowed", n, l.p.MaxReplacements)
-		return h, true
+	case !permit.Asked:
+		return l.do(TakePermit{Key: l.permitKey(), Holder: string(l.m.UID), Within: room}, ReasonPermit, ""), true
+	case !permit.Held:
+		h.Message = "no permit is free"
+		if permit.Until.After(l.now) {
+			h.Until = earliest(h.Until, permit.Until)
+		}
+	case permit.Within > room:
+		h.Message = "others began to be replaced meanwhile"
+	default:
+		return Decision{}, false
 	}
-	return Hold{}, false
+	return hold(h), true
+}
+
+func (l life) permitKey() string {
+	return l.m.Namespace + "/" + l.m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
+}
+
+// withoutPermit gives back a permit that is not used now, before d is waited for.
+// That of a machine which has been failed is none of these: see [PermitOver].
+func (l life) withoutPermit(d Decision) Decision {
+	if d.Do != nil || !l.in.Permit.Held || PermitOver(l.m) {
+		return d
+	}
+	return l.do(ReturnPermit{Key: l.permitKey(), Holder: string(l.m.UID)}, ReasonPermit, d.Message)
+}
+
+// PermitOver says whether the permit that [TakePermit] took for a machine can be
+// given up: the machine has been failed, or goes, and is counted as such. The
+// machine has to be as the cache shows it from which its siblings are counted;
+// what the caller knows better does not help the others. Nil is a machine that the
+// cache has lost. One that is Running, Unknown or could not be updated in place
+// keeps its permit: that it is failed may be written and not show yet. If it has
+// recovered instead, [Decide] gives back a permit that [Observation.Permit] says is
+// held.
+func PermitOver(m *v1alpha1.Machine) bool {
+	if m == nil {
+		return true
+	}
+	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // all others count
+	case v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed:
+		return false
+	default:
+		return true
+	}
 }

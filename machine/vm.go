@@ -54,12 +54,15 @@ type VMView struct {
 	Addresses []corev1.NodeAddress
 	// LastKnownState is the driver's opaque text, if it gave one.
 	LastKnownState string
+	// Blind says that the provider cannot tell whether there is a VM, so that Absent
+	// proves nothing.
+	Blind bool
 	// Initialized says that InitializeMachine has succeeded, or that the provider
 	// has no such step.
 	Initialized bool
 	// Asked is the operation that was called last.
 	Asked driver.Operation
-	// SeenAt is when its answer came.
+	// SeenAt is when that was asked: how old what is known may be.
 	SeenAt time.Time
 	// Failure is how the last call failed; the zero value means that it did not.
 	Failure CallFailure
@@ -90,6 +93,9 @@ type CallFailure struct {
 type Answer struct {
 	// Operation that was called.
 	Operation driver.Operation
+	// AskedAt is when the call was made: what it says was so then, and may have
+	// changed when the answer came. Zero is when the answer came.
+	AskedAt time.Time
 	// ProviderID, NodeName, Addresses and LastKnownState of the response, which
 	// may stand next to an error.
 	ProviderID, NodeName string
@@ -112,6 +118,9 @@ func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
 	code := codes.Of(a.Err)
 	next := v
 	next.SeenAt, next.Asked = now, a.Operation
+	if !a.AskedAt.IsZero() && a.AskedAt.Before(now) {
+		next.SeenAt = a.AskedAt
+	}
 	next.Addresses = mergeAddresses(v.Addresses, a.Addresses)
 	if a.LastKnownState != "" {
 		next.LastKnownState = a.LastKnownState
@@ -133,6 +142,8 @@ func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
 	}
 	next.Sighting, next.Failure = sighting, CallFailure{}
 	switch a.Operation {
+	case driver.OpGetMachineStatus:
+		next.Blind = code == codes.Unimplemented
 	case driver.OpCreateMachine:
 		next.Initialized = false
 	case driver.OpInitializeMachine:

@@ -124,12 +124,11 @@ func (c *CapacityChange) planRecord(annotations map[string]string, desired corev
 		c.DropBase = recorded
 		return
 	}
-	want := EncodeCapacity(desired)
-	if text == want {
+	if isCapacity(text, desired) {
 		return
 	}
 	if have, err := DecodeCapacity(text); err != nil || !equalResources(have, desired) {
-		c.Base = want
+		c.Base = EncodeCapacity(desired)
 	}
 }
 

@@ -95,7 +95,7 @@ func LastAppliedTemplate(node *corev1.Node) (Template, error) {
 // record is the same as having recorded that nothing was applied.
 func recordsTemplate(annotations map[string]string, t Template) bool {
 	text := annotations[LastAppliedTemplateAnnotation]
-	if text == EncodeTemplate(t) {
+	if isTemplate(text, t) {
 		return true
 	}
 	recorded, err := DecodeTemplate(text)

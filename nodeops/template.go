@@ -199,14 +199,15 @@ func editKeys(m, set map[string]string, remove []string) map[string]string {
 // applicable returns the part of t that can be applied to a node, sharing memory with t, and
 // the sorted names of the rest.
 func applicable(t Template) (_ Template, ignored []string) {
-	taints := distinctTaints(t.Taints)
-	t.Taints = slices.DeleteFunc(taints, func(x corev1.Taint) bool {
-		bad := x.Key == "" || x.Effect == ""
-		if bad {
-			ignored = append(ignored, fmt.Sprintf("taint %q", TaintEdit{Taint: x}))
-		}
-		return bad
-	})
+	if !applicableTaints(t.Taints) {
+		t.Taints = slices.DeleteFunc(distinctTaints(t.Taints), func(x corev1.Taint) bool {
+			bad := x.Key == "" || x.Effect == ""
+			if bad {
+				ignored = append(ignored, fmt.Sprintf("taint %q", TaintEdit{Taint: x}))
+			}
+			return bad
+		})
+	}
 	var dropped []string
 	t.Labels, dropped = without(t.Labels, "")
 	for range dropped {
@@ -218,6 +219,16 @@ func applicable(t Template) (_ Template, ignored []string) {
 	}
 	slices.Sort(ignored)
 	return t, ignored
+}
+
+// applicableTaints reports whether all taints can be applied as they are.
+func applicableTaints(taints []corev1.Taint) bool {
+	for i := range taints {
+		if taints[i].Key == "" || taints[i].Effect == "" || indexOfTaint(taints, &taints[i]) != i {
+			return false
+		}
+	}
+	return true
 }
 
 // without returns m itself if it has none of the keys, or a copy without them, and the keys

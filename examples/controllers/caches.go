@@ -23,7 +23,8 @@ type caches struct {
 	target   informers.SharedInformerFactory // nil without a target cluster, as tokens
 	tokens   informers.SharedInformerFactory // the bootstrap tokens of machines, and no other secret
 
-	ofClass func(key cache.ObjectName) []*v1alpha1.Machine // machines that refer to a class
+	ofClass  func(key cache.ObjectName) []*v1alpha1.Machine      // machines that refer to a class
+	ofSecret func(key cache.ObjectName) []*v1alpha1.MachineClass // classes that refer to a secret
 }
 
 func newCaches(cfg *Config) *caches {
@@ -36,9 +37,15 @@ func newCaches(cfg *Config) *caches {
 		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
 	}
+	c.index()
+	return c
+}
+
+// index adds what several controllers look things up by.
+func (c *caches) index() {
 	c.ofClass = index(c.machines.Machine().V1alpha1().Machines().Informer(), "class-of-machine",
 		func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
-	return c
+	c.ofSecret = index(c.machines.Machine().V1alpha1().MachineClasses().Informer(), "secrets-of-class", secretKeys)
 }
 
 // secret returns what reads a secret from the cache.

@@ -8,7 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/driver"
@@ -56,6 +58,9 @@ type Config struct {
 	// Started, if not nil, is called once, when the caches are filled and before
 	// anything is decided.
 	Started func()
+
+	// newQueue makes the work queue of a kind. Nil is one that works in real time.
+	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
 // Note is one thing that a controller decided, or that went wrong.
@@ -90,6 +95,11 @@ func (c *Config) complete() error {
 	}
 	if c.Random == nil {
 		c.Random = random
+	}
+	if c.newQueue == nil {
+		c.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+			return newQueue(kind, c.Clock)
+		}
 	}
 	return nil
 }

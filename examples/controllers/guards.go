@@ -17,7 +17,7 @@ import (
 
 // guards keeps a finalizer on objects of a kind as long as something refers to
 // them.
-type guards[T metav1.Object] struct {
+type guards[T object] struct {
 	*loop
 	get    func(key cache.ObjectName) (T, error)
 	decide func(o T, now time.Time) machine.Decision
@@ -25,10 +25,10 @@ type guards[T metav1.Object] struct {
 	latest *latest[T]
 }
 
-func newGuards[T metav1.Object](cfg *Config, kind string, informer cache.SharedIndexInformer) *guards[T] {
+func newGuards[T object](cfg *Config, kind string, informer cache.SharedIndexInformer) *guards[T] {
 	r := &guards[T]{latest: newLatest[T]()}
 	r.loop = newLoop(cfg, kind, r.pass)
-	on(informer, func(o T) { r.add(o) })
+	on(informer, each(func(o T) { r.add(o) }))
 	onDelete(informer, func(o T) { r.latest.forget(o.GetUID()) })
 	return r
 }
@@ -37,7 +37,11 @@ func newGuards[T metav1.Object](cfg *Config, kind string, informer cache.SharedI
 func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	api := c.machines.Machine().V1alpha1()
 	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
-	on(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.queue.Add(classKey(m)) })
+	on(api.Machines().Informer(), func(before, after *v1alpha1.Machine) {
+		if machine.OnMachine(before, after)&machine.WakeClass != 0 {
+			each(func(m *v1alpha1.Machine) { r.queue.Add(classKey(m)) })(before, after)
+		}
+	})
 	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {
 		return api.MachineClasses().Lister().MachineClasses(key.Namespace).Get(key.Name)
 	}
@@ -58,15 +62,14 @@ func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 func newSecrets(cfg *Config, c *caches) *guards[*corev1.Secret] {
 	classes, read := c.machines.Machine().V1alpha1().MachineClasses().Informer(), c.secret()
 	r := newGuards[*corev1.Secret](cfg, "secret", c.control.Core().V1().Secrets().Informer())
-	ofSecret := index(classes, "secrets-of-class", secretKeys)
-	on(classes, func(class *v1alpha1.MachineClass) {
+	on(classes, each(func(class *v1alpha1.MachineClass) {
 		for _, key := range secretKeys(class) {
 			r.queue.Add(key)
 		}
-	})
+	}))
 	r.get = func(key cache.ObjectName) (*corev1.Secret, error) { return read(key.Namespace, key.Name) }
 	r.decide = func(s *corev1.Secret, now time.Time) machine.Decision {
-		return machine.DecideSecret(machine.SecretObservation{Secret: s, Classes: ofSecret(cache.MetaObjectToName(s)), Complete: true}, now)
+		return machine.DecideSecret(machine.SecretObservation{Secret: s, Classes: c.ofSecret(cache.MetaObjectToName(s)), Complete: true}, now)
 	}
 	r.write = func(ctx context.Context, do machine.Action) (*corev1.Secret, error) {
 		a, ok := do.(machine.UpdateSecret)

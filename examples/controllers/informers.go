@@ -5,11 +5,51 @@ package controllers
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
+// object is what informers hand out.
+type object interface {
+	comparable
+	metav1.Object
+}
+
+// on calls f with every object before and after it was added, changed or deleted;
+// what there is not is nil. An object that is looked at again although nothing has
+// changed, as every now and then with [Config.Resync], was added.
+func on[T object](informer cache.SharedIndexInformer, f func(before, after T)) {
+	var none T
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only once the informer has stopped
+		AddFunc: typed(func(o T) { f(none, o) }),
+		UpdateFunc: func(old, o any) {
+			typed(func(before T) {
+				typed(func(after T) {
+					if before.GetResourceVersion() == after.GetResourceVersion() {
+						before = none
+					}
+					f(before, after)
+				})(o)
+			})(old)
+		},
+		DeleteFunc: typed(func(o T) { f(o, none) }),
+	})
+}
+
+// each returns what calls f with the object before, and after.
+func each[T object](f func(T)) func(before, after T) {
+	return func(before, after T) {
+		var none T
+		for _, o := range []T{before, after} {
+			if o != none {
+				f(o)
+			}
+		}
+	}
+}
+
 // onDelete calls f with every object that is gone.
-func onDelete[T any](informer cache.SharedIndexInformer, f func(T)) {
+func onDelete[T object](informer cache.SharedIndexInformer, f func(T)) {
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: typed(f)}) // fails only once the informer has stopped
 }
 
@@ -24,17 +64,6 @@ func typed[T any](f func(T)) func(any) {
 			f(t)
 		}
 	}
-}
-
-// on calls f with every object that is added, changed or deleted; of a change,
-// with the old and the new one.
-func on[T any](informer cache.SharedIndexInformer, f func(T)) {
-	call := typed(f)
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only once the informer has stopped
-		AddFunc:    call,
-		UpdateFunc: func(old, o any) { call(old); call(o) },
-		DeleteFunc: call,
-	})
 }
 
 // index makes objects findable by what keys returns of them. It has to be called

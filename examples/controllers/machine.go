@@ -5,12 +5,13 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -49,7 +50,8 @@ type machines struct {
 type memory struct {
 	vm      machine.VMView
 	answers drain.Answers
-	drained time.Time      // when the drain was first seen to be over
+	drain   machine.DrainView
+	asked   time.Time      // when attachments were first deleted
 	token   *corev1.Secret // made, and not in the cache yet
 }
 
@@ -74,39 +76,11 @@ func newMachines(cfg *Config, c *caches) *machines {
 	r.ofNode = index(api.Machines().Informer(), "node-of-machine", func(m *v1alpha1.Machine) []string {
 		return []string{m.Labels[v1alpha1.NodeLabelKey]}
 	})
-	on(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.add(m) })
-	onDelete(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.forget(m.UID) })
-	on(api.MachineClasses().Informer(), func(class *v1alpha1.MachineClass) { r.addAll(c.ofClass(cache.MetaObjectToName(class))) })
+	r.watch(c)
 	if c.target != nil {
 		r.watchTarget(c)
 	}
 	return r
-}
-
-// watchTarget wakes machines up when their Node, or a pod on it, changes.
-func (r *machines) watchTarget(c *caches) {
-	core := c.target.Core().V1()
-	r.node = core.Nodes().Lister().Get
-	r.podsOn = index(core.Pods().Informer(), "node-of-pod", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-	r.attached = index(c.target.Storage().V1().VolumeAttachments().Informer(), "node-of-attachment",
-		func(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} })
-	on(c.target.Storage().V1().VolumeAttachments().Informer(), func(a *storagev1.VolumeAttachment) { r.addAll(r.ofNode(a.Spec.NodeName)) })
-	tokens := c.tokens.Core().V1().Secrets().Informer()
-	r.tokens = index(tokens, "machine-of-token", func(s *corev1.Secret) []types.UID { return []types.UID{machine.TokenOwner(s)} })
-	onDelete(tokens, func(s *corev1.Secret) { r.latestToken.forget(s.UID) })
-	on(core.Nodes().Informer(), func(n *corev1.Node) { r.addAll(r.ofNode(n.Name)) })
-	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
-	on(core.Pods().Informer(), func(p *corev1.Pod) {
-		if p.Spec.NodeName != "" {
-			r.addAll(slices.DeleteFunc(r.ofNode(p.Spec.NodeName), func(m *v1alpha1.Machine) bool { return !machine.WatchesPods(m) }))
-		}
-	})
-}
-
-func (r *machines) addAll(machines []*v1alpha1.Machine) {
-	for _, m := range machines {
-		r.add(m)
-	}
 }
 
 // pass observes a machine, decides and acts until there is nothing to do.
@@ -119,7 +93,7 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 	if !exists {
 		return time.Time{}, nil
 	}
-	in, kept := r.observe(m)
+	in, kept := r.observe(ctx, m)
 	defer func() { r.remember(in, kept) }()
 	for range steps {
 		d := machine.Decide(in, r.cfg.Policy, r.cfg.Clock.Now())
@@ -138,15 +112,16 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 }
 
 // observe gathers what is known of a machine.
-func (r *machines) observe(m *v1alpha1.Machine) (machine.Observation, memory) {
+func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Observation, memory) {
 	r.mu.Lock()
 	kept := r.memory[m.UID]
 	r.mu.Unlock()
-	in := machine.Observation{Machine: m, VM: kept.vm, Class: r.observeClass(m), Siblings: r.observeSiblings(m), Tokens: r.observeTokens(m, &kept)}
-	in.Node = r.observeNode(m)
-	in.Drain.DoneAt = kept.drained
+	in := machine.Observation{
+		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m), VM: kept.vm, Drain: kept.drain.Again(),
+		Tokens: r.observeTokens(m, &kept), Siblings: r.observeSiblings(m),
+	}
 	if r.attached != nil {
-		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: r.attached(m.Labels[v1alpha1.NodeLabelKey])}
+		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: r.attached(m.Labels[v1alpha1.NodeLabelKey]), AskedAt: kept.asked}
 	}
 	return in, kept
 }
@@ -160,15 +135,8 @@ func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
 	if err != nil {
 		return machine.ClassView{Looked: ignoreNotFound(err) == nil}
 	}
-	view := machine.ClassView{Class: class, Looked: true}
-	found, err := secretsOf(class, r.secret)
-	if err != nil {
-		view.Problem = err.Error()
-	}
-	for _, s := range found {
-		view.NeedsToken = view.NeedsToken || machine.NeedsToken(s.Data)
-	}
-	return view
+	secret, err := mergedSecret(class, r.secret)
+	return machine.ViewClass(class, secret.Data, err)
 }
 
 // observeTokens looks for the bootstrap tokens of the machine: those in the cache,
@@ -192,8 +160,9 @@ func (r *machines) observeTokens(m *v1alpha1.Machine, kept *memory) machine.Toke
 	return view
 }
 
-// observeNode looks for the Node which the machine names.
-func (r *machines) observeNode(m *v1alpha1.Machine) machine.NodeView {
+// observeNode looks for the Node which the machine names. What the cache does not
+// show may have joined just now: before a machine goes, the API server is asked.
+func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine) machine.NodeView {
 	if r.node == nil {
 		return machine.NodeView{NoTarget: true}
 	}
@@ -202,6 +171,9 @@ func (r *machines) observeNode(m *v1alpha1.Machine) machine.NodeView {
 		return machine.NodeView{Looked: true}
 	}
 	node, err := r.node(name)
+	if apierrors.IsNotFound(err) && !m.DeletionTimestamp.IsZero() {
+		node, err = r.cfg.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	}
 	if err != nil {
 		return machine.NodeView{Looked: ignoreNotFound(err) == nil}
 	}
@@ -223,7 +195,7 @@ func (r *machines) remember(in machine.Observation, kept memory) {
 	if in.Machine == nil {
 		return
 	}
-	kept.vm = in.VM
+	kept.vm, kept.drain, kept.asked = in.VM, in.Drain, in.Attachments.AskedAt
 	r.memory[in.Machine.UID] = kept
 }
 

@@ -23,16 +23,16 @@ import (
 func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
 	switch a := do.(type) {
 	case machine.UpdateMachine:
-		return r.written(in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.written(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
 	case machine.UpdateStatus:
-		return r.written(in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.written(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
 	case machine.DeleteMachine:
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
 		err := r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Delete(ctx, a.Name, options)
 		if ignoreNotFound(err) != nil {
 			return err
 		}
-		return r.written(in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{}))
+		return r.written(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{}))
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
 		return r.call(ctx, in, do)
 	case machine.UpdateNode:
@@ -73,7 +73,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 
 // written puts the machine that a write returned into the observation; a machine
 // that is gone leaves nothing.
-func (r *machines) written(in *machine.Observation) func(*v1alpha1.Machine, error) error {
+func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v1alpha1.Machine, error) error {
 	return func(m *v1alpha1.Machine, err error) error {
 		switch {
 		case apierrors.IsNotFound(err):
@@ -92,7 +92,7 @@ func (r *machines) written(in *machine.Observation) func(*v1alpha1.Machine, erro
 			return nil
 		}
 		r.latest.put(m)
-		in.Machine, in.Node = m, r.observeNode(m) // it may name its Node only now
+		in.Machine, in.Node = m, r.observeNode(ctx, m) // it may name its Node only now
 		return nil
 	}
 }
@@ -153,6 +153,9 @@ func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a ma
 
 // deleteAttachments deletes what says that volumes are attached.
 func (r *machines) deleteAttachments(ctx context.Context, in *machine.Observation, a machine.DeleteAttachments) error {
+	if in.Attachments.AskedAt.IsZero() {
+		in.Attachments.AskedAt = r.cfg.Clock.Now()
+	}
 	deleted := map[types.UID]bool{}
 	for _, va := range a.Attachments {
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(va.UID))}
@@ -166,8 +169,11 @@ func (r *machines) deleteAttachments(ctx context.Context, in *machine.Observatio
 	return nil
 }
 
-// createToken makes a bootstrap token.
+// createToken makes a bootstrap token, for a machine that still is as it is known.
 func (r *machines) createToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.CreateToken) error {
+	if same, err := r.stillSo(ctx, in); err != nil || !same {
+		return err
+	}
 	token, err := machine.NewBootstrapToken(in.Machine, a.Expires, r.cfg.TokenGroups, rand.Reader)
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -19,13 +21,17 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 	secret, _ := mergedSecret(in.Class.Class, r.secret) // whether what can be read is enough has been decided
 	m, class := in.Machine, in.Class.Class
 	var answer machine.Answer
+	asked := r.cfg.Clock.Now()
 	switch a := do.(type) {
 	case machine.LookForVM:
 		response, err := r.cfg.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
 		answer = machine.FromStatus(response, err)
 	case machine.CreateVM:
-		var err error
-		if secret.Data, err = machine.RenderUserData(secret.Data, m.Name); err != nil {
+		same, err := r.stillSo(ctx, in)
+		if err != nil || !same {
+			return err
+		}
+		if secret.Data, err = machine.RenderUserData(secret.Data, m.Name, a.Token); err != nil {
 			return err
 		}
 		response, err := r.cfg.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
@@ -43,11 +49,34 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 	default:
 		return fmt.Errorf("%T is no driver call", do)
 	}
+	answer.AskedAt = asked
 	in.VM = in.VM.After(answer, r.cfg.Clock.Now(), r.cfg.Random())
+	if answer.Operation == driver.OpDeleteMachine && ctx.Err() == nil {
+		in.Node = r.observeNode(ctx, m) // it may have joined meanwhile
+	}
 	if ctx.Err() != nil && in.VM.Failure.Code == codes.OK {
 		return errors.Join(ctx.Err(), r.lastWord(ctx, in))
 	}
 	return ctx.Err()
+}
+
+// stillSo asks the API server whether the machine is as it is known, and if not,
+// puts what it is into the observation. The first lists of a controller that begins
+// may be older than what the one before it wrote: on such news neither a token nor
+// a VM is made.
+func (r *machines) stillSo(ctx context.Context, in *machine.Observation) (bool, error) {
+	m := in.Machine
+	live, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
+	switch {
+	case err == nil && live.UID != m.UID:
+		r.bury(m)
+		in.Machine = nil
+		return false, nil
+	case err == nil && live.ResourceVersion == m.ResourceVersion:
+		return true, nil
+	default:
+		return false, r.written(ctx, in)(live, err)
+	}
 }
 
 // lastWordTime bounds the write of what a call has answered after the end.

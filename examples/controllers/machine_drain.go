@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,11 +13,17 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-// drain makes one round of draining.
+// drain makes one round of draining. One that fails counts too: force has an end.
 func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) error {
+	round, err := r.round(ctx, in, kept, a)
+	in.Drain = in.Drain.After(a.Mode, round, r.cfg.Clock.Now())
+	return err
+}
+
+func (r *machines) round(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) (machine.DrainView, error) {
 	now := r.cfg.Clock.Now()
 	policy := drain.Policy{
-		ForceAt: a.Mode.ForceAt, NodeUnreachable: a.Mode.NodeUnreachable,
+		ForceAt: a.Mode.ForceAt, NodeUnreachable: a.Mode.NodeUnreachable, KeepSchedulable: a.Mode.KeepSchedulable,
 		EvictUnmanaged: true, EvictLocalStorage: true, // a machine that goes takes its pods with it
 	}
 	seen := drain.Observation{
@@ -28,29 +33,23 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	if plan.Done { // the cache may not show yet what was bound just before the cordon
 		var err error
 		if seen.Pods, err = r.livePodsOn(ctx, a.NodeName); err != nil {
-			return err
+			return machine.DrainView{}, err
 		}
 		plan = drain.Decide(seen, policy, now)
 	}
 	results, err := drain.Carry(ctx, r.cfg.Target, plan)
 	kept.answers = kept.answers.After(plan, results, policy, now)
 	if err != nil && !plan.Done { // force does not wait for the cordon
-		return err
+		return machine.DrainView{}, err
 	}
-	switch {
-	case !plan.Done:
-		kept.drained = time.Time{}
-	case kept.drained.IsZero():
-		kept.drained = now
-	}
-	in.Drain = machine.DrainView{Round: now, Done: plan.Done, DoneAt: kept.drained, NextCheck: plan.NextCheck}
+	round := machine.DrainView{Done: plan.Done, NextCheck: plan.NextCheck}
 	seen.Answers = kept.answers // a pod whose eviction was refused waits for what refused it
 	for _, row := range drain.Decide(seen, policy, now).Holds() {
-		in.Drain.Holds = append(in.Drain.Holds, machine.Hold{
+		round.Holds = append(round.Holds, machine.Hold{
 			Subject: "pod/" + row.Namespace + "/" + row.Name, Reason: machine.Reason(row.Reason), Message: row.Message, Until: row.Until,
 		})
 	}
-	return nil
+	return round, nil
 }
 
 // livePodsOn reads the pods of a Node from the API server.

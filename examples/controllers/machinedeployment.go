@@ -43,15 +43,15 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	all := index(informers.MachineDeployments().Informer(), "namespace-of-deployment", func(d *api.MachineDeployment) []string { return []string{d.Namespace} })
-	on(informers.MachineDeployments().Informer(), func(d *api.MachineDeployment) { r.add(d) })
-	on(informers.MachineSets().Informer(), func(s *api.MachineSet) {
+	on(informers.MachineDeployments().Informer(), each(func(d *api.MachineDeployment) { r.add(d) }))
+	on(informers.MachineSets().Informer(), each(func(s *api.MachineSet) {
 		if r.addOwner(s) {
 			return
 		}
 		for _, d := range all(s.Namespace) { // an orphan: anybody may want it
 			r.add(d)
 		}
-	})
+	}))
 	return r
 }
 

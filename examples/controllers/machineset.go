@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	api "github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -41,14 +42,19 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 	}
 	r.loop = newLoop(cfg, "machineset", r.pass)
 	all := index(informers.MachineSets().Informer(), "namespace-of-set", func(s *api.MachineSet) []string { return []string{s.Namespace} })
-	on(informers.MachineSets().Informer(), func(s *api.MachineSet) { r.add(s) })
-	on(informers.Machines().Informer(), func(m *api.Machine) {
-		if r.addOwner(m) {
+	on(informers.MachineSets().Informer(), each(func(s *api.MachineSet) { r.add(s) }))
+	on(informers.Machines().Informer(), func(before, after *api.Machine) {
+		if machine.OnMachine(before, after)&machine.WakeOwner == 0 {
 			return
 		}
-		for _, s := range all(m.Namespace) { // an orphan: anybody may want it
-			r.add(s)
-		}
+		each(func(m *api.Machine) {
+			if r.addOwner(m) {
+				return
+			}
+			for _, s := range all(m.Namespace) { // an orphan: anybody may want it
+				r.add(s)
+			}
+		})(before, after)
 	})
 	return r
 }

@@ -36,7 +36,7 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
 	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret()}
 	r.loop = newLoop(cfg, "orphan", r.pass)
-	on(api.MachineClasses().Informer(), func(c *v1alpha1.MachineClass) { r.add(c) })
+	on(api.MachineClasses().Informer(), each(func(c *v1alpha1.MachineClass) { r.add(c) }))
 	return r
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 )
 
 // reconcile makes one pass over an object and returns when to look again; zero
@@ -28,9 +29,20 @@ type loop struct {
 }
 
 func newLoop(cfg *Config, kind string, pass reconcile) *loop {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](5*time.Millisecond, time.Minute)
-	return &loop{kind: kind, cfg: cfg, pass: pass, queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: kind, Clock: cfg.Clock})}
+	return &loop{kind: kind, cfg: cfg, pass: pass, queue: cfg.newQueue(kind)}
+}
+
+// firstRetry and lastRetry are the shortest and the longest pause after a pass
+// that failed.
+const (
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// newQueue makes a work queue that goes by a clock.
+func newQueue(kind string, c clock.WithTicker) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: kind, Clock: c})
 }
 
 // add asks for a pass over an object.

@@ -22,14 +22,7 @@ func Run(ctx context.Context, cfg Config) error {
 		running.Wait()
 		c.shutdown()
 	}()
-	loops := []*loop{
-		newMachines(&cfg, c).loop,
-		newMachineSets(&cfg, c).loop,
-		newMachineDeployments(&cfg, c).loop,
-		newClasses(&cfg, c).loop,
-		newSecrets(&cfg, c).loop,
-		newOrphans(&cfg, c).loop,
-	}
+	loops := newLoops(&cfg, c)
 	if err := c.start(ctx); err != nil {
 		return err
 	}
@@ -41,4 +34,16 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// newLoops makes the controllers, which ask the caches for what they look at.
+func newLoops(cfg *Config, c *caches) []*loop {
+	return []*loop{
+		newMachines(cfg, c).loop,
+		newMachineSets(cfg, c).loop,
+		newMachineDeployments(cfg, c).loop,
+		newClasses(cfg, c).loop,
+		newSecrets(cfg, c).loop,
+		newOrphans(cfg, c).loop,
+	}
 }

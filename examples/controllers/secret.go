@@ -15,29 +15,18 @@ import (
 // secretReader reads a secret.
 type secretReader func(namespace, name string) (*corev1.Secret, error)
 
-// secretsOf reads the secrets that a class refers to, user data first. Next to an
-// error stand those that could be read.
-func secretsOf(class *v1alpha1.MachineClass, read secretReader) ([]*corev1.Secret, error) {
-	var found []*corev1.Secret
+// mergedSecret reads the secrets of a class and merges them into one. Next to an
+// error it holds what could be read.
+func mergedSecret(class *v1alpha1.MachineClass, read secretReader) (*corev1.Secret, error) {
+	merged := &corev1.Secret{}
 	var missing []error
-	for _, ref := range machine.SecretRefs(class) {
+	for _, ref := range machine.SecretRefs(class) { // user data first
 		secret, err := read(ref.Namespace, ref.Name)
 		if err != nil {
 			missing = append(missing, fmt.Errorf("secret %s/%s of class %s: %w", ref.Namespace, ref.Name, class.Name, err))
 			continue
 		}
-		found = append(found, secret)
-	}
-	return found, errors.Join(missing...)
-}
-
-// mergedSecret reads the secrets of a class and merges them into one. Next to an
-// error it holds what could be read.
-func mergedSecret(class *v1alpha1.MachineClass, read secretReader) (*corev1.Secret, error) {
-	found, err := secretsOf(class, read)
-	merged := &corev1.Secret{}
-	for _, secret := range found {
 		merged.Data = machine.MergeSecrets(merged.Data, secret.Data)
 	}
-	return merged, err
+	return merged, errors.Join(missing...)
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// watch wakes machines up when what is decided from changes.
+func (r *machines) watch(c *caches) {
+	api := c.machines.Machine().V1alpha1()
+	on(api.Machines().Informer(), r.changed)
+	on(api.MachineClasses().Informer(), func(before, after *v1alpha1.MachineClass) {
+		if machine.OnClass(before, after)&machine.WakeMachine != 0 {
+			each(func(class *v1alpha1.MachineClass) { r.addAll(c.ofClass(cache.MetaObjectToName(class))) })(before, after)
+		}
+	})
+	on(c.control.Core().V1().Secrets().Informer(), func(before, after *corev1.Secret) {
+		if machine.OnSecret(before, after)&machine.WakeMachine == 0 {
+			return
+		}
+		each(func(s *corev1.Secret) {
+			for _, class := range c.ofSecret(cache.MetaObjectToName(s)) {
+				r.addAll(c.ofClass(cache.MetaObjectToName(class)))
+			}
+		})(before, after)
+	})
+}
+
+// changed wakes a machine up, and those that it stood in the way of.
+func (r *machines) changed(before, after *v1alpha1.Machine) {
+	wake := machine.OnMachine(before, after)
+	each(func(m *v1alpha1.Machine) {
+		if wake&machine.WakeMachine != 0 {
+			r.add(m)
+		}
+		if wake&machine.WakeSiblings != 0 {
+			r.addAll(r.siblings(deploymentKey(m)))
+		}
+	})(before, after)
+	switch {
+	case after == nil:
+		r.permits.Release(deploymentKey(before), string(before.UID), r.cfg.Clock.Now())
+		r.forget(before.UID)
+	case machine.PermitOver(after):
+		r.permits.Release(deploymentKey(after), string(after.UID), r.cfg.Clock.Now())
+	}
+}
+
+// watchTarget wakes machines up when their Node changes, or what is on it.
+func (r *machines) watchTarget(c *caches) {
+	core, attachments := c.target.Core().V1(), c.target.Storage().V1().VolumeAttachments().Informer()
+	r.node = core.Nodes().Lister().Get
+	r.podsOn = index(core.Pods().Informer(), "node-of-pod", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	r.attached = index(attachments, "node-of-attachment", func(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} })
+	on(core.Nodes().Informer(), func(before, after *corev1.Node) {
+		if machine.OnNode(before, after) {
+			each(func(n *corev1.Node) { r.addAll(r.ofNode(n.Name)) })(before, after)
+		}
+	})
+	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
+	on(core.Pods().Informer(), func(before, after *corev1.Pod) {
+		each(func(p *corev1.Pod) {
+			r.addThose(p.Spec.NodeName, func(m *v1alpha1.Machine, n *corev1.Node) bool { return machine.OnPod(m, n, before, after) })
+		})(before, after)
+	})
+	on(attachments, func(before, after *storagev1.VolumeAttachment) {
+		each(func(a *storagev1.VolumeAttachment) {
+			r.addThose(a.Spec.NodeName, func(m *v1alpha1.Machine, n *corev1.Node) bool { return machine.OnAttachment(m, n, before, after) })
+		})(before, after)
+	})
+	tokens := c.tokens.Core().V1().Secrets().Informer()
+	r.tokens = index(tokens, "machine-of-token", func(s *corev1.Secret) []types.UID { return []types.UID{machine.TokenOwner(s)} })
+	on(tokens, func(before, after *corev1.Secret) {
+		if after == nil {
+			r.latestToken.forget(before.UID)
+			return
+		}
+		if key, err := cache.ParseObjectName(after.Annotations[machine.TokenMachineAnnotation]); err == nil {
+			r.queue.Add(key) // one may come to light late that is not needed
+		}
+	})
+}
+
+// addAll asks for a pass over each machine.
+func (r *machines) addAll(machines []*v1alpha1.Machine) {
+	for _, m := range machines {
+		r.add(m)
+	}
+}
+
+// addThose asks for a pass over those machines of a Node to which something
+// matters.
+func (r *machines) addThose(node string, matters func(*v1alpha1.Machine, *corev1.Node) bool) {
+	for _, m := range r.ofNode(node) {
+		n, _ := r.node(node)
+		if matters(m, n) {
+			r.add(m)
+		}
+	}
+}

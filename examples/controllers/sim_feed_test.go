@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core"
+	"k8s.io/client-go/informers/internalinterfaces"
+	policyinformers "k8s.io/client-go/informers/policy"
+	storageinformers "k8s.io/client-go/informers/storage"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	machineinformers "github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+	machineinternal "github.com/machinist-dev/machinist/machine/client/informers/externalversions/internalinterfaces"
+	machinegroup "github.com/machinist-dev/machinist/machine/client/informers/externalversions/machine"
+)
+
+// entry is one write, as watches show it.
+type entry struct {
+	key     string
+	object  runtime.Object // as it became; of what has gone, as it was
+	gone    bool
+	shownAt time.Time
+}
+
+// site is one cluster with the log of all that was written to it. Everything
+// that a cache shows comes from the log, in order, when the schedule says so.
+type site struct {
+	name      string
+	cluster   *draintest.Cluster
+	log       map[string][]entry                   // by resource
+	now       map[string]map[string]runtime.Object // what there is, by resource and key
+	heldUntil time.Time                            // no watch shows anything before
+	outUntil  time.Time                            // no request is served before
+}
+
+func newSite(name string, cluster *draintest.Cluster) *site {
+	return &site{name: name, cluster: cluster, log: map[string][]entry{}, now: map[string]map[string]runtime.Object{}}
+}
+
+// add takes a write into the log.
+func (s *site) add(write draintest.Write, shownAt time.Time) {
+	resource, key := write.Resource.Resource, keyOf(write.Namespace, write.Name)
+	log := s.log[resource]
+	if n := len(log); n > 0 && log[n-1].shownAt.After(shownAt) {
+		shownAt = log[n-1].shownAt // in order
+	}
+	e := entry{key: key, object: write.After, shownAt: shownAt}
+	if s.now[resource] == nil {
+		s.now[resource] = map[string]runtime.Object{}
+	}
+	s.now[resource][key] = write.After
+	if write.After == nil {
+		e.object, e.gone = write.Before, true
+		if m, err := meta.Accessor(e.object); err == nil {
+			m.SetResourceVersion(write.ResourceVersion)
+		}
+		delete(s.now[resource], key)
+	}
+	s.log[resource] = append(log, e)
+}
+
+func keyOf(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// stored returns the object of a key as it is in the store, or the zero T.
+func stored[T any](s *site, resource, key string) (t T) {
+	t, _ = s.now[resource][key].(T)
+	return t
+}
+
+// all returns what is in the store, in order.
+func all[T any](s *site, resource string) []T {
+	out := make([]T, 0, len(s.now[resource]))
+	for _, key := range slices.Sorted(maps.Keys(s.now[resource])) {
+		if t, ok := s.now[resource][key].(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// shown returns when watches show an entry.
+func (s *site) shown(e entry) time.Time {
+	if e.shownAt.Before(s.heldUntil) {
+		return s.heldUntil
+	}
+	return e.shownAt
+}
+
+// informer is a cache that is fed by hand, from the log of a site.
+type informer struct {
+	cache.SharedIndexInformer // nil: what is not played fails
+	site                      *site
+	resource                  string
+	indexer                   cache.Indexer
+	handlers                  []cache.ResourceEventHandler
+	label                     string // that objects have; empty is none
+	read                      int    // entries of the log that it has seen
+}
+
+func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.handlers = append(i.handlers, h)
+	return nil, nil //nolint:nilnil // nobody looks at it
+}
+
+func (i *informer) AddIndexers(indexers cache.Indexers) error { return i.indexer.AddIndexers(indexers) }
+func (i *informer) GetIndexer() cache.Indexer                 { return i.indexer }
+func (i *informer) GetStore() cache.Store                     { return i.indexer }
+
+// list fills the cache with what a list shows: all there is, or, if it is old,
+// what watches have shown by now.
+func (i *informer) list(old bool, now time.Time) {
+	log, state := i.site.log[i.resource], map[string]runtime.Object{}
+	for i.read < len(log) && !(old && i.site.shown(log[i.read]).After(now)) {
+		e := log[i.read]
+		state[e.key] = e.object
+		if e.gone || !i.selects(e.object) {
+			delete(state, e.key)
+		}
+		i.read++
+	}
+	keys := slices.Sorted(maps.Keys(state))
+	for _, key := range keys {
+		must(i.indexer.Add(state[key]))
+	}
+	for _, key := range keys {
+		for _, h := range i.handlers {
+			h.OnAdd(state[key], true)
+		}
+	}
+}
+
+// next returns when it has something to deliver; zero means that it does not
+// know of anything.
+func (i *informer) next() time.Time {
+	log := i.site.log[i.resource]
+	if i.read >= len(log) {
+		return time.Time{}
+	}
+	return i.site.shown(log[i.read])
+}
+
+// deliver shows the controllers one more event.
+func (i *informer) deliver() {
+	e := i.site.log[i.resource][i.read]
+	i.read++
+	old, had, err := i.indexer.GetByKey(e.key)
+	must(err)
+	switch {
+	case !had && !i.selects(e.object):
+	case had && (e.gone || !i.selects(e.object)):
+		must(i.indexer.Delete(e.object))
+		for _, h := range i.handlers {
+			h.OnDelete(e.object)
+		}
+	case e.gone:
+	case had:
+		must(i.indexer.Update(e.object))
+		for _, h := range i.handlers {
+			h.OnUpdate(old, e.object)
+		}
+	default:
+		must(i.indexer.Add(e.object))
+		for _, h := range i.handlers {
+			h.OnAdd(e.object, false)
+		}
+	}
+}
+
+// selects says whether the informer watches an object.
+func (i *informer) selects(o runtime.Object) bool {
+	if i.label == "" {
+		return true
+	}
+	m, err := meta.Accessor(o)
+	must(err)
+	_, has := m.GetLabels()[i.label]
+	return has
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// feed makes the informers of one site, each when it is first asked for.
+type feed struct {
+	site      *site
+	label     string // that objects have; empty is none
+	byType    map[reflect.Type]*informer
+	informers []*informer
+}
+
+func newFeed(s *site, label string) *feed {
+	return &feed{site: s, label: label, byType: map[reflect.Type]*informer{}}
+}
+
+func (f *feed) informerFor(o runtime.Object) cache.SharedIndexInformer {
+	t := reflect.TypeOf(o)
+	if f.byType[t] == nil {
+		plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: t.Elem().Name()})
+		i := &informer{site: f.site, label: f.label, resource: plural.Resource, indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+			cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+		})}
+		f.byType[t], f.informers = i, append(f.informers, i)
+	}
+	return f.byType[t]
+}
+
+// builtinFeed is a factory of informers of built-in kinds.
+type builtinFeed struct {
+	informers.SharedInformerFactory // nil: what is not played fails
+	*feed
+}
+
+func (f builtinFeed) InformerFor(o runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	return f.informerFor(o)
+}
+func (f builtinFeed) Core() coreinformers.Interface       { return coreinformers.New(f, "", nil) }
+func (f builtinFeed) Storage() storageinformers.Interface { return storageinformers.New(f, "", nil) }
+func (f builtinFeed) Policy() policyinformers.Interface   { return policyinformers.New(f, "", nil) }
+
+// machineFeed is a factory of informers of machines and what belongs to them.
+type machineFeed struct {
+	machineinformers.SharedInformerFactory // nil: what is not played fails
+	*feed
+}
+
+func (f machineFeed) InformerFor(o runtime.Object, _ machineinternal.NewInformerFunc) cache.SharedIndexInformer {
+	return f.informerFor(o)
+}
+func (f machineFeed) Machine() machinegroup.Interface { return machinegroup.New(f, "", nil) }
+
+func (i *informer) String() string { return fmt.Sprintf("%s/%s", i.site.name, i.resource) }

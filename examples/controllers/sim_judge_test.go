@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// The judge knows what the clusters and the cloud hold, and who wrote what. It
+// does not know what the controllers think.
+
+// judge is what the judge remembers.
+type judge struct {
+	alive   map[string]map[string]bool // VMs, by machine
+	made    map[string]types.UID       // of which machine a VM is, by provider ID
+	fellIll map[string]bool            // machines whose Node has got ill
+	askedAt map[string]time.Time       // when the last of them was made, by machine
+	unheard bool                       // a token may have been made that nobody has heard of
+}
+
+func newJudge() judge {
+	return judge{
+		alive: map[string]map[string]bool{}, made: map[string]types.UID{}, fellIll: map[string]bool{},
+		askedAt: map[string]time.Time{},
+	}
+}
+
+// drainTimeout is when a drain becomes one by force.
+const drainTimeout = 5 * time.Minute
+
+// forceStep is how long after that it may take until force begins, if nothing
+// else is wrong.
+const forceStep = 90 * time.Second
+
+func (w *world) machine(name string) *v1alpha1.Machine {
+	return stored[*v1alpha1.Machine](w.control, "machines", keyOf(ns, name))
+}
+
+func (w *world) node(name string) *corev1.Node {
+	return stored[*corev1.Node](w.target, "nodes", name)
+}
+
+func guarded(o metav1.Object, finalizer string) bool {
+	return slices.Contains(o.GetFinalizers(), finalizer)
+}
+
+// happened judges what happens in the cloud.
+func (w *world) happened(e drivertest.Event) {
+	w.stirred = true
+	w.say("      cloud: %s", e)
+	switch v := e.VM; e.Kind { //nolint:exhaustive // the others are not judged
+	case drivertest.VMCreated:
+		if w.judge.alive[v.Machine] == nil {
+			w.judge.alive[v.Machine] = map[string]bool{}
+		}
+		w.judge.alive[v.Machine][v.ProviderID] = true
+		w.judge.made[v.ProviderID] = types.UID(v.UID)
+		if n := len(w.judge.alive[v.Machine]); n > 1 {
+			w.wrong("I-1: %s has %d VMs", v.Machine, n)
+		}
+		w.checkCreated(v)
+	case drivertest.VMDeletionBegan, drivertest.VMDeleted:
+		delete(w.judge.alive[v.Machine], v.ProviderID)
+		if e.Kind == drivertest.VMDeletionBegan {
+			w.checkDeleted(v)
+		}
+	}
+}
+
+// checkCreated judges that all that has to be durable before a VM is.
+func (w *world) checkCreated(v drivertest.VM) {
+	m := w.machine(v.Machine)
+	class := stored[*v1alpha1.MachineClass](w.control, "machineclasses", keyOf(ns, "small"))
+	switch {
+	case m == nil || string(m.UID) != v.UID:
+		w.wrong("a VM is made for machine %s, which is gone", v.Machine)
+	case !guarded(m, v1alpha1.MCMFinalizerName):
+		w.wrong("a VM is made for machine %s, which is not guarded", v.Machine)
+	case m.Status.LastOperation.Type != v1alpha1.MachineOperationCreate && m.DeletionTimestamp.IsZero():
+		w.wrong("a VM is made for machine %s without an intent: %+v", v.Machine, m.Status.LastOperation)
+	case m.Spec.ProviderID != "":
+		w.wrong("a VM is made for machine %s, which has %s", v.Machine, m.Spec.ProviderID)
+	case class == nil || !guarded(class, v1alpha1.MCMFinalizerName) && !w.story.oldLists:
+		w.wrong("a VM is made for machine %s, whose class is not guarded", v.Machine)
+	}
+}
+
+// checkDeleted judges that a VM may go, and that its Node has been emptied.
+func (w *world) checkDeleted(v drivertest.VM) {
+	m := w.machine(v.Machine)
+	if m == nil || m.DeletionTimestamp.IsZero() {
+		w.wrong("the VM of machine %s is deleted, which is not", v.Machine)
+		return
+	}
+	node := w.node(v.NodeName)
+	if node == nil || w.mayForce(m, node) || !w.shownBefore("nodes", node, w.judge.askedAt[m.Name].Add(-time.Second)) {
+		return
+	}
+	for _, pod := range all[*corev1.Pod](w.target, "pods") {
+		if pod.Spec.NodeName == node.Name && pod.Status.Phase == corev1.PodRunning {
+			w.wrong("the VM of machine %s is deleted with pod %s on it", v.Machine, pod.Name)
+		}
+	}
+}
+
+// shownBefore says whether watches have shown an object before some time.
+func (w *world) shownBefore(resource string, o metav1.Object, at time.Time) bool {
+	log := w.target.log[resource]
+	i := slices.IndexFunc(log, func(e entry) bool { return e.key == keyOf(o.GetNamespace(), o.GetName()) && !e.gone })
+	return i >= 0 && w.target.shown(log[i]).Before(at)
+}
+
+// mayForce says whether the pods on a Node need not be asked any more.
+func (w *world) mayForce(m *v1alpha1.Machine, node *corev1.Node) bool {
+	now := w.clock.Now()
+	if !now.Before(m.DeletionTimestamp.Add(drainTimeout)) {
+		return true
+	}
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && now.Sub(c.LastTransitionTime.Time) > 5*time.Minute
+	})
+}
+
+// checkForce judges that force is not put off.
+func (w *world) checkForce() {
+	now := w.clock.Now()
+	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+		node := w.node(m.Labels[v1alpha1.NodeLabelKey])
+		if m.DeletionTimestamp.IsZero() || node == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
+			continue
+		}
+		due := m.DeletionTimestamp.Add(drainTimeout)
+		if w.calmFrom.After(due) {
+			due = w.calmFrom
+		}
+		if now.Before(due.Add(forceStep)) {
+			continue
+		}
+		for _, pod := range all[*corev1.Pod](w.target, "pods") {
+			if pod.Spec.NodeName == node.Name && pod.DeletionTimestamp.IsZero() {
+				w.wrong("I-9: pod %s is on node %s, which was to be forced at %s", pod.Name, node.Name, due)
+			}
+		}
+	}
+}
+
+// assess judges one write.
+func (w *world) assess(s *site, write draintest.Write, by author) {
+	if by == others || write.Actor != draintest.Client {
+		return
+	}
+	if write.Resource.Resource == "pods" && write.Verb == "delete" && write.Subresource == "" {
+		w.assessForce(write)
+	}
+	if write.Before == nil {
+		return
+	}
+	if write.After != nil {
+		w.assessForeign(write.Name, write.Before, write.After)
+	}
+	switch was := write.Before.(type) {
+	case *v1alpha1.Machine:
+		is, _ := write.After.(*v1alpha1.Machine)
+		w.assessMachine(was, is)
+	case *corev1.Node:
+		if write.Verb == "delete" && was.DeletionTimestamp.IsZero() {
+			w.assessNodeDeletion(was)
+		}
+	}
+}
+
+// assessForce judges a deletion of a pod that asks no budget.
+func (w *world) assessForce(write draintest.Write) {
+	pod, _ := write.Before.(*corev1.Pod)
+	node := w.node(pod.Spec.NodeName)
+	m := w.machine(pod.Spec.NodeName)
+	if node == nil || m == nil || m.DeletionTimestamp.IsZero() || !w.mayForce(m, node) {
+		w.wrong("I-9: pod %s is deleted by force too early", write.Name)
+	}
+}
+
+// assessForeign judges that nothing of others is lost.
+func (w *world) assessForeign(name string, before, after runtime.Object) {
+	was, err := meta.Accessor(before)
+	must(err)
+	is, err := meta.Accessor(after)
+	must(err)
+	theirs := func(key string) bool { return strings.HasPrefix(key, "example.com/") }
+	for _, maps := range [][2]map[string]string{{was.GetLabels(), is.GetLabels()}, {was.GetAnnotations(), is.GetAnnotations()}} {
+		for key, value := range maps[0] {
+			if theirs(key) && maps[1][key] != value {
+				w.wrong("I-14: %s of %s is lost", key, name)
+			}
+		}
+	}
+	for _, f := range was.GetFinalizers() {
+		if theirs(f) && !guarded(is, f) {
+			w.wrong("I-14: finalizer %s of %s is lost", f, name)
+		}
+	}
+	node, ok := before.(*corev1.Node)
+	if !ok {
+		return
+	}
+	now, _ := after.(*corev1.Node)
+	for _, t := range node.Spec.Taints {
+		if theirs(t.Key) && !slices.Contains(now.Spec.Taints, t) {
+			w.wrong("I-14: taint %s of %s is lost", t.Key, name)
+		}
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type != v1alpha1.NodeTerminationCondition && !slices.Contains(now.Status.Conditions, c) {
+			w.wrong("I-14: condition %s of %s is lost", c.Type, name)
+		}
+	}
+}
+
+// assessMachine judges a write of a machine; is is nil if it has gone by it.
+func (w *world) assessMachine(was, is *v1alpha1.Machine) {
+	if guarded(was, v1alpha1.MCMFinalizerName) && (is == nil || !guarded(is, v1alpha1.MCMFinalizerName)) {
+		w.checkReleased(was)
+	}
+	if is == nil {
+		return
+	}
+	if id := was.Spec.ProviderID; id != "" && is.Spec.ProviderID != id {
+		w.wrong("the provider ID of %s changes from %q to %q", was.Name, id, is.Spec.ProviderID)
+	}
+	if id := is.Spec.ProviderID; id != "" && w.judge.made[id] != is.UID {
+		w.wrong("machine %s gets %s, the VM of %q", is.Name, id, w.judge.made[id])
+	}
+	spec := *is.Spec.DeepCopy()
+	spec.ProviderID = was.Spec.ProviderID
+	if !equality.Semantic.DeepEqual(was.Spec, spec) {
+		w.wrong("I-14: the spec of %s changes", was.Name)
+	}
+	w.assessPhase(was, is)
+}
+
+// assessPhase judges that a machine fails only when its time is over.
+func (w *world) assessPhase(was, is *v1alpha1.Machine) {
+	from, to, now := was.Status.CurrentStatus, is.Status.CurrentStatus, w.clock.Now()
+	switch {
+	case from.Phase == to.Phase:
+	case to.Phase == v1alpha1.MachineFailed && from.Phase == v1alpha1.MachineUnknown:
+		if now.Before(from.LastUpdateTime.Add(w.policy.HealthTimeout)) {
+			w.wrong("machine %s fails after %s", is.Name, now.Sub(from.LastUpdateTime.Time))
+		}
+	case to.Phase == v1alpha1.MachineFailed:
+		if now.Before(is.CreationTimestamp.Add(w.policy.CreationTimeout)) {
+			w.wrong("machine %s fails after %s", is.Name, now.Sub(is.CreationTimestamp.Time))
+		}
+	case from.Phase == v1alpha1.MachineTerminating, from.Phase == v1alpha1.MachineFailed && to.Phase != v1alpha1.MachineTerminating:
+		w.wrong("machine %s goes from %s to %s", is.Name, from.Phase, to.Phase)
+	}
+}
+
+// checkReleased judges that nothing is left of a machine that is let go.
+func (w *world) checkReleased(m *v1alpha1.Machine) {
+	left := w.cloud.Snapshot().Of(m.Name)
+	for _, v := range left.VMs {
+		if v.DeletedAt.IsZero() {
+			w.wrong("I-2: machine %s is let go, and its VM lives: %s", m.Name, v)
+		}
+	}
+	for _, r := range left.SideResources {
+		if r.GoneAt.IsZero() {
+			w.wrong("I-2: machine %s is let go, and there is %s", m.Name, r)
+		}
+	}
+}
+
+// assessNodeDeletion judges that a Node is deleted only after its VM.
+func (w *world) assessNodeDeletion(node *corev1.Node) {
+	m := w.machine(node.Name)
+	if m == nil || m.DeletionTimestamp.IsZero() {
+		w.wrong("node %s is deleted, but not its machine", node.Name)
+	}
+	if len(w.judge.alive[node.Name]) > 0 {
+		w.wrong("node %s is deleted before its VM", node.Name)
+	}
+}
+
+// checkRest judges what is left when nothing happens any more: all of the
+// machines that were not deleted, and nothing of the others.
+func (w *world) checkRest() {
+	w.collect(others)
+	snapshot := w.cloud.Snapshot()
+	machines := all[*v1alpha1.Machine](w.control, "machines")
+	for _, m := range machines {
+		w.checkSettled(m, snapshot.Of(m.Name))
+	}
+	if len(snapshot.VMs) != len(machines) || len(machines) == 0 && !snapshot.Empty() {
+		w.wrong("I-2: at rest there are %d machines, and\n%s", len(machines), snapshot)
+	}
+	if w.process == nil {
+		w.wrong("at rest there are no controllers")
+	}
+	for _, node := range all[*corev1.Node](w.target, "nodes") {
+		if w.machine(node.Name) == nil {
+			w.wrong("at rest there is node %s, and no machine of it", node.Name)
+		}
+	}
+	for _, secret := range all[*corev1.Secret](w.target, "secrets") {
+		// One that nobody heard of may be shown too late; it ends by itself.
+		forgiven := (w.judge.unheard || w.story.oldLists) && len(secret.Data["expiration"]) > 0
+		if secret.Type == corev1.SecretTypeBootstrapToken && !forgiven {
+			w.wrong("at rest there is bootstrap token %s", secret.Name)
+		}
+	}
+	class := stored[*v1alpha1.MachineClass](w.control, "machineclasses", keyOf(ns, "small"))
+	if guarded(class, v1alpha1.MCMFinalizerName) != (len(machines) > 0) {
+		w.wrong("at rest there are %d machines, and finalizers %v on their class", len(machines), class.Finalizers)
+	}
+	secret := stored[*corev1.Secret](w.control, "secrets", keyOf(ns, "small"))
+	if !guarded(secret, v1alpha1.MCFinalizerName) {
+		w.wrong("at rest the secret of a class is not guarded")
+	}
+}
+
+// checkSettled judges a machine at rest.
+func (w *world) checkSettled(m *v1alpha1.Machine, own drivertest.Snapshot) {
+	want := v1alpha1.MachineRunning
+	if w.story.noTarget {
+		want = v1alpha1.MachineAvailable
+	}
+	if m.Status.CurrentStatus.Phase != want || !m.DeletionTimestamp.IsZero() {
+		w.wrong("%s rests in phase %q: %s", m.Name, m.Status.CurrentStatus.Phase, m.Status.LastOperation.Description)
+		return
+	}
+	if len(own.VMs) != 1 || own.VMs[0].ProviderID != m.Spec.ProviderID || !own.VMs[0].Initialized || len(own.Leftovers()) > 0 {
+		w.wrong("%s with %q rests with\n%s", m.Name, m.Spec.ProviderID, own)
+	}
+	if w.story.noTarget {
+		return
+	}
+	node := w.node(m.Labels[v1alpha1.NodeLabelKey])
+	if node == nil || node.Labels[v1alpha1.MachineNameLabelKey] != m.Name || !guarded(node, v1alpha1.NodeFinalizerName) || node.Labels["pool"] != "a" ||
+		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "pool" }) {
+		w.wrong("%s rests with node %v", m.Name, node)
+	}
+}

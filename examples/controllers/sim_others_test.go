@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// What others do: kubelets, the owner of the machines, those who write the same
+// objects.
+
+// kubelets have the Nodes of VMs join that are up.
+func (w *world) kubelets() {
+	if !w.story.joins || w.story.noTarget {
+		return
+	}
+	for _, v := range w.cloud.Snapshot().VMs {
+		if v.State != drivertest.VMRunning || !v.Initialized || w.joined[v.ProviderID] {
+			continue
+		}
+		w.joined[v.ProviderID] = true
+		w.say("kubelet %s joins", v.NodeName)
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: v.NodeName},
+			Spec: corev1.NodeSpec{
+				ProviderID: v.ProviderID, Taints: []corev1.Taint{{Key: foreignKey, Effect: corev1.TaintEffectPreferNoSchedule}},
+			},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.clock.Now())},
+				{Type: foreignKey, Status: corev1.ConditionTrue},
+			}},
+		}
+		foreign(&node.ObjectMeta)
+		if w.story.foreignFinalizers {
+			node.Finalizers = append(node.Finalizers, foreignKey)
+		}
+		if err := w.target.cluster.Add(node); err != nil { // of an earlier VM of its name
+			w.say("kubelet %s: %v", v.NodeName, err)
+			continue
+		}
+		w.schedule(node.Name)
+	}
+}
+
+// schedule puts pods on a Node, the second and later ones under a budget that
+// wants one of them to stay.
+func (w *world) schedule(node string) {
+	labels := map[string]string{"app": node}
+	for i := range w.story.pods {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d", node, i), OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "rs", Controller: new(true),
+			}}},
+			Spec: corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64(30))},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			},
+		}
+		if i > 0 {
+			pod.Labels = labels
+		}
+		must(w.target.cluster.Add(pod))
+	}
+	if w.story.pods > 1 {
+		one := intstr.FromInt32(1)
+		_ = w.target.cluster.Add(&policyv1.PodDisruptionBudget{ // there from an earlier VM, perhaps
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: node},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		})
+	}
+}
+
+// report writes the Ready condition of a Node.
+func (w *world) report(node string, ready corev1.ConditionStatus) {
+	w.say("node %s is ready: %s", node, ready)
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`,
+		ready, w.clock.Now().UTC().Format(time.RFC3339))
+	_, _ = w.nodes.CoreV1().Nodes().Patch(context.Background(), node, types.StrategicMergePatchType, []byte(patch), // it may be gone
+		metav1.PatchOptions{}, "status")
+}
+
+// react is what others do because of a write.
+func (w *world) react(write draintest.Write) {
+	if write.After == nil {
+		return
+	}
+	m, ok := write.After.(*v1alpha1.Machine)
+	if ok {
+		was, _ := write.Before.(*v1alpha1.Machine)
+		if was == nil || was.Status.CurrentStatus.Phase != m.Status.CurrentStatus.Phase {
+			w.reactToPhase(m)
+		}
+	}
+	o, err := meta.Accessor(write.After)
+	must(err)
+	ourOwn := slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return f != foreignKey })
+	if o.GetDeletionTimestamp() != nil && !ourOwn && slices.Contains(o.GetFinalizers(), foreignKey) {
+		w.later(2*time.Second, func() { w.letGo(write) })
+	}
+}
+
+// reactToPhase is what the owner of a machine does, and what befalls its Node.
+func (w *world) reactToPhase(m *v1alpha1.Machine) {
+	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // nobody cares
+	case v1alpha1.MachineFailed:
+		w.later(3*time.Second, func() { w.remove(m.Name) })
+	case v1alpha1.MachineRunning:
+		if w.story.deleteRunning > 0 {
+			w.later(w.story.deleteRunning, func() { w.remove(m.Name) })
+		}
+		if w.story.ill && !w.judge.fellIll[m.Name] {
+			w.judge.fellIll[m.Name] = true
+			w.later(10*time.Second, func() { w.report(m.Name, corev1.ConditionFalse) })
+			w.later(50*time.Second, func() { w.report(m.Name, corev1.ConditionUnknown) })
+			if w.story.recovers {
+				w.later(5*time.Minute, func() { w.report(m.Name, corev1.ConditionTrue) })
+			}
+		}
+	}
+}
+
+// letGo removes the finalizer of somebody else.
+func (w *world) letGo(write draintest.Write) {
+	ctx, patch := context.Background(), []byte(`{"metadata":{"finalizers":null}}`)
+	var err error
+	switch write.After.(type) {
+	case *v1alpha1.Machine:
+		_, err = w.machines.MachineV1alpha1().Machines(ns).Patch(ctx, write.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	case *corev1.Node:
+		_, err = w.nodes.CoreV1().Nodes().Patch(ctx, write.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	w.say("somebody lets %s go: %v", write.Name, err)
+}
+
+// meddle is somebody who writes the machine, and the object that is about to be
+// written.
+func (w *world) meddle(a arrow) {
+	ctx, name, key := context.Background(), w.machineFor(a), fmt.Sprintf("example.com/x-%d", a.n)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"theirs"},"annotations":{%q:"theirs"}}}`, key, key)
+	_, err := w.machines.MachineV1alpha1().Machines(ns).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	w.say("somebody writes machine %s: %v", name, err)
+	if a.site == nil {
+		return
+	}
+	switch a.resource {
+	case "nodes":
+		err = w.meddleWithNode(a.name, key)
+	case "machineclasses":
+		_, err = w.machines.MachineV1alpha1().MachineClasses(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	case "secrets":
+		_, err = w.secrets.CoreV1().Secrets(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	w.say("somebody writes %s %s: %v", a.resource, a.name, err)
+	w.collect(others)
+}
+
+// meddleWithNode adds all that can be added to a Node.
+func (w *world) meddleWithNode(name, key string) error {
+	ctx, nodes := context.Background(), w.nodes.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataLabel(&node.ObjectMeta, key, "theirs")
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectPreferNoSchedule})
+	if node.DeletionTimestamp.IsZero() && w.story.foreignFinalizers && !slices.Contains(node.Finalizers, foreignKey) {
+		node.Finalizers = append(node.Finalizers, foreignKey)
+	}
+	if node, err = nodes.Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(key), Status: corev1.ConditionTrue})
+	_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	return err
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/machinist-dev/machinist/machine"
+)
+
+// process is one life of the controllers, with all that they remember.
+type process struct {
+	w        *world
+	ctx      context.Context //nolint:containedctx // it is the process's
+	cancel   context.CancelFunc
+	loops    []*loop
+	queues   []*handQueue // of the loops, in their order
+	caches   []*informer
+	stopping bool
+	late     int // calls after the end
+}
+
+// begin starts the controllers: they list everything, and watch.
+func (w *world) begin() {
+	p := &process{w: w}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	queues := map[string]*handQueue{}
+	cfg := Config{
+		Machines: machineClient{w.machines, p}, Control: coreClient{w.secrets, p, w.control}, Driver: cloudCalls{p},
+		Policy: w.policy, Clock: w.clock, Workers: 1, Random: w.chance, Observe: w.note,
+		newQueue: func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+			queues[kind] = newHandQueue(w.clock)
+			return queues[kind]
+		},
+	}
+	control, target, tokens := newFeed(w.control, ""), newFeed(w.target, ""), newFeed(w.target, machine.TokenOwnerLabel)
+	c := &caches{machines: machineFeed{feed: control}, control: builtinFeed{feed: control}}
+	if !w.story.noTarget {
+		cfg.Target, c.target, c.tokens = coreClient{w.nodes, p, w.target}, builtinFeed{feed: target}, builtinFeed{feed: tokens}
+	}
+	must(cfg.complete())
+	c.index()
+	for _, l := range newLoops(&cfg, c) {
+		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" {
+			p.loops, p.queues = append(p.loops, l), append(p.queues, queues[l.kind])
+		}
+	}
+	p.caches = slices.Concat(control.informers, target.informers, tokens.informers)
+	w.collect(others)
+	for _, i := range p.caches {
+		i.list(w.story.oldLists, w.clock.Now())
+	}
+	w.process = p
+	w.say("the controllers begin")
+}
+
+// crash ends the process at once.
+func (p *process) crash(downtime time.Duration) {
+	p.w.beginAt = p.w.clock.Now().Add(downtime)
+	panic(errCrash)
+}
+
+// stop tells the process to end.
+func (p *process) stop(downtime time.Duration) {
+	p.w.beginAt = p.w.clock.Now().Add(downtime)
+	p.stopping = true
+	p.cancel()
+}
+
+// pass lets the controllers work on one object.
+func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
+	defer func() {
+		switch r := recover(); {
+		case r == nil:
+		case r == any(errCrash):
+			p.w.end()
+		default:
+			panic(r)
+		}
+	}()
+	w := p.w
+	w.say("%s %s", l.kind, key)
+	if w.busy++; w.busy > 300 {
+		w.wrong("%d passes while no time passes", w.busy)
+	}
+	q.chosen = key
+	w.last = Note{}
+	l.next(p.ctx)
+	w.collect(ours)
+	if p.stopping {
+		w.end()
+		return
+	}
+	if l.kind == "machine" {
+		if err := waits(w.last, q.later[key], q.ready[key]); err != nil {
+			w.wrong("I-12: %s: %v", key, err)
+		}
+	}
+}
+
+// waits says what is wrong with the end of a pass that is to be continued at
+// some time, or now: whoever does nothing and is not woken by the clock has
+// arrived, or names an object whose change wakes it.
+func waits(last Note, again time.Time, now bool) error {
+	switch {
+	case last.Text == "" && last.Err == nil: // the object is gone
+		return nil
+	case last.Err != nil && again.IsZero() && !now:
+		return fmt.Errorf("failed and is not looked at again: %w", last.Err)
+	case last.Err != nil || last.Acts || now:
+		return nil
+	}
+	_, subject, named := strings.Cut(last.Text, "; waits for ")
+	reason, _, _ := strings.Cut(strings.TrimPrefix(last.Text, "nothing ("), ":")
+	reason = strings.TrimSuffix(reason, ")")
+	switch {
+	case !last.Waits && !slices.Contains(arrived, machine.Reason(reason)):
+		return fmt.Errorf("does nothing and waits for nothing: %s", last.Text)
+	case last.Waits && (!named || strings.HasPrefix(subject, ":")):
+		return fmt.Errorf("does not say what it waits for: %s", last.Text)
+	case last.Waits && again.IsZero() && !slices.ContainsFunc(watched, func(kind string) bool { return strings.HasPrefix(subject, kind) }):
+		return fmt.Errorf("waits for what cannot wake it: %s", last.Text)
+	}
+	return nil
+}
+
+// arrived are the reasons of a machine that needs nothing; watched are the kinds
+// whose changes wake it.
+var (
+	arrived = []machine.Reason{machine.ReasonNodeReady, machine.ReasonAvailable, machine.ReasonReleased, machine.ReasonNotObserved}
+	watched = []string{"machine/", "machineclass/", "node/", "pod/", "volumeattachment/"}
+)

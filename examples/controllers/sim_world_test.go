@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// world is all there is: two clusters, a cloud, the controllers, and the others
+// who act in it. Everything happens in one goroutine, in the order of one
+// schedule, so that a seed is a history.
+type world struct {
+	rng     *rand.Rand // nil for a schedule in a fixed order
+	clock   *clocktesting.FakeClock
+	story   story
+	plan    plan
+	policy  machine.Policy
+	cloud   *drivertest.Cloud
+	control *site
+	target  *site
+
+	machines versioned.Interface  // of the others; the controllers' have arrows
+	secrets  kubernetes.Interface // of the others
+	nodes    kubernetes.Interface // of the others
+
+	process *process
+	beginAt time.Time // when the next process begins, if there is none
+	arrows  int
+	busy    int // passes since time moved
+	last    Note
+	agenda  []errand
+
+	joined   map[string]bool // provider IDs
+	stirred  bool            // something happened in the cloud
+	judge    judge
+	verbose  bool
+	trace    []string
+	wrongs   []string
+	trouble  int       // how often something went wrong
+	calmFrom time.Time // when the last trouble was over
+}
+
+// errand is something that the others do at a time.
+type errand struct {
+	at time.Time
+	do func()
+}
+
+// author says who wrote something.
+type author bool
+
+const (
+	others author = false
+	ours   author = true
+)
+
+const ns = "shoot"
+
+// kindsOfMachines knows the types of both clusters.
+var kindsOfMachines = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	must(scheme.AddToScheme(s))
+	must(v1alpha1.AddToScheme(s))
+	return s
+})
+
+func newWorld(s story, rng *rand.Rand, at plan, verbose bool) *world {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+	w := &world{
+		rng: rng, clock: clocktesting.NewFakeClock(start), story: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(),
+	}
+	w.policy = machine.DefaultPolicy()
+	w.policy.DrainTimeout = drainTimeout
+	s.cloud.Clock = w.clock
+	w.cloud = drivertest.NewCloud(s.cloud)
+	w.cloud.Subscribe(w.happened)
+
+	options := draintest.Options{Clock: w.clock, Scheme: kindsOfMachines(), Kinds: machinetest.Kinds(), StopTime: func(*corev1.Pod) time.Duration { return 4 * time.Second }}
+	w.control = newSite("control", draintest.New(options))
+	options.Kinds, options.Scheme = nil, nil
+	w.target = newSite("target", draintest.New(options))
+	machines, secrets, nodes := fake.NewSimpleClientset(), kubefake.NewSimpleClientset(), kubefake.NewSimpleClientset()
+	machines.Resources = []*metav1.APIResourceList{}
+	secrets.Resources, nodes.Resources = machines.Resources, machines.Resources
+	w.control.cluster.Attach(&machines.Fake)
+	w.control.cluster.Attach(&secrets.Fake)
+	w.target.cluster.Attach(&nodes.Fake)
+	w.machines, w.secrets, w.nodes = machines, secrets, nodes
+	w.prepare()
+	return w
+}
+
+// prepare makes the class, its secret and the machines.
+func (w *world) prepare() {
+	class, secret := w.cloud.MachineClass(ns, "small"), w.cloud.Secret(ns, "small")
+	foreign(&class.ObjectMeta)
+	foreign(&secret.ObjectMeta)
+	must(w.control.cluster.Add(class, secret))
+	for i := range w.story.machines {
+		m := &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("m-%d", i)},
+			Spec: v1alpha1.MachineSpec{
+				Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"},
+				NodeTemplateSpec: v1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "a"}}, Spec: corev1.NodeSpec{
+					Taints: []corev1.Taint{{Key: "pool", Value: "a", Effect: corev1.TaintEffectPreferNoSchedule}},
+				}},
+			},
+		}
+		foreign(&m.ObjectMeta)
+		if w.story.foreignFinalizers {
+			m.Finalizers = append(m.Finalizers, foreignKey)
+		}
+		must(w.control.cluster.Add(m))
+		if w.story.deleteAfter > 0 {
+			w.later(w.story.deleteAfter, func() { w.remove(m.Name) })
+		}
+	}
+	w.collect(others)
+}
+
+const foreignKey = "example.com/foreign"
+
+// foreign marks an object as somebody else does.
+func foreign(m *metav1.ObjectMeta) {
+	metav1.SetMetaDataLabel(m, foreignKey, "theirs")
+	metav1.SetMetaDataAnnotation(m, foreignKey, "theirs")
+}
+
+// chance returns a number from 0 up to 1.
+func (w *world) chance() float64 {
+	if w.rng == nil {
+		return 0.5
+	}
+	return w.rng.Float64()
+}
+
+// choose returns a number below n.
+func (w *world) choose(n int) int {
+	if w.rng == nil || n < 2 {
+		return 0
+	}
+	return w.rng.IntN(n)
+}
+
+func (w *world) later(wait time.Duration, do func()) {
+	w.agenda = append(w.agenda, errand{w.clock.Now().Add(wait), do})
+}
+
+func (w *world) say(format string, args ...any) {
+	if w.verbose {
+		w.trace = append(w.trace, w.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	}
+}
+
+// wrong records that something must not be.
+func (w *world) wrong(format string, args ...any) {
+	w.wrongs = append(w.wrongs, w.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	w.say("WRONG: "+format, args...)
+}
+
+// note hears what the controllers decide.
+func (w *world) note(n Note) {
+	w.last = n
+	if n.Err != nil {
+		w.say("  %s %s: error: %v", n.Kind, n.Key, n.Err)
+		return
+	}
+	w.say("  %s", n.Text)
+}
+
+// troubled remembers when the latest trouble is over.
+func (w *world) troubled(wait time.Duration) {
+	w.trouble++
+	if end := w.clock.Now().Add(wait); end.After(w.calmFrom) {
+		w.calmFrom = end
+	}
+}
+
+// collect takes what was written since the last time into the logs.
+func (w *world) collect(by author) {
+	for _, s := range []*site{w.control, w.target} {
+		writes := s.cluster.History()
+		if len(writes) == 0 {
+			continue
+		}
+		s.cluster.ForgetHistory()
+		for _, write := range writes {
+			w.say("      %s: %s", map[author]string{ours: "ours", others: "others"}[by], write)
+			w.assess(s, write, by)
+			s.add(write, w.clock.Now().Add(w.latency()))
+			w.react(write)
+		}
+	}
+}
+
+// latency is how long a write takes to be seen by a watch.
+func (w *world) latency() time.Duration {
+	if w.rng == nil || w.rng.IntN(4) > 0 {
+		return 0
+	}
+	return time.Duration(w.rng.IntN(300)) * time.Millisecond
+}
+
+// run lets the world go on until it rests.
+func (w *world) run() {
+	for range 20000 {
+		w.live()
+		if len(w.wrongs) > 0 {
+			return
+		}
+		if !w.step() && !w.passTime() {
+			return
+		}
+	}
+	w.wrong("there is no rest")
+}
+
+// step lets the controllers do one thing, of those that are due.
+func (w *world) step() bool {
+	now := w.clock.Now()
+	if w.process == nil {
+		if now.Before(w.beginAt) {
+			return false
+		}
+		w.begin()
+		return true
+	}
+	var due []func()
+	for _, i := range w.process.caches {
+		if at := i.next(); !at.IsZero() && !at.After(now) {
+			due = append(due, i.deliver)
+		}
+	}
+	for n, q := range w.process.queues {
+		for _, key := range q.due() {
+			due = append(due, func() { w.process.pass(w.process.loops[n], q, key) })
+		}
+	}
+	if len(due) == 0 {
+		return false
+	}
+	due[w.choose(len(due))]()
+	return true
+}
+
+// interleave lets events arrive while the controllers wait for an answer.
+func (w *world) interleave() {
+	if w.rng == nil || w.process == nil || w.rng.IntN(3) > 0 {
+		return
+	}
+	w.collect(others)
+	for _, i := range w.process.caches {
+		for range w.rng.IntN(3) {
+			if at := i.next(); !at.IsZero() && !at.After(w.clock.Now()) {
+				i.deliver()
+			}
+		}
+	}
+}
+
+// end is the end of a process: all that it remembered is lost.
+func (w *world) end() {
+	w.say("the controllers end")
+	w.process.cancel()
+	w.process = nil
+	w.collect(ours)
+}
+
+// passTime moves the clock to the next moment at which something happens; false
+// means that nothing will.
+func (w *world) passTime() bool {
+	times := []time.Time{w.cloud.NextChange(), w.control.cluster.Tick(), w.target.cluster.Tick()}
+	for _, e := range w.agenda {
+		times = append(times, e.at)
+	}
+	if w.process == nil {
+		times = append(times, w.beginAt)
+	} else {
+		for _, i := range w.process.caches {
+			times = append(times, i.next())
+		}
+		for _, q := range w.process.queues {
+			times = append(times, q.next())
+		}
+	}
+	var next time.Time
+	for _, at := range times {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if next.IsZero() {
+		return false
+	}
+	if next.After(w.clock.Now()) {
+		w.clock.SetTime(next)
+		w.busy = 0
+	}
+	return true
+}
+
+// live lets the others do what they do by now.
+func (w *world) live() {
+	now := w.clock.Now()
+	w.cloud.NextChange() // tells what has happened
+	w.target.cluster.Tick()
+	w.collect(others)
+	for {
+		i := slices.IndexFunc(w.agenda, func(e errand) bool { return !e.at.After(now) })
+		if i < 0 {
+			break
+		}
+		do := w.agenda[i].do
+		w.agenda = slices.Delete(w.agenda, i, i+1)
+		do()
+		w.collect(others)
+	}
+	if w.stirred {
+		w.stirred = false
+		w.kubelets()
+		w.collect(others)
+	}
+	w.checkForce()
+}
+
+// machineFor returns the machine that an arrow is about.
+func (w *world) machineFor(a arrow) string {
+	if name := a.name; a.site == nil || a.resource == "machines" || a.resource == "nodes" {
+		return name
+	}
+	return "m-0"
+}
+
+// remove is a user who deletes a machine.
+func (w *world) remove(name string) {
+	w.say("somebody deletes machine %s", name)
+	_ = w.machines.MachineV1alpha1().Machines(ns).Delete(context.Background(), name, metav1.DeleteOptions{}) // it may be gone
+}
+
+// result is what came of a schedule: nothing, or all that went wrong.
+func (w *world) result() error {
+	if len(w.wrongs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s\n%s", w.story, strings.Join(slices.Concat(w.wrongs, w.trace), "\n"))
+}
+
+var _ cache.SharedIndexInformer = (*informer)(nil)

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// What the message of the condition Preserved says of the Node of a machine that
+// failed. These are words that others read.
+const (
+	preservedDrained    = "Preserved node drained successfully."
+	preservedNotDrained = "Preserved node could not be drained."
+)
+
+// preservedTaint keeps pods off the Node of a preserved machine that failed.
+var preservedTaint = corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}
+
+// The two annotations that keep the autoscaler from removing a Node.
+const (
+	scaleDownDisabled = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
+	scaleDownOurs     = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
+)
+
+// preservedNode returns the Node with what a preservation puts on it, or nil if it
+// has that already, and what is said of it: the autoscaler is told to leave it alone; one that failed is
+// tainted before it is drained, and no longer tainted when it runs again. What
+// the node template sets is left as it says.
+func (l life) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
+	phase, tainted := l.m.Status.CurrentStatus.Phase, nodeops.HasTaint(node.Spec.Taints, preservedTaint)
+	annotate := node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled)
+	taint := phase == v1alpha1.MachineFailed && !tainted
+	untaint := phase == v1alpha1.MachineRunning && tainted && !l.templatedTaint()
+	if !annotate && !taint && !untaint {
+		return nil, ""
+	}
+	node, what = node.DeepCopy(), "preserved"
+	if annotate {
+		node.Annotations = withKey(withKey(node.Annotations, scaleDownDisabled, "true"), scaleDownOurs, "true")
+	}
+	if taint {
+		t := preservedTaint
+		t.TimeAdded = &metav1.Time{Time: l.now}
+		node.Spec.Taints, _ = nodeops.SetTaint(node.Spec.Taints, t)
+		what += ", and tainted"
+	}
+	if untaint {
+		node.Spec.Taints, _ = nodeops.RemoveTaint(node.Spec.Taints, preservedTaint)
+		what += ", and no longer tainted"
+	}
+	return node, what
+}
+
+// releasedNode returns the Node without what a preservation has put on it, or nil
+// if there is nothing of that. With forget it asks for preservation no more.
+func (l life) releasedNode(node *corev1.Node, forget bool) *corev1.Node {
+	var drop []string
+	if node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
+		drop = []string{scaleDownOurs, scaleDownDisabled}
+	}
+	if value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; forget && preserveValue(value) &&
+		!l.templated(v1alpha1.PreserveMachineAnnotationKey) {
+		drop = append(drop, v1alpha1.PreserveMachineAnnotationKey)
+	}
+	untaint := nodeops.HasTaint(node.Spec.Taints, preservedTaint) && !l.templatedTaint()
+	if len(drop) == 0 && !untaint {
+		return nil
+	}
+	node = node.DeepCopy()
+	for _, key := range drop {
+		delete(node.Annotations, key)
+	}
+	if untaint {
+		node.Spec.Taints, _ = nodeops.RemoveTaint(node.Spec.Taints, preservedTaint)
+	}
+	return node
+}
+
+// templated says whether the node template sets an annotation, so that it would
+// be put back.
+func (l life) templated(key string) bool {
+	_, found := l.m.Spec.NodeTemplateSpec.Annotations[key]
+	return found
+}
+
+// templatedTaint says whether the node template sets the taint of preserved Nodes.
+func (l life) templatedTaint() bool {
+	return nodeops.HasTaint(l.m.Spec.NodeTemplateSpec.Spec.Taints, preservedTaint)
+}
+
+// showPreserved says on the Node that it is preserved. The Node of a machine that
+// failed is drained first; if that takes long, the Node says so.
+func (l life) showPreserved(node *corev1.Node, value string) Decision {
+	want, rest := l.preservedCondition(value), l.keep()
+	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+		mode := DrainModeForPreservation(l.m, node, l.p, l.now)
+		switch drain := l.drainPreserved(node, mode); {
+		case drain.Do != nil:
+			return drain
+		case drain.Reason == "":
+			want.Message = preservedDrained + " " + want.Message
+		default:
+			rest.Reason, rest.Message = drain.Reason, drain.Message
+			rest.Holds, rest.NextCheck = append(drain.Holds, rest.Holds...), earliest(rest.NextCheck, drain.NextCheck)
+			if l.now.Before(mode.Started.Add(tellAgain)) {
+				return rest
+			}
+			want.Status, want.Message = corev1.ConditionFalse, preservedNotDrained+" "+want.Message
+		}
+	}
+	have := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	if have != nil && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
+		return rest
+	}
+	return l.do(SetNodeCondition{NodeName: node.Name, Condition: want}, ReasonPreserved, want.Message)
+}
+
+// preservedCondition is the condition of a Node that is preserved.
+func (l life) preservedCondition(value string) corev1.NodeCondition {
+	reason := v1alpha1.PreservedByUser
+	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
+		reason = v1alpha1.PreservedByMCM
+	}
+	return corev1.NodeCondition{
+		Type: v1alpha1.NodePreserved, Status: corev1.ConditionTrue, Reason: reason,
+		Message:           fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()),
+		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
+	}
+}
+
+// stopped is the condition of a Node that is preserved no more.
+func (l life) stopped() corev1.NodeCondition {
+	return corev1.NodeCondition{
+		Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped,
+		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
+	}
+}
+
+// staleCondition says whether the condition of a Node that is not preserved any
+// more has to say so. One that never was needs no condition.
+func staleCondition(node *corev1.Node, active bool) bool {
+	c := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	if c == nil {
+		return active
+	}
+	return c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped
+}
+
+// PreservedAndDrained says whether the condition Preserved of a Node tells that it
+// was drained for its preservation, as this package and the reference system
+// write it. A nil Node was not.
+func PreservedAndDrained(node *corev1.Node) bool {
+	if node == nil {
+		return false
+	}
+	c := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	return c != nil && strings.HasPrefix(c.Message, preservedDrained)
+}
+
+// drainPreserved drains the Node of a preserved machine that failed: it returns the
+// next round, or what the last one waits for, and nothing when that is over.
+func (l life) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
+	if PreservedAndDrained(node) || l.in.Drain.of(mode).Done {
+		return Decision{}
+	}
+	due, next := l.roundDue(node, mode)
+	if due {
+		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "for its preservation")
+	}
+	if long := mode.Started.Add(tellAgain); l.now.Before(long) {
+		next = earliest(next, long)
+	}
+	return l.drainWaits(node, mode, next)
+}
+
+// preservationDrainStarted returns when the drain of a preserved machine that
+// failed was first wanted: the later of the change to phase Failed and the time at
+// which the Node was tainted for it, which are written once.
+func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node) time.Time {
+	started := m.Status.CurrentStatus.LastUpdateTime.Time
+	if node == nil {
+		return started
+	}
+	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == preservedTaint.Key && t.Effect == preservedTaint.Effect
+	})
+	if i >= 0 && node.Spec.Taints[i].TimeAdded != nil && node.Spec.Taints[i].TimeAdded.After(started) {
+		started = node.Spec.Taints[i].TimeAdded.Time
+	}
+	return started
+}

@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+const (
+	preserveKey = v1alpha1.PreserveMachineAnnotationKey
+	appliedKey  = v1alpha1.LastAppliedNodePreserveValueAnnotationKey
+	disabledKey = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
+	oursKey     = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
+)
+
+// asks has the machine, the Node say something of preservation, and something
+// noted that the Node said; "-" is nothing.
+func asks(own, nodes, applied string) change {
+	return func(in *machine.Observation) {
+		in.Machine.Annotations = annotate(annotate(in.Machine.Annotations, preserveKey, own), appliedKey, applied)
+		if in.Node.Node != nil {
+			in.Node.Node.Annotations = annotate(in.Node.Node.Annotations, preserveKey, nodes)
+		}
+	}
+}
+
+// ending is a preservation that ends then.
+func ending(in time.Duration) change {
+	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(in)} })
+}
+
+func (r *room) mustRest(t *testing.T) int {
+	t.Helper()
+	n, err := r.rest()
+	require.NoError(t, err, r.story())
+	return n
+}
+
+func TestSection11_2TheValueInForce(t *testing.T) {
+	t.Parallel()
+	unnamed := spec(func(m *v1alpha1.Machine) { delete(m.Labels, v1alpha1.NodeLabelKey) })
+	foreign := onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" })
+	for name, tc := range map[string]struct {
+		in    machine.Observation
+		want  string
+		known bool
+	}{
+		"nobody says anything":                           {after(withID, node(), asks("-", "-", "-")), "", true},
+		"the machine speaks if the Node does not":        {after(withID, node(), asks("now", "-", "-")), "now", true},
+		"the Node speaks first":                          {after(withID, node(), asks("now", "when-failed", "-")), "when-failed", true},
+		"false is a value":                               {after(withID, node(), asks("now", "false", "-")), "false", true},
+		"an empty value of the Node stops (DM-15)":       {after(withID, node(), asks("now", "", "-")), "", true},
+		"nonsense on the Node counts as nothing (DM-15)": {after(withID, node(), asks("now", "nwo", "-")), "now", true},
+		"also if the Node once said something":           {after(withID, node(), asks("now", "nwo", "now")), "", true},
+		"nonsense on the machine counts as nothing":      {after(withID, node(), asks("nwo", "-", "-")), "", true},
+		"what the Node says no more stops":               {after(withID, node(), asks("now", "-", "when-failed")), "", true},
+		"a Node that is gone says nothing":               {after(withID, asks("now", "-", "when-failed")), "now", true},
+		"nor does that of another":                       {after(withID, node(), foreign, asks("now", "false", "when-failed")), "now", true},
+		"a Node that nobody has seen may say something":  {after(withID, unseen, asks("now", "-", "-")), "", false},
+		"a machine without Node speaks for itself":       {after(asks("now", "-", "-")), "now", true},
+		"also if nobody has looked":                      {after(unseen, asks("now", "-", "-")), "now", true},
+		"one that has lost the name of its Node waits":   {after(withID, unnamed, asks("now", "-", "now")), "", false},
+		"without a cluster the machine speaks":           {after(withID, asks("now", "-", "now"), noTarget), "now", true},
+	} {
+		value, known := machine.PreserveValue(tc.in.Machine, tc.in.Node)
+		require.Equal(t, tc.want, value, name)
+		require.Equal(t, tc.known, known, name)
+	}
+	value, known := machine.PreserveValue(nil, machine.NodeView{})
+	require.Empty(t, value)
+	require.False(t, known)
+}
+
+func TestSection11_3TheVerdict(t *testing.T) {
+	t.Parallel()
+	const keep, stop, forget = machine.PreserveKeep, machine.PreserveStop, machine.PreserveForget
+	for value, want := range map[string][6]machine.PreserveVerdict{ // not Failed and Failed, without end, before it, and at it
+		"":               {stop, stop, stop, stop, stop, stop},
+		"false":          {stop, stop, stop, stop, stop, stop},
+		"nwo":            {stop, stop, stop, stop, stop, stop},
+		"now":            {keep, keep, forget, keep, keep, forget},
+		"when-failed":    {stop, stop, forget, keep, keep, forget},
+		"auto-preserved": {forget, forget, forget, keep, keep, forget},
+	} {
+		var got [6]machine.PreserveVerdict
+		for i, p := range []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineFailed} {
+			for k, end := range []time.Time{{}, now.Add(time.Nanosecond), now} {
+				got[3*i+k] = machine.JudgePreservation(value, p, end, now)
+			}
+		}
+		require.Equal(t, want, got, value)
+	}
+}
+
+func TestAPreservationMayLastForEver(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, now.Add(time.Hour), machine.PreserveEnd(now.Add(time.Second-time.Nanosecond), time.Hour), "without fractions")
+	for _, lasts := range []time.Duration{0, -1} {
+		require.Equal(t, "9999-12-31T23:59:59Z", machine.PreserveEnd(now, lasts).Format(time.RFC3339))
+	}
+	r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
+	r.policy = machine.Policy{}
+	r.mustRest(t)
+	require.Equal(t, 9999, r.end().Year())
+	require.Zero(t, r.last.NextCheck)
+	require.Contains(t, r.last.String(), "waits for machine/m: Preserved: for ever")
+	r.in.Machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachinePreserveTimeout: &metav1.Duration{Duration: time.Hour}}
+	r.mustRest(t)
+	require.Equal(t, 9999, r.end().Year(), "what has begun is not moved")
+}
+
+// The life of a preserved machine, every effect of it.
+func TestAPreservedMachineFailsAndRecovers(t *testing.T) {
+	t.Parallel()
+	r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, looked))
+	stuck := machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: now.Add(time.Hour)}
+	r.drained = func(machine.DrainNode) machine.DrainView { return stuck }
+	becomes := func(s corev1.ConditionStatus) func() {
+		return func() { r.in.Node.Node.Status.Conditions[0].Status = s }
+	}
+	story := r.chapter(t, "nothing is asked for", func() {}) +
+		r.chapter(t, "the Node says now", func() { annotate(r.in.Node.Node.Annotations, preserveKey, "now") }) +
+		r.chapter(t, "the Node gets sick", becomes(corev1.ConditionUnknown)) +
+		r.chapter(t, "and stays so", func() { r.pass(10 * time.Minute) }) +
+		r.chapter(t, "pods stay for half a minute", func() { r.pass(30 * time.Second) }) +
+		r.chapter(t, "then they go", func() { stuck = machine.DrainView{Done: true} }) +
+		r.chapter(t, "the Node gets well", becomes(corev1.ConditionTrue)) +
+		r.chapter(t, "the time is over", func() { r.now = *r.end() })
+	require.Equal(t, strings.TrimSpace(preservedLife), strings.TrimSpace(story))
+}
+
+const preservedLife = `
+-- nothing is asked for
+waits for nothing
+-- the Node says now
+record phase "Running",  
+update machine: the node says now of preservation
+update node: preserved
+set condition Preserved=True (Preserved by user.) on node n: Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+record phase "Running",  
+waits for machine/m (Preserved)
+-- the Node gets sick
+record phase "Unknown", HealthCheck Processing
+waits for machine/m (Preserved), node/n (NodeUnhealthy)
+-- and stays so
+record phase "Failed", HealthCheck Failed
+update node: preserved, and tainted
+drain node n, which is unreachable
+waits for pod/a/b (Budget), machine/m (Preserved), machine/m (Failed)
+-- pods stay for half a minute
+drain node n, which is unreachable
+set condition Preserved=False (Preserved by user.) on node n: Preserved node could not be drained. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+record phase "Failed", HealthCheck Failed
+waits for pod/a/b (Budget), machine/m (Preserved), machine/m (Failed)
+-- then they go
+drain node n, which is unreachable
+set condition Preserved=True (Preserved by user.) on node n: Preserved node drained successfully. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+record phase "Failed", HealthCheck Failed
+waits for machine/m (Preserved), machine/m (Failed)
+-- the Node gets well
+record phase "Running", HealthCheck Successful
+update node: preserved, and no longer tainted
+set condition Preserved=True (Preserved by user.) on node n: Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+waits for machine/m (Preserved)
+-- the time is over
+set condition Preserved=False (Preservation stopped.) on node n
+update node: no longer preserved
+update machine: preservation is not asked for any more
+record phase "Running", HealthCheck Successful
+record phase "Running", HealthCheck Successful
+waits for nothing`
+
+// Every effect is decided again until it is observed, so a crash between any two
+// ends in the same place.
+func TestAPreservationSurvivesACrashAnywhere(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]machine.Observation{
+		"begin":            living(v1alpha1.MachineRunning, healthy, copied, asks("false", "now", "-")),
+		"begin and drain":  living(v1alpha1.MachineFailed, sick, copied, asks("when-failed", "-", "-")),
+		"end":              living(v1alpha1.MachineRunning, healthy, copied, asks("now", "now", "now"), ending(0)),
+		"end of a failure": living(v1alpha1.MachineFailed, sick, copied, asks("auto-preserved", "-", "-"), ending(-time.Hour)),
+		"false":            living(v1alpha1.MachineRunning, healthy, copied, asks("false", "-", "-"), ending(time.Hour)),
+	} {
+		plain := newRoom(in)
+		effects := plain.mustRest(t)
+		require.Greater(t, effects, 2, name)
+		for crash := range effects {
+			r := newRoom(in)
+			for range crash {
+				_, err := r.step()
+				require.NoError(t, err)
+			}
+			r.crash()
+			r.mustRest(t)
+			require.Empty(t, cmp.Diff(plain.in.Machine, r.in.Machine), "%s: crash after %d", name, crash)
+			require.Empty(t, cmp.Diff(plain.in.Node, r.in.Node), "%s: crash after %d", name, crash)
+		}
+	}
+}
+
+func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
+	t.Parallel()
+	r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+	r.in.Node.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
+	var modes []machine.DrainMode
+	r.drained = func(a machine.DrainNode) machine.DrainView {
+		require.True(t, r.tainted(), "the taint comes first")
+		require.False(t, r.in.Node.Node.Spec.Unschedulable)
+		modes = append(modes, a.Mode)
+		return machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
+	}
+	r.mustRest(t)
+	anchored := machine.DrainMode{Started: now, ForceAt: now.Add(2 * time.Hour), KeepSchedulable: true}
+	require.Empty(t, cmp.Diff([]machine.DrainMode{anchored}, modes))
+	require.Equal(t, now.Add(30*time.Second), r.last.NextCheck.UTC(), "when the Node is told")
+	require.Nil(t, r.condition(v1alpha1.NodePreserved), "which takes its time")
+
+	r.pass(30 * time.Second)
+	_, err := r.step()
+	require.NoError(t, err)
+	require.Contains(t, r.condition(v1alpha1.NodePreserved).Message, "could not be drained")
+	modes = nil
+	r.in.Node.Node.Annotations[disabledKey] = "true"
+	r.mustRest(t)
+	require.Len(t, modes, 1, "one round in each pass")
+	require.Equal(t, now.Add(5*time.Minute+time.Nanosecond), r.last.NextCheck.UTC(), "when the Node is out of reach for long")
+
+	r.now = r.last.NextCheck
+	modes = nil
+	_, err = r.step()
+	require.NoError(t, err)
+	anchored.NodeUnreachable = true
+	require.Empty(t, cmp.Diff([]machine.DrainMode{anchored}, modes))
+	r.mustRest(t)
+	require.Equal(t, now.Add(2*time.Hour), r.last.NextCheck.UTC(), "when the drain is forced")
+
+	r.now = now.Add(2 * time.Hour)
+	modes = nil
+	_, err = r.step()
+	require.NoError(t, err)
+	require.Len(t, modes, 1)
+	_, err = r.step()
+	require.NoError(t, err)
+	require.Len(t, modes, 1, "force too waits for its next round")
+}
+
+func TestAFailedMachineThatGotWellIsNotDrained(t *testing.T) {
+	t.Parallel()
+	r := newRoom(living(v1alpha1.MachineFailed, healthy, copied, asks("now", "-", "-")))
+	r.mustRest(t)
+	require.Equal(t, v1alpha1.MachineRunning, r.in.Machine.Status.CurrentStatus.Phase)
+	require.NotContains(t, r.story(), "drain")
+	require.NotNil(t, r.end())
+}
+
+func TestAPreservedMachineThatFailsAgainIsDrainedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+	r.mustRest(t)
+	require.True(t, machine.PreservedAndDrained(r.in.Node.Node))
+	for i := range 2 {
+		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionTrue
+		r.mustRest(t)
+		require.False(t, machine.PreservedAndDrained(r.in.Node.Node))
+		require.False(t, r.tainted())
+		r.in.Machine.Status.CurrentStatus.Phase = v1alpha1.MachineFailed
+		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionFalse
+		r.mustRest(t)
+		require.Equal(t, i+2, strings.Count(r.story(), "drain node"), r.story())
+	}
+	require.False(t, machine.PreservedAndDrained(nil))
+}
+
+// What a preservation has put somewhere, and somebody has taken away, is put there
+// again; what changes is written; what is settled is not.
+func TestDM41TheDetailsOfAPreservation(t *testing.T) {
+	t.Parallel()
+	kept := func(changes ...change) *room {
+		r := newRoom(living(v1alpha1.MachineFailed, append([]change{sick, copied, asks("auto-preserved", "-", "-")}, changes...)...))
+		r.mustRest(t)
+		require.Zero(t, r.mustRest(t))
+		return r
+	}
+	t.Run("the annotation for the autoscaler is put back", func(t *testing.T) {
+		t.Parallel()
+		r := kept()
+		delete(r.in.Node.Node.Annotations, disabledKey)
+		require.Equal(t, 1, r.mustRest(t))
+		require.Equal(t, "true", r.in.Node.Node.Annotations[disabledKey])
+	})
+	t.Run("one that a user has set stays his", func(t *testing.T) {
+		t.Parallel()
+		r := kept(onNode(func(n *corev1.Node) { n.Annotations[disabledKey] = "true" }))
+		require.NotContains(t, r.in.Node.Node.Annotations, oursKey)
+		r.in.Machine.Annotations[preserveKey] = "false"
+		r.mustRest(t)
+		require.Equal(t, "true", r.in.Node.Node.Annotations[disabledKey])
+	})
+	t.Run("the taint is put back", func(t *testing.T) {
+		t.Parallel()
+		r := kept()
+		r.in.Node.Node.Spec.Taints = nil
+		require.Equal(t, 1, r.mustRest(t))
+		require.True(t, r.tainted())
+	})
+	t.Run("a user's cordon stays", func(t *testing.T) {
+		t.Parallel()
+		r := kept(onNode(func(n *corev1.Node) { n.Spec.Unschedulable = true }))
+		r.in.Machine.Annotations[preserveKey] = "false"
+		r.mustRest(t)
+		require.True(t, r.in.Node.Node.Spec.Unschedulable)
+	})
+	t.Run("a new reason is written", func(t *testing.T) {
+		t.Parallel()
+		r := kept()
+		require.Equal(t, "Preserved by MCM.", r.condition(v1alpha1.NodePreserved).Reason)
+		r.in.Machine.Annotations[preserveKey] = "now"
+		r.mustRest(t)
+		require.Equal(t, "Preserved by user.", r.condition(v1alpha1.NodePreserved).Reason)
+	})
+	t.Run("a flip is a transition", func(t *testing.T) {
+		t.Parallel()
+		r := kept()
+		before := r.condition(v1alpha1.NodePreserved).LastTransitionTime
+		r.pass(time.Hour)
+		r.in.Machine.Annotations[preserveKey] = "false"
+		r.mustRest(t)
+		require.Equal(t, time.Hour, r.condition(v1alpha1.NodePreserved).LastTransitionTime.Sub(before.Time))
+	})
+	t.Run("a drain that fails again is repeated, and told once", func(t *testing.T) {
+		t.Parallel()
+		r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+		rounds := 0
+		r.drained = func(machine.DrainNode) machine.DrainView {
+			rounds++
+			return machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(5 * time.Second)}
+		}
+		for range 20 {
+			r.mustRest(t)
+			require.Equal(t, r.now.Add(5*time.Second), r.last.NextCheck)
+			r.now = r.last.NextCheck
+		}
+		require.Equal(t, 20, rounds)
+		require.Equal(t, 1, strings.Count(r.story(), "set condition Preserved"))
+	})
+	t.Run("the request of a machine that got well is taken back", func(t *testing.T) {
+		t.Parallel()
+		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("auto-preserved", "-", "-")))
+		r.mustRest(t)
+		require.Empty(t, r.in.Machine.Annotations)
+		require.Nil(t, r.condition(v1alpha1.NodePreserved))
+	})
+	t.Run("what the machine says besides its Node is removed", func(t *testing.T) {
+		t.Parallel()
+		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("false", "now", "now")))
+		r.mustRest(t)
+		require.Equal(t, map[string]string{appliedKey: "now"}, r.in.Machine.Annotations)
+		require.NotNil(t, r.end())
+	})
+	t.Run("the drain of another reason counts for nothing", func(t *testing.T) {
+		t.Parallel()
+		r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+		r.in.Drain = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true}
+		for range 3 {
+			_, err := r.step()
+			require.NoError(t, err)
+		}
+		require.IsType(t, machine.DrainNode{}, r.last.Do)
+	})
+	t.Run("a note that says nothing is removed", func(t *testing.T) {
+		t.Parallel()
+		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("-", "-", "")))
+		require.Equal(t, 1, r.mustRest(t))
+		require.Empty(t, r.in.Machine.Annotations)
+	})
+	t.Run("the health clock goes on", func(t *testing.T) {
+		t.Parallel()
+		r := newRoom(living(v1alpha1.MachineUnknown, sick, copied, looked, asks("now", "-", "-")))
+		began := r.in.Machine.Status.CurrentStatus.LastUpdateTime
+		r.mustRest(t)
+		require.NotNil(t, r.end())
+		require.Equal(t, began, r.in.Machine.Status.CurrentStatus.LastUpdateTime)
+		r.in.Machine.Annotations[preserveKey] = "false"
+		r.pass(time.Minute)
+		r.mustRest(t)
+		require.Nil(t, r.end())
+		require.Equal(t, began, r.in.Machine.Status.CurrentStatus.LastUpdateTime)
+	})
+}
+
+// The record of the end was lost: what is left on the Node is taken away.
+func TestDM14WhatALostPreservationLeftIsTakenAway(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"-", "false", "when-failed", "auto-preserved"} {
+		r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+		r.mustRest(t)
+		r.in.Machine.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
+		r.in.Machine.Status.CurrentStatus.PreserveExpiryTime = nil
+		asks(value, "-", "-")(&r.in)
+		r.mustRest(t)
+		n := r.in.Node.Node
+		require.False(t, r.tainted(), value)
+		require.NotContains(t, n.Annotations, disabledKey, value)
+		require.NotContains(t, n.Annotations, oursKey, value)
+		require.Equal(t, "Preservation stopped.", r.condition(v1alpha1.NodePreserved).Reason, value)
+	}
+}
+
+func TestDM15AnEmptyOrStrangeValueOfTheNodeKeepsNoPreservation(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"", "nwo"} {
+		for _, end := range []time.Duration{time.Hour, -time.Hour} {
+			r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("-", value, "now"), ending(end)))
+			r.mustRest(t)
+			require.Nil(t, r.end(), "%q %s", value, end)
+			require.Empty(t, r.in.Machine.Annotations)
+			require.Equal(t, value, r.in.Node.Node.Annotations[preserveKey], "it is the user's")
+		}
+	}
+}
+
+func TestDM19AMachineWakesUpAtTheEndOfItsPreservation(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]machine.Observation{
+		"Running":         living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")),
+		"Failed":          living(v1alpha1.MachineFailed, sick, copied, asks("when-failed", "-", "-")),
+		"without Node":    living(v1alpha1.MachineFailed, asks("auto-preserved", "-", "-")),
+		"without cluster": living(v1alpha1.MachineFailed, noTarget, asks("now", "-", "-")),
+	} {
+		r := newRoom(in)
+		r.mustRest(t)
+		require.Equal(t, now.Add(96*time.Hour), r.last.NextCheck.UTC(), name)
+		r.now = r.last.NextCheck
+		r.mustRest(t)
+		require.Nil(t, r.end(), name)
+		require.Empty(t, r.in.Machine.Annotations, name)
+	}
+}
+
+func TestWhatTheNodeSaysIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a Node that nobody has seen may say the contrary": {
+			living(v1alpha1.MachineRunning, unseen, asks("now", "-", "-")),
+			"nothing (NodeNotObserved: what it says of preservation is not known); waits for node/n: NodeNotObserved: what it says of preservation is not known; waits for node/n: NodeNotObserved",
+		},
+		"also at the end": {
+			living(v1alpha1.MachineRunning, unseen, ending(-time.Hour)),
+			"nothing (NodeNotObserved: what it says of preservation is not known); waits for node/n: NodeNotObserved: what it says of preservation is not known; waits for node/n: NodeNotObserved",
+		},
+		"nobody asks": {living(v1alpha1.MachineRunning, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"a lost name is not taken for a Node that says nothing": {
+			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Sighting: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
+			"nothing (NodeNotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NodeNotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: NodeNotObserved: the name of its node is not known",
+		},
+		"also if only the Node asked": {
+			living(v1alpha1.MachineFailed, lost, asks("-", "-", "now")),
+			"nothing (NodeNotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NodeNotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: Failed: waits to be replaced by its owner",
+		},
+		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `record phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},
+		"and goes on":                           {after(intended, asks("now", "-", "-"), ending(time.Hour)), "look for the VM (LookFirst)"},
+		"also with a Node unseen":               {after(intended, withID, unseen, asks("now", "-", "-"), seen(machine.Uninitialized)), "initialise the VM (VMUninitialized)"},
+		"a deletion goes first (DM-29)":         {living(v1alpha1.MachineFailed, leaving, node(), asks("now", "-", "-")), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
+	})
+}
+
+func TestANodeTemplateAndAPreservationDoNotFight(t *testing.T) {
+	t.Parallel()
+	templated := func(key, value string) change {
+		return func(in *machine.Observation) {
+			in.Machine.Spec.NodeTemplateSpec.Annotations = annotate(in.Machine.Spec.NodeTemplateSpec.Annotations, key, value)
+		}
+	}
+	for name, changes := range map[string][]change{
+		"scale-down is allowed":   {templated(disabledKey, "false"), asks("now", "-", "-")},
+		"the mark is not ours":    {templated(oursKey, "false"), asks("now", "-", "-")},
+		"the mark stays":          {templated(oursKey, "true"), asks("false", "-", "-"), ending(time.Hour)},
+		"all Nodes are preserved": {templated(preserveKey, "now")},
+		"for ever anew":           {templated(preserveKey, "now"), asks("-", "now", "now"), ending(0)},
+		"none is":                 {templated(preserveKey, "auto-preserved")},
+		"the taint stays": {asks("false", "-", "-"), ending(time.Hour), spec(func(m *v1alpha1.Machine) {
+			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}}
+		})},
+		"the taint is that of all": {asks("now", "-", "-"), spec(func(m *v1alpha1.Machine) {
+			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}}
+		})},
+	} {
+		for _, p := range []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineFailed} {
+			state := healthy
+			if p == v1alpha1.MachineFailed {
+				state = sick
+			}
+			r := newRoom(living(p, append([]change{state, copied}, changes...)...))
+			r.mustRest(t)
+			require.Zero(t, r.mustRest(t), "%s: %s", name, r.story())
+		}
+	}
+}
+
+// preservedState is a machine and a Node in any state of a preservation.
+func preservedState(r *rand.Rand) machine.Observation {
+	values := []string{"-", "", "now", "when-failed", "auto-preserved", "false", "nwo"}
+	in := living(pick(r, "", v1alpha1.MachinePending, v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed, v1alpha1.MachineFailed,
+		v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed, v1alpha1.MachineInPlaceUpdateSuccessful),
+		node(ready(pick(r, corev1.ConditionTrue, corev1.ConditionFalse))), looked, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine, ""))
+	asks(pick(r, values...), pick(r, values...), pick(r, values...))(&in)
+	in.Machine.Status.CurrentStatus.PreserveExpiryTime = pick(r, nil, &metav1.Time{Time: now.Add(time.Hour)}, &metav1.Time{Time: now}, &metav1.Time{Time: now.Add(-time.Hour)})
+	n := in.Node.Node
+	annotate(n.Annotations, disabledKey, pick(r, "-", "true", "false"))
+	annotate(n.Annotations, oursKey, pick(r, "-", "true", "false"))
+	if r.IntN(2) == 0 {
+		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule, TimeAdded: pick(r, nil, &metav1.Time{Time: moment(r)})}}
+	}
+	if r.IntN(2) == 0 {
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+			Type: v1alpha1.NodePreserved, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse),
+			Reason:  pick(r, v1alpha1.PreservedByUser, v1alpha1.PreservedByMCM, v1alpha1.PreservationStopped),
+			Message: pick(r, "", "Preserved node drained successfully. Machine preserved until x.", "Preserved node could not be drained. Machine preserved until x."),
+		})
+	}
+	anyUpdate(r, n)
+	switch r.IntN(6) {
+	case 0:
+		in.Node.Node = nil
+	case 1:
+		in.Node = machine.NodeView{NoTarget: true}
+	case 2:
+		in.Machine.Labels = nil
+		in.Node.Node = nil
+	}
+	return in
+}
+
+// Whatever state they are in, a machine and its Node come to rest within thirty
+// effects, twice, and what is not preserved carries nothing of a preservation.
+func TestPreservationAndUpdateComeToRest(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(800) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		r := newRoom(preservedState(rng))
+		r.policy = pick(rng, machine.Policy{}, machine.DefaultPolicy())
+		if rng.IntN(2) == 0 {
+			stuck := rng.IntN(4)
+			r.drained = func(machine.DrainNode) machine.DrainView {
+				stuck--
+				return machine.DrainView{Done: stuck < 0, Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(5 * time.Second)}
+			}
+		}
+		for range 8 {
+			_, err := r.rest()
+			require.NoError(t, err, "seed %d", seed)
+			if at := r.last.NextCheck; !at.IsZero() && at.Before(now.Add(40*time.Minute)) {
+				r.now = at
+			}
+		}
+		require.NoError(t, r.atRest(), "seed %d:\n%s", seed, r.story())
+	}
+}
+
+// atRest returns what is not as it should be when nothing is to be done.
+func (r *room) atRest() error {
+	m, n := r.in.Machine, r.in.Node.Node
+	value, known := machine.PreserveValue(m, r.in.Node)
+	phase, kept := m.Status.CurrentStatus.Phase, r.end() != nil
+	if !known {
+		return nil
+	}
+	end := time.Time{}
+	if kept {
+		end = *r.end()
+	}
+	verdict := machine.JudgePreservation(value, phase, end, r.now)
+	switch {
+	case kept != (verdict == machine.PreserveKeep):
+		return fmt.Errorf("preserved is %t, and should be %s", kept, verdict)
+	case verdict == machine.PreserveForget:
+		return fmt.Errorf("the request of %s is still there", value)
+	case n == nil:
+		return nil
+	}
+	c := r.condition(v1alpha1.NodePreserved)
+	switch {
+	case kept && phase == v1alpha1.MachineFailed && !r.tainted():
+		return fmt.Errorf("a preserved Node without taint")
+	case r.tainted() && (!kept || phase == v1alpha1.MachineRunning):
+		return fmt.Errorf("a taint that should be gone")
+	case kept && n.Annotations[disabledKey] != "true":
+		return fmt.Errorf("the autoscaler may remove the Node")
+	case !kept && n.Annotations[oursKey] == "true":
+		return fmt.Errorf("the autoscaler may not remove the Node")
+	case kept && (c == nil || c.Status != corev1.ConditionTrue):
+		return fmt.Errorf("a Node that does not tell that it is preserved")
+	case !kept && c != nil && (c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped):
+		return fmt.Errorf("a Node that tells that it is preserved")
+	}
+	return nil
+}
+
+// The set and the machine decide of a Failed machine by the same rules: what the
+// set keeps because it is about to be preserved is preserved; what the set lets
+// go, the machine does not keep; and one whose time is over goes either way.
+func TestDM55TheSetAndTheMachineAgree(t *testing.T) {
+	t.Parallel()
+	values := []string{"-", "", "now", "when-failed", "auto-preserved", "false"}
+	for _, own := range append(values, "nwo") {
+		for _, nodes := range values {
+			for _, applied := range []string{"-", "now", "false"} {
+				for name, end := range map[string]change{"none": func(*machine.Observation) {}, "future": ending(time.Hour), "past": ending(0)} {
+					for _, there := range []bool{true, false} {
+						in := living(v1alpha1.MachineFailed, sick, copied, asks(own, nodes, applied), end)
+						if !there {
+							in.Node.Node = nil
+						}
+						agree(t, in, fmt.Sprintf("machine %q, node %q (there: %t), applied %q, end %s", own, nodes, there, applied, name))
+					}
+				}
+			}
+		}
+	}
+}
+
+func agree(t *testing.T, in machine.Observation, name string) {
+	t.Helper()
+	set := func(in machine.Observation) (bool, machineset.Reason) {
+		view := machineset.ViewNode(in.Node.Node)
+		return machineset.ReplaceFailed(in.Machine, &view, now)
+	}
+	r := newRoom(in)
+	r.mustRest(t)
+	goes, why := set(in)
+	if goes {
+		require.Nil(t, r.end(), "the set lets it go (%s), the machine keeps it: %s", why, name)
+	}
+	goes, why = set(r.in)
+	require.Equal(t, r.end() == nil, goes, "in the end the set says %s: %s", why, name)
+	require.NotEqual(t, machineset.ReasonPreservationAsked, why, "the set waits for what never comes: %s", name)
+}

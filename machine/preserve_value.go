@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"time"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// PreserveValue returns the value of the preserve annotation that is in force for
+// a machine: now, when-failed, auto-preserved, false, or nothing. It is false if
+// that cannot be told. The rules are, in this order:
+//
+//  1. Without a cluster to join, it is that of the machine.
+//  2. A machine on which a value of its Node was once acted on, and whose Node has
+//     no name any more: it cannot be told.
+//  3. A machine that names no Node, or whose Node does not exist: that of the
+//     machine.
+//  4. Nobody has looked at the Node: it cannot be told.
+//  5. The Node has the annotation: that of the Node, also if it is empty, which
+//     asks to stop.
+//  6. A value of the Node was once acted on: nothing, as the Node has it no more.
+//  7. That of the machine.
+//
+// A value that is none of these counts as no annotation: it neither begins a
+// preservation nor keeps one from ending. In the reference system such a value on
+// the Node, and an empty one, keep everything as it is, for ever.
+//
+// A nil machine asks for nothing that could be told.
+func PreserveValue(m *v1alpha1.Machine, node NodeView) (value string, known bool) {
+	if m == nil {
+		return "", false
+	}
+	own, applied := m.Annotations[v1alpha1.PreserveMachineAnnotationKey], lastApplied(m)
+	if !preserveValue(own) {
+		own = ""
+	}
+	named := m.Labels[v1alpha1.NodeLabelKey] != ""
+	switch {
+	case node.NoTarget:
+		return own, true
+	case !named && applied != "":
+		return "", false
+	case !named:
+		return own, true
+	case !node.Looked:
+		return "", false
+	case node.Node == nil || foreignNode(m, node.Node):
+		return own, true
+	}
+	if value, says := nodeSays(node); says {
+		return value, true
+	}
+	if applied != "" {
+		return "", true
+	}
+	return own, true
+}
+
+// lastApplied returns the last value of the Node that was acted on.
+func lastApplied(m *v1alpha1.Machine) string {
+	return m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey]
+}
+
+// nodeSays returns what the Node says of preservation, and false if it says
+// nothing that is understood.
+func nodeSays(node NodeView) (string, bool) {
+	value, found := node.Node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
+	if value != "" && !preserveValue(value) {
+		return "", false
+	}
+	return value, found
+}
+
+// preserveValue says whether a value of the annotation is one that is understood.
+func preserveValue(value string) bool {
+	switch value {
+	case v1alpha1.PreserveMachineAnnotationValueNow,
+		v1alpha1.PreserveMachineAnnotationValueWhenFailed,
+		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM,
+		v1alpha1.PreserveMachineAnnotationValueFalse:
+		return true
+	default:
+		return false
+	}
+}
+
+// PreserveVerdict says what becomes of the preservation of a machine.
+type PreserveVerdict string
+
+// The verdicts.
+const (
+	// PreserveKeep begins the preservation, or goes on with it.
+	PreserveKeep PreserveVerdict = "Keep"
+	// PreserveStop ends it, if there is one.
+	PreserveStop PreserveVerdict = "Stop"
+	// PreserveForget ends it, if there is one, and takes back what asked for it, so
+	// that it does not begin anew.
+	PreserveForget PreserveVerdict = "StopAndForget"
+)
+
+// JudgePreservation returns what becomes of a preservation whose annotation has
+// the value, by the phase of the machine and the recorded end, where zero is
+// none. A preservation is over from its end on.
+//
+//	value          | not Failed      | Failed | over
+//	now            | keep            | keep   | stop and forget
+//	when-failed    | stop            | keep   | stop and forget
+//	auto-preserved | stop and forget | keep   | stop and forget
+//	false, others  | stop            | stop   | stop
+func JudgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) PreserveVerdict {
+	over, failed := !end.IsZero() && !now.Before(end), phase == v1alpha1.MachineFailed
+	switch value {
+	case v1alpha1.PreserveMachineAnnotationValueNow:
+		if over {
+			return PreserveForget
+		}
+		return PreserveKeep
+	case v1alpha1.PreserveMachineAnnotationValueWhenFailed:
+		switch {
+		case over:
+			return PreserveForget
+		case failed:
+			return PreserveKeep
+		}
+		return PreserveStop
+	case v1alpha1.PreserveMachineAnnotationValuePreservedByMCM:
+		if failed && !over {
+			return PreserveKeep
+		}
+		return PreserveForget
+	default:
+		return PreserveStop
+	}
+}
+
+// forEver is the end of a preservation that has none: the last second that all
+// readers of the API can read.
+var forEver = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
+// PreserveEnd returns when a preservation ends that begins at start and lasts for
+// so long, without fractions of a second, as the API server drops them. What
+// lasts for zero or less has no end, which is recorded as the last second of the
+// year 9999.
+func PreserveEnd(start time.Time, lasts time.Duration) time.Time {
+	if lasts <= 0 {
+		return forEver
+	}
+	return start.Add(lasts).Truncate(time.Second)
+}

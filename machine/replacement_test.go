@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/permits"
+)
+
+func limited(n int) machine.Policy {
+	p := machine.DefaultPolicy()
+	p.MaxReplacements = n
+	return p
+}
+
+// TestTheReplacementLimitTakesPermits asserts what is decided for a machine of a
+// deployment that was not well for too long (DM-08, DM-18).
+func TestTheReplacementLimitTakesPermits(t *testing.T) {
+	t.Parallel()
+	const (
+		running = v1alpha1.MachineRunning
+		unknown = v1alpha1.MachineUnknown
+		failed  = v1alpha1.MachineFailed
+	)
+	tooLong := func(changes ...change) machine.Observation {
+		return living(unknown, append([]change{longUnknown, sick, copied, inPool}, changes...)...)
+	}
+	waits := func(why string) string {
+		return "nothing (ReplacementLimit: " + why + "); waits for machinedeployment/pool: ReplacementLimit: " + why
+	}
+	fails := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
+	keeps := permit(machine.PermitView{Held: true})
+	refused := func(until time.Duration) change {
+		return permit(machine.PermitView{Asked: true, Within: 1, Until: now.Add(until)})
+	}
+	giveBack := func(why string) string { return "return the permit of shoot/pool (Permit: " + why + ")" }
+	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
+	check(t, limited(2), map[string]decisionCase{
+		"one that may be replaced takes a permit within what is left": {tooLong(siblings(true, running, failed)), "take one of 1 permits of shoot/pool (Permit)"},
+		"with it, it fails":                                       {tooLong(siblings(true, running, failed), held(1)), fails},
+		"a permit within less does as well":                       {tooLong(siblings(true, running), held(1)), fails},
+		"not if others began meanwhile":                           {tooLong(siblings(true, failed), held(2)), giveBack("others began to be replaced meanwhile")},
+		"who has given it back waits":                             {tooLong(siblings(true, failed), permit(machine.PermitView{Asked: true, Within: 2})), waits("no permit is free")},
+		"a permit that is not given is waited for":                {tooLong(siblings(true), refused(time.Second)), waits("no permit is free")},
+		"one without room gives its permit back":                  {tooLong(siblings(true, failed, failed), held(1)), giveBack("2 being replaced >= 2 allowed")},
+		"so does one whose siblings are not known":                {tooLong(siblings(false), held(1)), giveBack("the other machines are not known")},
+		"a permit of an earlier pass is asked for again":          {tooLong(siblings(true), keeps), "take one of 2 permits of shoot/pool (Permit)"},
+		"one that has recovered gives it back":                    {living(running, healthy, copied, inPool, keeps), giveBack("")[:len("return the permit of shoot/pool (Permit")] + ")"},
+		"so does one that has time again":                         {living(unknown, sick, copied, looked, inPool, keeps), giveBack(sickText)},
+		"and one that may take its time":                          {tooLong(looked, patient, keeps), giveBack(sickText)},
+		"one that has failed keeps it until that shows to others": {living(failed, sick, copied, inPool, keeps), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"a machine of no deployment needs none (DM-52)":           {living(unknown, longUnknown, sick, siblings(false)), fails},
+		"changed conditions put off no permit (DM-34)":            {living(unknown, longUnknown, sick, inPool, siblings(true)), "take one of 2 permits of shoot/pool (Permit)"},
+	})
+	check(t, limited(0), map[string]decisionCase{
+		"no limit is none":     {tooLong(siblings(true)), waits("0 being replaced >= 0 allowed")},
+		"a permit or not":      {tooLong(siblings(true), permit(machine.PermitView{Asked: true})), waits("0 being replaced >= 0 allowed")},
+		"that is no more left": {tooLong(siblings(true), held(1)), giveBack("0 being replaced >= 0 allowed")},
+	})
+}
+
+func TestARefusedPermitIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	next := func(until time.Time) time.Duration {
+		in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true, Until: until}))
+		return lawful(t, in, limited(1)).NextCheck.Sub(now)
+	}
+	require.Equal(t, 5*time.Second, next(time.Time{}), "when it is not known")
+	require.Equal(t, 2*time.Second, next(now.Add(2*time.Second)))
+	require.Equal(t, 5*time.Second, next(now.Add(time.Hour)), "a permit may be given back before")
+	require.Equal(t, 5*time.Second, next(now.Add(-time.Second)))
+}
+
+func TestPermitOver(t *testing.T) {
+	t.Parallel()
+	require.True(t, machine.PermitOver(nil), "the cache has lost it")
+	for _, p := range allPhases {
+		m := newMachine("m")
+		m.Status.CurrentStatus.Phase = p
+		want := p != v1alpha1.MachineRunning && p != v1alpha1.MachineUnknown && p != v1alpha1.MachineInPlaceUpdateFailed
+		require.Equal(t, want, machine.PermitOver(m), p)
+		if machine.PermitOver(m) {
+			require.NotZero(t, machine.Replacing([]*v1alpha1.Machine{m}, newMachine("other")), "what ends a permit counts: %s", p)
+		}
+	}
+}
+
+// fleet are the machines of a deployment, of which each is worked on by a worker
+// of its own. Workers read a cache that lags behind what was written.
+type fleet struct {
+	policy machine.Policy
+	ledger *permits.Ledger
+	stored []*v1alpha1.Machine // what is true
+	cached []*v1alpha1.Machine // what workers see of each other
+	busy   []*machine.Observation
+	now    time.Time
+	most   int
+}
+
+func newFleet(n, limit int, p v1alpha1.MachinePhase) *fleet {
+	f := &fleet{policy: limited(limit), ledger: permits.NewLedger(0, time.Hour), now: now}
+	for i := range n {
+		m := living(p, longUnknown, inPool).Machine
+		m.Name, m.UID = fmt.Sprint("m", i), machineUID(fmt.Sprint("uid", i))
+		f.stored, f.cached, f.busy = append(f.stored, m), append(f.cached, m), append(f.busy, nil)
+	}
+	return f
+}
+
+// step has the worker of a machine take one step of its pass.
+func (f *fleet) step(i int) {
+	if f.busy[i] == nil {
+		in := living(v1alpha1.MachineUnknown, noClass)
+		in.Machine = f.cached[i]
+		in.Node.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{v1alpha1.NodeFinalizerName},
+			Labels: map[string]string{v1alpha1.MachineNameLabelKey: in.Machine.Name, "pool": "a"}, Annotations: after(sick).Node.Node.Annotations}}
+		f.look(&in)
+		f.busy[i] = &in
+	}
+	in := f.busy[i]
+	d := machine.Decide(*in, f.policy, f.now)
+	switch a := d.Do.(type) {
+	case machine.TakePermit:
+		_, refusal := f.ledger.AcquireWithin(a.Within, a.Key, a.Holder, f.now)
+		in.Permit = machine.PermitView{Asked: true, Held: refusal == nil, Within: a.Within}
+		f.look(in)
+	case machine.ReturnPermit:
+		f.ledger.Release(a.Key, a.Holder, f.now)
+		in.Permit.Held = false
+	case machine.UpdateStatus:
+		f.busy[i] = nil
+		if f.stored[i].ResourceVersion == a.Machine.ResourceVersion { // or else it conflicts
+			f.stored[i] = a.Machine.DeepCopy()
+			f.stored[i].ResourceVersion += "+"
+		}
+		f.count()
+	default:
+		f.busy[i] = nil
+	}
+}
+
+func (f *fleet) look(in *machine.Observation) {
+	in.Siblings = machine.Siblings{Complete: true, Machines: append([]*v1alpha1.Machine(nil), f.cached...)}
+}
+
+// show brings the cache up to date with one machine, and gives up its permit if
+// that is over.
+func (f *fleet) show(i int) {
+	f.cached[i] = f.stored[i]
+	if machine.PermitOver(f.cached[i]) {
+		f.ledger.Release("shoot/pool", string(f.cached[i].UID), f.now)
+	}
+}
+
+// replace has the owner replace a failed machine: it runs again.
+func (f *fleet) replace(i int, p v1alpha1.MachinePhase) {
+	if f.stored[i].Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+		m := f.stored[i].DeepCopy()
+		m.Status.CurrentStatus.Phase, m.ResourceVersion = p, m.ResourceVersion+"+"
+		f.stored[i] = m
+	}
+}
+
+func (f *fleet) count() {
+	n := 0
+	for _, m := range f.stored {
+		if m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+			n++
+		}
+	}
+	f.most = max(f.most, n)
+}
+
+// TestTwoWorkersWithStaleCachesNeverFailTwoMachinesAtATime plays every kind of
+// order in which workers, caches and owners may take their turns.
+func TestTwoWorkersWithStaleCachesNeverFailTwoMachinesAtATime(t *testing.T) {
+	t.Parallel()
+	for _, p := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed} {
+		reached := map[int]bool{}
+		for seed := range uint64(1500) {
+			r := rand.New(rand.NewPCG(seed, 17))
+			limit, n := 1+r.IntN(2), 2+r.IntN(3)
+			f := newFleet(n, limit, p)
+			for range 80 {
+				i := r.IntN(n)
+				switch r.IntN(6) {
+				case 0:
+					f.show(i)
+				case 1:
+					if r.IntN(4) == 0 {
+						f.replace(i, v1alpha1.MachineRunning)
+					}
+				default:
+					f.step(i)
+				}
+			}
+			require.LessOrEqual(t, f.most, limit, "seed %d", seed)
+			reached[f.most] = true
+		}
+		require.True(t, reached[1] && reached[2], "%s: some are replaced: %v", p, reached)
+	}
+}
+
+// TestMachinesWhoseUpdateFailedDoNotWaitForEachOther has all of them replaced in the
+// end, one after the other (DM-08).
+func TestMachinesWhoseUpdateFailedDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	f := newFleet(3, 1, v1alpha1.MachineInPlaceUpdateFailed)
+	replaced := map[int]bool{}
+	for range 20 {
+		for i, m := range f.stored {
+			if replaced[i] {
+				continue
+			}
+			f.step(i)
+			f.show(i)
+			if m = f.stored[i]; m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+				f.replace(i, v1alpha1.MachineRunning)
+				f.show(i)
+				replaced[i] = true
+			}
+		}
+	}
+	require.Equal(t, 1, f.most)
+	require.Len(t, replaced, 3)
+}
+
+// TestAPassThatIsLeftNoRoomEnds asserts that taking and giving back a permit does not
+// go on for ever while the others come and go.
+func TestAPassThatIsLeftNoRoomEnds(t *testing.T) {
+	t.Parallel()
+	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true))
+	full := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true, v1alpha1.MachineFailed)).Siblings
+	free := in.Siblings
+	for range 4 {
+		d := machine.Decide(in, limited(1), now)
+		switch a := d.Do.(type) {
+		case nil:
+			require.Equal(t, now.Add(5*time.Second), d.NextCheck)
+			return
+		case machine.TakePermit:
+			in.Permit, in.Siblings = machine.PermitView{Asked: true, Held: true, Within: a.Within}, full
+		case machine.ReturnPermit:
+			require.Equal(t, machine.ReturnPermit{Key: "shoot/pool", Holder: "uid-m"}, a)
+			in.Permit.Held, in.Siblings = false, free
+		}
+	}
+	t.Fatal("permits are taken and given back for ever")
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// situation is a row of the consolidated table of phase transitions: what is
+// observed, and what the next change of status says, as phase, type and state of
+// the operation, and timeoutActive.
+type situation struct {
+	name    string
+	in      machine.Observation
+	trigger machine.Trigger // the row of our table
+	want    string
+	// deviates says why this is not what the reference system does.
+	deviates string
+}
+
+// stays is what is wanted if the status does not change.
+const stays = "unchanged"
+
+var (
+	callFailed   = func(code codes.Code) change { return failure(driver.OpCreateMachine, code, 0, machine.NotLooked) }
+	ofAnother    = onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" })
+	longUpdating = spec(func(m *v1alpha1.Machine) {
+		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-20 * time.Minute))
+	})
+	// askedFor is an update in place that has come to a step.
+	atStep = func(reason string) change {
+		return onNode(func(n *corev1.Node) {
+			n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate], n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true", "true"
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
+			})
+		})
+	}
+	withResult = func(result string) change {
+		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = result })
+	}
+	// keptNow is what a preserved machine looks like whose Node knows of it.
+	keptNow = spec(func(m *v1alpha1.Machine) {
+		m.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"}
+		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Hour)}
+	})
+	patient = config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: new(true)})
+)
+
+// consolidated are the rows, in the order of the specification of the reference
+// system.
+func consolidated() []situation {
+	const (
+		pending   = v1alpha1.MachinePending
+		available = v1alpha1.MachineAvailable
+		running   = v1alpha1.MachineRunning
+		unknown   = v1alpha1.MachineUnknown
+		failed    = v1alpha1.MachineFailed
+		clbf      = v1alpha1.MachineCrashLoopBackOff
+		leavesNow = v1alpha1.MachineTerminating
+		updating  = v1alpha1.MachineInPlaceUpdating
+		updated   = v1alpha1.MachineInPlaceUpdateSuccessful
+		unupdated = v1alpha1.MachineInPlaceUpdateFailed
+	)
+	healthTimeout := machine.TriggerHealthTimeout
+	return []situation{
+		{"a VM that was made is written down first", after(intended, seen(machine.Uninitialized)), "", stays, ""},
+		{"a new machine with its VM has to join", after(intended, withID, seen(machine.Present)), machine.TriggerVMExists, "Pending Create Processing true", ""},
+		{"so has one that had trouble", living(clbf, seen(machine.Present)), machine.TriggerVMExists, "Pending Create Processing true", ""},
+		{"without a cluster it is available", after(intended, withID, noTarget, seen(machine.Present)), machine.TriggerVMExists, "Available Create Successful false", ""},
+		{"also after trouble", living(clbf, noTarget, seen(machine.Present)), machine.TriggerVMExists, "Available Create Successful false", ""},
+		{"a driver that fails in time is asked again", after(intended, callFailed(codes.Internal)), machine.TriggerProviderFailed, "CrashLoopBackOff Create Failed false", ""},
+		{"also for a machine that lost its provider ID", after(phase(pending), callFailed(codes.Internal)), machine.TriggerProviderFailed, "CrashLoopBackOff Create Failed false", ""},
+		{"a machine for which a VM was asked for is in trouble without its class", after(intended, noClass), machine.TriggerRejected, "CrashLoopBackOff Create Failed false", "told in the status (DM-47)"},
+		{"a driver that fails too late fails the machine", after(intended, old, callFailed(codes.Internal)), machine.TriggerCreationTimeout, "Failed Create Failed false", ""},
+		{"also after trouble", after(phase(clbf), old, callFailed(codes.Internal)), machine.TriggerCreationTimeout, "Failed Create Failed false", ""},
+		{"the Node of another fails a machine that is to join", living(pending, intended, healthy, ofAnother), machine.TriggerStaleNode, "Failed Create Failed false", ""},
+		{"a healthy Node runs", living(pending, intended, healthy), machine.TriggerNodeHealthy, "Running Create Successful false", ""},
+		{"not before its critical components", living(pending, intended, healthy, copied, taint, looked), "", stays, ""},
+		{"who does not join in time fails", living(pending, old, operation("Update", "Processing", "", "")), machine.TriggerCreationTimeout, "Failed Update Failed false", ""},
+		{"one in trouble is made before it runs", living(clbf, healthy, seen(machine.Present)), machine.TriggerVMExists, "Pending Create Processing true", "it was not made yet (DM-31)"},
+		{"one that was available joins", living(available, healthy, taint), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
+		{"one that failed does not", living(failed, healthy, copied), "", stays, "its owner replaces it already (DM-31)"},
+		{"unless it is preserved", living(failed, healthy, keptNow), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
+		{"one that was doubted recovers", living(unknown, healthy, taint), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
+		{"its creation may be unfinished", living(unknown, intended, healthy), machine.TriggerNodeHealthy, "Running Create Successful false", ""},
+		{"one that was updated runs", living(updated, healthy), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
+		{"one that is not deleted after all runs", living(leavesNow, healthy), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
+		{"a running machine with a sick Node is doubted", living(running, sick), machine.TriggerNodeUnhealthy, "Unknown HealthCheck Processing false", ""},
+		{"so is one whose Node is gone", living(running, conditionsKnown), machine.TriggerNodeGone, "Unknown HealthCheck Processing false", ""},
+		{"also if its Node was never seen", living(running), machine.TriggerNodeGone, "Unknown HealthCheck Processing false", "there it stays Running, for ever"},
+		{"one that does not recover fails, of no deployment", living(unknown, longUnknown, sick, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"with its permit, of a deployment", living(unknown, longUnknown, sick, healthLast, inPool, siblings(true), held(1)), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"one that is refused stays", living(unknown, longUnknown, sick, copied, inPool, siblings(true, pending)), "", stays, ""},
+		{"one that may take its time stays", living(unknown, longUnknown, sick, copied, looked, patient), "", stays, ""},
+		{"a frozen controller leaves it alone", living(unknown, longUnknown, sick, frozen), "", stays, "there the end of the freeze makes it Running"},
+		{"a Node drained for its update is updated", living(running, healthy, atStep(v1alpha1.SelectedForUpdate), updateDrained), machine.TriggerDrainedForUpdate, "InPlaceUpdating InPlaceUpdate Processing false", ""},
+		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.TriggerUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("failed")), machine.TriggerUpdateFailed, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"one that takes too long is none", living(updating, longUpdating, healthy, atStep(v1alpha1.ReadyForUpdate)), machine.TriggerUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"also if its Node is gone", living(updating, longUpdating), machine.TriggerUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"which may take for ever", living(updating, longUpdating, config(&v1alpha1.MachineConfiguration{MachineInPlaceUpdateTimeout: &metav1.Duration{}})), "", stays, ""},
+		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.TriggerUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
+		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"unless it may take its time", living(unupdated, longUnknown, healthy, copied, patient), "", stays, ""},
+		{"a deletion ends every phase", living(running, leaving), machine.TriggerDeleted, "Terminating Delete Processing false", ""},
+		{"also that of a failed machine", living(failed, leaving), machine.TriggerDeleted, "Terminating Delete Processing false", ""},
+	}
+}
+
+var (
+	conditionsKnown = spec(func(m *v1alpha1.Machine) {
+		m.Status.Conditions = []corev1.NodeCondition{ready(corev1.ConditionTrue)}
+	})
+	healthLast = operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, "", "")
+)
+
+// updateDrained has the drain of a Node for its update done.
+func updateDrained(in *machine.Observation) {
+	mode := machine.DrainModeForUpdate(in.Machine, in.Node.Node, machine.DefaultPolicy(), now)
+	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: mode.Started}
+}
+
+// carriedOut carries out what needs nobody else, and returns false if it is
+// something else.
+func carriedOut(in *machine.Observation, do machine.Action) bool {
+	switch a := do.(type) {
+	case machine.UpdateStatus:
+		in.Machine = a.Machine
+	case machine.UpdateMachine:
+		in.Machine = a.Machine
+	case machine.UpdateNode:
+		in.Node.Node = a.Node
+	case machine.UpdateNodeCapacity:
+		in.Node.Node = a.Node
+	case machine.SetNodeCondition:
+		n := in.Node.Node.DeepCopy()
+		n.Status.Conditions = append(slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == a.Condition.Type
+		}), a.Condition)
+		in.Node.Node = n
+	default:
+		return false
+	}
+	return true
+}
+
+// nextStatus carries out what is decided until the phase of the machine changes,
+// and returns what that says.
+func nextStatus(t *testing.T, in machine.Observation) string {
+	t.Helper()
+	in = deepCopy(in)
+	for range 10 {
+		d := lawful(t, in, machine.DefaultPolicy())
+		if a, ok := d.Do.(machine.UpdateStatus); ok && a.Machine.Status.CurrentStatus.Phase != in.Machine.Status.CurrentStatus.Phase {
+			s := a.Machine.Status
+			return fmt.Sprint(s.CurrentStatus.Phase, " ", s.LastOperation.Type, " ", s.LastOperation.State, " ", s.CurrentStatus.TimeoutActive)
+		}
+		if !carriedOut(&in, d.Do) {
+			return stays
+		}
+	}
+	t.Fatal("no end")
+	return ""
+}
+
+func TestTheTableOfSection18(t *testing.T) {
+	t.Parallel()
+	for _, s := range consolidated() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, s.want, nextStatus(t, s.in), s.deviates)
+		})
+	}
+}
+
+// TestTheHealthMatrixOfSection283 has the conditions of the Node conditionsKnown, and all
+// phases entered a minute ago.
+func TestTheHealthMatrixOfSection283(t *testing.T) {
+	t.Parallel()
+	const run = "Running HealthCheck Successful false"
+	const doubt = "Unknown HealthCheck Processing false"
+	for p, want := range map[v1alpha1.MachinePhase]struct{ healthy, unhealthy, missing, deviates string }{
+		v1alpha1.MachinePending:                 {run, stays, stays, ""},
+		v1alpha1.MachineAvailable:               {run, stays, stays, ""},
+		v1alpha1.MachineRunning:                 {stays, doubt, doubt, ""},
+		v1alpha1.MachineTerminating:             {run, stays, stays, ""},
+		v1alpha1.MachineUnknown:                 {run, stays, stays, ""},
+		v1alpha1.MachineFailed:                  {stays, stays, stays, "its owner replaces it already (DM-31)"},
+		v1alpha1.MachineCrashLoopBackOff:        {stays, stays, stays, "its VM is looked for first (DM-31)"},
+		v1alpha1.MachineInPlaceUpdating:         {stays, stays, stays, ""},
+		v1alpha1.MachineInPlaceUpdateSuccessful: {run, stays, stays, ""},
+		v1alpha1.MachineInPlaceUpdateFailed:     {stays, stays, stays, ""},
+	} {
+		t.Run(string(p), func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, want.healthy, nextStatus(t, living(p, healthy, copied)), want.deviates)
+			require.Equal(t, want.unhealthy, nextStatus(t, living(p, sick, copied)), want.deviates)
+			require.Equal(t, want.missing, nextStatus(t, living(p, conditionsKnown)), want.deviates)
+		})
+	}
+	blocked := living(v1alpha1.MachinePending, healthy, copied, taint)
+	require.Equal(t, stays, nextStatus(t, blocked), "critical components")
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// lookEvery is how often the VM of a machine is looked for whose Node is missing
+// or not ready.
+const lookEvery = 5 * time.Minute
+
+// missVM looks for the VM of a machine whose Node is missing or not ready, while d
+// waits for that Node, and tells if it has vanished. That fails no machine earlier
+// than its timeouts do, and never is a VM made in its place: an answer may be
+// wrong, and what is done about it is its owner's.
+//
+// The reference system does not look.
+func (l life) missVM(d Decision) Decision {
+	if phase := l.m.Status.CurrentStatus.Phase; phase != v1alpha1.MachinePending && phase != v1alpha1.MachineUnknown {
+		return d
+	}
+	next := time.Time{}
+	if l.in.Class.usable() && !l.in.VM.Blind {
+		if next = l.nextLook(); !l.now.Before(next) {
+			return l.do(LookForVM{}, d.Reason, d.Message)
+		}
+	}
+	if l.vanished() {
+		if op := l.vanishedOperation(); !sameOperation(op, l.m.Status.LastOperation) {
+			return l.record(ReasonVMVanished, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
+		}
+		d.Holds = append(d.Holds, Hold{
+			Subject: "provider", Reason: ReasonVMVanished, Until: next,
+			Message: fmt.Sprintf("the VM %s is not found", l.m.Spec.ProviderID),
+		})
+	}
+	d.NextCheck = earliest(d.NextCheck, next)
+	return d
+}
+
+// nextLook returns when the VM is looked for next: when the machine becomes
+// Unknown, and then every few minutes. That of a Pending machine was seen just
+// before.
+func (l life) nextLook() time.Time {
+	entered, seen := l.m.Status.CurrentStatus.LastUpdateTime.Time, l.in.VM.SeenAt
+	if seen.Before(entered) {
+		if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown {
+			return entered
+		}
+		seen = entered
+	}
+	next := seen.Add(lookEvery)
+	if f := l.in.VM.Failure; f.Code != codes.OK && f.Operation == driver.OpGetMachineStatus {
+		if until := f.until(l.p.Backoff); until.After(next) {
+			next = until
+		}
+	}
+	return next
+}
+
+// vanished says that the provider knew the VM of the machine once, and does not
+// find it any more.
+func (l life) vanished() bool {
+	return l.in.VM.Sighting == Absent && !l.in.VM.Blind && l.m.Spec.ProviderID != ""
+}
+
+// vanishedText is what is told of a VM that has vanished, or empty.
+func (l life) vanishedText() string {
+	if !l.vanished() {
+		return ""
+	}
+	return fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
+}
+
+// vanishedOperation is what is told of a machine whose VM has vanished.
+func (l life) vanishedOperation() v1alpha1.LastOperation {
+	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
+		return l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vanishedText())
+	}
+	return l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
+		fmt.Sprintf("Machine %s is unhealthy%s", l.m.Name, l.vanishedText()))
+}
