@@ -47,7 +47,7 @@ func ofNode(node string, attachments []*storagev1.VolumeAttachment) []*storagev1
 // they cost the whole of that timeout. After a drain by force nobody is there to
 // unmount: what says that volumes are attached is deleted, and that they are
 // detached is not waited for.
-func (l life) detach(node *corev1.Node, mode DrainMode, force bool, since time.Time) (Decision, bool) {
+func (l *life) detach(node *corev1.Node, mode DrainMode, force bool, since time.Time) (Decision, bool) {
 	patience := l.p.DetachTimeout
 	if force {
 		patience = forcedDrain
@@ -80,7 +80,7 @@ func (l life) detach(node *corev1.Node, mode DrainMode, force bool, since time.T
 
 // forceDetach deletes what says that volumes are attached. What could not be
 // deleted for a minute is left.
-func (l life) forceDetach(node *corev1.Node) (Decision, bool) {
+func (l *life) forceDetach(node *corev1.Node) (Decision, bool) {
 	live, asked := LiveAttachments(node.Name, l.in.Attachments.Attachments), l.in.Attachments.AskedAt
 	if len(live) == 0 || !asked.IsZero() && !l.now.Before(asked.Add(forcedDrain)) {
 		return Decision{}, false
@@ -89,7 +89,7 @@ func (l life) forceDetach(node *corev1.Node) (Decision, bool) {
 }
 
 // waitForDetach waits for attachments to vanish, and tells if that takes long.
-func (l life) waitForDetach(attached []*storagev1.VolumeAttachment, since, end time.Time) Decision {
+func (l *life) waitForDetach(attached []*storagev1.VolumeAttachment, since, end time.Time) Decision {
 	d := Decision{Reason: ReasonDetaching, NextCheck: end}
 	for _, va := range attached {
 		h := Hold{Subject: "volumeattachment/" + va.Name, Reason: ReasonDetaching, Until: end}

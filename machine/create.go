@@ -13,13 +13,13 @@ import (
 )
 
 // arriving says whether the machine is on its way to its VM.
-func (l life) arriving() bool {
+func (l *life) arriving() bool {
 	phase := l.m.Status.CurrentStatus.Phase
 	return l.m.Spec.ProviderID == "" || phase == "" || phase == v1alpha1.MachineCrashLoopBackOff
 }
 
 // arrive leads a machine to its VM.
-func (l life) arrive() Decision {
+func (l *life) arrive() Decision {
 	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
 		return l.inTurn(l.dropTokens, l.failed)
 	}
@@ -44,12 +44,12 @@ func (l life) arrive() Decision {
 }
 
 // failed waits for the owner of a machine that has failed.
-func (l life) failed() Decision {
+func (l *life) failed() Decision {
 	return hold(Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner"})
 }
 
 // timeOut fails a machine that took too long to join.
-func (l life) timeOut(errorCode string) Decision {
+func (l *life) timeOut(errorCode string) Decision {
 	return l.move(TriggerCreationTimeout, func(s *v1alpha1.MachineStatus) {
 		t := cmp.Or(s.LastOperation.Type, v1alpha1.MachineOperationCreate)
 		s.LastOperation = l.operation(t, v1alpha1.MachineStateFailed, l.creationTimeoutText())
@@ -59,7 +59,7 @@ func (l life) timeOut(errorCode string) Decision {
 
 // lastErrorCode returns how the last call failed, also if that is not written down
 // yet.
-func (l life) lastErrorCode() string {
+func (l *life) lastErrorCode() string {
 	if f := l.in.VM.Failure; f.Code != codes.OK {
 		return f.Code.String()
 	}
@@ -68,7 +68,7 @@ func (l life) lastErrorCode() string {
 
 // reachVM looks for the VM, makes it if there is none, and writes down what it
 // finds.
-func (l life) reachVM() Decision {
+func (l *life) reachVM() Decision {
 	vm := l.in.VM
 	if vm.Failure.Code != codes.OK {
 		if d, waiting := l.creationFailed(vm.Failure); waiting {
@@ -106,7 +106,7 @@ func (l life) reachVM() Decision {
 // Once the creation timeout is over, a VM that shows is left to its Node: if that
 // has joined meanwhile, nothing is wrong. A VM that is to become the Node of
 // another machine is not finished.
-func (l life) finishVM() Decision {
+func (l *life) finishVM() Decision {
 	if !l.in.Node.NoTarget && foreignNode(l.m, l.in.Node.Node) {
 		return l.staleNode()
 	}
@@ -122,13 +122,13 @@ func (l life) finishVM() Decision {
 }
 
 // newState says whether the driver gave a text that is not written down yet.
-func (l life) newState() bool {
+func (l *life) newState() bool {
 	state := l.in.VM.LastKnownState
 	return state != "" && state != l.m.Status.LastKnownState
 }
 
 // join writes that the VM exists, and that it has to join if there is a cluster.
-func (l life) join() Decision {
+func (l *life) join() Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
 	if l.in.Node.NoTarget {
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
@@ -153,7 +153,7 @@ func (l life) join() Decision {
 }
 
 // guard adds the finalizer, and the priority that orders scale-down.
-func (l life) guard() Decision {
+func (l *life) guard() Decision {
 	m := l.m.DeepCopy()
 	m.Finalizers = append(m.Finalizers, v1alpha1.MCMFinalizerName)
 	if m.Annotations[v1alpha1.MachinePriority] == "" {
@@ -164,7 +164,7 @@ func (l life) guard() Decision {
 
 // intended says whether it is written down that a VM is wanted. From then on one
 // may exist.
-func (l life) intended() bool {
+func (l *life) intended() bool {
 	op := l.m.Status.LastOperation
 	return l.m.Spec.ProviderID != "" ||
 		l.m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff ||
@@ -172,7 +172,7 @@ func (l life) intended() bool {
 }
 
 // classUnusable returns why nothing can be made of the class, if so.
-func (l life) classUnusable() (Decision, bool) {
+func (l *life) classUnusable() (Decision, bool) {
 	c := l.in.Class
 	switch {
 	case c.Class == nil:
@@ -192,7 +192,7 @@ func (l life) classUnusable() (Decision, bool) {
 }
 
 // classSubject names the class, or the machine if that names none.
-func (l life) classSubject() string {
+func (l *life) classSubject() string {
 	if name := l.m.Spec.Class.Name; name != "" {
 		return "machineclass/" + name
 	}
@@ -202,7 +202,7 @@ func (l life) classSubject() string {
 // reject writes down that the machine cannot be made as it is, and waits. The
 // creation timeout goes on, and an intent that was written stays: there may be a
 // VM.
-func (l life) reject(r Reason, message string) Decision {
+func (l *life) reject(r Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
 	now, tell := l.m.Status.CurrentStatus.Phase, func(s *v1alpha1.MachineStatus) { s.LastOperation = op }
 	switch next, moves := NextPhase(now, TriggerRejected, l.holds); {
@@ -226,7 +226,7 @@ func (l life) reject(r Reason, message string) Decision {
 
 // creationFailed writes down how a call failed, and waits until it may be
 // repeated. It returns false when that time has come.
-func (l life) creationFailed(f CallFailure) (Decision, bool) {
+func (l *life) creationFailed(f CallFailure) (Decision, bool) {
 	if l.expired() {
 		return l.timeOut(f.Code.String()), true
 	}
@@ -259,7 +259,7 @@ func creationFailureText(f CallFailure) string {
 
 // incompleteAnswer treats an answer that names neither the VM nor the Node as a
 // failure: it is written down, and asked again later.
-func (l life) incompleteAnswer() Decision {
+func (l *life) incompleteAnswer() Decision {
 	d, waiting := l.creationFailed(CallFailure{
 		Operation: driver.OpGetMachineStatus, Code: codes.Internal, At: l.in.VM.SeenAt, Attempts: 1,
 		Message: fmt.Sprintf("the answer is incomplete: provider ID %q, node name %q", l.in.VM.ProviderID, l.in.VM.NodeName),
@@ -272,7 +272,7 @@ func (l life) incompleteAnswer() Decision {
 
 // withVM returns the machine with the identity of its VM, and whether that
 // changes it. What is written down already never changes.
-func (l life) withVM() (*v1alpha1.Machine, bool) {
+func (l *life) withVM() (*v1alpha1.Machine, bool) {
 	vm := l.in.VM
 	needID := l.m.Spec.ProviderID == ""
 	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != ""
@@ -291,7 +291,7 @@ func (l life) withVM() (*v1alpha1.Machine, bool) {
 
 // creationDeadline returns when the machine has taken too long to join, or zero
 // for never.
-func (l life) creationDeadline() time.Time {
+func (l *life) creationDeadline() time.Time {
 	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
 		return time.Time{}
 	}
@@ -299,11 +299,11 @@ func (l life) creationDeadline() time.Time {
 }
 
 // expired says whether the machine has taken too long to join.
-func (l life) expired() bool {
+func (l *life) expired() bool {
 	end := l.creationDeadline()
 	return !end.IsZero() && !l.now.Before(end)
 }
 
-func (l life) creationTimeoutText() string {
+func (l *life) creationTimeoutText() string {
 	return fmt.Sprintf("Machine %s failed to join the cluster in %s minutes.", l.m.Name, l.p.CreationTimeout)
 }

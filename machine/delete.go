@@ -13,7 +13,7 @@ import (
 // removed. Which of these is next follows from which of them are still there.
 //
 // A machine that has lost our finalizer is left alone: it gets none any more.
-func (l life) leave() Decision {
+func (l *life) leave() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(ReasonReleased)
 	}
@@ -25,7 +25,7 @@ func (l life) leave() Decision {
 
 // depart takes the next step of a machine out. A Node of another machine is not
 // there, whatever the label says.
-func (l life) depart() Decision {
+func (l *life) depart() Decision {
 	if !l.in.Node.NoTarget && !l.in.Node.Looked {
 		return hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
 	}
@@ -62,7 +62,7 @@ func (l life) depart() Decision {
 }
 
 // noticed returns when the deletion was written down, or else asked for.
-func (l life) noticed() time.Time {
+func (l *life) noticed() time.Time {
 	asked, s := l.m.DeletionTimestamp.Time, l.m.Status.CurrentStatus
 	if s.Phase == v1alpha1.MachineTerminating && s.LastUpdateTime.After(asked) {
 		return s.LastUpdateTime.Time
@@ -71,7 +71,7 @@ func (l life) noticed() time.Time {
 }
 
 // begin writes that the machine is Terminating, which ends its preservation.
-func (l life) begin(op v1alpha1.LastOperation) Decision {
+func (l *life) begin(op v1alpha1.LastOperation) Decision {
 	return l.move(TriggerDeleted, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		s.CurrentStatus.PreserveExpiryTime = nil
@@ -84,7 +84,7 @@ func (l life) begin(op v1alpha1.LastOperation) Decision {
 // release removes our finalizer, once nothing is left of the machine: also no
 // bootstrap token, for nobody would look for it any more. Force does not wait for
 // that.
-func (l life) release() Decision {
+func (l *life) release() Decision {
 	if d := l.dropTokens(); d.Reason != "" && !DrainModeFor(l.m, nil, l.p, l.now).forced(l.now) {
 		return d
 	}
@@ -95,7 +95,7 @@ func (l life) release() Decision {
 
 // unbegun says that it was never written down that a VM is wanted, so that there
 // is none.
-func (l life) unbegun() bool {
+func (l *life) unbegun() bool {
 	s := l.m.Status
 	return !l.intended() && s.CurrentStatus.Phase == "" && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.VM.ProviderID == "" &&
 		(s.LastOperation.Type == "" || s.LastOperation.Type == v1alpha1.MachineOperationCreate)
@@ -103,7 +103,7 @@ func (l life) unbegun() bool {
 
 // recordOperation writes an operation of the deletion, and the driver's text if
 // it gave one.
-func (l life) recordOperation(r Reason, op v1alpha1.LastOperation) Decision {
+func (l *life) recordOperation(r Reason, op v1alpha1.LastOperation) Decision {
 	return l.record(r, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		if l.newState() {

@@ -16,7 +16,7 @@ import (
 
 // marked says whether the Node tells that it goes. By force, one that could not be
 // told for a minute is not waited for.
-func (l life) marked(node *corev1.Node, mode DrainMode) bool {
+func (l *life) marked(node *corev1.Node, mode DrainMode) bool {
 	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return true
 	}
@@ -25,7 +25,7 @@ func (l life) marked(node *corev1.Node, mode DrainMode) bool {
 
 // terminating is the condition that tells others why the Node goes. It is set
 // while the phase still tells.
-func (l life) terminating() corev1.NodeCondition {
+func (l *life) terminating() corev1.NodeCondition {
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue,
 		Reason: v1alpha1.NodeScaledDown, Message: "Machine Controller is scaling down machine",
@@ -39,7 +39,7 @@ func (l life) terminating() corev1.NodeCondition {
 
 // vacate drains the Node and has its volumes detached, and returns false when that
 // is over, or was over before another controller stopped.
-func (l life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
+func (l *life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 	before, round := takeOver(l.m, node), l.in.Drain.of(mode)
 	since, over := round.over(mode, l.now)
 	if before.drained {
@@ -57,7 +57,7 @@ func (l life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 
 // drain makes a round of draining, or waits for what the last one waits for. When
 // the time of force has come, that is reason for a round of its own.
-func (l life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decision {
+func (l *life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decision {
 	next, forced := round.NextCheck, mode.forced(l.now)
 	if !forced && !mode.ForceAt.IsZero() {
 		next = earliest(next, mode.ForceAt)
@@ -88,7 +88,7 @@ const tellAgain = 30 * time.Second
 // drainNews returns what the machine should tell of a drain that waits, and when:
 // that it has begun, at once; what it waits for, when that has taken long. Zero
 // means that this has been told.
-func (l life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
+func (l *life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
 	if last.Type != op.Type || last.State != op.State || !strings.HasPrefix(last.Description, op.Description) {

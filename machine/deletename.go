@@ -14,7 +14,7 @@ import (
 // was written down, and writes it down: the Node may have joined, and has to be
 // drained. If the provider cannot tell after a few attempts, the deletion goes
 // on. A Node that says itself that it is the machine's needs no such question.
-func (l life) nameNode() (Decision, bool) {
+func (l *life) nameNode() (Decision, bool) {
 	vm, name := l.in.VM, ""
 	switch node := l.ownNode(); {
 	case l.in.Node.NoTarget || l.m.Labels[v1alpha1.NodeLabelKey] != "":
@@ -40,7 +40,7 @@ const lookAttempts = 3
 
 // askName looks for the VM to learn the name of its Node, or waits until it may.
 // It returns false if there is no use in that.
-func (l life) askName() (Decision, bool) {
+func (l *life) askName() (Decision, bool) {
 	if !l.in.Class.usable() {
 		return Decision{}, false
 	}
@@ -59,7 +59,7 @@ func (l life) askName() (Decision, bool) {
 // lookFailed writes down how a machine that is being deleted failed to learn the
 // name of its Node, and waits until it may ask again. It returns false when that
 // time has come.
-func (l life) lookFailed(f CallFailure) (Decision, bool) {
+func (l *life) lookFailed(f CallFailure) (Decision, bool) {
 	if !l.m.DeletionTimestamp.IsZero() {
 		op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 			"Getting VM status failed due to - %s. However, will re-try in the next resync. %s", f.Message, v1alpha1.GetVMStatus))

@@ -21,7 +21,7 @@ const forcedDrain = time.Minute
 func (v DrainView) After(mode DrainMode, round DrainView, now time.Time) DrainView {
 	v = v.of(mode)
 	next := DrainView{
-		Started: mode.Started, Round: now, Done: round.Done, Holds: slices.Clone(round.Holds), NextCheck: round.NextCheck,
+		Started: mode.Started, KeepSchedulable: mode.KeepSchedulable, Round: now, Done: round.Done, Holds: slices.Clone(round.Holds), NextCheck: round.NextCheck,
 		DoneAt: v.DoneAt, ForcedAt: v.ForcedAt,
 	}
 	if next.Done && next.DoneAt.IsZero() {
@@ -37,13 +37,13 @@ func (v DrainView) After(mode DrainMode, round DrainView, now time.Time) DrainVi
 // caller begins a pass with that makes a round in each, since pods may have
 // changed.
 func (v DrainView) Again() DrainView {
-	return DrainView{Started: v.Started, DoneAt: v.DoneAt, ForcedAt: v.ForcedAt}
+	return DrainView{Started: v.Started, KeepSchedulable: v.KeepSchedulable, DoneAt: v.DoneAt, ForcedAt: v.ForcedAt}
 }
 
 // of returns what the view says of the drain that mode belongs to: nothing if its
 // rounds were made for another reason, such as an update in place.
 func (v DrainView) of(mode DrainMode) DrainView {
-	if !v.Started.IsZero() && !v.Started.Equal(mode.Started) {
+	if !v.Started.IsZero() && (!v.Started.Equal(mode.Started) || v.KeepSchedulable != mode.KeepSchedulable) {
 		return DrainView{}
 	}
 	return v

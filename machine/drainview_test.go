@@ -33,6 +33,9 @@ func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
 
 	other := machine.DrainMode{Started: now}
 	require.Equal(t, machine.DrainView{Started: now, Round: now}, v.After(other, machine.DrainView{}, now), "another drain begins anew")
+	kept := mode
+	kept.KeepSchedulable = true
+	require.Zero(t, v.After(kept, machine.DrainView{}, now.Add(-time.Second)).DoneAt, "also one of the same second that does not cordon")
 }
 
 func TestAViewOfADrainKeepsNothingOfTheRound(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 //
 // How far the Node has come goes before its result, so that the result of an
 // earlier update ends no later one before it has begun.
-func (l life) inPlaceUpdate() Decision {
+func (l *life) inPlaceUpdate() Decision {
 	node := l.ownNode()
 	if node == nil {
 		return Decision{}
@@ -37,13 +37,13 @@ func (l life) inPlaceUpdate() Decision {
 	}
 }
 
-func (l life) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Decision {
+func (l *life) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Decision {
 	return l.do(SetNodeCondition{NodeName: node.Name, Condition: c}, ReasonInPlaceUpdate, "")
 }
 
 // drainForUpdate drains a Node that is selected. That the drain is over is written
 // to the machine first: the agent may only act after the phase tells.
-func (l life) drainForUpdate(node *corev1.Node) Decision {
+func (l *life) drainForUpdate(node *corev1.Node) Decision {
 	mode := DrainModeForUpdate(l.m, node, l.p, l.now)
 	round := l.in.Drain.of(mode)
 	if round.Done {
@@ -69,7 +69,7 @@ func (l life) drainForUpdate(node *corev1.Node) Decision {
 // updateDrainNews returns what the machine should tell of a drain that waits, and
 // when: what it waits for, when that has taken a while. Zero means that this has
 // been told.
-func (l life) updateDrainNews(mode DrainMode, holds []Hold) (v1alpha1.LastOperation, time.Time) {
+func (l *life) updateDrainNews(mode DrainMode, holds []Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Drain failed due to - %s. Will retry in next sync. %s", waitsFor(holds), v1alpha1.InitiateDrain))
@@ -85,7 +85,7 @@ func (l life) updateDrainNews(mode DrainMode, holds []Hold) (v1alpha1.LastOperat
 
 // concludeStep writes the change of phase that follows from t, together with the
 // conditions of the Node.
-func (l life) concludeStep(node *corev1.Node, t Trigger, state v1alpha1.MachineState, text string) Decision {
+func (l *life) concludeStep(node *corev1.Node, t Trigger, state v1alpha1.MachineState, text string) Decision {
 	return l.copyConditions(node, l.move(t, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text)
 	}))
@@ -93,7 +93,7 @@ func (l life) concludeStep(node *corev1.Node, t Trigger, state v1alpha1.MachineS
 
 // updating follows an update that is for others to make: to its result, or to its
 // timeout.
-func (l life) updating(node *corev1.Node, step string) Decision {
+func (l *life) updating(node *corev1.Node, step string) Decision {
 	switch result := node.Labels[v1alpha1.LabelKeyNodeUpdateResult]; {
 	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(TriggerUpdateSucceeded):
 		return l.concludeStep(node, TriggerUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
@@ -115,7 +115,7 @@ func (l life) updating(node *corev1.Node, step string) Decision {
 
 // waitForUpdate waits for others to take the next step of an update, and if it has
 // begun not for longer than its timeout.
-func (l life) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
+func (l *life) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
 	h := Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: message}
 	if !begun || l.p.InPlaceTimeout <= 0 {
 		return hold(h)

@@ -13,9 +13,9 @@ import (
 )
 
 // live watches over a machine that has a VM.
-func (l life) live() Decision { return l.withoutPermit(l.watch()) }
+func (l *life) live() Decision { return l.withoutPermit(l.watch()) }
 
-func (l life) watch() Decision {
+func (l *life) watch() Decision {
 	phase, node := l.m.Status.CurrentStatus.Phase, l.ownNode()
 	switch {
 	case l.in.Node.NoTarget && phase == v1alpha1.MachineFailed:
@@ -37,7 +37,7 @@ func (l life) watch() Decision {
 }
 
 // nodeSubject names the Node, or the machine as long as the Node has no name.
-func (l life) nodeSubject() string {
+func (l *life) nodeSubject() string {
 	if name := l.m.Labels[v1alpha1.NodeLabelKey]; name != "" {
 		return "node/" + name
 	}
@@ -46,7 +46,7 @@ func (l life) nodeSubject() string {
 
 // nodeUnnamed finds out which Node a machine has whose label was lost. Nothing
 // is concluded from that loss.
-func (l life) nodeUnnamed() Decision {
+func (l *life) nodeUnnamed() Decision {
 	switch phase := l.m.Status.CurrentStatus.Phase; {
 	case phase == v1alpha1.MachineFailed:
 		return l.failed()
@@ -76,23 +76,24 @@ func (l life) nodeUnnamed() Decision {
 // nodeForeign treats a Node of another machine, which the label of this one names,
 // as if it were not there. A machine that is on its way to join cannot: what its
 // VM would become is another's.
-func (l life) nodeForeign() Decision {
+func (l *life) nodeForeign() Decision {
 	if l.moves(TriggerStaleNode) {
 		return l.staleNode()
 	}
-	l.in.Node.Node = nil
-	return l.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
+	without := *l
+	without.in.Node.Node = nil
+	return without.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
 }
 
 // staleNode fails a machine whose VM was to become a Node that belongs to another.
-func (l life) staleNode() Decision {
+func (l *life) staleNode() Decision {
 	return l.move(TriggerStaleNode, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj")
 	})
 }
 
 // nodeMissing judges a machine whose Node is not there.
-func (l life) nodeMissing(r Reason, message string) Decision {
+func (l *life) nodeMissing(r Reason, message string) Decision {
 	switch l.m.Status.CurrentStatus.Phase {
 	case v1alpha1.MachineRunning:
 		return l.move(TriggerNodeGone, func(s *v1alpha1.MachineStatus) {
@@ -115,7 +116,7 @@ func (l life) nodeMissing(r Reason, message string) Decision {
 
 // updateUnseen waits for a Node that has vanished while it was updated in place,
 // until the update has taken too long.
-func (l life) updateUnseen(r Reason, message string) Decision {
+func (l *life) updateUnseen(r Reason, message string) Decision {
 	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.p.InPlaceTimeout <= 0 {
 		return hold(h)
@@ -135,7 +136,7 @@ func (l life) updateUnseen(r Reason, message string) Decision {
 
 // health judges a machine by the conditions of its Node, and looks again when a
 // condition will have been bad for long enough to count.
-func (l life) health() Decision {
+func (l *life) health() Decision {
 	node := l.in.Node.Node
 	judged := JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
 	d := l.copyConditions(node, l.judge(node, judged))
@@ -146,7 +147,7 @@ func (l life) health() Decision {
 }
 
 // judge returns what follows for the machine from how its Node is.
-func (l life) judge(node *corev1.Node, judged Health) Decision {
+func (l *life) judge(node *corev1.Node, judged Health) Decision {
 	switch phase := l.m.Status.CurrentStatus.Phase; {
 	case phase == v1alpha1.MachineInPlaceUpdating:
 		return settled(ReasonNodeReady)
@@ -172,7 +173,7 @@ func (l life) judge(node *corev1.Node, judged Health) Decision {
 // copyConditions records the conditions of the Node if they have changed;
 // otherwise what was decided stands. A decision to write something else records
 // them too, so that no change can put off a timeout.
-func (l life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
+func (l *life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !ConditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
@@ -191,7 +192,7 @@ func (l life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 }
 
 // run records that the machine is healthy.
-func (l life) run(node *corev1.Node) Decision {
+func (l *life) run(node *corev1.Node) Decision {
 	return l.move(TriggerNodeHealthy, func(s *v1alpha1.MachineStatus) {
 		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		if s.LastOperation.Type == v1alpha1.MachineOperationCreate && s.LastOperation.State != v1alpha1.MachineStateSuccessful {
@@ -205,7 +206,7 @@ func (l life) run(node *corev1.Node) Decision {
 }
 
 // doubt records that a machine that was healthy is not.
-func (l life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
+func (l *life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 	return l.move(TriggerNodeUnhealthy, func(s *v1alpha1.MachineStatus) {
 		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
@@ -215,7 +216,7 @@ func (l life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 
 // waitToJoin waits for a Node: that of a Pending machine until the creation
 // timeout, which fails the machine.
-func (l life) waitToJoin(r Reason, message string) Decision {
+func (l *life) waitToJoin(r Reason, message string) Decision {
 	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
 		return hold(h)
@@ -233,7 +234,7 @@ func (l life) waitToJoin(r Reason, message string) Decision {
 // unhealthy waits for a machine that is Unknown, or whose update in place has
 // failed, to recover until the health timeout, then fails it if the replacement
 // limit allows.
-func (l life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) Decision {
+func (l *life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) Decision {
 	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.p.HealthTimeout <= 0 {
 		return l.missVM(hold(h))

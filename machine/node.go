@@ -16,10 +16,15 @@ import (
 
 // syncNode keeps the Node as the machine wants it: the name of the machine, our
 // finalizer, the node template, and the virtual capacity of the class.
-func (l life) syncNode() Decision {
+func (l *life) syncNode() Decision {
 	node, desired := l.in.Node.Node, nodeTemplate(l.m)
-	// A Node that has it all, and on which that is recorded, needs no merge.
-	inSync := nodeops.PlanTemplate(node, desired, desired).Empty()
+	// A Node that has it all, and on which that is recorded, needs no merge: what was
+	// applied before is what is wanted. And what it has, a Node can have.
+	inSync := nodeops.PlanTemplate(node, nodeops.Template{}, desired).Empty()
+	if !inSync {
+		desired = acceptable(desired)
+		inSync = nodeops.PlanTemplate(node, nodeops.Template{}, desired).Empty()
+	}
 	named := node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
 	guarded := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
 	if inSync && named && guarded {
@@ -43,14 +48,14 @@ func (l life) syncNode() Decision {
 }
 
 // unreadable waits for somebody to repair what was recorded on the Node.
-func (l life) unreadable(err error) Decision {
+func (l *life) unreadable(err error) Decision {
 	return hold(Hold{
 		Subject: l.nodeSubject(), Reason: ReasonNodeTemplateUnreadable, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
 }
 
 // syncCapacity keeps the virtual capacity of the class on the Node.
-func (l life) syncCapacity() Decision {
+func (l *life) syncCapacity() Decision {
 	c := l.in.Class.Class
 	if c == nil || c.NodeTemplate == nil {
 		return Decision{}
@@ -96,7 +101,7 @@ func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
 
 // ownNode returns the Node of the machine, or nil if there is none: a Node of
 // another machine is not there, as far as this one is concerned.
-func (l life) ownNode() *corev1.Node {
+func (l *life) ownNode() *corev1.Node {
 	if l.in.Node.NoTarget || foreignNode(l.m, l.in.Node.Node) {
 		return nil
 	}
@@ -104,8 +109,8 @@ func (l life) ownNode() *corev1.Node {
 }
 
 // nodeTemplate returns what the machine wants its Node to carry. The label with
-// the name of the machine is not for the template to set, and what no Node can
-// have is left out; see [Ignored].
+// the name of the machine is not for the template to set. What no Node can have is
+// still there; see [acceptable].
 func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 	t := m.Spec.NodeTemplateSpec
 	labels := t.Labels
@@ -113,7 +118,7 @@ func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 		labels = maps.Clone(labels)
 		delete(labels, v1alpha1.MachineNameLabelKey)
 	}
-	return acceptable(nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints})
+	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
 }
 
 // Candidates returns what package nodeops needs to know of machines to match

@@ -82,6 +82,8 @@ type DrainView struct {
 	// Started is the anchor of the drain that the last round was made for, which is
 	// [DrainMode.Started]: a view of another drain says nothing. Zero counts for any.
 	Started time.Time
+	// KeepSchedulable is that of its mode.
+	KeepSchedulable bool
 	// Round is when the last round was made; zero asks for one.
 	Round time.Time
 	// Done says that nothing is left to wait for.

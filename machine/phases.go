@@ -136,7 +136,7 @@ func NextPhase(from v1alpha1.MachinePhase, t Trigger, holds func(Guard) bool) (T
 }
 
 // moves says whether the phase changes if t happens.
-func (l life) moves(t Trigger) bool {
+func (l *life) moves(t Trigger) bool {
 	_, ok := NextPhase(l.m.Status.CurrentStatus.Phase, t, l.holds)
 	return ok
 }
@@ -144,7 +144,7 @@ func (l life) moves(t Trigger) bool {
 // move returns a decision that writes the change of phase which follows from t,
 // and what change makes of the status besides. Without a row in the table the
 // phase stays, and with it when it was entered: from then timeouts count.
-func (l life) move(t Trigger, change func(*v1alpha1.MachineStatus)) Decision {
+func (l *life) move(t Trigger, change func(*v1alpha1.MachineStatus)) Decision {
 	row, ok := NextPhase(l.m.Status.CurrentStatus.Phase, t, l.holds)
 	return l.record(Reason(cmp.Or(string(row.Reason), string(t))), func(s *v1alpha1.MachineStatus) {
 		change(s)
@@ -155,7 +155,7 @@ func (l life) move(t Trigger, change func(*v1alpha1.MachineStatus)) Decision {
 }
 
 // holds says whether a guard holds for the machine.
-func (l life) holds(g Guard) bool {
+func (l *life) holds(g Guard) bool {
 	switch g {
 	case "":
 		return true

@@ -19,7 +19,7 @@ import (
 // machine, and ends with that record being removed; everything else is put in
 // place, and taken back, in between. So a crash anywhere ends in the same place.
 // The record is never moved while the preservation lasts.
-func (l life) preservation() Decision {
+func (l *life) preservation() Decision {
 	value, known := PreserveValue(l.m, l.in.Node)
 	if !known {
 		return l.preservationUnknown()
@@ -36,7 +36,7 @@ func (l life) preservation() Decision {
 }
 
 // preservedUntil returns the recorded end of the preservation, or zero.
-func (l life) preservedUntil() time.Time {
+func (l *life) preservedUntil() time.Time {
 	if end := l.m.Status.CurrentStatus.PreserveExpiryTime; end != nil {
 		return end.Time
 	}
@@ -45,7 +45,7 @@ func (l life) preservedUntil() time.Time {
 
 // preservationUnknown waits for what says whether the machine is preserved, if
 // anything on the machine is about that.
-func (l life) preservationUnknown() Decision {
+func (l *life) preservationUnknown() Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && lastApplied(l.m) == "" &&
 		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
 		return Decision{}
@@ -61,7 +61,7 @@ func (l life) preservationUnknown() Decision {
 }
 
 // preserve begins the preservation that value asks for, and goes on with it.
-func (l life) preserve(value string) Decision {
+func (l *life) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
 		end := PreserveEnd(l.now, l.p.PreserveTimeout)
 		d := l.record(ReasonPreserved, func(s *v1alpha1.MachineStatus) {
@@ -84,7 +84,7 @@ func (l life) preserve(value string) Decision {
 }
 
 // namedNode returns the Node that the machine names, or nil if there is none.
-func (l life) namedNode() *corev1.Node {
+func (l *life) namedNode() *corev1.Node {
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
 		return nil
 	}
@@ -93,12 +93,12 @@ func (l life) namedNode() *corev1.Node {
 
 // recovers says whether the machine is about to run again, so that its Node need
 // not be drained if it had failed.
-func (l life) recovers(node *corev1.Node) bool {
+func (l *life) recovers(node *corev1.Node) bool {
 	return l.moves(TriggerNodeHealthy) && JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now).Healthy
 }
 
 // keep waits for the end of the preservation.
-func (l life) keep() Decision {
+func (l *life) keep() Decision {
 	h := Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "for ever"}
 	if end := l.preservedUntil(); end.Before(forEver) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
@@ -109,7 +109,7 @@ func (l life) keep() Decision {
 // stopPreserving ends the preservation, and with forget takes back what asked for
 // it. What a preservation has left on the Node whose record was lost is recognised
 // by what only a preservation puts there.
-func (l life) stopPreserving(forget bool) Decision {
+func (l *life) stopPreserving(forget bool) Decision {
 	active := l.m.Status.CurrentStatus.PreserveExpiryTime != nil
 	if node := l.namedNode(); node != nil {
 		if staleCondition(node, active) {
@@ -132,7 +132,7 @@ func (l life) stopPreserving(forget bool) Decision {
 
 // noteRequest keeps on the machine what its Node says of preservation, which
 // replaces what the machine says, or with forget nothing of either.
-func (l life) noteRequest(forget bool) Decision {
+func (l *life) noteRequest(forget bool) Decision {
 	const request, applied = v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedNodePreserveValueAnnotationKey
 	var says string
 	drop := []string{request, applied}

@@ -35,7 +35,7 @@ const (
 // has that already, and what is said of it: the autoscaler is told to leave it alone; one that failed is
 // tainted before it is drained, and no longer tainted when it runs again. What
 // the node template sets is left as it says.
-func (l life) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
+func (l *life) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
 	phase, tainted := l.m.Status.CurrentStatus.Phase, nodeops.HasTaint(node.Spec.Taints, preservedTaint)
 	annotate := node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled)
 	taint := phase == v1alpha1.MachineFailed && !tainted
@@ -62,7 +62,7 @@ func (l life) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
 
 // releasedNode returns the Node without what a preservation has put on it, or nil
 // if there is nothing of that. With forget it asks for preservation no more.
-func (l life) releasedNode(node *corev1.Node, forget bool) *corev1.Node {
+func (l *life) releasedNode(node *corev1.Node, forget bool) *corev1.Node {
 	var drop []string
 	if node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
 		drop = []string{scaleDownOurs, scaleDownDisabled}
@@ -87,19 +87,19 @@ func (l life) releasedNode(node *corev1.Node, forget bool) *corev1.Node {
 
 // templated says whether the node template sets an annotation, so that it would
 // be put back.
-func (l life) templated(key string) bool {
+func (l *life) templated(key string) bool {
 	_, found := l.m.Spec.NodeTemplateSpec.Annotations[key]
 	return found
 }
 
 // templatedTaint says whether the node template sets the taint of preserved Nodes.
-func (l life) templatedTaint() bool {
+func (l *life) templatedTaint() bool {
 	return nodeops.HasTaint(l.m.Spec.NodeTemplateSpec.Spec.Taints, preservedTaint)
 }
 
 // showPreserved says on the Node that it is preserved. The Node of a machine that
 // failed is drained first; if that takes long, the Node says so.
-func (l life) showPreserved(node *corev1.Node, value string) Decision {
+func (l *life) showPreserved(node *corev1.Node, value string) Decision {
 	want, rest := l.preservedCondition(value), l.keep()
 	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
 		mode := DrainModeForPreservation(l.m, node, l.p, l.now)
@@ -125,7 +125,7 @@ func (l life) showPreserved(node *corev1.Node, value string) Decision {
 }
 
 // preservedCondition is the condition of a Node that is preserved.
-func (l life) preservedCondition(value string) corev1.NodeCondition {
+func (l *life) preservedCondition(value string) corev1.NodeCondition {
 	reason := v1alpha1.PreservedByUser
 	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
 		reason = v1alpha1.PreservedByMCM
@@ -138,7 +138,7 @@ func (l life) preservedCondition(value string) corev1.NodeCondition {
 }
 
 // stopped is the condition of a Node that is preserved no more.
-func (l life) stopped() corev1.NodeCondition {
+func (l *life) stopped() corev1.NodeCondition {
 	return corev1.NodeCondition{
 		Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped,
 		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
@@ -168,7 +168,7 @@ func PreservedAndDrained(node *corev1.Node) bool {
 
 // drainPreserved drains the Node of a preserved machine that failed: it returns the
 // next round, or what the last one waits for, and nothing when that is over.
-func (l life) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
+func (l *life) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
 	if PreservedAndDrained(node) || l.in.Drain.of(mode).Done {
 		return Decision{}
 	}

@@ -616,7 +616,8 @@ func (r *room) atRest() error {
 func TestDM55TheSetAndTheMachineAgree(t *testing.T) {
 	t.Parallel()
 	values := []string{"-", "", "now", "when-failed", "auto-preserved", "false"}
-	for _, own := range append(values, "nwo") {
+	values = append(values, "nwo") // means nothing
+	for _, own := range values {
 		for _, nodes := range values {
 			for _, applied := range []string{"-", "now", "false"} {
 				for name, end := range map[string]change{"none": func(*machine.Observation) {}, "future": ending(time.Hour), "past": ending(0)} {

@@ -66,7 +66,7 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 // it shows (see [PermitOver]), and was among those which the permit had to find
 // room beside: together they never are more than allowed. One that shows and has
 // its permit still counts twice, for a moment, which is cautious.
-func (l life) replacement() (Decision, bool) {
+func (l *life) replacement() (Decision, bool) {
 	deployment := l.m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
 	if deployment == "" {
 		return Decision{}, false
@@ -96,13 +96,13 @@ func (l life) replacement() (Decision, bool) {
 	return hold(h), true
 }
 
-func (l life) permitKey() string {
+func (l *life) permitKey() string {
 	return l.m.Namespace + "/" + l.m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
 }
 
 // withoutPermit gives back a permit that is not used now, before d is waited for.
 // That of a machine which has been failed is none of these: see [PermitOver].
-func (l life) withoutPermit(d Decision) Decision {
+func (l *life) withoutPermit(d Decision) Decision {
 	if d.Do != nil || !l.in.Permit.Held || PermitOver(l.m) {
 		return d
 	}

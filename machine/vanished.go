@@ -21,7 +21,7 @@ const lookEvery = 5 * time.Minute
 // wrong, and what is done about it is its owner's.
 //
 // The reference system does not look.
-func (l life) missVM(d Decision) Decision {
+func (l *life) missVM(d Decision) Decision {
 	if phase := l.m.Status.CurrentStatus.Phase; phase != v1alpha1.MachinePending && phase != v1alpha1.MachineUnknown {
 		return d
 	}
@@ -47,7 +47,7 @@ func (l life) missVM(d Decision) Decision {
 // nextLook returns when the VM is looked for next: when the machine becomes
 // Unknown, and then every few minutes. That of a Pending machine was seen just
 // before.
-func (l life) nextLook() time.Time {
+func (l *life) nextLook() time.Time {
 	entered, seen := l.m.Status.CurrentStatus.LastUpdateTime.Time, l.in.VM.SeenAt
 	if seen.Before(entered) {
 		if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown {
@@ -66,12 +66,12 @@ func (l life) nextLook() time.Time {
 
 // vanished says that the provider knew the VM of the machine once, and does not
 // find it any more.
-func (l life) vanished() bool {
+func (l *life) vanished() bool {
 	return l.in.VM.Sighting == Absent && !l.in.VM.Blind && l.m.Spec.ProviderID != ""
 }
 
 // vanishedText is what is told of a VM that has vanished, or empty.
-func (l life) vanishedText() string {
+func (l *life) vanishedText() string {
 	if !l.vanished() {
 		return ""
 	}
@@ -79,7 +79,7 @@ func (l life) vanishedText() string {
 }
 
 // vanishedOperation is what is told of a machine whose VM has vanished.
-func (l life) vanishedOperation() v1alpha1.LastOperation {
+func (l *life) vanishedOperation() v1alpha1.LastOperation {
 	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
 		return l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vanishedText())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // verdict returns the condition that the machine should carry, or nil for none.
-func (l life) verdict() *corev1.NodeCondition {
+func (l *life) verdict() *corev1.NodeCondition {
 	reason, errs := ReasonInvalid, Validate(l.m)
 	if len(errs) == 0 {
 		reason = ReasonPartlyIgnored
@@ -32,7 +32,7 @@ func (l life) verdict() *corev1.NodeCondition {
 
 // validity shows on the object what is wrong with it, in the status write that
 // comes next anyway if there is one. It keeps nothing else from being done.
-func (l life) validity() Decision {
+func (l *life) validity() Decision {
 	want, have := l.verdict(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
 	reason, message := ReasonValid, ""
 	switch {
@@ -61,7 +61,7 @@ func (l life) validity() Decision {
 
 // otherwise returns what [Decide] decides of a machine without regard to its
 // verdict.
-func (l life) otherwise() Decision {
+func (l *life) otherwise() Decision {
 	if l.arriving() {
 		return l.inTurn(l.preservation, l.arrive)
 	}

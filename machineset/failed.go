@@ -16,7 +16,8 @@ import (
 type NodeView struct {
 	// Found reports that the Node exists.
 	Found bool
-	// Preserve is the value of its preserve annotation.
+	// Preserve is the value of its preserve annotation; one that means nothing is as
+	// good as none.
 	Preserve string
 }
 
@@ -26,7 +27,13 @@ func ViewNode(node *corev1.Node) NodeView {
 	if node == nil {
 		return NodeView{}
 	}
-	return NodeView{Found: true, Preserve: node.Annotations[v1alpha1.PreserveMachineAnnotationKey]}
+	view := NodeView{Found: true}
+	switch value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; value {
+	case v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,
+		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse:
+		view.Preserve = value
+	}
+	return view
 }
 
 // ReplaceFailed decides whether a Failed machine is deleted, so that another
