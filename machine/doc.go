@@ -31,20 +31,46 @@
 //	guard     the finalizer is added; only then may anything be made
 //	intend    "a VM is wanted" is written to status.lastOperation
 //	look      the VM is looked for: it may be there from before a crash
-//	create    there is none: it is asked for
+//	token     a bootstrap token is made, if the user data has a place for one
+//	create    there is no VM: it is asked for
 //	record    its identity is written to spec.providerID, once and for ever
 //	initialise, where the provider has such a step
 //	Pending   the VM exists; the Node has to join within the creation timeout
 //	Running   the Node is healthy; or else
 //	Unknown   it is not, and has the health timeout to recover; or else
-//	Failed    the owner replaces the machine
+//	Failed    the owner replaces the machine. Of one deployment so many are failed
+//	          for bad health at a time as there are permits; see [TakePermit]
 //
-//	Terminating: the Node is marked and drained, the VM deleted, the Node
-//	deleted, the finalizer removed. What is not there is not waited for; but
-//	that there is no VM is believed only after the provider had time to show it.
+//	Terminating: the Node is marked and drained, its volumes are detached, the VM
+//	is deleted, then the Node, and the finalizer is removed. What is not there is
+//	not waited for; but that there is no VM is believed only after the provider
+//	had time to show it. A class that is gone is waited for, since no VM can be
+//	deleted without it; with the label force-deletion the machine goes all the
+//	same, and says that its VM may be left.
+//
+// Beside all that, a machine can be preserved so that somebody may look at it (see
+// [PreserveValue] and [JudgePreservation]), and its Node be updated in place (see
+// [UpdateCondition]).
+//
+// Each timeout counts from a time that is written down, and never moves:
+//
+//	creation       the creation timestamp of the machine
+//	health         status.currentStatus.lastUpdateTime, when the phase became Unknown
+//	drain          the deletion timestamp; see [DrainModeFor] for the other drains
+//	update         status.currentStatus.lastUpdateTime, of phase InPlaceUpdating
+//	preservation   status.currentStatus.preserveExpiryTime is its end
+//
+// # What wakes it up
+//
+// [OnMachine], [OnNode], [OnPod] and their like say which changes matter, so that a
+// caller need not decide at every heartbeat.
+//
+// # Beside the life
 //
 // [DecideClass] and [DecideSecret] guard what machines need as long as they need
-// it. [Validate] says what is wrong with a Machine.
+// it. [Validate], [Ignored] and [ValidateClass] say what is wrong with a Machine
+// or its class; it stands in a condition of the machine too. [Events] says what of
+// a machine's history people should read.
 //
 // The package does not drain: [DrainNode] says how a Node is to be drained, and
 // package drain does that. It does not choose which machines exist; that is the

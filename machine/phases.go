@@ -69,13 +69,16 @@ const (
 )
 
 // Transition is one row of the table of phases: a machine in one of the phases
-// From, to which Trigger happens while Guard holds, goes to the phase To. Nil From
-// is any phase.
+// From, to which Trigger happens while Guard holds, goes to the phase To.
 type Transition struct {
-	From    []v1alpha1.MachinePhase
+	// From are the phases in which the row counts. Nil is any phase.
+	From []v1alpha1.MachinePhase
+	// Trigger is what has to happen.
 	Trigger Trigger
-	Guard   Guard
-	To      v1alpha1.MachinePhase
+	// Guard is what has to hold besides; empty always holds.
+	Guard Guard
+	// To is the phase that follows.
+	To v1alpha1.MachinePhase
 	// Reason of the decision that writes it.
 	Reason Reason
 }
