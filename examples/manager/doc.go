@@ -21,8 +21,8 @@
 //	manager --simulated-cloud=http://127.0.0.1:8484 --target-kubeconfig=$KUBECONFIG
 //
 // Flags have the names and defaults of the reference system; package options says
-// which, and app what the process does with them and when it ends. Its Role and
-// ClusterRole are in the folder manifests.
+// which, and app what the process does with them and when it ends. Its roles are in
+// the folder manifests.
 //
 // It exits with 0 if it was asked to stop and has, with 2 if the command line
 // makes no sense, and with 1 for everything else.

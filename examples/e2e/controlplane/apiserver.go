@@ -123,6 +123,7 @@ func (c *ControlPlane) runAPIServer(ctx context.Context) error {
 		"--tls-private-key-file=" + c.pki("apiserver.key"),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-issuer=" + issuer,
 		"--service-account-key-file=" + c.pki("service-account.key"),

@@ -19,7 +19,7 @@
 //	}
 //
 // There is no scheduler and no kubelet: nodes and what runs on them are up to
-// the tests.
+// the tests. Bootstrap tokens open the door, as kubelets need them to join.
 //
 // # Building
 //

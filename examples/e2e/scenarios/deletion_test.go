@@ -31,6 +31,17 @@ func made(s *stage.Stage) stage.Condition {
 	}
 }
 
+// vmless holds when a machine has no VM any more. The cloud accepts its deletion, and
+// takes its time.
+func vmless(s *stage.Stage, machine string) stage.Condition {
+	return func(context.Context) (string, error) {
+		if left := s.Cloud.Snapshot().Of(machine); !left.Empty() {
+			return left.String(), nil
+		}
+		return "", nil
+	}
+}
+
 func TestAMachineDeletedWhileItsVMIsBeingCreatedLeavesNoVM(t *testing.T) {
 	t.Parallel()
 	s := house.Set(t, "early", slow())
@@ -87,12 +98,7 @@ func TestANodeDeletedByHandTakesItsMachineAlongAndTheSetReplacesIt(t *testing.T)
 	require.NoError(t, s.Client.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}))
 	s.Wait(t, patience, "the machine is gone", gone(s, first.Name))
 	s.Wait(t, patience, "the node is gone", stage.Gone("node", s.Client.CoreV1().Nodes().Get, node))
-	s.Wait(t, patience, "its VM is gone", func(context.Context) (string, error) { // the cloud has accepted that, and takes its time
-		if left := s.Cloud.Snapshot().Of(first.Name); !left.Empty() {
-			return left.String(), nil
-		}
-		return "", nil
-	})
+	s.Wait(t, patience, "its VM is gone", vmless(s, first.Name))
 	s.Wait(t, patience, "the machine is replaced", s.Complete("workers"))
 	require.Len(t, machines(t, s), 3)
 	removeAll(t, s)

@@ -187,6 +187,6 @@ func TestWhatManifestsPrintsIsWhatInstallApplies(t *testing.T) {
 		require.Equal(t, have.GetGeneration(), again.GetGeneration())
 	}
 	require.Equal(t, map[string]int{
-		"CustomResourceDefinition": len(v1alpha1.CRDs()), "ServiceAccount": 1, "Role": 1, "RoleBinding": 1, "ClusterRole": 1, "ClusterRoleBinding": 1,
+		"CustomResourceDefinition": len(v1alpha1.CRDs()), "ServiceAccount": 1, "Role": 2, "RoleBinding": 2, "ClusterRole": 1, "ClusterRoleBinding": 1,
 	}, kinds)
 }

@@ -4,12 +4,16 @@ package scenarios_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,7 +27,7 @@ var house *stage.House
 
 // atATime is how many scenarios are played at the same time: they wait more than
 // they work.
-const atATime = "6"
+const atATime = "8"
 
 // nodeGrace is how long a Node may be silent until it is called unknown. It is the
 // default of Kubernetes, as what comes of it is part of a scenario.
@@ -104,13 +108,82 @@ func machines(t *testing.T, s *stage.Stage) []v1alpha1.Machine {
 
 // running holds when a machine runs.
 func running(s *stage.Stage, name string) stage.Condition {
+	return in(s, name, v1alpha1.MachineRunning)
+}
+
+// in holds when a machine is in a phase.
+func in(s *stage.Stage, name string, phase v1alpha1.MachinePhase) stage.Condition {
 	return func(ctx context.Context) (string, error) {
 		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning {
-			return "machine " + name + " runs", err
+		if err != nil || m.Status.CurrentStatus.Phase != phase {
+			return "machine " + name + " is not " + string(phase), err
 		}
 		return "", nil
 	}
+}
+
+// create makes a machine.
+func create(t *testing.T, s *stage.Stage, m *v1alpha1.Machine) *v1alpha1.Machine {
+	t.Helper()
+	made, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), m, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return made
+}
+
+// machine returns a machine as it is.
+func machine(t *testing.T, s *stage.Stage, name string) *v1alpha1.Machine {
+	t.Helper()
+	m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return m
+}
+
+// node returns the Node of a machine as it is.
+func node(t *testing.T, s *stage.Stage, machine string) *corev1.Node {
+	t.Helper()
+	n, err := s.Client.CoreV1().Nodes().Get(t.Context(), s.NodeName(machine), metav1.GetOptions{})
+	require.NoError(t, err)
+	return n
+}
+
+// annotate sets an annotation of a machine.
+func annotate(t *testing.T, s *stage.Stage, machine, key, value string) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	require.NoError(t, err)
+	_, err = s.Machines.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), machine, mergePatch, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// phases returns the phases that a machine has gone through, as somebody saw who
+// looked on.
+func phases(s *stage.Stage, uid types.UID) (all []v1alpha1.MachinePhase) {
+	for _, c := range s.Journal().Changes {
+		m, ok := c.Object.(*v1alpha1.Machine)
+		if !ok || m.UID != uid {
+			continue
+		}
+		if phase := m.Status.CurrentStatus.Phase; phase != "" && (len(all) == 0 || all[len(all)-1] != phase) {
+			all = append(all, phase)
+		}
+	}
+	return all
+}
+
+// went holds when a machine has gone through these phases, as somebody saw who
+// looked on: he may be a little behind.
+func went(s *stage.Stage, uid types.UID, want ...v1alpha1.MachinePhase) stage.Condition {
+	return func(context.Context) (string, error) {
+		if have := phases(s, uid); !slices.Equal(have, want) {
+			return fmt.Sprintf("the phases were %v, not %v", have, want), nil
+		}
+		return "", nil
+	}
+}
+
+// seconds is a timeout of a machine.
+func seconds(n int) *metav1.Duration {
+	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
 
 // gone holds when a machine is gone.

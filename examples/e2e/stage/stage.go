@@ -42,6 +42,9 @@ type Options struct {
 	// Forgiven says of a request that was refused for good that it may have been,
 	// see [Stage.Refused]. Nil forgives none.
 	Forgiven func(controlplane.Request) bool
+	// NoTarget says that there is no cluster to join: the managers are started
+	// without one, and no VM becomes a Node.
+	NoTarget bool
 	// Outage says that the API server is taken away, so that the journal may miss
 	// something and leave open what happened meanwhile. Otherwise, see [House.Set],
 	// that is a failure: a bound that nobody judged is not one that was kept.
@@ -51,9 +54,9 @@ type Options struct {
 // Nodes say how the hollow Nodes of a stage behave. For the zero values see
 // [hollow.Nodes].
 type Nodes struct {
-	// JoinAfter, LeaseInterval, PodStartTime and PodStopTime are those of
-	// [hollow.Nodes].
-	JoinAfter, LeaseInterval, PodStartTime, PodStopTime time.Duration
+	// JoinAfter, LeaseInterval, PodStartTime, PodStopTime and UpdateTime are those
+	// of [hollow.Nodes].
+	JoinAfter, LeaseInterval, PodStartTime, PodStopTime, UpdateTime time.Duration
 }
 
 // Stage is a namespace with a cloud. It is safe for concurrent use.
@@ -84,6 +87,7 @@ type Stage struct {
 	mu       sync.Mutex
 	managers []*Manager
 	marks    int
+	secrets  []string // which no log and no Event may hold
 }
 
 // New sets a stage in a new namespace whose name begins with the prefix. The end
@@ -153,7 +157,8 @@ func (s *Stage) openCloud(ctx context.Context) error {
 	if o.Credential == "" {
 		o.Credential = "hunter2-" + s.Namespace
 	}
-	s.credential, s.Cloud = o.Credential, drivertest.NewCloud(o)
+	s.credential, s.secrets, s.Cloud = o.Credential, []string{o.Credential}, drivertest.NewCloud(o)
+	s.Cloud.Subscribe(s.overhear) // as long as there is a cloud
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -172,10 +177,13 @@ func (s *Stage) play(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	n := s.options.Nodes
+	n, vms := s.options.Nodes, hollow.VMsOf(s.Cloud)
+	if s.options.NoTarget {
+		vms = nil
+	}
 	s.Nodes = &hollow.Nodes{
-		Client: client, VMs: hollow.VMsOf(s.Cloud), VMInterval: 200 * time.Millisecond,
-		JoinAfter: n.JoinAfter, LeaseInterval: n.LeaseInterval, PodStartTime: n.PodStartTime, PodStopTime: n.PodStopTime,
+		Client: client, VMs: vms, VMInterval: 200 * time.Millisecond,
+		JoinAfter: n.JoinAfter, LeaseInterval: n.LeaseInterval, PodStartTime: n.PodStartTime, PodStopTime: n.PodStopTime, UpdateTime: n.UpdateTime,
 	}
 	scheduler := &hollow.Scheduler{Client: client}
 	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func Run(m *testing.M, o controlplane.Options, use func(*House)) int {
 //   - one does not end with status 0,
 //   - a bound was broken on the way, see [Stage.Figures], or the journal cannot tell,
 //   - the API server refused something to them that they must not ask for,
-//   - a log or an Event holds something of a Secret.
+//   - a log or an Event holds something of a Secret, bootstrap tokens included.
 //
 // Then the stage is closed. If the test has failed, it says where the logs are.
 func (h *House) Set(t testing.TB, prefix string, o Options) *Stage {
@@ -79,7 +78,7 @@ func (s *Stage) judge(ctx context.Context) error {
 	var errs []error
 	for _, m := range s.all() {
 		errs = append(errs, m.Err(), m.Stop(ctx))
-		if s.credential != "" && strings.Contains(m.Log(), s.credential) {
+		if s.leaked(m.Log()) {
 			errs = append(errs, fmt.Errorf("%s holds what the Secrets do", m.log))
 		}
 	}
@@ -94,7 +93,7 @@ func (s *Stage) judge(ctx context.Context) error {
 		return errors.Join(append(errs, err)...)
 	}
 	text, err := json.Marshal(events)
-	if err == nil && s.credential != "" && strings.Contains(string(text), s.credential) {
+	if err == nil && s.leaked(string(text)) {
 		errs = append(errs, errors.New("the Events hold what the Secrets do"))
 	}
 	return errors.Join(append(errs, err)...)

@@ -122,8 +122,8 @@ func Gone[T any](what string, get func(context.Context, string, metav1.GetOption
 	}
 }
 
-// NothingLeft holds when the stage has neither machine objects nor Secrets, Nodes,
-// or anything in the cloud.
+// NothingLeft holds when the stage has neither machine objects nor Secrets, Nodes
+// with what is attached to them, bootstrap tokens, or anything in the cloud.
 func (s *Stage) NothingLeft(ctx context.Context) (string, error) {
 	api, left := s.Machines.MachineV1alpha1(), map[string]int{}
 	machines, err1 := api.Machines(s.Namespace).List(ctx, metav1.ListOptions{})
@@ -132,14 +132,21 @@ func (s *Stage) NothingLeft(ctx context.Context) (string, error) {
 	classes, err4 := api.MachineClasses(s.Namespace).List(ctx, metav1.ListOptions{})
 	secrets, err5 := s.Client.CoreV1().Secrets(s.Namespace).List(ctx, metav1.ListOptions{})
 	nodes, err6 := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	attachments, err7 := s.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	tokens, err8 := s.Tokens(ctx)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return "nothing is known", err
 	}
 	left["machines"], left["machine sets"], left["machine deployments"] = len(machines.Items), len(sets.Items), len(deployments.Items)
-	left["machine classes"], left["secrets"] = len(classes.Items), len(secrets.Items)
+	left["machine classes"], left["secrets"], left["bootstrap tokens"] = len(classes.Items), len(secrets.Items), len(tokens)
 	for _, n := range nodes.Items {
 		if strings.HasPrefix(n.Name, s.Namespace+"-") {
 			left["nodes"]++
+		}
+	}
+	for _, a := range attachments.Items {
+		if strings.HasPrefix(a.Spec.NodeName, s.Namespace+"-") {
+			left["volume attachments"]++
 		}
 	}
 	snapshot := s.Cloud.Snapshot()

@@ -30,6 +30,7 @@ func scenarios() []scenario {
 	for _, some := range [][]scenario{
 		lockingScenarios, statusScenarios, generationScenarios, finalizerScenarios, deletionScenarios, ownerScenarios,
 		patchScenarios, listScenarios, watchScenarios, evictionScenarios, budgetScenarios, podScenarios, nodeScenarios, kindScenarios,
+		tokenScenarios,
 	} {
 		all = append(all, some...)
 	}

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -33,15 +35,15 @@ var unused = map[string]string{
 	"update machine.sapcloud.io/machinedeployments/finalizers": "asked for by an admission plugin, not by a request",
 }
 
-// permissions are the verbs and resources of a role in the manifests, each with
-// the names that it is bound to.
-func permissions(t *testing.T, kind string) map[string][]string {
+// permissions are the verbs and resources of a role in the manifests, in a
+// namespace if it has one, each with the names that it is bound to.
+func permissions(t *testing.T, kind, in string) map[string][]string {
 	t.Helper()
 	objects, err := manifests.Access(namespace)
 	require.NoError(t, err)
 	all := map[string][]string{}
 	for _, o := range objects {
-		if o.GetKind() != kind {
+		if o.GetKind() != kind || o.GetNamespace() != in {
 			continue
 		}
 		var role rbacv1.ClusterRole // which has the rules of a Role too
@@ -71,10 +73,11 @@ func asks(a clienttesting.Action) string {
 	return a.GetVerb() + " " + resource
 }
 
-// judge compares the requests of clients with what a role allows.
-func judge(t *testing.T, role string, requests ...[]clienttesting.Action) {
+// judge compares the requests of clients with what a role allows, in a namespace
+// if it has one.
+func judge(t *testing.T, role, in string, requests ...[]clienttesting.Action) {
 	t.Helper()
-	allowed, used := permissions(t, role), map[string]bool{}
+	allowed, used := permissions(t, role, in), map[string]bool{}
 	for _, a := range slices.Concat(requests...) {
 		if a.GetResource().Resource == "resource" || strings.HasPrefix(asks(a), "get /resource") {
 			continue // discovery, which everybody may ask for
@@ -85,7 +88,7 @@ func judge(t *testing.T, role string, requests ...[]clienttesting.Action) {
 			require.Contains(t, names, named.GetName(), asks(a))
 		}
 		if role == "Role" {
-			require.Equal(t, namespace, a.GetNamespace(), asks(a))
+			require.Equal(t, in, a.GetNamespace(), asks(a))
 		}
 		used[asks(a)] = true
 	}
@@ -96,6 +99,71 @@ func judge(t *testing.T, role string, requests ...[]clienttesting.Action) {
 			require.False(t, used[permission], "is used: %s", permission)
 		}
 	}
+}
+
+// ofSecrets parts requests to the cluster which the machines join: those about
+// secrets, and the others.
+func ofSecrets(all []clienttesting.Action) (secrets, others []clienttesting.Action) {
+	for _, a := range all {
+		if a.GetResource().Resource == "secrets" {
+			secrets = append(secrets, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	return secrets, others
+}
+
+// onlyTokens checks that no secrets are looked at but bootstrap tokens of machines.
+func onlyTokens(t *testing.T, requests []clienttesting.Action) {
+	t.Helper()
+	for _, a := range requests {
+		var labels fmt.Stringer
+		switch a := a.(type) {
+		case clienttesting.ListAction:
+			labels = a.GetListRestrictions().Labels
+		case clienttesting.WatchAction:
+			labels = a.GetWatchRestrictions().Labels
+		default:
+			continue
+		}
+		require.Equal(t, machine.TokenOwnerLabel, labels.String(), asks(a))
+	}
+}
+
+// groups checks the groups of the bootstrap tokens that were made, of which there
+// is at least one.
+func groups(t *testing.T, requests []clienttesting.Action, want string) {
+	t.Helper()
+	made := 0
+	for _, a := range requests {
+		create, ok := a.(clienttesting.CreateAction)
+		if !ok {
+			continue
+		}
+		secret, ok := create.GetObject().(*corev1.Secret)
+		require.True(t, ok)
+		require.Equal(t, want, string(secret.Data["auth-extra-groups"]))
+		made++
+	}
+	require.NotZero(t, made)
+}
+
+// attached says that a volume is attached to a Node that will not detach it.
+func (r *rig) attached(node string) {
+	r.Helper()
+	volume := "pv"
+	require.NoError(r, r.target.Add(&storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "attached-to-" + node},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: "csi", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+	}))
+	nodes := r.target.Client().CoreV1().Nodes()
+	n, err := nodes.Get(r.Context(), node, metav1.GetOptions{})
+	require.NoError(r, err)
+	n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/csi/csi^v"}}
+	_, err = nodes.UpdateStatus(r.Context(), n, metav1.UpdateOptions{})
+	require.NoError(r, err)
 }
 
 // told checks that there is an event.
@@ -112,6 +180,7 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 	r := newRig(t)
 	p := r.prepare()
 	p.s.OrphanVMsGrace, p.s.OrphanVMsPeriod = 50*time.Millisecond, 50*time.Millisecond
+	p.s.TokenGroups = "system:bootstrappers:a, system:bootstrappers:b"
 	p.start()
 	r.class("c")
 	r.class("spare")
@@ -190,6 +259,7 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 		},
 	))
 	r.eventually("the pod is seen", func() bool { return r.target.Watching("pods") > 0 })
+	r.attached(m.Labels[v1alpha1.NodeLabelKey])
 	require.NoError(t, api.Machines(namespace).Delete(ctx, m.Name, metav1.DeleteOptions{}))
 	r.eventually("replaced", func() bool { return r.phase(m.Name) == "gone" && complete() })
 
@@ -232,7 +302,11 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 	r.told("MachineSet", "FailedDelete", "Error deleting: ")
 	r.told("MachineDeployment", "ScalingMachineSet", "Scaled up machine set d-")
 	r.told("MachineDeployment", "ScalingMachineSet", "Scaled down machine set d-")
-	judge(t, "Role", p.machines.Actions(), p.secrets.Actions(), p.leases.Actions(), p.events.Actions())
-	judge(t, "ClusterRole", p.nodes.Actions())
+	judge(t, "Role", namespace, p.machines.Actions(), p.secrets.Actions(), p.leases.Actions(), p.events.Actions())
+	tokens, others := ofSecrets(p.nodes.Actions())
+	judge(t, "ClusterRole", "", others)
+	judge(t, "Role", metav1.NamespaceSystem, tokens)
+	onlyTokens(t, tokens)
+	groups(t, tokens, "system:bootstrappers:a,system:bootstrappers:b")
 	require.NotContains(t, p.logs.String(), hunter2)
 }

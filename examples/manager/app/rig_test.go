@@ -207,7 +207,7 @@ const hunter2 = "hunter2-is-secret"
 func (r *rig) class(name string) {
 	r.Helper()
 	_, err := r.control.Client().CoreV1().Secrets(namespace).Create(r.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{machine.UserDataKey: []byte("#!"), "token": []byte(hunter2)},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{machine.UserDataKey: []byte("#! <<BOOTSTRAP_TOKEN>>"), "token": []byte(hunter2)},
 	}, metav1.CreateOptions{})
 	require.NoError(r, err)
 	_, err = r.machines.MachineV1alpha1().MachineClasses(namespace).Create(r.Context(), &v1alpha1.MachineClass{

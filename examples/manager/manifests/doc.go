@@ -7,7 +7,8 @@
 //
 //	serviceaccount.yaml  who the manager is: "machinist"
 //	control.yaml         what it may do beside the machine objects, in one namespace
-//	target.yaml          what it may do where the machines join, in the whole cluster
+//	target.yaml          what it may do where the machines join: in the whole cluster,
+//	                     and with the secrets in kube-system, for bootstrap tokens
 //
 // With two clusters, control.yaml belongs into the one with the machine objects
 // and target.yaml into the one that they join. The files say "default" for the

@@ -56,17 +56,18 @@ func TestWhatIsPrintedIsWhatTheFilesSay(t *testing.T) {
 func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
 	objects, err := manifests.Access("shoot--a--b")
 	require.NoError(t, err)
-	names := map[string]string{}
+	var names []string
 	for _, o := range objects {
-		names[o.GetKind()] = o.GetNamespace() + " " + o.GetName()
+		names = append(names, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
 	}
-	require.Equal(t, map[string]string{
-		"ServiceAccount": "shoot--a--b machinist", "Role": "shoot--a--b machinist", "RoleBinding": "shoot--a--b machinist",
-		"ClusterRole": " machinist:shoot--a--b", "ClusterRoleBinding": " machinist:shoot--a--b",
+	require.Equal(t, []string{
+		"ServiceAccount shoot--a--b/machinist", "Role shoot--a--b/machinist", "RoleBinding shoot--a--b/machinist",
+		"ClusterRole /machinist:shoot--a--b", "ClusterRoleBinding /machinist:shoot--a--b",
+		"Role kube-system/machinist:shoot--a--b", "RoleBinding kube-system/machinist:shoot--a--b",
 	}, names)
 	for _, o := range objects {
-		if role, ok, _ := unstructured.NestedString(o.Object, "roleRef", "name"); ok && o.GetKind() == "ClusterRoleBinding" {
-			require.Equal(t, "machinist:shoot--a--b", role)
+		if role, ok, _ := unstructured.NestedString(o.Object, "roleRef", "name"); ok {
+			require.Equal(t, o.GetName(), role)
 		}
 		if subjects, ok, _ := unstructured.NestedSlice(o.Object, "subjects"); ok {
 			require.Equal(t, []any{map[string]any{"kind": "ServiceAccount", "name": manifests.ServiceAccount, "namespace": "shoot--a--b"}}, subjects)

@@ -15,17 +15,13 @@ var withoutEffect = []struct {
 	boolean   bool // may stand without a value
 }{
 	{"autoscaler-scaledown-annotation-during-rollout", "annotations of the autoscaler are not written", true},
-	{"bootstrap-token-auth-extra-groups", "no bootstrap tokens are made", false},
 	{"cloud-provider", "it has no effect in the reference system either", false},
 	{"contention-profiling", "there is no profiling", true},
 	{"controller-start-interval", "it has no effect in the reference system either", false},
 	{"kube-api-content-type", "it has no effect in the reference system either", false},
 	{"log-flush-frequency", "logs are not buffered", false},
-	{"machine-inplace-update-timeout", "machines are not updated in place", false},
 	{"machine-max-evict-retries", "evictions are repeated until --machine-drain-timeout", false},
-	{"machine-preserve-timeout", "machines are not preserved", false},
-	{"machine-pv-detach-timeout", "volumes are not waited for", false},
-	{"machine-pv-reattach-timeout", "volumes are not waited for", false},
+	{"machine-pv-reattach-timeout", "that a volume is attached elsewhere is not waited for", false},
 	{"machine-safety-apiserver-statuscheck-period", "there is no freeze", false},
 	{"machine-safety-apiserver-statuscheck-timeout", "there is no freeze", false},
 	{"machine-safety-overshooting-period", "sets never have more machines than asked for", false},

@@ -47,6 +47,17 @@ type MachineControllerConfiguration struct {
 	// CreationTimeout, HealthTimeout and DrainTimeout are those of machines that
 	// state none. Zero means for ever.
 	CreationTimeout, HealthTimeout, DrainTimeout time.Duration
+	// InPlaceUpdateTimeout and PreserveTimeout are those of machines that state
+	// none: how long an update in place may take, and for how long a machine is
+	// preserved. Zero means for ever.
+	InPlaceUpdateTimeout, PreserveTimeout time.Duration
+	// PVDetachTimeout is how long volumes may take to be detached from a drained
+	// Node, before its VM is deleted nevertheless. Zero means for ever.
+	PVDetachTimeout time.Duration
+	// MaxReplacements is how many machines of a deployment may be failed for bad
+	// health and not yet replaced, at a time. Zero means none. The reference system
+	// has no such flag, and allows one.
+	MaxReplacements int
 	// NodeConditions are the conditions, separated by commas, that make a Node
 	// unhealthy unless they are False.
 	NodeConditions string
@@ -59,6 +70,10 @@ type MachineControllerConfiguration struct {
 	// OrphanVMsPeriod is how often VMs are looked for that nobody owns, and
 	// OrphanVMsGrace for how long one has to be seen before it is deleted.
 	OrphanVMsPeriod, OrphanVMsGrace time.Duration
+
+	// TokenGroups are the groups, separated by commas, that the bootstrap token of a
+	// machine puts it into besides system:bootstrappers.
+	TokenGroups string
 
 	// LeaderElection says who of several managers works.
 	LeaderElection LeaderElection
@@ -100,6 +115,10 @@ func NewMCServer() *MCServer {
 		CreationTimeout:        20 * time.Minute,
 		HealthTimeout:          10 * time.Minute,
 		DrainTimeout:           2 * time.Hour,
+		InPlaceUpdateTimeout:   20 * time.Minute,
+		PreserveTimeout:        96 * time.Hour,
+		PVDetachTimeout:        2 * time.Minute,
+		MaxReplacements:        1,
 		NodeConditions:         "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
 		ResourceExhaustedRetry: 10 * time.Minute,
 		SettleTime:             30 * time.Second,

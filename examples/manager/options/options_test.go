@@ -33,8 +33,10 @@ func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
 		"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "concurrent-syncs": "50", "min-resync-period": "12h0m0s",
 		"kube-api-qps": "20", "kube-api-burst": "30", "port": "10259", "address": "0.0.0.0", "machine-creation-timeout": "20m0s",
 		"machine-health-timeout": "10m0s", "machine-drain-timeout": "2h0m0s", "machine-safety-orphan-vms-period": "15m0s",
-		"node-conditions":          "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
-		"resource-exhausted-retry": "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
+		"machine-inplace-update-timeout": "20m0s", "machine-preserve-timeout": "96h0m0s", "machine-pv-detach-timeout": "2m0s",
+		"bootstrap-token-auth-extra-groups": "",
+		"node-conditions":                   "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
+		"resource-exhausted-retry":          "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
 		"leader-elect-retry-period": "2s", "leader-elect-resource-lock": "leases", "leader-elect-resource-name": "machine-controller", "v": "0",
 		"logging-format": "text",
 	} {
@@ -73,6 +75,13 @@ func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
 		{[]string{"--concurrent-syncs=0", "--kube-api-qps=0", "--kube-api-burst=-1"}, []string{"concurrent-syncs", "kube-api-qps", "kube-api-burst"}},
 		{[]string{"--machine-creation-timeout=-1s", "--machine-health-timeout=-1s", "--machine-drain-timeout=-1s"}, []string{"machine-creation-timeout", "machine-health-timeout", "machine-drain-timeout"}},
 		{[]string{"--machine-creation-timeout=0", "--machine-health-timeout=0", "--machine-drain-timeout=0", "--min-resync-period=0"}, nil},
+		{[]string{"--machine-inplace-update-timeout=-1s", "--machine-preserve-timeout=-1s", "--machine-pv-detach-timeout=-1s"}, []string{"machine-inplace-update-timeout", "machine-preserve-timeout", "machine-pv-detach-timeout"}},
+		{[]string{"--machine-inplace-update-timeout=0", "--machine-preserve-timeout=0", "--machine-pv-detach-timeout=0", "--machine-max-replacements=0"}, nil},
+		{[]string{"--machine-max-replacements=-1"}, []string{"machine-max-replacements"}},
+		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:a,system:bootstrappers:b:c-1"}, nil},
+		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:a,system:masters"}, []string{"bootstrap-token-auth-extra-groups"}},
+		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers"}, []string{"bootstrap-token-auth-extra-groups"}},
+		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:,system:bootstrappers:A"}, []string{"bootstrap-token-auth-extra-groups", "bootstrap-token-auth-extra-groups"}},
 		{[]string{"--min-resync-period=-1s", "--resource-exhausted-retry=-1s", "--machine-settle-time=-1s"}, []string{"min-resync-period", "resource-exhausted-retry", "machine-settle-time"}},
 		{[]string{"--machine-safety-orphan-vms-period=-1s", "--machine-safety-orphan-vms-grace=-1s"}, []string{"machine-safety-orphan-vms-period", "machine-safety-orphan-vms-grace"}},
 		{[]string{"--leader-elect-resource-lock=configmaps", "--leader-elect-resource-name=A_b"}, []string{"leader-elect-resource-lock", "leader-elect-resource-name"}},
@@ -139,13 +148,36 @@ func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
 
 func TestPoliciesFollowTheFlags(t *testing.T) {
 	s, err := parse(t, "--node-conditions= A,,B ,A", "--machine-settle-time=0", "--machine-safety-orphan-vms-period=3h", "--machine-safety-orphan-vms-grace=1s",
-		"--machine-drain-timeout=0")
+		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4")
 	require.NoError(t, err)
 	require.Equal(t, machine.ParseHealthRules("A,B"), s.MachinePolicy().HealthRules)
 	require.Len(t, s.MachinePolicy().HealthRules, 2)
 	require.Negative(t, s.MachinePolicy().Settle)
 	require.Zero(t, s.MachinePolicy().DrainTimeout)
+	require.Equal(t, time.Minute, s.MachinePolicy().InPlaceTimeout)
+	require.Equal(t, 2*time.Minute, s.MachinePolicy().PreserveTimeout)
+	require.Equal(t, 3*time.Minute, s.MachinePolicy().DetachTimeout)
+	require.Equal(t, 4, s.MachinePolicy().MaxReplacements)
 	require.Equal(t, time.Second, s.OrphanPolicy().Grace)
 	require.Equal(t, 3*time.Hour, s.OrphanPolicy().Period)
 	require.NoError(t, s.OrphanPolicy().Validate())
+}
+
+func TestGroupsOfBootstrapTokensAreSeparatedByCommas(t *testing.T) {
+	s, err := parse(t)
+	require.NoError(t, err)
+	require.Empty(t, s.BootstrapGroups())
+	s, err = parse(t, "--bootstrap-token-auth-extra-groups= system:bootstrappers:b,,system:bootstrappers:a , system:bootstrappers:b")
+	require.NoError(t, err)
+	require.NoError(t, s.Validate())
+	require.Equal(t, []string{"system:bootstrappers:b", "system:bootstrappers:a"}, s.BootstrapGroups())
+}
+
+func TestTheLimitOfReplacementsIsTheOneOfTheReferenceSystemUnlessAFlagSaysOtherwise(t *testing.T) {
+	s, err := parse(t)
+	require.NoError(t, err)
+	require.Equal(t, machine.DefaultPolicy().MaxReplacements, s.MachinePolicy().MaxReplacements)
+	s, err = parse(t, "--machine-max-replacements=0")
+	require.NoError(t, err)
+	require.Zero(t, s.MachinePolicy().MaxReplacements, "none")
 }

@@ -3,6 +3,8 @@
 package options
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -14,6 +16,8 @@ import (
 func (s *MCServer) MachinePolicy() machine.Policy {
 	p := machine.DefaultPolicy()
 	p.CreationTimeout, p.HealthTimeout, p.DrainTimeout = s.CreationTimeout, s.HealthTimeout, s.DrainTimeout
+	p.InPlaceTimeout, p.PreserveTimeout, p.DetachTimeout = s.InPlaceUpdateTimeout, s.PreserveTimeout, s.PVDetachTimeout
+	p.MaxReplacements = s.MaxReplacements
 	p.HealthRules = machine.ParseHealthRules(s.NodeConditions)
 	p.Settle = s.SettleTime
 	if p.Settle <= 0 {
@@ -23,6 +27,18 @@ func (s *MCServer) MachinePolicy() machine.Policy {
 		p.Backoff.WaitForCapacity = codes.Pace{Base: wait, Cap: wait}
 	}
 	return p
+}
+
+// BootstrapGroups returns the groups that the flags state for bootstrap tokens, in
+// their order, each once. The caller owns the result.
+func (s *MCServer) BootstrapGroups() []string {
+	var groups []string
+	for group := range strings.SplitSeq(s.TokenGroups, ",") {
+		if group = strings.TrimSpace(group); group != "" && !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
 }
 
 // OrphanPolicy returns the policy of VMs that nobody owns which the flags state.

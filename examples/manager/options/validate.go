@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,6 +23,10 @@ func (c *complaints) unless(ok bool, flag, format string, args ...any) {
 		*c = append(*c, fmt.Errorf("%w: --%s: %s", ErrInvalid, flag, fmt.Sprintf(format, args...)))
 	}
 }
+
+// tokenGroup is what the API server takes for a group of a bootstrap token; one
+// that it does not take makes the whole token void.
+var tokenGroup = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
 
 // Validate returns everything that is wrong in one error, or nil. What it
 // complains of wraps [ErrInvalid] and names its flag.
@@ -42,12 +47,19 @@ func (s *MCServer) Validate() error {
 		{"machine-creation-timeout", s.CreationTimeout},
 		{"machine-health-timeout", s.HealthTimeout},
 		{"machine-drain-timeout", s.DrainTimeout},
+		{"machine-inplace-update-timeout", s.InPlaceUpdateTimeout},
+		{"machine-preserve-timeout", s.PreserveTimeout},
+		{"machine-pv-detach-timeout", s.PVDetachTimeout},
 		{"resource-exhausted-retry", s.ResourceExhaustedRetry},
 		{"machine-settle-time", s.SettleTime},
 		{"machine-safety-orphan-vms-period", s.OrphanVMsPeriod},
 		{"machine-safety-orphan-vms-grace", s.OrphanVMsGrace},
 	} {
 		c.unless(d.value >= 0, d.flag, "%s is below 0", d.value)
+	}
+	c.unless(s.MaxReplacements >= 0, "machine-max-replacements", "%d is below 0", s.MaxReplacements)
+	for _, group := range s.BootstrapGroups() {
+		c.unless(tokenGroup.MatchString(group), "bootstrap-token-auth-extra-groups", "%q does not match %s", group, tokenGroup)
 	}
 	c.unless(s.Verbosity >= 0, "v", "%d is below 0", s.Verbosity)
 	c.unless(s.LoggingFormat == "text" || s.LoggingFormat == "json", "logging-format", "%q is neither text nor json", s.LoggingFormat)
