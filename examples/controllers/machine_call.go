@@ -5,7 +5,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,44 +14,24 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-// call makes a driver call and puts the answer into the observation. A call that
-// fails is an answer too: what it means is for the next decision.
+// call makes a driver call and puts the answer into the observation. What a call
+// that failed means is for the next decision.
 func (r *machines) call(ctx context.Context, in *machine.Observation, do machine.Action) error {
+	if _, creates := do.(machine.CreateVM); creates {
+		if same, err := r.stillSo(ctx, in); err != nil || !same {
+			return err
+		}
+	}
 	secret, _ := mergedSecret(in.Class.Class, r.secret) // whether what can be read is enough has been decided
-	m, class := in.Machine, in.Class.Class
-	var answer machine.Answer
 	asked := r.cfg.Clock.Now()
-	switch a := do.(type) {
-	case machine.LookForVM:
-		response, err := r.cfg.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromStatus(response, err)
-	case machine.CreateVM:
-		same, err := r.stillSo(ctx, in)
-		if err != nil || !same {
-			return err
-		}
-		if secret.Data, err = machine.RenderUserData(secret.Data, m.Name, a.Token); err != nil {
-			return err
-		}
-		response, err := r.cfg.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromCreate(response, err)
-	case machine.InitializeVM:
-		if a.LastKnownState != "" {
-			m = m.DeepCopy()
-			m.Status.LastKnownState = a.LastKnownState
-		}
-		response, err := r.cfg.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromInitialize(response, err)
-	case machine.DeleteVM:
-		response, err := r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-		answer = machine.FromDelete(response, err)
-	default:
-		return fmt.Errorf("%T is no driver call", do)
+	answer, err := machine.Call(ctx, r.cfg.Driver, do, in.Machine, in.Class.Class, secret)
+	if err != nil {
+		return err
 	}
 	answer.AskedAt = asked
 	in.VM = in.VM.After(answer, r.cfg.Clock.Now(), r.cfg.Random())
 	if answer.Operation == driver.OpDeleteMachine && ctx.Err() == nil {
-		in.Node = r.observeNode(ctx, m) // it may have joined meanwhile
+		in.Node = r.observeNode(ctx, in.Machine) // it may have joined meanwhile
 	}
 	if ctx.Err() != nil && in.VM.Failure.Code == codes.OK {
 		return errors.Join(ctx.Err(), r.lastWord(ctx, in))

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// ErrNoCall says that an action is no call of a driver, or that something is
+// missing that a call needs. It is wrapped in what [Call] returns.
+var ErrNoCall = errors.New("no driver call can be made")
+
+// Call carries out one of [LookForVM], [CreateVM], [InitializeVM] and [DeleteVM] by
+// a call of the driver, and returns its answer; that the call failed is an answer
+// too. The machine is the one that was decided about, and the secret holds the
+// merged data of the class's secrets, in which a CreateVM fills in the placeholders.
+// Nothing given is changed. Who knows the time sets [Answer.AskedAt].
+//
+// The error says that no call was made: it wraps [ErrNoCall] or [ErrNoUserData].
+func Call(
+	ctx context.Context, d driver.Driver, do Action, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
+) (Answer, error) {
+	if d == nil || m == nil || class == nil || secret == nil {
+		return Answer{}, fmt.Errorf("%w: driver, machine, class and secret are needed", ErrNoCall)
+	}
+	switch a := do.(type) {
+	case LookForVM:
+		return FromStatus(d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+	case CreateVM:
+		data, err := RenderUserData(secret.Data, m.Name, a.Token)
+		if err != nil {
+			return Answer{}, err
+		}
+		secret = secret.DeepCopy()
+		secret.Data = data
+		return FromCreate(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+	case InitializeVM:
+		if a.LastKnownState != "" {
+			m = m.DeepCopy()
+			m.Status.LastKnownState = a.LastKnownState
+		}
+		return FromInitialize(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+	case DeleteVM:
+		return FromDelete(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+	default:
+		return Answer{}, fmt.Errorf("%w: %T", ErrNoCall, do)
+	}
+}
