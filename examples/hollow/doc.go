@@ -16,13 +16,15 @@
 //	nodes.Silence("node-1", true) // and what do the controllers do now?
 //
 // In memory, where a test has the clock in its hand, everything takes one step
-// after the other, and [Replicas] stands in for the controller manager:
+// after the other, and [Replicas] and [Lifecycle] stand in for the controller
+// manager:
 //
 //	for range seconds {
 //		clock.Step(time.Second)
 //		replicas.Step(ctx)
 //		scheduler.Step(ctx)
 //		nodes.Step(ctx)
+//		lifecycle.Step(ctx)
 //	}
 //
 // Both ways go by the same rules, which are a function of what a kubelet sees,
@@ -33,6 +35,9 @@
 //   - It registers its Node once, ready, with labels, capacity and the conditions
 //     of a real one; a Node that somebody deletes is not made again, unless the VM
 //     is restarted. It never touches taints: others put them on and take them off.
+//   - If its VM was given a bootstrap token, the token has to be good when it joins:
+//     a Secret of the cluster says so, by the rules of an API server. Otherwise it
+//     tries again. Once it was let in it needs no token any more.
 //   - It renews its Lease, and reports its status when it changes and every few
 //     minutes. What others make of its conditions meanwhile, it corrects.
 //   - It starts pods that are bound to its Node, once their CSI volumes are
@@ -41,6 +46,8 @@
 //   - It ends pods that are deleted, after the time they take to stop: they
 //     succeed, and are removed without grace. One with a finalizer stays behind.
 //   - It ends with its VM. The Node stays, and nobody speaks for it.
+//   - The agent beside it, if there is one, says how an update in place went, once
+//     the Node is ready for it.
 //
 // # What it does not do
 //

@@ -4,6 +4,7 @@ package hollow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,6 +41,40 @@ func ExampleNodes_Step() {
 	// Output:
 	// node-1 2 Running <nil>
 	// node-2 2 Running <nil>
+}
+
+// Two Nodes join, and one falls silent.
+func ExampleLifecycle() {
+	ctx, clock := context.Background(), clocktesting.NewFakeClock(start)
+	client := draintest.New(draintest.Options{Clock: clock}).Client()
+	nodes := &hollow.Nodes{Client: client, Clock: clock, VMs: func() []hollow.VM {
+		return []hollow.VM{{ProviderID: "vm-1", NodeName: "node-1", UpSince: start}, {ProviderID: "vm-2", NodeName: "node-2", UpSince: start}}
+	}}
+	lifecycle := &hollow.Lifecycle{Client: client, Clock: clock, Grace: 40 * time.Second}
+	for second := range 60 {
+		if second == 10 {
+			nodes.Silence("node-2", true)
+		}
+		clock.Step(time.Second)
+		if err := errors.Join(nodes.Step(ctx), lifecycle.Step(ctx)); err != nil {
+			fmt.Println(err)
+		}
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, n := range list.Items {
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				fmt.Println(n.Name, c.Type, c.Status, c.Reason)
+			}
+		}
+	}
+	// Output:
+	// node-1 Ready True KubeletReady
+	// node-2 Ready Unknown NodeStatusUnknown
 }
 
 // On a real API server, or here on one in memory, Nodes run by themselves, and do

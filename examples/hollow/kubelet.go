@@ -4,6 +4,7 @@ package hollow
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -13,7 +14,7 @@ import (
 
 // pace is how long things take.
 type pace struct {
-	join, lease, status, start, stop, attach, detach time.Duration
+	join, lease, status, start, stop, attach, detach, update time.Duration
 }
 
 // view is what one kubelet sees and remembers.
@@ -62,8 +63,9 @@ func decide(v view, p pace, now time.Time) plan {
 	case v.node != nil:
 		renew(v, p, now, &out)
 		report(v, p, now, &out)
+		updateInPlace(v, p, now, &out)
 	case !v.joined:
-		out.do(register{newNode(v.vm, v.told, now)})
+		out.do(register{node: newNode(v.vm, v.told, now), token: v.vm.Token, at: now})
 	}
 	if !v.told.frozen {
 		for _, pod := range v.pods {
@@ -100,6 +102,8 @@ func ownedBy(lease *coordinationv1.Lease, node *corev1.Node) bool {
 // kubelet is what is remembered of one kubelet.
 type kubelet struct {
 	vm VM // belongs to who holds the lock of the Nodes
+
+	known atomic.Bool // the API server has let it in, and it can prove who it is
 
 	mu     sync.Mutex // of a look at the Node, from the first request to the last
 	joined bool

@@ -20,6 +20,9 @@ type VM struct {
 	ProviderID, NodeName string
 	// UpSince is when the VM began to run; zero means that it does not.
 	UpSince time.Time
+	// Token is the bootstrap token that the VM was given to join with. Empty means
+	// that it needs none.
+	Token string
 }
 
 // Nodes plays the kubelets of VMs, and the attachers of their volumes. What a
@@ -59,6 +62,9 @@ type Nodes struct {
 	// AttachTime and DetachTime are how long these take to attach a volume and to
 	// detach it.
 	AttachTime, DetachTime time.Duration
+	// UpdateTime is how long the agent on a Node takes for an update in place; zero
+	// or less means that there is no agent.
+	UpdateTime time.Duration
 	// VMInterval is how often Run asks for the VMs; zero or less is 1 s.
 	VMInterval time.Duration
 	// Workers is how many Nodes Run looks at together; less than one is 4.
@@ -70,6 +76,7 @@ type Nodes struct {
 	mu       sync.Mutex
 	kubelets map[string]*kubelet
 	orders   map[string]orders
+	stranded int           // how many of the Nodes that come next are silent
 	wake     func(subject) // how Run is told of orders; nil if it does not run
 }
 
@@ -78,13 +85,37 @@ type orders struct {
 	silent, frozen bool
 	// conditions by type. One without status is not reported any more.
 	conditions map[corev1.NodeConditionType]corev1.NodeCondition
+	// updateFails says why an update in place fails; empty means that it succeeds.
+	updateFails string
 }
 
 // Silence says whether nothing leaves a Node: neither its Lease nor its status,
 // and its pods neither start nor end for the cluster. The word is kept for a
-// Node that is not there yet.
+// Node that is not there yet: it does not join before it may speak.
 func (n *Nodes) Silence(node string, silent bool) {
 	n.tell(node, func(o *orders) { o.silent = silent })
+}
+
+// SilenceNext silences so many of the Nodes whose VMs come next, so that they do
+// not join; of those that come together, the first by name. It is for VMs whose
+// names nobody knows yet. A VM that exists and was not looked at counts as coming.
+func (n *Nodes) SilenceNext(count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stranded = max(0, count)
+}
+
+// Silent returns the names of the silent Nodes, in order.
+func (n *Nodes) Silent() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(n.orders)) {
+		if n.orders[name].silent {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Freeze says whether the containers of a Node neither start nor stop, while its
@@ -107,6 +138,14 @@ func (n *Nodes) Report(node string, condition corev1.NodeCondition) {
 		}
 		o.conditions[condition.Type] = condition
 	})
+}
+
+// FailUpdates lets updates in place of a Node fail, for the reason that its agent
+// then gives; an empty one lets them succeed again, the one that has failed
+// included. The word is kept for a Node that is not there yet. Without UpdateTime
+// it means nothing.
+func (n *Nodes) FailUpdates(node, reason string) {
+	n.tell(node, func(o *orders) { o.updateFails = reason })
 }
 
 // tell changes the orders of a Node, waits until what it was doing is done, and
@@ -132,7 +171,7 @@ func (n *Nodes) tell(node string, change func(*orders)) {
 
 // look asks for the VMs, and returns the names of the Nodes for which that
 // changes something, in order. A kubelet ends with its VM, and one that starts
-// again remembers nothing.
+// again remembers nothing but how to prove who it is.
 func (n *Nodes) look() []string {
 	vms := map[string]VM{}
 	if n.VMs != nil {
@@ -155,19 +194,38 @@ func (n *Nodes) look() []string {
 			continue
 		case exists && vm.ProviderID == k.vm.ProviderID && !vm.UpSince.IsZero() && !k.vm.UpSince.IsZero():
 			k.vm = vm // only its time was corrected
+		case exists:
+			next := &kubelet{vm: vm}
+			next.known.Store(vm.ProviderID == k.vm.ProviderID && k.known.Load())
+			n.kubelets[name] = next
 		default:
 			delete(n.kubelets, name)
 		}
 		changed = append(changed, name)
 	}
-	for name, vm := range vms {
+	for _, name := range slices.Sorted(maps.Keys(vms)) {
 		if n.kubelets[name] == nil {
-			n.kubelets[name] = &kubelet{vm: vm}
+			n.kubelets[name] = &kubelet{vm: vms[name]}
+			n.strand(name)
 			changed = append(changed, name)
 		}
 	}
 	slices.Sort(changed)
-	return slices.Compact(changed)
+	return changed
+}
+
+// strand silences a Node that has just come, if there is an order to.
+func (n *Nodes) strand(node string) {
+	if n.stranded == 0 {
+		return
+	}
+	n.stranded--
+	if n.orders == nil {
+		n.orders = map[string]orders{}
+	}
+	o := n.orders[node]
+	o.silent = true
+	n.orders[node] = o
 }
 
 // kubeletOf returns the kubelet of a Node with its VM and its orders; nil if it
@@ -209,7 +267,7 @@ func clockOr(c clock.WithTicker) clock.WithTicker {
 func (n *Nodes) pace() pace {
 	return pace{
 		join: n.JoinAfter, lease: orElse(n.LeaseInterval, 10*time.Second), status: orElse(n.StatusInterval, 5*time.Minute),
-		start: n.PodStartTime, stop: n.PodStopTime, attach: n.AttachTime, detach: n.DetachTime,
+		start: n.PodStartTime, stop: n.PodStopTime, attach: n.AttachTime, detach: n.DetachTime, update: n.UpdateTime,
 	}
 }
 

@@ -122,6 +122,44 @@ func TestNothingLeavesASilentNode(t *testing.T) {
 	require.Equal(t, s.clock.Now(), s.condition("a", corev1.NodeReady).LastHeartbeatTime.UTC())
 }
 
+func TestANodeThatIsSilentFromTheBeginningDoesNotJoin(t *testing.T) {
+	s := newStage(t)
+	s.nodes.Silence("a", true)
+	s.up("a", "b")
+	s.steps(60)
+	require.Equal(t, []string{"b"}, s.nodeNames())
+	require.Equal(t, []string{"a"}, s.nodes.Silent())
+	s.nodes.Silence("a", false)
+	s.steps(1)
+	require.Equal(t, []string{"a", "b"}, s.nodeNames(), "it joins late")
+	require.Empty(t, s.nodes.Silent())
+}
+
+func TestTheNextNodesThatComeAreSilenced(t *testing.T) {
+	s := newStage(t)
+	s.up("z")
+	s.steps(11)
+	s.nodes.SilenceNext(2)
+	s.vms[0].UpSince = time.Time{} // it restarts, and does not come
+	s.steps(1)
+	s.vms[0].UpSince = s.clock.Now()
+	s.steps(1)
+	s.up("c")
+	s.steps(1)
+	s.up("e", "d", "f")
+	s.steps(60)
+	require.Equal(t, []string{"c", "d"}, s.nodes.Silent(), "of those that come together, the first by name")
+	require.Equal(t, []string{"e", "f", "z"}, s.nodeNames())
+	s.nodes.SilenceNext(1)
+	s.nodes.SilenceNext(-1)
+	s.up("g")
+	s.steps(60)
+	require.Contains(t, s.nodeNames(), "g", "the last word counts")
+	s.clock.Step(time.Hour)
+	s.step()
+	require.Equal(t, corev1.ConditionTrue, s.condition("z", corev1.NodeReady).Status)
+}
+
 func TestAFrozenNodeReportsButItsContainersNeitherStartNorStop(t *testing.T) {
 	s := newStage(t)
 	s.nodes.LeaseInterval, s.nodes.StatusInterval = 2*time.Second, 30*time.Second

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,12 +39,23 @@ func writeAll(ctx context.Context, client kubernetes.Interface, writes []write, 
 	return errors.Join(errs...)
 }
 
-// register makes a Node. One that is there already is taken over.
-type register struct{ node *corev1.Node }
+// register makes a Node, of a kubelet that the API server lets in. A Node that is
+// there already is taken over.
+type register struct {
+	node  *corev1.Node
+	token string
+	at    time.Time
+}
 
 func (w register) String() string { return "register node " + w.node.Name }
 
 func (w register) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
+	if w.token != "" && !k.known.Load() {
+		if err := authenticate(ctx, client, w.token, w.at); err != nil {
+			return err
+		}
+		k.known.Store(true)
+	}
 	node, err := client.CoreV1().Nodes().Create(ctx, w.node, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -69,6 +81,27 @@ func (w reportNode) do(ctx context.Context, client kubernetes.Interface, k *kube
 		return err
 	}
 	node, err := client.CoreV1().Nodes().Patch(ctx, w.after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	k.node.wrote(node)
+	return nil
+}
+
+// labelNode writes the labels and annotations of a Node.
+type labelNode struct{ before, after *corev1.Node }
+
+func (w labelNode) String() string { return "label node " + w.after.Name }
+
+func (w labelNode) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
+	patch, err := patchOf(
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: w.before.Labels, Annotations: w.before.Annotations}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: w.after.Labels, Annotations: w.after.Annotations, UID: w.after.UID}},
+	)
+	if err != nil {
+		return err
+	}
+	node, err := client.CoreV1().Nodes().Patch(ctx, w.after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return ignoreNotFound(err)
 	}

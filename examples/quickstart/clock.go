@@ -23,6 +23,12 @@ func (c *fastClock) real(d time.Duration) time.Duration {
 	return max(time.Duration(float64(d)/c.speed), min(d, time.Microsecond))
 }
 
+// atLeast returns d, or more where that would be over sooner than shortest, in real
+// time.
+func (c *fastClock) atLeast(d, shortest time.Duration) time.Duration {
+	return max(d, time.Duration(float64(shortest)*c.speed))
+}
+
 // Now returns the time of this clock.
 func (c *fastClock) Now() time.Time {
 	return c.start.Add(time.Duration(float64(time.Since(c.start)) * c.speed))

@@ -38,8 +38,10 @@ func driverFaults() []drivertest.Fault {
 	}
 }
 
+// apiFaults are those of a request. The kubelets renew their leases so often on the
+// clock of the demo that hardly a watch would live if these met faults, too.
 func apiFaults() []draintest.Fault {
-	return []draintest.Fault{
+	faults := []draintest.Fault{
 		{Kind: draintest.Conflict, Verb: "update", Probability: 0.05},
 		{Kind: draintest.TimeoutAfterEffect, Verb: "create", Probability: 0.03},
 		{Kind: draintest.TimeoutAfterEffect, Verb: "update", Probability: 0.03},
@@ -49,4 +51,8 @@ func apiFaults() []draintest.Fault {
 		{Kind: draintest.Unavailable, Verb: "get", Probability: 0.02},
 		{Kind: draintest.DropWatches, Verb: "update", Probability: 0.01},
 	}
+	for i := range faults {
+		faults[i].Match = func(c draintest.Call) bool { return c.Resource.Resource != "leases" }
+	}
+	return faults
 }

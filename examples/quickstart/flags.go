@@ -27,6 +27,10 @@ type settings struct {
 
 const maxReplicas = 1000
 
+// failures says whether the story tells of machines that fail: of its own, whose
+// timeouts it can choose, and not of those that somebody brings along.
+func (s settings) failures() bool { return s.file == "" }
+
 // parseFlags reads the command line. flag.ErrHelp means that help was asked for
 // and has been printed to out.
 func parseFlags(args []string, out io.Writer) (settings, error) {
@@ -36,7 +40,7 @@ func parseFlags(args []string, out io.Writer) (settings, error) {
 	fs.StringVar(&s.file, "f", "", "`file` with manifests, as kubectl get -o yaml prints them, or - for standard input (default: one deployment of its own)")
 	fs.IntVar(&s.replicas, "replicas", 3, "`number` of machines to begin with")
 	fs.Int64Var(&s.seed, "seed", 1, "`seed` of names and faults")
-	fs.Float64Var(&s.speed, "speed", 20, "run the clock so many `times` as fast")
+	fs.Float64Var(&s.speed, "speed", 60, "run the clock so many `times` as fast")
 	fs.BoolVar(&s.faults, "faults", false, "make the provider and the API servers fail now and then")
 	fs.BoolVar(&s.verbose, "v", false, "print every decision that does something, and why")
 	fs.DurationVar(&s.timeout, "timeout", 10*time.Minute, "give up after this real `time`")

@@ -59,7 +59,11 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 			d.Spec.Replicas = int32(s.replicas) //nolint:gosec // bounded by the flag
 		}
 	}
-	w := newWorld(s, m.provider())
+	return perform(ctx, newWorld(s, m.provider()), s, m, out)
+}
+
+// perform tells the story in a world.
+func perform(ctx context.Context, w *world, s settings, m *manifests, out io.Writer) (string, error) {
 	p := newProgress(w, out, s.verbose)
 	for _, note := range m.notes {
 		p.line("note: " + note)
@@ -72,7 +76,7 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 		defer w.breakThings()()
 		p.line("the provider and the API servers fail now and then")
 	}
-	err := (&story{w: w, m: m, progress: p}).tell(ctx)
+	err := (&story{w: w, m: m, progress: p, failures: s.failures()}).tell(ctx)
 	end()
 	if runErr := <-done; !errors.Is(runErr, context.Canceled) {
 		err = errors.Join(err, runErr)

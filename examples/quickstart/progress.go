@@ -108,7 +108,7 @@ func (p *progress) watch(ctx context.Context) (wait func()) {
 				p.erase()
 				p.mu.Unlock()
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(50 * time.Millisecond):
 			}
 		}
 	}()

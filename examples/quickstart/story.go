@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -25,30 +27,60 @@ type story struct {
 	w        *world
 	m        *manifests
 	progress *progress
+	failures bool // it tells of machines that fail
 }
 
 // tell tells the whole story, and returns the first thing that went wrong.
 func (s *story) tell(ctx context.Context) error {
-	chapters := []struct {
-		title string
-		do    func(context.Context) error
-		until func(context.Context) (string, error)
-	}{
-		{"apply the manifests", func(ctx context.Context) error { return s.w.apply(ctx, s.m) }, s.allUp},
-		{"roll to a new machine class", s.roll, s.allUp},
-		{fmt.Sprintf("scale up by %d", more), s.scale, s.allUp},
-		{"delete everything", s.delete, s.allGone},
-	}
-	for _, c := range chapters {
+	for _, c := range s.chapters() {
 		s.progress.headline(c.title)
+		since := s.w.version()
 		if err := c.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", c.title, err)
 		}
 		if err := s.wait(ctx, c.until); err != nil {
 			return fmt.Errorf("%s: %w", c.title, err)
 		}
+		if c.facts == nil {
+			continue
+		}
+		says, err := c.facts(livesSince(s.w, since))
+		for _, text := range says {
+			s.progress.line("-- " + text)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
+		}
 	}
 	return nil
+}
+
+// chapter is one of the story.
+type chapter struct {
+	title string
+	do    func(context.Context) error
+	until func(context.Context) (string, error)
+	// facts says what has to have happened, and fails if it has not. Nil means that
+	// it is enough to have come to the end.
+	facts func([]*life) ([]string, error)
+}
+
+// chapters returns those of the story.
+func (s *story) chapters() []chapter {
+	begin := []chapter{
+		{title: "apply the manifests", do: func(ctx context.Context) error { return s.w.apply(ctx, s.m) }, until: s.allUp},
+		{title: "roll to a new machine class", do: s.roll, until: s.allUp},
+	}
+	grow := []chapter{{title: fmt.Sprintf("scale up by %d", more), do: s.scale, until: s.allUp}}
+	end := chapter{title: "delete everything", do: s.delete, until: s.allGone}
+	if s.failures {
+		grow = []chapter{s.neverJoins(), s.fallsSilent(), s.isPreserved()}
+		end.facts = func([]*life) ([]string, error) {
+			text, err := joinedWithTokens(s.w.target.History())
+			return []string{text}, err
+		}
+	}
+	return append(append(begin, grow...), end)
 }
 
 // wait waits until nothing is left to wait for.
@@ -125,12 +157,27 @@ func (s *story) allGone(ctx context.Context) (string, error) {
 	}
 	nodes, err := s.w.nodes.CoreV1().Nodes().List(ctx, all)
 	if err != nil || len(nodes.Items) > 0 {
-		return "nodes", err
+		return "nodes " + namesOf(nodes), err
+	}
+	tokens, err := s.w.nodes.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, all)
+	if err != nil || len(tokens.Items) > 0 {
+		return "bootstrap tokens", err
 	}
 	if snapshot := s.w.cloud.Snapshot(); !snapshot.Empty() {
 		return "the cloud holds something", nil
 	}
 	return "", nil
+}
+
+func namesOf(nodes *corev1.NodeList) string {
+	if nodes == nil {
+		return ""
+	}
+	var names []string
+	for i := range nodes.Items {
+		names = append(names, nodes.Items[i].Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func lenOf(machines *v1alpha1.MachineList) int {

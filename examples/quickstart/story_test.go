@@ -4,9 +4,11 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,10 +25,14 @@ func tell(t *testing.T, args ...string) string {
 }
 
 func TestTheDemoTellsItsWholeStoryAndEndsOk(t *testing.T) {
+	t.Parallel()
 	out := tell(t, "-speed", "100")
 	for _, says := range []string{
-		"== apply the manifests", "== roll to a new machine class", "== scale up by 2", "== delete everything",
+		"== apply the manifests", "== roll to a new machine class", "== scale up by 2, one of which never joins",
+		"== two Nodes fall silent at once", "== preserve a machine that fails, and release it", "== delete everything",
 		": Pending (", ": Running (", ": Terminating (", ": gone", "the cloud holds: nothing",
+		"never joined: Failed ", ": both Unknown after ", ": Failed only then, after ", "its time was over", ": Failed, kept for ",
+		" tokens is left",
 	} {
 		require.Contains(t, out, says)
 	}
@@ -37,6 +43,7 @@ func TestTheDemoTellsItsWholeStoryAndEndsOk(t *testing.T) {
 }
 
 func TestVerboseTellsWhatIsDecidedAndWhy(t *testing.T) {
+	t.Parallel()
 	out := tell(t, "-speed", "100", "-v", "-replicas", "1")
 	for _, says := range []string{
 		"record phase \"\", Create Processing (Intent", "create the VM (NoVM)", "drain node ", "delete the VM (Drained)",
@@ -47,41 +54,72 @@ func TestVerboseTellsWhatIsDecidedAndWhy(t *testing.T) {
 }
 
 func TestTheDemoSurvivesFaults(t *testing.T) {
-	for seed := range 3 {
-		out := tell(t, "-speed", "300", "-faults", "-seed", strconv.Itoa(seed))
-		require.Contains(t, out, "no bound broken, nothing left")
+	t.Parallel()
+	var out, errOut [3]bytes.Buffer
+	var telling sync.WaitGroup
+	for seed := range out { // together, for they mostly wait
+		telling.Go(func() {
+			quickstart([]string{"-timeout", "2m", "-speed", "300", "-faults", "-seed", strconv.Itoa(seed)}, &out[seed], &errOut[seed])
+		})
+	}
+	telling.Wait()
+	for seed := range out {
+		require.Empty(t, errOut[seed].String(), "seed %d\n%s", seed, out[seed].String())
+		require.Contains(t, out[seed].String(), "no bound broken, nothing left")
+		require.Contains(t, out[seed].String(), ": Failed only then, after ")
 	}
 }
 
 func TestManyMachinesAndFaults(t *testing.T) {
-	out := tell(t, "-speed", "500", "-faults", "-replicas", "20")
-	require.Contains(t, out, "never fewer than 20 available, no bound broken, nothing left")
+	t.Parallel()
+	out := tell(t, "-speed", "500", "-faults", "-replicas", "12")
+	require.Contains(t, out, "never fewer than 12 available, no bound broken, nothing left")
+}
+
+func TestAStoryThatGoesOtherwiseFailsTheDemo(t *testing.T) {
+	t.Parallel()
+	s := settings{replicas: 1, seed: 1, speed: 300}
+	m, err := readManifests("")
+	require.NoError(t, err)
+	require.NoError(t, m.prepare())
+	w := newWorld(s, m.provider())
+	w.policy.MaxReplacements = 10
+	_, err = perform(t.Context(), w, s, m, io.Discard)
+	require.ErrorContains(t, err, "two Nodes fall silent at once: machine ")
+	require.ErrorContains(t, err, "failed although the replacement of ")
 }
 
 func TestWhatKubectlPrintsIsApplied(t *testing.T) {
+	t.Parallel()
 	out := tell(t, "-speed", "200", "-f", "testdata/list.yaml")
 	require.Contains(t, out, "note: machine group-abcde: its VM aws:///eu-west-1/i-0123456789abcdef0 is not in this cloud; it gets a new one")
 	require.Contains(t, out, "note: machine class small, of machine set group, is not among the manifests")
 	require.Contains(t, out, "ok: at most 4 machines and ")
+	require.Contains(t, out, "== scale up by 2\n", "nothing is let fail that somebody brought along")
+	require.NotContains(t, out, "silent")
 }
 
 func TestTheManifestToTryIsApplied(t *testing.T) {
+	t.Parallel()
 	out := tell(t, "-speed", "200", "-f", "../cloud/serve/machines.yaml")
 	require.NotContains(t, out, "note:", "nothing has to be made up")
 	require.Contains(t, out, "ok: at most 5 machines and ")
 }
 
 func TestARecreationIsToldToo(t *testing.T) {
+	t.Parallel()
 	out := tell(t, "-speed", "200", "-f", "testdata/recreate.yaml")
 	require.Contains(t, out, "ok: at most 4 machines and 4 VMs at a time, no bound broken, nothing left")
 }
 
 func TestManifestsOfRealClustersAreApplied(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../machine/v1alpha1/testdata/objects/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			if filepath.Base(file) == "machinedeployment-failing.yaml" {
 				var out, errOut bytes.Buffer
 				require.Equal(t, 2, quickstart([]string{"-f", file}, &out, &errOut))

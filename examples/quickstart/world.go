@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -32,8 +33,12 @@ type world struct {
 	secrets  kubernetes.Interface
 	nodes    kubernetes.Interface
 	random   func() float64
+	kubelets *hollow.Nodes
+	policy   machine.Policy
 	// idle says that the workload is not wanted any more.
 	idle atomic.Bool
+	// harmed are the machines that the story brings down; they belong to it.
+	harmed map[types.UID]bool
 }
 
 // The times of the simulated cloud and of its Nodes, on the clock of the demo.
@@ -46,10 +51,12 @@ const (
 	cloudLag      = time.Second
 	podStopTime   = 3 * time.Second
 	driverTimeout = 30 * time.Second
+	leaseInterval = 5 * time.Second
+	nodeGrace     = 20 * time.Second // after which a Node that says nothing is not ready
 )
 
 func newWorld(s settings, provider string) *world {
-	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed)}
+	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), harmed: map[types.UID]bool{}}
 	w.control, w.machines = machinetest.New(draintest.Options{Clock: w.clock, Seed: s.seed})
 	w.target = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed + 1})
 	w.secrets, w.nodes = w.control.Client(), w.target.Client()
@@ -57,7 +64,31 @@ func newWorld(s settings, provider string) *world {
 		Clock: w.clock, Provider: provider, Seed: uint64(s.seed), //nolint:gosec // any bit pattern is a good seed
 		CreateLatency: createLatency, BootTime: bootTime, DeleteLatency: deleteLatency, ShutdownTime: shutdownTime, Lag: cloudLag,
 	})
+	w.kubelets = &hollow.Nodes{
+		Client: w.nodes, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime,
+		LeaseInterval: leaseInterval, StatusInterval: time.Hour, // a lease is enough, and every write may meet a fault
+	}
+	w.policy = machine.DefaultPolicy()
+	w.policy.Settle = 2 * cloudLag
+	if s.failures() {
+		w.hurry(s.faults)
+	}
 	return w
+}
+
+// hurry makes the timeouts short, so that nobody has to wait long for a machine to
+// fail. In real time they are never so short that machines which are well would
+// fail where a computer has other things to do, or, with faults, where a watch is
+// down: client-go takes a second of real time to open it again.
+func (w *world) hurry(faults bool) {
+	patience := time.Millisecond
+	if faults {
+		patience *= 2
+	}
+	w.policy.CreationTimeout = w.clock.atLeast(40*time.Second, 1000*patience)
+	w.policy.HealthTimeout = w.clock.atLeast(15*time.Second, 300*patience)
+	w.policy.DrainTimeout = w.clock.atLeast(15*time.Second, 250*patience)
+	w.policy.PreserveTimeout = w.clock.atLeast(40*time.Second, 1000*patience)
 }
 
 // newRandom returns a source of numbers that several goroutines may use.
@@ -79,10 +110,8 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 	running.Go(func() { w.control.Run(ctx) })
 	running.Go(func() { w.target.Run(ctx) })
 	running.Go(func() { w.play(ctx, pods, budget) })
-	policy := machine.DefaultPolicy()
-	policy.Settle = 2 * cloudLag
 	return controllers.Run(ctx, controllers.Config{
-		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: policy, Orphans: safety.DefaultPolicy(),
+		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: w.policy, Orphans: safety.DefaultPolicy(),
 		Driver: driver.WithDeadline(w.cloud, driver.Timeouts{Default: w.clock.real(driverTimeout)}),
 	})
 }
@@ -91,14 +120,11 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 // next step.
 func (w *world) play(ctx context.Context, pods int, budget bool) {
 	client := w.target.Client()
-	nodes := &hollow.Nodes{
-		Client: client, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime,
-		LeaseInterval: time.Hour, StatusInterval: time.Hour, // nobody here looks at how fresh they are, and every write may meet a fault
-	}
 	workload := &hollow.Workload{
 		Client: client, Namespace: "default", Name: "app", Replicas: pods, GraceSeconds: int64(podStopTime / time.Second), Budget: budget,
 	}
 	replicas, scheduler := &hollow.Replicas{Client: client}, &hollow.Scheduler{Client: client}
+	lifecycle := &hollow.Lifecycle{Client: client, Clock: w.clock, Grace: nodeGrace}
 	for ctx.Err() == nil {
 		if w.idle.Load() {
 			_ = workload.Stop(ctx)
@@ -107,7 +133,8 @@ func (w *world) play(ctx context.Context, pods int, budget bool) {
 		}
 		_ = replicas.Step(ctx)
 		_ = scheduler.Step(ctx)
-		_ = nodes.Step(ctx)
+		_ = w.kubelets.Step(ctx)
+		_ = lifecycle.Step(ctx)
 		select {
 		case <-ctx.Done():
 		case <-w.clock.After(500 * time.Millisecond):

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hollow
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/machine"
+)
+
+// The shape of a bootstrap token, and of the groups that one may belong to.
+var (
+	token = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	group = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
+)
+
+// tokenIn returns the bootstrap token in user data, or "". Where nobody has put
+// one in its place, it is the placeholder, which opens no door.
+func tokenIn(userData []byte) string {
+	if machine.NeedsToken(map[string][]byte{machine.UserDataKey: userData}) {
+		return machine.BootstrapTokenPlaceholder
+	}
+	return string(token.Find(userData))
+}
+
+// authenticate asks whether a bootstrap token lets a kubelet in now. The error
+// says why not.
+func authenticate(ctx context.Context, client kubernetes.Interface, given string, now time.Time) error {
+	id, secret, _ := strings.Cut(given, ".")
+	if token.FindString(given) != given {
+		return fmt.Errorf("%q is no bootstrap token", given)
+	}
+	found, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+id, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("bootstrap token %s: %w", id, err)
+	}
+	if why := refused(found, id, secret, now); why != "" {
+		return fmt.Errorf("bootstrap token %s is refused: %s", id, why)
+	}
+	return nil
+}
+
+// refused says why an API server lets nobody in who shows a bootstrap token; it
+// is empty if he is let in.
+func refused(s *corev1.Secret, id, secret string, now time.Time) string {
+	is := func(key string) string { return string(s.Data[key]) }
+	switch {
+	case s.Type != "bootstrap.kubernetes.io/token":
+		return fmt.Sprintf("its secret is of type %q", s.Type)
+	case s.DeletionTimestamp != nil:
+		return "its secret is being deleted"
+	case is("token-id") != id:
+		return "its secret has the id of another"
+	case subtle.ConstantTimeCompare(s.Data["token-secret"], []byte(secret)) == 0:
+		return "it is another"
+	case is("usage-bootstrap-authentication") != "true":
+		return "it is not for authentication"
+	}
+	if at := is("expiration"); at != "" {
+		if ends, err := time.Parse(time.RFC3339, at); err != nil || !now.Before(ends) {
+			return "it has expired at " + at
+		}
+	}
+	if groups := is("auth-extra-groups"); groups != "" {
+		for g := range strings.SplitSeq(groups, ",") {
+			if !group.MatchString(g) {
+				return fmt.Sprintf("nobody may be in group %q", g)
+			}
+		}
+	}
+	return ""
+}

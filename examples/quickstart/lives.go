@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// moment is when something was written to the control cluster. The zero moment is
+// never.
+type moment struct {
+	n  int // of the write, from 1 on
+	at time.Time
+}
+
+// never says that it did not happen.
+func (m moment) never() bool { return m.n == 0 }
+
+// before says whether both have happened, this one first.
+func (m moment) before(o moment) bool { return m.n > 0 && m.n < o.n }
+
+// life is what became of a machine in a stretch of the history: when it was made,
+// became Running, Unknown and Failed for the first time, was preserved, asked to be
+// let go and was not preserved any more, was deleted, and was gone.
+type life struct {
+	name, node string
+	created    time.Time
+
+	made, running, unknown, failed, preserved, letGo, released, deleted, gone moment
+
+	until time.Time // the end of the preservation
+	why   string    // it has failed
+}
+
+// version returns that of the last write to the control cluster.
+func (w *world) version() string { return w.control.ResourceVersion() }
+
+// livesSince returns the lives of the machines of which something was written
+// since a version of the control cluster, in the order of these writes.
+func livesSince(w *world, version string) []*life { return livesIn(w.control.HistorySince(version)) }
+
+// livesIn returns the lives of the machines in a history.
+func livesIn(history []draintest.Write) []*life {
+	var lives []*life
+	known := map[string]*life{}
+	for i, write := range history {
+		before, _ := write.Before.(*v1alpha1.Machine)
+		after, _ := write.After.(*v1alpha1.Machine)
+		if before == nil && after == nil {
+			continue
+		}
+		l := known[write.Name]
+		if l == nil {
+			l = &life{name: write.Name}
+			known[write.Name], lives = l, append(lives, l)
+		}
+		l.read(before, after, moment{i + 1, write.Time})
+	}
+	return lives
+}
+
+// read adds a write to a life. Before is nil for a machine that is new, after for
+// one that is gone.
+func (l *life) read(before, after *v1alpha1.Machine, now moment) {
+	first := func(m *moment, happened bool) {
+		if m.never() && happened {
+			*m = now
+		}
+	}
+	if first(&l.gone, after == nil); after == nil {
+		return
+	}
+	first(&l.made, before == nil)
+	if before == nil {
+		before = &v1alpha1.Machine{}
+	}
+	l.node, l.created = after.Labels[v1alpha1.NodeLabelKey], after.CreationTimestamp.Time
+	was, is := before.Status.CurrentStatus, after.Status.CurrentStatus
+	first(&l.deleted, after.DeletionTimestamp != nil)
+	first(&l.running, is.Phase == v1alpha1.MachineRunning && was.Phase != is.Phase)
+	first(&l.unknown, is.Phase == v1alpha1.MachineUnknown && was.Phase != is.Phase)
+	if is.Phase == v1alpha1.MachineFailed && l.failed.never() {
+		l.failed, l.why = now, after.Status.LastOperation.Description
+	}
+	if end := is.PreserveExpiryTime; end != nil {
+		l.until = end.Time
+	}
+	first(&l.letGo, after.Annotations[v1alpha1.PreserveMachineAnnotationKey] == v1alpha1.PreserveMachineAnnotationValueFalse)
+	first(&l.preserved, is.PreserveExpiryTime != nil)
+	first(&l.released, is.PreserveExpiryTime == nil && was.PreserveExpiryTime != nil)
+}
+
+// lifeOf returns the life of the machine with a name, or an empty one.
+func lifeOf(lives []*life, name string) *life {
+	for _, l := range lives {
+		if l.name == name {
+			return l
+		}
+	}
+	return &life{name: name}
+}
+
+// replacement returns the first machine that was made after a moment and became
+// Running, or nil.
+func replacement(lives []*life, after moment) *life {
+	for _, l := range lives {
+		if after.before(l.made) && !l.running.never() {
+			return l
+		}
+	}
+	return nil
+}

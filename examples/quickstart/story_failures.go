@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// neverJoins lets the VM of one of the machines that are added come up without a
+// kubelet. It takes the creation timeout and two creations.
+func (s *story) neverJoins() chapter {
+	return chapter{
+		title: fmt.Sprintf("scale up by %d, one of which never joins", more),
+		do: func(ctx context.Context) error {
+			s.w.kubelets.SilenceNext(1)
+			return s.scale(ctx)
+		},
+		until: s.allRunning,
+		facts: func(lives []*life) ([]string, error) {
+			silent := s.w.kubelets.Silent()
+			if len(silent) != 1 {
+				return nil, fmt.Errorf("VMs that came up without a kubelet: %q, want one", silent)
+			}
+			i := slices.IndexFunc(lives, func(l *life) bool { return l.node == silent[0] })
+			if i < 0 {
+				return nil, fmt.Errorf("no machine has the Node %s", silent[0])
+			}
+			return neverJoined(lives, lives[i])
+		},
+	}
+}
+
+// neverJoined says that a machine failed because it did not join, and was replaced.
+func neverJoined(lives []*life, l *life) ([]string, error) {
+	next := replacement(lives, l.failed)
+	switch {
+	case !l.running.never():
+		return nil, fmt.Errorf("machine %s has joined", l.name)
+	case l.failed.never() || !strings.Contains(l.why, "failed to join"):
+		return nil, fmt.Errorf("machine %s did not fail because it did not join (%q)", l.name, l.why)
+	case !l.failed.before(l.deleted) || l.gone.never():
+		return nil, fmt.Errorf("machine %s was not deleted after it failed", l.name)
+	case next == nil:
+		return nil, fmt.Errorf("machine %s was not replaced", l.name)
+	}
+	return []string{fmt.Sprintf("machine %s never joined: Failed %s after it was made, and replaced by %s",
+		l.name, after(l.created, l.failed.at), next.name)}, nil
+}
+
+// after renders the time from one instant to another.
+func after(from, to time.Time) time.Duration { return to.Sub(from).Round(100 * time.Millisecond) }
+
+// fallsSilent lets two Nodes fall silent at once. It takes the grace of Nodes and
+// the health timeout, and twice a drain by force and a creation.
+func (s *story) fallsSilent() chapter {
+	var names []string
+	var since time.Time
+	return chapter{
+		title: "two Nodes fall silent at once",
+		do: func(ctx context.Context) error {
+			victims, err := s.running(ctx, 2)
+			since = s.w.clock.Now()
+			for _, m := range victims {
+				names = append(names, m.Name)
+				s.silence(m)
+			}
+			return err
+		},
+		until: func(ctx context.Context) (string, error) {
+			for _, name := range names {
+				if there, err := s.isThere(ctx, name); err != nil || there {
+					return fmt.Sprintf("machine %s is not replaced", name), err
+				}
+			}
+			return s.allRunning(ctx)
+		},
+		facts: func(lives []*life) ([]string, error) {
+			if len(names) != 2 {
+				return nil, fmt.Errorf("machines whose Nodes fell silent: %q, want two", names)
+			}
+			first, second := lifeOf(lives, names[0]), lifeOf(lives, names[1])
+			if second.failed.before(first.failed) {
+				first, second = second, first
+			}
+			return oneAtATime(lives, first, second, since)
+		},
+	}
+}
+
+// oneAtATime says that the second of two machines was failed only when the first
+// was gone and another was Running in its place.
+func oneAtATime(lives []*life, first, second *life, since time.Time) ([]string, error) {
+	next := replacement(lives, first.failed)
+	switch {
+	case first.unknown.never() || second.unknown.never():
+		return nil, fmt.Errorf("machines %s and %s were not both Unknown", first.name, second.name)
+	case first.failed.never() || second.failed.never():
+		return nil, fmt.Errorf("machines %s and %s have not both failed", first.name, second.name)
+	case next == nil:
+		return nil, fmt.Errorf("machine %s was not replaced", first.name)
+	case !first.gone.before(second.failed) || !next.running.before(second.failed):
+		return nil, fmt.Errorf("machine %s failed although the replacement of %s, %s, was not Running yet", second.name, first.name, next.name)
+	case second.gone.never() || replacement(lives, second.failed) == nil:
+		return nil, fmt.Errorf("machine %s was not replaced", second.name)
+	}
+	return []string{
+		fmt.Sprintf("machines %s and %s: both Unknown after %s", first.name, second.name, after(since, latest(first.unknown.at, second.unknown.at))),
+		fmt.Sprintf("machine %s: Failed after %s; its replacement %s was Running after %s",
+			first.name, after(since, first.failed.at), next.name, after(since, next.running.at)),
+		fmt.Sprintf("machine %s: Failed only then, after %s; replaced by %s",
+			second.name, after(since, second.failed.at), replacement(lives, second.failed).name),
+	}, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// silence lets the Node of a machine say nothing any more. That the machine is not
+// available from then on is nobody's fault but the story's.
+func (s *story) silence(m *v1alpha1.Machine) {
+	s.w.harmed[m.UID] = true
+	node := m.Labels[v1alpha1.NodeLabelKey]
+	s.w.target.SetNodeSilent(node, true) // what is in the cluster by itself does not stop its pods either
+	s.w.kubelets.Silence(node, true)
+	s.progress.line(fmt.Sprintf("Node %s falls silent", node))
+}
+
+// running returns so many machines that are Running, by name.
+func (s *story) running(ctx context.Context, n int) ([]*v1alpha1.Machine, error) {
+	list, err := again(func() (*v1alpha1.MachineList, error) {
+		return s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []*v1alpha1.Machine
+	for i := range list.Items {
+		if machineset.Ready(&list.Items[i]) {
+			found = append(found, &list.Items[i])
+		}
+	}
+	if len(found) < n {
+		return nil, fmt.Errorf("%d machines are Running, want %d", len(found), n)
+	}
+	slices.SortFunc(found, func(a, b *v1alpha1.Machine) int { return strings.Compare(a.Name, b.Name) })
+	return found[:n], nil
+}
+
+// allRunning says what is not up yet, and looks at the machines themselves besides:
+// a status that was written before a machine failed does not know of it.
+func (s *story) allRunning(ctx context.Context) (string, error) {
+	if missing, err := s.allUp(ctx); err != nil || missing != "" {
+		return missing, err
+	}
+	list, err := s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "machines", err
+	}
+	want := more * len(s.m.deployments)
+	for _, d := range s.m.deployments {
+		want += int(d.Spec.Replicas)
+	}
+	running := 0
+	for i := range list.Items {
+		if machineset.Ready(&list.Items[i]) && list.Items[i].DeletionTimestamp == nil {
+			running++
+		}
+	}
+	if running != want || len(list.Items) != want {
+		return fmt.Sprintf("%d of %d machines are Running, %d are wanted", running, len(list.Items), want), nil
+	}
+	return "", nil
+}
+
+// isThere says whether a machine exists.
+func (s *story) isThere(ctx context.Context, name string) (bool, error) {
+	list, err := s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.Items, func(m v1alpha1.Machine) bool { return m.Name == name }), nil
+}
