@@ -13,13 +13,16 @@
 //		now := clock.Now()
 //		seen := drain.Observation{Looked: true, Node: node, PodsComplete: true, Pods: pods, Answers: answers}
 //		plan := drain.Decide(seen, policy, now)
-//		if plan.Done { // if pods came from a cache: list them from the API server, and decide again
+//		if plan.Done {
 //			return
 //		}
 //		results, err := drain.Carry(ctx, client, plan)
 //		answers = answers.After(plan, results, policy, now)
 //		… // report err and plan.Holds(); wait for the Node or a pod to change, or for plan.NextCheck
 //	}
+//
+// [Round] does all that in one go, for callers whose pods come from a cache: what
+// looks drained is listed again before it is believed.
 //
 // The zero [Policy] is the safe one: pods keep their own grace, budgets are
 // respected for ever, and pods that nobody would bring back, or that would lose
@@ -29,7 +32,7 @@
 // a successor of the same name is never meant.
 //
 // The package does not wait for volumes to be detached, does not uncordon, and
-// lists nothing itself: the pods of the Node are given to it. It does not know
+// lists nothing itself but in a Round. It does not know
 // the disruption budgets either: it asks for evictions, and repeats what the API
 // server answers.
 package drain

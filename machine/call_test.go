@@ -88,11 +88,19 @@ func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {
 	_, err := machine.Call(t.Context(), &asked{}, machine.CreateVM{}, m, c, s)
 	require.ErrorIs(t, err, machine.ErrNoUserData)
 	for name, call := range map[string]func() (machine.Answer, error){
-		"no driver":       func() (machine.Answer, error) { return machine.Call(t.Context(), nil, machine.DeleteVM{}, m, c, s) },
-		"no machine":      func() (machine.Answer, error) { return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, nil, c, s) },
-		"no class":        func() (machine.Answer, error) { return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, m, nil, s) },
-		"no secret":       func() (machine.Answer, error) { return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, m, c, nil) },
-		"no call":         func() (machine.Answer, error) { return machine.Call(t.Context(), &asked{}, machine.UpdateStatus{}, m, c, s) },
+		"no driver": func() (machine.Answer, error) { return machine.Call(t.Context(), nil, machine.DeleteVM{}, m, c, s) },
+		"no machine": func() (machine.Answer, error) {
+			return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, nil, c, s)
+		},
+		"no class": func() (machine.Answer, error) {
+			return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, m, nil, s)
+		},
+		"no secret": func() (machine.Answer, error) {
+			return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, m, c, nil)
+		},
+		"no call": func() (machine.Answer, error) {
+			return machine.Call(t.Context(), &asked{}, machine.UpdateStatus{}, m, c, s)
+		},
 		"nothing to call": func() (machine.Answer, error) { return machine.Call(t.Context(), &asked{}, nil, m, c, s) },
 	} {
 		_, err := call()

@@ -5,6 +5,8 @@ package machineset_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -354,4 +356,19 @@ func TestStatusChangedSeesEveryField(t *testing.T) {
 			require.True(t, machineset.StatusChanged(old, next))
 		})
 	}
+}
+
+func TestASuffixIsFitForANameWhateverIsRandom(t *testing.T) {
+	for _, r := range []float64{0, 0.5, 0.999, 1, -1, 1e300, math.NaN(), math.Inf(1)} {
+		suffix := machineset.Suffix(func() float64 { return r })
+		require.Len(t, suffix, 5)
+		_, err := machineset.Name(newSet(1), suffix)
+		require.NoError(t, err, suffix)
+	}
+	require.Equal(t, machineset.Suffix(func() float64 { return 0 }), machineset.Suffix(nil))
+	seen, random := map[string]bool{}, rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		seen[machineset.Suffix(random.Float64)] = true
+	}
+	require.Greater(t, len(seen), 900)
 }

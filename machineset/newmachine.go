@@ -36,8 +36,7 @@ const maxNameLength = 63
 
 // Name returns the name of a new machine: that of the set, a dash and the
 // suffix. It is cut before the suffix if it would be longer than 63 characters.
-// The caller chooses the suffix: five random lower-case letters and digits do,
-// and a choice that can be repeated after a crash makes creations idempotent.
+// The caller chooses the suffix: that of [Suffix] does, and a choice that can be repeated after a crash makes creations idempotent.
 //
 // Errors wrap [ErrNoSet] or [ErrBadName].
 func Name(set *v1alpha1.MachineSet, suffix string) (string, error) {
@@ -53,6 +52,22 @@ func Name(set *v1alpha1.MachineSet, suffix string) (string, error) {
 		return "", fmt.Errorf("%w: %q: %s", ErrBadName, name, problems[0])
 	}
 	return name, nil
+}
+
+// Suffix returns five random characters for [Name], without vowels so that they
+// spell nothing. random returns numbers from 0 up to 1; nil returns always 0, which
+// makes one name for all.
+func Suffix(random func() float64) string {
+	const characters = "bcdfghjklmnpqrstvwxz2456789"
+	var s [5]byte
+	for i := range s {
+		var r float64
+		if random != nil {
+			r = random()
+		}
+		s[i] = characters[min(max(int(r*float64(len(characters))), 0), len(characters)-1)]
+	}
+	return string(s[:])
 }
 
 // NewMachine returns a machine of this name, made from the template of a set:

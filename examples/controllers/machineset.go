@@ -217,7 +217,7 @@ func (r *machineSets) create(ctx context.Context, client v1alpha1.MachineInterfa
 }
 
 func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet) error {
-	name, err := machineset.Name(set, r.suffix())
+	name, err := machineset.Name(set, machineset.Suffix(r.cfg.Random))
 	if err != nil {
 		return err
 	}
@@ -232,17 +232,6 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 		r.cfg.event(set, machineset.Created(name, err))
 	}
 	return r.settle(ctx, client, set, name, err)
-}
-
-// suffix returns five random characters, without vowels so that they spell
-// nothing.
-func (r *machineSets) suffix() string {
-	const characters = "bcdfghjklmnpqrstvwxz2456789"
-	var s [5]byte
-	for i := range s {
-		s[i] = characters[int(r.cfg.Random()*float64(len(characters)))%len(characters)]
-	}
-	return string(s[:])
 }
 
 // settle takes the answer to a request into account for what is in flight.
