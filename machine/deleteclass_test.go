@@ -67,7 +67,7 @@ func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
 	wait := "nothing (ClassMissing: the VM cannot be deleted without it); waits for machineclass/small: ClassMissing: the VM cannot be deleted without it"
 	unlooked := func(in *machine.Observation) { in.Class = machine.ClassView{} }
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a class is waited for for a minute":             {terminating(noClass, byForce, since(59*time.Second, noClassText)), wait},
+		"a class is waited for, a minute long":           {terminating(noClass, byForce, since(59*time.Second, noClassText)), wait},
 		"then it is written down":                        {terminating(noClass, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: ` + leftText + ")"},
 		"then the machine goes":                          {terminating(noClass, byForce, left, coded), "update machine: no finalizer (Released)"},
 		"and its Node":                                   {terminating(noClass, byForce, left, coded, node(), markedNode), "delete node n (ClassMissing)"},

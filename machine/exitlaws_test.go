@@ -69,7 +69,7 @@ func TestEveryDeletionEnds(t *testing.T) {
 		}
 		x.run(t)
 		require.True(t, x.gone, "seed %d: %q", seed, x.did)
-		require.Equal(t, x.did[len(x.did)-1], stepRelease)
+		require.Equal(t, stepRelease, x.did[len(x.did)-1])
 		checkOrder(t, seed, x, faults > 0)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -304,20 +303,7 @@ func TestAnUpdateInPlaceSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, labels := range []string{"candidate selected", "candidate selected successful", "candidate selected failed"} {
 		in := living(v1alpha1.MachineRunning, healthy, copied, labelled(labels))
-		plain := newRoom(in)
-		effects := plain.mustRest(t)
-		require.Greater(t, effects, 5, labels)
-		for crash := range effects {
-			r := newRoom(in)
-			for range crash {
-				_, err := r.step()
-				require.NoError(t, err)
-			}
-			r.crash()
-			r.mustRest(t)
-			require.Empty(t, cmp.Diff(plain.in.Machine, r.in.Machine), "%s: crash after %d", labels, crash)
-			require.Empty(t, cmp.Diff(plain.in.Node, r.in.Node), "%s: crash after %d", labels, crash)
-		}
+		survivesCrashes(t, labels, in, 6)
 	}
 }
 

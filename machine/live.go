@@ -177,11 +177,11 @@ func (l *life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !ConditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
-	switch do := otherwise.Do.(type) {
-	case UpdateStatus:
+	if do, ok := otherwise.Do.(UpdateStatus); ok {
 		do.Machine.Status.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		return otherwise
-	case TakePermit: // what it is for will record them
+	}
+	if _, ok := otherwise.Do.(TakePermit); ok { // what it is for will record them
 		return otherwise
 	}
 	d := l.record(ReasonConditionsChanged, func(s *v1alpha1.MachineStatus) {

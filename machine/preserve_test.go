@@ -194,20 +194,7 @@ func TestAPreservationSurvivesACrashAnywhere(t *testing.T) {
 		"end of a failure": living(v1alpha1.MachineFailed, sick, copied, asks("auto-preserved", "-", "-"), ending(-time.Hour)),
 		"false":            living(v1alpha1.MachineRunning, healthy, copied, asks("false", "-", "-"), ending(time.Hour)),
 	} {
-		plain := newRoom(in)
-		effects := plain.mustRest(t)
-		require.Greater(t, effects, 2, name)
-		for crash := range effects {
-			r := newRoom(in)
-			for range crash {
-				_, err := r.step()
-				require.NoError(t, err)
-			}
-			r.crash()
-			r.mustRest(t)
-			require.Empty(t, cmp.Diff(plain.in.Machine, r.in.Machine), "%s: crash after %d", name, crash)
-			require.Empty(t, cmp.Diff(plain.in.Node, r.in.Node), "%s: crash after %d", name, crash)
-		}
+		survivesCrashes(t, name, in, 3)
 	}
 }
 

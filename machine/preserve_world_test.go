@@ -188,3 +188,23 @@ func (r *room) condition(t corev1.NodeConditionType) *corev1.NodeCondition {
 func (r *room) tainted() bool {
 	return nodeops.HasTaint(r.in.Node.Node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule})
 }
+
+// survivesCrashes asserts that a crash after any effect leads to the same place as
+// none, and that there are so many effects at least.
+func survivesCrashes(t *testing.T, name string, in machine.Observation, atLeast int) {
+	t.Helper()
+	plain := newRoom(in)
+	effects := plain.mustRest(t)
+	require.GreaterOrEqual(t, effects, atLeast, name)
+	for crash := range effects {
+		r := newRoom(in)
+		for range crash {
+			_, err := r.step()
+			require.NoError(t, err)
+		}
+		r.crash()
+		r.mustRest(t)
+		require.Empty(t, gocmp.Diff(plain.in.Machine, r.in.Machine), "%s: crash after %d", name, crash)
+		require.Empty(t, gocmp.Diff(plain.in.Node, r.in.Node), "%s: crash after %d", name, crash)
+	}
+}

@@ -121,7 +121,7 @@ func PermitOver(m *v1alpha1.Machine) bool {
 	if m == nil {
 		return true
 	}
-	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // all others count
+	switch m.Status.CurrentStatus.Phase {
 	case v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed:
 		return false
 	default:

@@ -218,13 +218,13 @@ func TestMachinesWhoseUpdateFailedDoNotWaitForEachOther(t *testing.T) {
 	f := newFleet(3, 1, v1alpha1.MachineInPlaceUpdateFailed)
 	replaced := map[int]bool{}
 	for range 20 {
-		for i, m := range f.stored {
+		for i := range f.stored {
 			if replaced[i] {
 				continue
 			}
 			f.step(i)
 			f.show(i)
-			if m = f.stored[i]; m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+			if f.stored[i].Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
 				f.replace(i, v1alpha1.MachineRunning)
 				f.show(i)
 				replaced[i] = true

@@ -73,7 +73,7 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 	if a.Type != b.Type || a.Status != b.Status || a.Reason != b.Reason || !a.LastTransitionTime.Equal(&b.LastTransitionTime) {
 		return false
 	}
-	switch a.Type { //nolint:exhaustive // the others are not ours
+	switch a.Type {
 	case v1alpha1.NodeInPlaceUpdate, v1alpha1.NodePreserved, v1alpha1.NodeTerminationCondition:
 		return a.Message == b.Message
 	default:
