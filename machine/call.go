@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,6 +23,9 @@ var ErrNoCall = errors.New("no driver call can be made")
 // too. The machine is the one that was decided about, and the secret holds the
 // merged data of the class's secrets, in which a CreateVM fills in the placeholders.
 // Nothing given is changed. Who knows the time sets [Answer.AskedAt].
+//
+// A driver that quotes the user data in its error would tell the bootstrap token to
+// everybody who can read the machine: the token is left out of the text.
 //
 // The error says that no call was made: it wraps [ErrNoCall] or [ErrNoUserData].
 func Call(
@@ -40,7 +44,9 @@ func Call(
 		}
 		secret = secret.DeepCopy()
 		secret.Data = data
-		return FromCreate(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+		answer := FromCreate(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
+		answer.Err = discreet(answer.Err, a.Token)
+		return answer, nil
 	case InitializeVM:
 		if a.LastKnownState != "" {
 			m = m.DeepCopy()
@@ -53,3 +59,25 @@ func Call(
 		return Answer{}, fmt.Errorf("%w: %T", ErrNoCall, do)
 	}
 }
+
+// discreet returns an error that does not tell a token.
+func discreet(err error, token BootstrapToken) error {
+	if err == nil || token == (BootstrapToken{}) {
+		return err
+	}
+	_, secret, _ := strings.Cut(token.Reveal(), ".")
+	if text := err.Error(); secret != "" && strings.Contains(text, secret) {
+		return discreetError{err: err, text: strings.ReplaceAll(text, secret, "…")}
+	}
+	return err
+}
+
+// discreetError is an error with another text.
+type discreetError struct {
+	err  error
+	text string
+}
+
+func (e discreetError) Error() string { return e.text }
+
+func (e discreetError) Unwrap() error { return e.err }

@@ -4,7 +4,10 @@ package machine_test
 
 import (
 	"context"
+	"crypto/rand"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -80,6 +83,32 @@ func TestACallAsksTheDriverWhatWasDecided(t *testing.T) {
 		require.Empty(t, cmp.Diff(before, m))
 		require.Empty(t, cmp.Diff(beforeSecret, secret))
 	}
+}
+
+// quoting is a driver that tells in its error what it was given.
+type quoting struct{ driver.Driver }
+
+func (quoting) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return nil, status.Error(codes.ResourceExhausted, "no room for "+string(r.Secret.Data[machine.UserDataKey]))
+}
+
+func TestADriverThatQuotesUserDataDoesNotTellTheToken(t *testing.T) {
+	t.Parallel()
+	m := newMachine("m")
+	made, err := machine.NewBootstrapToken(m, now.Add(time.Hour), nil, rand.Reader)
+	require.NoError(t, err)
+	token, err := machine.TokenOf(made)
+	require.NoError(t, err)
+	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("join with <<BOOTSTRAP_TOKEN>>, or <<BOOTSTRAP_TOKEN>>")}}
+	answer, err := machine.Call(t.Context(), quoting{}, machine.CreateVM{Token: token}, m, class(), secret)
+	require.NoError(t, err)
+	id, hidden, _ := strings.Cut(token.Reveal(), ".")
+	require.NotContains(t, answer.Err.Error(), hidden)
+	require.Contains(t, answer.Err.Error(), "no room for join with "+id+".…, or")
+	require.Equal(t, codes.ResourceExhausted, codes.Of(answer.Err), "and says the same")
+	view := machine.VMView{}.After(answer, now, 0)
+	require.NotContains(t, view.Failure.Message, hidden)
+	require.Equal(t, codes.ResourceExhausted, view.Failure.Code)
 }
 
 func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {

@@ -5,6 +5,7 @@ package machine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -12,24 +13,21 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// arriving says whether the machine is on its way to its VM.
+// arriving says whether the machine is on its way to its VM. One in a later phase
+// has had it, also if its provider ID was lost.
 func (l *life) arriving() bool {
-	phase := l.m.Status.CurrentStatus.Phase
-	return l.m.Spec.ProviderID == "" || phase == "" || phase == v1alpha1.MachineCrashLoopBackOff
+	return slices.Contains(arriving, l.m.Status.CurrentStatus.Phase)
 }
 
 // arrive leads a machine to its VM.
 func (l *life) arrive() Decision {
-	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
-		return l.inTurn(l.dropTokens, l.failed)
-	}
 	if errs := Validate(l.m); len(errs) > 0 {
 		return l.reject(ReasonInvalid, told(errs))
 	}
 	if c := l.in.Class; c.Class == nil && !c.Looked {
 		return hold(Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "nobody has looked", Until: l.now.Add(actAgain)})
 	}
-	if l.m.Spec.ProviderID == "" && l.expired() { // one that has a VM may have joined meanwhile
+	if l.m.Spec.ProviderID == "" && l.expired() && !l.classless() { // one that has a VM may have joined meanwhile
 		return l.timeOut(l.lastErrorCode())
 	}
 	if d, ok := l.classUnusable(); ok {
@@ -206,7 +204,7 @@ func (l *life) reject(r Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
 	now, tell := l.m.Status.CurrentStatus.Phase, func(s *v1alpha1.MachineStatus) { s.LastOperation = op }
 	switch next, moves := NextPhase(now, TriggerRejected, l.holds); {
-	case l.expired():
+	case l.expired() && !l.classless():
 		return l.move(TriggerCreationTimeout, tell)
 	case moves && next.To != now:
 		d := l.move(TriggerRejected, tell)
@@ -220,9 +218,16 @@ func (l *life) reject(r Reason, message string) Decision {
 		subject = l.classSubject()
 	}
 	d := hold(Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
-	d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+	if !l.expired() {
+		d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+	}
 	return d
 }
+
+// classless says that nothing was begun for the machine as its class does not exist.
+// It is not failed: its owner would replace it by others of the same kind, and it
+// could not be told any more that there is no VM, without which it could not go.
+func (l *life) classless() bool { return l.unbegun() && l.in.Class.Looked && l.in.Class.Class == nil }
 
 // creationFailed writes down how a call failed, and waits until it may be
 // repeated. It returns false when that time has come.

@@ -34,10 +34,8 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 		return hold(Hold{Subject: "api-server", Reason: ReasonFrozen, Until: now.Add(time.Minute)})
 	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.guard()
-	case l.arriving():
-		return l.inTurn(l.validity, l.preservation, l.arrive)
 	default:
-		return l.inTurn(l.validity, l.dropTokens, l.preservation, l.live)
+		return l.inTurn(l.validity, l.otherwise)
 	}
 }
 

@@ -94,6 +94,8 @@ const (
 	ReasonNoVM Reason = "NoVM"
 	// ReasonVMKnown: the VM's identity is written down.
 	ReasonVMKnown Reason = "VMKnown"
+	// ReasonVMUnknown: the VM's identity was lost, and is looked for.
+	ReasonVMUnknown Reason = "VMUnknown"
 	// ReasonVMUninitialized: the VM has to be initialised.
 	ReasonVMUninitialized Reason = "VMUninitialized"
 	// ReasonVMCreated: the VM exists; now it has to join.

@@ -17,7 +17,7 @@ func (l *life) leave() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(ReasonReleased)
 	}
-	if d := l.dropTokens(); d.Do != nil {
+	if d := l.dropTokens(); d.Do != nil && !l.pressed(DrainModeFor(l.m, nil, l.p, l.now)) {
 		return d
 	}
 	return l.depart()
@@ -29,7 +29,7 @@ func (l *life) depart() Decision {
 	if !l.in.Node.NoTarget && !l.in.Node.Looked {
 		return hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
 	}
-	if l.unbegun() && l.in.Class.Looked && l.in.Class.Class == nil {
+	if l.classless() {
 		return l.release() // there never was a class to make anything of
 	}
 	if d, out := l.nameNode(); out {
@@ -42,6 +42,9 @@ func (l *life) depart() Decision {
 	}
 	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
 		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
+	}
+	if want, d := l.verdictDue(); want != nil && d.Do != nil {
+		return d // a force-deletion that forces nothing, and whoever wrote it waits
 	}
 	if node != nil && l.in.VM.Sighting != Deleted && !l.vmGone() {
 		if d, waits := l.vacate(node, mode); waits {
@@ -82,10 +85,10 @@ func (l *life) begin(op v1alpha1.LastOperation) Decision {
 }
 
 // release removes our finalizer, once nothing is left of the machine: also no
-// bootstrap token, for nobody would look for it any more. Force does not wait for
-// that.
+// bootstrap token, for nobody would look for it any more. By force, one that could
+// not be deleted for a minute is left to its end.
 func (l *life) release() Decision {
-	if d := l.dropTokens(); d.Reason != "" && !DrainModeFor(l.m, nil, l.p, l.now).forced(l.now) {
+	if d := l.dropTokens(); d.Reason != "" && !l.pressed(DrainModeFor(l.m, nil, l.p, l.now)) {
 		return d
 	}
 	m := l.m.DeepCopy()

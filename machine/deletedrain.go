@@ -4,7 +4,6 @@ package machine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,12 @@ func (l *life) marked(node *corev1.Node, mode DrainMode) bool {
 	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return true
 	}
+	return l.pressed(mode)
+}
+
+// pressed says that the deletion has been forced for a minute: what could not be done
+// by then is not waited for.
+func (l *life) pressed(mode DrainMode) bool {
 	return mode.forced(l.now) && !l.now.Before(l.noticed().Add(forcedDrain))
 }
 
@@ -55,30 +60,21 @@ func (l *life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 	}
 }
 
-// drain makes a round of draining, or waits for what the last one waits for. When
-// the time of force has come, that is reason for a round of its own.
+// drain makes a round of draining, or waits for what the last one waits for.
 func (l *life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decision {
-	next, forced := round.NextCheck, mode.forced(l.now)
-	if !forced && !mode.ForceAt.IsZero() {
-		next = earliest(next, mode.ForceAt)
-	}
-	unforced := forced && round.ForcedAt.IsZero() && (!round.Started.IsZero() || round.Round.Before(mode.ForceAt))
-	if round.Round.IsZero() || unforced || !next.IsZero() && !l.now.Before(next) {
+	due, next := l.roundDue(node, mode)
+	if due {
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
 	}
 	next = earliest(next, round.forceEnds(mode, l.now))
 	if len(round.Holds) > 0 { // a drain that waits for nobody is over before anybody reads of it
-		op, due := l.drainNews(round.Holds)
-		if !due.IsZero() && !l.now.Before(due) {
+		op, at := l.drainNews(round.Holds)
+		if !at.IsZero() && !l.now.Before(at) {
 			return l.recordOperation(ReasonDraining, op)
 		}
-		next = earliest(next, due)
+		next = earliest(next, at)
 	}
-	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(round.Holds), NextCheck: next}
-	if len(d.Holds) == 0 {
-		d.Holds = []Hold{{Subject: "node/" + node.Name, Reason: ReasonDraining, Until: next}}
-	}
-	return d
+	return l.drainWaits(node, mode, next)
 }
 
 // tellAgain is for how long at least the machine tells the same of its drain, so

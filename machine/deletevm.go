@@ -91,8 +91,8 @@ func (l *life) classGone() (Decision, bool) {
 	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
 	force, _ := strconv.ParseBool(l.m.Labels[v1alpha1.LabelKeyForceDeletion])
 	switch end := last.LastUpdateTime.Add(classGrace); {
-	case force && sameOperation(goes, last):
-		return Decision{}, false
+	case force && last.Type == goes.Type && last.State == goes.State && last.ErrorCode == goes.ErrorCode:
+		return Decision{}, false // that is told
 	case !sameOperation(waits, last):
 		return l.recordOperation(h.Reason, waits), true
 	case force && !l.now.Before(end):

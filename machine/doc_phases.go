@@ -16,8 +16,8 @@
 //   - Pending to Running: NodeHealthy, if no critical component is missing
 //   - Unknown, Available, Terminating, InPlaceUpdateSuccessful to Running: NodeHealthy
 //   - Failed to Running: NodeHealthy, if the machine is preserved
-//   - Running to Unknown: NodeUnhealthy
-//   - Running to Unknown: NodeGone
+//   - Running, Terminating, InPlaceUpdateSuccessful to Unknown: NodeUnhealthy
+//   - Running, Terminating, InPlaceUpdateSuccessful to Unknown: NodeGone
 //   - Unknown, InPlaceUpdateFailed to Failed: HealthTimeout, if the replacement limit allows
 //   - any phase to InPlaceUpdating: DrainedForUpdate
 //   - InPlaceUpdating, InPlaceUpdateFailed to InPlaceUpdateSuccessful: UpdateSucceeded
@@ -46,7 +46,11 @@
 //	    InPlaceUpdateSuccessful --> Running : NodeHealthy
 //	    Failed --> Running : NodeHealthy
 //	    Running --> Unknown : NodeUnhealthy
+//	    Terminating --> Unknown : NodeUnhealthy
+//	    InPlaceUpdateSuccessful --> Unknown : NodeUnhealthy
 //	    Running --> Unknown : NodeGone
+//	    Terminating --> Unknown : NodeGone
+//	    InPlaceUpdateSuccessful --> Unknown : NodeGone
 //	    Unknown --> Failed : HealthTimeout
 //	    InPlaceUpdateFailed --> Failed : HealthTimeout
 //	    Any --> InPlaceUpdating : DrainedForUpdate

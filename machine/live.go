@@ -56,21 +56,50 @@ func (l *life) nodeUnnamed() Decision {
 	if d, out := l.nameNode(); out {
 		return d
 	}
-	vm, again := l.in.VM, l.now.Add(time.Minute)
-	if l.in.Class.usable() {
-		again = vm.SeenAt.Add(time.Minute)
-		if vm.Failure.Code != codes.OK {
-			again = vm.Failure.until(l.p.Backoff)
-		}
-		if !l.now.Before(again) {
-			return l.do(LookForVM{}, ReasonLookFirst, "")
-		}
+	due, again := l.lookAgain()
+	if due {
+		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
 	d := hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Message: "the name of its node is not known", Until: again})
 	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
 		d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
 	}
+	switch l.m.Status.CurrentStatus.Phase { //nolint:exhaustive // the others have no timeout, or had it above
+	case v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed: // which goes on
+		return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNodeNotObserved, d.Message) })
+	}
 	return d
+}
+
+// lookAgain says whether the VM of a machine that has lost what was known of it is
+// looked for now, and otherwise when.
+func (l *life) lookAgain() (bool, time.Time) {
+	if !l.in.Class.usable() {
+		return false, l.now.Add(time.Minute)
+	}
+	again := l.in.VM.SeenAt.Add(time.Minute)
+	if l.in.VM.Failure.Code != codes.OK {
+		again = l.in.VM.Failure.until(l.p.Backoff)
+	}
+	return !l.now.Before(again), again
+}
+
+// unidentified finds out which VM a machine has whose provider ID was lost, and
+// writes it down again. Nothing is concluded from that loss: no VM is made, and the
+// machine is watched as before.
+func (l *life) unidentified() Decision {
+	if l.m.Spec.ProviderID != "" || l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+		return Decision{}
+	}
+	if l.in.VM.ProviderID != "" {
+		m, _ := l.withVM()
+		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
+	}
+	due, again := l.lookAgain()
+	if due {
+		return l.do(LookForVM{}, ReasonLookFirst, "")
+	}
+	return hold(Hold{Subject: "machine/" + l.m.Name, Reason: ReasonVMUnknown, Message: "its provider ID is not known", Until: again})
 }
 
 // nodeForeign treats a Node of another machine, which the label of this one names,
@@ -95,7 +124,7 @@ func (l *life) staleNode() Decision {
 // nodeMissing judges a machine whose Node is not there.
 func (l *life) nodeMissing(r Reason, message string) Decision {
 	switch l.m.Status.CurrentStatus.Phase {
-	case v1alpha1.MachineRunning:
+	case v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful:
 		return l.move(TriggerNodeGone, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 				"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name))

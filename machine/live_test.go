@@ -141,6 +141,7 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 	fails := func(ago time.Duration) change {
 		return failure(driver.OpGetMachineStatus, codes.Internal, ago, machine.NotLooked)
 	}
+	gone := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"the VM is asked":                      {living(v1alpha1.MachineRunning, lost), "look for the VM (LookFirst)"},
 		"and the name is written down":         {living(v1alpha1.MachineRunning, lost, seen(machine.Present)), "update machine: node n (VMKnown)"},
@@ -148,7 +149,8 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 		"also one that fails for long":         {living(v1alpha1.MachineRunning, lost, fails(time.Minute), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), blind},
 		"which is asked all the same":          {living(v1alpha1.MachineRunning, lost, fails(time.Hour), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), "look for the VM (LookFirst)"},
 		"and asked again":                      {living(v1alpha1.MachineRunning, lost, fails(3*time.Minute)), "look for the VM (LookFirst)"},
-		"so is one that finds nothing":         {living(v1alpha1.MachineUnknown, longUnknown, lost, absent(time.Second)), blind},
+		"so is one that finds nothing":         {living(v1alpha1.MachineRunning, lost, absent(time.Second)), blind},
+		"but a timeout that runs goes on":      {living(v1alpha1.MachineUnknown, longUnknown, lost, absent(time.Second)), gone},
 		"which is asked again too":             {living(v1alpha1.MachineUnknown, lost, absent(time.Minute)), "look for the VM (LookFirst)"},
 		"without a class nobody can be asked":  {living(v1alpha1.MachineRunning, lost, noClass), blind},
 		"a Pending machine fails in the end":   {living(v1alpha1.MachinePending, old, lost, seen(machine.Present)), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},

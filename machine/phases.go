@@ -89,6 +89,7 @@ var (
 	recovers = []v1alpha1.MachinePhase{
 		v1alpha1.MachineUnknown, v1alpha1.MachineAvailable, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful,
 	}
+	running  = []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful}
 	updating = []v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed}
 )
 
@@ -103,8 +104,8 @@ var transitions = []Transition{
 	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, TriggerNodeHealthy, GuardNotCritical, v1alpha1.MachineRunning, ReasonNodeReady},
 	{recovers, TriggerNodeHealthy, "", v1alpha1.MachineRunning, ReasonNodeReady},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, TriggerNodeHealthy, GuardPreserved, v1alpha1.MachineRunning, ReasonNodeReady},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineRunning}, TriggerNodeUnhealthy, "", v1alpha1.MachineUnknown, ReasonNodeUnhealthy},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineRunning}, TriggerNodeGone, "", v1alpha1.MachineUnknown, ReasonNodeGone},
+	{running, TriggerNodeUnhealthy, "", v1alpha1.MachineUnknown, ReasonNodeUnhealthy},
+	{running, TriggerNodeGone, "", v1alpha1.MachineUnknown, ReasonNodeGone},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed}, TriggerHealthTimeout, GuardReplaceable, v1alpha1.MachineFailed, ReasonHealthTimeout},
 	{nil, TriggerDrainedForUpdate, "", v1alpha1.MachineInPlaceUpdating, ReasonDrainedForUpdate},
 	{updating, TriggerUpdateSucceeded, "", v1alpha1.MachineInPlaceUpdateSuccessful, ReasonUpdateSucceeded},

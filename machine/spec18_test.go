@@ -82,7 +82,6 @@ func consolidated() []situation {
 		{"without a cluster it is available", after(intended, withID, noTarget, seen(machine.Present)), machine.TriggerVMExists, "Available Create Successful false", ""},
 		{"also after trouble", living(clbf, noTarget, seen(machine.Present)), machine.TriggerVMExists, "Available Create Successful false", ""},
 		{"a driver that fails in time is asked again", after(intended, callFailed(codes.Internal)), machine.TriggerProviderFailed, "CrashLoopBackOff Create Failed false", ""},
-		{"also for a machine that lost its provider ID", after(phase(pending), callFailed(codes.Internal)), machine.TriggerProviderFailed, "CrashLoopBackOff Create Failed false", ""},
 		{"a machine for which a VM was asked for is in trouble without its class", after(intended, noClass), machine.TriggerRejected, "CrashLoopBackOff Create Failed false", "told in the status (DM-47)"},
 		{"a driver that fails too late fails the machine", after(intended, old, callFailed(codes.Internal)), machine.TriggerCreationTimeout, "Failed Create Failed false", ""},
 		{"also after trouble", after(phase(clbf), old, callFailed(codes.Internal)), machine.TriggerCreationTimeout, "Failed Create Failed false", ""},
@@ -198,12 +197,12 @@ func TestTheHealthMatrixOfSection283(t *testing.T) {
 		v1alpha1.MachinePending:                 {run, stays, stays, ""},
 		v1alpha1.MachineAvailable:               {run, stays, stays, ""},
 		v1alpha1.MachineRunning:                 {stays, doubt, doubt, ""},
-		v1alpha1.MachineTerminating:             {run, stays, stays, ""},
+		v1alpha1.MachineTerminating:             {run, doubt, doubt, "nobody deletes it, so it is watched like others"},
 		v1alpha1.MachineUnknown:                 {run, stays, stays, ""},
 		v1alpha1.MachineFailed:                  {stays, stays, stays, "its owner replaces it already (DM-31)"},
 		v1alpha1.MachineCrashLoopBackOff:        {stays, stays, stays, "its VM is looked for first (DM-31)"},
 		v1alpha1.MachineInPlaceUpdating:         {stays, stays, stays, ""},
-		v1alpha1.MachineInPlaceUpdateSuccessful: {run, stays, stays, ""},
+		v1alpha1.MachineInPlaceUpdateSuccessful: {run, doubt, doubt, "nobody would replace it otherwise"},
 		v1alpha1.MachineInPlaceUpdateFailed:     {stays, stays, stays, ""},
 	} {
 		t.Run(string(p), func(t *testing.T) {

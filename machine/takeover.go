@@ -68,7 +68,8 @@ var handovers = []handover{
 //
 // That a Node was drained is believed only if the Node says so too: its condition
 // Terminating is set before the drain, so a Node that got it after the description
-// was written joined later, or was not known.
+// was written joined later, or was not known; so may one that got it within the
+// same second.
 //
 // That the VM is gone saves the wait for a provider that may not show it yet. To
 // ask for its deletion once more is cheap, and is done. The last step takes over no
@@ -89,7 +90,7 @@ func takeOver(m *v1alpha1.Machine, node *corev1.Node) takenOver {
 		return takenOver{}
 	}
 	marked := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition)
-	if marked == nil || marked.LastTransitionTime.After(op.LastUpdateTime.Time) {
+	if marked == nil || !marked.LastTransitionTime.Before(&op.LastUpdateTime) {
 		return takenOver{}
 	}
 	if step == v1alpha1.DelVolumesAttachments {

@@ -130,9 +130,9 @@ func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
 func TestANodeThatWasToldLaterThanTheTextWasWrittenIsDrained(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"Drain successful. " + markerD, "Force Drain successful. " + markerC, "VM deletion failed due to - x. Aborting operation. " + markerD} {
-		in := terminating(handed(text), attached(), node(markedAgo(29*time.Second)))
+		in := terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
 		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Do, text)
-		in = terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
+		in = terminating(handed(text), attached(), node(markedAgo(31*time.Second)))
 		require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Do, text)
 	}
 	// But one whose VM is gone is not worth it.

@@ -32,7 +32,7 @@ func (l *life) missVM(d Decision) Decision {
 		}
 	}
 	if l.vanished() {
-		if op := l.vanishedOperation(); !sameOperation(op, l.m.Status.LastOperation) {
+		if op := l.vanishedOperation(); !l.drainTells() && !sameOperation(op, l.m.Status.LastOperation) {
 			return l.record(ReasonVMVanished, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 		}
 		d.Holds = append(d.Holds, Hold{
@@ -42,6 +42,13 @@ func (l *life) missVM(d Decision) Decision {
 	}
 	d.NextCheck = earliest(d.NextCheck, next)
 	return d
+}
+
+// drainTells says that a drain for an update in place tells of itself in the last
+// operation, which has room for one.
+func (l *life) drainTells() bool {
+	node := l.ownNode()
+	return node != nil && updateStep(node) == v1alpha1.SelectedForUpdate
 }
 
 // nextLook returns when the VM is looked for next: when the machine becomes

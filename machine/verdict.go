@@ -7,12 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // verdict returns the condition that the machine should carry, or nil for none.
 func (l *life) verdict() *corev1.NodeCondition {
+	if !l.m.DeletionTimestamp.IsZero() { // all that counts then is what would force it
+		return l.verdictOf(ReasonPartlyIgnored, ignoredLabels(l.m.Labels, nil))
+	}
 	reason, errs := ReasonInvalid, Validate(l.m)
 	if len(errs) == 0 {
 		reason = ReasonPartlyIgnored
@@ -21,6 +25,10 @@ func (l *life) verdict() *corev1.NodeCondition {
 	if l.in.Node.NoTarget {
 		errs = append(errs, ignoredWithoutTarget(l.m)...)
 	}
+	return l.verdictOf(reason, errs)
+}
+
+func (l *life) verdictOf(reason Reason, errs field.ErrorList) *corev1.NodeCondition {
 	if len(errs) == 0 {
 		return nil
 	}
@@ -33,30 +41,38 @@ func (l *life) verdict() *corev1.NodeCondition {
 // validity shows on the object what is wrong with it, in the status write that
 // comes next anyway if there is one. It keeps nothing else from being done.
 func (l *life) validity() Decision {
-	want, have := l.verdict(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
-	reason, message := ReasonValid, ""
-	switch {
-	case want == nil && have == nil:
-		return Decision{}
-	case want == nil:
-	case have == nil:
-		reason, message = Reason(want.Reason), want.Message
-	case want.Status == have.Status && want.Reason == have.Reason && want.Message == have.Message:
-		return Decision{}
-	default:
-		reason, message = Reason(want.Reason), want.Message
-		if want.Status == have.Status {
-			want.LastTransitionTime = have.LastTransitionTime
-		}
+	want, d := l.verdictDue()
+	if d.Do == nil {
+		return d
 	}
 	rest := l.otherwise()
 	if w, ok := rest.Do.(UpdateStatus); ok {
 		w.Machine.Status.Conditions = withVerdict(w.Machine.Status.Conditions, want)
 		return rest
 	}
+	return d
+}
+
+// verdictDue returns the verdict, and the decision that writes it if that is not
+// recorded yet.
+func (l *life) verdictDue() (*corev1.NodeCondition, Decision) {
+	want, have := l.verdict(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
+	reason, message := ReasonValid, ""
+	switch {
+	case want == nil && have == nil:
+		return nil, Decision{}
+	case want == nil:
+	case have != nil && want.Status == have.Status && want.Reason == have.Reason && want.Message == have.Message:
+		return want, Decision{}
+	default:
+		reason, message = Reason(want.Reason), want.Message
+		if have != nil && want.Status == have.Status {
+			want.LastTransitionTime = have.LastTransitionTime
+		}
+	}
 	d := l.record(reason, func(s *v1alpha1.MachineStatus) { s.Conditions = withVerdict(s.Conditions, want) })
 	d.Message = message
-	return d
+	return want, d
 }
 
 // otherwise returns what [Decide] decides of a machine without regard to its
@@ -65,7 +81,7 @@ func (l *life) otherwise() Decision {
 	if l.arriving() {
 		return l.inTurn(l.preservation, l.arrive)
 	}
-	return l.inTurn(l.dropTokens, l.preservation, l.live)
+	return l.inTurn(l.dropTokens, l.preservation, l.unidentified, l.live)
 }
 
 // withVerdict returns conditions, which are the caller's, with own in place of

@@ -28,10 +28,15 @@ func ViewNode(node *corev1.Node) NodeView {
 		return NodeView{}
 	}
 	view := NodeView{Found: true}
-	switch value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; value {
+	value, found := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
+	switch value {
 	case v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,
 		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse:
 		view.Preserve = value
+	case "":
+		if found { // which asks to stop, as for package machine
+			view.Preserve = v1alpha1.PreserveMachineAnnotationValueFalse
+		}
 	}
 	return view
 }

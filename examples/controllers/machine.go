@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -128,6 +129,23 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 
 func (r *machines) observeSiblings(m *v1alpha1.Machine) machine.Siblings {
 	return machine.Siblings{Complete: true, Machines: r.siblings(deploymentKey(m))}
+}
+
+// liveSiblings asks the API server for the siblings: the first lists of a controller
+// that begins may not show yet what the one before it has failed.
+func (r *machines) liveSiblings(ctx context.Context, m *v1alpha1.Machine) (machine.Siblings, error) {
+	name := m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
+	list, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelKeyMachineDeploymentName: name}).String(),
+	})
+	if err != nil {
+		return machine.Siblings{}, err
+	}
+	siblings := machine.Siblings{Complete: true, Machines: make([]*v1alpha1.Machine, len(list.Items))}
+	for i := range list.Items {
+		siblings.Machines[i] = &list.Items[i]
+	}
+	return siblings, nil
 }
 
 func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {

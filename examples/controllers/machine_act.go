@@ -60,8 +60,9 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 		if refused != nil {
 			in.Permit.Until = refused.RetryAt
 		}
-		in.Siblings = r.observeSiblings(in.Machine) // with the permit in hand, they are counted again
-		return nil
+		var err error // with the permit in hand, they are counted again
+		in.Siblings, err = r.liveSiblings(ctx, in.Machine)
+		return err
 	case machine.ReturnPermit:
 		r.permits.Release(a.Key, a.Holder, r.cfg.Clock.Now())
 		in.Permit.Held = false
@@ -195,7 +196,7 @@ func (r *machines) deleteToken(ctx context.Context, in *machine.Observation, kep
 	}
 	if kept.token != nil && kept.token.UID == a.UID {
 		kept.token = nil
-	} else {
+	} else if slices.ContainsFunc(r.tokens(in.Machine.UID), func(s *corev1.Secret) bool { return s.UID == a.UID }) {
 		r.latestToken.bury(a.UID)
 	}
 	in.Tokens = r.observeTokens(in.Machine, kept)
