@@ -35,6 +35,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.guard()
 	default:
+		l.carried = l.in.Node.Node != nil && carriesAll(l.in.Node.Node, nodeTemplate(l.m))
 		return l.inTurn(l.validity, l.otherwise)
 	}
 }
@@ -67,6 +68,9 @@ type life struct {
 	m   *v1alpha1.Machine
 	p   Policy
 	now time.Time
+	// carried says that the Node has all that the template asks for, and that this is
+	// recorded on it.
+	carried bool
 }
 
 // actAgain is when an effect is checked that may have been lost.

@@ -17,10 +17,7 @@ import (
 // syncNode keeps the Node as the machine wants it: the name of the machine, our
 // finalizer, the node template, and the virtual capacity of the class.
 func (l *life) syncNode() Decision {
-	node, desired := l.in.Node.Node, nodeTemplate(l.m)
-	// A Node that has it all, and on which that is recorded, needs no merge: what was
-	// applied before is what is wanted. And what it has, a Node can have.
-	inSync := nodeops.PlanTemplate(node, nodeops.Template{}, desired).Empty()
+	node, desired, inSync := l.in.Node.Node, nodeTemplate(l.m), l.carried
 	if !inSync {
 		desired = acceptable(desired)
 		inSync = nodeops.PlanTemplate(node, nodeops.Template{}, desired).Empty()
@@ -45,6 +42,14 @@ func (l *life) syncNode() Decision {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
 	}
 	return l.do(UpdateNode{Node: node, What: what}, ReasonNodeOutOfSync, "")
+}
+
+// carriesAll says whether a Node has all that is desired, and that this is recorded
+// on it: it needs no merge then, as what was applied before is what is wanted. And
+// what a Node has, a Node can have.
+func carriesAll(node *corev1.Node, desired nodeops.Template) bool {
+	change := nodeops.PlanTemplate(node, nodeops.Template{}, desired)
+	return change.Empty() && len(change.Ignored) == 0
 }
 
 // unreadable waits for somebody to repair what was recorded on the Node.

@@ -91,12 +91,17 @@ func Ignored(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return nil
 	}
+	return ignoredTemplate(&m.Spec.NodeTemplateSpec, ignored(m))
+}
+
+// ignored returns what is ignored outside of the node template.
+func ignored(m *v1alpha1.Machine) field.ErrorList {
 	errs := ignoredLabels(m.Labels, nil)
 	errs = ignoredAnnotations(m.Annotations, errs)
 	if m.Spec.MachineConfiguration != nil {
 		errs = ignoredConfiguration(m.Spec.MachineConfiguration, errs)
 	}
-	return ignoredTemplate(&m.Spec.NodeTemplateSpec, errs)
+	return errs
 }
 
 func ignoredLabels(labels map[string]string, errs field.ErrorList) field.ErrorList {

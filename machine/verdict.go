@@ -21,7 +21,10 @@ func (l *life) verdict() *corev1.NodeCondition {
 	if len(errs) == 0 {
 		reason = ReasonPartlyIgnored
 	}
-	errs = append(errs, Ignored(l.m)...)
+	errs = append(errs, ignored(l.m)...)
+	if !l.carried { // what a Node has, a Node can have
+		errs = ignoredTemplate(&l.m.Spec.NodeTemplateSpec, errs)
+	}
 	if l.in.Node.NoTarget {
 		errs = append(errs, ignoredWithoutTarget(l.m)...)
 	}
