@@ -23,7 +23,7 @@ func (l *life) nameNode() (Decision, bool) {
 		name = node.Name
 	case vm.Sighting == Uninitialized, vm.Sighting == Present:
 		name = vm.NodeName
-	case vm.Sighting == NotLooked:
+	case vm.Sighting == NotLooked, l.askedBefore():
 		return l.askName()
 	}
 	if name == "" {
@@ -37,6 +37,14 @@ func (l *life) nameNode() (Decision, bool) {
 // lookAttempts is how often a provider may fail to name a Node before a deletion
 // goes on without.
 const lookAttempts = 3
+
+// askedBefore says whether it was before the deletion was written down that no VM
+// was found. One that was on its way then may show now, and its Node have joined.
+func (l *life) askedBefore() bool {
+	vm := l.in.VM
+	return !l.m.DeletionTimestamp.IsZero() && l.m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating &&
+		vm.Sighting == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(l.noticed())
+}
 
 // askName looks for the VM to learn the name of its Node, or waits until it may.
 // It returns false if there is no use in that.

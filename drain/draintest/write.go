@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -106,7 +107,7 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.custom {
+	if k.custom && (isFree || keepsRaw(reflect.TypeOf(obj))) {
 		// The server does not know the types of custom kinds: what they keep raw is data as well, and has no order.
 		if data, err = canonical(data); err != nil {
 			return nil, err

@@ -40,10 +40,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 	case machine.UpdateNodeCapacity:
 		return r.observed(in)(r.cfg.Target.CoreV1().Nodes().UpdateStatus(ctx, a.Node, metav1.UpdateOptions{}))
 	case machine.SetNodeCondition:
-		if err := nodeops.AddOrUpdateConditionsOnNode(ctx, r.cfg.Target, a.NodeName, a.Condition); ignoreNotFound(err) != nil {
-			return err
-		}
-		return r.observed(in)(r.cfg.Target.CoreV1().Nodes().Get(ctx, a.NodeName, metav1.GetOptions{}))
+		return r.setNodeCondition(ctx, in, a)
 	case machine.DrainNode:
 		return r.drain(ctx, in, kept, a)
 	case machine.DeleteNode:
@@ -130,6 +127,19 @@ func (r *machines) buryNode(in *machine.Observation) {
 		r.latestNode.forget(uid)
 	}
 	in.Node.Node = nil
+}
+
+// setNodeCondition sets a condition of a Node that still is as it is known. About one
+// that has changed it is decided anew: an update in place that is long over does not
+// begin again because a cache shows it late.
+func (r *machines) setNodeCondition(ctx context.Context, in *machine.Observation, a machine.SetNodeCondition) error {
+	nodes, node := r.cfg.Target.CoreV1().Nodes(), in.Node.Node.DeepCopy()
+	node.Status.Conditions = nodeops.CloneAndAddCondition(node.Status.Conditions, a.Condition)
+	written, err := nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) {
+		written, err = nodes.Get(ctx, a.NodeName, metav1.GetOptions{})
+	}
+	return r.observed(in)(written, err)
 }
 
 // deleteNode takes our finalizer off a Node and deletes it.

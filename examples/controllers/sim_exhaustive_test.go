@@ -15,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // slowCloud takes its time for everything, and shows it late.
@@ -31,6 +32,11 @@ var lives = []story{
 	{name: "its node gets ill and well again", machines: 1, joins: true, ill: true, recovers: true},
 	{name: "it never joins", machines: 1, cloud: slowCloud},
 	{name: "there is no cluster to join", machines: 1, noTarget: true, cloud: slowCloud},
+	{name: "it detaches its volumes", machines: 1, joins: true, pods: 1, volumes: true, detach: 5 * time.Second, latePod: true, deleteRunning: 30 * time.Second},
+	{name: "its volumes stay", machines: 1, joins: true, pods: 2, volumes: true, deleteRunning: 30 * time.Second},
+	{name: "it is preserved", machines: 1, joins: true, ill: true, pods: 1, preserve: []request{{after: time.Minute, value: v1alpha1.PreserveMachineAnnotationValueNow}}},
+	{name: "it is updated in place", machines: 1, joins: true, pods: 1, updates: true, updateAfter: 5 * time.Second, updateFails: true},
+	{name: "its lists are old", machines: 1, joins: true, oldLists: true, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{Lag: 20 * time.Second}},
 	{name: "there are two", machines: 2, joins: true, deleteRunning: time.Minute},
 }
 
@@ -60,6 +66,7 @@ func check(t *testing.T, s story, what string, at func() plan) {
 
 // Everything that can go wrong goes wrong once, at every call of every life.
 func TestEveryTroubleAtEveryCall(t *testing.T) {
+	t.Parallel()
 	fewerCollections(t)
 	for _, s := range lives {
 		t.Run(s.name, func(t *testing.T) {
@@ -121,6 +128,7 @@ var pairLife = story{name: "all there is", machines: 1, joins: true, pods: 1, de
 // Any two calls of a life end badly, in any of the ways. The second is any call
 // after the first, of the life as it goes on then.
 func TestEveryTwoCallsThatEndBadly(t *testing.T) {
+	t.Parallel()
 	fewerCollections(t)
 	const shards = 4
 	for shard := range shards {

@@ -40,12 +40,13 @@ type site struct {
 	cluster   *draintest.Cluster
 	log       map[string][]entry                   // by resource
 	now       map[string]map[string]runtime.Object // what there is, by resource and key
-	heldUntil time.Time                            // no watch shows anything before
+	heldUntil time.Time                            // no watch shows anything more before
+	held      map[string]int                       // than so many entries, by resource
 	outUntil  time.Time                            // no request is served before
 }
 
 func newSite(name string, cluster *draintest.Cluster) *site {
-	return &site{name: name, cluster: cluster, log: map[string][]entry{}, now: map[string]map[string]runtime.Object{}}
+	return &site{name: name, cluster: cluster, log: map[string][]entry{}, now: map[string]map[string]runtime.Object{}, held: map[string]int{}}
 }
 
 // add takes a write into the log.
@@ -94,9 +95,20 @@ func all[T any](s *site, resource string) []T {
 	return out
 }
 
-// shown returns when watches show an entry.
-func (s *site) shown(e entry) time.Time {
-	if e.shownAt.Before(s.heldUntil) {
+// hold lets no watch show more before some time than what it has shown.
+func (s *site) hold(until time.Time, watches []*informer) {
+	s.heldUntil = until
+	for _, i := range watches {
+		if i.site == s {
+			s.held[i.resource] = i.read
+		}
+	}
+}
+
+// shown returns when watches show an entry, by its place in the log.
+func (s *site) shown(resource string, n int) time.Time {
+	e := s.log[resource][n]
+	if n >= s.held[resource] && e.shownAt.Before(s.heldUntil) {
 		return s.heldUntil
 	}
 	return e.shownAt
@@ -126,7 +138,7 @@ func (i *informer) GetStore() cache.Store                     { return i.indexer
 // what watches have shown by now.
 func (i *informer) list(old bool, now time.Time) {
 	log, state := i.site.log[i.resource], map[string]runtime.Object{}
-	for i.read < len(log) && !(old && i.site.shown(log[i.read]).After(now)) {
+	for i.read < len(log) && !(old && i.site.shown(i.resource, i.read).After(now)) {
 		e := log[i.read]
 		state[e.key] = e.object
 		if e.gone || !i.selects(e.object) {
@@ -152,7 +164,7 @@ func (i *informer) next() time.Time {
 	if i.read >= len(log) {
 		return time.Time{}
 	}
-	return i.site.shown(log[i.read])
+	return i.site.shown(i.resource, i.read)
 }
 
 // deliver shows the controllers one more event.

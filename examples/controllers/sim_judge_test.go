@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,17 +25,21 @@ import (
 
 // judge is what the judge remembers.
 type judge struct {
-	alive   map[string]map[string]bool // VMs, by machine
-	made    map[string]types.UID       // of which machine a VM is, by provider ID
-	fellIll map[string]bool            // machines whose Node has got ill
-	askedAt map[string]time.Time       // when the last of them was made, by machine
-	unheard bool                       // a token may have been made that nobody has heard of
+	alive    map[string]map[string]bool // VMs, by machine
+	made     map[string]types.UID       // of which machine a VM is, by provider ID
+	fellIll  map[string]bool            // machines whose Node has got ill
+	askedAt  map[string]time.Time       // when the last of them was made, by machine
+	emptied  map[string]time.Time       // when the last pod went, by Node
+	told     map[string]saying          // of preservation, by machine
+	updated  map[string]bool            // machines whose update in place has begun
+	replaced time.Time                  // when one was last neither Running nor Unknown
+	unheard  bool                       // a token may have been made that nobody has heard of
 }
 
 func newJudge() judge {
 	return judge{
 		alive: map[string]map[string]bool{}, made: map[string]types.UID{}, fellIll: map[string]bool{},
-		askedAt: map[string]time.Time{},
+		askedAt: map[string]time.Time{}, emptied: map[string]time.Time{}, told: map[string]saying{}, updated: map[string]bool{},
 	}
 }
 
@@ -114,19 +119,20 @@ func (w *world) checkDeleted(v drivertest.VM) {
 			w.wrong("the VM of machine %s is deleted with pod %s on it", v.Machine, pod.Name)
 		}
 	}
+	w.checkDetached(m.Name, node)
 }
 
 // shownBefore says whether watches have shown an object before some time.
 func (w *world) shownBefore(resource string, o metav1.Object, at time.Time) bool {
 	log := w.target.log[resource]
 	i := slices.IndexFunc(log, func(e entry) bool { return e.key == keyOf(o.GetNamespace(), o.GetName()) && !e.gone })
-	return i >= 0 && w.target.shown(log[i]).Before(at)
+	return i >= 0 && w.target.shown(resource, i).Before(at)
 }
 
 // mayForce says whether the pods on a Node need not be asked any more.
 func (w *world) mayForce(m *v1alpha1.Machine, node *corev1.Node) bool {
 	now := w.clock.Now()
-	if !now.Before(m.DeletionTimestamp.Add(drainTimeout)) {
+	if from := w.drainStarted(m, node); !from.IsZero() && !now.Before(from.Add(drainTimeout)) {
 		return true
 	}
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -154,16 +160,21 @@ func (w *world) checkForce() {
 				w.wrong("I-9: pod %s is on node %s, which was to be forced at %s", pod.Name, node.Name, due)
 			}
 		}
+		w.checkDetachForced(m.Name, m.DeletionTimestamp.Time, due, node)
 	}
 }
 
 // assess judges one write.
 func (w *world) assess(s *site, write draintest.Write, by author) {
+	w.notePods(write)
 	if by == others || write.Actor != draintest.Client {
 		return
 	}
 	if write.Resource.Resource == "pods" && write.Verb == "delete" && write.Subresource == "" {
 		w.assessForce(write)
+	}
+	if pod, ok := write.Before.(*corev1.Pod); ok && write.Subresource == "eviction" {
+		w.assessEviction(pod)
 	}
 	if write.Before == nil {
 		return
@@ -175,7 +186,15 @@ func (w *world) assess(s *site, write draintest.Write, by author) {
 	case *v1alpha1.Machine:
 		is, _ := write.After.(*v1alpha1.Machine)
 		w.assessMachine(was, is)
+	case *storagev1.VolumeAttachment:
+		if write.Verb == "delete" && was.DeletionTimestamp.IsZero() {
+			w.assessDetach(was)
+		}
 	case *corev1.Node:
+		if is, ok := write.After.(*corev1.Node); ok {
+			w.assessReady(was, is)
+			w.assessDrained(was, is)
+		}
 		if write.Verb == "delete" && was.DeletionTimestamp.IsZero() {
 			w.assessNodeDeletion(was)
 		}
@@ -187,7 +206,7 @@ func (w *world) assessForce(write draintest.Write) {
 	pod, _ := write.Before.(*corev1.Pod)
 	node := w.node(pod.Spec.NodeName)
 	m := w.machine(pod.Spec.NodeName)
-	if node == nil || m == nil || m.DeletionTimestamp.IsZero() || !w.mayForce(m, node) {
+	if node == nil || m == nil || w.drainStarted(m, node).IsZero() || !w.mayForce(m, node) {
 		w.wrong("I-9: pod %s is deleted by force too early", write.Name)
 	}
 }
@@ -222,13 +241,17 @@ func (w *world) assessForeign(name string, before, after runtime.Object) {
 		}
 	}
 	for _, c := range node.Status.Conditions {
-		if c.Type != v1alpha1.NodeTerminationCondition && !slices.Contains(now.Status.Conditions, c) {
+		if !slices.Contains(ourConditions, c.Type) && !slices.Contains(now.Status.Conditions, c) {
 			w.wrong("I-14: condition %s of %s is lost", c.Type, name)
 		}
 	}
 }
 
-// assessMachine judges a write of a machine; is is nil if it has gone by it.
+// ourConditions are those that we write.
+var ourConditions = []corev1.NodeConditionType{v1alpha1.NodeTerminationCondition, v1alpha1.NodePreserved, v1alpha1.NodeInPlaceUpdate}
+
+// assessMachine judges a write of a machine: from was, to is, which is nil if
+// it has gone by it.
 func (w *world) assessMachine(was, is *v1alpha1.Machine) {
 	if guarded(was, v1alpha1.MCMFinalizerName) && (is == nil || !guarded(is, v1alpha1.MCMFinalizerName)) {
 		w.checkReleased(was)
@@ -248,6 +271,8 @@ func (w *world) assessMachine(was, is *v1alpha1.Machine) {
 		w.wrong("I-14: the spec of %s changes", was.Name)
 	}
 	w.assessPhase(was, is)
+	w.assessPreservation(was, is)
+	w.assessUpdate(was, is)
 }
 
 // assessPhase judges that a machine fails only when its time is over.
@@ -259,12 +284,49 @@ func (w *world) assessPhase(was, is *v1alpha1.Machine) {
 		if now.Before(from.LastUpdateTime.Add(w.policy.HealthTimeout)) {
 			w.wrong("machine %s fails after %s", is.Name, now.Sub(from.LastUpdateTime.Time))
 		}
+		w.checkReplacements(is)
 	case to.Phase == v1alpha1.MachineFailed:
 		if now.Before(is.CreationTimestamp.Add(w.policy.CreationTimeout)) {
 			w.wrong("machine %s fails after %s", is.Name, now.Sub(is.CreationTimestamp.Time))
 		}
+	case from.Phase == v1alpha1.MachineFailed && to.Phase == v1alpha1.MachineRunning && from.PreserveExpiryTime != nil:
 	case from.Phase == v1alpha1.MachineTerminating, from.Phase == v1alpha1.MachineFailed && to.Phase != v1alpha1.MachineTerminating:
 		w.wrong("machine %s goes from %s to %s", is.Name, from.Phase, to.Phase)
+	}
+}
+
+// checkReplacements judges that not too many machines of a deployment are failed
+// at a time.
+func (w *world) checkReplacements(failed *v1alpha1.Machine) {
+	if !w.story.deployment {
+		return
+	}
+	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+		if m.Name != failed.Name && m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed && m.Status.CurrentStatus.PreserveExpiryTime == nil {
+			w.wrong("I-15: machine %s fails, and %s has failed", failed.Name, m.Name)
+		}
+	}
+}
+
+// checkReplaced judges that no machine waits to be failed when nothing is in its
+// way.
+func (w *world) checkReplaced() {
+	now, machines := w.clock.Now(), all[*v1alpha1.Machine](w.control, "machines")
+	for _, m := range machines {
+		if phase := m.Status.CurrentStatus.Phase; phase != v1alpha1.MachineRunning && phase != v1alpha1.MachineUnknown {
+			w.judge.replaced = now
+		}
+	}
+	for _, m := range machines {
+		due := m.Status.CurrentStatus.LastUpdateTime.Add(w.policy.HealthTimeout)
+		for _, t := range []time.Time{w.calmFrom, w.judge.replaced} {
+			if t.After(due) {
+				due = t
+			}
+		}
+		if m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown && m.DeletionTimestamp.IsZero() && now.After(due.Add(2*time.Minute)) {
+			w.wrong("machine %s was to be failed at %s", m.Name, due)
+		}
 	}
 }
 
@@ -348,6 +410,10 @@ func (w *world) checkSettled(m *v1alpha1.Machine, own drivertest.Snapshot) {
 		return
 	}
 	node := w.node(m.Labels[v1alpha1.NodeLabelKey])
+	if node != nil {
+		w.checkUnpreserved(m, node)
+		w.checkUpdated(node)
+	}
 	if node == nil || node.Labels[v1alpha1.MachineNameLabelKey] != m.Name || !guarded(node, v1alpha1.NodeFinalizerName) || node.Labels["pool"] != "a" ||
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "pool" }) {
 		w.wrong("%s rests with node %v", m.Name, node)

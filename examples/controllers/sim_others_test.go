@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,22 +58,41 @@ func (w *world) kubelets() {
 	}
 }
 
+// bindLate has a pod bound to a Node at the very moment at which it is cordoned.
+func (w *world) bindLate(a arrow) {
+	if !w.story.latePod || a.site != w.target || a.resource != "nodes" || a.verb != "patch" || w.bound {
+		return
+	}
+	if node := w.node(a.name); node != nil && !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() {
+		w.bound = true
+		must(w.target.cluster.Add(w.pod(a.name, "late")))
+	}
+}
+
+// pod makes a pod that runs on a Node.
+func (w *world) pod(node, suffix string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: node + "-" + suffix, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "rs", Controller: new(true),
+		}}},
+		Spec: corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64(30))},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
 // schedule puts pods on a Node, the second and later ones under a budget that
 // wants one of them to stay.
 func (w *world) schedule(node string) {
 	labels := map[string]string{"app": node}
 	for i := range w.story.pods {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d", node, i), OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "rs", Controller: new(true),
-			}}},
-			Spec: corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64(30))},
-			Status: corev1.PodStatus{
-				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			},
-		}
+		pod := w.pod(node, fmt.Sprint(i))
 		if i > 0 {
 			pod.Labels = labels
+		}
+		if w.story.volumes {
+			w.claim(pod)
 		}
 		must(w.target.cluster.Add(pod))
 	}
@@ -96,12 +117,20 @@ func (w *world) report(node string, ready corev1.ConditionStatus) {
 // react is what others do because of a write.
 func (w *world) react(write draintest.Write) {
 	if write.After == nil {
+		if _, ok := write.Before.(*corev1.Node); ok {
+			w.later(5*time.Second, func() { w.sweep(ofOthers, write.Name) })
+		}
 		return
+	}
+	if n, ok := write.After.(*corev1.Node); ok {
+		was, _ := write.Before.(*corev1.Node)
+		w.agent(was, n)
 	}
 	m, ok := write.After.(*v1alpha1.Machine)
 	if ok {
 		was, _ := write.Before.(*v1alpha1.Machine)
-		if was == nil || was.Status.CurrentStatus.Phase != m.Status.CurrentStatus.Phase {
+		if was == nil || was.Status.CurrentStatus.Phase != m.Status.CurrentStatus.Phase ||
+			!was.Status.CurrentStatus.PreserveExpiryTime.Equal(m.Status.CurrentStatus.PreserveExpiryTime) {
 			w.reactToPhase(m)
 		}
 	}
@@ -115,9 +144,14 @@ func (w *world) react(write draintest.Write) {
 
 // reactToPhase is what the owner of a machine does, and what befalls its Node.
 func (w *world) reactToPhase(m *v1alpha1.Machine) {
+	w.followUpdate(m)
 	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // nobody cares
 	case v1alpha1.MachineFailed:
-		w.later(3*time.Second, func() { w.remove(m.Name) })
+		w.later(3*time.Second, func() {
+			if m := w.machine(m.Name); m != nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed && m.Status.CurrentStatus.PreserveExpiryTime == nil {
+				w.remove(m.Name)
+			}
+		})
 	case v1alpha1.MachineRunning:
 		if w.story.deleteRunning > 0 {
 			w.later(w.story.deleteRunning, func() { w.remove(m.Name) })
@@ -127,7 +161,7 @@ func (w *world) reactToPhase(m *v1alpha1.Machine) {
 			w.later(10*time.Second, func() { w.report(m.Name, corev1.ConditionFalse) })
 			w.later(50*time.Second, func() { w.report(m.Name, corev1.ConditionUnknown) })
 			if w.story.recovers {
-				w.later(5*time.Minute, func() { w.report(m.Name, corev1.ConditionTrue) })
+				w.later(cmp.Or(w.story.recoversAfter, 5*time.Minute), func() { w.report(m.Name, corev1.ConditionTrue) })
 			}
 		}
 	}
@@ -142,6 +176,8 @@ func (w *world) letGo(write draintest.Write) {
 		_, err = w.machines.MachineV1alpha1().Machines(ns).Patch(ctx, write.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	case *corev1.Node:
 		_, err = w.nodes.CoreV1().Nodes().Patch(ctx, write.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	case *storagev1.VolumeAttachment:
+		_, err = w.nodes.StorageV1().VolumeAttachments().Patch(ctx, write.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	w.say("somebody lets %s go: %v", write.Name, err)
 }

@@ -26,25 +26,35 @@ var (
 
 // story is what happens beside the troubles.
 type story struct {
-	name     string
-	machines int
-	noTarget bool
-	joins    bool
-	ill      bool // the Node of a machine that runs gets ill
-	recovers bool // and well again
+	name          string
+	machines      int
+	noTarget      bool
+	joins         bool
+	ill           bool          // the Node of a machine that runs gets ill
+	recovers      bool          // and well again
+	recoversAfter time.Duration // zero is five minutes
 	// deleteAfter and deleteRunning are when users delete the machines: after so
 	// long, or so long after they ran. Zero is never: then they are deleted when
 	// all else is over.
 	deleteAfter, deleteRunning time.Duration
 	pods                       int
+	volumes                    bool          // of the pods
+	detach                     time.Duration // after which volumes are detached that no pod needs; zero is never
+	latePod                    bool          // is bound as a Node is cordoned
+	deployment                 bool          // the machines are of one
+	preserve                   []request
+	preserveNode               bool // the Node is told, and not the machine
+	updates                    bool // in place, after it runs
+	updateAfter                time.Duration
+	updateFails                bool // at first
 	foreignFinalizers          bool
 	oldLists                   bool // the first lists of a process may be old
 	cloud                      drivertest.CloudOptions
 }
 
 func (s story) String() string {
-	return fmt.Sprintf("%s, %d machines, target %t, deleted after %s, or %s after running, %d pods, others' finalizers %t, old lists %t, lag %s, boot %s, shutdown %s, initialised %t",
-		s.name, s.machines, !s.noTarget, s.deleteAfter, s.deleteRunning, s.pods, s.foreignFinalizers, s.oldLists, s.cloud.Lag, s.cloud.BootTime, s.cloud.ShutdownTime,
+	return fmt.Sprintf("%s, volumes %t detached after %s, of a deployment %t, preservation %v on the node %t, updates %t failing %t: %d machines, target %t, deleted after %s, or %s after running, %d pods, others' finalizers %t, old lists %t, lag %s, boot %s, shutdown %s, initialised %t",
+		s.name, s.volumes, s.detach, s.deployment, s.preserve, s.preserveNode, s.updates, s.updateFails, s.machines, !s.noTarget, s.deleteAfter, s.deleteRunning, s.pods, s.foreignFinalizers, s.oldLists, s.cloud.Lag, s.cloud.BootTime, s.cloud.ShutdownTime,
 		s.cloud.NeedsInitialization)
 }
 
@@ -80,13 +90,15 @@ var stories = []story{
 	{name: "its node gets ill and well again", joins: true, ill: true, recovers: true},
 	{name: "it never joins"},
 	{name: "there is no cluster to join", noTarget: true},
+	{name: "it is preserved"},
+	{name: "it is updated in place", joins: true, updates: true},
 }
 
 // randomSchedule is a story with random troubles.
 func randomSchedule(seed uint64, verbose bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := stories[rng.IntN(len(stories))]
-	if rng.IntN(2) == 0 {
+	if rng.IntN(3) == 0 {
 		s = stories[rng.IntN(2)] // most happens there
 	}
 	s.oldLists = rng.IntN(4) == 0
@@ -98,6 +110,7 @@ func randomSchedule(seed uint64, verbose bool) *world {
 		s.deleteRunning = time.Duration(rng.Int64N(int64(3 * time.Minute)))
 	}
 	s.pods = max(0, rng.IntN(6)-3)
+	s.befallen(rng)
 	s.foreignFinalizers = rng.IntN(3) == 0
 	s.cloud = drivertest.CloudOptions{
 		BootTime:            []time.Duration{0, 20 * time.Second, 2 * time.Minute}[rng.IntN(3)],
@@ -121,6 +134,22 @@ func randomSchedule(seed uint64, verbose bool) *world {
 		left--
 		return drawn(a, rng)
 	}, verbose)
+}
+
+// befallen draws what befalls the machines beside their lives.
+func (s *story) befallen(rng *rand.Rand) {
+	if s.pods > 0 && rng.IntN(2) == 0 {
+		s.volumes, s.detach = true, []time.Duration{0, 7 * time.Second, 7 * time.Second, 3 * time.Minute}[rng.IntN(4)]
+	}
+	s.deployment, s.latePod = rng.IntN(2) == 0, rng.IntN(4) == 0
+	switch {
+	case s.name == "it is preserved":
+		s.preserve, s.preserveNode = requests(rng), rng.IntN(2) == 0
+		s.joins, s.ill, s.recovers = true, rng.IntN(4) > 0, rng.IntN(2) == 0
+		s.recoversAfter = time.Duration(rng.Int64N(int64(20 * time.Minute)))
+	case s.updates:
+		s.updateAfter, s.updateFails = time.Duration(rng.Int64N(int64(30*time.Second))), rng.IntN(3) == 0
+	}
 }
 
 // drawn is one of all that can go wrong at an arrow: for a call of the driver,
@@ -147,6 +176,7 @@ func fewerCollections(t *testing.T) {
 // A schedule is a story, with troubles, in some order of events; all of it is
 // drawn from its seed.
 func TestSchedules(t *testing.T) {
+	t.Parallel()
 	if *seedFlag != 0 {
 		synctest.Test(t, func(t *testing.T) {
 			w := randomSchedule(*seedFlag, true)

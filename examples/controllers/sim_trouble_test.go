@@ -191,7 +191,7 @@ func driverCall[R any](ctx context.Context, p *process, op driver.Operation, nam
 // through takes a call of the controllers past its arrow.
 func (p *process) through(ctx context.Context, a arrow, do func(trouble) error) error {
 	w := p.w
-	w.collect(others)
+	w.collect(others) //nolint:contextcheck // others have a context of their own
 	if err := ctx.Err(); err != nil {
 		if p.late++; p.late > 5 {
 			w.wrong("I-11: %s is called, and the context has ended long ago", a)
@@ -207,7 +207,7 @@ func (p *process) through(ctx context.Context, a arrow, do func(trouble) error) 
 		w.troubled(t.wait)
 	}
 	w.remember(a, t)
-	w.before(a, t)
+	w.before(a, t) //nolint:contextcheck // others have a context of their own
 	if err := a.fails(t, w.clock.Now()); err != nil {
 		w.say("      %v", err)
 		return err
@@ -220,11 +220,28 @@ func (p *process) through(ctx context.Context, a arrow, do func(trouble) error) 
 		return status.WrapError(codes.Canceled, "given up", context.Canceled)
 	}
 	err := do(t)
-	w.collect(ours)
+	w.collect(ours) //nolint:contextcheck // others have a context of their own
+	p.hear(a, t, err)
 	if err != nil {
 		w.say("      %v", err)
 	}
-	return p.after(a, t, err)
+	return p.after(a, t, err) //nolint:contextcheck // others have a context of their own
+}
+
+// hear judges that no write is refused because it is based on older news than
+// what this very process has written, and heard of.
+func (p *process) hear(a arrow, t trouble, err error) {
+	if a.site == nil || a.resource != "machines" {
+		return
+	}
+	m := p.w.machine(a.name)
+	switch {
+	case m == nil:
+	case apierrors.IsConflict(err) && p.heard[a.name] == m.ResourceVersion:
+		p.w.wrong("%s is refused, and the last write was our own", a)
+	case err == nil && a.write && (t.what == nothing || t.what == slowAfter || t.what == meddled):
+		p.heard[a.name] = m.ResourceVersion
+	}
 }
 
 // remember keeps what the judge has to know of an arrow.
@@ -249,13 +266,20 @@ func (w *world) before(a arrow, t trouble) {
 		w.clock.Step(31 * time.Second)
 		w.live()
 	case stale:
-		w.control.heldUntil, w.target.heldUntil = now.Add(t.wait), now.Add(t.wait)
+		w.hold(now.Add(t.wait))
 	case outage:
 		if a.site != nil {
 			a.site.outUntil = now.Add(t.wait)
 		}
 	}
+	w.bindLate(a)
 	w.interleave()
+}
+
+// hold lets no watch show anything more before some time.
+func (w *world) hold(until time.Time) {
+	w.control.hold(until, w.process.caches)
+	w.target.hold(until, w.process.caches)
 }
 
 // fails returns the error of a call that the server does not carry out.
@@ -285,8 +309,7 @@ func (p *process) after(a arrow, t trouble, err error) error {
 	case crashAfter:
 		p.crash(t.wait)
 	case crashBlind:
-		until := w.clock.Now().Add(t.wait)
-		w.control.heldUntil, w.target.heldUntil = until, until
+		w.hold(w.clock.Now().Add(t.wait))
 		p.crash(0)
 	case cancelAmid:
 		p.stop(t.wait)

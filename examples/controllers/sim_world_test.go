@@ -54,6 +54,7 @@ type world struct {
 	agenda  []errand
 
 	joined   map[string]bool // provider IDs
+	bound    bool            // the late pod
 	stirred  bool            // something happened in the cloud
 	judge    judge
 	verbose  bool
@@ -93,14 +94,14 @@ func newWorld(s story, rng *rand.Rand, at plan, verbose bool) *world {
 		rng: rng, clock: clocktesting.NewFakeClock(start), story: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(),
 	}
 	w.policy = machine.DefaultPolicy()
-	w.policy.DrainTimeout = drainTimeout
+	w.policy.DrainTimeout, w.policy.PreserveTimeout = drainTimeout, preserveTime
 	s.cloud.Clock = w.clock
 	w.cloud = drivertest.NewCloud(s.cloud)
 	w.cloud.Subscribe(w.happened)
 
 	options := draintest.Options{Clock: w.clock, Scheme: kindsOfMachines(), Kinds: machinetest.Kinds(), StopTime: func(*corev1.Pod) time.Duration { return 4 * time.Second }}
 	w.control = newSite("control", draintest.New(options))
-	options.Kinds, options.Scheme = nil, nil
+	options.Kinds, options.Scheme, options.DetachTime = nil, nil, s.detach
 	w.target = newSite("target", draintest.New(options))
 	machines, secrets, nodes := fake.NewSimpleClientset(), kubefake.NewSimpleClientset(), kubefake.NewSimpleClientset()
 	machines.Resources = []*metav1.APIResourceList{}
@@ -133,7 +134,13 @@ func (w *world) prepare() {
 		if w.story.foreignFinalizers {
 			m.Finalizers = append(m.Finalizers, foreignKey)
 		}
+		if w.story.deployment {
+			m.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "d"
+		}
 		must(w.control.cluster.Add(m))
+		for _, r := range w.story.preserve {
+			w.later(r.after, func() { w.tell(m.Name, r) })
+		}
 		if w.story.deleteAfter > 0 {
 			w.later(w.story.deleteAfter, func() { w.remove(m.Name) })
 		}
@@ -266,9 +273,23 @@ func (w *world) step() bool {
 	return true
 }
 
+// deliverAll lets all events arrive.
+func (w *world) deliverAll() {
+	w.collect(others)
+	for _, i := range w.process.caches {
+		for at := i.next(); !at.IsZero() && !at.After(w.clock.Now()); at = i.next() {
+			i.deliver()
+		}
+	}
+}
+
 // interleave lets events arrive while the controllers wait for an answer.
 func (w *world) interleave() {
-	if w.rng == nil || w.process == nil || w.rng.IntN(3) > 0 {
+	switch {
+	case w.process == nil || w.rng == nil && !w.story.oldLists || w.rng != nil && w.rng.IntN(3) > 0:
+		return
+	case w.rng == nil: // all of them, so that old lists are as new as can be
+		w.deliverAll()
 		return
 	}
 	w.collect(others)
@@ -344,6 +365,7 @@ func (w *world) live() {
 		w.collect(others)
 	}
 	w.checkForce()
+	w.checkReplaced()
 }
 
 // machineFor returns the machine that an arrow is about.

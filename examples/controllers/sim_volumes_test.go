@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+)
+
+// ofOthers is the context of what others do.
+var ofOthers = context.Background()
+
+// claim gives a pod a volume that is attached to its Node.
+func (w *world) claim(pod *corev1.Pod) {
+	volume := "pv-" + pod.Name
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: pod.Name},
+	}}}
+	va := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "va-" + pod.Name},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi", NodeName: pod.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	}
+	foreign(&va.ObjectMeta)
+	if w.story.foreignFinalizers {
+		va.Finalizers = append(va.Finalizers, foreignKey)
+	}
+	for _, o := range []interface{ metav1.Object }{
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume},
+		}, va,
+	} {
+		w.addOnce(o)
+	}
+}
+
+// sweep is the attacher: it takes away the attachments of a Node that is gone.
+func (w *world) sweep(ctx context.Context, node string) {
+	for _, va := range all[*storagev1.VolumeAttachment](w.target, "volumeattachments") {
+		if va.Spec.NodeName == node && w.node(node) == nil && va.DeletionTimestamp.IsZero() {
+			err := w.nodes.StorageV1().VolumeAttachments().Delete(ctx, va.Name, metav1.DeleteOptions{})
+			w.say("somebody sweeps %s: %v", va.Name, err)
+		}
+	}
+}
+
+// notePods remembers when the last pod of a Node went.
+func (w *world) notePods(write draintest.Write) {
+	if pod, ok := write.Before.(*corev1.Pod); ok && write.After == nil {
+		w.judge.emptied[pod.Spec.NodeName] = w.clock.Now()
+	}
+}
+
+// assessDetach judges a deletion of what says that a volume is attached.
+func (w *world) assessDetach(va *storagev1.VolumeAttachment) {
+	node, m := w.node(va.Spec.NodeName), w.machine(va.Spec.NodeName)
+	if node != nil && (m == nil || m.DeletionTimestamp.IsZero() || !w.mayForce(m, node)) {
+		w.wrong("attachment %s is deleted without force", va.Name)
+	}
+}
+
+// attachedTo returns the attachments of a Node that nobody deletes.
+func (w *world) attachedTo(node string) []*storagev1.VolumeAttachment {
+	return slices.DeleteFunc(all[*storagev1.VolumeAttachment](w.target, "volumeattachments"), func(va *storagev1.VolumeAttachment) bool {
+		return va.Spec.NodeName != node || !va.DeletionTimestamp.IsZero()
+	})
+}
+
+// checkDetached judges that a VM goes only when its volumes have had their time.
+func (w *world) checkDetached(machine string, node *corev1.Node) {
+	if !w.clock.Now().Before(w.judge.emptied[node.Name].Add(w.policy.DetachTimeout)) {
+		return
+	}
+	for _, va := range w.attachedTo(node.Name) {
+		if w.shownBefore("volumeattachments", va, w.judge.askedAt[machine].Add(-time.Second)) {
+			w.wrong("the VM of machine %s is deleted with %s attached", machine, va.Name)
+		}
+	}
+}
+
+// checkDetachForced judges that by force attachments are deleted, before the VM.
+func (w *world) checkDetachForced(machine string, deleted, due time.Time, node *corev1.Node) {
+	if w.judge.askedAt[machine].After(deleted) {
+		return // it has come further, or what could not be deleted was left
+	}
+	for _, va := range w.attachedTo(node.Name) {
+		w.wrong("I-9: attachment %s is there, and node %s was to be forced at %s", va.Name, node.Name, due)
+	}
+}
+
+func (w *world) addOnce(o metav1.Object) {
+	var err error
+	switch o := o.(type) {
+	case *corev1.PersistentVolumeClaim:
+		err = w.target.cluster.Add(o)
+	case *storagev1.VolumeAttachment:
+		err = w.target.cluster.Add(o)
+	default:
+		err = fmt.Errorf("%T", o)
+	}
+	if err != nil { // there from an earlier VM, perhaps
+		w.say("%s: %v", o.GetName(), err)
+	}
+}
