@@ -386,7 +386,9 @@ func TestThatNoVMWasFoundBeforeTheDeletionIsAskedAgain(t *testing.T) {
 	absent := func(ago time.Duration) change {
 		return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
 	}
-	entered := spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Minute)) })
+	entered := spec(func(m *v1alpha1.Machine) {
+		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Minute))
+	})
 	before := lawful(t, terminating(unnamed, entered, absent(61*time.Second)), machine.DefaultPolicy())
 	require.IsType(t, machine.LookForVM{}, before.Do, "it may show now, and its Node have joined")
 	since := lawful(t, terminating(unnamed, entered, absent(time.Second)), machine.DefaultPolicy())
