@@ -276,6 +276,9 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 	machines, err = api.Machines(namespace).List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	m = &machines.Items[0]
+	r.target.Inject(draintest.Fault{ // somebody else writes it at the same time, so that it is read anew
+		Kind: draintest.Conflict, Verb: "update", Resource: "nodes/status", Name: m.Labels[v1alpha1.NodeLabelKey], Times: 3,
+	})
 	require.NoError(t, r.target.Client().CoreV1().Nodes().Delete(ctx, m.Labels[v1alpha1.NodeLabelKey], metav1.DeleteOptions{}))
 	r.eventually("replaced", func() bool { return r.phase(m.Name) == "gone" && complete() })
 
