@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +86,7 @@ func (h *inherited) joined(name string) {
 func (h *inherited) draining(name string) {
 	h.t.Helper()
 	n := node(h.t, h.Stage, name)
-	now := metav1.Now()
+	now := metav1.NewTime(time.Now().Add(-10 * time.Second)) // in another second than what is written next
 	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
 		Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue, Reason: v1alpha1.NodeScaledDown,
 		Message: "Machine Controller is scaling down machine", LastHeartbeatTime: now, LastTransitionTime: now,
