@@ -5,7 +5,6 @@ package machine
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -89,7 +88,7 @@ func (l *life) classGone() (Decision, bool) {
 	goes.Description = fmt.Sprintf("%s does not exist: by force the machine goes without deleting its VM, so %s may be left. %s",
 		h.Subject, cmp.Or(l.m.Spec.ProviderID, "one"), v1alpha1.InitiateVMDeletion)
 	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
-	force, _ := strconv.ParseBool(l.m.Labels[v1alpha1.LabelKeyForceDeletion])
+	force := forcesDeletion(l.m)
 	switch end := last.LastUpdateTime.Add(classGrace); {
 	case force && last.Type == goes.Type && last.State == goes.State && last.ErrorCode == goes.ErrorCode:
 		return Decision{}, false // that is told

@@ -36,8 +36,7 @@ func DrainModeFor(m *v1alpha1.Machine, node *corev1.Node, p Policy, now time.Tim
 	if !m.DeletionTimestamp.IsZero() {
 		started = m.DeletionTimestamp.Time
 	}
-	force, err := strconv.ParseBool(m.Labels[v1alpha1.LabelKeyForceDeletion])
-	return drainMode(m, node, p, now, started, force && err == nil)
+	return drainMode(m, node, p, now, started, forcesDeletion(m))
 }
 
 // DrainModeForUpdate returns how a Node is drained that was selected for an update
@@ -57,7 +56,7 @@ func DrainModeForUpdate(m *v1alpha1.Machine, node *corev1.Node, p Policy, now ti
 			started = c.LastTransitionTime.Time
 		}
 	}
-	return drainMode(m, node, p, now, started, m.Labels[v1alpha1.LabelKeyForceDrain] == "True")
+	return drainMode(m, node, p, now, started, forcesDrain(m))
 }
 
 // DrainModeForPreservation returns how the Node of a machine is drained that has
@@ -76,9 +75,23 @@ func DrainModeForPreservation(m *v1alpha1.Machine, node *corev1.Node, p Policy, 
 	if started.IsZero() {
 		started = now
 	}
-	mode := drainMode(m, node, p, now, started, m.Labels[v1alpha1.LabelKeyForceDrain] == "True")
+	mode := drainMode(m, node, p, now, started, forcesDrain(m))
 	mode.KeepSchedulable = true
 	return mode
+}
+
+// forcesDeletion says whether somebody forces the deletion of a machine.
+func forcesDeletion(m *v1alpha1.Machine) bool {
+	force, err := strconv.ParseBool(m.Labels[v1alpha1.LabelKeyForceDeletion])
+	return err == nil && force
+}
+
+// forceDrain is the one value of [v1alpha1.LabelKeyForceDrain] that forces.
+const forceDrain = "True"
+
+// forcesDrain says whether somebody forces the drains of a machine that stays.
+func forcesDrain(m *v1alpha1.Machine) bool {
+	return m.Labels[v1alpha1.LabelKeyForceDrain] == forceDrain
 }
 
 // drainMode returns the mode of a drain that was wanted first at started.

@@ -110,19 +110,10 @@ func OnNode(before, after *corev1.Node) bool {
 // Node is not known, a nil before is a pod that was added, a nil after one that is
 // gone. A nil machine is never looked at.
 func OnPod(m *v1alpha1.Machine, node *corev1.Node, before, after *corev1.Pod) bool {
-	switch {
-	case before == after || !Drains(m, node):
-		return false
-	case before == nil:
-		return onNodeOf(m, after.Spec.NodeName)
-	case after == nil:
-		return onNodeOf(m, before.Spec.NodeName)
-	case !onNodeOf(m, before.Spec.NodeName) && !onNodeOf(m, after.Spec.NodeName):
-		return false
-	}
-	return before.UID != after.UID || !sameMeta(&before.ObjectMeta, &after.ObjectMeta) ||
-		before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase ||
-		!slices.EqualFunc(before.Status.Conditions, after.Status.Conditions, samePodCondition)
+	return onDrained(m, node, before, after, func(p *corev1.Pod) string { return p.Spec.NodeName }, func(before, after *corev1.Pod) bool {
+		return before.UID == after.UID && sameMeta(&before.ObjectMeta, &after.ObjectMeta) && before.Status.Phase == after.Status.Phase &&
+			slices.EqualFunc(before.Status.Conditions, after.Status.Conditions, samePodCondition)
+	})
 }
 
 // OnAttachment says whether a machine has to be looked at because a volume
@@ -130,18 +121,28 @@ func OnPod(m *v1alpha1.Machine, node *corev1.Node, before, after *corev1.Pod) bo
 // drained; see [Drains]. A nil Node is not known, a nil before is an attachment that
 // was added, a nil after one that is gone. A nil machine is never looked at.
 func OnAttachment(m *v1alpha1.Machine, node *corev1.Node, before, after *storagev1.VolumeAttachment) bool {
+	type attachment = storagev1.VolumeAttachment
+	return onDrained(m, node, before, after, func(a *attachment) string { return a.Spec.NodeName }, func(before, after *attachment) bool {
+		return before.UID == after.UID && sameMeta(&before.ObjectMeta, &after.ObjectMeta) && before.Status.Attached == after.Status.Attached
+	})
+}
+
+// onDrained says whether a machine whose Node is being drained has to be looked at
+// because something there, or that was there, has changed. nodeOf says on which Node
+// it is; same compares the rest.
+func onDrained[T any](
+	m *v1alpha1.Machine, node *corev1.Node, before, after *T, nodeOf func(*T) string, same func(before, after *T) bool,
+) bool {
 	switch {
 	case before == after || !Drains(m, node):
 		return false
 	case before == nil:
-		return onNodeOf(m, after.Spec.NodeName)
+		return onNodeOf(m, nodeOf(after))
 	case after == nil:
-		return onNodeOf(m, before.Spec.NodeName)
-	case !onNodeOf(m, before.Spec.NodeName) && !onNodeOf(m, after.Spec.NodeName):
-		return false
+		return onNodeOf(m, nodeOf(before))
 	}
-	return before.UID != after.UID || !sameMeta(&before.ObjectMeta, &after.ObjectMeta) ||
-		before.Spec.NodeName != after.Spec.NodeName || before.Status.Attached != after.Status.Attached
+	was, is := nodeOf(before), nodeOf(after)
+	return (onNodeOf(m, was) || onNodeOf(m, is)) && (was != is || !same(before, after))
 }
 
 func onNodeOf(m *v1alpha1.Machine, node string) bool {

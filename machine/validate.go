@@ -119,9 +119,6 @@ func ignoredLabels(labels map[string]string, errs field.ErrorList) field.ErrorLi
 	return errs
 }
 
-// forceDrain is the one value of [v1alpha1.LabelKeyForceDrain] that forces.
-const forceDrain = "True"
-
 func ignoredAnnotations(annotations map[string]string, errs field.ErrorList) field.ErrorList {
 	at := func(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
 	if value, ok := annotations[v1alpha1.EffectiveCreationTimeout]; ok {
