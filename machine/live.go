@@ -109,9 +109,7 @@ func (l *life) nodeForeign() Decision {
 	if l.moves(TriggerStaleNode) {
 		return l.staleNode()
 	}
-	without := *l
-	without.in.Node.Node = nil
-	return without.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
+	return l.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
 }
 
 // staleNode fails a machine whose VM was to become a Node that belongs to another.
