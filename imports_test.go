@@ -93,8 +93,8 @@ var importRules = []importRule{
 		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"drain", []string{
-		api, apimachinery, clients,
-	}, underClientGo, "the executor takes the interface of the typed client"},
+		api, apimachinery, clientGo, clock, sdk + "/nodeops",
+	}, underClientGo, "the executor takes the typed client, the adapter its informers; the cordon has owners"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
 	}, underFakes, "the kinds of v1alpha1 in a cluster in memory"},

@@ -4,54 +4,43 @@ package drain
 
 import (
 	"cmp"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// Answers are what the API server last said about each pod, by UID: a plain
-// value that the caller keeps between rounds. Losing it costs a repeated
-// request, never safety. The nil map is ready to use.
-type Answers map[types.UID]Answer
+// Result is what one request of a round came to.
+type Result struct {
+	// Row that was carried out.
+	Row Row
+	// Err of the API server, or nil.
+	Err error
+	// At is when the request was made. Zero means when the result is observed.
+	At time.Time
+}
 
 // Answer is what the API server last said about one pod.
 type Answer struct {
 	// Asked is the request: [Evict], [Delete] or [ForceDelete].
-	Asked Verdict
+	Asked Verdict `json:"asked,omitempty"`
 	// Reason is what it came to: [ReasonTerminating] if the request was accepted.
-	Reason Reason
+	Reason Reason `json:"reason,omitempty"`
 	// Message is what the API server said, in words for people.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Until is when the request may be repeated. A stronger one need not wait.
-	Until time.Time
-}
-
-// After returns the answers after a round was carried out at now: those about
-// pods that the plan does not know any more are dropped, unless the plan knew
-// nothing at all. The receiver is not changed.
-func (a Answers) After(plan Plan, results []Result, p Policy, now time.Time) Answers {
-	next := make(Answers, len(plan.Rows))
-	if plan.Reason == ReasonNotObserved {
-		maps.Copy(next, a)
-	}
-	for _, r := range plan.Rows {
-		if old, ok := a[r.UID]; ok {
-			next[r.UID] = old
-		}
-	}
-	for _, r := range results {
-		next[r.Row.UID] = answer(r, p, now)
-	}
-	return next
+	Until time.Time `json:"until,omitzero"`
+	// Tries is how often the request was refused so far.
+	Tries int `json:"tries,omitempty"`
+	// Budgets identifies the budgets of the pod, and their versions, at the time of a
+	// refusal: when they change the request may be repeated at once.
+	Budgets string `json:"budgets,omitempty"`
 }
 
 // holds says whether it is too early for a request.
 func (a Answer) holds(want Verdict, p Policy, now time.Time) bool {
-	longest := now.Add(max(p.retryEvery(), longestRetryAfter)) // what lies beyond was said by another clock
+	longest := now.Add(max(4*p.retryEvery(), longestRetryAfter)) // what lies beyond was said by another clock
 	return a.Asked.strength() >= want.strength() && a.Until.After(now) && !a.Until.After(longest)
 }
 
@@ -60,32 +49,38 @@ func (a Answer) row() Row {
 	return Row{Verdict: Wait, Reason: cmp.Or(a.Reason, ReasonRefused), Message: a.Message, Until: a.Until}
 }
 
-// answer reads what a request came to. It decides by the types of the API
-// server's error, never by its text.
+// answer reads what a request came to.
 func answer(r Result, p Policy, now time.Time) Answer {
-	a := Answer{Asked: r.Row.Verdict, Reason: ReasonTerminating, Until: now.Add(p.retryEvery())}
-	if r.Err == nil {
-		return a
+	reason, message, after := AnswerOf(r.Err)
+	return Answer{Asked: r.Row.Verdict, Reason: reason, Message: message, Until: now.Add(max(p.retryEvery(), after))}
+}
+
+// AnswerOf reads what a request to evict or delete a pod came to: the reason, what
+// the API server said, and how long it asks to wait, at most a minute. It decides by
+// the types of the error, never by its text. Nil means that the request was accepted:
+// the pod is on its way out, and not gone yet.
+func AnswerOf(err error) (reason Reason, message string, retryAfter time.Duration) {
+	if err == nil {
+		return ReasonTerminating, "", 0
 	}
-	a.Reason, a.Message = ReasonRefused, r.Err.Error()
-	if after, ok := apierrors.SuggestsClientDelay(r.Err); ok && after > 0 {
-		wanted := time.Duration(min(after, int(longestRetryAfter/time.Second))) * time.Second
-		a.Until = now.Add(max(p.retryEvery(), wanted))
+	reason, message = ReasonRefused, err.Error()
+	if after, ok := apierrors.SuggestsClientDelay(err); ok && after > 0 {
+		retryAfter = time.Duration(min(after, int(longestRetryAfter/time.Second))) * time.Second
 	}
 	switch {
-	case apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause):
-		cause, _ := apierrors.StatusCause(r.Err, policyv1.DisruptionBudgetCause)
-		a.Reason, a.Message = ReasonBudget, cmp.Or(cause.Message, a.Message) // the cause names the budget
-	case apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause):
-		a.Reason = ReasonNamespace
-	case apierrors.IsTooManyRequests(r.Err):
-		a.Reason = ReasonThrottled
-	case apierrors.IsNotFound(r.Err):
-		a.Reason = ReasonGone
-	case apierrors.IsConflict(r.Err):
-		a.Reason = ReasonConflict
-	case apierrors.IsForbidden(r.Err):
-		a.Reason = ReasonForbidden
+	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
+		cause, _ := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
+		reason, message = ReasonBudget, cmp.Or(cause.Message, message) // the cause names the budget
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		reason = ReasonNamespace
+	case apierrors.IsTooManyRequests(err):
+		reason = ReasonThrottled
+	case apierrors.IsNotFound(err):
+		reason = ReasonGone
+	case apierrors.IsConflict(err):
+		reason = ReasonConflict
+	case apierrors.IsForbidden(err):
+		reason = ReasonForbidden
 	}
-	return a
+	return reason, message, retryAfter
 }

@@ -17,26 +17,19 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // anything is a policy that may evict every pod.
 var anything = drain.Policy{EvictUnmanaged: true, EvictLocalStorage: true}
 
-// forced is a policy whose time of force has come.
-func forced() drain.Policy {
-	p := anything
-	p.ForceAt = now.Add(-time.Hour)
-	return p
-}
-
-// unreachable is a policy for a Node that does not answer.
-func unreachable() drain.Policy {
-	p := anything
-	p.NodeUnreachable = true
-	return p
-}
-
 // newNode returns a cordoned Node.
 func newNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "uid-node-1"},
 		Spec:       corev1.NodeSpec{Unschedulable: true},
 	}
+}
+
+// openNode returns a Node that nobody has cordoned.
+func openNode() *corev1.Node {
+	node := newNode()
+	node.Spec.Unschedulable = false
+	return node
 }
 
 // newPod returns a running pod of a ReplicaSet on node-1, changed by edits.
@@ -82,6 +75,10 @@ func inPhase(phase corev1.PodPhase) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
 
+func withPriority(priority int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Priority = &priority }
+}
+
 // leaving marks a pod as deleted with a grace that ends after so long.
 func leaving(end time.Duration, grace int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -92,7 +89,7 @@ func leaving(end time.Duration, grace int64) func(*corev1.Pod) {
 
 func withFinalizer(p *corev1.Pod) { p.Finalizers = []string{"example.com/job-tracking"} }
 
-// observed is an observation of a cordoned Node with these pods.
+// observed is an observation of a cordoned Node with these pods, and of nothing else.
 func observed(pods ...*corev1.Pod) drain.Observation {
-	return drain.Observation{Looked: true, Node: newNode(), PodsComplete: true, Pods: pods}
+	return drain.Observation{Looked: true, Node: newNode(), Pods: drain.All(pods...)}
 }

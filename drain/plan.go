@@ -3,55 +3,77 @@
 package drain
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Observation is what is known of a Node and its pods. On the zero Observation
-// nothing is ever done.
-type Observation struct {
-	// Node is the object as last read. Nil means that it does not exist, if it
-	// was looked for.
-	Node *corev1.Node
-	// Looked says that the Node was looked for.
-	Looked bool
-	// Pods are the pods on the Node, in any order. Nil ones and second copies do no
-	// harm, nor do pods of other Nodes.
-	Pods []*corev1.Pod
-	// PodsComplete says that Pods is the whole list; without it nothing is done
-	// and the drain never ends. A cache may lag behind: before it believes a
-	// [Plan] that is done, a caller with a cache decides once more on a list that
-	// was read from the API server after the cordon was seen, for a pod may have
-	// been bound just before it.
-	PodsComplete bool
-	// Answers are what the API server said to earlier requests.
-	Answers Answers
-}
+// Outcome is what a drain came to.
+type Outcome string
+
+// The outcomes. Only [Drained] says that every pod that was to go has gone.
+const (
+	// Draining is a drain that is not over.
+	Draining Outcome = ""
+	// Drained: no pod is left to wait for, and none can come.
+	Drained Outcome = "Drained"
+	// NodeGone: there is no Node to drain, or never was.
+	NodeGone Outcome = "NodeGone"
+	// Skipped: the policy says not to drain.
+	Skipped Outcome = "Skipped"
+	// Proceeded: a rung of the ladder says to go on without the pods that are left.
+	Proceeded Outcome = "Proceeded"
+	// GaveUp: a rung of the ladder says to give up.
+	GaveUp Outcome = "GaveUp"
+)
 
 // Plan is what a drain does now, and what it waits for.
 type Plan struct {
-	// Cordon is the name of the Node to make unschedulable before anything else,
-	// or empty.
-	Cordon string
-	// CordonUID is the UID of the Node to cordon; a successor of its name is not
-	// meant. Empty means whichever has the name.
-	CordonUID types.UID
+	// Node is the name of the Node.
+	Node string
+	// Outcome of the drain, or [Draining].
+	Outcome Outcome
+	// Reason says why nothing can be planned, or why there was no drain; it is empty
+	// otherwise.
+	Reason Reason
+	// Message is why, in words for people.
+	Message string
+	// Fence is what has to be done to the Node before anything else, or nil.
+	Fence *SetFence
 	// Rows are the pods, by namespace, name and UID.
 	Rows []Row
-	// Done says that no pod is left to wait for, and none can come: the Node is
-	// known to be cordoned, or gone, or the time of force has come.
-	Done bool
-	// NextCheck is when to decide again at the latest. Zero means when the Node or
-	// a pod changes.
+	// Volumes are those that are waited for after the pods, and those that are not.
+	Volumes []VolumeRow
+	// Gates are what else the drain waits for, such as hooks.
+	Gates []Hold
+	// NotEvaluated are the sources that nobody asked: what they would say is not
+	// known, which is not the same as nothing.
+	NotEvaluated []Source
+	// Rungs are those that have been reached, of both ladders.
+	Rungs []Rung
+	// Next is the rung that comes next, and NextAt when.
+	Next   Escalation
+	NextAt time.Time
+	// Started is when the drain began, GoneSoFar how many pods have gone since.
+	Started   time.Time
+	GoneSoFar int
+	// NextCheck is when to decide again at the latest. Zero means when something
+	// observed changes, or that the drain is over.
 	NextCheck time.Time
-	// Reason says why nothing can be planned; it is empty if something can.
-	Reason Reason
+}
+
+// SetFence is the fence to set before anything else.
+type SetFence struct {
+	// Node is its name, UID that of the Node which is meant; empty means whichever
+	// has the name.
+	Node string
+	UID  types.UID
+	// Fence to set.
+	Fence nodeops.Fence
+	// At is the time of the plan.
+	At time.Time
 }
 
 // Row is what happens to one pod.
@@ -65,58 +87,66 @@ type Row struct {
 	Reason Reason
 	// Message is why, in words for people; it may change.
 	Message string
-	// Until is when to look again, or zero for when the pod changes.
+	// Wave of the pod.
+	Wave int32
+	// Grace in seconds that a request gives; nil is the pod's own.
+	Grace *int64
+	// Budgets are those that refuse.
+	Budgets []Budget
+	// Since when this has been the reason, as far as the drain remembers.
+	Since time.Time
+	// Until is when to look again, or zero for when something changes.
+	Until time.Time
+	// Next is what the pod escalates to, and NextAt when; empty if nothing is to
+	// come.
+	Next   Escalation
+	NextAt time.Time
+}
+
+// Budget is a disruption budget that refuses, as it was observed.
+type Budget struct {
+	// Namespace and Name of the budget.
+	Namespace, Name string
+	// Allowed is how many disruptions it allows now.
+	Allowed int32
+	// Healthy, Desired and Expected are its pods: healthy ones, those that must be,
+	// and all.
+	Healthy, Desired, Expected int32
+}
+
+// VolumeRow is what happens to one volume.
+type VolumeRow struct {
+	// Attachment is the name of the VolumeAttachment; it is empty for a volume that
+	// only the status of the Node tells of, or that is to be attached elsewhere.
+	Attachment string
+	// Volume is the name of the PersistentVolume or, for one that is only known from
+	// the status of the Node, its unique name there.
+	Volume string
+	// Verdict is [Wait] or [Ignore].
+	Verdict Verdict
+	// Reason is why.
+	Reason Reason
+	// Message is why, in words for people; it may change.
+	Message string
+	// Since when this has been the reason, as far as the drain remembers.
+	Since time.Time
+	// Until is when to look again, or zero for when something changes.
 	Until time.Time
 }
 
-// String returns the row in one line.
-func (r Row) String() string {
-	s := fmt.Sprintf("%s %s/%s (%s)", r.Verdict, r.Namespace, r.Name, r.Reason)
-	if r.Message != "" {
-		s += ": " + r.Message
-	}
-	return s
+// Hold is something that a drain waits for.
+type Hold struct {
+	// Subject names it, such as pod/shop/web-1.
+	Subject string
+	// Reason is why, as a stable word.
+	Reason Reason
+	// Message is why, in words for people; it may change.
+	Message string
+	// Since when, as far as the drain remembers.
+	Since time.Time
+	// Until is when to look again, or zero for when something changes.
+	Until time.Time
 }
 
-// Holds returns the rows that the drain waits for, also those about which
-// something is done now.
-func (p Plan) Holds() []Row {
-	return slices.DeleteFunc(slices.Clone(p.Rows), func(r Row) bool { return r.Verdict == Ignore })
-}
-
-// String returns the plan as text, a line for each thing.
-func (p Plan) String() string {
-	var b strings.Builder
-	if p.Reason != "" {
-		fmt.Fprintf(&b, "nothing (%s)\n", p.Reason)
-	}
-	if p.Cordon != "" {
-		fmt.Fprintf(&b, "cordon node %s\n", p.Cordon)
-	}
-	for _, r := range p.Rows {
-		fmt.Fprintln(&b, r)
-	}
-	switch {
-	case p.Done:
-		b.WriteString("done\n")
-	case p.NextCheck.IsZero():
-		b.WriteString("until something changes\n")
-	default:
-		fmt.Fprintf(&b, "until something changes, or %s\n", formatTime(p.NextCheck))
-	}
-	return b.String()
-}
-
-// compareRows orders what could be done with one pod, the more cautious first.
-func compareRows(a, b Row) int {
-	return cmp.Or(
-		cmp.Compare(a.Verdict.strength(), b.Verdict.strength()), cmp.Compare(a.Verdict, b.Verdict),
-		cmp.Compare(a.Reason, b.Reason), a.Until.Compare(b.Until), cmp.Compare(a.Message, b.Message),
-	)
-}
-
-func samePod(a, b Row) bool {
-	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
-}
-
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// Over says whether the drain has ended, however it did.
+func (p Plan) Over() bool { return p.Outcome != Draining }

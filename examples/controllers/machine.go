@@ -49,11 +49,11 @@ type machines struct {
 // memory is what is kept of a machine between two passes. Losing it costs time,
 // never safety.
 type memory struct {
-	vm      machine.VMView
-	answers drain.Answers
-	drain   machine.DrainView
-	asked   time.Time      // when attachments were first deleted
-	token   *corev1.Secret // made, and not in the cache yet
+	vm       machine.VMView
+	draining drain.State
+	drain    machine.DrainView
+	asked    time.Time      // when attachments were first deleted
+	token    *corev1.Secret // made, and not in the cache yet
 }
 
 // steps bounds one pass.

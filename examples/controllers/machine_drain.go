@@ -11,22 +11,21 @@ import (
 
 // drain makes one round of draining. One that fails counts too: force has an end.
 func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) error {
-	now := r.cfg.Clock.Now()
-	policy := drain.Policy{
-		ForceAt: a.Mode.ForceAt, NodeUnreachable: a.Mode.NodeUnreachable, KeepSchedulable: a.Mode.KeepSchedulable,
-		EvictUnmanaged: true, EvictLocalStorage: true, // a machine that goes takes its pods with it
+	policy := drain.ForMachine(a.Mode.ForceAt)
+	policy.KeepSchedulable = a.Mode.KeepSchedulable
+	seen := drain.Observation{Node: in.Node.Node, Looked: in.Node.Looked, Pods: drain.All(r.podsOn(a.NodeName)...)}
+	if a.Mode.NodeUnreachable {
+		seen.Reach.State = drain.Unreachable
 	}
-	seen := drain.Observation{
-		Node: in.Node.Node, Looked: in.Node.Looked, Pods: r.podsOn(a.NodeName), PodsComplete: true, Answers: kept.answers,
-	}
-	plan, answers, err := drain.Round(ctx, r.cfg.Target, seen, policy, a.NodeName, now)
-	kept.answers = answers
-	round := machine.DrainView{Done: plan.Done, NextCheck: plan.NextCheck}
-	for _, row := range plan.Holds() {
+	executor := drain.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: 1}
+	state, plan, err := executor.Round(ctx, kept.draining, seen, policy, a.NodeName)
+	kept.draining = state
+	round := machine.DrainView{Done: plan.Over(), NextCheck: plan.NextCheck}
+	for _, h := range plan.Holds() {
 		round.Holds = append(round.Holds, machine.Hold{
-			Subject: "pod/" + row.Namespace + "/" + row.Name, Reason: machine.Reason(row.Reason), Message: row.Message, Until: row.Until,
+			Subject: h.Subject, Reason: machine.Reason(h.Reason), Message: h.Message, Until: h.Until,
 		})
 	}
-	in.Drain = in.Drain.After(a.Mode, round, now)
+	in.Drain = in.Drain.After(a.Mode, round, r.cfg.Clock.Now())
 	return err
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// State is what a drain remembers from one step to the next: a plain value that
+// the caller keeps, in memory or as JSON. Losing it costs time, never safety. The
+// zero State is a drain that has not begun. A [Step] never changes the state that
+// it is given.
+type State struct {
+	// Started is the time of the first step that could plan.
+	Started time.Time `json:"started,omitzero"`
+	// FencedAt is when the fence was first seen to stand.
+	FencedAt time.Time `json:"fencedAt,omitzero"`
+	// UnreachableSince is when the Node was first seen unreachable or off.
+	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
+	// Reached are the rungs that were acted on, of the ladder and of that of
+	// unreachable Nodes.
+	Reached            []Reached `json:"reached,omitempty"`
+	UnreachableReached []Reached `json:"unreachableReached,omitempty"`
+	// Wave is the earliest wave with pods left, WaveSince since when.
+	Wave      int32     `json:"wave,omitempty"`
+	WaveSince time.Time `json:"waveSince,omitzero"`
+	// Gone is how many pods have gone that were waited for.
+	Gone int `json:"gone,omitempty"`
+	// Pods is what is remembered of each, by UID.
+	Pods map[types.UID]PodState `json:"pods,omitempty"`
+	// Volumes is what is remembered of each, by name.
+	Volumes map[string]VolumeState `json:"volumes,omitempty"`
+}
+
+// PodState is what a drain remembers of one pod.
+type PodState struct {
+	// Reason is why it was waited for in the last step, Since since when.
+	Reason Reason    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// Waited says that it was waited for in the last step.
+	Waited bool `json:"waited,omitempty"`
+	// Answer is what the API server last said about it.
+	Answer Answer `json:"answer,omitzero"`
+	// Volumes are the names of the persistent volumes that it uses.
+	Volumes []string `json:"volumes,omitempty"`
+}
+
+// VolumeState is what a drain remembers of one volume of a pod that goes.
+type VolumeState struct {
+	// Reason is why it was waited for in the last step, Since since when.
+	Reason Reason    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// FreeAt is when nothing on the Node was left that uses it.
+	FreeAt time.Time `json:"freeAt,omitzero"`
+	// DetachedAt is when it was first seen detached from the Node.
+	DetachedAt time.Time `json:"detachedAt,omitzero"`
+	// Done says that it is not waited for any more.
+	Done bool `json:"done,omitempty"`
+}
