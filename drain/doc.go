@@ -1,38 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain decides how a Node is emptied of its pods: which of them are
-// evicted now, which are left alone, and what the rest waits for.
+// Package drain decides how a Node is emptied of its pods: which of them are asked
+// to go now, and how, which are left alone, what the rest waits for, and what happens
+// if the waiting takes too long.
 //
-// [Decide] is a function from pods to a [Plan], with one row for each pod. It
-// waits for nothing: a wait is a row that says what it is for. [Carry] carries
-// out one round of a plan. The loop around them is the caller's, who also knows
-// what wakes it up:
+// [Step] is a function: from what is remembered of the drain, what is observed, a
+// policy and the time to a [Plan], with one row for each pod. It waits for nothing: a
+// wait is a row that says what it is for, since when, and what comes next. [Decide] is
+// the first step, and so the dry run. An [Executor] carries out one round of a plan
+// with one request for each pod.
 //
-//	var answers drain.Answers
-//	for {
-//		now := clock.Now()
-//		seen := drain.Observation{Looked: true, Node: node, PodsComplete: true, Pods: pods, Answers: answers}
-//		plan := drain.Decide(seen, policy, now)
-//		if plan.Done {
-//			return
-//		}
-//		results, err := drain.Carry(ctx, client, plan)
-//		answers = answers.After(plan, results, policy, now)
-//		… // report err and plan.Holds(); wait for the Node or a pod to change, or for plan.NextCheck
+// Whoever wants a drain and nothing else calls [Executor.Run], which watches the Node
+// and returns when the drain is over or its context is:
+//
+//	plan, err := drain.Executor{Client: client}.Run(ctx, "node-1", drain.Policy{})
+//
+// Controllers have informers and a queue, and no goroutine to spare for waiting. For
+// them [Executor.Round] makes one round:
+//
+//	state, plan, err := executor.Round(ctx, state, observation, policy, "node-1")
+//	if plan.Over() {
+//		… // plan.Outcome says how it ended
 //	}
+//	… // report plan.Summary(); come back when something observed changes, or at plan.NextCheck
 //
-// [Round] does all that in one go, for callers whose pods come from a cache: what
-// looks drained is listed again before it is believed.
+// # What the policy says
 //
-// The zero [Policy] is the safe one: pods keep their own grace, budgets are
-// respected for ever, and pods that nobody would bring back, or that would lose
-// local data, stay and say so, as kubectl drain does.
+// The zero [Policy] is the safe one: the Node is cordoned, pods keep their own grace,
+// budgets are respected for ever, and pods that nobody would bring back, or that
+// would lose local data, stay and say so, as kubectl drain does. [Rule] treats pods
+// differently, as code or as data. A [Ladder] says when and how a drain escalates;
+// the empty one never does. [VolumePolicy] says what is waited for after the pods.
 //
-// A pod is a namespace, a name and a UID. Every request carries the UID, so that
-// a successor of the same name is never meant.
+// # What is observed
 //
-// The package does not wait for volumes to be detached, does not uncordon, and
-// lists nothing itself but in a Round. It does not know
-// the disruption budgets either: it asks for evictions, and repeats what the API
-// server answers.
+// Only the Node and its pods are necessary. Every other source of an [Observation] is
+// optional, and what it would have said is then listed as not evaluated, which is not
+// the same as nothing. Sources are plain slices; [Informers] and [Live] fill them.
+//
+// # What is remembered
+//
+// [State] is a small value that the caller keeps, in memory or as JSON: since when
+// things wait, what the API server answered, which rungs were reached. Losing it costs
+// time, never safety.
+//
+// # What it is careful about
+//
+// A pod is a namespace, a name and a UID. Every request carries the UID, so that a
+// successor of the same name is never meant. An accepted eviction is not a pod that has
+// gone: a drain is [Drained] only when every pod that was to go has gone and the Node
+// is fenced. A deadline, a refusal or the end of a context never looks like that.
+// The fence has owners, see [nodeops.Fence]; [Executor.Abort] takes back what a drain
+// did to the Node.
+//
+// The package does not decide whether a Node may be drained now, as package permits
+// does, nor what becomes of its machine.
 package drain

@@ -3,179 +3,188 @@
 package drain
 
 import (
-	"slices"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// force is what the rungs that have been reached allow.
-type force struct {
-	ignoreBudgets, ignoreProtection, forceDelete bool
-	// grace is the cap, or zero for none.
-	grace time.Duration
-	// end is Proceed, GiveUp or empty.
-	end Escalation
-	// rungs are those reached; next is the one to come.
-	rungs  []Rung
-	next   Escalation
-	nextAt time.Time
-}
-
-// climb notes the rungs that are reached now, and what they allow.
-func (r *round) climb() {
-	start := r.p.Anchor.At
-	if start.IsZero() {
-		start = r.s.Started
-	}
-	r.s.Reached = r.climbOne(r.p.Ladder, start, r.s.Reached)
-	if r.s.UnreachableSince.IsZero() {
-		return
-	}
-	start = r.in.Reach.Since
-	if start.IsZero() {
-		start = r.s.UnreachableSince
-	}
-	r.s.UnreachableReached = r.climbOne(r.p.UnreachableLadder, start, r.s.UnreachableReached)
-}
-
-// climbOne notes the rungs of one ladder that are reached now. A rung that was
-// reached late puts those above it off by as much.
-func (r *round) climbOne(l Ladder, start time.Time, before []Reached) []Reached {
-	if l.Validate() != nil {
-		return nil
-	}
-	var reached []Reached
-	for i, rung := range l {
-		due := start.Add(rung.After)
-		if i > 0 {
-			due = latest(due, reached[i-1].At.Add(rung.After-l[i-1].After))
-		}
-		at := r.now
-		if i < len(before) && before[i].Rung == rung && !before[i].At.After(r.now) {
-			at = before[i].At
-		} else {
-			before = slices.Clip(before[:min(i, len(before))])
-			if r.now.Before(due) {
-				r.force.expect(rung, due)
-				break
-			}
-		}
-		if rung.IfOff && r.in.Reach.State != PoweredOff {
-			// it waits, and those above it do not
-			reached = append(reached, Reached{Rung: rung, At: at})
-			continue
-		}
-		reached = append(reached, Reached{Rung: rung, At: at})
-		r.force.allow(rung)
-	}
-	return reached
-}
-
-// allow adds what a rung allows.
-func (f *force) allow(rung Rung) {
-	f.rungs = append(f.rungs, rung)
-	switch rung.Do {
-	case CapGrace:
-		grace := max(rung.Grace, shortestGrace)
-		if f.grace == 0 || grace < f.grace {
-			f.grace = grace
-		}
-	case IgnoreBudgets:
-		f.ignoreBudgets = true
-	case IgnoreProtection:
-		f.ignoreBudgets, f.ignoreProtection = true, true
-	case ForceDeletePods:
-		f.ignoreBudgets, f.forceDelete = true, true
-	case Proceed, GiveUp:
-		if f.end != Proceed {
-			f.end = rung.Do
-		}
-	}
-}
-
-// expect notes the rung that comes next.
-func (f *force) expect(rung Rung, at time.Time) {
-	if f.nextAt.IsZero() || at.Before(f.nextAt) {
-		f.next, f.nextAt = rung.Do, at
-	}
-}
-
-// any says whether something is allowed that was not at the beginning.
-func (f *force) any() bool { return len(f.rungs) > 0 }
-
-// Validate says what is wrong with the ladder, as a *[LadderError], or nil.
-func (l Ladder) Validate() error {
-	for i, rung := range l {
-		switch {
-		case rung.After < 0:
-			return &LadderError{Rung: i, Problem: "it is before the anchor"}
-		case i > 0 && rung.After < l[i-1].After:
-			return &LadderError{Rung: i, Problem: "it comes before the rung below it"}
-		case i > 0 && (l[i-1].Do == Proceed || l[i-1].Do == GiveUp):
-			return &LadderError{Rung: i, Problem: "it is above the end"}
-		case rung.Do == CapGrace && rung.Grace < shortestGrace:
-			return &LadderError{Rung: i, Problem: "a grace is a second at least"}
-		}
-		switch rung.Do {
-		case CapGrace, IgnoreBudgets, IgnoreProtection, ForceDeletePods, Proceed, GiveUp:
-		default:
-			return &LadderError{Rung: i, Problem: "it does nothing that is known"}
-		}
-	}
-	return nil
-}
+// defaultGrace is the grace, in seconds, of a pod that says nothing.
+const defaultGrace = int64(corev1.DefaultTerminationGracePeriodSeconds)
 
 // request returns what is asked for a pod that is to go, under what is allowed.
 func (r *round) request(pod *corev1.Pod) Row {
-	f := r.force
-	last := r.s.Pods[pod.UID].Answer
-	row := Row{Verdict: Evict, Reason: ReasonEvict, Grace: r.grace(pod)}
-	if f.ignoreBudgets {
+	a := r.leewayFor(pod)
+	row := Row{Verdict: Evict, Reason: ReasonEvict}
+	leaving := !pod.DeletionTimestamp.IsZero()
+	switch {
+	case leaving && !r.shortens(pod, a):
+		return r.terminating(pod, a)
+	case a.forceDelete:
+		row.Verdict, row.Reason = ForceDelete, ReasonForced
+	case a.ignoreBudgets, leaving: // budgets do not protect what is on its way out
 		row.Verdict, row.Reason = Delete, ReasonForced
 	}
-	if f.forceDelete {
-		row.Verdict, row.Grace = ForceDelete, new(int64(0))
-	}
-	if f.ignoreBudgets && !r.s.UnreachableSince.IsZero() {
+	if a.ignoreBudgets && !r.s.UnreachableSince.IsZero() {
 		row.Reason = ReasonUnreachable
 	}
-	if !pod.DeletionTimestamp.IsZero() {
-		if !f.any() || row.Grace == nil || deletedWithin(pod, *row.Grace) {
-			return r.terminating(pod)
-		}
-		if row.Verdict == Evict { // budgets do not protect what is on its way out
-			row.Verdict, row.Reason = Delete, ReasonForced
-		}
-	}
-	if last.holds(row.Verdict, r.p, r.now) {
+	if last := r.s.Pods[pod.UID].Answer; !r.force.fresh && last.holds(row.Verdict, r.p, r.now) {
 		return last.row()
 	}
+	row.Grace = r.graceOf(pod, row.Verdict, a)
 	row.Until = r.now.Add(r.p.retryEvery())
 	return row
 }
 
-// grace returns how many seconds a request gives a pod, or nil for its own.
-func (r *round) grace(pod *corev1.Pod) *int64 {
-	limit := r.force.grace
-	if r.p.MaxGrace > 0 {
-		policy := max(r.p.MaxGrace, shortestGrace)
-		if limit == 0 || policy < limit {
-			limit = policy
-		}
+// shortens says whether a pod that is on its way out is to stop earlier.
+func (r *round) shortens(pod *corev1.Pod, a leeway) bool {
+	switch {
+	case a.forceDelete:
+		return !deletedWithin(pod, 0)
+	case a.grace > 0 && !deletedWithin(pod, seconds(a.grace)):
+		return true
+	default:
+		return !a.due.IsZero() && pod.DeletionTimestamp.After(a.due) && !deletedWithin(pod, seconds(r.longest(a)))
 	}
-	own := pod.Spec.TerminationGracePeriodSeconds
-	if limit == 0 || own != nil && *own >= 1 && *own <= int64(limit/time.Second) {
-		return nil
-	}
-	return new(int64(limit / time.Second))
 }
 
-// terminating waits for a pod that is on its way out.
-func (r *round) terminating(pod *corev1.Pod) Row {
-	end := pod.DeletionTimestamp.Time
-	if end.After(r.now) {
-		return Row{Verdict: Wait, Reason: ReasonTerminating, Until: end}
+// graceOf returns how many seconds a request gives a pod, or nil for its own. It is
+// never more than its own, and nothing is deleted with less than a second, so that
+// the kubelet still says when it has stopped.
+func (r *round) graceOf(pod *corev1.Pod, v Verdict, a leeway) *int64 {
+	if v == ForceDelete {
+		return new(int64(0))
 	}
-	return Row{Verdict: Wait, Reason: ReasonOverdue, Message: overdue(pod), Until: r.now.Add(lookAgain)}
+	own := ownSeconds(pod)
+	grace := own
+	if limit := r.longest(a); limit > 0 {
+		grace = min(grace, seconds(limit))
+	}
+	if v == Delete {
+		grace = max(grace, seconds(shortestGrace))
+	}
+	if grace == own && pod.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return &grace
+}
+
+// longest returns the longest grace that is allowed, or zero for any.
+func (r *round) longest(a leeway) time.Duration {
+	limit := r.cap(a.grace)
+	if a.due.IsZero() {
+		return limit
+	}
+	left := max(a.due.Sub(r.now), shortestGrace)
+	if limit == 0 {
+		return left
+	}
+	return min(limit, left)
+}
+
+// cap returns the longest grace by the policy and the rungs, or zero for any.
+func (r *round) cap(rungs time.Duration) time.Duration {
+	if r.p.MaxGrace <= 0 {
+		return rungs
+	}
+	limit := max(r.p.MaxGrace, shortestGrace)
+	if rungs > 0 {
+		limit = min(limit, rungs)
+	}
+	return limit
+}
+
+// ownGrace returns how long a pod may take to stop, by its own word and the caps of
+// the policy and the rungs.
+func (r *round) ownGrace(pod *corev1.Pod) time.Duration {
+	grace := max(time.Duration(min(ownSeconds(pod), math.MaxInt32))*time.Second, shortestGrace)
+	if limit := r.cap(r.force.grace); limit > 0 {
+		grace = min(grace, limit)
+	}
+	return grace
+}
+
+// ownSeconds returns the grace that a pod asks for.
+func ownSeconds(pod *corev1.Pod) int64 {
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		return defaultGrace
+	}
+	return max(*pod.Spec.TerminationGracePeriodSeconds, 0)
+}
+
+// seconds returns whole seconds, at least one.
+func seconds(d time.Duration) int64 { return max(int64(d/time.Second), 1) }
+
+// terminating waits for a pod that is on its way out.
+func (r *round) terminating(pod *corev1.Pod, a leeway) Row {
+	end := pod.DeletionTimestamp.Time
+	skip := end.Add(shortestGrace)
+	row := Row{Verdict: Wait, Reason: ReasonTerminating, Until: end}
+	if end.After(r.now) {
+		return row
+	}
+	row.Reason, row.Message, row.Until = ReasonOverdue, overdue(pod), r.now.Add(lookAgain)
+	if !r.s.UnreachableSince.IsZero() {
+		row.Reason, row.Message = ReasonUnreachable, row.Message+"; nobody on the Node says whether it has"
+	}
+	switch {
+	case !a.skipTerminating:
+	case skip.After(r.now):
+		row.Until = skip
+	default:
+		return Row{Verdict: Ignore, Reason: ReasonAbandoned, Message: row.Message}
+	}
+	return row
+}
+
+// leave ends what is left of a drain whose ladder has ended: what was to go is given
+// up, or left behind, each with why it is still there.
+func (r *round) leave(rows []Row) {
+	if r.force.end == "" {
+		return
+	}
+	for i := range rows {
+		row := &rows[i]
+		if row.Verdict == Ignore {
+			continue
+		}
+		if row.Verdict.strength() > 0 {
+			r.refused(row)
+		}
+		row.Verdict, row.Grace, row.Until = Block, nil, time.Time{}
+		if r.force.end == Proceed {
+			row.Message = withReason(row.Reason, row.Message)
+			row.Verdict, row.Reason = Ignore, ReasonAbandoned
+		}
+	}
+}
+
+// refused gives a request that is not made any more the reason of its last refusal.
+func (r *round) refused(row *Row) {
+	last := r.s.Pods[row.UID].Answer
+	row.Reason, row.Message = ReasonGaveUp, "it was not asked to go any more"
+	if last.Reason != "" && last.Reason != ReasonTerminating {
+		row.Reason, row.Message = last.Reason, last.Message
+	}
+}
+
+// leaveVolumes stops waiting for volumes when the ladder says to go on.
+func (r *round) leaveVolumes(volumes []VolumeRow) {
+	if r.force.end != Proceed {
+		return
+	}
+	for i := range volumes {
+		if v := &volumes[i]; v.Verdict != Ignore {
+			v.Message = withReason(v.Reason, v.Message)
+			v.Verdict, v.Reason, v.Until = Ignore, ReasonAbandoned, time.Time{}
+		}
+	}
+}
+
+// withReason joins a reason and its message.
+func withReason(reason Reason, message string) string {
+	if message == "" {
+		return string(reason)
+	}
+	return string(reason) + ": " + message
 }

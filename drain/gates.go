@@ -2,33 +2,127 @@
 
 package drain
 
-// gates returns what else the drain waits for: hooks, a fence that somebody took
-// away, a policy that contradicts itself.
-func (r *round) gates() []Hold {
-	var gates []Hold
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// gates raises what else the drain waits for: a policy that contradicts itself, a fence
+// that somebody took away, hooks. The first one that keeps requests back is
+// remembered.
+func (r *round) gates(plan *Plan) {
+	r.policyGates()
+	fence := r.p.Fence
+	if r.in.Reach.State != PoweredOff {
+		fence.OutOfService = false // its pods may be running
+	}
+	stands := r.p.KeepSchedulable || fence.Stands(r.in.Node)
+	r.open = !stands
+	switch {
+	case stands:
+		r.fenced()
+	case r.force.end != "", r.closed != nil: // nothing more is asked
+	case r.uncordoned() && !r.p.Reassert:
+		r.raise(Hold{
+			Subject: "node/" + r.in.Node.Name, Reason: ReasonUncordoned,
+			Message: "somebody took the fence away: fence the Node again to go on",
+		}, true)
+	default:
+		plan.Fence = &SetFence{Node: r.in.Node.Name, UID: r.in.Node.UID, Fence: fence, At: r.now}
+		if r.uncordoned() {
+			r.note(string(ReasonUncordoned) + ": somebody took the fence away, and it is set again")
+		}
+	}
+	r.hooks()
+	plan.Gates, plan.Message = r.raised, strings.Join(r.notes, "; ")
+}
+
+// policyGates raises the ladders that are not valid.
+func (r *round) policyGates() {
 	for _, l := range []Ladder{r.p.Ladder, r.p.UnreachableLadder} {
 		if err := l.Validate(); err != nil {
-			gates = append(gates, Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()})
+			r.raise(Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()}, true)
 		}
 	}
-	return gates
 }
 
-// fence returns what has to be done to the Node first.
-func (r *round) fence() *SetFence {
-	switch {
-	case r.p.KeepSchedulable:
-		return nil
-	case r.p.Fence.Stands(r.in.Node):
-		if r.s.FencedAt.IsZero() {
-			r.s.FencedAt = r.now
-		}
-		return nil
+// fenced remembers the fence that stands, without what comes and goes with the
+// instance.
+func (r *round) fenced() {
+	if r.p.KeepSchedulable {
+		return
 	}
-	return &SetFence{Node: r.in.Node.Name, UID: r.in.Node.UID, Fence: r.p.Fence, At: r.now}
+	fence := r.p.Fence
+	fence.OutOfService = false
+	r.s.Fence = fence
+	if r.s.FencedAt.IsZero() || r.s.FencedAt.After(r.now) {
+		r.s.FencedAt = r.now
+	}
 }
+
+// uncordoned says whether the fence stood before and does not any more.
+func (r *round) uncordoned() bool {
+	fence := r.p.Fence
+	fence.OutOfService = false
+	return !r.s.FencedAt.IsZero() && r.s.Fence == fence && !fence.Stands(r.in.Node)
+}
+
+// hooks raises the hooks that are not over.
+func (r *round) hooks() {
+	hooks := slices.Clone(r.in.Hooks)
+	slices.SortFunc(hooks, compareHooks)
+	for _, h := range slices.Compact(hooks) {
+		before := h.Stage != AfterDrain
+		name := fmt.Sprintf("hook %s of %s", h.Name, cmp.Or(h.Owner, "nobody"))
+		if !h.Until.IsZero() && !h.Until.After(r.now) {
+			r.note(name + " was waited for until " + formatTime(h.Until) + " and no longer")
+			continue
+		}
+		hold := Hold{Subject: "hook/" + h.Name, Reason: ReasonHook, Message: name + " comes before the end of the drain", Until: h.Until}
+		if before {
+			hold.Message = name + " comes before any pod is asked to go"
+		}
+		r.raise(hold, before)
+	}
+}
+
+func compareHooks(a, b Hook) int {
+	return cmp.Or(
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Stage, b.Stage), a.Until.Compare(b.Until),
+	)
+}
+
+// raise adds a gate, and closes it to requests.
+func (r *round) raise(h Hold, closed bool) {
+	r.raised = append(r.raised, h)
+	if closed && r.closed == nil {
+		r.closed = &h
+	}
+}
+
+// note adds to the message of the plan.
+func (r *round) note(s string) { r.notes = append(r.notes, s) }
 
 // holdGates holds the requests to pods that a gate keeps back.
-func (r *round) holdGates(gates []Hold, rows []Row) {
-	_, _ = gates, rows
+func (r *round) holdGates(rows []Row) {
+	if r.closed == nil {
+		return
+	}
+	for i := range rows {
+		if row := &rows[i]; row.Verdict.strength() > 0 {
+			row.Verdict, row.Grace = Wait, nil
+			row.Reason, row.Message, row.Until = r.closed.Reason, r.closed.Message, r.closed.Until
+		}
+	}
+}
+
+// onlyLater returns a time that is still to come, or zero.
+func onlyLater(t, now time.Time) time.Time {
+	if t.After(now) {
+		return t
+	}
+	return time.Time{}
 }

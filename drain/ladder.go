@@ -15,6 +15,8 @@ const (
 	// CapGrace gives pods at most the grace of the rung, also those that are on
 	// their way out. Budgets are asked as before.
 	CapGrace Escalation = "CapGrace"
+	// SkipTerminating stops waiting for pods a second after they were to stop.
+	SkipTerminating Escalation = "SkipTerminating"
 	// IgnoreBudgets deletes pods instead of evicting them, with their own grace.
 	// Waves are not waited for any more.
 	IgnoreBudgets Escalation = "IgnoreBudgets"
@@ -29,20 +31,24 @@ const (
 	GiveUp Escalation = "GiveUp"
 )
 
+// ends says whether the escalation is the end of a drain.
+func (e Escalation) ends() bool { return e == Proceed || e == GiveUp }
+
 // Rung is one step of a [Ladder].
 type Rung struct {
 	// After is how long after the anchor the rung is reached.
-	After time.Duration
+	After time.Duration `json:"after,omitempty"`
 	// Do is what is allowed from then on.
-	Do Escalation
+	Do Escalation `json:"do"`
 	// Grace is what a [CapGrace] leaves, at least a second.
-	Grace time.Duration
+	Grace time.Duration `json:"grace,omitempty"`
 	// GraceFits reaches an [IgnoreBudgets] or [IgnoreProtection] for each pod so
 	// early that its own grace ends when the rung is due; a pod that is late gets
 	// what is left, at least a second.
-	GraceFits bool
-	// IfOff reaches a [ForceDeletePods] only once the instance is known to be off.
-	IfOff bool
+	GraceFits bool `json:"graceFits,omitempty"`
+	// IfOff lets a [ForceDeletePods] have no effect while the instance is not known
+	// to be off. The rungs above it do not wait for that.
+	IfOff bool `json:"ifOff,omitempty"`
 }
 
 // String returns the rung in a few words.
@@ -60,11 +66,23 @@ func (r Rung) String() string {
 	return s
 }
 
+// like says whether two rungs are the same but for their time.
+func (r Rung) like(other Rung) bool {
+	r.After = other.After
+	return r == other
+}
+
+// patient says whether a rung that comes late waits until the one below it has had
+// its time: what it does cannot be taken back.
+func (r Rung) patient() bool { return r.Do.ends() || r.Do == ForceDeletePods && !r.IfOff }
+
 // Ladder is how a drain escalates, rung by rung. The empty Ladder never does.
 //
-// No rung is skipped: one that was reached late, since nobody looked, puts those
-// above it off by as much, so that what a rung allows is tried before the next one
-// counts.
+// A rung is reached at its time after the anchor, or in the first step after that.
+// Only what cannot be taken back, a [ForceDeletePods] or the end, waits if it comes
+// late: it is reached as long after the rung below it as the ladder says, counted
+// from when that was reached, and an end at least a second after it. So what a
+// ladder allows is tried before it ends, also if nobody looked for hours.
 type Ladder []Rung
 
 // LadderError says what is wrong with a rung.
@@ -78,18 +96,67 @@ type LadderError struct {
 // Error returns the rung and what is wrong with it.
 func (e *LadderError) Error() string { return fmt.Sprintf("drain: rung %d: %s", e.Rung, e.Problem) }
 
+// Validate says what is wrong with the ladder, as a *[LadderError], or nil. A ladder
+// goes up: no rung is before the one below it, leaves more grace, or is above the
+// end. A drain with a ladder that is not valid does nothing but say so.
+func (l Ladder) Validate() error {
+	lowest := time.Duration(-1)
+	for i, rung := range l {
+		problem := rung.problem()
+		switch {
+		case problem != "":
+		case i > 0 && rung.After < l[i-1].After:
+			problem = "it comes before the rung below it"
+		case i > 0 && l[i-1].Do.ends():
+			problem = "it is above the end"
+		case rung.Do == CapGrace && lowest >= 0 && rung.Grace > lowest:
+			problem = "it leaves more grace than a rung below it"
+		}
+		if problem != "" {
+			return &LadderError{Rung: i, Problem: problem}
+		}
+		if rung.Do == CapGrace {
+			lowest = rung.Grace
+		}
+	}
+	return nil
+}
+
+// problem says what is wrong with a rung on its own.
+func (r Rung) problem() string {
+	switch r.Do {
+	case CapGrace, SkipTerminating, IgnoreBudgets, IgnoreProtection, ForceDeletePods, Proceed, GiveUp:
+	default:
+		return fmt.Sprintf("what is %q?", string(r.Do))
+	}
+	switch {
+	case r.After < 0:
+		return "it is before the anchor"
+	case r.Do == CapGrace && r.Grace < shortestGrace:
+		return "it leaves less than a second of grace"
+	case r.Do != CapGrace && r.Grace != 0:
+		return "it has a grace and caps none"
+	case r.GraceFits && r.Do != IgnoreBudgets && r.Do != IgnoreProtection:
+		return "it deletes nothing whose grace could fit"
+	case r.IfOff && r.Do != ForceDeletePods:
+		return "it does not depend on whether the instance is off"
+	default:
+		return ""
+	}
+}
+
 // Anchor is what a deadline is counted from.
 type Anchor struct {
 	// Name says what it is, such as deletionTimestamp.
 	Name string
-	// At is its time. Zero means the first step of the drain.
+	// At is its time. Zero means the first step of the drain, as the [State] has it.
 	At time.Time
 }
 
 // Reached is when a rung of a ladder was first acted on.
 type Reached struct {
 	// Rung as it was.
-	Rung Rung
+	Rung Rung `json:"rung"`
 	// At is when.
-	At time.Time
+	At time.Time `json:"at"`
 }

@@ -43,7 +43,8 @@ type Observation struct {
 	Attachments List[*storagev1.VolumeAttachment]
 	// Claims are those of the pods, to know which volumes belong to which of them.
 	Claims List[*corev1.PersistentVolumeClaim]
-	// Volumes are those of the claims, to know them in the status of the Node.
+	// Volumes are those of the claims and of the volumes in [State], to know them in the
+	// status of the Node, and when one that was detached will not be used again.
 	Volumes List[*corev1.PersistentVolume]
 	// Hooks are what others want to do before or after the drain.
 	Hooks []Hook

@@ -2,7 +2,11 @@
 
 package drain
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // EventType is what happened in a drain.
 type EventType string
@@ -13,14 +17,22 @@ const (
 	EventStarted EventType = "Started"
 	// EventFenced: the Node was fenced, or Err says why not.
 	EventFenced EventType = "Fenced"
+	// EventUnfenced: the fence was taken back by an [Executor.Abort], or Err says why
+	// not.
+	EventUnfenced EventType = "Unfenced"
 	// EventRequested: a pod was asked to go; Err says if the API server refused.
 	EventRequested EventType = "Requested"
 	// EventWaiting: a pod, volume or gate is waited for, with a new reason.
 	EventWaiting EventType = "Waiting"
-	// EventGone: a pod that was waited for has gone.
+	// EventGone: a pod that was waited for has gone, or runs no more.
 	EventGone EventType = "Gone"
-	// EventDetached: a volume that was waited for is detached.
+	// EventDetached: a volume that was waited for is not attached to the Node any more.
 	EventDetached EventType = "Detached"
+	// EventReattached: a volume that was to be attached elsewhere is, or need not be any
+	// more.
+	EventReattached EventType = "Reattached"
+	// EventLeft: a pod or volume that was waited for is not any more, and has not gone.
+	EventLeft EventType = "Left"
 	// EventEscalated: a rung of the ladder was reached.
 	EventEscalated EventType = "Escalated"
 	// EventEnded: the drain is over; the outcome says how.
@@ -31,7 +43,7 @@ const (
 type Event struct {
 	// Type of the event.
 	Type EventType
-	// Time of the round in which it was noticed.
+	// Time of the round in which it was noticed; of a request, when it was made.
 	Time time.Time
 	// Node that is drained.
 	Node string
@@ -41,12 +53,42 @@ type Event struct {
 	Reason Reason
 	// Message is why, in words for people; it may change.
 	Message string
-	// Row is that of the pod, if the event is about one.
+	// Row is that of the pod, if the event is about one: the last that there was of a
+	// pod that has gone, and of one that was asked to go the one that was carried out.
 	Row *Row
+	// Rung that was reached, if the event is about one.
+	Rung *Rung
 	// Outcome of a drain that ended.
 	Outcome Outcome
 	// Err is what the API server said, or nil.
 	Err error
+}
+
+// String returns the event in one line, without its time and its Node.
+func (e Event) String() string {
+	var b strings.Builder
+	b.WriteString(string(e.Type))
+	if e.Subject != "" {
+		b.WriteString(" " + e.Subject)
+	}
+	if e.Type == EventRequested && e.Row != nil {
+		b.WriteString(" to " + string(e.Row.Verdict))
+	}
+	switch {
+	case e.Outcome != "" && (e.Reason == "" || string(e.Reason) == string(e.Outcome)):
+		fmt.Fprintf(&b, " (%s)", e.Outcome)
+	case e.Outcome != "":
+		fmt.Fprintf(&b, " (%s, %s)", e.Outcome, e.Reason)
+	case e.Reason != "":
+		fmt.Fprintf(&b, " (%s)", e.Reason)
+	}
+	switch {
+	case e.Message != "":
+		b.WriteString(": " + e.Message)
+	case e.Err != nil:
+		b.WriteString(": " + e.Err.Error())
+	}
+	return b.String()
 }
 
 // Observer is told of the progress of drains. It is called from the goroutine that

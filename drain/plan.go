@@ -23,7 +23,9 @@ const (
 	NodeGone Outcome = "NodeGone"
 	// Skipped: the policy says not to drain.
 	Skipped Outcome = "Skipped"
-	// Proceeded: a rung of the ladder says to go on without the pods that are left.
+	// Proceeded: the policy says to go on although pods are left, or volumes that did
+	// not come off the Node: a rung of the ladder, the time for volumes, or an
+	// unreachable Node, which unmounts nothing.
 	Proceeded Outcome = "Proceeded"
 	// GaveUp: a rung of the ladder says to give up.
 	GaveUp Outcome = "GaveUp"
@@ -42,6 +44,9 @@ type Plan struct {
 	Message string
 	// Fence is what has to be done to the Node before anything else, or nil.
 	Fence *SetFence
+	// FencedAt is when the fence was first seen to stand. Zero means that it does not,
+	// or that the policy has none.
+	FencedAt time.Time
 	// Rows are the pods, by namespace, name and UID.
 	Rows []Row
 	// Volumes are those that are waited for after the pods, and those that are not.
@@ -56,6 +61,8 @@ type Plan struct {
 	// Next is the rung that comes next, and NextAt when.
 	Next   Escalation
 	NextAt time.Time
+	// Ladder are all rungs that apply, reached or not.
+	Ladder Ladder
 	// Started is when the drain began, GoneSoFar how many pods have gone since.
 	Started   time.Time
 	GoneSoFar int
@@ -89,10 +96,15 @@ type Row struct {
 	Message string
 	// Wave of the pod.
 	Wave int32
+	// Priority of the pod, which orders the requests of a wave; a pod without has 0.
+	Priority int32
 	// Grace in seconds that a request gives; nil is the pod's own.
 	Grace *int64
 	// Budgets are those that refuse.
 	Budgets []Budget
+	// Versions identifies the budgets of a pod, refusing or not, and their versions. The
+	// [Result] of a request carries it to the [Answer].
+	Versions string
 	// Since when this has been the reason, as far as the drain remembers.
 	Since time.Time
 	// Until is when to look again, or zero for when something changes.

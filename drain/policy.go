@@ -56,7 +56,8 @@ type Policy struct {
 	// protect. The first one that has an opinion rules.
 	Rules []Rule
 	// Waves puts pods in an order: those of a later wave are asked to go when all of
-	// the earlier ones have gone. Nil means [CriticalLast].
+	// the earlier ones have gone. Nil means [CriticalLast]. What a rule says of the
+	// order counts more, and pods of DaemonSets go in the [LastWave].
 	Waves func(pod *corev1.Pod) int32
 	// WaveTimeout is how long a wave holds the next one. Zero or less means until it
 	// is over.
@@ -88,8 +89,11 @@ type VolumePolicy struct {
 	// ReattachTimeout is how long that may take after the volume was detached. Zero or
 	// less means any time.
 	ReattachTimeout time.Duration
-	// AtOnce is how many pods with volumes may be on their way at a time. Zero or
-	// less means all.
+	// Skip says which volumes are not waited for. Nil is none.
+	Skip VolumeRule
+	// AtOnce is how many pods with attached volumes may be on their way at a time: told
+	// to go, or gone with a volume that is still waited for. Zero or less means all.
+	// A ladder that ignores budgets ignores it, too.
 	AtOnce int
 }
 

@@ -91,6 +91,7 @@ const (
 	ReasonConflict    Reason = "Conflict"             // another pod has its name, or somebody wrote at the same time
 	ReasonNamespace   Reason = "NamespaceTerminating" // the pod will go with its namespace
 	ReasonForbidden   Reason = "Forbidden"            // the client may not do this
+	ReasonUnanswered  Reason = "Unanswered"           // no answer came: it may have been done or not
 	ReasonRefused     Reason = "Refused"              // anything else; the message says what
 )
 
@@ -102,4 +103,7 @@ const (
 	ReasonStays        Reason = "Stays"        // a pod that stays uses the volume
 	ReasonTimedOut     Reason = "TimedOut"     // it was waited for as long as the policy says
 	ReasonNotEvaluated Reason = "NotEvaluated" // a source is missing to tell
+
+	ReasonNotReattached Reason = "NotReattached" // its pod did not use it elsewhere in time
+	ReasonUnschedulable Reason = "Unschedulable" // the pod that uses it next finds no Node
 )

@@ -14,20 +14,28 @@ import (
 func (s State) after(results []Result, p Policy, now time.Time) State {
 	s.Pods, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Volumes)
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
+	for uid, pod := range s.Pods {
+		if len(pod.Volumes) > 0 {
+			pod.Volumes = slices.Clone(pod.Volumes)
+			s.Pods[uid] = pod
+		}
+	}
 	for _, result := range results {
+		if result.Row.UID == "" || result.Row.Verdict.strength() == 0 {
+			continue // nobody was asked
+		}
 		if s.Pods == nil {
 			s.Pods = make(map[types.UID]PodState, len(results))
 		}
 		pod := s.Pods[result.Row.UID]
-		pod.Answer = answer(result, p, now)
+		pod.Answer = pod.Answer.next(result, p, now)
 		s.Pods[result.Row.UID] = pod
 	}
 	return s
 }
 
-// remember notes what each pod and volume waits for, since when, and which pods
-// have gone.
-func (r *round) remember(rows []Row, _ []VolumeRow) {
+// remember notes what each pod waits for, since when, and which pods have gone.
+func (r *round) remember(rows []Row) {
 	before := r.s.Pods
 	next := make(map[types.UID]PodState, len(rows))
 	for i := range rows {
@@ -39,8 +47,14 @@ func (r *round) remember(rows []Row, _ []VolumeRow) {
 		if pod.Reason != row.Reason || pod.Since.IsZero() || pod.Since.After(r.now) {
 			pod.Reason, pod.Since = row.Reason, r.now
 		}
+		if pod.Waited && row.Reason == ReasonFinished {
+			r.s.Gone++ // as good as gone
+		}
 		pod.Waited = row.Verdict != Ignore
 		row.Since = pod.Since
+		if row.Verdict != Ignore && r.force.end == "" {
+			row.Next, row.NextAt = r.nextFor(r.lookup.pods[i])
+		}
 		next[row.UID] = pod
 	}
 	for uid, pod := range before {

@@ -4,10 +4,9 @@ package drain
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 )
 
 // Round decides and carries out one round of the drain of a Node, and returns what
@@ -21,40 +20,47 @@ import (
 // before them. An error says that the round could not be carried out, as of
 // [Executor.Carry] or of the list; then the plan is not over. That a Node could not be
 // fenced is no error when the ladder has ended, which does not wait for it.
+//
+// A round takes no longer than its requests. It is for callers with a queue, who come
+// back when something observed changes, or at the plan's NextCheck, and hold no
+// goroutine in between.
 func (e Executor) Round(ctx context.Context, s State, in Observation, p Policy, nodeName string) (State, Plan, error) {
+	next, plan, _, err := e.round(ctx, s, in, p, nodeName)
+	return next, plan, err
+}
+
+// round is [Executor.Round]; it returns what the requests came to as well.
+func (e Executor) round(ctx context.Context, s State, in Observation, p Policy, nodeName string) (State, Plan, []Result, error) {
 	now := e.clock().Now()
+	unknown := Plan{Node: nodeName, Reason: ReasonNotObserved, NextCheck: now.Add(p.retryEvery())}
 	if e.Client == nil {
-		return s, Plan{Node: nodeName, Reason: ReasonNotObserved, NextCheck: now.Add(p.retryEvery())}, ErrNoClient
+		return s, unknown, nil, ErrNoClient
 	}
 	next, plan := Step(s, in, p, now)
 	if plan.Outcome == Drained || plan.Outcome == Proceeded {
-		pods, err := e.podsOn(ctx, nodeName)
+		pods, err := e.podsOn(ctx, plan.Node)
 		if err != nil {
-			return s, Plan{Node: nodeName, Reason: ReasonNotObserved, NextCheck: now.Add(p.retryEvery())}, err
+			return s, unknown, nil, err
 		}
 		in.Pods = All(pods...)
 		next, plan = Step(s, in, p, now)
 	}
 	results, err := e.Carry(ctx, plan)
-	if plan.Over() {
-		return next, plan, err
+	switch {
+	case !plan.Over():
+		in.Results = results
+		next, plan = Step(next, in, p, now)
+	case ctx.Err() != nil:
+		return s, unknown, results, err
+	case errors.As(err, new(*FenceError)):
+		err = nil
 	}
-	in.Results = results
-	next, left := Step(next, in, p, now)
-	return next, left, err
+	return next, plan, results, err
 }
 
 // podsOn reads the pods of a Node from the API server.
 func (e Executor) podsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	list, err := e.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	pods := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
-	}
-	return pods, nil
+	ctx, cancel := e.call(ctx)
+	defer cancel()
+	return Live{Client: e.Client}.PodsOn(ctx, node)
 }

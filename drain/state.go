@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // State is what a drain remembers from one step to the next: a plain value that
@@ -17,15 +19,19 @@ type State struct {
 	Started time.Time `json:"started,omitzero"`
 	// FencedAt is when the fence was first seen to stand.
 	FencedAt time.Time `json:"fencedAt,omitzero"`
+	// Fence is the one that stood last.
+	Fence nodeops.Fence `json:"fence,omitzero"`
 	// UnreachableSince is when the Node was first seen unreachable or off.
 	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
 	// Reached are the rungs that were acted on, of the ladder and of that of
 	// unreachable Nodes.
 	Reached            []Reached `json:"reached,omitempty"`
 	UnreachableReached []Reached `json:"unreachableReached,omitempty"`
-	// Wave is the earliest wave with pods left, WaveSince since when.
+	// Wave is the one that holds the later ones, WaveSince since when. WaveLate says
+	// that it began though pods of earlier ones were left, since their time was over.
 	Wave      int32     `json:"wave,omitempty"`
 	WaveSince time.Time `json:"waveSince,omitzero"`
+	WaveLate  bool      `json:"waveLate,omitempty"`
 	// Gone is how many pods have gone that were waited for.
 	Gone int `json:"gone,omitempty"`
 	// Pods is what is remembered of each, by UID.
@@ -52,6 +58,10 @@ type VolumeState struct {
 	// Reason is why it was waited for in the last step, Since since when.
 	Reason Reason    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// Pod is the one that went, or is to go, and uses it. Moves says that it will be
+	// made again, and will use it elsewhere.
+	Pod   types.UID `json:"pod,omitempty"`
+	Moves bool      `json:"moves,omitempty"`
 	// FreeAt is when nothing on the Node was left that uses it.
 	FreeAt time.Time `json:"freeAt,omitzero"`
 	// DetachedAt is when it was first seen detached from the Node.

@@ -33,14 +33,17 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Plan) {
 		return r.s, plan
 	}
 	r.begin()
-	plan.Gates = r.gates()
-	plan.Fence = r.fence()
+	r.gates(&plan)
 	plan.Rows = r.pods()
+	r.holdGates(plan.Rows)
 	r.holdWaves(plan.Rows)
-	r.spendBudgets(plan.Rows)
 	plan.Volumes = r.volumes(plan.Rows)
-	r.holdGates(plan.Gates, plan.Rows)
-	r.remember(plan.Rows, plan.Volumes)
+	r.spendBudgets(plan.Rows)
+	r.limitVolumes(plan.Rows)
+	r.leave(plan.Rows)
+	r.leaveVolumes(plan.Volumes)
+	r.remember(plan.Rows)
+	r.rememberVolumes()
 	r.conclude(&plan)
 	return r.s, plan
 }
@@ -53,8 +56,18 @@ type round struct {
 	now time.Time
 	// force is what the rungs that were reached allow.
 	force force
+	// raised are the gates, closed the first that keeps requests back, or nil; open
+	// says that the fence does not stand, notes is what else is to be said.
+	raised []Hold
+	closed *Hold
+	open   bool
+	notes  []string
 	// budgets, namespaces and so on are looked up once.
 	lookup lookup
+	// budgets finds those of a pod.
+	budgets budgetIndex
+	// vol is what is known of the volumes.
+	vol volumeView
 }
 
 func newRound(s State, in Observation, p Policy, now time.Time) *round {
@@ -65,11 +78,11 @@ func newRound(s State, in Observation, p Policy, now time.Time) *round {
 
 // begin notes what the drain counts its times from, and climbs the ladders.
 func (r *round) begin() {
-	if r.s.Started.IsZero() {
+	if r.s.Started.IsZero() || r.s.Started.After(r.now) {
 		r.s.Started = r.now
 	}
 	if r.in.Reach.State == Unreachable || r.in.Reach.State == PoweredOff {
-		if r.s.UnreachableSince.IsZero() {
+		if r.s.UnreachableSince.IsZero() || r.s.UnreachableSince.After(r.now) {
 			r.s.UnreachableSince = r.now
 		}
 	} else {
@@ -77,50 +90,73 @@ func (r *round) begin() {
 	}
 	r.climb()
 	r.lookup = newLookup(&r.in)
+	r.budgets = newBudgetIndex(r.in.Budgets)
+	r.forgetRefusals()
 }
 
 // conclude says whether the drain is over, and if not, when to decide again.
 func (r *round) conclude(plan *Plan) {
-	plan.Started, plan.GoneSoFar = r.s.Started, r.s.Gone
-	plan.Rungs, plan.Next, plan.NextAt = r.force.rungs, r.force.next, r.force.nextAt
-	waits := plan.Fence != nil && r.force.end == ""
-	left := false
-	for i := range plan.Rows {
-		row := &plan.Rows[i]
-		if row.Verdict == Ignore {
-			left = left || row.Reason == ReasonAbandoned
-			continue
-		}
-		waits = true
-		plan.NextCheck = earliest(plan.NextCheck, earliest(row.Until, row.NextAt))
+	plan.Started, plan.GoneSoFar, plan.Rungs = r.s.Started, r.s.Gone, r.force.rungs
+	plan.Ladder = r.ladder()
+	if !r.open && !r.p.KeepSchedulable {
+		plan.FencedAt = r.s.FencedAt
 	}
-	for _, v := range plan.Volumes {
-		if v.Verdict != Ignore {
-			waits = true
-			plan.NextCheck = earliest(plan.NextCheck, v.Until)
-		}
-	}
-	for _, g := range plan.Gates {
-		waits = true
-		plan.NextCheck = earliest(plan.NextCheck, g.Until)
-	}
+	waits, left := r.pending(plan)
 	switch {
 	case waits && r.force.end == GiveUp:
-		plan.Outcome, plan.NextCheck = GaveUp, time.Time{}
-		return
+		plan.Outcome = GaveUp
 	case waits:
-		plan.NextCheck = earliest(plan.NextCheck, plan.NextAt)
-		if plan.NextCheck.IsZero() {
-			plan.NextCheck = r.now.Add(lookAgain)
-		}
-		if plan.Fence != nil {
-			plan.NextCheck = earliest(plan.NextCheck, r.now.Add(r.p.retryEvery()))
-		}
+		plan.Next, plan.NextAt = r.force.next, r.force.nextAt
+		plan.NextCheck = r.nextCheck(plan)
 	case left:
 		plan.Outcome = Proceeded
 	default:
 		plan.Outcome = Drained
 	}
+}
+
+// pending says whether the drain waits for anything, and whether it leaves something
+// behind.
+func (r *round) pending(plan *Plan) (waits, left bool) {
+	waits = plan.Fence != nil || len(plan.Gates) > 0
+	left = r.open && plan.Fence == nil
+	for i := range plan.Rows {
+		row := &plan.Rows[i]
+		waits = waits || row.Verdict != Ignore
+		left = left || row.Verdict == Ignore && row.Reason == ReasonAbandoned
+	}
+	for _, v := range plan.Volumes {
+		waits = waits || v.Verdict != Ignore
+		left = left || v.left()
+	}
+	return waits, left
+}
+
+// nextCheck returns when to decide again: at the first time that anything waits for,
+// and not in the past.
+func (r *round) nextCheck(plan *Plan) time.Time {
+	next := onlyLater(plan.NextAt, r.now)
+	for i := range plan.Rows {
+		row := &plan.Rows[i]
+		if row.Verdict != Ignore {
+			next = earliest(next, earliest(onlyLater(row.Until, r.now), onlyLater(row.NextAt, r.now)))
+		}
+	}
+	for _, v := range plan.Volumes {
+		if v.Verdict != Ignore {
+			next = earliest(next, onlyLater(v.Until, r.now))
+		}
+	}
+	for _, g := range plan.Gates {
+		next = earliest(next, onlyLater(g.Until, r.now))
+	}
+	if plan.Fence != nil {
+		next = earliest(next, r.now.Add(r.p.retryEvery()))
+	}
+	if next.IsZero() {
+		return r.now.Add(lookAgain)
+	}
+	return next
 }
 
 func nodeName(node *corev1.Node) string {

@@ -108,6 +108,12 @@ type DrainMode struct {
 	// KeepSchedulable says that the Node is not cordoned: a taint keeps pods away
 	// that do not tolerate it.
 	KeepSchedulable bool
+	// Detach says that the drain is over only when the volumes of the pods that went
+	// are detached, too.
+	Detach bool
+	// DetachTimeout is how long a volume may take for that, counted from when nothing
+	// on the Node uses it any more. Zero means any time.
+	DetachTimeout time.Duration
 }
 
 // DeleteAttachments deletes what says that volumes are attached to a Node that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,65 +31,66 @@ func TestLiveAttachments(t *testing.T) {
 	require.Empty(t, machine.LiveAttachments("", nil))
 }
 
-// detaching is a machine whose Node was drained without force so long ago.
-func detaching(ago time.Duration, changes ...change) machine.Observation {
-	return terminating(append([]change{node(markedAgo(time.Minute)), attached("csi-2", "csi-1"), func(in *machine.Observation) {
-		in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now.Add(-ago)}
-	}, handed(v1alpha1.InitiateDrain)}, changes...)...)
+// While volumes are detached, that is part of the drain.
+func TestWhichDrainsWaitForVolumes(t *testing.T) {
+	t.Parallel()
+	p := machine.DefaultPolicy()
+	mode := func(p machine.Policy, changes ...change) machine.DrainMode {
+		in := terminating(append([]change{node(marked)}, changes...)...)
+		return machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
+	}
+	m := mode(p)
+	require.True(t, m.Detach)
+	require.Equal(t, 2*time.Minute, m.DetachTimeout)
+	m = mode(machine.Policy{DetachTimeout: -time.Second})
+	require.True(t, m.Detach)
+	require.Zero(t, m.DetachTimeout, "any time")
+	require.False(t, mode(p, byForce).Detach, "by force they are declared detached")
+	require.False(t, mode(machine.Policy{DrainTimeout: time.Minute}).Detach, "also when its time has come")
+	require.False(t, mode(p, node(marked, corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+	})).Detach, "nobody unmounts on a Node that does not answer")
+	in := living(v1alpha1.MachineFailed, healthy, updates(v1alpha1.SelectedForUpdate))
+	require.False(t, machine.DrainModeForUpdate(in.Machine, in.Node.Node, p, now).Detach, "its VM stays")
+	require.False(t, machine.DrainModeForPreservation(in.Machine, in.Node.Node, p, now).Detach, "its VM stays")
 }
 
 func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 	t.Parallel()
-	p := machine.DefaultPolicy()
-	d := lawful(t, detaching(0), p)
-	require.Equal(t, "nothing (Detaching); waits for volumeattachment/csi-1: Detaching; waits for volumeattachment/csi-2: Detaching", d.String())
-	for _, h := range d.Holds {
-		require.Equal(t, now.Add(2*time.Minute), h.Until)
-	}
-	require.IsType(t, machine.DeleteVM{}, lawful(t, detaching(2*time.Minute), p).Do)
-	require.NotEqual(t, machine.DeleteVM{}, lawful(t, detaching(2*time.Minute-time.Second), p).Do)
-	require.IsType(t, machine.DeleteVM{}, lawful(t, detaching(0, attached()), p).Do, "what has gone is not waited for")
-	// The zero policy waits for ever, but a person may force it.
-	require.NotEqual(t, machine.DeleteVM{}, machine.Decide(detaching(999*time.Hour), machine.Policy{}, now).Do)
-	require.IsType(t, machine.DeleteAttachments{}, machine.Decide(detaching(999*time.Hour, byForce), machine.Policy{}, now).Do)
-	// When force comes during the wait, that is when to look again.
-	p = machine.Policy{DrainTimeout: time.Minute + 3*time.Second}
-	require.Equal(t, now.Add(3*time.Second), lawful(t, detaching(0), p).NextCheck)
-}
+	x := newExit(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
+	x.run(t)
+	require.Equal(t, stepRelease, x.did[len(x.did)-1])
+	require.NotContains(t, x.did, stepDetach)
+	require.Equal(t, now.Add(2*time.Minute), x.now)
+	require.Contains(t, x.told[0], v1alpha1.InitiateDrain+"; waits for volumeattachment/csi-1: Detaching; volumeattachment/csi-2: Detaching")
 
-func TestALongDetachIsTold(t *testing.T) {
-	t.Parallel()
-	volume := "pv-1"
-	named := func(in *machine.Observation) {
-		in.Attachments.Attachments[1].Spec.Source = storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}
-	}
-	p := machine.Policy{}
-	d := lawful(t, detaching(10*time.Second, named), p)
-	require.Nil(t, d.Do)
-	require.Equal(t, now.Add(20*time.Second), d.NextCheck)
-	d = lawful(t, detaching(30*time.Second, named), p)
-	m := d.Do.(machine.UpdateStatus).Machine
-	require.Equal(t, v1alpha1.InitiateDrain+"; waits for volumeattachment/csi-1: Detaching: volume pv-1 is attached; volumeattachment/csi-2: Detaching",
-		m.Status.LastOperation.Description)
-	in := detaching(time.Hour, named)
-	in.Machine = m
-	d = lawful(t, in, p)
-	require.Nil(t, d.Do, "once")
-	require.Zero(t, d.NextCheck, "then only a change helps")
-	in.Attachments.Attachments = in.Attachments.Attachments[:1]
-	require.Equal(t, now.Add(30*time.Second), lawful(t, in, p).NextCheck, "news are told, but not at once")
+	// The zero policy waits for ever, but a person may force it.
+	x = newExit(terminating(node(marked), attached("csi-1")))
+	x.policy = machine.Policy{}
+	waits := len(x.run(t).did)
+	require.NotContains(t, x.did, stepVM)
+	byForce(&x.in)
+	require.Equal(t, []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}, x.run(t).did[waits:])
+	// So may the drain timeout, which is when to look again.
+	x = newExit(terminating(node(marked), attached("csi-1")))
+	x.policy = machine.Policy{DrainTimeout: time.Minute + 3*time.Second}
+	require.Contains(t, x.run(t).did, stepDetach)
+	require.Equal(t, now.Add(3*time.Second), x.now)
 }
 
 // An attacher that is quick costs no write and no time.
 func TestAQuickDetachIsNotTold(t *testing.T) {
 	t.Parallel()
-	x := newExit(terminating(node(marked), attached("csi-1")))
+	x := newExit(terminating(node(marked), attached("csi-1"), handed(v1alpha1.InitiateDrain)))
+	x.in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(now)
 	require.True(t, x.step(t)) // drain
 	x.now = x.now.Add(3 * time.Second)
 	require.Nil(t, machine.Decide(x.in, x.policy, x.now).Do)
 	attached()(&x.in)
-	require.Equal(t, []string{stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
+	x.in.Drain = x.in.Drain.Again()
+	require.Equal(t, []string{stepDrain, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
 	require.Equal(t, now.Add(3*time.Second), x.now, "it goes on at once")
+	require.Empty(t, x.told)
 }
 
 func TestDeletingAttachmentsKeepsNothingOfTheObservation(t *testing.T) {

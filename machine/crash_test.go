@@ -70,10 +70,7 @@ func schedule(seed uint64) error {
 	}
 	force := rng.IntN(4) == 0
 	s.needsToken = rng.IntN(2) == 0
-	s.volumes = volumes{detach: rng.IntN(3), after: time.Duration(rng.Int64N(int64(3 * time.Minute)))}
-	if force || p.DetachTimeout > 0 { // else they would be waited for without end
-		s.volumes.stay = rng.IntN(2)
-	}
+	s.volumes = volumes{detach: rng.IntN(3), stay: rng.IntN(2), after: time.Duration(rng.Int64N(int64(3 * time.Minute)))}
 	for i := range 1 + rng.IntN(3) {
 		m := newMachine(fmt.Sprint("m-", i))
 		if force {

@@ -354,7 +354,11 @@ func TestDrainModeFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, machine.DrainModeFor(tc.machine, tc.node, tc.policy, now))
+			want := tc.want
+			if !want.NodeUnreachable && tc.machine != nil && (want.ForceAt.IsZero() || want.ForceAt.After(now)) {
+				want.Detach, want.DetachTimeout = true, tc.policy.DetachTimeout
+			}
+			require.Equal(t, want, machine.DrainModeFor(tc.machine, tc.node, tc.policy, now))
 		})
 	}
 }

@@ -24,10 +24,10 @@ const (
 func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
 	t.Parallel()
 	x := newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass))
-	for range 5 {
+	for range 7 {
 		require.True(t, x.step(t))
 	}
-	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepBegin}, x.did)
+	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepBegin, stepDrain, stepBegin}, x.did)
 	require.Equal(t, noClassText, x.told[len(x.told)-1])
 	d := machine.Decide(x.in, x.policy, x.now)
 	require.Nil(t, d.Do)

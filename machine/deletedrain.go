@@ -42,8 +42,9 @@ func (l *life) terminating() corev1.NodeCondition {
 	return c
 }
 
-// vacate drains the Node and has its volumes detached, and returns false when that
-// is over, or was over before another controller stopped.
+// vacate drains the Node, which includes that its volumes are detached, and by force
+// declares them detached. It returns false when that is over, or was over before
+// another controller stopped.
 func (l *life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 	before, round := takeOver(l.m, node), l.in.Drain.of(mode)
 	since, over := round.over(mode, l.now)
@@ -53,10 +54,10 @@ func (l *life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 	switch {
 	case !over:
 		return l.drain(node, mode, round), true
-	case before.detached:
-		return Decision{}, false
+	case !before.detached && (before.forced || mode.NodeUnreachable || mode.forced(l.now)):
+		return l.detach(node, since)
 	default:
-		return l.detach(node, mode, before.forced || mode.NodeUnreachable || mode.forced(l.now), since)
+		return Decision{}, false
 	}
 }
 

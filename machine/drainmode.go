@@ -22,6 +22,11 @@ const notReadyForLong = 5 * time.Minute
 // Node that has not been ready for five minutes, or whose file system has been
 // read-only for as long, does not stop its pods.
 //
+// As long as it is not forced, and the Node answers, the volumes of the pods that go
+// are to be detached before the VM is deleted; those of pods that stay, such as
+// those of a DaemonSet, are attached until then. Other drains leave the VM, so they
+// wait for no volume.
+//
 // The deadline alone rules: spec.maxEvictRetries is accepted and has no effect. In
 // the reference system it is another deadline, of 20 seconds for each retry, after
 // which pods lose their grace and their budgets; whoever wants that sets
@@ -36,7 +41,11 @@ func DrainModeFor(m *v1alpha1.Machine, node *corev1.Node, p Policy, now time.Tim
 	if !m.DeletionTimestamp.IsZero() {
 		started = m.DeletionTimestamp.Time
 	}
-	return drainMode(m, node, p, now, started, forcesDeletion(m))
+	mode := drainMode(m, node, p, now, started, forcesDeletion(m))
+	if !mode.forced(now) && !mode.NodeUnreachable { // else nobody unmounts
+		mode.Detach, mode.DetachTimeout = true, max(p.DetachTimeout, 0)
+	}
+	return mode
 }
 
 // DrainModeForUpdate returns how a Node is drained that was selected for an update

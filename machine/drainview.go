@@ -21,7 +21,8 @@ const forcedDrain = time.Minute
 func (v DrainView) After(mode DrainMode, round DrainView, now time.Time) DrainView {
 	v = v.of(mode)
 	next := DrainView{
-		Started: mode.Started, KeepSchedulable: mode.KeepSchedulable, Round: now, Done: round.Done, Holds: slices.Clone(round.Holds), NextCheck: round.NextCheck,
+		Started: mode.Started, ForceAt: mode.ForceAt, KeepSchedulable: mode.KeepSchedulable,
+		Round: now, Done: round.Done, Holds: slices.Clone(round.Holds), NextCheck: round.NextCheck,
 		DoneAt: v.DoneAt, ForcedAt: v.ForcedAt,
 	}
 	if next.Done && next.DoneAt.IsZero() {
@@ -37,13 +38,23 @@ func (v DrainView) After(mode DrainMode, round DrainView, now time.Time) DrainVi
 // caller begins a pass with that makes a round in each, since pods may have
 // changed.
 func (v DrainView) Again() DrainView {
-	return DrainView{Started: v.Started, KeepSchedulable: v.KeepSchedulable, DoneAt: v.DoneAt, ForcedAt: v.ForcedAt}
+	return DrainView{
+		Started: v.Started, ForceAt: v.ForceAt, KeepSchedulable: v.KeepSchedulable, DoneAt: v.DoneAt, ForcedAt: v.ForcedAt,
+	}
 }
 
-// of returns what the view says of the drain that mode belongs to: nothing if its
-// rounds were made for another reason, such as an update in place.
+// Concerns says whether the rounds of the view were made for the drain that mode
+// belongs to: not if it began at another time or for another reason, such as an
+// update in place, or if the time of force is another since. What whoever makes the
+// rounds remembers of a drain counts for no other.
+func (v DrainView) Concerns(mode DrainMode) bool {
+	return v.Started.IsZero() ||
+		v.Started.Equal(mode.Started) && v.ForceAt.Equal(mode.ForceAt) && v.KeepSchedulable == mode.KeepSchedulable
+}
+
+// of returns what the view says of the drain that mode belongs to.
 func (v DrainView) of(mode DrainMode) DrainView {
-	if !v.Started.IsZero() && (!v.Started.Equal(mode.Started) || v.KeepSchedulable != mode.KeepSchedulable) {
+	if !v.Concerns(mode) {
 		return DrainView{}
 	}
 	return v

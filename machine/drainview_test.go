@@ -18,7 +18,7 @@ func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
 	var v machine.DrainView
 
 	v = v.After(mode, machine.DrainView{NextCheck: now}, now.Add(-time.Minute))
-	require.Equal(t, machine.DrainView{Started: mode.Started, Round: now.Add(-time.Minute), NextCheck: now}, v)
+	require.Equal(t, machine.DrainView{Started: mode.Started, ForceAt: now, Round: now.Add(-time.Minute), NextCheck: now}, v)
 	v = v.Again().After(mode, done, now.Add(-30*time.Second))
 	require.Equal(t, now.Add(-30*time.Second), v.DoneAt)
 	require.Zero(t, v.ForcedAt, "not yet")
@@ -27,15 +27,22 @@ func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
 	require.Equal(t, now, v.ForcedAt)
 	v = v.Again().After(mode, done, now.Add(time.Second))
 	require.Equal(t, machine.DrainView{
-		Started: mode.Started, Round: now.Add(time.Second), Done: true, DoneAt: now.Add(-30 * time.Second), ForcedAt: now,
+		Started: mode.Started, ForceAt: now, Round: now.Add(time.Second), Done: true, DoneAt: now.Add(-30 * time.Second), ForcedAt: now,
 	}, v)
-	require.Equal(t, machine.DrainView{Started: mode.Started, DoneAt: v.DoneAt, ForcedAt: now}, v.Again())
+	require.Equal(t, machine.DrainView{Started: mode.Started, ForceAt: now, DoneAt: v.DoneAt, ForcedAt: now}, v.Again())
 
 	other := machine.DrainMode{Started: now}
 	require.Equal(t, machine.DrainView{Started: now, Round: now}, v.After(other, machine.DrainView{}, now), "another drain begins anew")
-	kept := mode
+	kept, patient := mode, mode
 	kept.KeepSchedulable = true
 	require.Zero(t, v.After(kept, machine.DrainView{}, now.Add(-time.Second)).DoneAt, "also one of the same second that does not cordon")
+	patient.ForceAt = now.Add(time.Hour)
+	require.Zero(t, v.After(patient, machine.DrainView{}, now.Add(time.Second)).ForcedAt, "and one with another time of force")
+	require.True(t, v.Concerns(mode))
+	require.False(t, v.Concerns(other))
+	require.False(t, v.Concerns(kept))
+	require.False(t, v.Concerns(patient))
+	require.True(t, machine.DrainView{}.Concerns(mode), "what says nothing is true of any")
 }
 
 func TestAViewOfADrainKeepsNothingOfTheRound(t *testing.T) {

@@ -34,6 +34,8 @@ type exit struct {
 	did    []string
 	writes int
 	gone   bool
+	// emptied is when the last pod was seen to have gone.
+	emptied time.Time
 	// anew makes a round of draining in every pass.
 	anew bool
 	// told are the descriptions that were written, in their order.
@@ -99,7 +101,7 @@ func (e *exit) act(t *testing.T, do machine.Action) {
 	case machine.DrainNode:
 		e.writes--
 		e.rounds--
-		e.in.Drain = e.in.Drain.After(a.Mode, machine.DrainView{Done: e.rounds <= 0, NextCheck: e.now.Add(20 * time.Second)}, e.now)
+		e.in.Drain = e.in.Drain.After(a.Mode, e.round(a.Mode), e.now)
 	case machine.DeleteAttachments:
 		for _, va := range e.in.Attachments.Attachments {
 			if va != nil && slices.Contains(a.Attachments, machine.Attachment{Name: va.Name, UID: va.UID}) {
@@ -111,6 +113,28 @@ func (e *exit) act(t *testing.T, do machine.Action) {
 	default:
 		require.Fail(t, "unexpected", "%T", do)
 	}
+}
+
+// round is what a round of draining comes to: pods go, then volumes have their time.
+func (e *exit) round(mode machine.DrainMode) machine.DrainView {
+	if e.rounds > 0 {
+		return machine.DrainView{NextCheck: e.now.Add(20 * time.Second)}
+	}
+	if e.emptied.IsZero() {
+		e.emptied = e.now
+	}
+	var v machine.DrainView
+	end := e.emptied.Add(mode.DetachTimeout)
+	if mode.DetachTimeout > 0 {
+		v.NextCheck = end
+	}
+	for _, va := range e.in.Attachments.Attachments {
+		if va != nil && va.Spec.NodeName == "n" && mode.Detach && (mode.DetachTimeout == 0 || e.now.Before(end)) {
+			v.Holds = append(v.Holds, machine.Hold{Subject: "volumeattachment/" + va.Name, Reason: machine.ReasonDetaching})
+		}
+	}
+	v.Done = len(v.Holds) == 0
+	return v
 }
 
 func shift(errs *[]error) error {

@@ -82,14 +82,14 @@ type DrainView struct {
 	// Started is the anchor of the drain that the last round was made for, which is
 	// [DrainMode.Started]: a view of another drain says nothing. Zero counts for any.
 	Started time.Time
-	// KeepSchedulable is that of its mode.
+	// ForceAt and KeepSchedulable are those of its mode.
+	ForceAt         time.Time
 	KeepSchedulable bool
 	// Round is when the last round was made; zero asks for one.
 	Round time.Time
 	// Done says that nothing is left to wait for.
 	Done bool
-	// DoneAt is when the drain was first seen to be done: the anchor of
-	// [Policy.DetachTimeout]. Zero means the last round.
+	// DoneAt is when the drain was first seen to be done. Zero means the last round.
 	DoneAt time.Time
 	// ForcedAt is when the first round by force was made; zero means that none was.
 	ForcedAt time.Time

@@ -30,9 +30,9 @@ type Policy struct {
 	InPlaceTimeout time.Duration
 	// PreserveTimeout is how long a machine is preserved. Zero means for ever.
 	PreserveTimeout time.Duration
-	// DetachTimeout is how long a drained Node may take to detach its volumes,
-	// before the VM is deleted nevertheless, counted from when the drain was first
-	// seen to be over. Zero means for ever.
+	// DetachTimeout is how long a volume may take to be detached, before the VM is
+	// deleted nevertheless, counted from when nothing on the Node uses it any more.
+	// Zero means for ever.
 	DetachTimeout time.Duration
 	// HealthRules say which Node conditions make a machine unhealthy, besides
 	// Ready, which has to be True unless a rule says otherwise.

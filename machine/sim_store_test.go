@@ -237,6 +237,17 @@ func (s *store) attached(node string) []*storagev1.VolumeAttachment {
 	return all
 }
 
+// moving returns the attachments of a Node whose pods are drained.
+func (s *store) moving(node string) []*storagev1.VolumeAttachment {
+	var all []*storagev1.VolumeAttachment
+	for _, m := range s.mounts[node] {
+		if !m.stays {
+			all = append(all, m.DeepCopy())
+		}
+	}
+	return all
+}
+
 // unmount says that the pods have gone, so that the attacher will detach their
 // volumes.
 func (s *store) unmount(node string, after time.Duration) {

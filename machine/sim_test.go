@@ -98,7 +98,8 @@ type memory struct {
 	vm     machine.VMView
 	drain  machine.DrainView
 	rounds int
-	gone   bool // the provider has said so
+	empty  time.Time // when the last pod was seen to have gone
+	gone   bool      // the provider has said so
 }
 
 var errCrash = errors.New("crash")
@@ -413,11 +414,7 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) 
 	case machine.SetNodeCondition:
 		err = s.edit(a.NodeName, "", func(n *corev1.Node) { n.Status.Conditions = append(n.Status.Conditions, a.Condition) })
 	case machine.DrainNode:
-		kept.rounds++
-		round := machine.DrainView{Done: kept.rounds > 2, NextCheck: s.clock.Now().Add(20 * time.Second)}
-		if kept.drain = kept.drain.After(a.Mode, round, s.clock.Now()); round.Done {
-			s.unmount(a.NodeName, s.volumes.after)
-		}
+		kept.drain = kept.drain.After(a.Mode, s.round(kept, a), s.clock.Now())
 	case machine.CreateToken:
 		err = s.createToken(m, a.Expires, s.random)
 	case machine.DeleteToken:
@@ -569,12 +566,29 @@ func (s *sim) checkRest() {
 // forced says whether a person asked for force.
 func forced(m *v1alpha1.Machine) bool { return m.Labels[v1alpha1.LabelKeyForceDeletion] == "true" }
 
-// checkDetached asserts that a VM goes only when its volumes have gone, or have had
+// round makes a round of draining: pods go in the third, and then their volumes have
 // their time.
+func (s *sim) round(kept *memory, a machine.DrainNode) machine.DrainView {
+	now := s.clock.Now()
+	kept.rounds++
+	if kept.rounds > 2 && kept.empty.IsZero() {
+		kept.empty = now
+		s.unmount(a.NodeName, s.volumes.after)
+	}
+	waited := a.Mode.DetachTimeout > 0 && !now.Before(kept.empty.Add(a.Mode.DetachTimeout))
+	waits := a.Mode.Detach && !waited && len(s.moving(a.NodeName)) > 0
+	return machine.DrainView{Done: kept.rounds > 2 && !waits, NextCheck: now.Add(20 * time.Second)}
+}
+
+// checkDetached asserts that a VM goes only when the volumes of the pods that went
+// have gone, or have had their time; and all of them, by force.
 func (s *sim) checkDetached(m *v1alpha1.Machine, kept *memory) {
-	node := m.Labels[v1alpha1.NodeLabelKey]
-	for _, va := range s.attached(node) {
-		waited := s.policy.DetachTimeout > 0 && !s.clock.Now().Before(kept.drain.DoneAt.Add(s.policy.DetachTimeout))
+	node, which := m.Labels[v1alpha1.NodeLabelKey], s.moving
+	if forced(m) {
+		which = s.attached
+	}
+	waited := s.policy.DetachTimeout > 0 && !s.clock.Now().Before(kept.empty.Add(s.policy.DetachTimeout))
+	for _, va := range which(node) {
 		if va.DeletionTimestamp.IsZero() && !waited && s.nodes[node] != nil && !kept.gone {
 			s.fault("the VM of %s is deleted while %s is attached", m.Name, va.Name)
 		}

@@ -174,7 +174,7 @@ func TestSection12_4DrainOfADeletion(t *testing.T) {
 		"6: because the Node is unreachable": {
 			terminating(node(sick, marked), attached("csi-1")), []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}},
 		"6': without force the attacher is waited for": {
-			terminating(node(marked), attached("csi-1")), []string{stepDrain, stepBegin, stepVM, stepNode, stepRelease}},
+			terminating(node(marked), attached("csi-1")), []string{stepDrain, stepBegin, stepBegin, stepDrain, stepVM, stepNode, stepRelease}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,8 +246,8 @@ func TestSection12_5VolumeAttachments(t *testing.T) {
 		"those of other Nodes are not":                       {forced(attached("csi-1"), other), "delete the VM (Drained)"},
 		"those that are going are not waited for":            {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
 		"attachments nobody has looked for are waited for":   {forced(), "nothing (Detaching: nobody has looked for its volume attachments); waits for node/n: Detaching: nobody has looked for its volume attachments"},
-		"also after a drain without force":                   {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "nothing (Detaching: nobody has looked for its volume attachments); waits for node/n: Detaching: nobody has looked for its volume attachments"},
-		"after a drain without force, all are waited for":    {terminating(node(marked), drained, attached("csi-1"), deletedAttachments), "nothing (Detaching); waits for volumeattachment/csi-1: Detaching"},
+		"after a drain without force nobody looks for them":  {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
+		"which has waited for those that pods had":           {terminating(node(marked), drained, attached("csi-1")), "delete the VM (Drained)"},
 		"once the VM is gone, nobody is":                     {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
 		"what the Node says of its volumes does not matter":  {forced(attached("csi-1"), onNode(func(n *corev1.Node) { n.Status.VolumesAttached = nil })), "delete volume attachments csi-1 (Detaching)"},
 		"a drain that was for something else does not count": {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},
@@ -261,7 +261,8 @@ func TestSection12_5VolumeAttachments(t *testing.T) {
 
 var (
 	drainedByForce change = func(in *machine.Observation) {
-		in.Drain = machine.DrainView{Started: in.Machine.DeletionTimestamp.Time, Round: now, Done: true, DoneAt: now, ForcedAt: now}
+		started := in.Machine.DeletionTimestamp.Time
+		in.Drain = machine.DrainView{Started: started, ForceAt: started, Round: now, Done: true, DoneAt: now, ForcedAt: now}
 	}
 	// drainedBefore is the drain of an update in place.
 	drainedBefore = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true, DoneAt: now}

@@ -131,7 +131,7 @@ var (
 // updateDrained has the drain of a Node for its update done.
 func updateDrained(in *machine.Observation) {
 	mode := machine.DrainModeForUpdate(in.Machine, in.Node.Node, machine.DefaultPolicy(), now)
-	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: mode.Started}
+	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: mode.Started, ForceAt: mode.ForceAt}
 }
 
 // carriedOut carries out what needs nobody else, and returns false if it is

@@ -5,18 +5,55 @@ package nodeops
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
 // FenceNode sets a fence. A uid that is not empty says which Node is meant: one that
-// took its name later is left alone. The fence of nobody, which only cordons, is one
-// patch; any other is made by the rules of [UpdateNode]. A Node that does not exist is an
-// error, which is NotFound.
+// took its name later is left alone, and the error is [ErrNodeReplaced]. The fence of
+// nobody, which only cordons, is one patch; any other is made by the rules of [UpdateNode].
+// A Node that does not exist is an error, which is NotFound; a fence that makes no
+// sense is a *[FenceError], without a call.
 func FenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f Fence, now time.Time) error {
+	if err := f.Validate(); err != nil {
+		return fmt.Errorf("node %q: %w", nodeName, err)
+	}
+	if f.Owner == "" && slices.Equal(f.marks(), []Mark{MarkUnschedulable}) {
+		return patchUnschedulable(ctx, c, nodeName, uid)
+	}
+	_, _, err := UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return f.set(node, now) }))
+	return err
+}
+
+// UnfenceNode takes the claim of an owner back, and with it the marks that nobody else
+// holds, as [Unfence] does, by the rules of [UpdateNode]. It reports whether there was
+// something to write. The uid is as for [FenceNode], and so is the answer about a Node
+// that does not exist.
+func UnfenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, owner string) (changed bool, err error) {
+	_, changed, err = UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return unfence(node, owner) }))
+	return changed, err
+}
+
+// onlyIf makes an edit of the Node with this uid; empty means any.
+func onlyIf(uid types.UID, edit func(*corev1.Node) bool) Edit {
+	return func(node *corev1.Node) (bool, error) {
+		if uid != "" && node.UID != uid {
+			return false, ErrNodeReplaced
+		}
+		return edit(node), nil
+	}
+}
+
+// patchUnschedulable cordons with one patch, whatever else the Node carries.
+func patchUnschedulable(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID) error {
 	nodes, err := nodesOf(c, nodeName)
 	if err != nil {
 		return err
@@ -28,8 +65,22 @@ func FenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid
 	}
 	patch, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return fmt.Errorf("node %q: %w", nodeName, err)
 	}
 	_, err = nodes.Patch(ctx, nodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-	return err
+	if refusesUID(err) {
+		return fmt.Errorf("node %q: %w: %w", nodeName, ErrNodeReplaced, err)
+	}
+	if err != nil {
+		return fmt.Errorf("node %q: %w", nodeName, err)
+	}
+	return nil
+}
+
+// refusesUID says whether the API server refused a patch because of its uid. That an
+// object has another one is a value that cannot be set.
+func refusesUID(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
+		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeops decides what a node looks like with a condition, a taint, a label, a cordon
+// Package nodeops decides what a node looks like with a condition, a taint, a label, a fence
 // or the template of its machine, and which machine a node belongs to.
 //
 // The decisions are pure functions: a node, or the part of it that matters, goes in; a new one comes
@@ -41,8 +41,22 @@
 // recorded, or by provider id. Provider ids are compared in the spelling of [NormalizeProviderID].
 // What is not clear is a conflict with the names of those involved, and never a guess.
 //
+// # Fences
+//
+// A [Fence] keeps pods off a node: by spec.unschedulable, which is one flag for everybody, people included,
+// or by a taint of the owner's; if wished it also takes the node out of load balancers, and declares it out of service.
+// Each owner keeps a claim in an annotation, and another annotation remembers what fences have
+// set. So [Unfence] opens the node when the last owner leaves, and only if a fence had closed it:
+//
+//	fence := nodeops.Fence{Owner: "os-update", Reason: "kernel 7.1"}
+//	err := nodeops.FenceNode(ctx, client, name, uid, fence, now)
+//	… // drain, update, reboot
+//	_, err = nodeops.UnfenceNode(ctx, client, name, uid, fence.Owner)
+//
+// [Fences] tells who holds a node, since when, and what somebody took away meanwhile.
+//
 // # What this package does not do
 //
 // It does not decide which taint, label or condition a node should have, does not drain, does not
-// undo a cordon (who may do so depends on who set it), and does not watch anything.
+// know whether the owner of a claim still lives, and does not watch anything.
 package nodeops

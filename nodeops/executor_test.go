@@ -168,13 +168,13 @@ func TestTheEndOfTheContextEndsTheRetries(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, err := nodeops.CordonNode(ctx, s, "n1")
+		err := nodeops.FenceNode(ctx, s, "n1", "", owned, t0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, apierrors.IsConflict(err), "the last answer is not lost: %v", err)
 		require.Equal(t, 50*time.Millisecond, time.Since(start))
 		require.Equal(t, 1, s.writes)
 
-		_, err = nodeops.CordonNode(ctx, s, "n1")
+		err = nodeops.FenceNode(ctx, s, "n1", "", owned, t0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 1, s.writes)
 	})
@@ -202,12 +202,14 @@ func everyExecutor(ctx context.Context, s *server, name string) map[string]error
 	}
 	_, setTaints := nodeops.SetTaintsOnNode(ctx, client, name, taint("a", "", noSchedule))
 	_, removeTaints := nodeops.RemoveTaintsFromNode(ctx, client, name, taint("t", "", noSchedule))
-	_, cordon := nodeops.CordonNode(ctx, client, name)
+	_, unfence := nodeops.UnfenceNode(ctx, client, name, "", "nobody")
 	_, template := nodeops.SyncTemplateOnNode(ctx, client, name, nodeops.Template{Labels: map[string]string{"a": "b"}})
 	_, capacity := nodeops.SyncCapacityOnNode(ctx, client, name, resources("a", "1"))
 	return map[string]error{
 		"conditions": nodeops.AddOrUpdateConditionsOnNode(ctx, client, name, cond("A", "True", "", t0)),
-		"taints":     setTaints, "remove taints": removeTaints, "cordon": cordon, "template": template, "capacity": capacity,
+		"taints":     setTaints, "remove taints": removeTaints, "template": template, "capacity": capacity,
+		"cordon": nodeops.FenceNode(ctx, client, name, "", nodeops.Fence{}, t0),
+		"fence":  nodeops.FenceNode(ctx, client, name, "", owned, t0), "unfence": unfence,
 		"labels":             nodeops.SetLabelsOnNode(ctx, client, name, map[string]string{"a": "b"}),
 		"remove labels":      nodeops.RemoveLabelsFromNode(ctx, client, name, "a"),
 		"annotations":        nodeops.SetAnnotationsOnNode(ctx, client, name, map[string]string{"a": "b"}),
@@ -239,8 +241,7 @@ func TestNothingIsWrittenIfNothingChanges(t *testing.T) { // DD-46
 			require.NoError(t, nodeops.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", cond("A", "True", "R", zero)))
 			_, err := nodeops.SetTaintsOnNode(t.Context(), s, "n1", since(taint("ours", "", noSchedule), metav1.Now()))
 			require.NoError(t, err)
-			_, err = nodeops.CordonNode(t.Context(), s, "n1")
-			require.NoError(t, err)
+			require.NoError(t, nodeops.FenceNode(t.Context(), s, "n1", "", owned, time.Now()))
 			_, err = nodeops.SyncTemplateOnNode(t.Context(), s, "n1", nodeops.Template{Taints: []corev1.Taint{since(taint("tpl", "", noSchedule), metav1.Now())}})
 			require.NoError(t, err)
 			_, err = nodeops.SyncCapacityOnNode(t.Context(), s, "n1", resources("x", "1"))

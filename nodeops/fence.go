@@ -3,22 +3,35 @@
 package nodeops
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Fence is what keeps pods, and perhaps traffic, off a Node. The zero Fence cordons
 // the Node for nobody in particular.
+//
+// Several owners may fence one Node. Each keeps a claim in an annotation of its
+// own, and a mark on the Node stands as long as one of them holds it. A second annotation
+// remembers which marks a fence has set; what was there before the first fence, or came
+// from somebody else, is never taken away.
 type Fence struct {
 	// Owner names who fences, as the name part of an annotation: letters, digits and
 	// dashes, dots or underscores in between. The Node then carries a claim of the owner, so that it can
 	// be opened again when its last owner leaves. Without an owner nobody is recorded,
 	// and nothing is ever taken back.
 	Owner string
-	// Reason is kept with the claim, for people.
+	// Reason is kept with the claim, for people. Another reason alone is nothing that
+	// would be written.
 	Reason string
 	// Taint is the key of a taint of the owner's, with effect NoSchedule, that is set
 	// instead of the mark unschedulable, which people use as well. Empty means that
-	// the Node is marked.
+	// the Node is marked. Since the key belongs to owners of fences, the taint goes
+	// with the last of them, whoever has set it.
 	Taint string
 	// ExcludeFromLoadBalancers sets the label that takes the Node out of load
 	// balancers.
@@ -28,11 +41,158 @@ type Fence struct {
 	OutOfService bool
 }
 
+// FenceError says what is wrong with a [Fence].
+type FenceError struct {
+	// Field of the fence, and its value.
+	Field, Value string
+	// Problem in words.
+	Problem string
+}
+
+// Error returns the field, its value and what is wrong with it.
+func (e *FenceError) Error() string {
+	return fmt.Sprintf("fence: %s %q: %s", e.Field, e.Value, e.Problem)
+}
+
+// Validate says what is wrong with the fence, as a *[FenceError], or nil: an owner that
+// cannot be part of an annotation's key, a taint whose key the API server would refuse or
+// that Kubernetes sets itself.
+func (f Fence) Validate() error {
+	if f.Owner != "" {
+		if wrong := validation.IsQualifiedName(ClaimAnnotationPrefix + f.Owner); len(wrong) > 0 {
+			return &FenceError{Field: "owner", Value: f.Owner, Problem: strings.Join(wrong, "; ")}
+		}
+	}
+	if f.Taint == "" {
+		return nil
+	}
+	if wrong := validation.IsQualifiedName(f.Taint); len(wrong) > 0 {
+		return &FenceError{Field: "taint", Value: f.Taint, Problem: strings.Join(wrong, "; ")}
+	}
+	if prefix, _, _ := strings.Cut(f.Taint, "/"); prefix == "node.kubernetes.io" || prefix == "node.cloudprovider.kubernetes.io" {
+		return &FenceError{Field: "taint", Value: f.Taint, Problem: "Kubernetes sets and removes the taints of " + prefix + " itself"}
+	}
+	return nil
+}
+
 // Stands says whether the Node is fenced so: all marks are there, and the claim if
-// the fence has an owner. A nil Node is not.
+// the fence has an owner. A nil Node is not. A claim without its marks does not stand: see
+// [Claim.Missing].
 func (f Fence) Stands(node *corev1.Node) bool {
 	if node == nil {
 		return false
 	}
-	return node.Spec.Unschedulable
+	marks := f.marks()
+	for _, m := range marks {
+		if !m.on(node) {
+			return false
+		}
+	}
+	if f.Owner == "" {
+		return true
+	}
+	claim, ok := claimOf(node, f.Owner)
+	return ok && claim.holdsAll(marks)
+}
+
+// Set returns a deep copy of node with the fence, and whether that differs from node. It
+// does not if the fence stands; a claim that is there already keeps its time, and the marks
+// that it held. The only error is that of [Fence.Validate]; nothing is set then. A nil node
+// gives nil.
+func (f Fence) Set(node *corev1.Node, now time.Time) (_ *corev1.Node, changed bool, err error) {
+	if err := f.Validate(); err != nil {
+		return node.DeepCopy(), false, err
+	}
+	if node == nil {
+		return nil, false, nil
+	}
+	out := node.DeepCopy()
+	return out, f.set(out, now), nil
+}
+
+// set is Set on a node that it may change.
+func (f Fence) set(node *corev1.Node, now time.Time) bool {
+	if f.Stands(node) {
+		return false
+	}
+	ours := fenceMarks(node)
+	known := ours.whichStand(node)
+	for _, m := range f.marks() {
+		if m.on(node) {
+			continue
+		}
+		m.set(node, now)
+		if f.Owner != "" {
+			known = known.with(m)
+		}
+	}
+	if f.Owner != "" {
+		claim, _ := claimOf(node, f.Owner)
+		f.extend(claim, ours, now).store(node)
+	}
+	known.store(node)
+	return true
+}
+
+// extend returns the claim for the fence, which holds what an earlier one held.
+func (f Fence) extend(c Claim, ours markSet, now time.Time) Claim {
+	held := c.Marks
+	if c.Unreadable {
+		held = ours
+	}
+	for _, m := range f.marks() {
+		held = markSet(held).with(m)
+	}
+	if c.Since.IsZero() {
+		c.Since = now.UTC().Truncate(time.Second)
+	}
+	if f.Reason != "" {
+		c.Reason = f.Reason
+	}
+	return Claim{Owner: f.Owner, Reason: c.Reason, Since: c.Since, Marks: held}
+}
+
+// Unfence returns a deep copy of node without the claim of owner, and whether that
+// differs from node. The marks that no claim holds any more are taken away, if a fence has
+// set them and they are still as it did: a cordon that was there before stays, and one
+// that somebody took away is not put back. A nil node gives nil.
+//
+// An owner without a claim, and the empty one, only take away what a fence has left
+// behind: marks that nobody holds, because their claim was removed by hand.
+//
+// A mark is not known to be another's if somebody took it away and set it again while
+// no fence was set or taken back in between: the Node then looks as before. Those who
+// want to be sure of that use a [Fence.Taint].
+func Unfence(node *corev1.Node, owner string) (_ *corev1.Node, changed bool) {
+	if node == nil {
+		return nil, false
+	}
+	out := node.DeepCopy()
+	return out, unfence(out, owner)
+}
+
+// unfence is Unfence on a node that it may change.
+func unfence(node *corev1.Node, owner string) bool {
+	claim, changed := claimOf(node, owner)
+	if changed {
+		deleteAnnotation(node, ClaimAnnotationPrefix+owner)
+	}
+	ours := fenceMarks(node)
+	known := ours.whichStand(node)
+	for _, m := range claim.Marks {
+		if m.isTaint() && m.on(node) {
+			known = known.with(m)
+		}
+	}
+	rest := Fences(node)
+	known = slices.DeleteFunc(known, func(m Mark) bool {
+		held := slices.ContainsFunc(rest, func(c Claim) bool { return c.Holds(m) })
+		if held || !m.known() {
+			return false
+		}
+		m.take(node)
+		changed = true
+		return true
+	})
+	return known.store(node) || changed
 }

@@ -37,9 +37,20 @@ type Options struct {
 	// StopTime says how long the containers of a pod need to stop after they were asked to, between zero and the
 	// grace period. Nil means the whole grace period, which is the worst case. It must not call the cluster.
 	StopTime func(pod *corev1.Pod) time.Duration
+	// Latency says how long a request of a client takes before it is served, by the cluster's clock; requests do not wait
+	// for each other. Nil, zero and less mean no time. It must not call the cluster, and may be called by several
+	// goroutines.
+	Latency func(call Call) time.Duration
 	// DetachTime is how long it takes after a pod has gone until the volume attachments which only that pod needed
-	// are removed from its node. Zero or less leaves volume attachments alone.
+	// are removed from its node. Zero or less leaves volume attachments alone. A silent node takes six minutes more, unless
+	// it is out of service.
 	DetachTime time.Duration
+	// AttachTime is how long it takes until a volume which a pod on a node needs is attached there. The attachment is made
+	// when the pod is bound and says that it is attached when the time is over. A volume that is not for many nodes is
+	// detached from another one first. Zero or less attaches nothing.
+	AttachTime time.Duration
+	// NodeVolumes keeps volumesAttached and volumesInUse in the status of nodes, for CSI volumes.
+	NodeVolumes bool
 }
 
 // Cluster is one API server in memory, with the few controllers that a drain depends on. Make one with [New].
@@ -65,6 +76,9 @@ type Cluster struct {
 	history []Write
 	silent  map[string]bool
 	detach  map[objectKey]time.Time
+	attach  map[objectKey]time.Time
+	// volumesChanged says that the attach controller has something to look at.
+	volumesChanged bool
 }
 
 // New returns an empty cluster.
@@ -92,6 +106,7 @@ func New(opts Options) *Cluster {
 		watches: map[*watcher]struct{}{},
 		silent:  map[string]bool{},
 		detach:  map[objectKey]time.Time{},
+		attach:  map[objectKey]time.Time{},
 	}
 }
 
@@ -116,9 +131,11 @@ func (c *Cluster) Attach(f *clienttesting.Fake) {
 	if f == nil {
 		return
 	}
-	f.PrependReactor("*", "*", c.react)
+	f.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return c.react(f, action)
+	})
 	f.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		return c.reactWatch(action)
+		return c.reactWatch(f, action)
 	})
 	if f.Resources == nil {
 		f.Resources = c.discovery()

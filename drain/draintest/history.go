@@ -25,7 +25,7 @@ const (
 	GarbageCollector Actor = "garbage-collector"
 	// DisruptionController keeps the status of pod disruption budgets, and takes announced disruptions back.
 	DisruptionController Actor = "disruption-controller"
-	// AttachController removes volume attachments after their pod has gone.
+	// AttachController makes volume attachments and removes them after their pod has gone, and reports volumes on nodes.
 	AttachController Actor = "attach-controller"
 )
 

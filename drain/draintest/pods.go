@@ -16,7 +16,7 @@ import (
 )
 
 // Tick does what is due at the cluster's present time: pods whose grace period is over vanish (or wait for their
-// finalizers), unless their node is silent; volumes are detached; disruptions that nobody used are given back to their
+// finalizers), unless their node is silent; volumes are detached and attached; disruptions that nobody used are given back to their
 // budgets, and taken back on their pods; objects whose owner had gone before they came are collected. It returns when
 // there will be something to do next, or zero. Two calls at the same time do no more than one.
 func (c *Cluster) Tick() time.Time {
@@ -30,6 +30,7 @@ func (c *Cluster) Tick() time.Time {
 	}
 	c.finishDetach(now)
 	c.collectDangling()
+	c.syncVolumes(now)
 	if !c.options.ManualBudgets {
 		c.confirmDisruptions()
 		c.calmDown(now)
@@ -96,7 +97,11 @@ func (c *Cluster) endOf(key objectKey) (time.Time, bool) {
 	}
 	whole := time.Duration(*grace) * time.Second
 	stop := min(max(c.options.StopTime(pod.DeepCopy()), 0), whole)
-	return end.Add(stop - whole), true
+	asked := c.index.dying[key]
+	if asked.IsZero() {
+		asked = end.Add(-whole)
+	}
+	return asked.Add(stop), true
 }
 
 // finish is what a kubelet does when the containers of a pod have stopped: it deletes the pod without grace.
@@ -124,7 +129,10 @@ func (c *Cluster) nextDue(now time.Time) time.Time {
 			consider(at)
 		}
 	}
-	for _, at := range c.detach {
+	for key, at := range c.detach {
+		consider(c.detachedAt(key, at))
+	}
+	for _, at := range c.attach {
 		consider(at)
 	}
 	if c.options.ManualBudgets {

@@ -134,7 +134,7 @@ func (c *Cluster) list(k *kind, namespace string, opts metav1.ListOptions) (runt
 	if err := c.checkListVersion(opts); err != nil {
 		return nil, err
 	}
-	list, err := c.tracker.List(k.gvr, k.gvk, namespace)
+	list, err := c.candidates(k, namespace, sel)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -148,6 +148,22 @@ func (c *Cluster) list(k *kind, namespace string, opts metav1.ListOptions) (runt
 		return nil, apierrors.NewInternalError(err)
 	}
 	m.SetResourceVersion(formatVersion(c.version))
+	return list, nil
+}
+
+// candidates returns a list, which the caller owns, with everything that may be selected: of the pods of one node no
+// others, by the index that servers have as well.
+func (c *Cluster) candidates(k *kind, namespace string, sel selector) (runtime.Object, error) {
+	node, one := sel.fields.RequiresExactMatch("spec.nodeName")
+	if !k.isPod() || !one {
+		return c.tracker.List(k.gvr, k.gvk, namespace)
+	}
+	list := &corev1.PodList{}
+	for _, key := range ordered(c.index.nodes[node]) {
+		if namespace == "" || namespace == key.namespace {
+			list.Items = append(list.Items, *c.index.pods[key.namespace][key.name].DeepCopy())
+		}
+	}
 	return list, nil
 }
 

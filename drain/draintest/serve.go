@@ -29,11 +29,12 @@ type request struct {
 
 // react serves every action of an attached clientset except watches. Actions which are no requests for objects
 // (discovery, logs, proxies, access reviews) are left to client-go's defaults.
-func (c *Cluster) react(action clienttesting.Action) (bool, runtime.Object, error) {
+func (c *Cluster) react(f *clienttesting.Fake, action clienttesting.Action) (bool, runtime.Object, error) {
 	call, isRequest := c.callOf(action)
 	if !isRequest || isReview(call.Resource) {
 		return false, nil, nil
 	}
+	call = c.travel(f, call)
 	before, after := c.faults.strike(c, call)
 	if before != nil {
 		return true, nil, before
@@ -49,12 +50,13 @@ func (c *Cluster) react(action clienttesting.Action) (bool, runtime.Object, erro
 }
 
 // reactWatch serves the watches of an attached clientset.
-func (c *Cluster) reactWatch(action clienttesting.Action) (bool, watch.Interface, error) {
+func (c *Cluster) reactWatch(f *clienttesting.Fake, action clienttesting.Action) (bool, watch.Interface, error) {
 	call, isRequest := c.callOf(action)
 	impl, isWatch := action.(clienttesting.WatchActionImpl)
 	if !isRequest || !isWatch {
 		return false, nil, nil
 	}
+	call = c.travel(f, call)
 	if before, after := c.faults.strike(c, call); before != nil || after != nil {
 		return true, nil, cmp.Or(before, after)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,7 +38,10 @@ type index struct {
 	gone       map[types.UID]struct{}
 	pods       map[string]map[string]*corev1.Pod
 	budgets    map[string]map[string]*policyv1.PodDisruptionBudget
-	dying      map[objectKey]struct{}
+	// dying are the pods on their way out, and when they were asked to go; zero if they came like that.
+	dying map[objectKey]time.Time
+	// nodes are the pods of each node.
+	nodes map[string]map[objectKey]struct{}
 	// disturbed are the pods which were told to go, and have not been told to stay.
 	disturbed map[objectKey]struct{}
 	// blank are the objects of custom kinds whose status nobody has written yet.
@@ -51,7 +55,8 @@ func newIndex() index {
 		gone:       map[types.UID]struct{}{},
 		pods:       map[string]map[string]*corev1.Pod{},
 		budgets:    map[string]map[string]*policyv1.PodDisruptionBudget{},
-		dying:      map[objectKey]struct{}{},
+		dying:      map[objectKey]time.Time{},
+		nodes:      map[string]map[objectKey]struct{}{},
 		disturbed:  map[objectKey]struct{}{},
 		blank:      map[types.UID]struct{}{},
 	}
@@ -81,7 +86,7 @@ func (c *Cluster) commit(k *kind, req request, before, after runtime.Object) err
 		Time: c.clock.Now(), Actor: req.actor, Verb: req.verb, Resource: req.resource, Subresource: req.subresource,
 		Namespace: key.namespace, Name: key.name, UID: m.GetUID(), ResourceVersion: version, Before: before, After: after,
 	})
-	c.index.note(key, before, after)
+	c.index.note(key, before, after, c.clock.Now())
 	c.publish(event{version: c.version, kind: k, before: before, after: after})
 	c.wake()
 	c.controllers(k, key, before, after)
@@ -102,15 +107,15 @@ func (c *Cluster) keep(key objectKey, before, after runtime.Object) error {
 
 // controllers runs the stand-ins that react to a change.
 func (c *Cluster) controllers(k *kind, key objectKey, before, after runtime.Object) {
+	c.volumesAfter(key, before, after) // before the claims of the pod go with it
 	if after == nil {
 		c.collectDependentsOf(uidOf(before))
-		c.startDetach(before)
 	}
 	c.budgetsAfter(k, key, before, after)
 }
 
 // note keeps the index in step with the store.
-func (x *index) note(key objectKey, before, after runtime.Object) {
+func (x *index) note(key objectKey, before, after runtime.Object, now time.Time) {
 	for _, ref := range ownersOf(before) {
 		if deps := x.dependents[ref.UID]; deps != nil {
 			delete(deps, key)
@@ -137,15 +142,37 @@ func (x *index) note(key objectKey, before, after runtime.Object) {
 	switch key.resource {
 	case podsResource:
 		place(x.pods, key, after)
-		delete(x.dying, key)
-		delete(x.disturbed, key)
-		if pod, ok := after.(*corev1.Pod); ok && pod.DeletionTimestamp != nil {
-			x.dying[key] = struct{}{}
-		} else if ok && isDisturbed(pod) {
-			x.disturbed[key] = struct{}{}
-		}
+		x.notePod(key, orNil[corev1.Pod](before), orNil[corev1.Pod](after), now)
 	case budgetsResource:
 		place(x.budgets, key, after)
+	}
+}
+
+// notePod keeps what is known of pods in step with the store.
+func (x *index) notePod(key objectKey, before, after *corev1.Pod, now time.Time) {
+	if before != nil {
+		delete(x.nodes[before.Spec.NodeName], key)
+		if len(x.nodes[before.Spec.NodeName]) == 0 {
+			delete(x.nodes, before.Spec.NodeName)
+		}
+	}
+	if after != nil {
+		if x.nodes[after.Spec.NodeName] == nil {
+			x.nodes[after.Spec.NodeName] = map[objectKey]struct{}{}
+		}
+		x.nodes[after.Spec.NodeName][key] = struct{}{}
+	}
+	delete(x.disturbed, key)
+	switch {
+	case after == nil || after.DeletionTimestamp == nil:
+		delete(x.dying, key)
+		if after != nil && isDisturbed(after) {
+			x.disturbed[key] = struct{}{}
+		}
+	case before == nil || before.UID != after.UID:
+		x.dying[key] = time.Time{}
+	case before.DeletionTimestamp == nil:
+		x.dying[key] = now
 	}
 }
 
@@ -172,7 +199,7 @@ func inOrder[T any](byName map[string]T) []T {
 }
 
 // ordered returns keys in a fixed order, so that the same run gives the same history.
-func ordered(keys map[objectKey]struct{}) []objectKey {
+func ordered[T any](keys map[objectKey]T) []objectKey {
 	return slices.SortedFunc(maps.Keys(keys), func(a, b objectKey) int {
 		return compareStrings(a.String(), b.String())
 	})

@@ -51,6 +51,7 @@ type rig struct {
 	cloud    *drivertest.Cloud
 	orphans  safety.Policy
 	observe  func(controllers.Note)
+	workers  int
 }
 
 func newRig(t *testing.T) *rig {
@@ -80,7 +81,7 @@ func (r *rig) start() {
 	policy.Settle = time.Millisecond // this cloud shows everything at once
 	go func() {
 		done <- controllers.Run(ctx, controllers.Config{
-			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud, Policy: policy, Orphans: r.orphans, Observe: r.observe,
+			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud, Policy: policy, Orphans: r.orphans, Observe: r.observe, Workers: r.workers,
 		})
 	}()
 	stopped := make(chan struct{})
@@ -246,51 +247,6 @@ func TestAMachineDeletedWhileItsVMIsMadeHasItsNodeDrainedFirst(t *testing.T) {
 	r.create("m")
 	r.eventually("gone", func() bool { return r.gone(ctx, "m") })
 	require.Zero(t, <-left, "pods on the node when the VM's deletion began")
-}
-
-func TestARefusedEvictionIsNotRepeatedWheneverSomethingChanges(t *testing.T) {
-	r := newRig(t)
-	evictions := r.target.Clientset()
-	r.nodes = evictions
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	ctx, labels := t.Context(), map[string]string{"app": "db"}
-	one := intstr.FromInt32(1)
-	require.NoError(t, r.target.Add(
-		&policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}},
-		},
-		&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db", Labels: labels, OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
-			Spec:       corev1.PodSpec{NodeName: "m"},
-			Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
-		},
-	))
-	asked := func() (n int) {
-		for _, a := range evictions.Actions() {
-			if a.Matches("create", "pods/eviction") {
-				n++
-			}
-		}
-		return n
-	}
-	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
-	r.eventually("asked", func() bool { return asked() > 0 })
-	for i := range 50 { // each wakes the machine up
-		patch := fmt.Sprintf(`{"metadata":{"labels":{"beat":"%d"}}}`, i)
-		_, err := r.target.Client().CoreV1().Pods(namespace).Patch(ctx, "db", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		require.NoError(t, err)
-	}
-	r.eventually("seen", func() bool {
-		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(ctx, "m", metav1.GetOptions{})
-		return err == nil && m.Status.LastOperation.Description == v1alpha1.InitiateDrain
-	})
-	require.LessOrEqual(t, asked(), 2)
-	require.Len(t, r.cloud.Snapshot().VMs, 1, "the budget holds the machine")
-	require.NoError(t, r.target.Client().PolicyV1().PodDisruptionBudgets(namespace).Delete(ctx, "db", metav1.DeleteOptions{}))
-	r.eventually("gone", func() bool { return r.gone(ctx, "m") })
 }
 
 func TestAPodThatTheCacheDoesNotShowIsEvictedToo(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -33,8 +32,7 @@ type machines struct {
 	ofNode   func(node string) []*v1alpha1.Machine
 	secret   secretReader
 	node     func(name string) (*corev1.Node, error)
-	podsOn   func(node string) []*corev1.Pod
-	attached func(node string) []*storagev1.VolumeAttachment
+	drains   *drain.Informers // nil without a target cluster
 	tokens   func(machine types.UID) []*corev1.Secret
 
 	latest      *latest[*v1alpha1.Machine]
@@ -121,9 +119,8 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m), VM: kept.vm, Drain: kept.drain.Again(),
 		Tokens: r.observeTokens(m, &kept), Siblings: r.observeSiblings(m),
 	}
-	if r.attached != nil {
-		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: r.attached(m.Labels[v1alpha1.NodeLabelKey]), AskedAt: kept.asked}
-	}
+	attachments, err := r.drains.AttachmentsOf(ctx, m.Labels[v1alpha1.NodeLabelKey], nil)
+	in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: kept.asked}
 	return in, kept
 }
 

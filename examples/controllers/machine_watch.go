@@ -4,10 +4,10 @@ package controllers
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -55,26 +55,17 @@ func (r *machines) changed(before, after *v1alpha1.Machine) {
 
 // watchTarget wakes machines up when their Node changes, or what is on it.
 func (r *machines) watchTarget(c *caches) {
-	core, attachments := c.target.Core().V1(), c.target.Storage().V1().VolumeAttachments().Informer()
+	core := c.target.Core().V1()
 	r.node = core.Nodes().Lister().Get
-	r.podsOn = index(core.Pods().Informer(), "node-of-pod", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-	r.attached = index(attachments, "node-of-attachment", func(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} })
+	// Both fail only once the informers have stopped.
+	r.drains, _ = drain.NewInformers(c.target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
+	_ = r.drains.OnChange(r.addDrained)
 	on(core.Nodes().Informer(), func(before, after *corev1.Node) {
 		if machine.OnNode(before, after) {
 			each(func(n *corev1.Node) { r.addAll(r.ofNode(n.Name)) })(before, after)
 		}
 	})
 	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
-	on(core.Pods().Informer(), func(before, after *corev1.Pod) {
-		each(func(p *corev1.Pod) {
-			r.addThose(p.Spec.NodeName, func(m *v1alpha1.Machine, n *corev1.Node) bool { return machine.OnPod(m, n, before, after) })
-		})(before, after)
-	})
-	on(attachments, func(before, after *storagev1.VolumeAttachment) {
-		each(func(a *storagev1.VolumeAttachment) {
-			r.addThose(a.Spec.NodeName, func(m *v1alpha1.Machine, n *corev1.Node) bool { return machine.OnAttachment(m, n, before, after) })
-		})(before, after)
-	})
 	tokens := c.tokens.Core().V1().Secrets().Informer()
 	r.tokens = index(tokens, "machine-of-token", func(s *corev1.Secret) []types.UID { return []types.UID{machine.TokenOwner(s)} })
 	on(tokens, func(before, after *corev1.Secret) {
@@ -95,12 +86,10 @@ func (r *machines) addAll(machines []*v1alpha1.Machine) {
 	}
 }
 
-// addThose asks for a pass over those machines of a Node to which something
-// matters.
-func (r *machines) addThose(node string, matters func(*v1alpha1.Machine, *corev1.Node) bool) {
+// addDrained asks for a pass over the machine whose Node is being drained.
+func (r *machines) addDrained(node string) {
 	for _, m := range r.ofNode(node) {
-		n, _ := r.node(node)
-		if matters(m, n) {
+		if n, _ := r.node(node); machine.Drains(m, n) {
 			r.add(m)
 		}
 	}

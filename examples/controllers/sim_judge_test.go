@@ -29,7 +29,7 @@ type judge struct {
 	made     map[string]types.UID       // of which machine a VM is, by provider ID
 	fellIll  map[string]bool            // machines whose Node has got ill
 	askedAt  map[string]time.Time       // when the last of them was made, by machine
-	emptied  map[string]time.Time       // when the last pod went, by Node
+	freed    map[string]time.Time       // when the last pod that uses it went, by volume
 	told     map[string]saying          // of preservation, by machine
 	updated  map[string]bool            // machines whose update in place has begun
 	replaced time.Time                  // when one was last neither Running nor Unknown
@@ -39,7 +39,7 @@ type judge struct {
 func newJudge() judge {
 	return judge{
 		alive: map[string]map[string]bool{}, made: map[string]types.UID{}, fellIll: map[string]bool{},
-		askedAt: map[string]time.Time{}, emptied: map[string]time.Time{}, told: map[string]saying{}, updated: map[string]bool{},
+		askedAt: map[string]time.Time{}, freed: map[string]time.Time{}, told: map[string]saying{}, updated: map[string]bool{},
 	}
 }
 

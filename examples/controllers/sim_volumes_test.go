@@ -54,10 +54,10 @@ func (w *world) sweep(ctx context.Context, node string) {
 	}
 }
 
-// notePods remembers when the last pod of a Node went.
+// notePods remembers when nobody used a volume any more.
 func (w *world) notePods(write draintest.Write) {
 	if pod, ok := write.Before.(*corev1.Pod); ok && write.After == nil {
-		w.judge.emptied[pod.Spec.NodeName] = w.clock.Now()
+		w.judge.freed["pv-"+pod.Name] = w.clock.Now()
 	}
 }
 
@@ -78,11 +78,9 @@ func (w *world) attachedTo(node string) []*storagev1.VolumeAttachment {
 
 // checkDetached judges that a VM goes only when its volumes have had their time.
 func (w *world) checkDetached(machine string, node *corev1.Node) {
-	if !w.clock.Now().Before(w.judge.emptied[node.Name].Add(w.policy.DetachTimeout)) {
-		return
-	}
 	for _, va := range w.attachedTo(node.Name) {
-		if w.shownBefore("volumeattachments", va, w.judge.askedAt[machine].Add(-time.Second)) {
+		over := !w.clock.Now().Before(w.judge.freed[*va.Spec.Source.PersistentVolumeName].Add(w.policy.DetachTimeout))
+		if !over && w.shownBefore("volumeattachments", va, w.judge.askedAt[machine].Add(-time.Second)) {
 			w.wrong("the VM of machine %s is deleted with %s attached", machine, va.Name)
 		}
 	}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+var podsResource = corev1.Resource("pods")
+
+// caused returns an error of the API server with a cause.
+func caused(err *apierrors.StatusError, cause metav1.CauseType, message string) error {
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: cause, Message: message}}
+	return err
+}
+
+// budgetRefusal is what the API server says when a budget refuses.
+func budgetRefusal(message string, retryAfter int) error {
+	return caused(apierrors.NewTooManyRequests("Cannot evict", retryAfter), policyv1.DisruptionBudgetCause, message)
+}
+
+func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
+	severalBudgets := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "This pod has more than one PodDisruptionBudget",
+	}}
+	full := errors.New("the pod is full")
+	lost := &url.Error{Op: "Post", URL: "https://api", Err: io.ErrUnexpectedEOF}
+	for _, tt := range []struct {
+		name    string
+		err     error
+		reason  drain.Reason
+		message string
+		pause   time.Duration
+	}{
+		{"an accepted eviction is no end yet", nil, drain.ReasonTerminating, "", 5 * time.Second},
+		{"B3 a budget that refuses is named", budgetRefusal("The disruption budget web needs 2", 0), drain.ReasonBudget, "The disruption budget web needs 2", 5 * time.Second},
+		{"B3 a budget that asks for time gets it", budgetRefusal("", 10), drain.ReasonBudget, "Cannot evict", 10 * time.Second},
+		{"B3 DD-17 a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), drain.ReasonThrottled, "busy", 7 * time.Second},
+		{"a busy server that says nothing of time", apierrors.NewTooManyRequestsError("busy"), drain.ReasonThrottled, "Too many requests: busy", 5 * time.Second},
+		{"a server cannot ask for sooner than the policy", apierrors.NewTooManyRequests("busy", 1), drain.ReasonThrottled, "busy", 5 * time.Second},
+		{"a server cannot ask for ever", apierrors.NewTooManyRequests("busy", math.MaxInt32), drain.ReasonThrottled, "busy", time.Minute},
+		{"a negative pause is none", apierrors.NewTooManyRequests("busy", -7), drain.ReasonThrottled, "busy", 5 * time.Second},
+		{"a pod that is gone is not asked for again at once", apierrors.NewNotFound(podsResource, "a"), drain.ReasonGone, `pods "a" not found`, 5 * time.Second},
+		{
+			"DD-11 DD-52 DD-59 a pod that is another by now is not asked for again at once",
+			apierrors.NewConflict(podsResource, "a", full), drain.ReasonConflict, `Operation cannot be fulfilled on pods "a": the pod is full`, 5 * time.Second,
+		},
+		{
+			"B3 DD-17 a namespace on its way out takes the pod along",
+			caused(apierrors.NewForbidden(podsResource, "a", full), corev1.NamespaceTerminatingCause, "namespace shop is being terminated"),
+			drain.ReasonNamespace, `pods "a" is forbidden: the pod is full`, 5 * time.Second,
+		},
+		{"a missing permission says so", apierrors.NewForbidden(podsResource, "a", full), drain.ReasonForbidden, `pods "a" is forbidden: the pod is full`, 5 * time.Second},
+		{
+			"a budget with too many evictions under way is no missing permission",
+			apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), "web", errors.New("DisruptedPods map too big")),
+			drain.ReasonBudget, `poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big`, 5 * time.Second,
+		},
+		{"DD-17 two budgets for one pod are repeated to people", severalBudgets, drain.ReasonRefused, "This pod has more than one PodDisruptionBudget", 5 * time.Second},
+		{"a conflict over a budget is no answer", apierrors.NewTimeoutError("couldn't update PodDisruptionBudget", 10), drain.ReasonUnanswered, "Timeout: couldn't update PodDisruptionBudget", 10 * time.Second},
+		{"a server that took too long gave no answer", apierrors.NewServerTimeout(podsResource, "create", 0), drain.ReasonUnanswered, "The create operation against pods could not be completed at this time, please try again.", 5 * time.Second},
+		{"a server that is not there gave no answer", apierrors.NewServiceUnavailable("starting"), drain.ReasonUnanswered, "starting", 5 * time.Second},
+		{"a context that ended is no answer", fmt.Errorf("evict: %w", context.DeadlineExceeded), drain.ReasonUnanswered, "evict: context deadline exceeded", 5 * time.Second},
+		{"a cancelled context is no answer", context.Canceled, drain.ReasonUnanswered, "context canceled", 5 * time.Second},
+		{"a lost connection is no answer", lost, drain.ReasonUnanswered, `Post "https://api": unexpected EOF`, 5 * time.Second},
+		{"a wrapped error counts", fmt.Errorf("evict: %w", apierrors.NewNotFound(podsResource, "a")), drain.ReasonGone, `evict: pods "a" not found`, 5 * time.Second},
+		{"a text decides nothing", errors.New("TooManyRequests: DisruptionBudget not found"), drain.ReasonRefused, "TooManyRequests: DisruptionBudget not found", 5 * time.Second},
+		{"a message is one line", errors.New("admission\n\twebhook  denied\r\n"), drain.ReasonRefused, "admission webhook denied", 5 * time.Second},
+		{"a status without details is an answer", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, drain.ReasonForbidden, "no", 5 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := observed(newPod("a"))
+			s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
+			in.Results = []drain.Result{{Row: plan.Rows[0], Err: tt.err}}
+			s, plan = drain.Step(s, in, drain.Policy{}, now)
+			in.Results = nil
+
+			answer := s.Pods["uid-a"].Answer
+			pause := answer.Until.Sub(now)
+			require.GreaterOrEqual(t, pause, tt.pause)
+			require.LessOrEqual(t, pause, tt.pause+tt.pause/10)
+			require.Equal(t, []any{drain.Evict, tt.reason, tt.message}, []any{answer.Asked, answer.Reason, answer.Message})
+			require.Equal(t, tt.err != nil, answer.Tries == 1)
+			require.Equal(t, []any{drain.Wait, tt.reason, tt.message}, []any{plan.Rows[0].Verdict, plan.Rows[0].Reason, plan.Rows[0].Message})
+
+			s, plan = drain.Step(s, in, drain.Policy{}, now.Add(pause-1))
+			require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
+			_, plan = drain.Step(s, in, drain.Policy{}, now.Add(pause))
+			require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+		})
+	}
+}
+
+func TestAnswersAreKeptShort(t *testing.T) {
+	reason, message, _ := drain.AnswerOf(errors.New(strings.Repeat("ü", 1000)))
+	require.Equal(t, drain.ReasonRefused, reason)
+	require.LessOrEqual(t, len(message), 256)
+	require.True(t, utf8.ValidString(message))
+	require.True(t, strings.HasSuffix(message, "ü..."))
+}
+
+func TestAnswersAreKeptAsLongAsTheirPods(t *testing.T) {
+	answered := func(pods ...string) drain.State {
+		s := drain.State{Started: now, Pods: map[types.UID]drain.PodState{}}
+		for _, uid := range pods {
+			s.Pods[types.UID(uid)] = drain.PodState{Answer: drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(time.Second)}}
+		}
+		return s
+	}
+	t.Run("an answer about a pod that has gone is dropped", func(t *testing.T) {
+		before := answered("uid-a", "uid-b")
+		after, _ := drain.Step(before, observed(newPod("a")), drain.Policy{}, now)
+		require.Len(t, after.Pods, 1)
+		require.Equal(t, before.Pods["uid-a"].Answer, after.Pods["uid-a"].Answer)
+		require.Equal(t, answered("uid-a", "uid-b"), before, "what was given is not changed")
+	})
+	t.Run("a round that saw nothing drops nothing", func(t *testing.T) {
+		after, _ := drain.Step(answered("uid-a", "uid-b"), drain.Observation{}, drain.Policy{}, now)
+		require.Equal(t, answered("uid-a", "uid-b").Pods, after.Pods)
+	})
+	t.Run("DD-59 a successor of the same name inherits no answer", func(t *testing.T) {
+		successor := newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })
+		_, plan := drain.Step(answered("uid-a"), observed(successor), drain.Policy{}, now)
+		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+	})
+}
+
+func TestResultsOfNoRequestDoNoHarm(t *testing.T) {
+	in := observed(newPod("a"))
+	s, want := drain.Step(drain.State{}, in, drain.Policy{}, now)
+	for _, row := range []drain.Row{{}, {UID: "uid-a"}, {UID: "uid-a", Verdict: drain.Wait}, {UID: "uid-a", Verdict: "dance"}, {UID: "uid-b", Verdict: drain.Evict}} {
+		in.Results = []drain.Result{{Row: row, Err: errors.New("boom"), At: now.Add(time.Hour)}}
+		next, plan := drain.Step(s, in, drain.Policy{}, now)
+		require.Equal(t, want.Rows, plan.Rows)
+		require.Len(t, next.Pods, 1)
+		require.Zero(t, next.Gone)
+	}
+}
+
+func TestARefusedEvictionDoesNotHoldBackForce(t *testing.T) {
+	s := drain.State{Started: now, Pods: map[types.UID]drain.PodState{
+		"uid-a": {Answer: drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(4 * time.Second)}},
+	}}
+	policy := drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
+	_, plan := drain.Step(s, observed(newPod("a")), policy, now)
+	require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
+}
+
+// The target: refused evictions are at most one per pod and back-off step.
+func TestDD61RefusalsAreRepeatedSlowerAndSlower(t *testing.T) {
+	for _, policy := range []drain.Policy{{}, {RetryEvery: time.Second}} {
+		every := policy.RetryEvery
+		if every == 0 {
+			every = 5 * time.Second
+		}
+		in := observed(newPod("a"), newPod("b"))
+		random := rand.New(rand.NewPCG(1, 2))
+		var s drain.State
+		asked := map[types.UID][]time.Time{}
+		for at := now; at.Before(now.Add(10 * time.Minute)); at = at.Add(time.Duration(random.Int64N(int64(time.Second)))) {
+			var plan drain.Plan
+			s, plan = drain.Step(s, in, policy, at)
+			in.Results = nil
+			for _, row := range plan.Rows {
+				if row.Verdict == drain.Evict {
+					asked[row.UID] = append(asked[row.UID], at)
+					in.Results = append(in.Results, drain.Result{Row: row, Err: budgetRefusal("no", 0), At: at})
+				}
+			}
+		}
+		require.NotEqual(t, asked["uid-a"][1:], asked["uid-b"][1:], "they are not asked for in step")
+		for _, times := range asked {
+			for i := 1; i < len(times); i++ {
+				pause := every << min(i-1, 2)
+				gap := times[i].Sub(times[i-1])
+				require.GreaterOrEqual(t, gap, pause)
+				require.Less(t, gap, pause+pause/10+time.Second, "and no slower than that")
+			}
+			require.LessOrEqual(t, len(times), int(10*time.Minute/(4*every))+3)
+		}
+	}
+}
+
+func TestTheBackOffBeginsAnew(t *testing.T) {
+	refused := func(tries int, asked drain.Verdict) drain.State {
+		return drain.State{Started: now, Pods: map[types.UID]drain.PodState{"uid-a": {Answer: drain.Answer{Asked: asked, Reason: drain.ReasonRefused, Tries: tries}}}}
+	}
+	for _, tt := range []struct {
+		name  string
+		state drain.State
+		err   error
+		tries int
+	}{
+		{"with an accepted request", refused(7, drain.Evict), nil, 0},
+		{"with another request", refused(7, drain.Delete), errors.New("no"), 1},
+		{"not with the same", refused(7, drain.Evict), errors.New("no"), 8},
+		{"not for numbers that were never counted", refused(-7, drain.Evict), errors.New("no"), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := observed(newPod("a"))
+			in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: tt.err}}
+			s, _ := drain.Step(tt.state, in, drain.Policy{}, now)
+			require.Equal(t, tt.tries, s.Pods["uid-a"].Answer.Tries)
+		})
+	}
+	t.Run("the longest pause is no overflow", func(t *testing.T) {
+		in := observed(newPod("a"))
+		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: errors.New("no")}}
+		s, plan := drain.Step(refused(7, drain.Evict), in, drain.Policy{RetryEvery: math.MaxInt64}, now)
+		require.True(t, s.Pods["uid-a"].Answer.Until.After(now))
+		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
+	})
+}

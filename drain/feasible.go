@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import "slices"
+
+// Feasible says whether the drain can come to its end with what is known now: false if
+// there are obstacles, if the policy contradicts itself or somebody took the fence
+// away, if the drain was given up, or if it could not be planned at all. True is no
+// promise: what is not evaluated may still refuse.
+func (p Plan) Feasible() bool {
+	if p.Reason == ReasonNotObserved || p.Outcome == GaveUp {
+		return false
+	}
+	for _, g := range p.Gates {
+		if g.Reason == ReasonInvalidPolicy || g.Reason == ReasonUncordoned {
+			return false
+		}
+	}
+	for i := range p.Rows {
+		if p.stuck(&p.Rows[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Obstacles returns the rows of the pods that no waiting helps and no rung of the
+// ladder removes, in order: somebody has to change the pod, a budget, a permission or
+// the policy. When the drain was given up it returns all that are left.
+func (p Plan) Obstacles() []Row {
+	var stuck []Row
+	for i := range p.Rows {
+		if p.stuck(&p.Rows[i]) {
+			stuck = append(stuck, p.Rows[i])
+		}
+	}
+	return stuck
+}
+
+// stuck says whether neither time nor the ladder helps a pod.
+func (p Plan) stuck(row *Row) bool {
+	switch {
+	case row.Verdict != Wait && row.Verdict != Block:
+		return false
+	case p.Outcome == GaveUp:
+		return true
+	case row.Verdict == Block && !row.Until.IsZero(): // it ends by itself
+		return false
+	case row.Verdict == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && row.Reason != ReasonForbidden:
+		return false
+	}
+	return !slices.ContainsFunc(p.Ladder, func(rung Rung) bool { return rung.removes(row.Reason) })
+}
+
+// removes says whether a rung does away with a reason for which a pod stays. One that
+// waits for the instance to be off may never be reached.
+func (r Rung) removes(reason Reason) bool {
+	if r.IfOff {
+		return false
+	}
+	switch r.Do {
+	case Proceed:
+		return reason != ReasonNoIdentity
+	case IgnoreBudgets, ForceDeletePods:
+		return reason == ReasonBudgetNever || reason == ReasonBudgets
+	case IgnoreProtection:
+		return reason != ReasonForbidden && reason != ReasonNoIdentity
+	default:
+		return false
+	}
+}
+
+// ladder returns all rungs that apply.
+func (r *round) ladder() Ladder {
+	var all Ladder
+	for _, l := range []Ladder{r.p.Ladder, r.p.UnreachableLadder} {
+		if l.Validate() == nil {
+			all = append(all, l...)
+		}
+		if r.s.UnreachableSince.IsZero() {
+			break
+		}
+	}
+	return slices.Clip(all)
+}

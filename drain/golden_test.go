@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// goldenStory is a drain as people see it, step by step.
+type goldenStory struct {
+	s    drain.State
+	p    drain.Policy
+	text strings.Builder
+}
+
+// at plans a step so long after the beginning, and tells of it.
+func (g *goldenStory) at(after time.Duration, title string, in drain.Observation) drain.Plan {
+	at := now.Add(after)
+	in.DaemonSets = drain.All(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
+	var plan drain.Plan
+	g.s, plan = drain.Step(g.s, in, g.p, at)
+	fmt.Fprintf(&g.text, "# %s %s\n%ssummary: %s\n\n", at.Format(time.TimeOnly), title, plan, plan.Summary())
+	return plan
+}
+
+// check compares the story with the file of its name.
+func (g *goldenStory) check(t *testing.T, name string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(g.text.String()), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), g.text.String())
+}
+
+func goldenLabeled(app string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
+}
+
+func goldenCovering(app string) func(*policyv1.PodDisruptionBudget) {
+	return selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": app}})
+}
+
+// goldenRefused are the results of the requests of a plan to these pods.
+func goldenRefused(plan drain.Plan, err error, pods ...string) []drain.Result {
+	var results []drain.Result
+	for _, row := range plan.Rows {
+		for _, name := range pods {
+			if row.Name == name {
+				results = append(results, drain.Result{Row: row, Err: err})
+			}
+		}
+	}
+	return results
+}
+
+// One Node with a pod of every kind, as it looks to people in four ways of draining it.
+func TestPlansReadAsText(t *testing.T) {
+	for name, p := range map[string]drain.Policy{
+		"cautious":    {Ladder: drain.ProceedAfter(time.Hour)},
+		"forced":      drain.ForMachine(now.Add(-time.Second)),
+		"unreachable": drain.ForMachine(time.Time{}),
+		"hurried":     {UnreachableLadder: drain.HurryTerminating(), Fence: nodeops.Fence{Owner: "drainer", Taint: "example.com/drain", ExcludeFromLoadBalancers: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := observed(
+				newPod("web-1"), newPod("web-2"), newPod("web-3", leaving(20*time.Second, 30)),
+				newPod("stuck", withFinalizer, leaving(-time.Hour, 30)), newPod("deaf", leaving(-time.Hour, 1)),
+				newPod("debug", unmanaged), newPod("cache", emptyDir), newPod("done", inPhase("Succeeded")),
+				newPod("agent", ownedBy("DaemonSet")), newPod("static", mirror), newPod("dns", withPriority(2000000000)),
+			)
+			in.Node = openNode()
+			if name == "unreachable" || name == "hurried" {
+				in.Reach = drain.Reach{State: drain.Unreachable, Since: now.Add(-time.Hour)}
+			}
+			g := &goldenStory{p: p}
+			plan := g.at(0, "nobody has fenced the Node, and nobody asked for budgets", in)
+			in.Node = newNode()
+			in.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/drain", Effect: corev1.TaintEffectNoSchedule}}
+			in.Results = goldenRefused(plan, budgetRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0), "web-2")
+			g.at(3*time.Second, "a budget refused web-2", in)
+			g.check(t, name)
+		})
+	}
+}
+
+func TestBudgetsReadAsText(t *testing.T) {
+	var pods []*corev1.Pod
+	for _, name := range []string{"web-1", "web-2", "db-0", "api-1", "api-2", "job-1", "cron-1", "mail-1", "free-1"} {
+		app, _, _ := strings.Cut(name, "-")
+		pods = append(pods, newPod(name, goldenLabeled(app)))
+	}
+	pods = append(pods, newPod("mail-2", goldenLabeled("mail"), notReady), newPod("api-3", goldenLabeled("api"), notReady))
+	in := observed(pods...)
+	in.Budgets = drain.All(
+		newBudget("web", 1, goldenCovering("web")),
+		exhausted("api", goldenCovering("api"), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 })),
+		newBudget("db", 0, goldenCovering("db"), maxUnavailable(intstr.FromInt32(0))),
+		newBudget("jobs", 1, goldenCovering("job")), newBudget("batch", 1, selecting(&metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"job"}}},
+		})),
+		exhausted("cron", goldenCovering("cron"), syncFailed),
+		newBudget("mail", 1, goldenCovering("mail"), func(b *policyv1.PodDisruptionBudget) { b.Generation++ }),
+	)
+	g := &goldenStory{p: drain.Policy{Ladder: drain.ForceAfter(2*time.Hour, 0)}}
+	plan := g.at(0, "budgets of all kinds", in)
+	in.Results = goldenRefused(plan, nil, "web-1", "free-1", "mail-2")
+	g.at(time.Second, "what was asked was accepted", in)
+	in.Results = nil
+	in.Pods.Items = pods[1:8]
+	in.Budgets.Items[0] = newBudget("web", 1, goldenCovering("web"), func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "9" })
+	g.at(time.Minute, "web-1 has been replaced elsewhere", in)
+	g.at(2*time.Hour, "budgets are not asked any more", in)
+	in.Pods.Items = nil
+	g.at(2*time.Hour+time.Minute, "all have gone", in)
+	g.check(t, "budgets")
+}
+
+func TestWavesReadAsText(t *testing.T) {
+	web, logs, dns := newPod("web-1"), newPod("log-1", goldenLabeled("log")), newPod("dns-1", withPriority(2000000000))
+	in := observed(web, logs, dns, newPod("agent", ownedBy("DaemonSet")))
+	in.Budgets = drain.All(newBudget("web", 1))
+	order, err := drain.CompileRules(drain.PodRule{
+		Name: "logs-late", Behavior: drain.BehaviorDrain, Order: new(int32(5)),
+		Select: []drain.PodSelector{{Pods: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "log"}}}},
+	})
+	require.NoError(t, err)
+	g := &goldenStory{p: drain.Policy{Rules: []drain.Rule{order}, EvictDaemonSets: true, WaveTimeout: 10 * time.Minute}}
+	plan := g.at(0, "workloads, then the pods of the system, logs, and DaemonSets", in)
+	in.Results = goldenRefused(plan, nil, "web-1")
+	leaving(31*time.Second, 30)(web)
+	g.at(time.Second, "the first wave is on its way", in)
+	in.Results = nil
+	in.Pods = drain.All(in.Pods.Items[1:]...)
+	g.at(32*time.Second, "it is over", in)
+	g.at(11*time.Minute, "the second one does not end, and does not hold the third for ever", in)
+	g.check(t, "waves")
+}
+
+func TestRulesAndHooksReadAsText(t *testing.T) {
+	annotated := func(value string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": value} }
+	}
+	labeled := func(value string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels["cluster.x-k8s.io/drain"] = value }
+	}
+	in := observed(newPod("web"), newPod("precious", annotated("true")), newPod("typo", annotated("ture")),
+		newPod("tool", labeled("skip")), newPod("train", labeled("wait-completed")))
+	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
+	in.Namespaces = drain.All(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	in.Hooks = []drain.Hook{
+		{Name: "backup", Owner: "team-a", Stage: drain.BeforeDrain, Until: now.Add(10 * time.Minute)},
+		{Name: "deregister", Owner: "team-b", Stage: drain.AfterDrain},
+	}
+	g := &goldenStory{p: drain.Policy{Rules: []drain.Rule{drain.ClusterAPILabels(), drain.DoNotDisrupt()}, Ladder: drain.TerminateWithin(time.Hour)}}
+	g.at(0, "a hook comes first", in)
+	in.Hooks = in.Hooks[1:]
+	g.at(time.Minute, "it is over", in)
+	g.at(59*time.Minute+30*time.Second, "every pod gets its grace before the end", in)
+	in.Pods.Items = in.Pods.Items[3:4]
+	g.at(59*time.Minute+59*time.Second, "only the last hook is left", in)
+	g.at(time.Hour, "the end", in)
+	g.check(t, "rules")
+}
+
+func TestLaddersReadAsText(t *testing.T) {
+	web := newPod("web")
+	in := observed(web, newPod("debug", unmanaged))
+	in.Budgets = drain.All(newBudget("web", 0))
+	g := &goldenStory{p: drain.Policy{
+		Anchor: drain.Anchor{Name: "deletionTimestamp", At: now},
+		Ladder: drain.Ladder{
+			{After: 10 * time.Minute, Do: drain.CapGrace, Grace: 5 * time.Second},
+			{After: 20 * time.Minute, Do: drain.IgnoreBudgets},
+			{After: 30 * time.Minute, Do: drain.IgnoreProtection},
+			{After: 40 * time.Minute, Do: drain.ForceDeletePods, IfOff: true},
+			{After: 50 * time.Minute, Do: drain.GiveUp},
+		},
+	}}
+	g.at(0, "nothing is forced", in)
+	g.at(10*time.Minute, "grace is capped", in)
+	g.at(20*time.Minute, "budgets are ignored", in)
+	leaving(20*time.Minute+5*time.Second, 5)(web)
+	g.at(30*time.Minute, "and protection", in)
+	g.at(40*time.Minute, "the instance is not off", in)
+	in.Reach.State = drain.PoweredOff
+	g.at(45*time.Minute, "the instance is off", in)
+	g.at(50*time.Minute, "it is given up", in)
+	g.check(t, "ladder")
+}
+
+func TestVolumesReadAsText(t *testing.T) {
+	claims := func(names ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			for _, name := range names {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+				}})
+			}
+		}
+	}
+	in := observed(newPod("db-0", claims("data-0")), newPod("db-1", claims("data-1")), newPod("agent", ownedBy("DaemonSet"), claims("spool")))
+	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
+	in.Claims, in.Volumes, in.Attachments = drain.All[*corev1.PersistentVolumeClaim](), drain.All[*corev1.PersistentVolume](), drain.All[*storagev1.VolumeAttachment]()
+	for _, name := range []string{"data-0", "data-1", "spool"} {
+		in.Claims.Items = append(in.Claims.Items, &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
+		})
+		in.Attachments.Items = append(in.Attachments.Items, &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "csi-" + name},
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + name)}},
+			Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+		})
+	}
+	g := &goldenStory{p: drain.Policy{Volumes: drain.VolumePolicy{Wait: true, DetachTimeout: 2 * time.Minute, AtOnce: 1}}}
+	plan := g.at(0, "one pod with volumes at a time", in)
+	in.Results = goldenRefused(plan, nil, "db-0")
+	in.Pods.Items = in.Pods.Items[1:]
+	g.at(30*time.Second, "db-0 has gone, its volume has not", in)
+	in.Results = nil
+	in.Attachments.Items = in.Attachments.Items[1:]
+	g.at(35*time.Second, "its volume is detached", in)
+	in.Pods.Items = in.Pods.Items[1:]
+	g.at(70*time.Second, "db-1 has gone", in)
+	g.at(190*time.Second, "its volume is not detached for two minutes", in)
+	g.check(t, "volumes")
+}
+
+func TestEndsReadAsText(t *testing.T) {
+	g := &goldenStory{p: drain.Policy{}}
+	g.at(0, "nothing is known", drain.Observation{})
+	g.at(time.Second, "the Node is gone", drain.Observation{Looked: true})
+	g.at(2*time.Second, "the machine never joined", drain.Observation{Reach: drain.Reach{State: drain.NeverRegistered}})
+	g.at(3*time.Second, "there are no pods", observed())
+	in := observed(newPod("web"))
+	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
+	in.Node = openNode()
+	g.at(4*time.Second, "somebody has uncordoned the Node", in)
+	g.p.Reassert = true
+	g.at(5*time.Second, "which the policy does not accept", in)
+	g.p.Ladder = drain.Ladder{{Do: drain.GiveUp}, {Do: drain.Proceed}}
+	g.at(6*time.Second, "the ladder contradicts itself", in)
+	g.p.Skip = "the cluster is deleted"
+	g.at(7*time.Second, "the policy says not to drain", in)
+
+	g.p, in.Node = drain.Policy{Ladder: drain.ProceedAfter(time.Hour), EvictUnmanaged: true}, newNode()
+	in.Pods.Items = nil
+	for i := range 40 {
+		in.Pods.Items = append(in.Pods.Items, newPod(fmt.Sprintf("web-%02d", i+1), func(p *corev1.Pod) { p.UID = types.UID(p.Name) }))
+	}
+	g.s = drain.State{}
+	drainTo := func(left int) { in.Pods.Items = in.Pods.Items[:left] }
+	in.Budgets = drain.All(newBudget("web", 1))
+	g.s, _ = drain.Step(g.s, in, g.p, now.Add(10*time.Second))
+	drainTo(2)
+	in.Budgets = drain.All(exhausted("web"))
+	g.at(30*time.Second, "38 of 40 have gone", in)
+	g.at(time.Hour+10*time.Second, "the drain goes on without the rest", in)
+	g.check(t, "ends")
+}

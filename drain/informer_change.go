@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+)
+
+// OnChange has a function called with the name of every Node whose drain may go on after an
+// event, so that nothing has to be polled:
+//
+//   - of a Node, or of a pod, volume attachment or claim in use on it;
+//   - of a budget that allows more than before, or was written, made or deleted, if it
+//     covers a pod on the Node;
+//   - of a DaemonSet that came or went, and of a namespace with other labels, if they
+//     have pods on the Node;
+//   - of an attachment elsewhere of a volume that [Informers.AttachmentsOf] was last asked
+//     about for the Node.
+//
+// At the beginning it is called once for each Node there is. It may be called for Nodes
+// that nobody drains, several times, and by several goroutines of the informers, which
+// wait for it: it is to put the name into a queue. An error says that an informer has been stopped.
+func (i *Informers) OnChange(changed func(node string)) error {
+	if i == nil || changed == nil {
+		return nil
+	}
+	c := changes{informers: i, tell: changed}
+	for _, source := range slices.Sorted(maps.Keys(i.by)) {
+		handler := c.handler(source)
+		if handler == nil {
+			continue
+		}
+		if _, err := i.by[source].AddEventHandler(handler); err != nil {
+			return &SourceError{Source: source, Err: err}
+		}
+	}
+	return nil
+}
+
+// changes finds the Nodes that an event concerns.
+type changes struct {
+	informers *Informers
+	tell      func(node string)
+}
+
+// handler returns what is called with the events of a source, or nil if they make no
+// difference: what a plan needs to know of a persistent volume does not change.
+func (c changes) handler(source Source) cache.ResourceEventHandler {
+	switch source {
+	case SourceNodes:
+		return onEvent(true, c.node)
+	case SourcePods:
+		return onEvent(false, c.pod)
+	case SourceBudgets:
+		return onEvent(false, c.budget)
+	case SourceNamespaces:
+		return onEvent(false, c.namespace)
+	case SourceDaemonSets:
+		return onEvent(false, c.daemonSet)
+	case SourceAttachments:
+		return onEvent(false, c.attachment)
+	case SourceClaims:
+		return onEvent(false, c.claim)
+	case SourceVolumes:
+		return nil
+	default:
+		return nil
+	}
+}
+
+// onEvent turns events into what was there before and what is there now; nil is
+// nothing. Objects that an informer finds at its beginning count if initial says so.
+func onEvent[T metav1.Object](initial bool, changed func(before, after T)) cache.ResourceEventHandler {
+	var nothing T
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if after, ok := obj.(T); ok && (initial || !isInInitialList) {
+				changed(nothing, after)
+			}
+		},
+		UpdateFunc: func(oldObj, newObj any) {
+			before, ok1 := oldObj.(T)
+			after, ok2 := newObj.(T)
+			if ok1 && ok2 && before.GetResourceVersion() != after.GetResourceVersion() {
+				changed(before, after)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+			if before, ok := obj.(T); ok {
+				changed(before, nothing)
+			}
+		},
+	}
+}
+
+func (c changes) node(before, after *corev1.Node) {
+	if after == nil {
+		c.informers.waiting.set(before.Name, nil)
+		c.tell(before.Name)
+		return
+	}
+	c.tell(after.Name)
+}
+
+func (c changes) pod(before, after *corev1.Pod) {
+	nodes := map[string]struct{}{}
+	for _, pod := range []*corev1.Pod{before, after} {
+		if pod != nil && pod.Spec.NodeName != "" {
+			nodes[pod.Spec.NodeName] = struct{}{}
+		}
+	}
+	c.tellAll(nodes)
+}
+
+func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
+	if before != nil && after != nil && !allowsMore(before, after) {
+		return
+	}
+	for _, budget := range []*policyv1.PodDisruptionBudget{before, after} {
+		if budget == nil || budget == before && after != nil && before.Generation == after.Generation {
+			continue
+		}
+		covered, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err != nil {
+			continue
+		}
+		c.podsIn(budget.Namespace, func(pod *corev1.Pod) bool { return covered.Matches(labels.Set(pod.Labels)) })
+	}
+}
+
+// allowsMore says whether a pod may be evicted after a change that was not before, or
+// whether the budget was written anew.
+func allowsMore(before, after *policyv1.PodDisruptionBudget) bool {
+	healthy := func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy >= b.Status.DesiredHealthy }
+	return before.UID != after.UID || before.Generation != after.Generation ||
+		before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+		before.Status.DisruptionsAllowed < after.Status.DisruptionsAllowed || healthy(after) && !healthy(before)
+}
+
+func (c changes) namespace(before, after *corev1.Namespace) {
+	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) {
+		return
+	}
+	name := ""
+	if after != nil {
+		name = after.Name
+	} else {
+		name = before.Name
+	}
+	c.podsIn(name, func(*corev1.Pod) bool { return true })
+}
+
+func (c changes) daemonSet(before, after *appsv1.DaemonSet) {
+	for _, set := range []*appsv1.DaemonSet{before, after} {
+		if set == nil || before != nil && after != nil && before.UID == after.UID {
+			continue
+		}
+		c.podsIn(set.Namespace, func(pod *corev1.Pod) bool {
+			owner := metav1.GetControllerOfNoCopy(pod)
+			return owner != nil && owner.UID == set.UID
+		})
+	}
+}
+
+func (c changes) claim(before, after *corev1.PersistentVolumeClaim) {
+	if before != nil && after != nil && before.UID == after.UID && before.Spec.VolumeName == after.Spec.VolumeName {
+		return
+	}
+	claim := after
+	if claim == nil {
+		claim = before
+	}
+	c.podsIn(claim.Namespace, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return namedClaim(pod, &v) == claim.Name })
+	})
+}
+
+func (c changes) attachment(before, after *storagev1.VolumeAttachment) {
+	nodes := map[string]struct{}{}
+	for _, attachment := range []*storagev1.VolumeAttachment{before, after} {
+		if attachment == nil {
+			continue
+		}
+		nodes[attachment.Spec.NodeName] = struct{}{}
+		c.informers.waiting.addTo(nodes, attachedVolumeName(attachment))
+	}
+	c.tellAll(nodes)
+}
+
+// podsIn tells the Nodes of the pods of a namespace that are chosen.
+func (c changes) podsIn(namespace string, chosen func(pod *corev1.Pod) bool) {
+	objs, err := c.informers.by[SourcePods].GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return // the index is there
+	}
+	nodes := map[string]struct{}{}
+	for _, obj := range objs {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" && chosen(pod) {
+			nodes[pod.Spec.NodeName] = struct{}{}
+		}
+	}
+	c.tellAll(nodes)
+}
+
+func (c changes) tellAll(nodes map[string]struct{}) {
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		c.tell(node)
+	}
+}
+
+// volumeWaits remembers which Nodes asked about which volumes, as long as they do.
+type volumeWaits struct {
+	mu    sync.Mutex
+	asked map[string][]string            // by Node
+	nodes map[string]map[string]struct{} // by volume
+}
+
+// set replaces what a Node asked about.
+func (w *volumeWaits) set(node string, volumes []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.Equal(w.asked[node], volumes) {
+		return
+	}
+	for _, volume := range w.asked[node] {
+		delete(w.nodes[volume], node)
+		if len(w.nodes[volume]) == 0 {
+			delete(w.nodes, volume)
+		}
+	}
+	delete(w.asked, node)
+	if len(volumes) == 0 {
+		return
+	}
+	if w.asked == nil {
+		w.asked, w.nodes = map[string][]string{}, map[string]map[string]struct{}{}
+	}
+	w.asked[node] = slices.Clone(volumes)
+	for _, volume := range volumes {
+		if w.nodes[volume] == nil {
+			w.nodes[volume] = map[string]struct{}{}
+		}
+		w.nodes[volume][node] = struct{}{}
+	}
+}
+
+// addTo adds the Nodes that asked about a volume.
+func (w *volumeWaits) addTo(nodes map[string]struct{}, volume string) {
+	if volume == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.Copy(nodes, w.nodes[volume])
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// UnfinishedError says that a [Executor.Run] ended with pods left that were to go, or
+// without knowing.
+type UnfinishedError struct {
+	// Plan is what was last waited for. Its outcome is [Proceeded] or [GaveUp] if the ladder
+	// ended the drain.
+	Plan Plan
+	// Err is what ended the drain: the error of the context, or what the API server said.
+	// It is nil if the ladder did.
+	Err error
+}
+
+// Error returns the name of the Node, what was left and why.
+func (e *UnfinishedError) Error() string {
+	s := fmt.Sprintf("drain: node %s is not drained", e.Plan.Node)
+	if e.Plan.Over() {
+		s = fmt.Sprintf("drain: node %s: %s", e.Plan.Node, e.Plan.Outcome)
+	}
+	if summary := e.Plan.Summary(); summary != "" {
+		s += ": " + summary
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns what ended the drain.
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
+// Run drains a Node and returns when that is done, when the ladder of the policy ends it, or
+// when the context does. It holds its goroutine as long: controllers have
+// [Executor.Round] instead.
+//
+// It watches the Node, the pods on it, and what the policy has a use for; nothing is
+// polled. What it may not watch, other than the Node and pods, is not evaluated, and
+// the plan says so. When watches break, it goes on with what it knows until they are
+// back.
+//
+// The error is nil if the outcome is [Drained], [NodeGone] or [Skipped], and otherwise an
+// *[UnfinishedError]: with the error of the context if that ended, with that of the API
+// server if the Node or its pods may not be seen, or the Node not be fenced. When it
+// returns, nothing that it started is left.
+func (e Executor) Run(ctx context.Context, nodeName string, p Policy) (Plan, error) {
+	plan := Decide(Observation{}, p, e.clock().Now())
+	plan.Node = nodeName
+	switch {
+	case plan.Over():
+		return plan, nil
+	case e.Client == nil:
+		return plan, &UnfinishedError{Plan: plan, Err: ErrNoClient}
+	case nodeName == "":
+		return plan, &UnfinishedError{Plan: plan, Err: ErrNoNodeName}
+	case ctx.Err() != nil:
+		return plan, &UnfinishedError{Plan: plan, Err: ctx.Err()}
+	}
+	woken := make(chan struct{}, 1)
+	view, err := e.watch(ctx, nodeName, p, func() {
+		select {
+		case woken <- struct{}{}:
+		default: // one call is enough for any number of events
+		}
+	})
+	if err != nil {
+		return plan, &UnfinishedError{Plan: plan, Err: err}
+	}
+	defer view.stop()
+	run := run{Executor: e, view: view, node: nodeName, policy: p, plan: plan}
+	for {
+		next := run.step(ctx)
+		switch {
+		case run.err == nil && (run.plan.Outcome == Drained || run.plan.Outcome == NodeGone):
+			return run.plan, nil
+		case run.err == nil && run.plan.Over():
+			return run.plan, &UnfinishedError{Plan: run.plan}
+		case ctx.Err() != nil:
+			return run.plan, &UnfinishedError{Plan: run.plan, Err: because(ctx.Err(), run.err)}
+		case refused(run.err):
+			return run.plan, &UnfinishedError{Plan: run.plan, Err: run.err}
+		}
+		e.sleep(ctx, woken, next)
+	}
+}
+
+// run is a Run under way.
+type run struct {
+	Executor
+
+	view   *view
+	node   string
+	uid    types.UID
+	policy Policy
+	state  State
+	// plan is the last one that knew of pods, err what the last round came to.
+	plan Plan
+	err  error
+}
+
+// step makes one round, and returns when to make the next.
+func (r *run) step(ctx context.Context) time.Time {
+	now := r.clock().Now()
+	retry := now.Add(r.policy.retryEvery())
+	sources, err := r.view.sources()
+	if err != nil {
+		r.err = err
+		return retry
+	}
+	in, err := sources.Observe(ctx, r.node, r.state)
+	if err != nil {
+		r.err = err
+		return retry
+	}
+	if r.uid == "" && in.Node != nil {
+		r.uid = in.Node.UID
+	}
+	if in.Node != nil && in.Node.UID != r.uid { // another one has its name
+		in = Observation{Looked: true, Reach: ReachOf(nil)}
+	}
+	state, plan, results, err := r.round(ctx, r.state, in, r.policy, r.node)
+	r.tell(plan, results, now)
+	r.state, r.err = state, err
+	if err == nil || plan.Reason != ReasonNotObserved {
+		r.plan = plan
+		r.plan.Node = r.node
+	}
+	return plan.NextCheck
+}
+
+// tell tells the observer what has happened since the last round.
+func (r *run) tell(plan Plan, results []Result, now time.Time) {
+	if r.Observer == nil {
+		return
+	}
+	_, _, _ = plan, results, now
+}
+
+// sleep returns when something has happened, when it is time, or when the context ends.
+func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := e.clock().NewTimer(max(until.Sub(e.clock().Now()), time.Millisecond))
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-woken:
+	case <-due:
+	}
+}
+
+// refused says whether it is no use to ask again.
+func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// because joins the end of a context and what was in the way before it.
+func because(end, err error) error {
+	if err == nil || end == nil {
+		return end
+	}
+	return fmt.Errorf("%w (%w)", end, err)
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Live are sources that ask the API server each time: for tools that look once, such
+// as a dry run. What waits should have [Informers], or use [Executor.Run].
+type Live struct {
+	// Client of the cluster.
+	Client kubernetes.Interface
+}
+
+// Sources returns those that a policy has a use for, so that no others are asked.
+func (l Live) Sources(p Policy) Sources { return sourcesFor(p, l) }
+
+// everySource is what knows everything.
+type everySource interface {
+	NodeSource
+	PodSource
+	BudgetSource
+	NamespaceSource
+	DaemonSetSource
+	AttachmentSource
+	ClaimSource
+	VolumeSource
+}
+
+// sourcesFor returns the sources that a policy has a use for.
+func sourcesFor(p Policy, from everySource) Sources {
+	return sourcesOf((&Observation{}).missing(p), from)
+}
+
+// sourcesOf returns the necessary sources and these.
+func sourcesOf(wanted []Source, from everySource) Sources {
+	s := Sources{Nodes: from, Pods: from}
+	for _, source := range wanted {
+		switch source {
+		case SourceBudgets:
+			s.Budgets = from
+		case SourceNamespaces:
+			s.Namespaces = from
+		case SourceDaemonSets:
+			s.DaemonSets = from
+		case SourceAttachments:
+			s.Attachments = from
+		case SourceClaims:
+			s.Claims = from
+		case SourceVolumes:
+			s.Volumes = from
+		}
+	}
+	return s
+}
+
+// Node reads a Node.
+func (l Live) Node(ctx context.Context, name string) (*corev1.Node, error) {
+	if l.Client == nil {
+		return nil, ErrNoClient
+	}
+	return unlessGone(l.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
+}
+
+// PodsOn lists the pods of a Node, and no others.
+func (l Live) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	switch {
+	case l.Client == nil:
+		return nil, ErrNoClient
+	case node == "":
+		return nil, ErrNoNodeName
+	}
+	list, err := l.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pointers(list.Items), nil
+}
+
+// BudgetsIn lists the budgets of each namespace.
+func (l Live) BudgetsIn(ctx context.Context, namespaces []string) ([]*policyv1.PodDisruptionBudget, error) {
+	return eachIn(l, namespaces, func(namespace string) ([]policyv1.PodDisruptionBudget, error) {
+		list, err := l.Client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return list.Items, nil
+	})
+}
+
+// DaemonSetsIn lists the DaemonSets of each namespace.
+func (l Live) DaemonSetsIn(ctx context.Context, namespaces []string) ([]*appsv1.DaemonSet, error) {
+	return eachIn(l, namespaces, func(namespace string) ([]appsv1.DaemonSet, error) {
+		list, err := l.Client.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return list.Items, nil
+	})
+}
+
+// NamespacesOf reads each namespace.
+func (l Live) NamespacesOf(ctx context.Context, names []string) ([]*corev1.Namespace, error) {
+	return eachOf(l, names, func(name string) (*corev1.Namespace, error) {
+		return l.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+// AttachmentsOf lists all attachments: the API server cannot select them by Node.
+func (l Live) AttachmentsOf(ctx context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error) {
+	if l.Client == nil {
+		return nil, ErrNoClient
+	}
+	list, err := l.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var attachments []*storagev1.VolumeAttachment
+	for _, attachment := range pointers(list.Items) {
+		if attachment.Spec.NodeName == node || slices.Contains(volumes, attachedVolumeName(attachment)) {
+			attachments = append(attachments, attachment)
+		}
+	}
+	return attachments, nil
+}
+
+// ClaimsOf reads each claim.
+func (l Live) ClaimsOf(ctx context.Context, claims []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
+	return eachOf(l, claims, func(claim types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
+		return l.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	})
+}
+
+// VolumesOf reads each persistent volume.
+func (l Live) VolumesOf(ctx context.Context, names []string) ([]*corev1.PersistentVolume, error) {
+	return eachOf(l, names, func(name string) (*corev1.PersistentVolume, error) {
+		return l.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+// eachIn lists what is in each namespace.
+func eachIn[T any](l Live, namespaces []string, list func(namespace string) ([]T, error)) ([]*T, error) {
+	if l.Client == nil {
+		return nil, ErrNoClient
+	}
+	var all []*T
+	for _, namespace := range namespaces {
+		items, err := list(namespace)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pointers(items)...)
+	}
+	return all, nil
+}
+
+// eachOf reads objects one by one, and leaves out what is not there.
+func eachOf[K, T any](l Live, keys []K, get func(key K) (*T, error)) ([]*T, error) {
+	if l.Client == nil {
+		return nil, ErrNoClient
+	}
+	var all []*T
+	for _, key := range keys {
+		found, err := unlessGone(get(key))
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			all = append(all, found)
+		}
+	}
+	return all, nil
+}
+
+// unlessGone turns what is not found into nil. What comes beside an error is no object.
+func unlessGone[T any](found *T, err error) (*T, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	default:
+		return found, nil
+	}
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// attachedVolumeName returns the name of the persistent volume of an attachment, or
+// nothing if it has none.
+func attachedVolumeName(attachment *storagev1.VolumeAttachment) string {
+	if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
+		return *name
+	}
+	return ""
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+)
+
+// sourceAll are all sources that need not be there.
+var sourceAll = []drain.Source{
+	drain.SourceBudgets, drain.SourceNamespaces, drain.SourceDaemonSets, drain.SourceAttachments, drain.SourceClaims, drain.SourceVolumes,
+}
+
+// sourceInformers returns informers that have synced, and end with the test.
+func sourceInformers(t testing.TB, client kubernetes.Interface, watch ...drain.Source) *drain.Informers {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	found, err := drain.NewInformers(factory, watch...)
+	require.NoError(t, err)
+	sourceStart(t, factory)
+	require.True(t, found.HasSynced())
+	return found
+}
+
+func sourceStart(t testing.TB, factory informers.SharedInformerFactory) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		factory.Shutdown()
+	})
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
+}
+
+func sourceClaim(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+	}
+}
+
+// sourceVolume is a claim in namespace shop, its volume, and an attachment of it to a Node.
+func sourceVolume(name, node string) []runtime.Object {
+	return []runtime.Object{
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
+		},
+		&corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
+			Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: name},
+			}},
+		},
+		sourceAttachment(name, node),
+	}
+}
+
+func sourceAttachment(name, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + name + "-" + node},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com", NodeName: node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + name)},
+		},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	}
+}
+
+// sourceTown is a cluster with pods of all kinds on several Nodes.
+func sourceTown(t testing.TB) *draintest.Cluster {
+	t.Helper()
+	other := newNode()
+	other.Name, other.UID = "node-2", "uid-node-2"
+	objects := []runtime.Object{
+		newNode(), other,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}},
+		execBudget("never", "strict", 1), execBudget("web", "web", 0),
+		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "elsewhere"}},
+		newPod("web"), newPod("strict", execApp("strict")), newPod("agent", ownedBy("DaemonSet")), newPod("alone", unmanaged),
+		newPod("static", mirror), newPod("done", inPhase(corev1.PodSucceeded)), newPod("db", execApp("db"), sourceClaim("db")),
+		newPod("cache", execApp("db"), emptyDir), newPod("critical", execApp("db"), withPriority(2000000000)),
+		newPod("elsewhere", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }),
+		newPod("nowhere", func(p *corev1.Pod) { p.Spec.NodeName = "" }),
+	}
+	objects = append(objects, sourceVolume("db", "node-1")...)
+	return execCluster(t, append(objects, sourceVolume("moved", "node-2")...)...)
+}
+
+// One table of pods through three sources: slices, informers, lists of the API server.
+func TestD1ThreeSourcesGiveTheSamePlan(t *testing.T) {
+	cluster := sourceTown(t)
+	client := cluster.Clientset()
+	live := drain.Live{Client: client}
+	ctx := t.Context()
+	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {FreeAt: now}}}
+	for name, policy := range map[string]drain.Policy{
+		"zero": {}, "anything": anything,
+		"volumes": {EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true, Reattach: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, err := live.Node(ctx, "node-1")
+			require.NoError(t, err)
+			slices := drain.Observation{Node: node, Looked: true, Pods: sourceList[corev1.Pod, corev1.PodList](t, client.CoreV1().Pods("").List)}
+			slices.Budgets = sourceList[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](t, client.PolicyV1().PodDisruptionBudgets("").List)
+			slices.DaemonSets = sourceList[appsv1.DaemonSet, appsv1.DaemonSetList](t, client.AppsV1().DaemonSets("").List)
+			if policy.Volumes.Wait {
+				slices.Attachments = sourceList[storagev1.VolumeAttachment, storagev1.VolumeAttachmentList](t, client.StorageV1().VolumeAttachments().List)
+				slices.Claims = sourceList[corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimList](t, client.CoreV1().PersistentVolumeClaims("").List)
+				slices.Volumes = sourceList[corev1.PersistentVolume, corev1.PersistentVolumeList](t, client.CoreV1().PersistentVolumes().List)
+			}
+			for pod := range slices.Pods.Items { // the sources find the pods of the Node alone
+				if slices.Pods.Items[pod].Spec.NodeName != "node-1" {
+					slices.Pods.Items[pod] = nil
+				}
+			}
+			_, want := drain.Step(past, slices, policy, now)
+			require.Len(t, want.Rows, 9)
+
+			in, err := live.Sources(policy).Observe(ctx, "node-1", past)
+			require.NoError(t, err)
+			_, got := drain.Step(past, in, policy, now)
+			require.Empty(t, cmp.Diff(want, got), "live")
+
+			var watched []drain.Source
+			for _, source := range sourceAll {
+				if policy.Volumes.Wait || source == drain.SourceBudgets || source == drain.SourceDaemonSets {
+					watched = append(watched, source)
+				}
+			}
+			in, err = sourceInformers(t, client, watched...).Sources().Observe(ctx, "node-1", past)
+			require.NoError(t, err)
+			_, got = drain.Step(past, in, policy, now)
+			require.Empty(t, cmp.Diff(want, got), "informers")
+		})
+	}
+}
+
+// sourceList lists everything into a slice.
+func sourceList[T, L any](t *testing.T, list func(context.Context, metav1.ListOptions) (*L, error)) drain.List[*T] {
+	t.Helper()
+	found, err := list(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	var items []T
+	switch l := any(found).(type) {
+	case *corev1.PodList:
+		items = any(l.Items).([]T)
+	case *policyv1.PodDisruptionBudgetList:
+		items = any(l.Items).([]T)
+	case *appsv1.DaemonSetList:
+		items = any(l.Items).([]T)
+	case *storagev1.VolumeAttachmentList:
+		items = any(l.Items).([]T)
+	case *corev1.PersistentVolumeClaimList:
+		items = any(l.Items).([]T)
+	case *corev1.PersistentVolumeList:
+		items = any(l.Items).([]T)
+	}
+	var all []*T
+	for i := range items {
+		all = append(all, &items[i])
+	}
+	return drain.All(all...)
+}
+
+func TestOnlyWhatBelongsToTheNodeIsObserved(t *testing.T) {
+	cluster := sourceTown(t)
+	client := cluster.Clientset()
+	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {}, "pv-over": {Done: true}}}
+	policy := drain.Policy{Volumes: drain.VolumePolicy{Wait: true}, Rules: []drain.Rule{nil}}
+	for name, sources := range map[string]drain.Sources{
+		"live": drain.Live{Client: client}.Sources(policy), "informers": sourceInformers(t, cluster.Client(), sourceAll...).Sources(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := sources.Observe(t.Context(), "node-1", past)
+			require.NoError(t, err)
+			require.Equal(t, "node-1", in.Node.Name)
+			require.Len(t, in.Pods.Items, 9)
+			require.Len(t, in.Budgets.Items, 2)
+			require.Len(t, in.Namespaces.Items, 1)
+			require.Len(t, in.DaemonSets.Items, 1)
+			require.Len(t, in.Claims.Items, 1)
+			require.Len(t, in.Attachments.Items, 2, "of the Node, and of what is remembered")
+			require.Len(t, in.Volumes.Items, 2, "of the claims, and of what is remembered")
+			for _, complete := range []bool{
+				in.Pods.Complete, in.Budgets.Complete, in.Namespaces.Complete, in.DaemonSets.Complete, in.Claims.Complete, in.Attachments.Complete, in.Volumes.Complete,
+			} {
+				require.True(t, complete)
+			}
+		})
+	}
+	for _, action := range client.Actions() {
+		if action.GetResource().Resource == "pods" {
+			require.Equal(t, "spec.nodeName=node-1", action.(interface{ GetListOptions() metav1.ListOptions }).GetListOptions().FieldSelector, "DD-13: never all pods")
+		}
+	}
+}
+
+func TestD1SourcesThatArePolicyHasNoUseForAreNotAsked(t *testing.T) {
+	cluster := sourceTown(t)
+	client := cluster.Clientset()
+	_, err := drain.Live{Client: client}.Sources(drain.Policy{}).Observe(t.Context(), "node-1", drain.State{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"get nodes", "list pods", "list poddisruptionbudgets", "list daemonsets"}, execAsked(client))
+}
+
+// sourceFailing are sources that all fail, or give nothing.
+type sourceFailing struct{ err error }
+
+func (s sourceFailing) Node(context.Context, string) (*corev1.Node, error) { return newNode(), s.err }
+func (s sourceFailing) PodsOn(context.Context, string) ([]*corev1.Pod, error) {
+	return []*corev1.Pod{nil, newPod("a")}, s.err
+}
+
+func (s sourceFailing) BudgetsIn(context.Context, []string) ([]*policyv1.PodDisruptionBudget, error) {
+	return nil, s.err
+}
+
+func (s sourceFailing) AttachmentsOf(context.Context, string, []string) ([]*storagev1.VolumeAttachment, error) {
+	return []*storagev1.VolumeAttachment{nil}, s.err
+}
+
+func (s sourceFailing) ClaimsOf(context.Context, []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
+	return []*corev1.PersistentVolumeClaim{nil}, s.err
+}
+
+func (s sourceFailing) VolumesOf(context.Context, []string) ([]*corev1.PersistentVolume, error) {
+	return nil, s.err
+}
+
+func TestSourcesThatFail(t *testing.T) {
+	ctx, broken := t.Context(), sourceFailing{errors.New("broken")}
+	fine := sourceFailing{}
+	forbidden := sourceFailing{draintestError(t, draintest.Forbidden)}
+	for _, tt := range []struct {
+		name    string
+		sources drain.Sources
+		node    string
+		source  drain.Source
+		err     error
+	}{
+		{"none at all", drain.Sources{}, "node-1", drain.SourceNodes, drain.ErrNoSource},
+		{"no pods", drain.Sources{Nodes: fine}, "node-1", drain.SourcePods, drain.ErrNoSource},
+		{"no name", drain.Sources{Nodes: fine, Pods: fine}, "", "", drain.ErrNoNodeName},
+		{"the Node", drain.Sources{Nodes: broken, Pods: fine}, "node-1", drain.SourceNodes, broken.err},
+		{"its pods", drain.Sources{Nodes: fine, Pods: broken}, "node-1", drain.SourcePods, broken.err},
+		{"its pods may not be seen", drain.Sources{Nodes: fine, Pods: forbidden}, "node-1", drain.SourcePods, forbidden.err},
+		{"the Node may not be seen", drain.Sources{Nodes: forbidden, Pods: fine}, "node-1", drain.SourceNodes, forbidden.err},
+		{"budgets", drain.Sources{Nodes: fine, Pods: fine, Budgets: broken}, "node-1", drain.SourceBudgets, broken.err},
+		{"attachments", drain.Sources{Nodes: fine, Pods: fine, Attachments: broken}, "node-1", drain.SourceAttachments, broken.err},
+		{"volumes", drain.Sources{Nodes: fine, Pods: fine, Claims: fine, Volumes: broken}, "node-1", drain.SourceVolumes, broken.err},
+		{"nil informers", (*drain.Informers)(nil).Sources(), "node-1", drain.SourceNodes, drain.ErrNoSource},
+		{"no client", drain.Live{}.Sources(drain.Policy{}), "node-1", drain.SourceNodes, drain.ErrNoClient},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := tt.sources.Observe(ctx, tt.node, drain.State{})
+			require.ErrorIs(t, err, tt.err)
+			if failed, ok := errors.AsType[*drain.SourceError](err); ok {
+				require.Equal(t, tt.source, failed.Source)
+				require.ErrorContains(t, err, string(tt.source))
+			}
+			require.Equal(t, drain.Observation{}, in)
+			require.Empty(t, drain.Decide(in, drain.Policy{}, now).Rows, "on which nothing is ever done")
+		})
+	}
+	t.Run("what may not be asked is not evaluated", func(t *testing.T) {
+		in, err := drain.Sources{
+			Nodes: fine, Pods: fine, Budgets: forbidden, Attachments: forbidden, Claims: forbidden, Volumes: forbidden,
+		}.Observe(ctx, "node-1", drain.State{})
+		require.NoError(t, err)
+		require.False(t, in.Budgets.Complete || in.Attachments.Complete || in.Claims.Complete || in.Volumes.Complete)
+		plan := drain.Decide(in, drain.Policy{}, now)
+		require.Contains(t, plan.NotEvaluated, drain.SourceBudgets)
+		require.Len(t, plan.Rows, 1)
+	})
+	t.Run("a Node that is not there", func(t *testing.T) {
+		in, err := drain.Live{Client: execCluster(t).Client()}.Sources(drain.Policy{}).Observe(ctx, "node-1", drain.State{})
+		require.NoError(t, err)
+		require.Equal(t, drain.NodeGone, drain.Decide(in, drain.Policy{}, now).Outcome)
+	})
+	t.Run("live sources without a client", func(t *testing.T) {
+		var live drain.Live
+		for _, err := range []error{
+			sourceErr(live.PodsOn(ctx, "n")), sourceErr(live.BudgetsIn(ctx, nil)), sourceErr(live.NamespacesOf(ctx, nil)), sourceErr(live.DaemonSetsIn(ctx, nil)),
+			sourceErr(live.AttachmentsOf(ctx, "n", nil)), sourceErr(live.ClaimsOf(ctx, nil)), sourceErr(live.VolumesOf(ctx, nil)),
+		} {
+			require.ErrorIs(t, err, drain.ErrNoClient)
+		}
+		_, err := drain.Live{Client: execCluster(t).Client()}.PodsOn(ctx, "")
+		require.ErrorIs(t, err, drain.ErrNoNodeName, "pods without Node are not those of a Node without name")
+	})
+}
+
+func sourceErr[T any](_ T, err error) error { return err }
+
+// draintestError is what an API server says.
+func draintestError(t *testing.T, kind draintest.FaultKind) error {
+	t.Helper()
+	cluster := execCluster(t)
+	cluster.Inject(draintest.Fault{Kind: kind})
+	_, err := cluster.Client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	require.Error(t, err)
+	return err
+}
+
+func TestInformersNeedToHaveSynced(t *testing.T) {
+	cluster := sourceTown(t)
+	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
+	found, err := drain.NewInformers(factory, drain.SourceBudgets)
+	require.NoError(t, err)
+	require.False(t, found.HasSynced())
+	_, err = found.Sources().Observe(t.Context(), "node-1", drain.State{})
+	require.ErrorIs(t, err, drain.ErrNotSynced, "an empty cache is no empty cluster")
+	sourceStart(t, factory)
+	in, err := found.Sources().Observe(t.Context(), "node-1", drain.State{})
+	require.NoError(t, err)
+	require.True(t, in.Budgets.Complete)
+	require.False(t, in.Claims.Complete, "nobody watches them")
+	_, err = found.ClaimsOf(t.Context(), nil)
+	require.ErrorIs(t, err, drain.ErrNoSource)
+
+	again, err := drain.NewInformers(factory, drain.SourceBudgets)
+	require.NoError(t, err, "a factory may be shared")
+	require.True(t, again.HasSynced())
+	require.False(t, (*drain.Informers)(nil).HasSynced())
+	_, err = drain.NewInformers(nil)
+	require.Error(t, err)
+	_, err = drain.NewInformers(factory, "clouds")
+	require.ErrorIs(t, err, drain.ErrNoSource)
+}
+
+func TestDD14WhatInformersHaveIsNeitherCopiedNorChanged(t *testing.T) {
+	cluster := sourceTown(t)
+	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
+	found, err := drain.NewInformers(factory, sourceAll...)
+	require.NoError(t, err)
+	sourceStart(t, factory)
+	cached, err := factory.Core().V1().Pods().Lister().Pods("shop").Get("web")
+	require.NoError(t, err)
+	before := cached.DeepCopy()
+	in, err := found.Sources().Observe(t.Context(), "node-1", drain.State{})
+	require.NoError(t, err)
+	require.Contains(t, in.Pods.Items, cached)
+	for _, pod := range in.Pods.Items {
+		if pod.Name == "web" {
+			require.Same(t, cached, pod)
+		}
+	}
+	_, _, err = execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, in, anything, "node-1")
+	require.NoError(t, err)
+	require.Equal(t, before, cached)
+}
+
+// sourceHeard collects the Nodes that informers tell of.
+type sourceHeard struct {
+	mu    sync.Mutex
+	nodes []string
+}
+
+func (h *sourceHeard) tell(node string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nodes = append(h.nodes, node)
+}
+
+func (h *sourceHeard) take() []string {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	nodes := h.nodes
+	h.nodes = nil
+	return nodes
+}
+
+func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := draintest.New(draintest.Options{ManualBudgets: true})
+		client := cluster.Client()
+		for i := range 4 {
+			node := newNode()
+			node.Name, node.UID = fmt.Sprint("node-", i), types.UID(fmt.Sprint("uid-node-", i))
+			require.NoError(t, cluster.Add(node, newPod(fmt.Sprint("web-", i), func(p *corev1.Pod) { p.Spec.NodeName = node.Name }, execApp(fmt.Sprint("app-", i/2)))))
+		}
+		require.NoError(t, cluster.Add(newPod("agent", ownedBy("DaemonSet")), newPod("db", sourceClaim("db"))))
+		require.NoError(t, cluster.Add(sourceVolume("db", "node-1")...))
+		factory := informers.NewSharedInformerFactory(client, 0)
+		found, err := drain.NewInformers(factory, sourceAll...)
+		require.NoError(t, err)
+		heard := &sourceHeard{}
+		require.NoError(t, found.OnChange(heard.tell))
+		require.NoError(t, found.OnChange(nil))
+		sourceStart(t, factory)
+		require.ElementsMatch(t, []string{"node-0", "node-1", "node-2", "node-3"}, heard.take(), "at the beginning")
+
+		budget := execBudget("b", "app-1", 1)
+		budget.Status.DisruptionsAllowed = 0
+		daemons := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}}
+		shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+		pods, budgets := client.CoreV1().Pods("shop"), client.PolicyV1().PodDisruptionBudgets("shop")
+		patch := func(p string) []byte { return []byte(p) }
+		for _, tt := range []struct {
+			name string
+			do   func() error
+			want []string
+		}{
+			{"a Node", func() error {
+				return sourceErr(client.CoreV1().Nodes().Patch(t.Context(), "node-2", types.MergePatchType, patch(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}))
+			}, []string{"node-2"}},
+			{"a pod", func() error {
+				return sourceErr(pods.Patch(t.Context(), "web-3", types.MergePatchType, patch(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}))
+			}, []string{"node-3"}},
+			{"a pod that goes at once", func() error {
+				return pods.Delete(t.Context(), "web-3", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			}, []string{"node-3", "node-3"}},
+			{"a pod without Node", func() error { return cluster.Add(newPod("new", func(p *corev1.Pod) { p.Spec.NodeName = "" })) }, nil},
+			{"which is bound", func() error {
+				return pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "new", Namespace: "shop"}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-0"}}, metav1.CreateOptions{})
+			}, []string{"node-0"}},
+			{"a new budget", func() error { return sourceErr(budgets.Create(t.Context(), budget, metav1.CreateOptions{})) }, []string{"node-2"}},
+			{"a budget that allows more", func() error {
+				return sourceErr(budgets.Patch(t.Context(), "b", types.MergePatchType, patch(`{"status":{"disruptionsAllowed":1}}`), metav1.PatchOptions{}, "status"))
+			}, []string{"node-2"}},
+			{"a budget that allows less", func() error {
+				return sourceErr(budgets.Patch(t.Context(), "b", types.MergePatchType, patch(`{"status":{"disruptionsAllowed":0}}`), metav1.PatchOptions{}, "status"))
+			}, nil},
+			{"a budget that covers others", func() error {
+				return sourceErr(budgets.Patch(t.Context(), "b", types.MergePatchType, patch(`{"spec":{"selector":{"matchLabels":{"app":"app-0"}}}}`), metav1.PatchOptions{}))
+			}, []string{"node-0", "node-1", "node-2"}},
+			{"a budget that goes", func() error { return budgets.Delete(t.Context(), "b", metav1.DeleteOptions{}) }, []string{"node-0", "node-1"}},
+			{"a DaemonSet that comes", func() error { return cluster.Add(daemons) }, []string{"node-1"}},
+			{"a DaemonSet that counts its pods", func() error {
+				return sourceErr(client.AppsV1().DaemonSets("shop").Patch(t.Context(), "owner", types.MergePatchType, patch(`{"status":{"numberReady":1}}`), metav1.PatchOptions{}, "status"))
+			}, nil},
+			{"a namespace", func() error { return cluster.Add(shop) }, []string{"node-0", "node-1", "node-2"}},
+			{"a namespace with another label", func() error {
+				return sourceErr(client.CoreV1().Namespaces().Patch(t.Context(), "shop", types.MergePatchType, patch(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}))
+			}, []string{"node-0", "node-1", "node-2"}},
+			{"a namespace with another annotation", func() error {
+				return sourceErr(client.CoreV1().Namespaces().Patch(t.Context(), "shop", types.MergePatchType, patch(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{}))
+			}, nil},
+			{"a claim that nobody uses", func() error {
+				return client.CoreV1().PersistentVolumeClaims("shop").Delete(t.Context(), "moved", metav1.DeleteOptions{})
+			}, nil},
+			{"a claim", func() error {
+				return sourceErr(client.CoreV1().PersistentVolumeClaims("shop").Patch(t.Context(), "db", types.MergePatchType, patch(`{"spec":{"volumeName":"pv-new"}}`), metav1.PatchOptions{}))
+			}, []string{"node-1"}},
+			{"an attachment", func() error {
+				return client.StorageV1().VolumeAttachments().Delete(t.Context(), "csi-db-node-1", metav1.DeleteOptions{})
+			}, []string{"node-1"}},
+			{"an attachment elsewhere that nobody waits for", func() error { return cluster.Add(sourceAttachment("db", "node-3")) }, []string{"node-3"}},
+			{"a volume is waited for", func() error {
+				return sourceErr(found.Sources().Observe(t.Context(), "node-1", drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}))
+			}, nil},
+			{"an attachment elsewhere", func() error { return cluster.Add(sourceAttachment("db", "node-2")) }, []string{"node-1", "node-2"}},
+			{"a Node that goes", func() error { return client.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{}) }, []string{"node-1"}},
+			{"DD-68 and is not remembered", func() error { return cluster.Add(sourceAttachment("db", "node-0")) }, []string{"node-0"}},
+		} {
+			err := tt.do()
+			if tt.name != "a claim that nobody uses" {
+				require.NoError(t, err, tt.name)
+			}
+			require.Equal(t, tt.want, heard.take(), tt.name)
+		}
+	})
+}

@@ -1,0 +1,808 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// volumesWaited is a policy that waits for volumes, and for a minute after their pods.
+var volumesWaited = drain.Policy{EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true, DetachTimeout: time.Minute}}
+
+// volumesOf mounts claims, each by a volume of the same name.
+func volumesOf(claims ...string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for _, claim := range claims {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+			}})
+		}
+	}
+}
+
+// volumesInline mounts one volume that the pod names itself.
+func volumesInline(source corev1.VolumeSource) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "inline", VolumeSource: source})
+	}
+}
+
+func volumesEBS(id string) func(*corev1.Pod) {
+	return volumesInline(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: id}})
+}
+
+// volumeClaim is a claim of namespace shop that is bound to a volume.
+func volumeClaim(name, volume string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume},
+	}
+}
+
+// volumeAttached attaches a volume to a node.
+func volumeAttached(volume, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "va-" + volume + "-" + node},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	}
+}
+
+// volumeInlineAttached attaches to node-1 what a pod named itself.
+func volumeInlineAttached(name, driver, handle string) *storagev1.VolumeAttachment {
+	va := volumeAttached("", "node-1")
+	va.Name = name
+	va.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}},
+	}}
+	return va
+}
+
+// volumeCSI is a persistent volume of a CSI driver.
+func volumeCSI(name, handle string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: handle},
+		},
+	}}
+}
+
+// volumesSeen is an observation that knows of everything to do with volumes.
+func volumesSeen(pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, attachments ...*storagev1.VolumeAttachment) drain.Observation {
+	in := observed(pods...)
+	in.Claims, in.Attachments = drain.All(claims...), drain.All(attachments...)
+	return in
+}
+
+// volumesReported has the status of the Node list volumes.
+func volumesReported(in drain.Observation, names ...corev1.UniqueVolumeName) drain.Observation {
+	in.Node = in.Node.DeepCopy()
+	for _, name := range names {
+		in.Node.Status.VolumesAttached = append(in.Node.Status.VolumesAttached, corev1.AttachedVolume{Name: name})
+	}
+	return in
+}
+
+type (
+	pods        = []*corev1.Pod
+	claims      = []*corev1.PersistentVolumeClaim
+	volumeRows  = []drain.VolumeRow
+	attachments = []*storagev1.VolumeAttachment
+)
+
+// volumeRow is a row without its message and times.
+func volumeRow(volume, attachment string, verdict drain.Verdict, reason drain.Reason) drain.VolumeRow {
+	return drain.VolumeRow{Volume: volume, Attachment: attachment, Verdict: verdict, Reason: reason}
+}
+
+var bareVolumeRows = cmpopts.IgnoreFields(drain.VolumeRow{}, "Message", "Since", "Until")
+
+func TestWhichVolumesAreWaitedFor(t *testing.T) {
+	db := newPod("db-0", volumesOf("data"))
+	data := claims{volumeClaim("data", "pv-data")}
+	here := volumeAttached("pv-data", "node-1")
+	agent := newPod("agent", ownedBy("DaemonSet"), volumesOf("cache"))
+	handle := func(in drain.Observation, volumes ...*corev1.PersistentVolume) drain.Observation {
+		in.Volumes = drain.All(volumes...)
+		return in
+	}
+	without := func(in drain.Observation, source drain.Source) drain.Observation {
+		switch source {
+		case drain.SourceAttachments:
+			in.Attachments = drain.List[*storagev1.VolumeAttachment]{}
+		case drain.SourceClaims:
+			in.Claims = drain.List[*corev1.PersistentVolumeClaim]{}
+		default:
+			t.Fatal(source)
+		}
+		return in
+	}
+	unreachable := func(in drain.Observation, state drain.Reachability) drain.Observation {
+		in.Reach = drain.Reach{State: state, Since: now.Add(-time.Hour)}
+		return in
+	}
+	for name, test := range map[string]struct {
+		in   drain.Observation
+		want volumeRows
+	}{
+		"none is attached": {in: volumesSeen(pods{db}, data)},
+		"one of a pod that goes waits for the pod": {
+			in: volumesSeen(pods{db}, data, here), want: volumeRows{volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonInUse)},
+		},
+		"one whose pod has gone is waited for": {
+			in: volumesSeen(nil, data, here), want: volumeRows{volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonDetaching)},
+		},
+		"DD-21 a pod that went before anybody looked is waited for all the same, without its claim": {
+			in: volumesSeen(nil, nil, here), want: volumeRows{volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonDetaching)},
+		},
+		"that of a finished pod is waited for": {
+			in:   volumesSeen(pods{newPod("job", inPhase(corev1.PodSucceeded), volumesOf("data"))}, data, here),
+			want: volumeRows{volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonDetaching)},
+		},
+		"one of another Node is not": {in: volumesSeen(pods{db}, data, volumeAttached("pv-data", "node-2"))},
+		"D-7 one of a DaemonSet stays": {
+			in:   volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-cache")}, volumeAttached("pv-cache", "node-1")),
+			want: volumeRows{volumeRow("pv-cache", "va-pv-cache-node-1", drain.Ignore, drain.ReasonStays)},
+		},
+		"B5 volumes of skipped pods are not waited for, also if a pod that goes shares them": {
+			in: volumesSeen(pods{db, newPod("mirror", mirror, volumesOf("data"))}, data, here),
+			want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Ignore, drain.ReasonStays),
+			},
+		},
+		"a pod elsewhere does not keep it": {
+			in:   volumesSeen(pods{newPod("db-0", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, volumesOf("data"))}, data, here),
+			want: volumeRows{volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonDetaching)},
+		},
+		"a claim of the same name in another namespace is another": {
+			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), func(p *corev1.Pod) { p.Namespace = "other" }, volumesOf("data"))}, data, here),
+			want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonDetaching),
+			},
+		},
+		"DD-8 a volume that a pod mounts twice is waited for": {
+			in: volumesSeen(pods{newPod("db-0", volumesOf("data", "data"))}, data, here),
+			want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonInUse),
+			},
+		},
+		"DD-8 a volume that two pods share is waited for once": {
+			in: volumesSeen(pods{db, newPod("db-1", volumesOf("data"))}, data, here),
+			want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonInUse),
+			},
+		},
+		"B5 DD-21 the claim of a generic ephemeral volume is named after pod and volume": {
+			in: volumesSeen(pods{newPod("ci", volumesInline(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}))},
+				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
+			want: volumeRows{volumeRow("pv-ci", "va-pv-ci-node-1", drain.Wait, drain.ReasonInUse)},
+		},
+		"that of a DaemonSet stays": {
+			in: volumesSeen(pods{newPod("ci", ownedBy("DaemonSet"), volumesInline(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}))},
+				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
+			want: volumeRows{volumeRow("pv-ci", "va-pv-ci-node-1", drain.Ignore, drain.ReasonStays)},
+		},
+		"DD-7 one name within another is another volume": {
+			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("one"))},
+				claims{volumeClaim("one", "vol-1")}, volumeAttached("vol-1", "node-1"), volumeAttached("vol-10", "node-1")),
+			want: volumeRows{
+				volumeRow("vol-1", "va-vol-1-node-1", drain.Ignore, drain.ReasonStays),
+				volumeRow("vol-10", "va-vol-10-node-1", drain.Wait, drain.ReasonDetaching),
+			},
+		},
+		"DD-7 letters of regular expressions mean themselves": {
+			in: handle(volumesReported(without(volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("one"))},
+				claims{volumeClaim("one", "pv-1")}), drain.SourceAttachments),
+				"kubernetes.io/csi/csi.example.com^vol-a(b", "kubernetes.io/csi/csi.example.com^disk+1", "kubernetes.io/csi/csi.example.com^diskk1"),
+				volumeCSI("pv-1", "vol-a(b"), volumeCSI("pv-2", "disk+1")),
+			want: volumeRows{
+				volumeRow("kubernetes.io/csi/csi.example.com^diskk1", "", drain.Wait, drain.ReasonDetaching),
+				volumeRow("pv-1", "", drain.Ignore, drain.ReasonStays),
+				volumeRow("pv-2", "", drain.Wait, drain.ReasonDetaching),
+			},
+		},
+		"the Node tells of a volume that no attachment is for": {
+			in: handle(volumesReported(volumesSeen(pods{db}, data, volumeAttached("pv-other", "node-1")),
+				"kubernetes.io/csi/csi.example.com^h-data", "kubernetes.io/csi/csi.example.com^h-other"),
+				volumeCSI("pv-data", "h-data"), volumeCSI("pv-other", "h-other")),
+			want: volumeRows{
+				volumeRow("pv-data", "", drain.Wait, drain.ReasonInUse),
+				volumeRow("pv-other", "va-pv-other-node-1", drain.Wait, drain.ReasonDetaching),
+			},
+		},
+		"without volumes the attachments are believed, if all are known": {
+			in: volumesReported(volumesSeen(pods{db}, data), "kubernetes.io/csi/csi.example.com^h-data"),
+		},
+		"and the Node is, if they are not": {
+			in: volumesReported(without(volumesSeen(pods{db}, data), drain.SourceAttachments), "kubernetes.io/csi/csi.example.com^h-data"),
+			want: volumeRows{
+				volumeRow("kubernetes.io/csi/csi.example.com^h-data", "", drain.Wait, drain.ReasonInUse),
+			},
+		},
+		"a pod that stays may use what only the Node tells of": {
+			in: volumesReported(without(volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-cache")}), drain.SourceAttachments),
+				"kubernetes.io/csi/csi.example.com^h-data"),
+			want: volumeRows{
+				volumeRow("kubernetes.io/csi/csi.example.com^h-data", "", drain.Wait, drain.ReasonNotEvaluated),
+			},
+		},
+		"an in-tree volume that a pod names itself": {
+			in: volumesReported(volumesSeen(pods{newPod("db-0", volumesInline(corev1.VolumeSource{
+				ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "10.0.0.1:3260", IQN: "iqn.2026-01.com.example:disk", Lun: 2},
+			}))}, nil), "kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026-01.com.example:disk:2"),
+			want: volumeRows{
+				volumeRow("kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026-01.com.example:disk:2", "", drain.Wait, drain.ReasonInUse),
+			},
+		},
+		"an in-tree volume whose pod has gone": {
+			in:   volumesReported(volumesSeen(nil, nil), "kubernetes.io/gce-pd/disk-1"),
+			want: volumeRows{volumeRow("kubernetes.io/gce-pd/disk-1", "", drain.Wait, drain.ReasonDetaching)},
+		},
+		"DD-9 DD-55 an attachment that a pod's own volume has": {
+			in: volumesSeen(pods{newPod("db-0", volumesEBS("aws://eu-west-1a/vol-1"))}, nil, volumeInlineAttached("va", "ebs.csi.aws.com", "vol-1")),
+			want: volumeRows{
+				volumeRow("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "va", drain.Wait, drain.ReasonInUse),
+			},
+		},
+		"DD-55 is not waited for if its pod stays": {
+			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesEBS("vol-1"))}, nil, volumeInlineAttached("va", "ebs.csi.aws.com", "vol-1")),
+			want: volumeRows{
+				volumeRow("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "va", drain.Ignore, drain.ReasonStays),
+			},
+		},
+		"DD-55 and is if its pod has gone": {
+			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesEBS("vol-2"))}, nil, volumeInlineAttached("va", "ebs.csi.aws.com", "vol-1")),
+			want: volumeRows{
+				volumeRow("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "va", drain.Wait, drain.ReasonDetaching),
+			},
+		},
+		"DD-9 an attachment that names no volume is nobody's": {
+			in:   volumesSeen(pods{db}, data, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
+			want: volumeRows{volumeRow("volumeattachment/va", "va", drain.Ignore, drain.ReasonNotEvaluated)},
+		},
+		"DD-9 unless a pod that goes names an attachable one itself": {
+			in: volumesSeen(pods{newPod("db-0", volumesEBS("vol-1"))}, nil,
+				&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
+			want: volumeRows{volumeRow("volumeattachment/va", "va", drain.Wait, drain.ReasonInUse)},
+		},
+		"D-7 NFS, host paths, configuration and inline CSI volumes have no attachment": {
+			in: volumesSeen(pods{newPod("web", func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{
+					{VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}},
+					{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}},
+					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+					{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "csi.example.com"}}}, {},
+				}
+			})}, nil),
+		},
+		"without claims, a pod that goes may use each volume": {
+			in: without(volumesSeen(pods{db}, nil, here), drain.SourceClaims), want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonInUse),
+			},
+		},
+		"DD-22 without claims, a volume is waited for that a pod may use which stays": {
+			in: without(volumesSeen(pods{agent}, nil, here), drain.SourceClaims), want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonNotEvaluated),
+			},
+		},
+		"some claims are enough to know a pod that stays by": {
+			in: func() drain.Observation {
+				in := volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-data")}, here)
+				in.Claims.Complete = false
+				return in
+			}(),
+			want: volumeRows{volumeRow("pv-data", "va-pv-data-node-1", drain.Ignore, drain.ReasonStays)},
+		},
+		"D-7 nobody unmounts on a Node that does not answer": {
+			in: unreachable(volumesSeen(nil, nil, here), drain.Unreachable), want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Ignore, drain.ReasonUnreachable),
+			},
+		},
+		"what is off is detached by Kubernetes": {
+			in: unreachable(volumesSeen(nil, nil, here), drain.PoweredOff), want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonDetaching),
+			},
+		},
+		"with no source at all it is not claimed that there are none": {
+			in: without(volumesSeen(pods{db}, data), drain.SourceAttachments), want: volumeRows{
+				volumeRow("", "", drain.Ignore, drain.ReasonNotEvaluated),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := drain.Decide(test.in, volumesWaited, now)
+			require.Empty(t, cmp.Diff(test.want, plan.Volumes, bareVolumeRows, cmpopts.EquateEmpty()))
+			waits := false
+			for _, v := range plan.Volumes {
+				waits = waits || v.Verdict == drain.Wait
+				if v.Verdict == drain.Wait && v.Reason == drain.ReasonInUse {
+					require.Zero(t, v.Until, "a change of the pod ends it")
+					require.NotEmpty(t, v.Message)
+				} else if v.Verdict == drain.Wait {
+					require.Equal(t, now.Add(time.Minute), v.Until)
+				}
+			}
+			require.False(t, waits && plan.Over())
+			if waits {
+				require.False(t, plan.NextCheck.IsZero())
+			}
+			none := volumesWaited
+			none.Volumes.Wait = false
+			require.Empty(t, drain.Decide(test.in, none, now).Volumes, "the zero policy waits for nothing")
+		})
+	}
+}
+
+// volumeStory steps one drain, and forgets what it remembers if told so.
+type volumeStory struct {
+	t      *testing.T
+	state  drain.State
+	policy drain.Policy
+}
+
+func (s *volumeStory) at(after time.Duration, in drain.Observation) drain.Plan {
+	s.t.Helper()
+	var plan drain.Plan
+	s.state, plan = drain.Step(s.state, in, s.policy, now.Add(after))
+	return plan
+}
+
+// rows requires the rows of a plan.
+func (s *volumeStory) rows(plan drain.Plan, outcome drain.Outcome, want ...drain.VolumeRow) {
+	s.t.Helper()
+	require.Empty(s.t, cmp.Diff(want, plan.Volumes, bareVolumeRows, cmpopts.EquateEmpty()))
+	require.Equal(s.t, outcome, plan.Outcome)
+}
+
+func TestTheDetachTimeoutCountsFromTheLastUser(t *testing.T) {
+	s := &volumeStory{t: t, policy: volumesWaited}
+	data := claims{volumeClaim("data", "pv")}
+	a, b := newPod("a", volumesOf("data")), newPod("b", volumesOf("data"))
+	va := volumeAttached("pv", "node-1")
+	inUse := volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonInUse)
+	detaching := volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching)
+
+	s.rows(s.at(0, volumesSeen(pods{a, b}, data, va)), drain.Draining, inUse)
+	plan := s.at(time.Hour, volumesSeen(pods{b}, data, va))
+	s.rows(plan, drain.Draining, inUse)
+	require.Equal(t, now, plan.Volumes[0].Since)
+	require.Equal(t, "pod shop/b uses it", plan.Volumes[0].Message)
+	plan = s.at(2*time.Hour, volumesSeen(nil, data, va))
+	s.rows(plan, drain.Draining, detaching)
+	require.Equal(t, now.Add(2*time.Hour), plan.Volumes[0].Since)
+	require.Equal(t, now.Add(2*time.Hour+time.Minute), plan.NextCheck)
+	require.Equal(t, "volumeattachment/va-pv-node-1", plan.Holds()[0].Subject)
+
+	late := s.state // the deadline does not move with the steps
+	s.rows(s.at(2*time.Hour+59*time.Second, volumesSeen(nil, data, va)), drain.Draining, detaching)
+	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonTimedOut))
+	s.rows(s.at(3*time.Hour, volumesSeen(nil, data)), drain.Drained)
+
+	s.state = late // a new user starts it anew
+	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(pods{a}, data, va)), drain.Draining, inUse)
+	plan = s.at(3*time.Hour, volumesSeen(nil, data, va))
+	s.rows(plan, drain.Draining, detaching)
+	require.Equal(t, now.Add(3*time.Hour+time.Minute), plan.Volumes[0].Until)
+
+	s.state = drain.State{} // and so does a lost state, which costs time only
+	plan = s.at(4*time.Hour, volumesSeen(nil, data, va))
+	s.rows(plan, drain.Draining, detaching)
+	require.Equal(t, now.Add(4*time.Hour+time.Minute), plan.Volumes[0].Until)
+	plan = s.at(3*time.Hour, volumesSeen(nil, data, va)) // a clock that went back does not lengthen it for ever
+	require.Equal(t, now.Add(3*time.Hour+time.Minute), plan.Volumes[0].Until)
+}
+
+func TestWithoutATimeoutAVolumeIsWaitedForAnyTime(t *testing.T) {
+	s := &volumeStory{t: t, policy: drain.Policy{Volumes: drain.VolumePolicy{Wait: true}}}
+	in := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
+	in.Attachments.Items[0].Status.DetachError = &storagev1.VolumeError{Message: "the disk is busy"}
+	s.at(0, in)
+	plan := s.at(1000*time.Hour, in)
+	s.rows(plan, drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
+	require.Equal(t, "the disk is busy", plan.Volumes[0].Message)
+	require.Zero(t, plan.Volumes[0].Until)
+	require.False(t, plan.NextCheck.IsZero())
+}
+
+func TestVolumesFollowTheLadder(t *testing.T) {
+	policy := volumesWaited
+	policy.Volumes.DetachTimeout = time.Hour
+	policy.Ladder = drain.Ladder{{After: time.Minute, Do: drain.Proceed}}
+	data := claims{volumeClaim("data", "pv")}
+	va := volumeAttached("pv", "node-1")
+	abandoned := volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonAbandoned)
+
+	s := &volumeStory{t: t, policy: policy}
+	s.at(0, volumesSeen(pods{newPod("a", volumesOf("data"))}, data, va))
+	s.rows(s.at(time.Minute, volumesSeen(pods{newPod("a", volumesOf("data"))}, data, va)), drain.Proceeded, abandoned)
+
+	s = &volumeStory{t: t, policy: policy}
+	s.at(0, volumesSeen(nil, data, va))
+	s.rows(s.at(59*time.Second, volumesSeen(nil, data, va)), drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
+	s.rows(s.at(time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, abandoned)
+
+	policy.Ladder[0].Do = drain.GiveUp
+	s = &volumeStory{t: t, policy: policy}
+	s.at(0, volumesSeen(nil, data, va))
+	require.Equal(t, drain.Draining, s.at(59*time.Second, volumesSeen(nil, data, va)).Outcome)
+	require.Equal(t, drain.GaveUp, s.at(time.Minute, volumesSeen(nil, data, va)).Outcome)
+}
+
+func TestAnUnreachableNodeThatAnswersAgainIsWaitedFor(t *testing.T) {
+	s := &volumeStory{t: t, policy: volumesWaited}
+	in := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
+	silent := in
+	silent.Reach.State = drain.Unreachable
+	s.rows(s.at(0, silent), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonUnreachable))
+	plan := s.at(time.Hour, in)
+	s.rows(plan, drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
+	require.Equal(t, now.Add(time.Hour+time.Minute), plan.Volumes[0].Until)
+}
+
+func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {
+	policy := volumesWaited
+	policy.Volumes.Reattach, policy.Volumes.ReattachTimeout = true, 90*time.Second
+	data := claims{volumeClaim("data", "pv")}
+	db, va := newPod("db-0", volumesOf("data")), volumeAttached("pv", "node-1")
+	reattaching := volumeRow("pv", "", drain.Wait, drain.ReasonReattaching)
+	begun := func(t *testing.T) *volumeStory { // the volume was detached after 20 seconds
+		s := &volumeStory{t: t, policy: policy}
+		s.at(0, volumesSeen(pods{db}, data, va))
+		s.at(10*time.Second, volumesSeen(nil, data, va))
+		plan := s.at(20*time.Second, volumesSeen(nil, data))
+		s.rows(plan, drain.Draining, reattaching)
+		require.Equal(t, now.Add(110*time.Second), plan.NextCheck)
+		require.Equal(t, "volume/pv", plan.Holds()[0].Subject)
+		return s
+	}
+
+	t.Run("DD-6 it is looked for, so that no event can be missed", func(t *testing.T) {
+		s := begun(t)
+		coming := volumeAttached("pv", "node-2")
+		coming.Status.Attached = false
+		s.rows(s.at(21*time.Second, volumesSeen(nil, data, coming)), drain.Draining, reattaching)
+		s.rows(s.at(22*time.Second, volumesSeen(nil, data, volumeAttached("pv", "node-2"))), drain.Drained)
+		s.rows(s.at(23*time.Second, volumesSeen(nil, data)), drain.Drained)
+	})
+	t.Run("DD-6 attachments of others make no difference", func(t *testing.T) {
+		s := begun(t)
+		others := make(attachments, 0, 40)
+		for range cap(others) {
+			others = append(others, volumeAttached("pv-other", "node-2"))
+		}
+		s.rows(s.at(30*time.Second, volumesSeen(nil, data, others...)), drain.Draining, reattaching)
+		s.rows(s.at(31*time.Second, volumesSeen(nil, data, append(others, volumeAttached("pv", "node-3"))...)), drain.Drained)
+	})
+	t.Run("that it is detached from elsewhere does not count", func(t *testing.T) {
+		s := begun(t)
+		leaving := volumeAttached("pv", "node-2")
+		leaving.DeletionTimestamp = &metav1.Time{Time: now}
+		s.rows(s.at(30*time.Second, volumesSeen(nil, data, leaving)), drain.Draining, reattaching)
+	})
+	t.Run("no longer than the policy says, and the Node is drained all the same", func(t *testing.T) {
+		s := begun(t)
+		s.rows(s.at(109*time.Second, volumesSeen(nil, data)), drain.Draining, reattaching)
+		s.rows(s.at(110*time.Second, volumesSeen(nil, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonNotReattached))
+		s.rows(s.at(111*time.Second, volumesSeen(nil, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonNotReattached))
+	})
+	t.Run("DD-6 not without attachments", func(t *testing.T) {
+		s := begun(t)
+		in := volumesSeen(nil, data)
+		in.Attachments.Complete = false
+		s.rows(s.at(30*time.Second, in), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonNotEvaluated))
+	})
+	t.Run("DD-6 not while the next pod finds no Node", func(t *testing.T) {
+		s := begun(t)
+		next := newPod("db-0", volumesOf("data"), inPhase(corev1.PodPending), func(p *corev1.Pod) {
+			p.Spec.NodeName, p.UID = "", "uid-next"
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		})
+		s.rows(s.at(30*time.Second, volumesSeen(pods{next}, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonUnschedulable))
+		next.Status.Conditions = nil
+		s.rows(s.at(31*time.Second, volumesSeen(pods{next}, data)), drain.Draining, reattaching)
+	})
+	t.Run("not if the volume was released or is gone", func(t *testing.T) {
+		s := begun(t)
+		in := volumesSeen(nil, nil)
+		released := volumeCSI("pv", "h")
+		released.Status.Phase = corev1.VolumeReleased
+		in.Volumes = drain.All(released)
+		s.rows(s.at(30*time.Second, in), drain.Drained)
+		s = begun(t)
+		in.Volumes = drain.All[*corev1.PersistentVolume]()
+		s.rows(s.at(30*time.Second, in), drain.Drained)
+		s = begun(t)
+		released.Status.Phase = corev1.VolumeBound
+		in.Volumes = drain.All(released)
+		s.rows(s.at(30*time.Second, in), drain.Draining, reattaching)
+	})
+	t.Run("not by a ladder that goes on", func(t *testing.T) {
+		s := begun(t)
+		s.policy.Ladder = drain.Ladder{{After: 25 * time.Second, Do: drain.Proceed}}
+		s.rows(s.at(30*time.Second, volumesSeen(nil, data)), drain.Proceeded, volumeRow("pv", "", drain.Ignore, drain.ReasonAbandoned))
+	})
+	t.Run("not if it is attached to the Node again", func(t *testing.T) {
+		s := begun(t)
+		s.rows(s.at(30*time.Second, volumesSeen(pods{db}, data)), drain.Draining)
+		s.rows(s.at(31*time.Second, volumesSeen(pods{db}, data, va)), drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonInUse))
+	})
+	t.Run("not after it took too long to be detached", func(t *testing.T) {
+		s := &volumeStory{t: t, policy: policy}
+		s.at(0, volumesSeen(pods{db}, data, va))
+		s.at(10*time.Second, volumesSeen(nil, data, va))
+		s.rows(s.at(70*time.Second, volumesSeen(nil, data, va)), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonTimedOut))
+		s.rows(s.at(80*time.Second, volumesSeen(nil, data)), drain.Drained)
+	})
+	t.Run("only for pods that are made again and use it again", func(t *testing.T) {
+		scratch := newPod("ci", volumesInline(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}))
+		for name, pod := range map[string]*corev1.Pod{
+			"unmanaged": newPod("db-0", unmanaged, volumesOf("data")), "ephemeral": scratch,
+			"finished": newPod("job", inPhase(corev1.PodFailed), volumesOf("data")),
+		} {
+			s := &volumeStory{t: t, policy: policy}
+			s.at(0, volumesSeen(pods{pod}, append(data, volumeClaim("ci-inline", "pv")), va))
+			plan := s.at(10*time.Second, volumesSeen(nil, nil))
+			require.Equal(t, drain.Drained, plan.Outcome, name)
+		}
+	})
+	t.Run("B5 a shared volume is elsewhere already", func(t *testing.T) {
+		s := &volumeStory{t: t, policy: policy}
+		elsewhere := volumeAttached("pv", "node-2")
+		s.at(0, volumesSeen(pods{db}, data, va, elsewhere))
+		s.rows(s.at(10*time.Second, volumesSeen(nil, data, va, elsewhere)), drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
+		s.rows(s.at(20*time.Second, volumesSeen(nil, data, elsewhere)), drain.Drained)
+	})
+}
+
+func TestVolumesAreRememberedWhenClaimsCannotBeAsked(t *testing.T) {
+	s := &volumeStory{t: t, policy: volumesWaited}
+	agent := newPod("agent", ownedBy("DaemonSet"), volumesOf("cache"))
+	cache := claims{volumeClaim("cache", "pv")}
+	stays := volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonStays)
+	s.rows(s.at(0, volumesSeen(pods{agent}, cache, volumeAttached("pv", "node-1"))), drain.Drained, stays)
+	require.Equal(t, []string{"pv"}, s.state.Pods["uid-agent"].Volumes)
+	in := volumesSeen(pods{agent}, nil, volumeAttached("pv", "node-1"))
+	in.Claims.Complete = false
+	s.rows(s.at(time.Second, in), drain.Drained, stays)
+	s.rows(s.at(2*time.Second, in), drain.Drained, stays)
+}
+
+func TestAnAttachmentWithoutAVolumeIsRememberedByItsPod(t *testing.T) {
+	s := &volumeStory{t: t, policy: volumesWaited}
+	va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}
+	s.at(0, volumesSeen(pods{newPod("db-0", volumesEBS("vol-1"))}, nil, va))
+	s.rows(s.at(time.Second, volumesSeen(nil, nil, va)), drain.Draining, volumeRow("volumeattachment/va", "va", drain.Wait, drain.ReasonDetaching))
+	s.rows(s.at(time.Second+time.Minute, volumesSeen(nil, nil, va)), drain.Proceeded, volumeRow("volumeattachment/va", "va", drain.Ignore, drain.ReasonTimedOut))
+}
+
+func TestDisksThatADriverHasTakenOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		source      corev1.VolumeSource
+		inTree, csi corev1.UniqueVolumeName
+	}{
+		"aws": {
+			corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://eu-west-1a/vol-1"}},
+			"kubernetes.io/aws-ebs/aws://eu-west-1a/vol-1", "kubernetes.io/csi/ebs.csi.aws.com^vol-1",
+		},
+		"gce": {
+			corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
+			"kubernetes.io/gce-pd/disk", "kubernetes.io/csi/pd.csi.storage.gke.io^projects/UNSPECIFIED/zones/eu-1/disks/disk",
+		},
+		"azure": {
+			corev1.VolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{DataDiskURI: "/subscriptions/s/disks/disk"}},
+			"kubernetes.io/azure-disk//subscriptions/s/disks/disk", "kubernetes.io/csi/disk.csi.azure.com^/subscriptions/s/disks/disk",
+		},
+		"cinder": {
+			corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{VolumeID: "id"}},
+			"kubernetes.io/cinder/id", "kubernetes.io/csi/cinder.csi.openstack.org^id",
+		},
+		"vsphere": {
+			corev1.VolumeSource{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "[store] dir/disk.vmdk"}},
+			"kubernetes.io/vsphere-volume/[store] dir/disk.vmdk", "kubernetes.io/csi/csi.vsphere.vmware.com^[store] dir/disk.vmdk",
+		},
+		"fibre channel": {
+			corev1.VolumeSource{FC: &corev1.FCVolumeSource{TargetWWNs: []string{"a", "b"}, Lun: new(int32(3))}}, "kubernetes.io/fc/[a b]:3", "",
+		},
+		"fibre channel by id": {corev1.VolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{"w"}}}, "kubernetes.io/fc/[w]", ""},
+		"rados":               {corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{RBDPool: "pool", RBDImage: "image"}}, "kubernetes.io/rbd/pool:image", ""},
+	} {
+		for _, unique := range []corev1.UniqueVolumeName{test.inTree, test.csi} {
+			if unique == "" {
+				continue
+			}
+			in := volumesReported(observed(newPod("agent", ownedBy("DaemonSet"), volumesInline(test.source))), unique)
+			plan := drain.Decide(in, volumesWaited, now)
+			require.Len(t, plan.Volumes, 1)
+			require.Equal(t, drain.ReasonStays, plan.Volumes[0].Reason, "%s: %s", name, unique)
+
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
+			s := &pv.Spec.PersistentVolumeSource
+			s.AWSElasticBlockStore, s.GCEPersistentDisk, s.AzureDisk = test.source.AWSElasticBlockStore, test.source.GCEPersistentDisk, test.source.AzureDisk
+			s.VsphereVolume, s.FC = test.source.VsphereVolume, test.source.FC
+			switch {
+			case test.source.Cinder != nil:
+				s.Cinder = &corev1.CinderPersistentVolumeSource{VolumeID: "id"}
+			case test.source.RBD != nil:
+				s.RBD = &corev1.RBDPersistentVolumeSource{RBDPool: "pool", RBDImage: "image"}
+			}
+			in = volumesReported(volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("data"))}, claims{volumeClaim("data", "pv")}), unique)
+			in.Volumes = drain.All(pv)
+			plan = drain.Decide(in, volumesWaited, now)
+			require.Len(t, plan.Volumes, 1, "%s: %s", name, unique)
+			require.Equal(t, volumeRow("pv", "", drain.Ignore, drain.ReasonStays).Reason, plan.Volumes[0].Reason, "%s: %s", name, unique)
+			require.Equal(t, "pv", plan.Volumes[0].Volume)
+		}
+	}
+}
+
+func TestTwoVolumesOfOneDiskAreOne(t *testing.T) {
+	in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("b"))}, claims{volumeClaim("a", "pv-a"), volumeClaim("b", "pv-b")},
+		volumeAttached("pv-a", "node-1"))
+	in.Volumes = drain.All(volumeCSI("pv-a", "disk"), volumeCSI("pv-b", "disk"))
+	plan := drain.Decide(in, volumesWaited, now)
+	require.Equal(t, drain.ReasonStays, plan.Volumes[0].Reason)
+	in.Volumes.Items[1].Spec.CSI.Driver = "other.example.com"
+	plan = drain.Decide(in, volumesWaited, now)
+	require.Equal(t, drain.ReasonDetaching, plan.Volumes[0].Reason)
+}
+
+func TestB5VolumesAreSkippedByRule(t *testing.T) {
+	policy := volumesWaited
+	in := volumesSeen(nil, nil, volumeAttached("pv-a", "node-1"), volumeAttached("pv-b", "node-1"))
+	in.Volumes = drain.All(volumeCSI("pv-a", "a"))
+	policy.Volumes.Skip = func(s drain.VolumeSubject) (string, bool) {
+		return "of another provider", s.Volume == nil || s.Volume.Spec.CSI.Driver != "csi.example.com"
+	}
+	plan := drain.Decide(in, policy, now)
+	require.Empty(t, cmp.Diff(volumeRows{
+		volumeRow("pv-a", "va-pv-a-node-1", drain.Wait, drain.ReasonDetaching), volumeRow("pv-b", "va-pv-b-node-1", drain.Ignore, drain.ReasonRule),
+	}, plan.Volumes, bareVolumeRows))
+	require.Equal(t, "of another provider", plan.Volumes[1].Message)
+
+	policy.Volumes.Skip = drain.SkipVolumesOf("example.com/skip")
+	require.Equal(t, drain.Draining, drain.Decide(in, policy, now).Outcome)
+	in.Node.Annotations = map[string]string{"example.com/skip": ""}
+	require.Equal(t, drain.Drained, drain.Decide(in, policy, now).Outcome)
+}
+
+// volumeVerdicts are the verdicts and reasons of the rows of a plan, by pod.
+func volumeVerdicts(plan drain.Plan) map[string]string {
+	verdicts := map[string]string{}
+	for _, row := range plan.Rows {
+		verdicts[row.Name] = string(row.Verdict) + " " + string(row.Reason)
+	}
+	return verdicts
+}
+
+func TestPodsWithVolumesGoSoManyAtOnce(t *testing.T) {
+	const (
+		evict = string(drain.Evict) + " " + string(drain.ReasonEvict)
+		held  = string(drain.Wait) + " " + string(drain.ReasonVolumeLimit)
+		goes  = string(drain.Wait) + " " + string(drain.ReasonTerminating)
+	)
+	withVolume := func(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
+		return newPod(name, append(edits, volumesOf("claim-"+name))...)
+	}
+	all := claims{volumeClaim("claim-a", "pv-a"), volumeClaim("claim-b", "pv-b"), volumeClaim("claim-c", "pv-c")}
+	attachedAll := attachments{volumeAttached("pv-a", "node-1"), volumeAttached("pv-b", "node-1"), volumeAttached("pv-c", "node-1")}
+	a, b, c, plain := withVolume("a"), withVolume("b"), withVolume("c"), newPod("plain")
+	urgent := withVolume("c", withPriority(5))
+	begun := func(pod *corev1.Pod) *corev1.Pod {
+		pod = pod.DeepCopy()
+		leaving(30*time.Second, 30)(pod)
+		return pod
+	}
+	for name, test := range map[string]struct {
+		limit int
+		edit  func(*drain.Policy, *drain.Observation, *drain.State)
+		pods  pods
+		want  map[string]string
+	}{
+		"the zero policy asks all at once": {
+			pods: pods{a, b, c, plain}, want: map[string]string{"a": evict, "b": evict, "c": evict, "plain": evict},
+		},
+		"one at a time": {
+			limit: 1, pods: pods{a, b, c, plain}, want: map[string]string{"a": evict, "b": held, "c": held, "plain": evict},
+		},
+		"A7 the highest priority first": {
+			limit: 1, pods: pods{a, b, urgent}, want: map[string]string{"a": held, "b": held, "c": evict},
+		},
+		"one that terminates counts": {
+			limit: 2, pods: pods{a, begun(b), c}, want: map[string]string{"a": evict, "b": goes, "c": held},
+		},
+		"one that terminates on its own does, too": {
+			limit: 1, pods: pods{a, begun(c), plain}, want: map[string]string{"a": held, "c": goes, "plain": evict},
+		},
+		"one whose volume is not detached yet counts": {
+			limit: 1, pods: pods{b, plain}, want: map[string]string{"b": held, "plain": evict},
+			edit: func(_ *drain.Policy, _ *drain.Observation, s *drain.State) {
+				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now}}
+			},
+		},
+		"but not for longer than the policy waits for it": {
+			limit: 1, pods: pods{b, plain}, want: map[string]string{"b": evict, "plain": evict},
+			edit: func(_ *drain.Policy, _ *drain.Observation, s *drain.State) {
+				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now.Add(-time.Minute)}}
+			},
+		},
+		"what was left behind by others does not count": {
+			limit: 1, pods: pods{b}, want: map[string]string{"b": evict},
+		},
+		"one whose volume is not attached elsewhere yet counts": {
+			limit: 1, pods: pods{b, c}, want: map[string]string{"b": held, "c": held},
+			edit: func(p *drain.Policy, in *drain.Observation, s *drain.State) {
+				p.Volumes.Reattach = true
+				in.Attachments.Items = in.Attachments.Items[1:]
+				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now, Moves: true}}
+			},
+		},
+		"one whose request was just accepted counts": {
+			limit: 1, pods: pods{a, b}, want: map[string]string{"a": goes, "b": held},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
+				in.Results = []drain.Result{{Row: drain.Row{Namespace: "shop", Name: "a", UID: "uid-a", Verdict: drain.Evict}, At: now}}
+			},
+		},
+		"one whose request was refused does not": {
+			limit: 1, pods: pods{a, b}, want: map[string]string{"a": "wait Throttled", "b": evict},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
+				in.Results = []drain.Result{{
+					Row: drain.Row{Namespace: "shop", Name: "a", UID: "uid-a", Verdict: drain.Evict}, Err: apierrors.NewTooManyRequests("a budget refuses", 0), At: now,
+				}}
+			},
+		},
+		"one that a budget is known to refuse does not": {
+			limit: 1, pods: pods{withVolume("a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }), b},
+			want: map[string]string{"a": "wait DisruptionBudget", "b": evict},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Budgets = drain.All(exhausted("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}))) },
+		},
+		"a pod whose volumes are not attached does not": {
+			limit: 1, pods: pods{a, b, c}, want: map[string]string{"a": evict, "b": evict, "c": held},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
+				in.Attachments.Items = in.Attachments.Items[1:]
+			},
+		},
+		"pods whose claims are not known do": {
+			limit: 1, pods: pods{a, b, plain}, want: map[string]string{"a": evict, "b": held, "plain": evict},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Claims.Items, in.Claims.Complete = nil, false },
+		},
+		"it holds without a wait for volumes": {
+			limit: 1, pods: pods{a, b, plain}, want: map[string]string{"a": evict, "b": held, "plain": evict},
+			edit: func(p *drain.Policy, _ *drain.Observation, _ *drain.State) { p.Volumes.Wait = false },
+		},
+		"a ladder that ignores budgets ignores it": {
+			limit: 1, pods: pods{a, b}, want: map[string]string{"a": "delete Forced", "b": "delete Forced"},
+			edit: func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
+				p.Anchor.At, p.Ladder = now.Add(-time.Hour), drain.Ladder{{Do: drain.IgnoreBudgets}}
+			},
+		},
+		"where nobody stops pods it would hold for ever": {
+			limit: 1, pods: pods{begun(a), b, c}, want: map[string]string{"a": goes, "b": evict, "c": evict},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Reach.State = drain.Unreachable },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := volumesWaited
+			policy.Volumes.AtOnce = test.limit
+			in, s := volumesSeen(test.pods, all, attachedAll...), drain.State{}
+			if test.edit != nil {
+				test.edit(&policy, &in, &s)
+			}
+			_, plan := drain.Step(s, in, policy, now)
+			require.Equal(t, test.want, volumeVerdicts(plan))
+			require.False(t, plan.NextCheck.IsZero())
+		})
+	}
+}

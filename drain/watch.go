@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// view is what a Run sees: informers of its own, of one Node and its pods.
+type view struct {
+	informers *Informers
+	// refused says why a source may not be watched, or nil.
+	refused map[Source]func() error
+	// stop ends all watches, and returns when they have ended.
+	stop func()
+}
+
+// watch starts to watch what a policy has a use for, and returns when everything was
+// seen once that may be seen. The function wake is called after each event.
+func (e Executor) watch(ctx context.Context, node string, p Policy, wake func()) (*view, error) {
+	factories := map[Source]informers.SharedInformerFactory{}
+	all, err := newInformers(func(source Source) informers.SharedInformerFactory {
+		factories[source] = informers.NewSharedInformerFactoryWithOptions(e.Client, 0,
+			informers.WithTweakListOptions(onlyOf(source, node)), informers.WithTransform(withoutManagedFields))
+		return factories[source]
+	}, (&Observation{}).missing(p))
+	if err != nil {
+		return nil, err
+	}
+	if err := all.OnChange(func(changed string) {
+		if changed == node {
+			wake()
+		}
+	}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	v := &view{informers: all, refused: map[Source]func() error{}, stop: func() {
+		cancel()
+		for _, factory := range factories {
+			factory.Shutdown()
+		}
+	}}
+	ended := map[Source]<-chan struct{}{}
+	for source, informer := range all.by {
+		own, end := context.WithCancelCause(ctx)
+		ended[source] = own.Done()
+		v.refused[source] = func() error { return unlessOver(ctx, context.Cause(own)) }
+		if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+			if refused(err) || apierrors.IsNotFound(err) {
+				end(err)
+				wake()
+			}
+		}); err != nil {
+			v.stop()
+			return nil, err
+		}
+		factories[source].StartWithContext(own)
+	}
+	for source, informer := range all.by {
+		select {
+		case <-informer.HasSyncedChecker().Done():
+		case <-ended[source]:
+		}
+	}
+	return v, nil
+}
+
+// unlessOver returns why one watch has ended, if not all have.
+func unlessOver(ctx context.Context, cause error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return cause
+}
+
+// sources returns those that may be watched. The Node and its pods have to be.
+func (v *view) sources() (Sources, error) {
+	var watched []Source
+	for _, source := range slices.Sorted(maps.Keys(v.refused)) {
+		err := v.refused[source]()
+		if err != nil && (source == SourceNodes || source == SourcePods) {
+			return Sources{}, &SourceError{Source: source, Err: err}
+		}
+		if err == nil {
+			watched = append(watched, source)
+		}
+	}
+	return sourcesOf(watched, v.informers), nil
+}
+
+// onlyOf selects the Node and its pods. Servers cannot select anything else by Node.
+func onlyOf(source Source, node string) func(*metav1.ListOptions) {
+	field := ""
+	switch source { //nolint:exhaustive // see above
+	case SourceNodes:
+		field = "metadata.name"
+	case SourcePods:
+		field = "spec.nodeName"
+	default:
+		return nil
+	}
+	return func(o *metav1.ListOptions) { o.FieldSelector = fields.OneTermEqualSelector(field, node).String() }
+}
+
+// withoutManagedFields forgets what no drain reads, and what takes most of the room.
+func withoutManagedFields(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return obj, nil
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// The exit status of a [Command].
+const (
+	// Done: the Node is drained, or the plan was printed and is feasible.
+	Done = 0
+	// Failed: the Node is not drained. What was begun stays, unless it was undone.
+	Failed = 1
+	// Refused: the command line makes no sense, there is no such Node, or the plan is
+	// not feasible. Nothing was changed.
+	Refused = 2
+)
+
+// undoTime is how long taking back the fence may take.
+const undoTime = 30 * time.Second
+
+// Command is the drain command. The zero value writes nothing and goes by the
+// kubeconfig; it can be run several times, also at once if its writers allow that.
+type Command struct {
+	// Out is told of the progress and of plans, ErrOut of what went wrong. Nil is
+	// nowhere.
+	Out, ErrOut io.Writer
+	// Clock gives the time; nil is the real one.
+	Clock clock.Clock
+	// Zone is that of the times that people read; nil is the local one.
+	Zone *time.Location
+	// Connect returns a client of the cluster that a kubeconfig and a context lead to,
+	// each empty for the usual one. Nil reads the files as kubectl does.
+	Connect func(kubeconfig, context string) (kubernetes.Interface, error)
+}
+
+// Run runs the command until it is done or the context ends, which is how it is
+// interrupted, and returns the exit status. The arguments are those after the name
+// of the program.
+func (c Command) Run(ctx context.Context, args []string) int {
+	c = c.completed()
+	o, err := parseFlags(args, c.Out)
+	if errors.Is(err, pflag.ErrHelp) {
+		return Done
+	}
+	if err == nil {
+		err = c.drain(ctx, o)
+	}
+	if err == nil {
+		return Done
+	}
+	_, _ = fmt.Fprintf(c.ErrOut, "drain: %v\n", err)
+	if _, refused := errors.AsType[*refusedError](err); refused || errors.Is(err, errUsage) {
+		return Refused
+	}
+	return Failed
+}
+
+func (c Command) completed() Command {
+	if c.Out == nil {
+		c.Out = io.Discard
+	}
+	if c.ErrOut == nil {
+		c.ErrOut = io.Discard
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Zone == nil {
+		c.Zone = time.Local
+	}
+	if c.Connect == nil {
+		c.Connect = connect
+	}
+	return c
+}
+
+// drain plans, and drains if that makes sense and is wanted.
+func (c Command) drain(ctx context.Context, o options) error {
+	client, leave, err := c.cluster(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if o.disableEviction {
+		_, _ = fmt.Fprintln(c.ErrOut, "drain: warning: --disable-eviction deletes pods, whatever their disruption budgets say")
+	}
+	p := o.policy()
+	now := c.Clock.Now()
+	in, err := drain.Live{Client: client}.Sources(p).Observe(ctx, o.node, drain.State{})
+	if err != nil {
+		return fmt.Errorf("node %s: %w", o.node, err)
+	}
+	plan := drain.Decide(in, p, now)
+	if plan.Outcome == drain.NodeGone {
+		return &refusedError{node: o.node, lines: []string{"there is no such node"}}
+	}
+	if o.dry() {
+		if err := printPlan(c.Out, o, plan, now, c.Zone); err != nil {
+			return err
+		}
+	}
+	if !plan.Feasible() {
+		return refuse(plan, c.words())
+	}
+	if o.dry() {
+		return nil
+	}
+	return c.carryOut(ctx, client, o, p, in.Node.UID, plan)
+}
+
+func (c Command) words() words { return words{now: c.Clock.Now(), zone: c.Zone} }
+
+// carryOut drains the Node, and takes back the fence if that fails and is
+// wanted.
+func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o options, p drain.Policy, uid types.UID, before drain.Plan) error {
+	progress := newProgress(c, o, before)
+	e := drain.Executor{Client: client, Clock: c.Clock, Observer: progress}
+	timed, cancel := withTimeout(ctx, o.timeout)
+	defer cancel()
+	plan, err := e.Run(timed, o.node, p)
+	progress.end()
+	if err == nil || plan.Outcome == drain.Proceeded {
+		progress.line(ended(plan, c.words()))
+		return nil
+	}
+	err = c.failed(o, plan, err, ctx.Err() != nil)
+	if o.undo {
+		err = errors.Join(err, c.takeBack(context.WithoutCancel(ctx), e, o, p, uid, progress))
+	}
+	return err
+}
+
+// withTimeout ends what the ladder cannot end, such as a request that hangs, some time
+// after the ladder would have.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout+time.Second)
+}
+
+// ended says how a drain ended that is over.
+func ended(plan drain.Plan, w words) string {
+	switch plan.Outcome {
+	case drain.NodeGone:
+		return fmt.Sprintf("node %s is gone", plan.Node)
+	case drain.Proceeded:
+		var left []string
+		for _, r := range plan.Rows {
+			if r.Reason == drain.ReasonAbandoned {
+				left = append(left, fmt.Sprintf("%s/%s (%s)", r.Namespace, r.Name, w.why(r)))
+			}
+		}
+		return fmt.Sprintf("node %s drained, but for what was not waited for: %s", plan.Node, strings.Join(left, ", "))
+	default:
+		return fmt.Sprintf("node %s drained", plan.Node)
+	}
+}
+
+// failed is the error of a drain that is not done, with what it waits for.
+func (c Command) failed(o options, plan drain.Plan, err error, interrupted bool) error {
+	f := &failedError{node: o.node, err: err, lines: c.words().waits(plan)}
+	switch {
+	case interrupted:
+		f.how = "interrupted"
+	case plan.Outcome == drain.GaveUp, errors.Is(err, context.DeadlineExceeded):
+		f.how = fmt.Sprintf("not drained after %s", o.timeout)
+	default:
+		f.how = err.Error()
+	}
+	return f
+}
+
+// takeBack takes back the fence.
+func (c Command) takeBack(ctx context.Context, e drain.Executor, o options, p drain.Policy, uid types.UID, progress *progress) error {
+	ctx, cancel := context.WithTimeout(ctx, undoTime)
+	defer cancel()
+	if err := e.Abort(ctx, o.node, uid, p); err != nil {
+		return fmt.Errorf("the fence stays: %w", err)
+	}
+	progress.line("the fence of " + o.owner + " is taken back")
+	return nil
+}

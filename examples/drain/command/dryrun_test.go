@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/machinist-dev/machinist/examples/drain/command"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// dryRun plans a drain of the town at noon.
+func dryRun(t *testing.T, args ...string) (status int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	d := command.Command{Out: &o, ErrOut: &e, Zone: time.UTC, Clock: clocktesting.NewFakeClock(noon)}
+	status = d.Run(t.Context(), append([]string{"--embedded", "--dry-run"}, args...))
+	return status, o.String(), e.String()
+}
+
+func TestADryRunPrintsThePlanOfTheTown(t *testing.T) {
+	all := []string{"--force", "--delete-emptydir-data", "--wait-for-volumes", "--force-after=10m", "--timeout=30m"}
+	cases := []struct {
+		name   string
+		args   []string
+		status int
+	}{
+		{"cautious", nil, command.Refused},
+		{"cautious-explained", []string{"--explain"}, command.Refused},
+		{"all", all, command.Done},
+		{"all-explained", append([]string{"--explain"}, all...), command.Done},
+		{"all-json", append([]string{"-o=json"}, all...), command.Done},
+		{"all-yaml", append([]string{"-o=yaml"}, all...), command.Done},
+		{"one", []string{"--pod-selector=app=web", "-o", "table"}, command.Done},
+		{"at-once", []string{"--pod-selector=app=web", "--disable-eviction", "--grace-period=5", "-o=table"}, command.Done},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			status, out, errOut := dryRun(t, c.args...)
+			require.Equal(t, c.status, status, errOut)
+			golden(t, c.name+".golden", out+errOut)
+			again, same, _ := dryRun(t, c.args...)
+			require.Equal(t, status, again)
+			require.Equal(t, out, same, "the same town, the same plan")
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a name of this test
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(string(want), got))
+}
+
+func TestJSONAndYAMLSayTheSameAndNothingIsLostOnTheWay(t *testing.T) {
+	_, text, _ := dryRun(t, "-o", "json")
+	_, other, _ := dryRun(t, "-o", "yaml")
+	var fromJSON, fromYAML command.Document
+	decoder := json.NewDecoder(bytes.NewBufferString(text))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&fromJSON))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(other), &fromYAML))
+	require.Empty(t, cmp.Diff(fromJSON, fromYAML))
+	require.Equal(t, command.APIVersion, fromJSON.APIVersion)
+	require.Equal(t, command.Kind, fromJSON.Kind)
+	require.Equal(t, "node-1", fromJSON.Node)
+	require.False(t, fromJSON.Feasible)
+	require.Equal(t, []string{"shop/debug", "shop/search-a"}, fromJSON.Obstacles)
+	require.Equal(t, noon, fromJSON.Time)
+	again, err := json.MarshalIndent(fromJSON, "", "  ")
+	require.NoError(t, err)
+	require.Equal(t, text, string(again)+"\n")
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	for _, format := range []string{"table", "json", "yaml"} {
+		r := newRig(t, append(blocked(), rigPod("debug", "node-1", unmanaged))...)
+		require.Equal(t, command.Refused, r.run(t.Context(), "node-1", "--dry-run", "-o", format))
+		require.Equal(t, command.Done, r.run(t.Context(), "node/node-1", "--dry-run=client", "--force", "-o", format), r.errOut)
+		require.Empty(t, r.writes())
+	}
+}
+
+func TestADryRunNamesTheBudgetThatBlocksAndWhatComesNext(t *testing.T) {
+	r := newRig(t, blocked()...)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run", "--explain", "--force-after=10m"), r.errOut)
+	r.out.line(t, "web-1", "wait", "DisruptionBudget", "budget shop/web-budget allows 0", "deleted at")
+	r.out.line(t, "budget:", "shop/web-budget", "allows 0", "1 of 2 healthy", "1 desired")
+	r.out.line(t, "next:", "evicted as soon as the budget allows it", "deleted at")
+}

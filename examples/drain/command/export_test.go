@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"io"
+	"time"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// NewTerminal returns what shows the progress of a drain of so many pods on a
+// terminal.
+func NewTerminal(out io.Writer, pods int, now time.Time) drain.Observer {
+	c := Command{Out: out, Zone: time.UTC}.completed()
+	p := newProgress(c, options{}, drain.Plan{Rows: make([]drain.Row, pods)})
+	p.live, p.now = true, func() time.Time { return now }
+	return p
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// defaultOwner is who claims the Node if there is something to undo and nobody
+// is named.
+const defaultOwner = "drain"
+
+// completeFence names an owner where one is needed and checks the fence.
+func (o *options) completeFence() error {
+	if o.undo && o.owner == "" {
+		o.owner = defaultOwner
+	}
+	if o.taint != "" && o.owner == "" {
+		return errors.New("--taint needs --owner, who takes it off again")
+	}
+	if err := o.fence().Validate(); err != nil {
+		return fmt.Errorf("--owner or --taint: %s", oneLine(err))
+	}
+	return nil
+}
+
+func (o *options) fence() nodeops.Fence {
+	return nodeops.Fence{Owner: o.owner, Reason: "drain", Taint: o.taint}
+}
+
+// policy returns what the drain may do.
+func (o *options) policy() drain.Policy {
+	p := drain.Policy{
+		Ladder:               o.ladder(),
+		Fence:                o.fence(),
+		EvictUnmanaged:       o.force,
+		EvictLocalStorage:    o.deleteEmptyDirData,
+		Rules:                o.rules(),
+		SkipTerminatingAfter: time.Duration(o.skipWaitForDelete) * time.Second,
+		Volumes:              drain.VolumePolicy{Wait: o.waitForVolumes},
+	}
+	if o.gracePeriod > 0 {
+		p.MaxGrace = time.Duration(o.gracePeriod) * time.Second
+	}
+	return p
+}
+
+// ladder returns how the drain escalates, and when it gives up.
+func (o *options) ladder() drain.Ladder {
+	var l drain.Ladder
+	if o.disableEviction || o.forceAfter > 0 {
+		l = append(l, drain.Rung{After: o.forceAfter, Do: drain.IgnoreBudgets})
+	}
+	if o.forceDeleteAfter > 0 {
+		l = append(l, drain.Rung{After: o.forceDeleteAfter, Do: drain.ForceDeletePods})
+	}
+	if o.timeout > 0 {
+		l = append(l, drain.Rung{After: o.timeout, Do: drain.GiveUp})
+	}
+	return l
+}
+
+// rules returns how pods are treated that say something themselves.
+func (o *options) rules() []drain.Rule {
+	var rules []drain.Rule
+	if o.selector != nil {
+		rules = append(rules, only(o.selector))
+	}
+	if o.clusterAPILabels {
+		rules = append(rules, drain.ClusterAPILabels())
+	}
+	if o.honorDoNotDisrupt {
+		rules = append(rules, drain.DoNotDisrupt())
+	}
+	return rules
+}
+
+// only skips the pods that a selector does not select.
+func only(selector labels.Selector) drain.Rule {
+	return func(s drain.Subject, _ time.Time) (drain.Opinion, bool) {
+		if selector.Matches(labels.Set(s.Pod.Labels)) {
+			return drain.Opinion{}, false
+		}
+		return drain.Opinion{Behavior: drain.BehaviorSkip, Message: "not in --pod-selector"}, true
+	}
+}

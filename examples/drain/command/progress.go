@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// progress prints a line for everything that happens, and keeps a count in the last
+// line of a terminal. It is for one goroutine.
+type progress struct {
+	out     io.Writer
+	words   words
+	now     func() time.Time
+	explain bool
+	live    bool // the last line is a count
+	drawn   bool
+
+	total   int                      // pods that were to go at the beginning
+	gone    int                      // of all pods that were waited for
+	asked   map[string]drain.Verdict // what was asked last, by subject
+	waiting map[string]bool
+}
+
+func newProgress(c Command, o options, before drain.Plan) *progress {
+	p := &progress{
+		out: c.Out, words: c.words(), now: c.Clock.Now, explain: o.explain,
+		asked: map[string]drain.Verdict{}, waiting: map[string]bool{},
+	}
+	if f, ok := c.Out.(*os.File); ok {
+		p.live = term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
+	}
+	for _, r := range before.Rows {
+		if r.Verdict != drain.Ignore {
+			p.total++
+		}
+	}
+	return p
+}
+
+// Observe prints what happened.
+func (p *progress) Observe(e drain.Event) {
+	p.words.now = e.Time
+	p.count(e)
+	if text := p.text(e); text != "" {
+		p.print(e.Time, text)
+	}
+	p.draw()
+}
+
+// line prints a line of its own.
+func (p *progress) line(text string) {
+	p.print(p.now(), text)
+	p.draw()
+}
+
+func (p *progress) print(at time.Time, text string) {
+	p.erase()
+	_, _ = fmt.Fprintf(p.out, "%s %s\n", at.In(p.words.zone).Format("15:04:05"), text)
+}
+
+// count keeps the numbers of the last line.
+func (p *progress) count(e drain.Event) {
+	if !strings.HasPrefix(e.Subject, "pod/") {
+		return
+	}
+	switch e.Type {
+	case drain.EventGone:
+		p.gone++
+		delete(p.waiting, e.Subject)
+	case drain.EventWaiting:
+		p.waiting[e.Subject] = e.Reason != drain.ReasonTerminating
+	case drain.EventRequested:
+		if e.Row != nil && e.Err == nil {
+			p.asked[e.Subject] = e.Row.Verdict
+			delete(p.waiting, e.Subject)
+		}
+	default:
+	}
+}
+
+// text is what an event says, or nothing.
+func (p *progress) text(e drain.Event) string {
+	name := strings.TrimPrefix(e.Subject, "pod/")
+	switch e.Type {
+	case drain.EventStarted:
+		return fmt.Sprintf("draining node %s of %s", e.Node, plural(p.total, "pod"))
+	case drain.EventFenced:
+		return orError("fenced node "+e.Node, "could not fence node "+e.Node, e.Err)
+	case drain.EventRequested:
+		return p.requested(e, name)
+	case drain.EventWaiting:
+		return p.waits(e, name)
+	case drain.EventGone:
+		return gone(p.asked[e.Subject]) + " " + name
+	case drain.EventDetached:
+		return "detached " + name
+	case drain.EventEscalated:
+		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
+	default: // the command says how it ended
+		return ""
+	}
+}
+
+// requested says what was asked for, if it was not refused: what refuses is said by
+// the wait that follows.
+func (p *progress) requested(e drain.Event, name string) string {
+	if e.Row == nil || e.Err != nil {
+		return ""
+	}
+	s := fmt.Sprintf("%s %s", asks(e.Row.Verdict), name)
+	if e.Row.Reason != drain.ReasonEvict {
+		s += fmt.Sprintf(" (%s)", e.Row.Reason)
+	}
+	return s
+}
+
+func asks(v drain.Verdict) string {
+	switch v {
+	case drain.Evict:
+		return "evicting"
+	case drain.Delete:
+		return "deleting"
+	default:
+		return "force-deleting"
+	}
+}
+
+func gone(v drain.Verdict) string {
+	switch v {
+	case drain.Evict:
+		return "evicted"
+	case drain.Delete:
+		return "deleted"
+	case drain.ForceDelete:
+		return "force-deleted"
+	default:
+		return "gone"
+	}
+}
+
+// waits says what a pod waits for. That it is on its way out is no news.
+func (p *progress) waits(e drain.Event, name string) string {
+	switch {
+	case e.Reason == drain.ReasonTerminating && p.asked[e.Subject] != "":
+		return ""
+	case e.Row == nil:
+		return "waiting for " + p.words.hold(drain.Hold{Subject: name, Reason: e.Reason, Message: e.Message})
+	case p.explain:
+		return "waiting for " + strings.TrimRight(p.words.explainRow(*e.Row), "\n")
+	default:
+		return "waiting for " + p.words.row(*e.Row)
+	}
+}
+
+func orError(done, failed string, err error) string {
+	if err != nil {
+		return failed + ": " + oneLine(err)
+	}
+	return done
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// draw writes the count into the last line of a terminal.
+func (p *progress) draw() {
+	if !p.live {
+		return
+	}
+	p.erase()
+	_, _ = fmt.Fprint(p.out, p.status())
+	p.drawn = true
+}
+
+// status is the count.
+func (p *progress) status() string {
+	held := 0
+	for _, w := range p.waiting {
+		if w {
+			held++
+		}
+	}
+	total := max(p.total, p.gone+held)
+	return fmt.Sprintf("%d of %s gone, %d held, %d on their way", p.gone, plural(total, "pod"), held, total-p.gone-held)
+}
+
+func (p *progress) erase() {
+	if p.drawn {
+		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+		p.drawn = false
+	}
+}
+
+// end takes the count off the screen.
+func (p *progress) end() {
+	p.erase()
+	p.live = false
+}

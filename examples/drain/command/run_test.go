@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/drain/command"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestADrainEvictsWhatItCanAndSaysSo(t *testing.T) {
+	r := newRig(t, rigPod("web-1", "node-1"), rigPod("web-2", "node-2"))
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
+	require.False(t, r.there("web-1"))
+	require.True(t, r.there("web-2"))
+	require.True(t, r.node().Spec.Unschedulable)
+	r.out.line(t, "draining node node-1 of 1 pod")
+	r.out.line(t, "fenced node node-1")
+	r.out.line(t, "evicting shop/web-1")
+	r.out.line(t, "evicted shop/web-1")
+	r.out.line(t, "node node-1 drained")
+	require.Empty(t, r.errOut.String())
+	for line := range strings.Lines(r.out.String()) {
+		_, err := time.Parse(time.TimeOnly, line[:8])
+		require.NoError(t, err, line)
+	}
+}
+
+func TestABlockedDrainSaysWithinOneRoundWhichPodWhichBudgetSinceWhenAndWhatComesNext(t *testing.T) {
+	r := newRig(t, blocked()...)
+	began := time.Now().UTC()
+	ctx, cancel := context.WithCancel(t.Context())
+	status := r.start(ctx, "node-1", "--force-after=1h")
+	line := r.out.line(t, "waiting for shop/web-1")
+	for _, words := range []string{
+		"DisruptionBudget", "budget shop/web-budget", "allows 0", "1 of 2 healthy",
+		"since " + began.Format("15:"), "next: evicted as soon as the budget allows it", "deleted at " + began.Add(time.Hour).Format("15:"),
+	} {
+		require.Contains(t, line, words)
+	}
+	require.Less(t, time.Since(began), 5*time.Second, "one round does not take as long as a repetition")
+	require.Equal(t, 1, strings.Count(r.out.String(), "waiting for shop/web-1"))
+	cancel()
+	require.Equal(t, command.Failed, r.ends(status))
+	require.True(t, r.there("web-1"))
+}
+
+func TestAnExplainedDrainSaysItInABlock(t *testing.T) {
+	r := newRig(t, blocked()...)
+	ctx, cancel := context.WithCancel(t.Context())
+	status := r.start(ctx, "node-1", "--explain", "--force-after=1h")
+	r.out.line(t, "waiting for shop/web-1")
+	r.out.line(t, "now:", "wait", "DisruptionBudget")
+	r.out.line(t, "budget:", "shop/web-budget allows 0")
+	r.out.line(t, "since:")
+	r.out.line(t, "next:", "evicted as soon as the budget allows it", "deleted at")
+	cancel()
+	require.Equal(t, command.Failed, r.ends(status))
+}
+
+func TestADrainGoesOnWhenTheBudgetIsFreed(t *testing.T) {
+	r := newRig(t, blocked()...)
+	status := r.start(t.Context(), "node-1")
+	r.out.line(t, "waiting for shop/web-1", "shop/web-budget")
+	freed := time.Now()
+	r.free()
+	require.Equal(t, command.Done, r.ends(status), r.errOut)
+	require.Less(t, time.Since(freed), 3*time.Second)
+	require.False(t, r.there("web-1"))
+	r.out.line(t, "evicted shop/web-1")
+}
+
+func TestATimeoutNamesEverythingThatIsWaitedFor(t *testing.T) {
+	r := newRig(t, append(blocked(), rigPod("job", "node-1", stuck, func(p *corev1.Pod) { p.Labels = nil }))...)
+	require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
+	r.errOut.line(t, "drain: node node-1: not drained after 500ms; it waits for")
+	r.errOut.line(t, "shop/web-1: DisruptionBudget", "shop/web-budget", "since")
+	r.errOut.line(t, "shop/job")
+	require.NotContains(t, r.out.String(), "node node-1 drained")
+	require.True(t, r.node().Spec.Unschedulable, "without --undo the node stays closed")
+}
+
+func TestForceDeletesWhatABudgetProtectsWhenItIsTime(t *testing.T) {
+	r := newRig(t, blocked()...)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-after=300ms"), r.errOut)
+	require.False(t, r.there("web-1"))
+	r.out.line(t, "waiting for shop/web-1", "deleted at")
+	r.out.line(t, "escalates")
+	r.out.line(t, "deleting shop/web-1 (Forced)")
+	r.out.line(t, "deleted shop/web-1")
+}
+
+func TestForceDeleteTakesPodsOffTheAPI(t *testing.T) {
+	r := newRig(t, rigPod("web-1", "node-1"))
+	r.cluster.SetNodeSilent("node-1", true)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-delete-after=300ms"), r.errOut)
+	r.out.line(t, "evicting shop/web-1")
+	r.out.line(t, "force-deleted shop/web-1")
+}
+
+func TestWithoutEvictionBudgetsAreIgnoredAndItSaysSo(t *testing.T) {
+	r := newRig(t, blocked()...)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--disable-eviction"), r.errOut)
+	r.errOut.line(t, "warning", "whatever their disruption budgets say")
+	r.out.line(t, "deleted shop/web-1")
+	for _, w := range r.cluster.History() {
+		require.NotEqual(t, "eviction", w.Subresource)
+	}
+}
+
+func TestAPlanThatCannotEndIsRefusedAndNothingIsWritten(t *testing.T) {
+	never := oneHealthy()
+	never.Spec.MinAvailable, never.Spec.MaxUnavailable = nil, new(intstr.FromInt32(0))
+	twice := oneHealthy()
+	twice.Name = "other-budget"
+	keep := func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} }
+	cases := []struct {
+		name    string
+		objects []runtime.Object
+		says    []string
+		helps   []string
+	}{
+		{"pods that nobody would create again",
+			[]runtime.Object{rigPod("debug", "node-1", unmanaged)}, []string{"shop/debug: Unmanaged", "--force evicts it"}, []string{"--force"}},
+		{"local data",
+			[]runtime.Object{rigPod("cache", "node-1", emptyDir)},
+			[]string{"shop/cache: LocalStorage", "--delete-emptydir-data evicts it"}, []string{"--delete-emptydir-data"}},
+		{"a pod that is not to be disrupted",
+			[]runtime.Object{rigPod("long", "node-1", keep)},
+			[]string{"shop/long: DoNotDisrupt", "--honor-do-not-disrupt=false"}, []string{"--honor-do-not-disrupt=false"}},
+		{"a budget that never allows anything",
+			[]runtime.Object{never, rigPod("web-1", "node-1")}, []string{"shop/web-1: BudgetNeverAllows", "shop/web-budget"}, []string{"--force-after=100ms"}},
+		{"two budgets for one pod",
+			[]runtime.Object{oneHealthy(), twice, rigPod("web-1", "node-1"), rigPod("web-2", "node-2")},
+			[]string{"shop/web-1: OverlappingBudgets", "shop/web-budget", "shop/other-budget"}, []string{"--disable-eviction"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, append(c.objects, rigPod("good", "node-1", func(p *corev1.Pod) { p.Labels = nil }))...)
+			require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
+			require.Contains(t, r.errOut.String(), "nothing was changed")
+			for _, words := range c.says {
+				require.Contains(t, r.errOut.String(), words)
+			}
+			require.Empty(t, r.out.String())
+			require.Empty(t, r.writes())
+			require.Equal(t, command.Done, r.run(t.Context(), append(c.helps, "node-1")...), r.errOut)
+		})
+	}
+}
+
+func TestARefusalNamesEveryObstacle(t *testing.T) {
+	r := newRig(t, rigPod("a", "node-1", unmanaged), rigPod("b", "node-1", emptyDir), rigPod("c", "node-1", unmanaged))
+	require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
+	for _, pod := range []string{"shop/a", "shop/b", "shop/c"} {
+		r.errOut.line(t, pod+":")
+	}
+}
+
+func TestANodeThatIsNotThereIsRefused(t *testing.T) {
+	r := newRig(t)
+	require.Equal(t, command.Refused, r.run(t.Context(), "node-7"))
+	require.Contains(t, r.errOut.String(), "node node-7 is not drained, and nothing was changed: there is no such node")
+	require.Empty(t, r.writes())
+}
+
+func TestWhatTheClusterRefusesIsAFailureAndNeverDone(t *testing.T) {
+	for _, resource := range []string{"nodes", "pods"} {
+		t.Run(resource, func(t *testing.T) {
+			r := newRig(t, rigPod("web-1", "node-1"))
+			r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: resource})
+			require.Equal(t, command.Failed, r.run(t.Context(), "node-1"))
+			require.Contains(t, r.errOut.String(), "forbidden")
+			require.Empty(t, r.writes())
+		})
+	}
+	t.Run("evictions", func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods/eviction"})
+		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
+		r.errOut.line(t, "shop/web-1", "Forbidden")
+	})
+	t.Run("the fence", func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
+		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
+		r.out.line(t, "could not fence node node-1")
+		require.True(t, r.there("web-1"))
+	})
+}
+
+func TestWhatMayNotBeReadIsNotEvaluated(t *testing.T) {
+	r := newRig(t, rigPod("web-1", "node-1"))
+	r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "poddisruptionbudgets"})
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run"), r.errOut)
+	r.out.line(t, "not evaluated: budgets")
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
+}
+
+func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
+	r := newRig(t, blocked()...)
+	ctx, cancel := context.WithCancel(t.Context())
+	status := r.start(ctx, "node-1")
+	r.out.line(t, "waiting for shop/web-1")
+	cancel()
+	require.Equal(t, command.Failed, r.ends(status))
+	r.errOut.line(t, "drain: node node-1: interrupted; it waits for shop/web-1: DisruptionBudget", "shop/web-budget", "since")
+	require.True(t, r.node().Spec.Unschedulable)
+	require.True(t, r.there("web-1"))
+}
+
+func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
+	cases := []struct {
+		name string
+		args []string
+	}{
+		{"a cordon", []string{"node-1", "--undo"}},
+		{"a cordon of a named owner", []string{"node-1", "--undo", "--owner=kured"}},
+		{"a taint", []string{"node-1", "--undo", "--owner=kured", "--taint=example.com/reboot"}},
+	}
+	for _, c := range cases {
+		t.Run("after an interruption: "+c.name, func(t *testing.T) {
+			r := newRig(t, blocked()...)
+			before := r.node()
+			ctx, cancel := context.WithCancel(t.Context())
+			status := r.start(ctx, c.args...)
+			r.out.line(t, "waiting for shop/web-1")
+			require.NotEmpty(t, cmp.Diff(bare(before), bare(r.node())), "the node is fenced")
+			cancel()
+			require.Equal(t, command.Failed, r.ends(status))
+			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
+			r.out.line(t, "the fence of", "is taken back")
+			require.NotContains(t, r.errOut.String(), "the fence stays")
+		})
+		t.Run("after the time is over: "+c.name, func(t *testing.T) {
+			r := newRig(t, blocked()...)
+			before := r.node()
+			require.Equal(t, command.Failed, r.run(t.Context(), append(c.args, "--timeout=300ms")...))
+			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
+		})
+	}
+	t.Run("not when the node is drained", func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo"), r.errOut)
+		require.True(t, r.node().Spec.Unschedulable)
+	})
+	t.Run("not the cordon of somebody else", func(t *testing.T) {
+		r := newRig(t, blocked()...)
+		_, err := r.client.CoreV1().Nodes().Patch(t.Context(), "node-1", "application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		before := r.node()
+		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--undo", "--timeout=300ms"))
+		require.True(t, r.node().Spec.Unschedulable)
+		require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
+	})
+	t.Run("and says so when it cannot", func(t *testing.T) {
+		r := newRig(t, blocked()...)
+		ctx, cancel := context.WithCancel(t.Context())
+		status := r.start(ctx, "node-1", "--undo")
+		r.out.line(t, "waiting for shop/web-1")
+		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes"})
+		cancel()
+		require.Equal(t, command.Failed, r.ends(status))
+		r.errOut.line(t, "the fence stays", "forbidden")
+	})
+}
+
+// bare is a Node without what every write changes.
+func bare(n *corev1.Node) *corev1.Node {
+	n = n.DeepCopy()
+	n.ResourceVersion, n.ManagedFields = "", nil
+	if len(n.Annotations) == 0 {
+		n.Annotations = nil
+	}
+	return n
+}
+
+func TestPodsOutsideOfTheSelectorStay(t *testing.T) {
+	other := rigPod("other", "node-1", unmanaged, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+	r := newRig(t, rigPod("web-1", "node-1"), other)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--pod-selector=app=web"), r.errOut)
+	require.False(t, r.there("web-1"))
+	require.True(t, r.there("other"))
+}
+
+func TestLabelsOfClusterAPIAreHeeded(t *testing.T) {
+	skipped := func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} }
+	r := newRig(t, rigPod("web-1", "node-1", skipped))
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
+	require.True(t, r.there("web-1"))
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--cluster-api-labels=false"), r.errOut)
+	require.False(t, r.there("web-1"))
+}
+
+func TestPodsThatAreLongOnTheirWayAreLeftIfWanted(t *testing.T) {
+	old := rigPod("old", "node-1", stuck, func(p *corev1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
+		p.DeletionGracePeriodSeconds = new(int64(0))
+	})
+	r := newRig(t, old)
+	require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
+	r.errOut.line(t, "shop/old")
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--skip-wait-for-delete-timeout=60"), r.errOut)
+	r.out.line(t, "node node-1 drained, but for", "shop/old")
+}
+
+func TestTheGraceOfPodsIsCut(t *testing.T) {
+	r := newRig(t, rigPod("web-1", "node-1"))
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--grace-period=5"), r.errOut)
+	for _, w := range r.cluster.History() {
+		if p, ok := w.After.(*corev1.Pod); ok && p.DeletionGracePeriodSeconds != nil && w.Actor == draintest.Client {
+			require.Equal(t, int64(5), *p.DeletionGracePeriodSeconds)
+		}
+	}
+}
+
+func TestVolumesAreWaitedForIfWanted(t *testing.T) {
+	claimed := rigPod("web-1", "node-1", func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}}
+	})
+	r := newRig(t, claimed,
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk-1"}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-1"}},
+		&storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "attached-1"},
+			Spec: storagev1.VolumeAttachmentSpec{
+				Attacher: "csi.example.com", NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("disk-1")},
+			},
+			Status: storagev1.VolumeAttachmentStatus{Attached: true},
+		})
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--wait-for-volumes"), r.errOut)
+	_, err := r.client.StorageV1().VolumeAttachments().Get(t.Context(), "attached-1", metav1.GetOptions{})
+	require.Error(t, err)
+}
+
+func TestTheTownIsDrainedInAFewSeconds(t *testing.T) {
+	out, errOut := newScreen(), newScreen()
+	d := command.Command{Out: out, ErrOut: errOut, Connect: func(string, string) (kubernetes.Interface, error) {
+		return nil, errors.New("no kubeconfig is read")
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.Equal(t, command.Done, d.Run(ctx, []string{"--embedded", "--force", "--delete-emptydir-data", "--wait-for-volumes"}), errOut)
+	out.line(t, "waiting for shop/web-", "budget shop/web allows 0")
+	out.line(t, "evicted shop/web-a")
+	out.line(t, "evicted shop/web-b")
+	out.line(t, "detached")
+	out.line(t, "node node-1 drained")
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// words puts plans into words for people, at a time and in a time zone.
+type words struct {
+	now  time.Time
+	zone *time.Location
+}
+
+// clock is a time of day, with the date if it is another one.
+func (w words) clock(t time.Time) string {
+	t, now := t.In(w.zone), w.now.In(w.zone)
+	if t.YearDay() != now.YearDay() || t.Year() != now.Year() {
+		return t.Format("2006-01-02 15:04:05")
+	}
+	return t.Format("15:04:05")
+}
+
+// row is what one pod waits for, on one line: which pod, why, since when, and what
+// comes next.
+func (w words) row(r drain.Row) string {
+	s := fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, w.why(r))
+	if !r.Since.IsZero() {
+		s += "; since " + w.clock(r.Since)
+	}
+	return s + "; next: " + w.next(r)
+}
+
+// why is the reason of a row, with the budgets that it is about.
+func (w words) why(r drain.Row) string { return reasonOf(r.Reason, w.message(r)) }
+
+// message is that of a row, which names every budget that it is about.
+func (w words) message(r drain.Row) string {
+	var said []string
+	if r.Message != "" {
+		said = append(said, r.Message)
+	}
+	for _, b := range r.Budgets {
+		if !strings.Contains(r.Message, b.Namespace+"/"+b.Name) {
+			said = append(said, b.String())
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// next is what happens next about a pod.
+func (w words) next(r drain.Row) string {
+	var next []string
+	switch {
+	case r.Verdict == drain.Evict, r.Verdict == drain.Delete, r.Verdict == drain.ForceDelete:
+		next = append(next, "it is asked to go now")
+	case r.Verdict == drain.Block && !r.Until.IsZero():
+		next = append(next, "looked at again at "+w.clock(r.Until))
+	case r.Verdict == drain.Block:
+		next = append(next, cmp.Or(remedy(r.Reason), "nothing until something changes"))
+	case r.Reason == drain.ReasonTerminating, r.Reason == drain.ReasonOverdue, r.Reason == drain.ReasonWaitCompleted:
+		next = append(next, "it is waited for until it has gone")
+	case len(r.Budgets) > 0:
+		next = append(next, "evicted as soon as the budget allows it")
+	default:
+		next = append(next, w.again(r.Until))
+	}
+	if escalation := w.escalation(r.Next, r.NextAt); escalation != "" {
+		next = append(next, escalation)
+	}
+	return strings.Join(next, ", ")
+}
+
+// escalation is a rung that comes, and when.
+func (w words) escalation(e drain.Escalation, at time.Time) string {
+	if e == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s at %s", happens(e), w.clock(at))
+}
+
+// happens is what an escalation does to a pod.
+func happens(e drain.Escalation) string {
+	switch e {
+	case drain.IgnoreBudgets:
+		return "deleted"
+	case drain.ForceDeletePods:
+		return "force-deleted"
+	case drain.GiveUp:
+		return "given up"
+	default:
+		return string(e)
+	}
+}
+
+// remedy is the flag that does something about a reason, or nothing.
+func remedy(reason drain.Reason) string {
+	switch reason {
+	case drain.ReasonUnmanaged:
+		return "--force evicts it"
+	case drain.ReasonLocalStorage:
+		return "--delete-emptydir-data evicts it"
+	case drain.ReasonDoNotDisrupt:
+		return "--honor-do-not-disrupt=false evicts it"
+	case drain.ReasonBudgetNever, drain.ReasonBudgets:
+		return "somebody has to change the budget, or --force-after deletes it"
+	default:
+		return ""
+	}
+}
+
+// hold is what else the drain waits for, on one line.
+func (w words) hold(h drain.Hold) string {
+	s := h.Subject + ": " + reasonOf(h.Reason, h.Message)
+	if !h.Since.IsZero() {
+		s += "; since " + w.clock(h.Since)
+	}
+	return s + "; next: " + w.again(h.Until)
+}
+
+// again is when something is looked at again.
+func (w words) again(until time.Time) string {
+	if until.IsZero() {
+		return "looked at again when something changes"
+	}
+	return "looked at again at " + w.clock(until) + " or when something changes"
+}
+
+func reasonOf(reason drain.Reason, message string) string {
+	if message == "" {
+		return string(reason)
+	}
+	return string(reason) + ": " + message
+}
+
+// waits is everything that the drain waits for, a line each.
+func (w words) waits(plan drain.Plan) []string {
+	var lines []string
+	rows := map[string]drain.Row{}
+	for _, r := range plan.Rows {
+		rows["pod/"+r.Namespace+"/"+r.Name] = r
+	}
+	for _, h := range plan.Holds() {
+		if r, ok := rows[h.Subject]; ok {
+			lines = append(lines, w.row(r))
+			continue
+		}
+		lines = append(lines, w.hold(h))
+	}
+	return lines
+}

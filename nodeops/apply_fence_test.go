@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeops_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// fencePlace returns a cluster with one node, and a way to read it.
+func fencePlace(t *testing.T) (*draintest.Cluster, kubernetes.Interface, func() *corev1.Node) {
+	t.Helper()
+	cluster := draintest.New(draintest.Options{})
+	require.NoError(t, cluster.Add(crowdedNode()))
+	client := cluster.Client()
+	return cluster, client, func() *corev1.Node {
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		require.NoError(t, err)
+		return node
+	}
+}
+
+// asBefore compares nodes but for the version.
+var asBefore = cmp.Options{cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "ManagedFields"), cmpopts.EquateEmpty()}
+
+func TestAFenceIsSetAndTakenBackWithOneWriteEach(t *testing.T) {
+	cluster, client, read := fencePlace(t)
+	before := read()
+	for range 2 {
+		require.NoError(t, nodeops.FenceNode(t.Context(), client, "n1", before.UID, everything("a"), t0))
+	}
+	require.True(t, everything("a").Stands(read()))
+	require.Len(t, cluster.HistorySince(before.ResourceVersion), 1)
+
+	changed, err := nodeops.UnfenceNode(t.Context(), client, "n1", before.UID, "a")
+	require.NoError(t, err)
+	require.True(t, changed)
+	changed, err = nodeops.UnfenceNode(t.Context(), client, "n1", before.UID, "a")
+	require.NoError(t, err)
+	require.False(t, changed)
+	require.Len(t, cluster.HistorySince(before.ResourceVersion), 2)
+	require.Empty(t, cmp.Diff(before, read(), asBefore))
+}
+
+func TestTheFenceOfNobodyIsOnePatch(t *testing.T) {
+	cluster := draintest.New(draintest.Options{})
+	require.NoError(t, cluster.Add(crowdedNode()))
+	clientset := cluster.Clientset()
+	require.NoError(t, nodeops.FenceNode(t.Context(), clientset, "n1", "u1", nodeops.Fence{Reason: "not kept"}, t0))
+	require.Len(t, clientset.Actions(), 1)
+	require.Equal(t, "patch", clientset.Actions()[0].GetVerb())
+	node, err := clientset.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, node.Spec.Unschedulable)
+	require.Equal(t, crowdedNode().Annotations, node.Annotations)
+}
+
+func TestAnotherNodeOfTheSameNameIsLeftAlone(t *testing.T) {
+	cluster, client, read := fencePlace(t)
+	before := read()
+	for _, f := range []nodeops.Fence{{}, owned, everything("")} {
+		err := nodeops.FenceNode(t.Context(), client, "n1", "another", f, t0)
+		require.ErrorIs(t, err, nodeops.ErrNodeReplaced)
+		require.Contains(t, err.Error(), `"n1"`)
+	}
+	_, err := nodeops.UnfenceNode(t.Context(), client, "n1", "another", "a")
+	require.ErrorIs(t, err, nodeops.ErrNodeReplaced)
+	require.Empty(t, cluster.HistorySince(before.ResourceVersion))
+}
+
+func TestAFenceThatMakesNoSenseIsNotSent(t *testing.T) {
+	cluster := draintest.New(draintest.Options{})
+	clientset := cluster.Clientset()
+	err := nodeops.FenceNode(t.Context(), clientset, "n1", "", nodeops.Fence{Owner: "a/b"}, t0)
+	_, ok := errors.AsType[*nodeops.FenceError](err)
+	require.True(t, ok, "%v", err)
+	require.Empty(t, clientset.Actions())
+}
+
+func TestRefusalsOfAFenceAreRecognised(t *testing.T) {
+	cluster, client, _ := fencePlace(t)
+	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes"})
+	for _, f := range []nodeops.Fence{{}, owned} {
+		err := nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0)
+		require.True(t, apierrors.IsForbidden(err), "%v", err)
+		require.NotErrorIs(t, err, nodeops.ErrNodeReplaced)
+		require.Contains(t, err.Error(), `"n1"`)
+	}
+	_, err := nodeops.UnfenceNode(t.Context(), client, "n1", "", "a")
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+}
+
+// I-14: eight owners come and go, others write taints, labels and heartbeats in between, and requests
+// meet conflicts and answers that get lost. At rest every mark is as it should be.
+func TestI14ManyOwnersAtOnceLoseNothing(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { crowdOfOwners(t, seed) })
+		})
+	}
+}
+
+func crowdOfOwners(t *testing.T, seed uint64) {
+	cluster := draintest.New(draintest.Options{Seed: int64(seed)})
+	require.NoError(t, cluster.Add(crowdedNode()))
+	cluster.Inject(
+		draintest.Fault{Kind: draintest.Conflict, Verb: "update", Resource: "nodes", Probability: 0.2},
+		draintest.Fault{Kind: draintest.TimeoutAfterEffect, Verb: "update", Resource: "nodes", Probability: 0.1},
+	)
+	client := cluster.Client()
+	var group sync.WaitGroup
+	for i := range 8 {
+		owner := "owner-" + strconv.Itoa(i)
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		group.Go(func() {
+			for range 10 {
+				f := nodeops.Fence{Owner: owner, ExcludeFromLoadBalancers: random.IntN(2) == 0, OutOfService: random.IntN(2) == 0}
+				if random.IntN(2) == 0 {
+					f.Taint = "example.com/drain-" + strconv.Itoa(i%4)
+				}
+				insist(func() error { return nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0) })
+				pause(random)
+				if node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil || !f.Stands(node) {
+					t.Errorf("the fence of %s does not stand while it holds: %v", owner, err)
+				}
+				insist(func() error {
+					_, err := nodeops.UnfenceNode(t.Context(), client, "n1", "u1", owner)
+					return err
+				})
+				pause(random)
+			}
+		})
+	}
+	group.Go(func() {
+		for i := range 40 {
+			insist(func() error {
+				_, err := nodeops.SetTaintsOnNode(t.Context(), client, "n1", taint("other/"+strconv.Itoa(i), "", noSchedule))
+				return err
+			})
+			insist(func() error {
+				return nodeops.SetLabelsOnNode(t.Context(), client, "n1", map[string]string{"other": strconv.Itoa(i)})
+			})
+			time.Sleep(50 * time.Millisecond) // of the bubble
+		}
+	})
+	group.Wait()
+	want := crowdedNode()
+	want.Labels["other"] = "39"
+	for i := range 40 {
+		want.Spec.Taints = append(want.Spec.Taints, taint("other/"+strconv.Itoa(i), "", noSchedule))
+	}
+	got, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(want, got, asBefore, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "CreationTimestamp")))
+}
+
+// insist repeats a call until it succeeds.
+func insist(call func() error) {
+	for call() != nil {
+		time.Sleep(time.Millisecond) // of the bubble
+	}
+}
+
+// pause lets others go first.
+func pause(random *rand.Rand) {
+	time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond) // of the bubble
+}
+
+// A Node that was deleted and made again between two attempts is another.
+func TestANodeReplacedBetweenAttemptsIsNotFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, crowdedNode())
+		s.meddle = func(_ int, node *corev1.Node) bool {
+			node.UID = types.UID("u2")
+			return true
+		}
+		require.ErrorIs(t, nodeops.FenceNode(t.Context(), s, "n1", "", owned, t0), nodeops.ErrNodeReplaced)
+		require.Empty(t, nodeops.Fences(s.node()))
+	})
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeops_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// Two programs keep pods off a node. It is open again when the last of them has left.
+func ExampleFence() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
+
+	node, _, _ = nodeops.Fence{Owner: "os-update", Reason: "kernel 7.1"}.Set(node, now)
+	node, _, _ = nodeops.Fence{Owner: "scale-down", Reason: "idle", ExcludeFromLoadBalancers: true}.Set(node, now.Add(time.Minute))
+	for _, claim := range nodeops.Fences(node) {
+		fmt.Println(claim.Owner, claim.Marks, "since", claim.Since.Format(time.TimeOnly), claim.Reason)
+	}
+	node, _ = nodeops.Unfence(node, "os-update")
+	fmt.Println("unschedulable:", node.Spec.Unschedulable)
+	node, _ = nodeops.Unfence(node, "scale-down")
+	fmt.Println("unschedulable:", node.Spec.Unschedulable)
+	// Output:
+	// os-update [unschedulable] since 12:00:00 kernel 7.1
+	// scale-down [exclude-from-external-load-balancers unschedulable] since 12:01:00 idle
+	// unschedulable: true
+	// unschedulable: false
+}
+
+// A cordon that somebody had set by hand is not taken away.
+func ExampleUnfence() {
+	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
+	node, _, _ = nodeops.Fence{Owner: "os-update"}.Set(node, time.Time{})
+	node, changed := nodeops.Unfence(node, "os-update")
+	fmt.Println(changed, node.Spec.Unschedulable)
+	// Output:
+	// true true
+}
+
+// A human uncordons the node while it is claimed: nothing fights back, and everybody can see it.
+func ExampleFences() {
+	node, _, _ := nodeops.Fence{Owner: "os-update"}.Set(&corev1.Node{}, time.Time{})
+	node.Spec.Unschedulable = false // kubectl uncordon
+	for _, claim := range nodeops.Fences(node) {
+		fmt.Println(claim.Owner, "misses", claim.Missing)
+	}
+	// Output:
+	// os-update misses [unschedulable]
+}
+
+func ExampleUnfenceNode() {
+	ctx, now := context.Background(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "4711"}})
+	fmt.Println(nodeops.FenceNode(ctx, client, "worker-1", "4711", nodeops.Fence{Owner: "os-update"}, now))
+	fmt.Println(nodeops.UnfenceNode(ctx, client, "worker-1", "4711", "os-update"))
+	fmt.Println(nodeops.UnfenceNode(ctx, client, "worker-1", "0815", "os-update"))
+	// Output:
+	// <nil>
+	// true <nil>
+	// false node "worker-1": nodeops: the node was replaced by another of the same name
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeops
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FenceMarksAnnotation is the annotation that remembers which marks fences have set, so
+// that no other is ever taken away: a list of [Mark], separated by commas.
+const FenceMarksAnnotation = "machinist.dev/fence-marks"
+
+// Mark is one thing on a Node that a [Fence] sets.
+type Mark string
+
+// The marks that owners share. That of a [Fence.Taint] is the result of [TaintMark].
+const (
+	// MarkUnschedulable is spec.unschedulable.
+	MarkUnschedulable Mark = "unschedulable"
+	// MarkExcluded is the label node.kubernetes.io/exclude-from-external-load-balancers.
+	MarkExcluded Mark = "exclude-from-external-load-balancers"
+	// MarkOutOfService is the taint node.kubernetes.io/out-of-service with effect NoExecute.
+	MarkOutOfService Mark = "out-of-service"
+)
+
+// TaintMark returns the mark of a taint with this key and effect NoSchedule.
+func TaintMark(key string) Mark { return taintMark + Mark(key) }
+
+const (
+	taintMark Mark = "taint/"
+	// excludedValue is what a fence sets. Another value was set by another.
+	excludedValue = "true"
+)
+
+// outOfService is the taint that Kubernetes documents for Nodes that are off.
+var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+
+// marks returns what the fence sets, in order.
+func (f Fence) marks() []Mark {
+	marks := make([]Mark, 0, 3)
+	if f.ExcludeFromLoadBalancers {
+		marks = append(marks, MarkExcluded)
+	}
+	if f.OutOfService {
+		marks = append(marks, MarkOutOfService)
+	}
+	if f.Taint != "" {
+		return append(marks, TaintMark(f.Taint))
+	}
+	return append(marks, MarkUnschedulable)
+}
+
+// isTaint says whether the mark is the taint of an owner.
+func (m Mark) isTaint() bool { return strings.HasPrefix(string(m), string(taintMark)) }
+
+// known says whether this package knows how to set the mark.
+func (m Mark) known() bool {
+	return m == MarkUnschedulable || m == MarkExcluded || m == MarkOutOfService || m.isTaint()
+}
+
+// taint returns the taint of a mark that is one.
+func (m Mark) taint() corev1.Taint {
+	if m == MarkOutOfService {
+		return outOfService
+	}
+	return corev1.Taint{Key: strings.TrimPrefix(string(m), string(taintMark)), Effect: corev1.TaintEffectNoSchedule}
+}
+
+// on says whether the mark is on the node, whoever set it.
+func (m Mark) on(node *corev1.Node) bool {
+	switch {
+	case m == MarkUnschedulable:
+		return node.Spec.Unschedulable
+	case m == MarkExcluded:
+		_, on := node.Labels[corev1.LabelNodeExcludeBalancers]
+		return on
+	case m.known():
+		return HasTaint(node.Spec.Taints, m.taint())
+	default:
+		return true // it was set by a later version, which knows
+	}
+}
+
+// asSet says whether the mark is on the node as a fence sets it.
+func (m Mark) asSet(node *corev1.Node) bool {
+	switch m {
+	case MarkExcluded:
+		return node.Labels[corev1.LabelNodeExcludeBalancers] == excludedValue
+	case MarkOutOfService:
+		return carriesTaint(node.Spec.Taints, &outOfService)
+	default:
+		return m.on(node)
+	}
+}
+
+// set puts the mark on node.
+func (m Mark) set(node *corev1.Node, now time.Time) {
+	switch {
+	case m == MarkUnschedulable:
+		node.Spec.Unschedulable = true
+	case m == MarkExcluded:
+		node.Labels, _ = SetLabel(node.Labels, corev1.LabelNodeExcludeBalancers, excludedValue)
+	case m == MarkOutOfService:
+		taint := m.taint()
+		taint.TimeAdded = &metav1.Time{Time: now.UTC().Truncate(time.Second)}
+		node.Spec.Taints, _ = SetTaint(node.Spec.Taints, taint)
+	case m.known():
+		node.Spec.Taints, _ = SetTaint(node.Spec.Taints, m.taint())
+	}
+}
+
+// take takes the mark off node.
+func (m Mark) take(node *corev1.Node) {
+	switch {
+	case m == MarkUnschedulable:
+		node.Spec.Unschedulable = false
+	case m == MarkExcluded:
+		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+		if len(node.Labels) == 0 {
+			node.Labels = nil
+		}
+	case m.known():
+		node.Spec.Taints, _ = RemoveTaint(node.Spec.Taints, m.taint())
+	}
+}
+
+// markSet is a sorted list of marks without repetitions. Its methods never change it.
+type markSet []Mark
+
+// with returns the set with one more mark.
+func (s markSet) with(m Mark) markSet {
+	i, found := slices.BinarySearch(s, m)
+	if found {
+		return s
+	}
+	return slices.Insert(slices.Clone(s), i, m)
+}
+
+// whichStand returns a copy with those marks that are on the node as a fence sets them.
+func (s markSet) whichStand(node *corev1.Node) markSet {
+	return slices.DeleteFunc(slices.Clone(s), func(m Mark) bool { return !m.asSet(node) })
+}
+
+// fenceMarks returns the marks that fences have set on the node, as far as it remembers.
+func fenceMarks(node *corev1.Node) markSet {
+	var s markSet
+	for m := range strings.SplitSeq(node.Annotations[FenceMarksAnnotation], ",") {
+		if m = strings.TrimSpace(m); m != "" {
+			s = s.with(Mark(m))
+		}
+	}
+	return s
+}
+
+// store writes the set to the node, and reports whether it was another one before.
+func (s markSet) store(node *corev1.Node) bool {
+	if slices.Equal(s, fenceMarks(node)) {
+		return false
+	}
+	if len(s) == 0 {
+		deleteAnnotation(node, FenceMarksAnnotation)
+		return true
+	}
+	names := make([]string, len(s))
+	for i, m := range s {
+		names[i] = string(m)
+	}
+	node.Annotations, _ = SetAnnotation(node.Annotations, FenceMarksAnnotation, strings.Join(names, ","))
+	return true
+}
+
+// deleteAnnotation takes an annotation off node.
+func deleteAnnotation(node *corev1.Node, key string) {
+	delete(node.Annotations, key)
+	if len(node.Annotations) == 0 {
+		node.Annotations = nil
+	}
+}
