@@ -34,8 +34,8 @@ func caused(err *apierrors.StatusError, cause metav1.CauseType, message string) 
 	return err
 }
 
-// budgetRefusal is what the API server says when a budget refuses.
-func budgetRefusal(message string, retryAfter int) error {
+// answerRefusal is what the API server says when a budget refuses.
+func answerRefusal(message string, retryAfter int) error {
 	return caused(apierrors.NewTooManyRequests("Cannot evict", retryAfter), policyv1.DisruptionBudgetCause, message)
 }
 
@@ -53,8 +53,8 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 		pause   time.Duration
 	}{
 		{"an accepted eviction is no end yet", nil, drain.ReasonTerminating, "", 5 * time.Second},
-		{"B3 a budget that refuses is named", budgetRefusal("The disruption budget web needs 2", 0), drain.ReasonBudget, "The disruption budget web needs 2", 5 * time.Second},
-		{"B3 a budget that asks for time gets it", budgetRefusal("", 10), drain.ReasonBudget, "Cannot evict", 10 * time.Second},
+		{"B3 a budget that refuses is named", answerRefusal("The disruption budget web needs 2", 0), drain.ReasonBudget, "The disruption budget web needs 2", 5 * time.Second},
+		{"B3 a budget that asks for time gets it", answerRefusal("", 10), drain.ReasonBudget, "Cannot evict", 10 * time.Second},
 		{"B3 DD-17 a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), drain.ReasonThrottled, "busy", 7 * time.Second},
 		{"a busy server that says nothing of time", apierrors.NewTooManyRequestsError("busy"), drain.ReasonThrottled, "Too many requests: busy", 5 * time.Second},
 		{"a server cannot ask for sooner than the policy", apierrors.NewTooManyRequests("busy", 1), drain.ReasonThrottled, "busy", 5 * time.Second},
@@ -184,7 +184,7 @@ func TestDD61RefusalsAreRepeatedSlowerAndSlower(t *testing.T) {
 			for _, row := range plan.Rows {
 				if row.Verdict == drain.Evict {
 					asked[row.UID] = append(asked[row.UID], at)
-					in.Results = append(in.Results, drain.Result{Row: row, Err: budgetRefusal("no", 0), At: at})
+					in.Results = append(in.Results, drain.Result{Row: row, Err: answerRefusal("no", 0), At: at})
 				}
 			}
 		}

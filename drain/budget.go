@@ -27,9 +27,16 @@ func NeverAllows(budget *policyv1.PodDisruptionBudget) bool {
 	if budget == nil || budget.Status.DisruptionsAllowed > 0 {
 		return false
 	}
-	if spec := budget.Spec; share(spec.MaxUnavailable) <= 0 || share(spec.MinAvailable) >= 100 {
-		return true
-	}
+	return asksForAll(budget) || tooFewPods(budget)
+}
+
+// asksForAll says whether a budget asks for all pods, however many there are.
+func asksForAll(budget *policyv1.PodDisruptionBudget) bool {
+	return share(budget.Spec.MaxUnavailable) <= 0 || share(budget.Spec.MinAvailable) >= 100
+}
+
+// tooFewPods says whether a budget asks for as many pods as there are now.
+func tooFewPods(budget *policyv1.PodDisruptionBudget) bool {
 	s := budget.Status
 	if s.ObservedGeneration < budget.Generation || s.ExpectedPods <= 0 || syncFailure(budget) != "" {
 		return false
@@ -105,7 +112,8 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// allowed returns how many pods may be asked to go that count. A pod that was evicted
+// allowed returns how many pods may be asked to go that count: none as long as the
+// budget is not worked out. A pod that was evicted
 // and still runs is not among the healthy ones for two minutes; to ask for it again
 // costs as much as for another.
 func allowed(budget *policyv1.PodDisruptionBudget) int32 {
@@ -131,18 +139,24 @@ func (b *budget) explain() (Reason, string) {
 	failed := syncFailure(b.PodDisruptionBudget)
 	switch {
 	case NeverAllows(b.PodDisruptionBudget):
-		return ReasonBudgetNever, fmt.Sprintf("budget %s/%s never allows a disruption%s: %s", b.Namespace, b.Name, b.demand(), seen.pods())
+		of := ""
+		if !asksForAll(b.PodDisruptionBudget) {
+			of = " of so few pods"
+		}
+		return ReasonBudgetNever, fmt.Sprintf("budget %s/%s never allows a disruption%s%s: %s", b.Namespace, b.Name, of, b.demand(), seen.pods())
 	case b.Status.ObservedGeneration < b.Generation:
 		return ReasonBudget, fmt.Sprintf("budget %s/%s was changed and not yet worked out again", b.Namespace, b.Name)
 	case failed != "":
 		return ReasonBudget, fmt.Sprintf("budget %s/%s could not be worked out: %s", b.Namespace, b.Name, clip(failed, longestMessage))
 	case len(b.Status.DisruptedPods) > mostUnconfirmed:
 		return ReasonBudget, fmt.Sprintf("budget %s/%s has %d evictions under way", b.Namespace, b.Name, len(b.Status.DisruptedPods))
-	case b.Status.DisruptionsAllowed > 0:
-		return ReasonBudget, seen.String() + "; other pods take that"
-	default:
-		return ReasonBudget, seen.String()
 	}
+	var room [256]byte
+	text := seen.appendTo(room[:0])
+	if seen.Allowed > 0 {
+		text = append(text, "; other pods take that"...)
+	}
+	return ReasonBudget, string(text)
 }
 
 // demand repeats what the budget says that no number of pods fulfils.
@@ -169,7 +183,7 @@ func syncFailure(budget *policyv1.PodDisruptionBudget) string {
 // seen returns the budget as it is shown to people.
 func (b *budget) seen() Budget {
 	return Budget{
-		Namespace: b.Namespace, Name: b.Name, Allowed: b.Status.DisruptionsAllowed,
+		Namespace: b.Namespace, Name: b.Name, Allowed: allowed(b.PodDisruptionBudget),
 		Healthy: b.Status.CurrentHealthy, Desired: b.Status.DesiredHealthy, Expected: b.Status.ExpectedPods,
 	}
 }

@@ -133,7 +133,7 @@ func TestBudgetsOfOnePod(t *testing.T) {
 		},
 		{
 			"a negative number allows nothing", nil, budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.DisruptionsAllowed = -1 }))},
-			drain.ReasonBudget, "budget shop/web allows -1 disruptions: 2 of 3 healthy, 2 desired",
+			drain.ReasonBudget, "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired",
 		},
 		{
 			"a budget with too many evictions under way allows nothing", nil,
@@ -146,7 +146,7 @@ func TestBudgetsOfOnePod(t *testing.T) {
 		},
 		{
 			"B3 A10 DD-18 a budget of all pods never allows anything", nil, budgets{newBudget("web", 0)}, drain.ReasonBudgetNever,
-			"budget shop/web never allows a disruption, minAvailable is 3: 3 of 3 healthy, 3 desired",
+			"budget shop/web never allows a disruption of so few pods, minAvailable is 3: 3 of 3 healthy, 3 desired",
 		},
 		{
 			"DD-72 nor does one for which nobody may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
@@ -300,11 +300,11 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 		verdict drain.Verdict
 		reason  drain.Reason
 	}{
-		{"a budget that is the same refuses the same", budgetRefusal("no", 0), drain.All(newBudget("web", 1)), drain.Wait, drain.ReasonBudget},
-		{"a budget that changed is asked at once", budgetRefusal("no", 30), drain.All(newBudget("web", 1, changed)), drain.Evict, drain.ReasonEvict},
-		{"a budget that changed and allows nothing is not asked", budgetRefusal("no", 0), drain.All(exhausted("web", changed)), drain.Wait, drain.ReasonBudget},
-		{"a budget that is gone does not refuse", budgetRefusal("no", 0), drain.All[*policyv1.PodDisruptionBudget](), drain.Evict, drain.ReasonEvict},
-		{"a source that is gone tells nothing", budgetRefusal("no", 0), drain.List[*policyv1.PodDisruptionBudget]{}, drain.Wait, drain.ReasonBudget},
+		{"a budget that is the same refuses the same", answerRefusal("no", 0), drain.All(newBudget("web", 1)), drain.Wait, drain.ReasonBudget},
+		{"a budget that changed is asked at once", answerRefusal("no", 30), drain.All(newBudget("web", 1, changed)), drain.Evict, drain.ReasonEvict},
+		{"a budget that changed and allows nothing is not asked", answerRefusal("no", 0), drain.All(exhausted("web", changed)), drain.Wait, drain.ReasonBudget},
+		{"a budget that is gone does not refuse", answerRefusal("no", 0), drain.All[*policyv1.PodDisruptionBudget](), drain.Evict, drain.ReasonEvict},
+		{"a source that is gone tells nothing", answerRefusal("no", 0), drain.List[*policyv1.PodDisruptionBudget]{}, drain.Wait, drain.ReasonBudget},
 		{"a busy server is not less busy for it", apierrors.NewTooManyRequests("busy", 7), drain.All(newBudget("web", 1, changed)), drain.Wait, drain.ReasonThrottled},
 		{"another refusal is no business of budgets", errors.New("no"), drain.All(newBudget("web", 1, changed)), drain.Wait, drain.ReasonRefused},
 	} {
@@ -316,7 +316,7 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 		})
 	}
 	t.Run("a refusal names the budget behind it", func(t *testing.T) {
-		s, in := refused(budgetRefusal("The disruption budget web needs 2", 0))
+		s, in := refused(answerRefusal("The disruption budget web needs 2", 0))
 		_, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
 		require.Equal(t, "web", plan.Rows[0].Budgets[0].Name)
 		require.Equal(t, "The disruption budget web needs 2", plan.Rows[0].Message)
@@ -331,7 +331,7 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 	t.Run("sources that come back are heeded at once", func(t *testing.T) {
 		in := observed(newPod("a"))
 		s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
-		in.Results = []drain.Result{{Row: plan.Rows[0], Err: budgetRefusal("no", 0)}}
+		in.Results = []drain.Result{{Row: plan.Rows[0], Err: answerRefusal("no", 0)}}
 		in.Budgets = drain.All(newBudget("web", 1))
 		_, plan = drain.Step(s, in, drain.Policy{}, now)
 		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)

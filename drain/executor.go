@@ -39,7 +39,8 @@ type Executor struct {
 	CallTimeout time.Duration
 	// Clock gives the time; nil is the real one.
 	Clock clock.Clock
-	// Observer is told of the progress, or nil.
+	// Observer is told of the progress of a [Executor.Run], and of the requests of a
+	// [Executor.Round]. Nil is nobody.
 	Observer Observer
 }
 

@@ -66,7 +66,7 @@ func (r *round) graceOf(pod *corev1.Pod, v Verdict, a leeway) *int64 {
 	if grace == own && pod.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return &grace
+	return new(grace)
 }
 
 // longest returns the longest grace that is allowed, or zero for any.

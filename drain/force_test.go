@@ -237,7 +237,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	t.Run("an end that never fenced the Node is not drained", func(t *testing.T) {
 		in := observed()
 		in.Node = openNode()
-		require.Equal(t, drain.Proceeded, drain.Decide(in, forcedSince(time.Hour), now.Add(time.Hour)).Outcome)
+		require.Equal(t, drain.Proceeded, drain.Decide(in, anchored(drain.Ladder{{Do: drain.Proceed}}), now).Outcome)
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // gates raises what else the drain waits for: a policy that contradicts itself, a fence
@@ -40,34 +42,47 @@ func (r *round) gates(plan *Plan) {
 	plan.Gates, plan.Message = r.raised, strings.Join(r.notes, "; ")
 }
 
-// policyGates raises the ladders that are not valid.
+// policyGates raises what is not valid: ladders, and the fence.
 func (r *round) policyGates() {
-	for _, l := range []Ladder{r.p.Ladder, r.p.UnreachableLadder} {
-		if err := l.Validate(); err != nil {
+	errs := []error{r.p.Ladder.Validate(), r.p.UnreachableLadder.Validate()}
+	if !r.p.KeepSchedulable {
+		errs = append(errs, r.p.Fence.Validate())
+	}
+	for _, err := range errs {
+		if err != nil {
 			r.raise(Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()}, true)
 		}
 	}
 }
 
-// fenced remembers the fence that stands, without what comes and goes with the
-// instance.
+// baseFence is what the policy's fence always consists of: not what comes and goes with
+// the instance, nor what is only said.
+func (r *round) baseFence() nodeops.Fence {
+	fence := r.p.Fence
+	fence.OutOfService, fence.Reason = false, ""
+	return fence
+}
+
+// fenced remembers the fence that stands.
 func (r *round) fenced() {
 	if r.p.KeepSchedulable {
 		return
 	}
-	fence := r.p.Fence
-	fence.OutOfService = false
-	r.s.Fence = fence
+	r.s.Fence = r.baseFence()
 	if r.s.FencedAt.IsZero() || r.s.FencedAt.After(r.now) {
 		r.s.FencedAt = r.now
 	}
 }
 
-// uncordoned says whether the fence stood before and does not any more.
+// uncordoned says whether the fence stood before and does not any more. The drain
+// remembers that, and a claim on the Node tells it to one that remembers nothing.
 func (r *round) uncordoned() bool {
-	fence := r.p.Fence
-	fence.OutOfService = false
-	return !r.s.FencedAt.IsZero() && r.s.Fence == fence && !fence.Stands(r.in.Node)
+	fence := r.baseFence()
+	if fence.Stands(r.in.Node) {
+		return false
+	}
+	broken := func(c nodeops.Claim) bool { return c.Owner == fence.Owner && len(c.Missing) > 0 }
+	return !r.s.FencedAt.IsZero() && r.s.Fence == fence || slices.ContainsFunc(nodeops.Fences(r.in.Node), broken)
 }
 
 // hooks raises the hooks that are not over.

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -99,8 +100,11 @@ func TestPlansReadAsText(t *testing.T) {
 			plan := g.at(0, "nobody has fenced the Node, and nobody asked for budgets", in)
 			in.Node = newNode()
 			in.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/drain", Effect: corev1.TaintEffectNoSchedule}}
-			in.Results = goldenRefused(plan, budgetRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0), "web-2")
-			g.at(3*time.Second, "a budget refused web-2", in)
+			in.Results = goldenRefused(plan, answerRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0), "web-2")
+			if name == "forced" || name == "unreachable" {
+				in.Results = goldenRefused(plan, apierrors.NewTooManyRequests("busy", 7), "web-2")
+			}
+			g.at(3*time.Second, "the API server refused web-2", in)
 			g.check(t, name)
 		})
 	}

@@ -47,6 +47,8 @@ type Event struct {
 	Time time.Time
 	// Node that is drained.
 	Node string
+	// Started is when its drain began, if it has.
+	Started time.Time
 	// Subject names what the event is about, such as pod/shop/web-1.
 	Subject string
 	// Reason is why, as a stable word.

@@ -198,9 +198,16 @@ func comparePods(a, b *corev1.Pod) int {
 	if c != 0 {
 		return c
 	}
-	first, _ := json.Marshal(a)
-	second, _ := json.Marshal(b)
-	return bytes.Compare(first, second)
+	return bytes.Compare(contents(a), contents(b))
+}
+
+// contents is what a pod says, in an order that is always the same.
+func contents(pod *corev1.Pod) []byte {
+	text, err := json.Marshal(pod)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // compareRows orders what could be done with one pod, the more cautious first.

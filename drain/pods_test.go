@@ -123,7 +123,7 @@ func TestWhichPodsGo(t *testing.T) {
 	}
 }
 
-func TestPodsOfDaemonSets(t *testing.T) {
+func TestB2PodsOfDaemonSets(t *testing.T) {
 	agent := func(edits ...func(*corev1.Pod)) *corev1.Pod {
 		return newPod("agent-x", append([]func(*corev1.Pod){ownedBy("DaemonSet")}, edits...)...)
 	}
@@ -173,7 +173,7 @@ func TestPodsOfDaemonSets(t *testing.T) {
 }
 
 // What the scheduler's own rules say, of a taint without value and effect NoSchedule.
-func TestTolerationOfTheFence(t *testing.T) {
+func TestB2TolerationOfTheFence(t *testing.T) {
 	const key = "example.com/drained"
 	for _, tt := range []struct {
 		name       string
@@ -227,9 +227,14 @@ func TestD6APodThatComesBackIsNotChased(t *testing.T) {
 			require.Equal(t, tt.want.Verdict == drain.Ignore, plan.Outcome == drain.Drained)
 		})
 	}
+	t.Run("nothing recurs before there is a fence", func(t *testing.T) {
+		in := observed(newPod("web", unschedulable, after))
+		in.Node = openNode()
+		require.Equal(t, evicted, podsVerdictOf(drain.Decide(in, drain.Policy{}, now).Rows[0]))
+	})
 }
 
-func TestSkipTerminatingAfter(t *testing.T) {
+func TestB2SkipTerminatingAfter(t *testing.T) {
 	policy := drain.Policy{SkipTerminatingAfter: time.Minute}
 	for _, tt := range []struct {
 		name    string

@@ -51,6 +51,7 @@ type Policy struct {
 	EvictLocalStorage bool
 	// EvictDaemonSets evicts, after all others, the pods of DaemonSets that do not
 	// tolerate the fence, and so do not come back. Without it they are left alone.
+	// Kubernetes has all of them tolerate a cordon: it takes a fence with a taint.
 	EvictDaemonSets bool
 	// Rules say how pods are treated that the rest of the policy would evict or
 	// protect. The first one that has an opinion rules.

@@ -3,6 +3,7 @@
 package drain
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -28,16 +29,12 @@ import (
 // back nor its Node has gone. That a pod is waited for since it was asked, or refused, is
 // told by its EventRequested alone.
 func Progress(before, after Plan, results []Result, now time.Time) []Event {
-	c := comparison{before: before, after: after, now: now}
-	if after.Reason == ReasonNotObserved {
-		c.requested(results)
-		return c.events
-	}
+	c := comparison{before: before, after: after, now: now, node: cmp.Or(after.Node, before.Node)}
 	if before.Started.IsZero() && !after.Started.IsZero() && !after.Started.Before(now) {
-		c.add(Event{Type: EventStarted, Subject: nodeSubject(after.Node)})
+		c.add(Event{Type: EventStarted, Subject: nodeSubject(c.node)})
 	}
 	if before.FencedAt.IsZero() && !after.FencedAt.IsZero() && (!before.Started.IsZero() || !after.FencedAt.Before(now)) {
-		c.add(Event{Type: EventFenced, Subject: nodeSubject(after.Node)})
+		c.add(Event{Type: EventFenced, Subject: nodeSubject(c.node)})
 	}
 	c.escalated()
 	c.requested(results)
@@ -47,7 +44,7 @@ func Progress(before, after Plan, results []Result, now time.Time) []Event {
 		c.gates()
 	}
 	if after.Over() && !before.Over() {
-		c.add(Event{Type: EventEnded, Subject: nodeSubject(after.Node), Reason: after.Reason, Message: after.Message, Outcome: after.Outcome})
+		c.add(Event{Type: EventEnded, Subject: nodeSubject(c.node), Reason: after.Reason, Message: after.Message, Outcome: after.Outcome})
 	}
 	return c.events
 }
@@ -59,11 +56,15 @@ func (p Plan) planned() bool { return p.Reason == "" }
 type comparison struct {
 	before, after Plan
 	now           time.Time
+	node          string
 	events        []Event
 }
 
 func (c *comparison) add(e Event) {
-	e.Node = c.after.Node
+	e.Node, e.Started = c.node, c.after.Started
+	if e.Started.IsZero() {
+		e.Started = c.before.Started
+	}
 	if e.Time.IsZero() {
 		e.Time = c.now
 	}
@@ -79,7 +80,7 @@ func (c *comparison) escalated() {
 			continue
 		}
 		c.add(Event{
-			Type: EventEscalated, Subject: nodeSubject(c.after.Node), Reason: Reason(rung.Do), Message: rung.String(), Rung: &rung,
+			Type: EventEscalated, Subject: nodeSubject(c.node), Reason: Reason(rung.Do), Message: rung.String(), Rung: &rung,
 		})
 	}
 }

@@ -5,6 +5,7 @@ package drain
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,15 +24,33 @@ import (
 //
 // A round takes no longer than its requests. It is for callers with a queue, who come
 // back when something observed changes, or at the plan's NextCheck, and hold no
-// goroutine in between.
+// goroutine in between. The observer is told of the requests; [Progress] tells the rest
+// to whoever keeps the last plan.
 func (e Executor) Round(ctx context.Context, s State, in Observation, p Policy, nodeName string) (State, Plan, error) {
-	next, plan, _, err := e.round(ctx, s, in, p, nodeName)
+	now := e.clock().Now()
+	next, plan, results, err := e.round(ctx, now, s, in, p, nodeName)
+	e.tell(Plan{}, Plan{Node: nodeName, Reason: ReasonNotObserved}, results, err, now)
 	return next, plan, err
 }
 
-// round is [Executor.Round]; it returns what the requests came to as well.
-func (e Executor) round(ctx context.Context, s State, in Observation, p Policy, nodeName string) (State, Plan, []Result, error) {
-	now := e.clock().Now()
+// tell tells the observer what has happened between two plans, and if the Node could
+// not be fenced.
+func (e Executor) tell(before, after Plan, results []Result, err error, now time.Time) {
+	if e.Observer == nil {
+		return
+	}
+	if fence, failed := errors.AsType[*FenceError](err); failed {
+		e.Observer.Observe(Event{
+			Type: EventFenced, Time: now, Node: after.Node, Subject: nodeSubject(after.Node), Reason: ReasonNotFenced, Err: fence,
+		})
+	}
+	for _, event := range Progress(before, after, results, now) {
+		e.Observer.Observe(event)
+	}
+}
+
+// round is [Executor.Round] at a time. It returns what the requests came to as well.
+func (e Executor) round(ctx context.Context, now time.Time, s State, in Observation, p Policy, nodeName string) (State, Plan, []Result, error) {
 	unknown := Plan{Node: nodeName, Reason: ReasonNotObserved, NextCheck: now.Add(p.retryEvery())}
 	if e.Client == nil {
 		return s, unknown, nil, ErrNoClient

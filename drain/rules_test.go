@@ -67,7 +67,7 @@ func rulesDecide(t *testing.T, pod *corev1.Pod, p drain.Policy, namespaces ...*c
 }
 
 // Each behavior, for pods in every state, in the order of precedence.
-func TestWhatARuleCanDo(t *testing.T) {
+func TestB2WhatARuleCanDo(t *testing.T) {
 	const m = "it is so"
 	rule := func(b drain.Behavior) drain.Opinion { return drain.Opinion{Behavior: b, Message: m} }
 	zero := drain.Policy{}
@@ -122,7 +122,9 @@ func TestARuleSaysWhenToLookAgain(t *testing.T) {
 		require.Equal(t, drain.Evict, drain.Decide(observed(newPod("a")), p, later).Rows[0].Verdict, "then it has ended")
 	}
 	p := drain.Policy{Rules: []drain.Rule{rulesAlways(drain.Opinion{Behavior: drain.BehaviorSkip, Until: now})}}
-	require.Equal(t, drain.Drained, drain.Decide(observed(newPod("a")), p, now).Outcome)
+	plan := drain.Decide(observed(newPod("a")), p, now)
+	require.Equal(t, drain.Drained, plan.Outcome)
+	require.Zero(t, plan.Rows[0].Until)
 }
 
 func TestRulesAreAskedInOrderAndNotesAreKept(t *testing.T) {
@@ -153,7 +155,7 @@ func TestRulesOrderWaves(t *testing.T) {
 	require.Equal(t, "b", wavesAsked(drain.Decide(in, p, now)), "what was compiled does not change")
 }
 
-func TestCompiledRules(t *testing.T) {
+func TestB2CompiledRules(t *testing.T) {
 	rule, err := drain.CompileRules(rulesOfATown()...)
 	require.NoError(t, err)
 	p := drain.Policy{Rules: []drain.Rule{rule}}
@@ -263,7 +265,7 @@ func TestRulesThatMakeNoSense(t *testing.T) {
 	require.ErrorIs(t, &drain.RuleError{Rule: "x", Err: reason}, reason)
 }
 
-func TestClusterAPILabels(t *testing.T) {
+func TestB2ClusterAPILabels(t *testing.T) {
 	for _, tt := range []struct {
 		value string
 		want  podsVerdict
@@ -282,7 +284,7 @@ func TestClusterAPILabels(t *testing.T) {
 	}
 }
 
-func TestDoNotDisrupt(t *testing.T) {
+func TestB2DoNotDisrupt(t *testing.T) {
 	const key = "annotation karpenter.sh/do-not-disrupt="
 	started := func(ago time.Duration) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: now.Add(-ago)} }
@@ -315,7 +317,7 @@ func TestDoNotDisrupt(t *testing.T) {
 	}
 }
 
-func TestOnlyPods(t *testing.T) {
+func TestB2OnlyPods(t *testing.T) {
 	selector, err := labels.Parse("app=web,tier notin (back)")
 	require.NoError(t, err)
 	p := drain.Policy{Rules: []drain.Rule{drain.OnlyPods(selector)}}

@@ -106,6 +106,8 @@ type run struct {
 	// plan is the last one that knew of pods, err what the last round came to.
 	plan Plan
 	err  error
+	// told is what the observer knows.
+	told Plan
 }
 
 // step makes one round, and returns when to make the next.
@@ -128,26 +130,29 @@ func (r *run) step(ctx context.Context) time.Time {
 	if in.Node != nil && in.Node.UID != r.uid { // another one has its name
 		in = Observation{Looked: true, Reach: ReachOf(nil)}
 	}
-	state, plan, results, err := r.round(ctx, r.state, in, r.policy, r.node)
-	r.tell(plan, results, now)
+	state, plan, results, err := r.round(ctx, now, r.state, in, r.policy, r.node)
+	plan.Node = r.node
+	r.tell(r.told, plan, results, err, now)
 	r.state, r.err = state, err
-	if err == nil || plan.Reason != ReasonNotObserved {
-		r.plan = plan
-		r.plan.Node = r.node
+	if plan.Reason != ReasonNotObserved {
+		r.plan, r.told = plan, plan
 	}
 	return plan.NextCheck
 }
 
-// tell tells the observer what has happened since the last round.
-func (r *run) tell(plan Plan, results []Result, now time.Time) {
-	if r.Observer == nil {
-		return
-	}
-	_, _, _ = plan, results, now
-}
+// pause is the least time between two rounds, so that a burst of events is one round, or a
+// few. An event after a while without any is acted on at once.
+const pause = 5 * time.Millisecond
 
 // sleep returns when something has happened, when it is time, or when the context ends.
 func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.Time) {
+	burst := time.NewTimer(pause)
+	defer burst.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-burst.C:
+	}
 	var due <-chan time.Time
 	if !until.IsZero() {
 		timer := e.clock().NewTimer(max(until.Sub(e.clock().Now()), time.Millisecond))

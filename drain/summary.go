@@ -29,7 +29,7 @@ func (p Plan) Summary() string {
 	if p.Next != "" && !p.Over() {
 		tail = append(tail, p.nextRung())
 	}
-	if len(p.NotEvaluated) > 0 {
+	if len(p.NotEvaluated) > 0 && (p.Reason == "" || !p.Over()) {
 		tail = append(tail, clip(p.notEvaluated(), longestSummary/4))
 	}
 	room := longestSummary - len(head) - len("; 1000000 more")
@@ -60,8 +60,10 @@ func (p Plan) headline() string {
 	}
 	total := left + p.GoneSoFar
 	switch {
+	case p.Reason != "" && p.Over() && string(p.Reason) != string(p.Outcome):
+		return sentence(fmt.Sprintf("%s (%s)", p.Outcome, p.Reason), words(p.Message))
 	case p.Reason != "":
-		return sentence(cmp.Or(string(p.Outcome), string(p.Reason)), words(p.Message))
+		return sentence(string(p.Reason), words(p.Message))
 	case p.Outcome == Drained:
 		return fmt.Sprintf("Drained: %s gone", count(p.GoneSoFar, "pod"))
 	case p.Over():
@@ -158,7 +160,7 @@ func (p Plan) parts() []*part {
 		}
 	}
 	for _, v := range p.Volumes {
-		if v.Verdict != Ignore {
+		if v.Verdict != Ignore || p.Over() && (v.Reason == ReasonTimedOut || v.Reason == ReasonAbandoned) {
 			d := part{rank: volumesLater, words: "volumes (" + string(v.Reason) + ")", one: "volume (" + string(v.Reason) + ")"}
 			d.into(groups, cmp.Or(v.Volume, v.Attachment), v.Since)
 		}
@@ -223,11 +225,14 @@ func budgetsInWords(row *Row) string {
 	b := row.Budgets[0]
 	switch name := b.Namespace + "/" + b.Name; row.Reason {
 	case ReasonBudget:
+		if b.Allowed > 0 {
+			return fmt.Sprintf("their turn with budget %s (allows %d, %s)", name, b.Allowed, b.pods())
+		}
 		return fmt.Sprintf("budget %s (allows %d, %s)", name, b.Allowed, b.pods())
 	case ReasonBudgetNever:
 		return fmt.Sprintf("budget %s, which never allows it (%s)", name, b.pods())
 	case ReasonBudgets:
-		return fmt.Sprintf("%d budgets at once, which is refused (%s ...)", len(row.Budgets), name)
+		return fmt.Sprintf("one of %d budgets to go, since the API server refuses several (%s ...)", len(row.Budgets), name)
 	default:
 		return ""
 	}
@@ -237,10 +242,10 @@ func budgetsInWords(row *Row) string {
 var inWords = map[Reason]string{
 	ReasonUnmanaged: "unmanaged", ReasonLocalStorage: "with local storage", ReasonNoIdentity: "without identity",
 	ReasonTerminating: "terminating", ReasonOverdue: "overdue", ReasonWave: "held for an earlier wave",
-	ReasonHook: "held for a hook", ReasonUncordoned: "held, since the node is not fenced", ReasonInvalidPolicy: "held by the policy",
-	ReasonVolumeLimit: "held, since enough volumes are on their way", ReasonBudget: "refused by a budget",
+	ReasonHook: "held for a hook", ReasonUncordoned: "held without a fence", ReasonInvalidPolicy: "held by the policy",
+	ReasonVolumeLimit: "held by the limit of volumes", ReasonBudget: "refused by a budget",
 	ReasonThrottled: "throttled", ReasonNamespace: "in a namespace on its way out", ReasonDoNotDisrupt: "not to be disrupted",
-	ReasonWaitCompleted: "to complete by themselves", ReasonAbandoned: "left behind", ReasonForbidden: "that the client may not evict",
+	ReasonWaitCompleted: "expected to complete", ReasonForbidden: "that the client may not evict",
 }
 
 // count returns a number with its noun.

@@ -79,7 +79,7 @@ func TestD4Summaries(t *testing.T) {
 		{"a drain of one pod that is over", drain.Plan{Outcome: drain.Drained, GoneSoFar: 1}, "Drained: 1 pod gone"},
 		{
 			"a drain that went on without some", drain.Plan{Outcome: drain.Proceeded, GoneSoFar: 38, Rows: rowsOf(2, drain.Row{Name: "web", Verdict: drain.Ignore, Reason: drain.ReasonAbandoned})},
-			"Proceeded with 2 of 40 pods left; 2 left behind: shop/web-1, shop/web-2",
+			"Proceeded with 2 of 40 pods left; 2 Abandoned: shop/web-1, shop/web-2",
 		},
 		{
 			"a drain that was given up", drain.Plan{Outcome: drain.GaveUp, GoneSoFar: 1, Rows: rowsOf(1, held), NextAt: at, Next: drain.GiveUp},

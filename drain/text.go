@@ -4,6 +4,7 @@ package drain
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -12,7 +13,11 @@ import (
 // that waits, since when and what it escalates to.
 func (r Row) String() string {
 	said := words(r.Message)
-	if r.Verdict != Ignore && r.Wave != 0 {
+	switch {
+	case r.Verdict == Ignore || r.Wave == 0:
+	case r.Wave == LastWave:
+		said = append(said, "last wave")
+	default:
 		said = append(said, fmt.Sprintf("wave %d", r.Wave))
 	}
 	if r.Grace != nil && r.Verdict.strength() > 0 {
@@ -76,17 +81,29 @@ func (h Hold) String() string {
 }
 
 // String returns the name of the budget and its numbers, as observed.
-func (b Budget) String() string {
-	disruptions := "disruptions"
+func (b Budget) String() string { return string(b.appendTo(nil)) }
+
+// appendTo appends the budget as text. A round may have many of them to tell of.
+func (b Budget) appendTo(s []byte) []byte {
+	s = append(s, "budget "...)
+	s = append(append(append(s, b.Namespace...), '/'), b.Name...)
+	s = strconv.AppendInt(append(s, " allows "...), int64(b.Allowed), 10)
 	if b.Allowed == 1 {
-		disruptions = "disruption"
+		s = append(s, " disruption: "...)
+	} else {
+		s = append(s, " disruptions: "...)
 	}
-	return fmt.Sprintf("budget %s/%s allows %d %s: %s", b.Namespace, b.Name, b.Allowed, disruptions, b.pods())
+	return b.appendPods(s)
 }
 
 // pods returns the numbers of the pods of the budget.
-func (b Budget) pods() string {
-	return fmt.Sprintf("%d of %d healthy, %d desired", b.Healthy, b.Expected, b.Desired)
+func (b Budget) pods() string { return string(b.appendPods(nil)) }
+
+func (b Budget) appendPods(s []byte) []byte {
+	s = strconv.AppendInt(s, int64(b.Healthy), 10)
+	s = strconv.AppendInt(append(s, " of "...), int64(b.Expected), 10)
+	s = strconv.AppendInt(append(s, " healthy, "...), int64(b.Desired), 10)
+	return append(s, " desired"...)
 }
 
 // Holds returns everything that the drain waits for, also what something is done
@@ -175,9 +192,6 @@ func (p Plan) nextRung() string { return "next: " + string(p.Next) + " at " + fo
 // String says in one line how the Node is fenced.
 func (f SetFence) String() string {
 	var said []string
-	if f.Fence.Taint != "" {
-		said = append(said, "taint "+f.Fence.Taint)
-	}
 	if f.Fence.ExcludeFromLoadBalancers {
 		said = append(said, "excluded from load balancers")
 	}
@@ -186,6 +200,9 @@ func (f SetFence) String() string {
 	}
 	if f.Fence.Owner != "" {
 		said = append(said, "owner "+f.Fence.Owner)
+	}
+	if f.Fence.Taint != "" {
+		return sentence("taint node "+f.Node+" with "+f.Fence.Taint, said)
 	}
 	return sentence("cordon node "+f.Node, said)
 }

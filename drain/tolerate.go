@@ -20,8 +20,8 @@ func (p *Policy) fenceTaint() (corev1.Taint, bool) {
 	}
 }
 
-// tolerates says whether a pod tolerates a taint, by the rules of the scheduler. The
-// operators that compare numbers are left out: the taint of a fence has no value.
+// tolerates says whether a pod tolerates the taint of a fence, by the rules of the
+// scheduler.
 func tolerates(pod *corev1.Pod, taint corev1.Taint) bool {
 	for i := range pod.Spec.Tolerations {
 		t := &pod.Spec.Tolerations[i]
@@ -35,6 +35,7 @@ func tolerates(pod *corev1.Pod, taint corev1.Taint) bool {
 			if t.Value == taint.Value {
 				return true
 			}
+		default: // the others compare numbers, and a fence has none
 		}
 	}
 	return false

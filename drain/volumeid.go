@@ -72,7 +72,7 @@ func inTreeID(plugin, name string) volumeID {
 // calls the volume.
 func uniqueID(name string) (id volumeID, csi bool) {
 	if rest, ok := strings.CutPrefix(name, csiPrefix); ok {
-		if driver, handle, ok := strings.Cut(rest, "^"); ok {
+		if driver, handle, ok := strings.Cut(rest, "^"); ok && driver != "" {
 			return csiID(driver, handle), true
 		}
 	}
@@ -142,8 +142,9 @@ func attachmentID(va *storagev1.VolumeAttachment, persistent func(string) volume
 	case source.PersistentVolumeName != nil && *source.PersistentVolumeName != "":
 		return persistent(*source.PersistentVolumeName), *source.PersistentVolumeName
 	case source.InlineVolumeSpec != nil && source.InlineVolumeSpec.CSI != nil && source.InlineVolumeSpec.CSI.Driver != "":
-		csi := source.InlineVolumeSpec.CSI
-		return csiID(csi.Driver, csi.VolumeHandle), csiPrefix + csi.Driver + "^" + csi.VolumeHandle
+		name = csiPrefix + source.InlineVolumeSpec.CSI.Driver + "^" + source.InlineVolumeSpec.CSI.VolumeHandle
+		id, _ = uniqueID(name)
+		return id, name
 	default:
 		return volumeID{kind: attachmentKind, name: va.Name}, attachmentKind + va.Name
 	}

@@ -4,7 +4,6 @@ package drain
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // volumes decides about the volumes of the Node, once it is decided about its pods. A
@@ -32,6 +30,7 @@ func (r *round) volumes(rows []Row) []VolumeRow {
 	var volumes []VolumeRow
 	if r.p.Volumes.Wait {
 		r.s.Volumes = make(map[string]VolumeState, len(r.vol.here))
+		volumes = make([]VolumeRow, 0, len(r.vol.here))
 		for _, a := range r.vol.here {
 			row, s := r.attached(a, before[a.name])
 			volumes = append(volumes, r.rememberVolume(row, s, before[a.name]))
@@ -82,7 +81,7 @@ func (r *round) attached(a attachedVolume, before VolumeState) (VolumeRow, Volum
 // and whose volumes are not known may use any of them.
 func (r *round) volumeUse(a attachedVolume) volumeUse {
 	u := &r.vol.uses
-	use := u.byID[a.id]
+	use := u.here[r.vol.places[a.id]]
 	if use.stays != nil {
 		return use
 	}
@@ -117,7 +116,7 @@ func (r *round) free(a attachedVolume, row VolumeRow, before VolumeState) (Volum
 	}
 	if who != nil {
 		row.Reason = ReasonNotEvaluated
-		row.Message = "a pod that stays may use it, " + podName(who) + ", whose volumes are not known"
+		row.Message = "a pod that stays may use it, " + who.Namespace + "/" + who.Name + ", whose volumes are not known"
 	}
 	return row, s
 }
@@ -131,7 +130,7 @@ func (r *round) detached(before map[string]VolumeState) []VolumeRow {
 	var rows []VolumeRow
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		s, id := before[name], r.vol.idOf(name)
-		if !s.Moves || s.Done || r.vol.isHere(id) {
+		if _, here := r.s.Volumes[name]; here || !s.Moves || s.Done || r.vol.isHere(id) {
 			continue
 		}
 		use := r.vol.uses.byID[id]
@@ -192,7 +191,8 @@ func (r *round) rememberVolume(row VolumeRow, s, before VolumeState) VolumeRow {
 
 // rememberVolumes notes which volumes the pods use, for when nobody can be asked.
 func (r *round) rememberVolumes() {
-	for uid, names := range r.vol.uses.names {
+	for i, names := range r.vol.uses.names {
+		uid := r.lookup.pods[i].UID
 		if pod, ok := r.s.Pods[uid]; ok && !slices.Equal(pod.Volumes, names) {
 			pod.Volumes = names
 			r.s.Pods[uid] = pod
@@ -228,10 +228,8 @@ func (v VolumeRow) left() bool {
 // The name of a PersistentVolume has no slash.
 func isUnique(name string) bool { return strings.Contains(name, "/") }
 
-func usedBy(pod *corev1.Pod) string { return fmt.Sprintf("pod %s uses it", podName(pod)) }
-
-func podName(pod *corev1.Pod) string {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}.String()
+func usedBy(pod *corev1.Pod) string {
+	return "pod " + pod.Namespace + "/" + pod.Name + " uses it"
 }
 
 // detachError is what the driver says that could not detach a volume.

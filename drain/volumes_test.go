@@ -766,7 +766,9 @@ func TestPodsWithVolumesGoSoManyAtOnce(t *testing.T) {
 		"one that a budget is known to refuse does not": {
 			limit: 1, pods: pods{withVolume("a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }), b},
 			want: map[string]string{"a": "wait DisruptionBudget", "b": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Budgets = drain.All(exhausted("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}))) },
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
+				in.Budgets = drain.All(exhausted("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}})))
+			},
 		},
 		"a pod whose volumes are not attached does not": {
 			limit: 1, pods: pods{a, b, c}, want: map[string]string{"a": evict, "b": evict, "c": held},
@@ -776,7 +778,9 @@ func TestPodsWithVolumesGoSoManyAtOnce(t *testing.T) {
 		},
 		"pods whose claims are not known do": {
 			limit: 1, pods: pods{a, b, plain}, want: map[string]string{"a": evict, "b": held, "plain": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Claims.Items, in.Claims.Complete = nil, false },
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
+				in.Claims.Items, in.Claims.Complete = nil, false
+			},
 		},
 		"it holds without a wait for volumes": {
 			limit: 1, pods: pods{a, b, plain}, want: map[string]string{"a": evict, "b": held, "plain": evict},

@@ -23,9 +23,11 @@ type volumeUse struct {
 
 // volumeUses is who uses what, as far as it is known.
 type volumeUses struct {
+	// here are those of the volumes that are attached to the Node, byID of others.
+	here []volumeUse
 	byID map[volumeID]volumeUse
-	// names are the persistent volumes of each pod that has some.
-	names map[types.UID][]string
+	// names are, for each row, the persistent volumes of its pod.
+	names [][]string
 	// attached says of each row whether its pod has a volume that is attached to the Node.
 	attached []bool
 	// unclear are those that use volumes which nobody could find out, unnamed those of
@@ -49,14 +51,15 @@ const (
 // usesVolumes finds out who uses what.
 func (r *round) usesVolumes(rows []Row) {
 	r.vol.uses = volumeUses{
-		byID: make(map[volumeID]volumeUse, len(r.vol.here)), names: map[types.UID][]string{}, attached: make([]bool, len(rows)),
+		here: make([]volumeUse, len(r.vol.here)), byID: map[volumeID]volumeUse{},
+		names: make([][]string, len(rows)), attached: make([]bool, len(rows)),
 	}
 	for i, pod := range r.lookup.pods {
 		if i >= len(rows) {
 			return
 		}
 		if who := r.role(pod, &rows[i]); who != roleNone && len(pod.Spec.Volumes) > 0 {
-			r.vol.uses.attached[i] = r.noteVolumes(pod, who)
+			r.vol.uses.names[i], r.vol.uses.attached[i] = r.noteVolumes(pod, who)
 		}
 	}
 }
@@ -86,12 +89,12 @@ func unschedulable(pod *corev1.Pod) bool {
 	})
 }
 
-// noteVolumes notes the volumes of one pod, and says whether one of them is attached to
-// the Node, or may be.
-func (r *round) noteVolumes(pod *corev1.Pod, who role) bool {
-	u, before := &r.vol.uses, r.s.Pods[pod.UID].Volumes
-	var attached bool
-	var names []string
+// noteVolumes notes the volumes of one pod. It returns the names of the persistent ones,
+// and whether one of all is attached to the Node, or may be.
+func (r *round) noteVolumes(pod *corev1.Pod, who role) ([]string, bool) {
+	var few [4]string // most pods have no more
+	names, attached := few[:0], false
+	before := r.s.Pods[pod.UID].Volumes
 	claims, unclear := 0, false
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
@@ -118,15 +121,15 @@ func (r *round) noteVolumes(pod *corev1.Pod, who role) bool {
 			}
 		}
 		if len(names) < claims {
-			u.unclear.note(pod, who, false)
+			r.vol.uses.unclear.note(pod, who, false)
 			attached = true
 		}
 	}
-	if len(names) > 0 && pod.UID != "" {
-		slices.Sort(names)
-		u.names[pod.UID] = names
+	slices.Sort(names)
+	if slices.Equal(names, before) {
+		return before, attached
 	}
-	return attached
+	return slices.Clone(names), attached
 }
 
 // noteInline notes a volume that a pod names itself.
@@ -154,10 +157,14 @@ func (r *round) notePersistent(pod *corev1.Pod, name string, who role, moves boo
 }
 
 func (r *round) noteUse(id volumeID, pod *corev1.Pod, who role, moves bool) bool {
+	if place, here := r.vol.places[id]; here {
+		r.vol.uses.here[place].note(pod, who, moves)
+		return true
+	}
 	use := r.vol.uses.byID[id]
 	use.note(pod, who, moves)
 	r.vol.uses.byID[id] = use
-	return r.vol.isHere(id)
+	return false
 }
 
 // note adds a pod.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,10 +19,17 @@ import (
 // view is what a Run sees: informers of its own, of one Node and its pods.
 type view struct {
 	informers *Informers
-	// refused says why a source may not be watched, or nil.
-	refused map[Source]func() error
+	watches   map[Source]*watch
 	// stop ends all watches, and returns when they have ended.
 	stop func()
+}
+
+// watch is one source that is watched.
+type watch struct {
+	// refused says why it may not be watched, or nil.
+	refused func() error
+	// trouble is what was last wrong, and is tried again.
+	trouble atomic.Value
 }
 
 // watch starts to watch what a policy has a use for, and returns when everything was
@@ -44,27 +52,19 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	v := &view{informers: all, refused: map[Source]func() error{}, stop: func() {
+	v := &view{informers: all, watches: map[Source]*watch{}, stop: func() {
 		cancel()
 		for _, factory := range factories {
 			factory.Shutdown()
 		}
 	}}
-	ended := map[Source]<-chan struct{}{}
+	ended := make(map[Source]<-chan struct{}, len(all.by))
 	for source, informer := range all.by {
-		own, end := context.WithCancelCause(ctx)
-		ended[source] = own.Done()
-		v.refused[source] = func() error { return unlessOver(ctx, context.Cause(own)) }
-		if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-			if refused(err) || apierrors.IsNotFound(err) {
-				end(err)
-				wake()
-			}
-		}); err != nil {
+		ended[source], err = v.start(ctx, source, factories[source], informer, wake)
+		if err != nil {
 			v.stop()
 			return nil, err
 		}
-		factories[source].StartWithContext(own)
 	}
 	for source, informer := range all.by {
 		select {
@@ -75,24 +75,49 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 	return v, nil
 }
 
-// unlessOver returns why one watch has ended, if not all have.
-func unlessOver(ctx context.Context, cause error) error {
-	if ctx.Err() != nil {
-		return nil
+// start watches one source, and returns what is closed when that has ended. A refusal
+// ends it for good; anything else is tried again by the informer.
+func (v *view) start(ctx context.Context, source Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
+	own, end := context.WithCancelCause(ctx)
+	w := &watch{refused: func() error {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return context.Cause(own)
+	}}
+	v.watches[source] = w
+	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		w.trouble.Store(trouble{err})
+		if refused(err) || apierrors.IsNotFound(err) {
+			end(err)
+			wake()
+		}
+	})
+	if err != nil {
+		end(nil)
+		return nil, err
 	}
-	return cause
+	factory.StartWithContext(own)
+	return own.Done(), nil
 }
+
+// trouble is an error of any type.
+type trouble struct{ error }
 
 // sources returns those that may be watched. The Node and its pods have to be.
 func (v *view) sources() (Sources, error) {
 	var watched []Source
-	for _, source := range slices.Sorted(maps.Keys(v.refused)) {
-		err := v.refused[source]()
-		if err != nil && (source == SourceNodes || source == SourcePods) {
-			return Sources{}, &SourceError{Source: source, Err: err}
-		}
+	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
+		w := v.watches[source]
+		err := w.refused()
 		if err == nil {
 			watched = append(watched, source)
+			if last, ok := w.trouble.Load().(trouble); ok && !v.informers.by[source].HasSynced() {
+				err = because(ErrNotSynced, last.error)
+			}
+		}
+		if err != nil && (source == SourceNodes || source == SourcePods) {
+			return Sources{}, &SourceError{Source: source, Err: err}
 		}
 	}
 	return sourcesOf(watched, v.informers), nil

@@ -49,7 +49,7 @@ func RequestOrder(a, b Row) int {
 // wave returns the wave of a pod: what a rule says, or else the policy.
 func (r *round) wave(pod *corev1.Pod, op Opinion) int32 {
 	switch {
-	case op.Order != nil && op.Behavior != BehaviorNote:
+	case op.Order != nil:
 		return *op.Order
 	case ofDaemonSet(pod):
 		return LastWave

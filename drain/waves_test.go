@@ -4,7 +4,10 @@ package drain_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +34,7 @@ func wavesAsked(plan drain.Plan) string {
 	return strings.Join(names, " ")
 }
 
-func TestWaves(t *testing.T) {
+func TestB2Waves(t *testing.T) {
 	critical, node := withPriority(2000000000), withPriority(2000001000)
 	byName := drain.Policy{Waves: waveOfName}
 	skipped := func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} }
@@ -116,6 +119,11 @@ func TestD11AStuckWaveHoldsTheNextUntilItsDeadline(t *testing.T) {
 	_, plan = step(s, late.Add(time.Minute), stuck, newPod("e-3"), newPod("d-0"), newPod("d-1"))
 	require.Equal(t, "d-0 d-1 e-3", wavesAsked(plan), "a wave that had its time holds nobody any more")
 
+	none, plan := step(s, late.Add(time.Minute))
+	require.Equal(t, drain.Drained, plan.Outcome)
+	_, plan = step(none, late.Add(2*time.Minute), newPod("d-0"), newPod("d-1"))
+	require.Equal(t, "d-0", wavesAsked(plan), "once all have gone the waves begin anew")
+
 	s, plan = step(s, late.Add(2*time.Minute), third)
 	require.Equal(t, "c-2", wavesAsked(plan))
 	_, plan = step(s, late.Add(3*time.Minute), newPod("d-0"), third)
@@ -158,7 +166,7 @@ func TestTheTimeOfAWaveDoesNotPassWhileAGateIsClosed(t *testing.T) {
 	require.Equal(t, "a-0 b-1", wavesAsked(plan))
 }
 
-func TestDaemonSetsGoInTheLastWave(t *testing.T) {
+func TestB2DaemonSetsGoInTheLastWave(t *testing.T) {
 	p := drain.Policy{EvictDaemonSets: true, Waves: func(*corev1.Pod) int32 { return math.MaxInt32 - 1 }}
 	in := observed(newPod("a", ownedBy("DaemonSet")), newPod("b"), newPod("c", ownedBy("DaemonSet"), withPriority(5)))
 	in.DaemonSets = drain.All(podsDaemonSet("uid-DaemonSet"))
@@ -167,6 +175,17 @@ func TestDaemonSetsGoInTheLastWave(t *testing.T) {
 	require.Equal(t, "a", wavesAsked(drain.Decide(in, p, now)))
 	in.DaemonSets = drain.All[*appsv1.DaemonSet]()
 	require.Equal(t, drain.LastWave, drain.Decide(in, p, now).Rows[0].Wave, "an orphan as well")
+}
+
+func TestNothingComesAfterTheLastWave(t *testing.T) {
+	p := drain.Policy{WaveTimeout: time.Minute, Waves: func(pod *corev1.Pod) int32 { return drain.CriticalLast(pod) * drain.LastWave }}
+	in := observed(newPod("a", leaving(time.Hour, 7200)), newPod("b", withPriority(2000000000)))
+	var s drain.State
+	for i, want := range []string{"", "b", "b", "b"} {
+		var plan drain.Plan
+		s, plan = drain.Step(s, in, p, now.Add(time.Duration(i)*time.Minute))
+		require.Equal(t, want, wavesAsked(plan), "minute %d", i)
+	}
 }
 
 func TestB3LowerPrioritiesAreAskedFirst(t *testing.T) {
@@ -186,6 +205,55 @@ func TestB3LowerPrioritiesAreAskedFirst(t *testing.T) {
 	require.Equal(t, []string{"d", "e", "c", "b", "f", "a"}, names)
 	require.Zero(t, drain.RequestOrder(plan.Rows[0], plan.Rows[0]))
 	require.Negative(t, drain.RequestOrder(drain.Row{UID: "a"}, drain.Row{UID: "b"}), "the UID is what tells pods apart")
+}
+
+// Pods of random waves go, or are stuck for ever.
+func TestLawsOfWaves(t *testing.T) {
+	overdue := 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		p := drain.Policy{Waves: waveOfName, WaveTimeout: time.Duration(r.IntN(3)) * 10 * time.Minute}
+		pods := map[string]*corev1.Pod{}
+		stuck := map[string]bool{}
+		for i := range 1 + r.IntN(8) {
+			name := fmt.Sprintf("%c-%d", 'a'+i, r.IntN(4))
+			pods[name], stuck[name] = newPod(name), r.IntN(5) == 0
+		}
+		asked := map[string]bool{}
+		first := map[int32]time.Time{} // when a pod of the wave was first asked
+		var s drain.State
+		at := now
+		for range 60 {
+			var plan drain.Plan
+			s, plan = drain.Step(s, observed(slices.Collect(maps.Values(pods))...), p, at)
+			for _, row := range plan.Rows {
+				if row.Verdict != drain.Evict {
+					continue
+				}
+				asked[row.Name] = true
+				for _, earlier := range plan.Rows {
+					if earlier.Wave < row.Wave {
+						overdue++
+						require.Positive(t, p.WaveTimeout, "seed %d: %s goes before %s", seed, row, earlier)
+						require.LessOrEqual(t, p.WaveTimeout, at.Sub(first[earlier.Wave]), "seed %d: %s goes before %s", seed, row, earlier)
+					}
+				}
+				if _, known := first[row.Wave]; !known {
+					first[row.Wave] = at
+				}
+			}
+			for name := range asked {
+				if !stuck[name] && r.IntN(3) == 0 {
+					delete(pods, name)
+				}
+			}
+			at = at.Add(time.Duration(1+r.IntN(600)) * time.Second)
+		}
+		for name := range pods {
+			require.True(t, stuck[name] || p.WaveTimeout == 0, "seed %d: %s was never asked, or has not gone", seed, name)
+		}
+	}
+	require.Greater(t, overdue, 100, "waves had their time")
 }
 
 func TestNoPodHasAWave(t *testing.T) {

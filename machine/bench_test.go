@@ -97,12 +97,10 @@ func realisticMachine() machine.Observation {
 func BenchmarkRouting(b *testing.B) {
 	in := realisticMachine()
 	m, n := in.Machine.DeepCopy(), in.Node.Node.DeepCopy()
-	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
-	other := pod.DeepCopy()
 	for name, route := range map[string]func(){
 		"machine": func() { machine.OnMachine(in.Machine, m) },
 		"node":    func() { machine.OnNode(in.Node.Node, n) },
-		"pod":     func() { machine.OnPod(in.Machine, in.Node.Node, pod, other) },
+		"pod":     func() { machine.Drains(in.Machine, in.Node.Node) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

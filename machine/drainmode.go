@@ -161,13 +161,14 @@ func (l *life) drainWaits(node *corev1.Node, mode DrainMode, next time.Time) Dec
 // Drains says whether the pods of its Node matter to a machine now: while it is
 // being deleted, while its Node is selected for an update in place and not yet
 // drained, and while it is preserved, has failed, and its Node is not drained for
-// that yet. For a nil machine they never do; a nil Node has no pods, except
-// perhaps those of a machine that is being deleted.
+// that yet. Only then has it to be looked at because something on its Node has
+// changed: pods, volumes, or the budgets of the pods. For a nil machine they never do; a
+// nil Node has no pods, except perhaps those of a machine that is being deleted.
 func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
 	switch {
 	case m == nil:
 		return false
-	case WatchesPods(m):
+	case !m.DeletionTimestamp.IsZero():
 		return true
 	case node == nil:
 		return false
@@ -178,9 +179,3 @@ func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
 		return status.Phase == v1alpha1.MachineFailed && status.PreserveExpiryTime != nil && !PreservedAndDrained(node)
 	}
 }
-
-// WatchesPods says whether a change of the pods on its Node can matter to a
-// machine whatever its Node looks like: only while it is being deleted; see
-// [Drains] for the rest. A caller that is told of every pod of a cluster need not
-// look at the others. A nil machine watches none.
-func WatchesPods(m *v1alpha1.Machine) bool { return m != nil && !m.DeletionTimestamp.IsZero() }

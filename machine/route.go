@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -103,50 +102,6 @@ func OnNode(before, after *corev1.Node) bool {
 		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) ||
 		!sameResources(before.Status.Capacity, after.Status.Capacity) ||
 		!slices.EqualFunc(before.Status.Conditions, after.Status.Conditions, sameCondition))
-}
-
-// OnPod says whether a machine has to be looked at because a pod has changed from
-// before to after: one on its Node, while that is being drained; see [Drains]. A nil
-// Node is not known, a nil before is a pod that was added, a nil after one that is
-// gone. A nil machine is never looked at.
-func OnPod(m *v1alpha1.Machine, node *corev1.Node, before, after *corev1.Pod) bool {
-	return onDrained(m, node, before, after, func(p *corev1.Pod) string { return p.Spec.NodeName }, func(before, after *corev1.Pod) bool {
-		return before.UID == after.UID && sameMeta(&before.ObjectMeta, &after.ObjectMeta) && before.Status.Phase == after.Status.Phase &&
-			slices.EqualFunc(before.Status.Conditions, after.Status.Conditions, samePodCondition)
-	})
-}
-
-// OnAttachment says whether a machine has to be looked at because a volume
-// attachment has changed from before to after: one of its Node, while that is being
-// drained; see [Drains]. A nil Node is not known, a nil before is an attachment that
-// was added, a nil after one that is gone. A nil machine is never looked at.
-func OnAttachment(m *v1alpha1.Machine, node *corev1.Node, before, after *storagev1.VolumeAttachment) bool {
-	type attachment = storagev1.VolumeAttachment
-	return onDrained(m, node, before, after, func(a *attachment) string { return a.Spec.NodeName }, func(before, after *attachment) bool {
-		return before.UID == after.UID && sameMeta(&before.ObjectMeta, &after.ObjectMeta) && before.Status.Attached == after.Status.Attached
-	})
-}
-
-// onDrained says whether a machine whose Node is being drained has to be looked at
-// because something there, or that was there, has changed. nodeOf says on which Node
-// it is; same compares the rest.
-func onDrained[T any](
-	m *v1alpha1.Machine, node *corev1.Node, before, after *T, nodeOf func(*T) string, same func(before, after *T) bool,
-) bool {
-	switch {
-	case before == after || !Drains(m, node):
-		return false
-	case before == nil:
-		return onNodeOf(m, nodeOf(after))
-	case after == nil:
-		return onNodeOf(m, nodeOf(before))
-	}
-	was, is := nodeOf(before), nodeOf(after)
-	return (onNodeOf(m, was) || onNodeOf(m, is)) && (was != is || !same(before, after))
-}
-
-func onNodeOf(m *v1alpha1.Machine, node string) bool {
-	return node != "" && m.Labels[v1alpha1.NodeLabelKey] == node
 }
 
 // OnClass says who has to be looked at because a class has changed from before to

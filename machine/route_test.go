@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -106,59 +105,6 @@ func TestWhatANodeReportsAllTheTimeWakesNobody(t *testing.T) {
 	require.True(t, machine.OnNode(nil, n))
 	require.True(t, machine.OnNode(n, nil))
 	require.False(t, machine.OnNode(nil, nil))
-}
-
-func TestPodsAndVolumesMatterWhileANodeIsDrained(t *testing.T) {
-	t.Parallel()
-	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}, Spec: corev1.PodSpec{NodeName: "n"}}
-		for _, c := range changes {
-			c(p)
-		}
-		return p
-	}
-	elsewhere := func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }
-	lives, leaves := living(v1alpha1.MachineRunning, healthy), living(v1alpha1.MachineRunning, healthy, leaving)
-	updates := living(v1alpha1.MachineRunning, healthy, atStep(v1alpha1.SelectedForUpdate))
-	on := func(in machine.Observation, before, after *corev1.Pod) bool {
-		return machine.OnPod(in.Machine, in.Node.Node, before, after)
-	}
-	gone := pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })
-	for _, in := range []machine.Observation{leaves, updates} {
-		require.True(t, on(in, pod(), gone))
-		require.True(t, on(in, nil, pod()))
-		require.True(t, on(in, pod(), nil))
-		require.True(t, on(in, pod(), pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })))
-		require.True(t, on(in, pod(), pod(func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })))
-		require.True(t, on(in, pod(elsewhere), pod()))
-		require.True(t, on(in, pod(), pod(func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: "Ready"}} })))
-		require.False(t, on(in, pod(), pod()), "nothing has changed")
-		require.False(t, on(in, pod(), pod(func(p *corev1.Pod) { p.Status.PodIP = "1" })), "nobody reads that")
-		require.False(t, on(in, nil, pod(elsewhere)))
-		require.False(t, on(in, pod(elsewhere), nil))
-		require.False(t, on(in, nil, pod(func(p *corev1.Pod) { p.Spec.NodeName = "" })))
-		require.False(t, on(in, nil, nil))
-	}
-	require.False(t, on(lives, pod(), gone), "nobody drains")
-	require.False(t, machine.OnPod(nil, nil, pod(), gone))
-
-	va := func(attached bool, node string) *storagev1.VolumeAttachment {
-		return &storagev1.VolumeAttachment{
-			Spec:   storagev1.VolumeAttachmentSpec{NodeName: node},
-			Status: storagev1.VolumeAttachmentStatus{Attached: attached},
-		}
-	}
-	onVA := func(in machine.Observation, before, after *storagev1.VolumeAttachment) bool {
-		return machine.OnAttachment(in.Machine, in.Node.Node, before, after)
-	}
-	require.True(t, onVA(leaves, va(true, "n"), va(false, "n")))
-	require.True(t, onVA(leaves, va(true, "n"), nil))
-	require.True(t, onVA(leaves, nil, va(true, "n")))
-	require.False(t, onVA(leaves, va(true, "n"), va(true, "n")))
-	require.False(t, onVA(leaves, va(true, "x"), va(false, "x")))
-	require.False(t, onVA(leaves, va(true, "x"), nil))
-	require.False(t, onVA(leaves, nil, nil))
-	require.False(t, onVA(lives, va(true, "n"), nil))
 }
 
 func TestWhoIsLookedAtWhenAClassOrASecretChanges(t *testing.T) {
@@ -341,13 +287,11 @@ func TestRoutingCostsNothing(t *testing.T) {
 	m, c, s := living(v1alpha1.MachineRunning, healthy, copied).Machine, class(), &corev1.Secret{Data: map[string][]byte{"a": nil}}
 	m2, n2, c2, s2 := m.DeepCopy(), node.DeepCopy(), c.DeepCopy(), s.DeepCopy()
 	m.DeletionTimestamp = &metav1.Time{Time: now}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}
-	p2 := pod.DeepCopy()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		machine.OnMachine(m, m2)
 		machine.OnNode(node, n2)
 		machine.OnClass(c, c2)
 		machine.OnSecret(s, s2)
-		machine.OnPod(m, node, pod, p2)
+		machine.Drains(m, node)
 	}))
 }

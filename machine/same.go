@@ -81,10 +81,6 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 	}
 }
 
-func samePodCondition(a, b corev1.PodCondition) bool {
-	return a.Type == b.Type && a.Status == b.Status
-}
-
 func sameResources(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false

@@ -34,11 +34,24 @@ func newCaches(cfg *Config) *caches {
 	}
 	if cfg.Target != nil {
 		c.target = informers.NewSharedInformerFactory(cfg.Target, cfg.Resync)
+		_ = c.target.Core().V1().PersistentVolumeClaims().Informer().SetTransform(onlyVolume) // fails only once it has started
 		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
 	}
 	c.index()
 	return c
+}
+
+// onlyVolume leaves of a claim what a drain reads of it.
+func onlyVolume(o any) (any, error) {
+	claim, ok := o.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return o, nil
+	}
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: claim.Spec.VolumeName},
+	}, nil
 }
 
 // index adds what several controllers look things up by.

@@ -117,15 +117,11 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	r.mu.Unlock()
 	in := machine.Observation{
 		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m), VM: kept.vm, Drain: kept.drain.Again(),
-		Tokens: r.observeTokens(m, &kept), Siblings: r.observeSiblings(m),
+		Tokens: r.observeTokens(m, &kept), Siblings: machine.Siblings{Complete: true, Machines: r.siblings(deploymentKey(m))},
 	}
 	attachments, err := r.drains.AttachmentsOf(ctx, m.Labels[v1alpha1.NodeLabelKey], nil)
 	in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: kept.asked}
 	return in, kept
-}
-
-func (r *machines) observeSiblings(m *v1alpha1.Machine) machine.Siblings {
-	return machine.Siblings{Complete: true, Machines: r.siblings(deploymentKey(m))}
 }
 
 // liveSiblings asks the API server for the siblings: the first lists of a controller

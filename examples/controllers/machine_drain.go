@@ -4,8 +4,7 @@ package controllers
 
 import (
 	"context"
-
-	corev1 "k8s.io/api/core/v1"
+	"errors"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine"
@@ -16,13 +15,8 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	if !in.Drain.Concerns(a.Mode) {
 		kept.draining = drain.State{}
 	}
-	sources := r.drains.Sources()
-	sources.Nodes = known{in.Node.Node}
-	seen, err := sources.Observe(ctx, a.NodeName, kept.draining)
-	if err != nil {
-		return err // it fails only without informers
-	}
-	seen.Reach = drain.Reach{}
+	seen, notSeen := r.drains.Sources().Observe(ctx, a.NodeName, kept.draining)
+	seen.Node, seen.Reach = in.Node.Node, drain.Reach{} // which may be newer than in the cache
 	if a.Mode.NodeUnreachable {
 		seen.Reach.State = drain.Unreachable
 	}
@@ -34,15 +28,8 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	kept.draining = state
 	round := machine.DrainView{Done: plan.Over(), NextCheck: plan.NextCheck}
 	for _, h := range plan.Holds() {
-		round.Holds = append(round.Holds, machine.Hold{
-			Subject: h.Subject, Reason: machine.Reason(h.Reason), Message: h.Message, Until: h.Until,
-		})
+		round.Holds = append(round.Holds, machine.Hold{Subject: h.Subject, Reason: machine.Reason(h.Reason), Message: h.Message, Until: h.Until})
 	}
 	in.Drain = in.Drain.After(a.Mode, round, r.cfg.Clock.Now())
-	return err
+	return errors.Join(notSeen, err)
 }
-
-// known is the Node as it is known, which may be newer than what the cache shows.
-type known struct{ node *corev1.Node }
-
-func (k known) Node(context.Context, string) (*corev1.Node, error) { return k.node, nil }

@@ -132,6 +132,7 @@ func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.Resource
 
 func (i *informer) AddIndexers(indexers cache.Indexers) error { return i.indexer.AddIndexers(indexers) }
 func (i *informer) HasSynced() bool                           { return true }
+func (i *informer) SetTransform(cache.TransformFunc) error    { return nil } // what there is does no harm
 func (i *informer) GetIndexer() cache.Indexer                 { return i.indexer }
 func (i *informer) GetStore() cache.Store                     { return i.indexer }
 

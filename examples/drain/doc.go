@@ -34,13 +34,16 @@
 //
 // What it needs to be allowed to do:
 //
-//	nodes                                             get, list, watch, patch (with an owner also update)
-//	pods                                              list, watch (delete, with --force-after, --force-delete-after, --disable-eviction)
-//	pods/eviction                                     create
-//	poddisruptionbudgets.policy                       list, watch
-//	daemonsets.apps, namespaces                       list, watch
-//	volumeattachments.storage.k8s.io,
-//	persistentvolumeclaims, persistentvolumes         list, watch (with --wait-for-volumes)
+//	nodes                                      get, list, watch, patch
+//	nodes                                      update, with --owner or --undo
+//	pods                                       list, watch
+//	pods                                       delete, with --force-after, --force-delete-after or --disable-eviction
+//	pods/eviction                              create
+//	poddisruptionbudgets.policy                list, watch
+//	daemonsets.apps                            list, watch
+//	namespaces                                 get, list, watch
+//	volumeattachments.storage.k8s.io           list, watch, with --wait-for-volumes
+//	persistentvolumeclaims, persistentvolumes  get, list, watch, with --wait-for-volumes
 //
 // Only nodes, pods and evictions are indispensable. What it may not read is not
 // evaluated, and it says so.

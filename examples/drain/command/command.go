@@ -128,6 +128,7 @@ func (c Command) words() words { return words{now: c.Clock.Now(), zone: c.Zone} 
 // wanted.
 func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o options, p drain.Policy, uid types.UID, before drain.Plan) error {
 	progress := newProgress(c, o, before)
+	progress.preface(before)
 	e := drain.Executor{Client: client, Clock: c.Clock, Observer: progress}
 	timed, cancel := withTimeout(ctx, o.timeout)
 	defer cancel()
@@ -139,7 +140,7 @@ func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o op
 	}
 	err = c.failed(o, plan, err, ctx.Err() != nil)
 	if o.undo {
-		err = errors.Join(err, c.takeBack(context.WithoutCancel(ctx), e, o, p, uid, progress))
+		err = errors.Join(err, c.takeBack(context.WithoutCancel(ctx), e, o, p, uid))
 	}
 	return err
 }
@@ -186,12 +187,11 @@ func (c Command) failed(o options, plan drain.Plan, err error, interrupted bool)
 }
 
 // takeBack takes back the fence.
-func (c Command) takeBack(ctx context.Context, e drain.Executor, o options, p drain.Policy, uid types.UID, progress *progress) error {
+func (c Command) takeBack(ctx context.Context, e drain.Executor, o options, p drain.Policy, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, undoTime)
 	defer cancel()
 	if err := e.Abort(ctx, o.node, uid, p); err != nil {
 		return fmt.Errorf("the fence stays: %w", err)
 	}
-	progress.line("the fence of " + o.owner + " is taken back")
 	return nil
 }

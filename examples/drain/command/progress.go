@@ -47,6 +47,19 @@ func newProgress(c Command, o options, before drain.Plan) *progress {
 	return p
 }
 
+// preface says what is left out of the drain: what is not known, and, for those who
+// want to know everything, the pods that are left alone.
+func (p *progress) preface(before drain.Plan) {
+	if len(before.NotEvaluated) > 0 {
+		p.line("not evaluated: " + strings.Join(texts(before.NotEvaluated), ", "))
+	}
+	for _, r := range before.Rows {
+		if p.explain && r.Verdict == drain.Ignore {
+			p.line(fmt.Sprintf("leaving %s/%s alone: %s", r.Namespace, r.Name, p.words.why(r)))
+		}
+	}
+}
+
 // Observe prints what happened.
 func (p *progress) Observe(e drain.Event) {
 	p.words.now = e.Time
@@ -77,6 +90,9 @@ func (p *progress) count(e drain.Event) {
 	case drain.EventGone:
 		p.gone++
 		delete(p.waiting, e.Subject)
+	case drain.EventLeft:
+		p.total--
+		delete(p.waiting, e.Subject)
 	case drain.EventWaiting:
 		p.waiting[e.Subject] = e.Reason != drain.ReasonTerminating
 	case drain.EventRequested:
@@ -102,8 +118,12 @@ func (p *progress) text(e drain.Event) string {
 		return p.waits(e, name)
 	case drain.EventGone:
 		return gone(p.asked[e.Subject]) + " " + name
+	case drain.EventLeft:
+		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
 	case drain.EventDetached:
 		return "detached " + name
+	case drain.EventUnfenced:
+		return orError("took the fence off node "+e.Node, "could not take the fence off node "+e.Node, e.Err)
 	case drain.EventEscalated:
 		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
 	default: // the command says how it ended

@@ -19,13 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/examples/drain/command"
 )
 
 // patience bounds every wait of these tests, none of which takes long.
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
 // screen is what a command writes to, and can be waited on.
 type screen struct {
@@ -87,7 +88,7 @@ func containsAll(line string, words []string) bool {
 type rig struct {
 	t       *testing.T
 	cluster *draintest.Cluster
-	client  kubernetes.Interface
+	client  *fake.Clientset
 	out     *screen
 	errOut  *screen
 }
@@ -100,7 +101,7 @@ func newRig(t *testing.T, objects ...runtime.Object) *rig {
 		StopTime:   func(*corev1.Pod) time.Duration { return 10 * time.Millisecond },
 		DetachTime: 10 * time.Millisecond,
 	})
-	r.client = r.cluster.Client()
+	r.client = r.cluster.Clientset()
 	require.NoError(t, r.cluster.Add(rigNode("node-1"), rigNode("node-2"), rigSet()))
 	require.NoError(t, r.cluster.Add(objects...))
 	ctx, cancel := context.WithCancel(t.Context())

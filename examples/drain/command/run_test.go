@@ -12,8 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -63,9 +65,12 @@ func TestABlockedDrainSaysWithinOneRoundWhichPodWhichBudgetSinceWhenAndWhatComes
 }
 
 func TestAnExplainedDrainSaysItInABlock(t *testing.T) {
-	r := newRig(t, blocked()...)
+	daemon := rigPod("agent", "node-1", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.Labels = "DaemonSet", nil })
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}}
+	r := newRig(t, append(blocked(), set, daemon)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	status := r.start(ctx, "node-1", "--explain", "--force-after=1h")
+	r.out.line(t, "leaving shop/agent alone: DaemonSetPod")
 	r.out.line(t, "waiting for shop/web-1")
 	r.out.line(t, "now:", "wait", "DisruptionBudget")
 	r.out.line(t, "budget:", "shop/web-budget allows 0")
@@ -212,6 +217,8 @@ func TestWhatMayNotBeReadIsNotEvaluated(t *testing.T) {
 	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run"), r.errOut)
 	r.out.line(t, "not evaluated: budgets")
 	require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
+	r.out.line(t, ":", "not evaluated: budgets")
+	r.out.line(t, "node node-1 drained")
 }
 
 func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
@@ -219,6 +226,7 @@ func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	status := r.start(ctx, "node-1")
 	r.out.line(t, "waiting for shop/web-1")
+	r.out.line(t, "fenced node node-1")
 	cancel()
 	require.Equal(t, command.Failed, r.ends(status))
 	r.errOut.line(t, "drain: node node-1: interrupted; it waits for shop/web-1: DisruptionBudget", "shop/web-budget", "since")
@@ -246,7 +254,7 @@ func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
 			cancel()
 			require.Equal(t, command.Failed, r.ends(status))
 			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
-			r.out.line(t, "the fence of", "is taken back")
+			r.out.line(t, "took the fence off node node-1")
 			require.NotContains(t, r.errOut.String(), "the fence stays")
 		})
 		t.Run("after the time is over: "+c.name, func(t *testing.T) {
@@ -332,13 +340,27 @@ func TestTheGraceOfPodsIsCut(t *testing.T) {
 }
 
 func TestVolumesAreWaitedForIfWanted(t *testing.T) {
-	claimed := rigPod("web-1", "node-1", func(p *corev1.Pod) {
+	r := newRig(t, claimed()...)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--wait-for-volumes"), r.errOut)
+	_, err := r.client.StorageV1().VolumeAttachments().Get(t.Context(), "attached-1", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), err)
+	r.out.line(t, "waiting for volumeattachment/attached-1")
+	r.out.line(t, "detached volumeattachment/attached-1")
+}
+
+// claimed is a pod on node-1 with a volume that is attached there.
+func claimed() []runtime.Object {
+	pod := rigPod("books", "node-1", func(p *corev1.Pod) {
+		p.Labels = nil
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 		}}}
 	})
-	r := newRig(t, claimed,
-		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk-1"}},
+	return []runtime.Object{
+		pod,
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk-1"},
+		},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-1"}},
 		&storagev1.VolumeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: "attached-1"},
@@ -346,10 +368,8 @@ func TestVolumesAreWaitedForIfWanted(t *testing.T) {
 				Attacher: "csi.example.com", NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("disk-1")},
 			},
 			Status: storagev1.VolumeAttachmentStatus{Attached: true},
-		})
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--wait-for-volumes"), r.errOut)
-	_, err := r.client.StorageV1().VolumeAttachments().Get(t.Context(), "attached-1", metav1.GetOptions{})
-	require.Error(t, err)
+		},
+	}
 }
 
 func TestTheTownIsDrainedInAFewSeconds(t *testing.T) {
@@ -360,7 +380,7 @@ func TestTheTownIsDrainedInAFewSeconds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	require.Equal(t, command.Done, d.Run(ctx, []string{"--embedded", "--force", "--delete-emptydir-data", "--wait-for-volumes"}), errOut)
-	out.line(t, "waiting for shop/web-", "budget shop/web allows 0")
+	out.line(t, "waiting for shop/web-b", "budget shop/web allows")
 	out.line(t, "evicted shop/web-a")
 	out.line(t, "evicted shop/web-b")
 	out.line(t, "detached")

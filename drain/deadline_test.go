@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// twin reaches rungs the slow and obvious way.
+type twin struct{ at map[int]time.Time }
+
+// reached returns how many rungs are reached at a time, how many are for the first time, and
+// when the next one is due.
+func (w *twin) reached(l drain.Ladder, start, now time.Time) (n, fresh int, next time.Time) {
+	for i, rung := range l {
+		at := start.Add(rung.After)
+		if final := rung.Do == drain.ForceDeletePods || rung.Do == drain.Proceed || rung.Do == drain.GiveUp; final && i > 0 {
+			pause := rung.After - l[i-1].After
+			if rung.Do != drain.ForceDeletePods {
+				pause = max(pause, time.Second)
+			}
+			if late := w.at[i-1].Add(pause); late.After(at) {
+				at = late
+			}
+		}
+		if now.Before(at) {
+			for j := i; j < len(l); j++ {
+				delete(w.at, j)
+			}
+			return i, fresh, at
+		}
+		if before, known := w.at[i]; !known || before.After(now) {
+			w.at[i] = now
+			fresh++
+		}
+	}
+	return len(l), fresh, time.Time{}
+}
+
+// I-9 and D-2: whatever the latencies, the answers, the crashes with and without the state,
+// the writes of others and the steps of the clock, a rung is acted on in the first step at or
+// after its deadline, and that step is not asked for later than the deadline.
+func TestI9EscalationBeginsAtItsDeadline(t *testing.T) {
+	acted := map[drain.Escalation]int{}
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		l := randomLadder(r).Tighten(nil)
+		for i := range l {
+			l[i].GraceFits, l[i].IfOff = false, false
+		}
+		l = l.Tighten(nil) // no rung twice
+		p := anchored(l)
+		p.RetryEvery = []time.Duration{0, time.Second, time.Minute}[r.IntN(3)]
+		var state drain.State
+		var results []drain.Result
+		w := twin{at: map[int]time.Time{}}
+		at := now
+		for range 60 {
+			in := observed(newPod("a"), newPod("b", func(p *corev1.Pod) { p.Labels["written"] = "often" }))
+			in.Results, results = results, nil
+			next, plan := drain.Step(state, in, p, at)
+			n, fresh, due := w.reached(l, now, at)
+			require.Len(t, plan.Rungs, n, "seed %d: %v at %s: %v", seed, l, at.Sub(now), plan.Rungs)
+			for _, rung := range l[n-fresh : n] {
+				acted[rung.Do]++
+			}
+			if plan.Over() {
+				require.True(t, l[n-1].Do == drain.Proceed || l[n-1].Do == drain.GiveUp)
+				break
+			}
+			require.False(t, !due.IsZero() && plan.NextCheck.After(due), "seed %d: nobody sleeps through a deadline", seed)
+			row := plan.Rows[0]
+			if fresh > 0 {
+				require.Equal(t, strongest(l[:n]), row.Verdict, "seed %d: %v at %s: a rung that is reached is acted on in that step", seed, l, at.Sub(now))
+			}
+			require.LessOrEqual(t, strengthOf(row.Verdict), strengthOf(strongest(l[:n])), "and not before")
+			for i := range plan.Rows {
+				if row := plan.Rows[i]; strengthOf(row.Verdict) > 0 && r.IntN(3) > 0 {
+					err := []error{nil, apierrors.NewTooManyRequests("slow down", r.IntN(90)), apierrors.NewInternalError(errors.New("boom")), apierrors.NewTimeoutError("late", 3)}[r.IntN(4)]
+					results = append(results, drain.Result{Row: row, Err: err, At: at})
+				}
+			}
+			state = next
+			step := plan.NextCheck.Sub(at) + time.Duration(r.IntN(3))*time.Duration(r.IntN(2000))*time.Millisecond
+			switch r.IntN(14) {
+			case 0: // a crash that loses the state
+				state, results = drain.State{}, nil
+				w.at = map[int]time.Time{}
+			case 1: // one that does not, and takes a while
+				step += time.Duration(r.IntN(90)) * time.Second
+				results = nil
+			case 2: // somebody writes something
+				step = time.Duration(1+r.IntN(500)) * time.Millisecond
+			case 3: // the clock is set
+				step = time.Duration(r.IntN(120)-60) * time.Second
+			}
+			at = at.Add(step)
+		}
+	}
+	for _, e := range []drain.Escalation{drain.CapGrace, drain.IgnoreBudgets, drain.IgnoreProtection, drain.ForceDeletePods, drain.Proceed, drain.GiveUp} {
+		require.Greater(t, acted[e], 20, "%v", acted)
+	}
+}
+
+func strengthOf(v drain.Verdict) int {
+	return map[drain.Verdict]int{drain.Evict: 1, drain.Delete: 2, drain.ForceDelete: 3}[v]
+}
+
+func strongest(l drain.Ladder) drain.Verdict {
+	v := drain.Evict
+	for _, rung := range l {
+		switch rung.Do {
+		case drain.ForceDeletePods:
+			return drain.ForceDelete
+		case drain.IgnoreBudgets, drain.IgnoreProtection:
+			v = drain.Delete
+		}
+	}
+	return v
+}
+
+// The same for a rung that comes early for each pod: whoever follows NextCheck asks each pod
+// exactly when its grace still fits.
+func TestI9GraceFitsToTheMoment(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		within := time.Duration(r.IntN(200)) * time.Second
+		p := anchored(drain.TerminateWithin(within))
+		var pods []*corev1.Pod
+		for _, name := range []string{"a", "b", "c"} {
+			pods = append(pods, newPod(name, withGrace(int64(1+r.IntN(90)))))
+		}
+		asked := map[string]time.Time{}
+		var state drain.State
+		for at := now; ; {
+			next, plan := drain.Step(state, observed(pods...), p, at)
+			if plan.Over() {
+				require.Equal(t, now.Add(within+time.Second), at)
+				break
+			}
+			for _, row := range plan.Rows {
+				if _, before := asked[row.Name]; !before && row.Verdict == drain.Delete {
+					asked[row.Name] = at
+				}
+			}
+			state, at = next, plan.NextCheck
+		}
+		for _, pod := range pods {
+			grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
+			want := now.Add(max(within-grace, 0))
+			require.Equal(t, want, asked[pod.Name], "within %s, grace %s", within, grace)
+		}
+	}
+}

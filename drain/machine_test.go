@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// The modes of the reference system: normal, forced by time or label, and on a Node that
+// does not answer.
+func TestForMachine(t *testing.T) {
+	const s, m = time.Second, time.Minute
+	type step struct {
+		at   time.Duration
+		want drain.Verdict
+	}
+	evicted := []step{{0, drain.Evict}, {24 * time.Hour, drain.Evict}}
+	for _, tt := range []struct {
+		name  string
+		p     drain.Policy
+		reach drain.Reachability
+		pod   *corev1.Pod
+		steps []step
+	}{
+		{"a drain that is never forced asks for evictions for ever", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a"), evicted},
+		{"pods that nobody brings back are evicted", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a", unmanaged, emptyDir), evicted},
+		{"force begins at its time, and lasts a minute", forcedSince(-2 * m), drain.Reachable, newPod("a"), []step{{0, drain.Evict}, {2*m - 1, drain.Evict}, {2 * m, drain.Delete}, {3*m - 1, drain.Delete}, {3 * m, "Proceeded"}}},
+		{"a label that forces at once still gives it a minute", forcedSince(time.Hour), drain.Reachable, newPod("a"), []step{{0, drain.Delete}, {m - 1, drain.Delete}, {m, "Proceeded"}}},
+		{"a Node that does not answer loses its pods at once, and is waited for a minute", drain.ForMachine(time.Time{}), drain.Unreachable, newPod("a"), []step{{0, drain.ForceDelete}, {m - 1, drain.ForceDelete}, {m, "Proceeded"}}},
+		{"so does one that is off", drain.ForMachine(time.Time{}), drain.PoweredOff, newPod("a"), []step{{0, drain.ForceDelete}, {m, "Proceeded"}}},
+		{"a machine that never joined is drained at once", drain.ForMachine(time.Time{}), drain.NeverRegistered, newPod("a"), []step{{0, "NodeGone"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.NoError(t, tt.p.Ladder.Validate())
+			require.NoError(t, tt.p.UnreachableLadder.Validate())
+			in := observed(tt.pod)
+			in.Reach.State = tt.reach
+			var state drain.State
+			for _, step := range tt.steps {
+				var plan drain.Plan
+				state, plan = drain.Step(state, in, tt.p, now.Add(step.at))
+				if plan.Over() {
+					require.Equal(t, step.want, drain.Verdict(plan.Outcome), step.at)
+					continue
+				}
+				row := plan.Rows[0]
+				require.Equal(t, step.want, row.Verdict, step.at)
+				switch row.Verdict {
+				case drain.Evict:
+					require.Nil(t, row.Grace)
+				case drain.Delete:
+					require.Equal(t, int64(s/time.Second), *row.Grace)
+				}
+			}
+		})
+	}
+}
+
+// DD-19: the deadline is counted from what the caller names, not from when a round begins.
+func TestDD19DeadlineIsAbsolute(t *testing.T) {
+	p := forcedSince(-time.Hour)
+	for _, entered := range []time.Duration{0, 30 * time.Minute, 59 * time.Minute} {
+		var state drain.State
+		in := observed(newPod("a"))
+		state, plan := drain.Step(state, in, p, now.Add(entered))
+		require.Equal(t, now.Add(time.Hour), plan.NextAt)
+		_, plan = drain.Step(state, in, drain.ForMachine(now), now.Add(entered))
+		require.Equal(t, drain.Delete, plan.Rows[0].Verdict, "a label counts in the next round")
+	}
+}
+
+// DD-74: how a drain of a Node with a fault ends is for the policy to say; a deadline that
+// is already over does not cut the grace of pods whose kubelet is fine.
+func TestDD74RepairNeedNotCutGrace(t *testing.T) {
+	in := observed(newPod("a"))
+	row := drain.Decide(in, drain.ForMachine(time.Time{}), now).Rows[0]
+	require.Equal(t, drain.Evict, row.Verdict)
+	p := anchored(drain.Ladder{{Do: drain.IgnoreBudgets}})
+	row = drain.Decide(in, p, now.Add(time.Hour)).Rows[0]
+	require.Equal(t, drain.Delete, row.Verdict)
+	require.Nil(t, row.Grace, "it keeps its own")
+}
+
+// DD-65b: a drain can have an end, and somebody else's cordon does not stop it.
+func TestDD65bADrainHasAnEnd(t *testing.T) {
+	c := climber{t: t, p: anchored(drain.ProceedAfter(time.Minute))}
+	require.Equal(t, drain.Evict, c.verdict(0), "the Node was cordoned by somebody")
+	require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(time.Minute))
+}
+
+// D-14: skipping is a decision with a reason that everybody sees.
+func TestD14SkippedSaysWhy(t *testing.T) {
+	p := drain.ForMachine(now)
+	p.Skip = "the cluster is being torn down"
+	for _, in := range []drain.Observation{{}, observed(newPod("a"))} {
+		plan := drain.Decide(in, p, now)
+		require.Equal(t, []any{drain.Skipped, drain.ReasonSkipped, p.Skip}, []any{plan.Outcome, plan.Reason, plan.Message})
+		require.Empty(t, plan.Rows)
+		require.Nil(t, plan.Fence)
+	}
+}
+
+// D-8: every kind of Node with every kind of pod under every ladder ends, or names what it
+// waits for; and nobody is asked where there is nobody.
+func TestD8ReachabilityMatrix(t *testing.T) {
+	const m = time.Minute
+	pods := map[string]*corev1.Pod{
+		"running": newPod("a"), "unmanaged": newPod("a", unmanaged), "local": newPod("a", emptyDir), "daemon": newPod("a", ownedBy("DaemonSet")),
+		"mirror": newPod("a", mirror), "finished": newPod("a", inPhase(corev1.PodSucceeded)), "leaving": newPod("a", leaving(20*time.Second, 30)),
+		"overdue": newPod("a", leaving(-m, 30)), "held by a finalizer": newPod("a", withFinalizer, leaving(-m, 0)),
+	}
+	ladders := map[string]drain.Ladder{
+		"empty": nil, "force after": drain.ForceAfter(m, time.Second), "within": drain.TerminateWithin(m), "proceed": drain.ProceedAfter(m),
+		"hurry": drain.HurryTerminating(), "force-delete": drain.ForceDeleteAfter(m), "give up": {{After: m, Do: drain.GiveUp}},
+	}
+	type cell struct {
+		reach       drain.Reachability
+		pod, ladder string
+	}
+	// what each cell comes to an hour later, by the three: the last rule that fits counts
+	want := func(c cell) string {
+		leavingAlone := c.pod == "daemon" || c.pod == "mirror" || c.pod == "finished"
+		gone := c.pod == "leaving" || c.pod == "overdue" || c.pod == "held by a finalizer"
+		silent := c.reach == drain.Unreachable || c.reach == drain.PoweredOff
+		overdue := map[bool]string{true: "wait NodeUnreachable", false: "wait Overdue"}[silent]
+		deletes := map[bool]string{true: "NodeUnreachable", false: "Forced"}[silent]
+		protected := map[string]string{"unmanaged": "block Unmanaged", "local": "block LocalStorage"}[c.pod]
+		switch {
+		case c.reach == drain.NeverRegistered || c.reach == drain.Gone:
+			return "NodeGone"
+		case leavingAlone:
+			return "Drained"
+		case c.ladder == "proceed" || c.ladder == "within":
+			return "Proceeded"
+		case c.ladder == "give up":
+			return "GaveUp"
+		case c.ladder == "force-delete" && gone && c.pod != "held by a finalizer":
+			return "force-delete " + deletes
+		case (c.ladder == "hurry" || c.ladder == "force after") && (c.pod == "leaving" || c.pod == "overdue"):
+			return "delete " + map[bool]string{true: deletes, false: "Forced"}[c.ladder == "force after"]
+		case c.ladder == "hurry" && c.pod == "held by a finalizer":
+			return "Proceeded"
+		case gone:
+			return overdue
+		case protected != "":
+			return protected
+		case c.ladder == "force after":
+			return "delete " + deletes
+		case c.ladder == "force-delete":
+			return "force-delete " + deletes
+		default:
+			return "evict Evictable"
+		}
+	}
+	for _, reach := range []drain.Reachability{drain.Reachable, drain.Unreachable, drain.PoweredOff, drain.NeverRegistered, drain.Gone} {
+		for podName, pod := range pods {
+			for ladderName, ladder := range ladders {
+				c := cell{reach: reach, pod: podName, ladder: ladderName}
+				t.Run(fmt.Sprintf("%s Node, %s pod, ladder %s", c.reach, c.pod, c.ladder), func(t *testing.T) {
+					in := observed(pod)
+					in.Reach = drain.Reach{State: reach}
+					p := drain.Policy{Ladder: ladder, Anchor: drain.Anchor{At: now}}
+					if reach != drain.Reachable {
+						p = drain.Policy{UnreachableLadder: ladder}
+					}
+					state, plan := drain.Step(drain.State{}, in, p, now)
+					if !plan.Over() {
+						state, plan = drain.Step(state, in, p, now.Add(time.Hour))
+						state, plan = drain.Step(state, in, p, now.Add(2*time.Hour))
+						require.NotEmpty(t, state.Started)
+					}
+					got := string(plan.Outcome)
+					if !plan.Over() {
+						require.NotEmpty(t, plan.Holds())
+						require.Equal(t, "pod/shop/a", plan.Holds()[0].Subject)
+						require.True(t, plan.NextCheck.After(now.Add(2*time.Hour)))
+						got = fmt.Sprintf("%s %s", plan.Rows[0].Verdict, plan.Rows[0].Reason)
+					}
+					require.Equal(t, want(c), got)
+					if got == "NodeGone" {
+						require.Empty(t, plan.Rows)
+						require.Nil(t, plan.Fence)
+					}
+				})
+			}
+		}
+	}
+}
+
+// B4 out-of-service taint: it is asked for only when the instance is known to be off.
+func TestB4OutOfServiceOnlyWhenOff(t *testing.T) {
+	p := drain.Policy{Fence: nodeops.Fence{OutOfService: true}}
+	for reach, want := range map[drain.Reachability]bool{drain.Reachable: false, drain.Unreachable: false, drain.PoweredOff: true} {
+		in := observed(newPod("a"))
+		in.Node, in.Reach.State = openNode(), reach
+		plan := drain.Decide(in, p, now)
+		require.NotNil(t, plan.Fence)
+		require.Equal(t, want, plan.Fence.Fence.OutOfService, "%q", reach)
+	}
+}
+
+// B4 unreachable kubelet: without a ladder pods are evicted as usual, so that their budgets
+// are asked, and they are waited for.
+func TestB4UnreachableWithoutLadder(t *testing.T) {
+	in := observed(newPod("a"), newPod("b", leaving(-time.Minute, 30)))
+	in.Reach.State = drain.Unreachable
+	plan := drain.Decide(in, drain.Policy{}, now)
+	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+	require.Equal(t, drain.Wait, plan.Rows[1].Verdict)
+	require.Equal(t, drain.ReasonUnreachable, plan.Rows[1].Reason)
+	require.Contains(t, plan.Rows[1].Message, "nobody on the Node says")
+}
+
+// B1 opt out of drain is [drain.Policy.Skip]; a Node that is not there needs none.
+func TestB4NodeMissing(t *testing.T) {
+	for name, in := range map[string]drain.Observation{
+		"it was looked for":     {Looked: true, Pods: drain.All(newPod("a"))},
+		"the caller says so":    {Reach: drain.Reach{State: drain.Gone}},
+		"it never was":          {Reach: drain.Reach{State: drain.NeverRegistered}},
+		"though it was seen":    {Looked: true, Node: newNode(), Reach: drain.Reach{State: drain.Gone}},
+		"and pods are unknown":  {Looked: true},
+		"and forced afterwards": {Looked: true, Reach: drain.ReachOf(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := drain.Decide(in, forcedSince(time.Hour), now)
+			require.Equal(t, drain.NodeGone, plan.Outcome)
+			require.NotEmpty(t, plan.Reason)
+			require.Empty(t, plan.Rows)
+		})
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// dice turns bytes into choices: those of a fuzzer, or of a seed. When they run
+// out every choice is the first.
+type dice struct{ bytes []byte }
+
+func (d *dice) roll(n int) int {
+	if len(d.bytes) == 0 {
+		return 0
+	}
+	b := d.bytes[0]
+	d.bytes = d.bytes[1:]
+	return int(b) % n
+}
+
+func (d *dice) yes() bool { return d.roll(2) == 1 }
+
+func pick[T any](d *dice, of ...T) T { return of[d.roll(len(of))] }
+
+func randomBytes(seed uint64, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 7))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// when is a time around now, or none.
+func (d *dice) when() time.Time {
+	return pick(d, time.Time{}, now.Add(-time.Hour), now.Add(-3*time.Second), now, now.Add(1), now.Add(10*time.Second), now.Add(time.Hour))
+}
+
+func (d *dice) duration() time.Duration {
+	return pick(d, 0, time.Second, time.Minute, -time.Second, time.Hour, 1)
+}
+
+// ladder is mostly valid.
+func (d *dice) ladder() drain.Ladder {
+	if d.roll(2) == 0 {
+		return nil
+	}
+	if d.roll(12) == 1 {
+		return drain.Ladder{{
+			After: d.duration(), Do: pick(d, drain.Proceed, drain.IgnoreBudgets, "Pray"), Grace: d.duration(), GraceFits: d.yes(), IfOff: d.yes(),
+		}, {After: d.duration(), Do: drain.ForceDeletePods}}
+	}
+	return randomLadder(rand.New(rand.NewPCG(uint64(d.roll(256)), uint64(d.roll(256)))))
+}
+
+func (d *dice) policy() drain.Policy {
+	p := drain.Policy{
+		Anchor: drain.Anchor{At: d.when()}, Ladder: d.ladder(), UnreachableLadder: d.ladder(), Reassert: d.yes(), KeepSchedulable: d.roll(6) == 1,
+		EvictUnmanaged: d.yes(), EvictLocalStorage: d.yes(), EvictDaemonSets: d.roll(4) == 1,
+		MaxGrace: pick(d, 0, 0, time.Second, 10*time.Second, -1, time.Hour), WaveTimeout: d.duration(), SkipTerminatingAfter: pick(d, 0, 0, 0, time.Second, time.Hour),
+		RetryEvery: pick(d, 0, time.Second, -time.Second, time.Hour),
+		Fence:      nodeops.Fence{OutOfService: d.roll(6) == 1},
+		Volumes:    drain.VolumePolicy{Wait: d.roll(3) == 1, DetachTimeout: d.duration(), Reattach: d.yes(), ReattachTimeout: d.duration(), AtOnce: d.roll(3)},
+	}
+	if d.roll(4) == 1 {
+		p.Rules = []drain.Rule{nil, drain.ClusterAPILabels(), drain.DoNotDisrupt()}
+	}
+	if d.roll(16) == 1 {
+		p.Skip = "no"
+	}
+	return p
+}
+
+func (d *dice) observation() drain.Observation {
+	in := drain.Observation{Looked: d.roll(12) != 1}
+	in.Pods.Complete, in.Budgets.Complete, in.Attachments.Complete = d.roll(12) != 1, d.yes(), d.yes()
+	in.DaemonSets.Complete, in.Claims.Complete, in.Namespaces.Complete = d.yes(), d.yes(), d.yes()
+	if d.roll(12) != 1 {
+		in.Node = newNode()
+		in.Node.Spec.Unschedulable = d.roll(3) > 0
+	}
+	in.Reach = drain.Reach{Since: d.when(), State: pick(d, drain.Reachable, drain.Reachable, drain.Reachable, drain.Unreachable, drain.Unreachable, drain.PoweredOff, drain.Gone, drain.NeverRegistered, drain.Reachable, drain.Reachable)}
+	for range d.roll(12) {
+		in.Pods.Items = append(in.Pods.Items, d.pod())
+	}
+	for range d.roll(3) {
+		in.Budgets.Items = append(in.Budgets.Items, d.budget())
+	}
+	for range d.roll(3) {
+		in.Hooks = append(in.Hooks, drain.Hook{Name: pick(d, "x", "y"), Owner: pick(d, "me", ""), Stage: pick(d, drain.BeforeDrain, drain.AfterDrain, ""), Until: d.when()})
+	}
+	if d.roll(4) == 1 {
+		in.DaemonSets.Items = append(in.DaemonSets.Items, nil, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
+	}
+	for range d.roll(3) {
+		name := pick(d, "pv-1", "pv-2")
+		in.Attachments.Items = append(in.Attachments.Items, &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "va-" + name},
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: pick(d, "node-1", "node-2"), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
+			Status:     storagev1.VolumeAttachmentStatus{Attached: d.yes()},
+		})
+	}
+	in.Results = d.results()
+	return in
+}
+
+func (d *dice) results() []drain.Result {
+	var results []drain.Result
+	for range d.roll(5) {
+		results = append(results, drain.Result{
+			Row: drain.Row{
+				Namespace: "shop", Name: pick(d, "a", "b"), UID: types.UID("uid-" + pick(d, "a", "b", "c", "zz")),
+				Verdict: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, drain.Wait, ""),
+			},
+			Err: pick[error](d, nil, errors.New("boom"), apierrors.NewTooManyRequests("slow down", 7), apierrors.NewNotFound(schema.GroupResource{}, "a"), apierrors.NewForbidden(schema.GroupResource{}, "a", nil)),
+			At:  d.when(),
+		})
+	}
+	return results
+}
+
+// state is what a drain may remember, and what a broken file may say.
+func (d *dice) state() drain.State {
+	if d.roll(3) == 0 {
+		return drain.State{}
+	}
+	s := drain.State{
+		Started: d.when(), FencedAt: d.when(), UnreachableSince: d.when(), Wave: int32(d.roll(3)), WaveSince: d.when(), Gone: d.roll(3),
+		Pods: map[types.UID]drain.PodState{},
+	}
+	for _, l := range []drain.Ladder{d.ladder(), d.ladder()} {
+		for _, rung := range l {
+			s.Reached = append(s.Reached, drain.Reached{Rung: rung, At: d.when()})
+		}
+		s.Reached, s.UnreachableReached = s.UnreachableReached, s.Reached
+	}
+	for range d.roll(8) {
+		s.Pods[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.PodState{
+			Reason: pick(d, drain.ReasonBudget, drain.ReasonEvict, ""), Since: d.when(), Waited: d.yes(), Volumes: pick(d, nil, []string{"pv-1"}),
+			Answer: drain.Answer{
+				Asked: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
+				Tries: d.roll(5) - 1,
+			},
+		}
+	}
+	return s
+}
+
+func (d *dice) budget() *policyv1.PodDisruptionBudget {
+	if d.roll(8) == 1 {
+		return nil
+	}
+	b := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pick(d, "web", "all"), ResourceVersion: pick(d, "1", "2")},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(d.roll(4)) - 1, ExpectedPods: 3, CurrentHealthy: 3, DesiredHealthy: 2},
+	}
+	if d.yes() {
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	}
+	return b
+}
+
+func (d *dice) pod() *corev1.Pod {
+	if d.roll(16) == 1 {
+		return nil
+	}
+	pod := newPod(pick(d, "a", "b", "c", "d", "e"))
+	pod.ResourceVersion = pick(d, "10", "9", "")
+	for _, edit := range []func(*corev1.Pod){
+		unmanaged, emptyDir, mirror, ownedBy("DaemonSet"), ownedBy("Node"), inPhase(corev1.PodFailed), withFinalizer, withoutGrace,
+		withPriority(2000001000), withGrace(int64(d.roll(256)) - 5),
+		func(p *corev1.Pod) { p.UID = pick[types.UID](d, "uid-successor", "") },
+		func(p *corev1.Pod) { p.Spec.NodeName = "node-2" },
+		func(p *corev1.Pod) { p.Labels["cluster.x-k8s.io/drain"] = pick(d, "skip", "wait-completed", "?") },
+		func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} },
+		func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprint("claim-", d.roll(3))},
+			}})
+		},
+	} {
+		if d.roll(6) == 1 {
+			edit(pod)
+		}
+	}
+	if d.roll(3) == 1 {
+		leaving(pick(d, -time.Hour, -time.Second, 0, time.Minute), int64(pick(d, 0, 1, 30, -1)))(pod)
+		if d.roll(5) == 1 {
+			pod.DeletionGracePeriodSeconds = nil
+		}
+	}
+	return pod
+}

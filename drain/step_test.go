@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+type podType = corev1.Pod
+
+func TestStepAboutTheNode(t *testing.T) {
+	nameless := newNode()
+	nameless.Name = ""
+	pod := newPod("a")
+	open := func(pods ...*corev1.Pod) drain.Observation {
+		in := observed(pods...)
+		in.Node = openNode()
+		return in
+	}
+	partial := observed(pod)
+	partial.Pods.Complete = false
+	for _, tt := range []struct {
+		name    string
+		in      drain.Observation
+		policy  drain.Policy
+		outcome drain.Outcome
+		reason  drain.Reason
+		fences  bool
+		next    time.Duration // zero for none
+	}{
+		{"a cordoned Node without pods is drained", observed(), drain.Policy{}, drain.Drained, "", false, 0},
+		{"a Node is cordoned, and is not drained before that is seen", open(), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
+		{"the pause is the policy's", open(), drain.Policy{RetryEvery: time.Second}, drain.Draining, "", true, time.Second},
+		{"a Node that is to stay schedulable is not cordoned, and not waited for", open(), drain.Policy{KeepSchedulable: true}, drain.Drained, "", false, 0},
+		{"evictions come with the fence", open(pod), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
+		{"nothing is done about pods that are not all known", partial, forcedSince(time.Hour), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"nothing is done about a Node that nobody looked for", drain.Observation{Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"nothing is done about a Node without name", drain.Observation{Looked: true, Node: nameless, Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"a blocked drain looks again now and then", observed(newPod("a", unmanaged)), drain.Policy{}, drain.Draining, "", false, time.Minute},
+		{"or at the time of force", observed(newPod("a", unmanaged)), drain.Policy{Ladder: drain.ForceAfter(9*time.Second, 0)}, drain.Draining, "", false, 9 * time.Second},
+		{"which comes before the next look", observed(pod), anchored(drain.ForceAfter(time.Second, 0)), drain.Draining, "", false, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			plan := drain.Decide(tt.in, tt.policy, now)
+			var next time.Time
+			if tt.next > 0 {
+				next = now.Add(tt.next)
+			}
+			require.Equal(t, []any{tt.outcome, tt.reason, tt.fences, next}, []any{plan.Outcome, plan.Reason, plan.Fence != nil, plan.NextCheck})
+			if plan.Reason != "" {
+				require.Empty(t, plan.Rows)
+			}
+			if plan.Fence != nil {
+				require.Equal(t, "node-1", plan.Fence.Node)
+				require.Equal(t, types.UID("uid-node-1"), plan.Fence.UID)
+				require.Equal(t, now, plan.Fence.At)
+			}
+		})
+	}
+}
+
+func TestStepCountsWhatHasGone(t *testing.T) {
+	var s drain.State
+	var plan drain.Plan
+	step := func(after time.Duration, pods ...*corev1.Pod) {
+		s, plan = drain.Step(s, observed(pods...), drain.Policy{}, now.Add(after))
+	}
+	step(0, newPod("a"), newPod("b"), newPod("c"), newPod("d", mirror))
+	require.Zero(t, plan.GoneSoFar)
+	require.Equal(t, now, plan.Started)
+	step(time.Second, newPod("b", leaving(time.Minute, 30)), newPod("c", inPhase(corev1.PodSucceeded)))
+	require.Equal(t, 2, plan.GoneSoFar, "one has gone, one has finished, and a mirror pod was not waited for")
+	step(2*time.Second, newPod("b", leaving(time.Minute, 30)))
+	require.Equal(t, 2, plan.GoneSoFar, "what has finished is not counted again")
+	step(3*time.Second, newPod("b", func(p *corev1.Pod) { p.UID = "uid-successor" }))
+	require.Equal(t, 3, plan.GoneSoFar, "a successor is another pod")
+	require.Equal(t, now, plan.Started)
+}
+
+func TestStepRemembersSinceWhen(t *testing.T) {
+	var s drain.State
+	in := observed(newPod("a", unmanaged))
+	for i := range 4 {
+		var plan drain.Plan
+		s, plan = drain.Step(s, in, drain.Policy{}, now.Add(time.Duration(i)*time.Minute))
+		require.Equal(t, now, plan.Rows[0].Since)
+		require.Equal(t, now, plan.Holds()[0].Since)
+	}
+	s, plan := drain.Step(s, observed(newPod("a", emptyDir)), drain.Policy{}, now.Add(time.Hour))
+	require.Equal(t, now.Add(time.Hour), plan.Rows[0].Since, "another reason has another time")
+	_, plan = drain.Step(s, observed(newPod("a", emptyDir)), drain.Policy{}, now)
+	require.Equal(t, now, plan.Rows[0].Since, "and none is in the future")
+}
+
+func TestStepIgnoresResultsThatMeanNothing(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Results = []drain.Result{{}, {Err: errors.New("boom")}, {Row: drain.Row{UID: "uid-a", Verdict: drain.Wait}}}
+	s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
+	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+	require.Equal(t, map[types.UID]drain.PodState{"uid-a": {Reason: drain.ReasonEvict, Since: now, Waited: true}}, s.Pods)
+}
+
+// Resume after restart without redoing waits: a state that was written down is as good as one
+// that was kept.
+func TestStateSurvivesAsJSON(t *testing.T) {
+	for seed := range uint64(300) {
+		d := &dice{bytes: randomBytes(seed, 900)}
+		p, in := d.policy(), d.observation()
+		s, _ := drain.Step(d.state(), in, p, now)
+		text, err := json.Marshal(s)
+		require.NoError(t, err)
+		var read drain.State
+		require.NoError(t, json.Unmarshal(text, &read))
+		at := now.Add(pick(d, time.Second, time.Minute, time.Hour))
+		keptState, kept := drain.Step(s, in, p, at)
+		readState, plan := drain.Step(read, in, p, at)
+		require.Equal(t, kept, plan)
+		first, err := json.Marshal(keptState)
+		require.NoError(t, err)
+		second, err := json.Marshal(readState)
+		require.NoError(t, err)
+		require.JSONEq(t, string(first), string(second))
+	}
+	text, err := json.Marshal(drain.State{})
+	require.NoError(t, err)
+	require.Equal(t, "{}", string(text), "a drain that has not begun has nothing to remember")
+}

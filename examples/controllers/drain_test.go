@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// decisions collects what the controllers decide about machines.
+type decisions struct {
+	mu   sync.Mutex
+	text map[string][]string
+}
+
+func (d *decisions) note(n controllers.Note) {
+	if n.Kind != "machine" || n.Err != nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.text == nil {
+		d.text = map[string][]string{}
+	}
+	d.text[n.Key] = append(d.text[n.Key], n.Text)
+}
+
+// last returns the last decision about a machine.
+func (d *decisions) last(name string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := d.text[namespace+"/"+name]
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// running creates a machine and waits until it runs.
+func (r *rig) running(names ...string) {
+	r.t.Helper()
+	for i, name := range names {
+		if i == 0 {
+			r.create(name)
+			continue
+		}
+		r.add(name)
+	}
+	for _, name := range names {
+		r.eventually("running", func() bool { return r.phase(name) == v1alpha1.MachineRunning })
+	}
+}
+
+// add makes another machine of the class.
+func (r *rig) add(name string) {
+	r.t.Helper()
+	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+}
+
+func (r *rig) remove(name string) {
+	r.t.Helper()
+	require.NoError(r.t, r.machines.MachineV1alpha1().Machines(namespace).Delete(r.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+func (r *rig) patch(name, patch string) {
+	r.t.Helper()
+	_, err := r.machines.MachineV1alpha1().Machines(namespace).Patch(r.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(r.t, err)
+}
+
+// blocked puts a pod on the Node of a machine that its budget never lets go.
+func (r *rig) blocked(node string) {
+	r.t.Helper()
+	labels, one := map[string]string{"app": node}, intstr.FromInt32(1)
+	require.NoError(r.t, r.target.Add(
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		},
+		pod(node, "ReplicaSet", func(p *corev1.Pod) { p.Name, p.Labels = "db-"+node, labels }),
+	))
+}
+
+// pod returns a pod on a Node that is ready.
+func pod(node, owner string, edit func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, OwnerReferences: []metav1.OwnerReference{controller(owner)}},
+		Spec:       corev1.PodSpec{NodeName: node},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	edit(p)
+	return p
+}
+
+func (r *rig) free(budget string) {
+	r.t.Helper()
+	require.NoError(r.t, r.target.Client().PolicyV1().PodDisruptionBudgets(namespace).Delete(r.t.Context(), budget, metav1.DeleteOptions{}))
+}
+
+// podThere says whether the pod of a blocked Node is there and is not going.
+func (r *rig) podThere(node string) bool {
+	r.t.Helper()
+	p, err := r.target.Client().CoreV1().Pods(namespace).Get(r.t.Context(), "db-"+node, metav1.GetOptions{})
+	return err == nil && p.DeletionTimestamp == nil
+}
+
+func evictionsOf(c *fake.Clientset) (n int) {
+	for _, a := range c.Actions() {
+		if a.Matches("create", "pods/eviction") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestABudgetThatRefusesIsNamedAndNotAsked(t *testing.T) {
+	r, said := newRig(t), decisions{}
+	client := r.target.Clientset()
+	r.nodes, r.observe = client, said.note
+	r.start()
+	r.running("m")
+	r.blocked("m")
+	r.remove("m")
+	for i := range 50 { // each wakes the machine up
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"beat":"%d"}}}`, i)
+		_, err := r.target.Client().CoreV1().Pods(namespace).Patch(t.Context(), "db-m", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	r.eventually("it says what it waits for", func() bool {
+		return waitsFor(said.last("m"), "pod/"+namespace+"/db-m: BudgetNeverAllows: ") || waitsFor(said.last("m"), "pod/"+namespace+"/db-m: DisruptionBudget: ")
+	})
+	require.Zero(t, evictionsOf(client))
+	require.Len(t, r.cloud.Snapshot().VMs, 1, "the budget holds the machine")
+
+	freed := time.Now()
+	r.free("m")
+	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+	require.Less(t, time.Since(freed), 3*time.Second, "nobody polls")
+	require.Equal(t, 1, evictionsOf(client))
+}
+
+// Volumes of pods that stay, such as those of a DaemonSet, cost no time; those of
+// pods that go are waited for.
+func TestOnlyVolumesOfPodsThatGoAreWaitedFor(t *testing.T) {
+	r, said := newRig(t), decisions{}
+	r.observe = said.note
+	r.start()
+	r.running("m")
+	for name, owner := range map[string]string{"agent": "DaemonSet", "db": "ReplicaSet"} {
+		volume := "pv-" + name
+		require.NoError(t, r.target.Add(
+			&corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume},
+			},
+			&storagev1.VolumeAttachment{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       storagev1.VolumeAttachmentSpec{NodeName: "m", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+				Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+			},
+			pod("m", owner, func(p *corev1.Pod) {
+				p.Name = name
+				p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+				}}}
+			}),
+		))
+	}
+	r.remove("m")
+	r.eventually("it waits for the volume", func() bool { return waitsFor(said.last("m"), "volumeattachment/db: Detaching") })
+	require.NotContains(t, said.last("m"), "agent")
+	require.NoError(t, r.target.Client().StorageV1().VolumeAttachments().Delete(t.Context(), "db", metav1.DeleteOptions{}))
+	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+}
+
+// DD-19: drains that wait hold no worker, and what is written of a machine meanwhile
+// counts at once.
+func TestDD19DrainsThatWaitHoldNoWorker(t *testing.T) {
+	r, said := newRig(t), decisions{}
+	r.observe, r.workers = said.note, 1
+	r.start()
+	names := []string{"m-0", "m-1", "m-2", "m-3", "m-4"}
+	r.running(names...)
+	for _, name := range names {
+		r.blocked(name)
+		r.remove(name)
+	}
+	for _, name := range names {
+		r.eventually("it waits", func() bool { return waitsFor(said.last(name), "pod/"+namespace+"/db-"+name) })
+	}
+	r.add("other")
+	r.eventually("another lives", func() bool { return r.phase("other") == v1alpha1.MachineRunning })
+	r.remove("other")
+	r.eventually("and dies", func() bool { return r.gone(t.Context(), "other") })
+
+	r.patch("m-0", `{"metadata":{"labels":{"`+v1alpha1.LabelKeyForceDeletion+`":"true"}}}`)
+	r.eventually("the label forces at once", func() bool { return r.gone(t.Context(), "m-0") })
+	r.patch("m-1", `{"spec":{"drainTimeout":"1s"}}`)
+	r.eventually("so does another timeout", func() bool { return r.gone(t.Context(), "m-1") })
+	for _, name := range names[2:] {
+		require.True(t, r.podThere(name), "the others wait")
+	}
+	for _, name := range names[2:] {
+		r.free(name)
+		r.eventually("freed", func() bool { return r.gone(t.Context(), name) })
+	}
+}
+
+// That a drain was forced counts for no other drain of the same machine.
+func TestADrainByForceIsForgottenWhenAnotherBegins(t *testing.T) {
+	r, said := newRig(t), decisions{}
+	r.observe = said.note
+	r.start()
+	r.running("m")
+	r.blocked("m")
+	r.patch("m", `{"metadata":{"labels":{"`+v1alpha1.LabelKeyForceDrain+`":"True"}}}`)
+	label := `{"metadata":{"labels":{"` + v1alpha1.LabelKeyNodeCandidateForUpdate + `":"true","` + v1alpha1.LabelKeyNodeSelectedForUpdate + `":"true"}}}`
+	_, err := r.target.Client().CoreV1().Nodes().Patch(t.Context(), "m", types.MergePatchType, []byte(label), metav1.PatchOptions{})
+	require.NoError(t, err)
+	r.eventually("drained by force for its update", func() bool {
+		return r.phase("m") == v1alpha1.MachineInPlaceUpdating && !r.podThere("m")
+	})
+	r.free("m")
+	r.eventually("the pod has gone", func() bool {
+		_, err := r.target.Client().CoreV1().Pods(namespace).Get(t.Context(), "db-m", metav1.GetOptions{})
+		return err != nil
+	})
+	r.blocked("m")
+	r.remove("m")
+	r.eventually("it waits", func() bool { return waitsFor(said.last("m"), "pod/"+namespace+"/db-m") })
+	require.True(t, r.podThere("m"))
+	r.free("m")
+	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+}
+
+// waitsFor says whether a decision is to wait for something.
+func waitsFor(decision, what string) bool { return strings.Contains(decision, "waits for "+what) }

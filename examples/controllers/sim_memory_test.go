@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine"
+)
+
+// What was remembered of a drain counts for no other.
+func TestADrainRemembersNothingOfAnother(t *testing.T) {
+	t.Parallel()
+	cluster, node := draintest.New(draintest.Options{}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	require.NoError(t, cluster.Add(node))
+	seen := newFeed(newSite("target", cluster), "")
+	require.NoError(t, seen.informerFor(node).GetIndexer().Add(node))
+	drains, err := drain.NewInformers(builtinFeed{feed: seen})
+	require.NoError(t, err)
+	r := &machines{cfg: &Config{Target: cluster.Client(), Clock: clock.RealClock{}}, drains: drains}
+
+	now := time.Now()
+	before := now.Add(-time.Hour)
+	kept, in := memory{draining: drain.State{Started: before}}, machine.Observation{
+		Node: machine.NodeView{Looked: true, Node: node}, Drain: machine.DrainView{Started: before},
+	}
+	do := machine.DrainNode{NodeName: "n", Mode: machine.DrainMode{Started: before}}
+	require.NoError(t, r.drain(t.Context(), &in, &kept, do))
+	require.Equal(t, before, kept.draining.Started)
+	do.Mode.Started = now
+	require.NoError(t, r.drain(t.Context(), &in, &kept, do))
+	require.True(t, kept.draining.Started.After(before))
+	require.True(t, in.Drain.Concerns(do.Mode))
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/examples/drain/command"
+)
+
+// The documentation says what the command needs to be allowed to do: all that it asks
+// for, and nothing else.
+func TestTheDocumentationListsExactlyTheAccessThatIsNeeded(t *testing.T) {
+	used := map[string]bool{}
+	for _, args := range [][]string{
+		{"node-1", "--wait-for-volumes", "--force-after=100ms"},
+		{"node-1", "--undo", "--timeout=200ms"},
+	} {
+		r := newRig(t, append(blocked(), claimed()...)...)
+		r.run(t.Context(), args...)
+		for _, a := range r.client.Actions() {
+			resource := a.GetResource().Resource
+			if a.GetSubresource() != "" {
+				resource += "/" + a.GetSubresource()
+			}
+			if group := a.GetResource().Group; group != "" {
+				resource += "." + group
+			}
+			used[resource+" "+a.GetVerb()] = true
+		}
+	}
+	require.Equal(t, slices.Sorted(maps.Keys(documented(t))), slices.Sorted(maps.Keys(used)))
+}
+
+// documented reads the table in the comment of the program.
+func documented(t *testing.T) map[string]bool {
+	t.Helper()
+	data, err := os.ReadFile("../doc.go")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(data), "// What it needs to be allowed to do:\n//\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "//\n")
+	access := map[string]bool{}
+	for line := range strings.Lines(table) {
+		resources, verbs, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "//\t"), "  ")
+		verbs, _, _ = strings.Cut(verbs, ", with ")
+		for resource := range strings.SplitSeq(resources, ", ") {
+			for verb := range strings.SplitSeq(strings.TrimSpace(verbs), ", ") {
+				access[resource+" "+verb] = true
+			}
+		}
+	}
+	return access
+}
+
+func TestADryRunOnlyReads(t *testing.T) {
+	r := newRig(t, append(blocked(), claimed()...)...)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run", "--wait-for-volumes"), r.errOut)
+	for _, a := range r.client.Actions() {
+		require.Contains(t, []string{"get", "list"}, a.GetVerb())
+	}
+}
