@@ -94,7 +94,7 @@ var importRules = []importRule{
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"drain", []string{
 		api, apimachinery, clientGo, clock, sdk + "/nodeops",
-	}, underClientGo, "the executor takes the typed client, the adapter its informers; the cordon has owners"},
+	}, underFakes, "the executor takes the typed client, the adapter its informers; the fence has owners"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
 	}, underFakes, "the kinds of v1alpha1 in a cluster in memory"},

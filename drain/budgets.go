@@ -90,7 +90,7 @@ func (r *round) explainRefusal(row *Row, covering []*budget) {
 	case row.Reason == ReasonRefused && len(covering) > 1:
 		// the API server says so in words alone
 		row.Reason, row.Message, row.Budgets = ReasonBudgets, overlapping(covering), budgetsOf(covering)
-	case byBudget(row.Reason):
+	case row.Reason == ReasonBudget:
 		row.Budgets = budgetsOf(covering)
 	}
 }
@@ -113,7 +113,7 @@ func (r *round) forgetRefusals() {
 			continue
 		}
 		state, known := r.s.Pods[pod.UID]
-		if !known || !byBudget(state.Answer.Reason) || state.Answer.Until.IsZero() {
+		if !known || state.Answer.Reason != ReasonBudget || state.Answer.Until.IsZero() {
 			continue
 		}
 		if versions(r.budgets.of(pod)) != state.Answer.Budgets {
@@ -121,9 +121,4 @@ func (r *round) forgetRefusals() {
 			r.s.Pods[pod.UID] = state
 		}
 	}
-}
-
-// byBudget says whether a reason comes from a budget.
-func byBudget(reason Reason) bool {
-	return reason == ReasonBudget || reason == ReasonBudgets || reason == ReasonBudgetNever
 }

@@ -274,6 +274,23 @@ func TestABudgetIsSpentOncePerRound(t *testing.T) {
 		_, plan = drain.Step(next, in, drain.Policy{}, now.Add(2*time.Second))
 		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c evict Evictable, d wait Terminating, e wait Terminating", budgetVerdicts(plan))
 	})
+	t.Run("what cost nothing takes nothing from the others", func(t *testing.T) {
+		in := observed(newPod("a", notReady), newPod("b"))
+		in.Budgets = drain.All(newBudget("web", 1))
+		s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
+		in.Results = []drain.Result{{Row: plan.Rows[0]}}
+		_, plan = drain.Step(s, in, drain.Policy{}, now)
+		require.Equal(t, "a wait Terminating, b evict Evictable", budgetVerdicts(plan))
+	})
+	t.Run("what is held keeps what else is to be said, and asks for no grace", func(t *testing.T) {
+		in := observed(newPod("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "maybe"} }))
+		in.Budgets = drain.All(exhausted("web"))
+		row := drain.Decide(in, drain.Policy{MaxGrace: time.Second, Rules: []drain.Rule{drain.DoNotDisrupt()}}, now).Rows[0]
+		require.Equal(t, drain.ReasonBudget, row.Reason)
+		require.Contains(t, row.Message, "budget shop/web allows 0 disruptions")
+		require.Contains(t, row.Message, "maybe")
+		require.Nil(t, row.Grace)
+	})
 	t.Run("DD-18 a budget that never allows anything holds its own pods alone", func(t *testing.T) {
 		in := observed(newPod("a"), newPod("b", func(p *corev1.Pod) { p.Labels["app"] = "db" }))
 		in.Budgets = drain.All(newBudget("web", 0))

@@ -124,12 +124,12 @@ func (f *force) allow(rung Rung) {
 			f.end = rung.Do
 		}
 	default:
-		f.delete(rung.Do)
+		f.allowDeletion(rung.Do)
 	}
 }
 
-// delete allows to delete pods.
-func (a *leeway) delete(e Escalation) {
+// allowDeletion allows to delete pods.
+func (a *leeway) allowDeletion(e Escalation) {
 	a.ignoreBudgets = true
 	a.ignoreProtection = a.ignoreProtection || e == IgnoreProtection
 }
@@ -145,7 +145,7 @@ func (r *round) leewayFor(pod *corev1.Pod) leeway {
 	a := r.force.leeway
 	for _, f := range r.force.fits {
 		if f.due.Sub(r.now) <= r.ownGrace(pod) {
-			a.delete(f.do)
+			a.allowDeletion(f.do)
 			a.due = earliest(a.due, f.due)
 		}
 	}

@@ -71,7 +71,7 @@ func (r *round) graceOf(pod *corev1.Pod, v Verdict, a leeway) *int64 {
 
 // longest returns the longest grace that is allowed, or zero for any.
 func (r *round) longest(a leeway) time.Duration {
-	limit := r.cap(a.grace)
+	limit := r.graceCap(a.grace)
 	if a.due.IsZero() {
 		return limit
 	}
@@ -82,8 +82,8 @@ func (r *round) longest(a leeway) time.Duration {
 	return min(limit, left)
 }
 
-// cap returns the longest grace by the policy and the rungs, or zero for any.
-func (r *round) cap(rungs time.Duration) time.Duration {
+// graceCap returns the longest grace by the policy and the rungs, or zero for any.
+func (r *round) graceCap(rungs time.Duration) time.Duration {
 	if r.p.MaxGrace <= 0 {
 		return rungs
 	}
@@ -98,7 +98,7 @@ func (r *round) cap(rungs time.Duration) time.Duration {
 // the policy and the rungs.
 func (r *round) ownGrace(pod *corev1.Pod) time.Duration {
 	grace := max(time.Duration(min(ownSeconds(pod), math.MaxInt32))*time.Second, shortestGrace)
-	if limit := r.cap(r.force.grace); limit > 0 {
+	if limit := r.graceCap(r.force.grace); limit > 0 {
 		grace = min(grace, limit)
 	}
 	return grace

@@ -55,6 +55,8 @@ func TestForce(t *testing.T) {
 		{"nor one that was told to stop", newPod("a", leaving(-time.Hour, 1)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
 		{"and that does not wait for a refused deletion with grace", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{Asked: drain.Delete, Until: now.Add(s)}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
 		{"but waits for what finalizers hold there", newPod("a", withFinalizer, leaving(-m, 0)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Wait, drain.ReasonUnreachable, m},
+		{"who hurries waits a second for a pod that should have stopped", newPod("a", leaving(-300*time.Millisecond, 1)), drain.Policy{UnreachableLadder: drain.HurryTerminating()}, unreachable, drain.Answer{}, drain.Wait, drain.ReasonUnreachable, 700 * time.Millisecond},
+		{"and no longer", newPod("a", leaving(-s, 1)), drain.Policy{UnreachableLadder: drain.HurryTerminating()}, unreachable, drain.Answer{}, drain.Ignore, drain.ReasonAbandoned, 0},
 		{"force alone does not lose local data", newPod("a", emptyDir), anchored(drain.ForceAfter(0, s)), drain.Reach{}, drain.Answer{}, drain.Block, drain.ReasonLocalStorage, 0},
 		{"an unreachable Node alone does not lose an unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.ForceDeleteAfter(0)}, unreachable, drain.Answer{}, drain.Block, drain.ReasonUnmanaged, 0},
 		{"a pod of a DaemonSet is left alone under force", newPod("a", ownedBy("DaemonSet"), emptyDir), forcedSince(0), drain.Reach{}, drain.Answer{}, drain.Ignore, drain.ReasonDaemonSet, 0},
@@ -159,6 +161,7 @@ func TestB3GraceFits(t *testing.T) {
 		{"a cap makes the time shorter", newPod("a"), anchored(drain.Ladder{{Do: drain.CapGrace, Grace: 5 * s}, {After: 10 * s, Do: drain.IgnoreBudgets, GraceFits: true}}), drain.Evict, 5, drain.IgnoreBudgets, 5 * s},
 		{"so does that of the policy", newPod("a"), func() drain.Policy { p := within(10 * s); p.MaxGrace = 4 * s; return p }(), drain.Evict, 4, drain.IgnoreProtection, 6 * s},
 		{"what fits a budget does not fit a protection", newPod("a", unmanaged), anchored(drain.Ladder{{After: s, Do: drain.IgnoreBudgets, GraceFits: true}}), drain.Block, -1, drain.IgnoreBudgets, s},
+		{"of two times the earlier one counts", newPod("a"), anchored(drain.Ladder{{After: 10 * s, Do: drain.IgnoreBudgets, GraceFits: true}, {After: 20 * s, Do: drain.IgnoreProtection, GraceFits: true}}), drain.Delete, 10, drain.IgnoreBudgets, 10 * s},
 		{"a grace that is longer than all time fits as well", newPod("a", withGrace(1<<62)), within(time.Hour), drain.Delete, 3600, drain.IgnoreProtection, time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -219,6 +222,14 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 			require.Equal(t, i != 3, row.Reason == drain.ReasonAbandoned, row)
 		}
 		require.Empty(t, plan.Holds())
+	})
+	t.Run("of two ends going on counts", func(t *testing.T) {
+		proceed, giveUp := drain.Ladder{{Do: drain.Proceed}}, drain.Ladder{{Do: drain.GiveUp}}
+		in := observed(newPod("a"))
+		in.Reach.State = drain.Unreachable
+		for _, p := range []drain.Policy{{Ladder: proceed, UnreachableLadder: giveUp}, {Ladder: giveUp, UnreachableLadder: proceed}} {
+			require.Equal(t, drain.Proceeded, drain.Decide(in, p, now).Outcome)
+		}
 	})
 	t.Run("an end with nobody left is an ordinary one", func(t *testing.T) {
 		p := anchored(drain.Ladder{{Do: drain.GiveUp}})

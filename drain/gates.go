@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -132,12 +131,4 @@ func (r *round) holdGates(rows []Row) {
 			row.Reason, row.Message, row.Until = r.closed.Reason, r.closed.Message, r.closed.Until
 		}
 	}
-}
-
-// onlyLater returns a time that is still to come, or zero.
-func onlyLater(t, now time.Time) time.Time {
-	if t.After(now) {
-		return t
-	}
-	return time.Time{}
 }

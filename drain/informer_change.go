@@ -154,13 +154,11 @@ func (c changes) namespace(before, after *corev1.Namespace) {
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) {
 		return
 	}
-	name := ""
-	if after != nil {
-		name = after.Name
-	} else {
-		name = before.Name
+	namespace := after
+	if namespace == nil {
+		namespace = before
 	}
-	c.podsIn(name, func(*corev1.Pod) bool { return true })
+	c.podsIn(namespace.Name, func(*corev1.Pod) bool { return true })
 }
 
 func (c changes) daemonSet(before, after *appsv1.DaemonSet) {

@@ -30,11 +30,11 @@ func TestForMachine(t *testing.T) {
 		pod   *corev1.Pod
 		steps []step
 	}{
-		{"a drain that is never forced asks for evictions for ever", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a"), evicted},
+		{"B6 without timeout a drain asks for evictions for ever", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a"), evicted},
 		{"pods that nobody brings back are evicted", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a", unmanaged, emptyDir), evicted},
-		{"force begins at its time, and lasts a minute", forcedSince(-2 * m), drain.Reachable, newPod("a"), []step{{0, drain.Evict}, {2*m - 1, drain.Evict}, {2 * m, drain.Delete}, {3*m - 1, drain.Delete}, {3 * m, "Proceeded"}}},
-		{"a label that forces at once still gives it a minute", forcedSince(time.Hour), drain.Reachable, newPod("a"), []step{{0, drain.Delete}, {m - 1, drain.Delete}, {m, "Proceeded"}}},
-		{"a Node that does not answer loses its pods at once, and is waited for a minute", drain.ForMachine(time.Time{}), drain.Unreachable, newPod("a"), []step{{0, drain.ForceDelete}, {m - 1, drain.ForceDelete}, {m, "Proceeded"}}},
+		{"B6 after the timeout force begins, and lasts a minute", forcedSince(-2 * m), drain.Reachable, newPod("a"), []step{{0, drain.Evict}, {2*m - 1, drain.Evict}, {2 * m, drain.Delete}, {3*m - 1, drain.Delete}, {3 * m, "Proceeded"}}},
+		{"B6 force now: a label that forces at once still gives it a minute", forcedSince(time.Hour), drain.Reachable, newPod("a"), []step{{0, drain.Delete}, {m - 1, drain.Delete}, {m, "Proceeded"}}},
+		{"B4 unreachable kubelet: a Node that does not answer loses its pods at once, and is waited for a minute", drain.ForMachine(time.Time{}), drain.Unreachable, newPod("a"), []step{{0, drain.ForceDelete}, {m - 1, drain.ForceDelete}, {m, "Proceeded"}}},
 		{"so does one that is off", drain.ForMachine(time.Time{}), drain.PoweredOff, newPod("a"), []step{{0, drain.ForceDelete}, {m, "Proceeded"}}},
 		{"a machine that never joined is drained at once", drain.ForMachine(time.Time{}), drain.NeverRegistered, newPod("a"), []step{{0, "NodeGone"}}},
 	} {
@@ -96,7 +96,7 @@ func TestDD65bADrainHasAnEnd(t *testing.T) {
 	require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(time.Minute))
 }
 
-// D-14: skipping is a decision with a reason that everybody sees.
+// D-14 and B1 opt out of drain: skipping is a decision with a reason that everybody sees.
 func TestD14SkippedSaysWhy(t *testing.T) {
 	p := drain.ForMachine(now)
 	p.Skip = "the cluster is being torn down"
@@ -219,7 +219,7 @@ func TestB4UnreachableWithoutLadder(t *testing.T) {
 	require.Contains(t, plan.Rows[1].Message, "nobody on the Node says")
 }
 
-// B1 opt out of drain is [drain.Policy.Skip]; a Node that is not there needs none.
+// B4 Node object missing: there is nothing to drain, and nobody to ask.
 func TestB4NodeMissing(t *testing.T) {
 	for name, in := range map[string]drain.Observation{
 		"it was looked for":     {Looked: true, Pods: drain.All(newPod("a"))},

@@ -35,7 +35,6 @@ type manyController struct {
 	states map[string]drain.State
 	plans  map[string]drain.Plan
 	idle   *sync.Cond
-	busy   int
 	rounds int
 	errs   []error
 }

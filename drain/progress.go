@@ -4,7 +4,6 @@ package drain
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -205,22 +204,6 @@ func (c *comparison) gates() {
 		if !slices.ContainsFunc(c.before.Gates, known) {
 			c.add(Event{Type: EventWaiting, Subject: g.Subject, Reason: g.Reason, Message: g.Message})
 		}
-	}
-}
-
-// report tells the observer what happened since the last plan that was observed, and
-// whether a fence could not be set.
-func (e Executor) report(last, plan Plan, results []Result, err error, now time.Time) {
-	if e.Observer == nil {
-		return
-	}
-	if failed, is := errors.AsType[*FenceError](err); is {
-		e.Observer.Observe(Event{
-			Type: EventFenced, Time: now, Node: failed.Node, Subject: nodeSubject(failed.Node), Reason: ReasonNotFenced, Err: failed.Err,
-		})
-	}
-	for _, event := range Progress(last, plan, results, now) {
-		e.Observer.Observe(event)
 	}
 }
 

@@ -36,31 +36,42 @@ func (s State) after(results []Result, p Policy, now time.Time) State {
 
 // remember notes what each pod waits for, since when, and which pods have gone.
 func (r *round) remember(rows []Row) {
-	before := r.s.Pods
-	next := make(map[types.UID]PodState, len(rows))
+	if r.s.Pods == nil {
+		r.s.Pods = make(map[types.UID]PodState, len(rows))
+	}
+	seen := make(map[types.UID]struct{}, len(rows))
 	for i := range rows {
 		row := &rows[i]
 		if row.UID == "" {
 			continue
 		}
-		pod := before[row.UID]
-		if pod.Reason != row.Reason || pod.Since.IsZero() || pod.Since.After(r.now) {
-			pod.Reason, pod.Since = row.Reason, r.now
+		pod := r.s.Pods[row.UID]
+		if _, twice := seen[row.UID]; !twice {
+			pod = r.rememberPod(pod, row)
+			r.s.Pods[row.UID], seen[row.UID] = pod, struct{}{}
 		}
-		if pod.Waited && row.Reason == ReasonFinished {
-			r.s.Gone++ // as good as gone
-		}
-		pod.Waited = row.Verdict != Ignore
 		row.Since = pod.Since
 		if row.Verdict != Ignore && r.force.end == "" {
 			row.Next, row.NextAt = r.nextFor(r.lookup.pods[i])
 		}
-		next[row.UID] = pod
 	}
-	for uid, pod := range before {
-		if _, left := next[uid]; !left && pod.Waited {
+	maps.DeleteFunc(r.s.Pods, func(uid types.UID, pod PodState) bool {
+		_, left := seen[uid]
+		if !left && pod.Waited {
 			r.s.Gone++
 		}
+		return !left
+	})
+}
+
+// rememberPod returns what is to be remembered of one pod.
+func (r *round) rememberPod(pod PodState, row *Row) PodState {
+	if pod.Reason != row.Reason || pod.Since.IsZero() || pod.Since.After(r.now) {
+		pod.Reason, pod.Since = row.Reason, r.now
 	}
-	r.s.Pods = next
+	if pod.Waited && row.Reason == ReasonFinished {
+		r.s.Gone++ // as good as gone
+	}
+	pod.Waited = row.Verdict != Ignore
+	return pod
 }

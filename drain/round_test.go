@@ -4,11 +4,13 @@ package drain_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/machinist-dev/machinist/drain"
@@ -142,4 +144,44 @@ func TestDD19ARoundIsShortAndGoesOnWhereTheLastOneStopped(t *testing.T) {
 	_, _, err = executor.Round(t.Context(), state, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Len(t, client.Actions(), 2)
+}
+
+// A state that was written down and read again goes on as if nothing had happened: waits
+// are not begun anew, and nothing is asked twice.
+func TestB3ResumeAfterARestart(t *testing.T) {
+	cluster := execCluster(t, newNode(), newPod("a"), newPod("b"), execBudget("never", "web", 2))
+	client := cluster.Clientset()
+	executor := execSerial(cluster, client)
+	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Do: drain.IgnoreBudgets}}}
+	in := execObserve(t, cluster)
+	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server is asked
+	state, _, err := executor.Round(t.Context(), drain.State{}, in, policy, "node-1")
+	require.NoError(t, err)
+	asked := len(client.Actions())
+
+	written, err := json.Marshal(state)
+	require.NoError(t, err)
+	var read drain.State
+	require.NoError(t, json.Unmarshal(written, &read))
+	_, want, err := executor.Round(t.Context(), state, in, policy, "node-1")
+	require.NoError(t, err)
+	_, got, err := executor.Round(t.Context(), read, in, policy, "node-1")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, now.Add(time.Hour), got.NextAt)
+	require.Len(t, client.Actions(), asked)
+}
+
+// What is changed while a drain waits counts from the next round on.
+func TestB3ChangedOptionsCountFromTheNextRoundOn(t *testing.T) {
+	cluster := execCluster(t, newNode(), newPod("a"), execBudget("never", "web", 1))
+	executor := execSerial(cluster, cluster.Client())
+	in := execObserve(t, cluster)
+	state, plan, err := executor.Round(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
+	require.NoError(t, err)
+	require.Equal(t, drain.ReasonBudgetNever, plan.Rows[0].Reason)
+	_, plan, err = executor.Round(t.Context(), state, in, drain.Policy{Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}}, "node-1")
+	require.NoError(t, err)
+	require.Equal(t, drain.ReasonTerminating, plan.Rows[0].Reason)
+	require.NotNil(t, execObserve(t, cluster).Pods.Items[0].DeletionTimestamp)
 }

@@ -78,8 +78,7 @@ func (e Executor) Run(ctx context.Context, nodeName string, p Policy) (Plan, err
 	}
 	defer view.stop()
 	run := run{Executor: e, view: view, node: nodeName, policy: p, plan: plan}
-	for {
-		next := run.step(ctx)
+	for next := run.step(ctx); ; next = run.step(ctx) {
 		switch {
 		case run.err == nil && (run.plan.Outcome == Drained || run.plan.Outcome == NodeGone):
 			return run.plan, nil
@@ -90,7 +89,9 @@ func (e Executor) Run(ctx context.Context, nodeName string, p Policy) (Plan, err
 		case refused(run.err):
 			return run.plan, &UnfinishedError{Plan: run.plan, Err: run.err}
 		}
-		e.sleep(ctx, woken, next)
+		if e.sleep(ctx, woken, next); ctx.Err() != nil {
+			return run.plan, &UnfinishedError{Plan: run.plan, Err: because(ctx.Err(), run.err)}
+		}
 	}
 }
 

@@ -229,7 +229,11 @@ func TestDD1RunIsNeverDoneWithoutSeeing(t *testing.T) {
 			t.Run(resource+" may not be asked to "+verb, func(t *testing.T) {
 				inRunWorld(t, func(t *testing.T, w *runWorld) {
 					w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: verb, Resource: resource})
-					plan, err := w.run(t.Context(), drain.Policy{Ladder: drain.Ladder{{Do: drain.Proceed}}})
+					policy := drain.Policy{}
+					if verb == "list" {
+						policy.Ladder = drain.Ladder{{Do: drain.Proceed}}
+					}
+					plan, err := w.run(t.Context(), policy)
 					require.True(t, apierrors.IsForbidden(err), err)
 					require.ErrorAs(t, err, new(*drain.UnfinishedError))
 					failed, ok := errors.AsType[*drain.SourceError](err)
@@ -237,7 +241,7 @@ func TestDD1RunIsNeverDoneWithoutSeeing(t *testing.T) {
 					require.Equal(t, drain.Source(resource), failed.Source)
 					require.False(t, plan.Over())
 					require.Zero(t, w.took())
-				}, newNode())
+				}, append(runPods(1), execBudget("never", "web", 1))...)
 			})
 		}
 		t.Run(resource+" cannot be listed", func(t *testing.T) {
@@ -309,7 +313,7 @@ func TestNodesThatGoWhileTheyAreDrained(t *testing.T) {
 	t.Run("for good", func(t *testing.T) {
 		inRunWorld(t, func(t *testing.T, w *runWorld) {
 			w.later(t, time.Minute/2, func(c *fake.Clientset) error {
-				return c.CoreV1().Nodes().Delete(context.Background(), "node-1", metav1.DeleteOptions{})
+				return c.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{})
 			})
 			plan, err := w.run(t.Context(), drain.Policy{})
 			require.NoError(t, err)
@@ -338,7 +342,7 @@ func TestDD11RunLeavesSuccessorsAlone(t *testing.T) {
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
 		w.later(t, 10*time.Second, func(c *fake.Clientset) error {
 			pods := c.CoreV1().Pods("shop")
-			err := pods.Delete(context.Background(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			err := pods.Delete(t.Context(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 			return errors.Join(err, w.Add(newPod("web-00", func(p *corev1.Pod) { p.UID = "uid-successor"; p.Spec.NodeName = "node-2" })))
 		})
 		plan, err := w.run(t.Context(), drain.Policy{})
@@ -400,7 +404,7 @@ func TestEAFreedBudgetIsActedOnAtOnce(t *testing.T) {
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
 		freed := w.start.Add(33 * time.Second)
 		w.later(t, 33*time.Second, func(c *fake.Clientset) error {
-			return sourceErr(c.PolicyV1().PodDisruptionBudgets("shop").Patch(context.Background(), "never", types.MergePatchType,
+			return sourceErr(c.PolicyV1().PodDisruptionBudgets("shop").Patch(t.Context(), "never", types.MergePatchType,
 				[]byte(`{"spec":{"minAvailable":0}}`), metav1.PatchOptions{}))
 		})
 		_, err := w.run(t.Context(), drain.Policy{})
@@ -412,6 +416,87 @@ func TestEAFreedBudgetIsActedOnAtOnce(t *testing.T) {
 		}
 		require.Equal(t, 34*time.Second, w.took())
 	}, append(runPods(2), execBudget("never", "web", 2))...)
+}
+
+// runHeard collects events.
+type runHeard []drain.Event
+
+func (h *runHeard) Observe(e drain.Event) { *h = append(*h, e) }
+
+func (h *runHeard) types() map[drain.EventType]int {
+	counts := map[drain.EventType]int{}
+	for _, e := range *h {
+		counts[e.Type]++
+	}
+	return counts
+}
+
+func TestB3ObserversAreToldOfARun(t *testing.T) {
+	inRunWorld(t, func(t *testing.T, w *runWorld) {
+		var heard runHeard
+		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1},
+			draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods/eviction", Name: "web-01", Times: 1})
+		_, err := drain.Executor{Client: w.client, Observer: &heard}.Run(t.Context(), "node-1", drain.Policy{})
+		require.NoError(t, err)
+		types := heard.types()
+		require.Equal(t, 1, types[drain.EventStarted])
+		require.Equal(t, 2, types[drain.EventFenced], "once in vain")
+		require.Equal(t, 4, types[drain.EventRequested], "one was refused first")
+		require.Equal(t, 3, types[drain.EventGone])
+		require.Equal(t, 1, types[drain.EventEnded])
+		require.Equal(t, drain.Drained, heard[len(heard)-1].Outcome)
+		failed := 0
+		for _, e := range heard {
+			require.Equal(t, "node-1", e.Node)
+			require.NotEmpty(t, e.Subject)
+			if e.Err != nil {
+				failed++
+			}
+		}
+		require.Equal(t, 2, failed)
+	}, runPods(3)...)
+}
+
+func TestObserversAreToldOfTheRequestsOfARound(t *testing.T) {
+	var heard runHeard
+	cluster := execCluster(t, openNode(), newPod("a"))
+	cluster.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
+	executor := execSerial(cluster, cluster.Client())
+	executor.Observer = &heard
+	state, _, err := executor.Round(t.Context(), drain.State{}, execObserve(t, cluster), drain.Policy{}, "node-1")
+	require.Error(t, err)
+	_, _, err = executor.Round(t.Context(), state, execObserve(t, cluster), drain.Policy{}, "node-1")
+	require.NoError(t, err)
+	require.Equal(t, map[drain.EventType]int{drain.EventFenced: 1, drain.EventRequested: 1}, heard.types())
+	require.Error(t, heard[0].Err)
+	require.NoError(t, heard[1].Err)
+}
+
+// Rights that are taken away in the middle end the drain, and are no success.
+func TestDD1RightsThatAreTakenAwayEndTheDrain(t *testing.T) {
+	inRunWorld(t, func(t *testing.T, w *runWorld) {
+		w.later(t, time.Minute, func(*fake.Clientset) error {
+			w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods"})
+			w.DropWatches("pods")
+			return nil
+		})
+		plan, err := w.run(t.Context(), drain.Policy{})
+		require.True(t, apierrors.IsForbidden(err), err)
+		require.Len(t, plan.Rows, 1, "it says what was left")
+		require.Less(t, w.took(), 2*time.Minute)
+	}, append(runPods(1), execBudget("never", "web", 1))...)
+	inRunWorld(t, func(t *testing.T, w *runWorld) {
+		w.later(t, time.Minute, func(*fake.Clientset) error {
+			w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "poddisruptionbudgets"})
+			w.DropWatches("poddisruptionbudgets")
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		plan, err := w.run(ctx, drain.Policy{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Contains(t, plan.NotEvaluated, drain.SourceBudgets, "what was known of them before is not believed any more")
+	}, append(runPods(1), execBudget("never", "web", 1))...)
 }
 
 // A burst of events is looked at once or twice, not each event by itself.
@@ -426,7 +511,7 @@ func TestABurstOfEventsIsOneRound(t *testing.T) {
 		}}
 		w.later(t, time.Second/2, func(c *fake.Clientset) error {
 			for i := range 1000 {
-				err := sourceErr(c.CoreV1().Pods("shop").Patch(context.Background(), fmt.Sprintf("web-%02d", i%50), types.MergePatchType,
+				err := sourceErr(c.CoreV1().Pods("shop").Patch(t.Context(), fmt.Sprintf("web-%02d", i%50), types.MergePatchType,
 					fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, i), metav1.PatchOptions{}))
 				if err != nil {
 					return err

@@ -48,7 +48,7 @@ func sourcesFor(p Policy, from everySource) Sources {
 func sourcesOf(wanted []Source, from everySource) Sources {
 	s := Sources{Nodes: from, Pods: from}
 	for _, source := range wanted {
-		switch source {
+		switch source { //nolint:exhaustive // the necessary ones are there
 		case SourceBudgets:
 			s.Budgets = from
 		case SourceNamespaces:

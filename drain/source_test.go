@@ -37,7 +37,7 @@ func sourceInformers(t testing.TB, client kubernetes.Interface, watch ...drain.S
 	factory := informers.NewSharedInformerFactory(client, 0)
 	found, err := drain.NewInformers(factory, watch...)
 	require.NoError(t, err)
-	sourceStart(t, factory)
+	sourceStart(t, factory) //nolint:contextcheck // the context of the test
 	require.True(t, found.HasSynced())
 	return found
 }

@@ -33,6 +33,7 @@ type speedCase struct {
 // with an API server that needs 5 ms for each request. The reference system needs 5, 25 and
 // 125 times as long.
 func TestDD5DrainsAreAsFastAsTheirSlowestPod(t *testing.T) {
+	t.Parallel()
 	volumes := drain.Policy{Volumes: drain.VolumePolicy{Wait: true, Reattach: true}}
 	for _, tt := range []speedCase{
 		{"50 pods without volumes", 50, 0, drain.Policy{}, time.Second},
@@ -81,7 +82,7 @@ func speedDrain(t testing.TB, tt speedCase, latency time.Duration, parallel int)
 		require.NoError(t, cluster.Add(sourceVolume(name, "node-1")...))
 		require.NoError(t, cluster.Add(newPod(name, sourceClaim(name))))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	var world sync.WaitGroup
 	world.Go(func() { cluster.Run(ctx) })
 	world.Go(func() { speedReplace(ctx, cluster) })

@@ -159,6 +159,14 @@ func (r *round) nextCheck(plan *Plan) time.Time {
 	return next
 }
 
+// onlyLater returns a time that is still to come, or zero.
+func onlyLater(t, now time.Time) time.Time {
+	if t.After(now) {
+		return t
+	}
+	return time.Time{}
+}
+
 func nodeName(node *corev1.Node) string {
 	if node == nil {
 		return ""

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
@@ -66,6 +68,26 @@ func TestStepAboutTheNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// B6: the end of a ladder is the end of everything that is waited for, volumes included.
+func TestB6TheEndOfALadderDoesNotWaitForVolumes(t *testing.T) {
+	name := "pv-1"
+	in := observed()
+	in.Attachments = drain.All(&storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "va-1"},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+	})
+	p := anchored(drain.ProceedAfter(time.Minute))
+	p.Volumes.Wait = true
+	s, plan := drain.Step(drain.State{}, in, p, now)
+	require.Equal(t, drain.Draining, plan.Outcome)
+	require.Equal(t, now.Add(time.Minute), plan.NextCheck)
+	_, plan = drain.Step(s, in, p, now.Add(time.Minute))
+	require.Equal(t, drain.Proceeded, plan.Outcome)
+	require.Equal(t, drain.ReasonAbandoned, plan.Volumes[0].Reason)
+	require.Contains(t, plan.Volumes[0].Message, "Detaching")
 }
 
 func TestStepCountsWhatHasGone(t *testing.T) {

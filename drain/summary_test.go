@@ -188,6 +188,7 @@ func TestD12FeasibleBeforeTheFirstWrite(t *testing.T) {
 		{"an unmanaged pod and a ladder that ignores budgets alone", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Do: drain.IgnoreBudgets}), 1},
 		{"an unmanaged pod and a ladder that goes further", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Do: drain.IgnoreProtection}), 0},
 		{"an unmanaged pod and a ladder that goes on without", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Do: drain.Proceed}), 0},
+		{"a pod without identity, which no rung can mean", newPod("a", func(p *corev1.Pod) { p.UID = "" }), nil, ladder(drain.Rung{After: time.Hour, Do: drain.IgnoreProtection}), 1},
 		{"a pod that is left alone", newPod("a", mirror), nil, drain.Policy{}, 0},
 		{"a pod that is overdue may still go", newPod("a", leaving(-time.Hour, 30)), nil, drain.Policy{}, 0},
 	} {
@@ -211,6 +212,10 @@ func TestD12FeasibleBeforeTheFirstWrite(t *testing.T) {
 	})
 	t.Run("a ladder that contradicts itself is not feasible", func(t *testing.T) {
 		require.False(t, drain.Decide(observed(newPod("a")), ladder(drain.Rung{After: -1, Do: drain.GiveUp}), now).Feasible())
+	})
+	t.Run("a fence that somebody took away is an obstacle", func(t *testing.T) {
+		require.False(t, drain.Plan{Gates: []drain.Hold{{Reason: drain.ReasonUncordoned}}}.Feasible())
+		require.True(t, drain.Plan{Gates: []drain.Hold{{Reason: drain.ReasonHook}}}.Feasible())
 	})
 	t.Run("an obstacle that ends by itself is none", func(t *testing.T) {
 		plan := drain.Plan{Rows: []drain.Row{{Verdict: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}

@@ -98,7 +98,7 @@ func (r *round) volumeUse(a attachedVolume) volumeUse {
 // free waits for a volume that nothing on the Node is known to use any more, but no
 // longer than the policy says.
 func (r *round) free(a attachedVolume, row VolumeRow, before VolumeState) (VolumeRow, VolumeState) {
-	s := VolumeState{FreeAt: r.pastOrNow(before.FreeAt), Pod: before.Pod, Moves: before.Moves, Done: before.Done}
+	s := VolumeState{FreeAt: r.pastOrNow(before.FreeAt), Pod: before.Pod, Moves: before.Moves}
 	until, over := r.expiry(s.FreeAt, r.p.Volumes.DetachTimeout)
 	if over {
 		s.Done = true

@@ -273,6 +273,16 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 			in:   volumesSeen(pods{db}, data, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
 			want: volumeRows{volumeRow("volumeattachment/va", "va", drain.Ignore, drain.ReasonNotEvaluated)},
 		},
+		"DD-9 also if a pod that stays names one itself": {
+			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesEBS("vol-1"))}, nil,
+				&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
+			want: volumeRows{volumeRow("volumeattachment/va", "va", drain.Ignore, drain.ReasonNotEvaluated)},
+		},
+		"what the driver of a flex volume calls it nobody else knows": {
+			in: volumesReported(volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesInline(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{}}))}, nil),
+				"example.com/disk/7"),
+			want: volumeRows{volumeRow("example.com/disk/7", "", drain.Wait, drain.ReasonNotEvaluated)},
+		},
 		"DD-9 unless a pod that goes names an attachable one itself": {
 			in: volumesSeen(pods{newPod("db-0", volumesEBS("vol-1"))}, nil,
 				&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
@@ -450,6 +460,22 @@ func TestAnUnreachableNodeThatAnswersAgainIsWaitedFor(t *testing.T) {
 	plan := s.at(time.Hour, in)
 	s.rows(plan, drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
 	require.Equal(t, now.Add(time.Hour+time.Minute), plan.Volumes[0].Until)
+
+	s = &volumeStory{t: t, policy: volumesWaited} // what comes back is remembered meanwhile
+	s.policy.Volumes.Reattach = true
+	data := claims{volumeClaim("data", "pv")}
+	s.at(0, volumesSeen(pods{newPod("db-0", volumesOf("data"))}, data, volumeAttached("pv", "node-1")))
+	s.at(time.Second, silent)
+	s.rows(s.at(2*time.Second, volumesSeen(nil, data)), drain.Draining, volumeRow("pv", "", drain.Wait, drain.ReasonReattaching))
+}
+
+func TestTheVolumeOfAPodThatIsNotWaitedForIsLeft(t *testing.T) {
+	policy := volumesWaited
+	policy.SkipTerminatingAfter = time.Minute
+	in := volumesSeen(pods{newPod("db-0", leaving(-time.Hour, 30), volumesOf("data"))}, claims{volumeClaim("data", "pv")}, volumeAttached("pv", "node-1"))
+	plan := drain.Decide(in, policy, now)
+	require.Empty(t, cmp.Diff(volumeRows{volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonAbandoned)}, plan.Volumes, bareVolumeRows))
+	require.Equal(t, drain.Proceeded, plan.Outcome)
 }
 
 func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {

@@ -80,10 +80,10 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 func (v *view) start(ctx context.Context, source Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
 	own, end := context.WithCancelCause(ctx)
 	w := &watch{refused: func() error {
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() == nil {
+			return context.Cause(own)
 		}
-		return context.Cause(own)
+		return nil // all of them have ended
 	}}
 	v.watches[source] = w
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
@@ -126,7 +126,7 @@ func (v *view) sources() (Sources, error) {
 // onlyOf selects the Node and its pods. Servers cannot select anything else by Node.
 func onlyOf(source Source, node string) func(*metav1.ListOptions) {
 	field := ""
-	switch source { //nolint:exhaustive // see above
+	switch source {
 	case SourceNodes:
 		field = "metadata.name"
 	case SourcePods:

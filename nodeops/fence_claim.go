@@ -93,7 +93,10 @@ func missingMarks(node *corev1.Node, marks []Mark) []Mark {
 func (c Claim) store(node *corev1.Node) {
 	text, err := json.Marshal(claimText{Reason: c.Reason, Since: c.Since, Marks: c.Marks})
 	if err != nil { // a year that RFC 3339 cannot say
-		text, _ = json.Marshal(claimText{Reason: c.Reason, Marks: c.Marks})
+		text, err = json.Marshal(claimText{Reason: c.Reason, Marks: c.Marks})
+	}
+	if err != nil {
+		text = nil // which holds everything
 	}
 	node.Annotations, _ = SetAnnotation(node.Annotations, ClaimAnnotationPrefix+c.Owner, string(text))
 }

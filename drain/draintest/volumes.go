@@ -143,7 +143,7 @@ func (c *Cluster) attachments() []*storagev1.VolumeAttachment {
 func (c *Cluster) volumesOf(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for i := range pod.Spec.Volumes {
-		claim := ""
+		var claim string
 		switch volume := &pod.Spec.Volumes[i]; {
 		case volume.PersistentVolumeClaim != nil:
 			claim = volume.PersistentVolumeClaim.ClaimName

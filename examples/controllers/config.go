@@ -61,6 +61,8 @@ type Config struct {
 
 	// newQueue makes the work queue of a kind. Nil is one that works in real time.
 	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	// parallel is how many requests a drain makes at a time. Zero is its default.
+	parallel int
 }
 
 // Note is one thing that a controller decided, or that went wrong.

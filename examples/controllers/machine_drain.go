@@ -23,7 +23,7 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	policy := drain.ForMachine(a.Mode.ForceAt)
 	policy.KeepSchedulable = a.Mode.KeepSchedulable
 	policy.Volumes = drain.VolumePolicy{Wait: a.Mode.Detach, DetachTimeout: a.Mode.DetachTimeout}
-	executor := drain.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: 1}
+	executor := drain.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}
 	state, plan, err := executor.Round(ctx, kept.draining, seen, policy, a.NodeName)
 	kept.draining = state
 	round := machine.DrainView{Done: plan.Over(), NextCheck: plan.NextCheck}

@@ -25,6 +25,9 @@
 //     cluster.x-k8s.io/drain says of a pod that it is skipped, or waited for until it has
 //     completed. --honor-do-not-disrupt=false and --cluster-api-labels=false turn that off.
 //
+// Pods that --skip-wait-for-delete-timeout leaves behind are named at the end, and the
+// status is 0, as it is there.
+//
 // Exit status 0 means that the node is drained, or that the plan of a dry run can be
 // carried out; 1 that it is not drained, since it was blocked until the time was over,
 // was interrupted, or the cluster failed; 2 that nothing was changed, since the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -148,7 +149,7 @@ func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o op
 // withTimeout ends what the ladder cannot end, such as a request that hangs, some time
 // after the ladder would have.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout <= 0 {
+	if timeout <= 0 || timeout > math.MaxInt64-time.Second {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, timeout+time.Second)
@@ -175,13 +176,21 @@ func ended(plan drain.Plan, w words) string {
 // failed is the error of a drain that is not done, with what it waits for.
 func (c Command) failed(o options, plan drain.Plan, err error, interrupted bool) error {
 	f := &failedError{node: o.node, err: err, lines: c.words().waits(plan)}
+	cause := err
+	if unfinished, is := errors.AsType[*drain.UnfinishedError](err); is && unfinished.Err != nil {
+		cause = unfinished.Err
+	}
 	switch {
 	case interrupted:
 		f.how = "interrupted"
 	case plan.Outcome == drain.GaveUp, errors.Is(err, context.DeadlineExceeded):
 		f.how = fmt.Sprintf("not drained after %s", o.timeout)
 	default:
-		f.how = err.Error()
+		f.how = "not drained: " + oneLine(cause)
+		return f
+	}
+	if plan.Reason == drain.ReasonNotObserved { // nothing was seen that could be waited for
+		f.how += ": " + oneLine(cause)
 	}
 	return f
 }

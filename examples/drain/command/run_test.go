@@ -102,6 +102,15 @@ func TestATimeoutNamesEverythingThatIsWaitedFor(t *testing.T) {
 	require.True(t, r.node().Spec.Unschedulable, "without --undo the node stays closed")
 }
 
+func TestATimeoutAlsoEndsADrainThatCannotSeeItsPods(t *testing.T) {
+	r := newRig(t, rigPod("web-1", "node-1"))
+	r.cluster.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "pods", Skip: 1})
+	require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
+	r.errOut.line(t, "drain: node node-1: not drained after 300ms", "unable to handle the request")
+	r.cluster.ClearFaults()
+	require.True(t, r.there("web-1"))
+}
+
 func TestForceDeletesWhatABudgetProtectsWhenItIsTime(t *testing.T) {
 	r := newRig(t, blocked()...)
 	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-after=300ms"), r.errOut)
@@ -209,6 +218,15 @@ func TestWhatTheClusterRefusesIsAFailureAndNeverDone(t *testing.T) {
 		r.out.line(t, "could not fence node node-1")
 		require.True(t, r.there("web-1"))
 	})
+}
+
+func TestWhatIsRefusedInTheMiddleEndsTheDrain(t *testing.T) {
+	r := newRig(t, rigPod("web-1", "node-1"))
+	r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods", Verb: "list", Skip: 1})
+	require.Equal(t, command.Failed, r.run(t.Context(), "node-1"))
+	line := r.errOut.line(t, "drain: node node-1: not drained: ", "forbidden")
+	require.Equal(t, 1, strings.Count(line, "node-1"+": not drained"))
+	require.Empty(t, r.writes())
 }
 
 func TestWhatMayNotBeReadIsNotEvaluated(t *testing.T) {

@@ -126,17 +126,11 @@ func TestADrainWaitsForADisruptionBudgetAndGoesOnWhenThatAllows(t *testing.T) {
 			return "the machine", err
 		}
 		for _, p := range before {
-			if strings.Contains(m.Status.LastOperation.Description, p.Name) {
+			if strings.Contains(m.Status.LastOperation.Description, p.Name+": BudgetNeverAllows: ") {
 				return "", nil
 			}
 		}
 		return "the machine says " + m.Status.LastOperation.Description, nil
-	})
-	s.Wait(t, patience, "several evictions are refused", func(ctx context.Context) (string, error) {
-		if n := evictions(ctx, t, s, http.StatusTooManyRequests); n < 5 {
-			return fmt.Sprintf("%d of 5 refused", n), nil
-		}
-		return "", nil
 	})
 	s.Wait(t, patience, "the machine is replaced meanwhile", available(s, "workers", 2, victim.Name))
 	after := podsOn(t, s, node)
@@ -150,6 +144,7 @@ func TestADrainWaitsForADisruptionBudgetAndGoesOnWhenThatAllows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, v1alpha1.MachineTerminating, m.Status.CurrentStatus.Phase)
 	require.Zero(t, evictions(ctx, t, s, http.StatusCreated))
+	require.Zero(t, evictions(ctx, t, s, http.StatusTooManyRequests), "nobody asks for what is known to be refused")
 
 	_, err = budgets.Patch(ctx, "app", mergePatch, []byte(`{"spec":{"minAvailable":3}}`), metav1.PatchOptions{})
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func TestAVMIsDeletedWhenItsVolumesAreDetachedOrTheTimeForThatIsOver(t *testing.
 	require.Zero(t, deletionBegan(s, "attached"), "it is patient")
 	require.NotNil(t, m.DeletionTimestamp)
 
-	require.Contains(t, manager.Log(), "volume of-attached is attached", "it says what it waits for") // in the status too, if that takes long
+	require.Contains(t, manager.Log(), "volumeattachment/"+s.NodeName("attached")+": Detaching", "it says what it waits for") // in the status too, if that takes long
 	s.Wait(t, patience, "its time is over", gone(s, "attached"))
 	require.GreaterOrEqual(t, deletionBegan(s, "attached").Sub(m.DeletionTimestamp.Time), patient, "it was given its time")
 	require.Zero(t, attachmentDeletions(t, s), "nobody says that a volume is detached when it is not")

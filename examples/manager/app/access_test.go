@@ -257,6 +257,7 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 			Spec:       corev1.PodSpec{NodeName: m.Labels[v1alpha1.NodeLabelKey]},
 			Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 		},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "free"}, Spec: corev1.PodSpec{NodeName: m.Labels[v1alpha1.NodeLabelKey]}},
 	))
 	r.eventually("the pod is seen", func() bool { return r.target.Watching("pods") > 0 })
 	r.attached(m.Labels[v1alpha1.NodeLabelKey])

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+)
+
+// Run is a drain in one call. This one is kept up by a budget until its context ends.
+func ExampleExecutor_Run() {
+	cluster := draintest.New(draintest.Options{})
+	if err := cluster.Add(newNode(), newPod("web-1"), execBudget("web", "web", 1)); err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+
+	plan, err := drain.Executor{Client: cluster.Client()}.Run(ctx, "node-1", drain.Policy{})
+	fmt.Println(plan.Over(), errors.Is(err, context.DeadlineExceeded))
+	for _, hold := range plan.Holds() {
+		fmt.Println(hold.Subject, hold.Reason)
+	}
+	// Output:
+	// false true
+	// pod/shop/web-1 BudgetNeverAllows
+}
+
+// A controller shares its informers with all of its drains. Each event puts the names
+// of the Nodes that it concerns into a queue; nothing waits in between.
+func ExampleInformers() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cluster := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }})
+	if err := cluster.Add(openNode(), newPod("web-1"), newPod("web-2")); err != nil {
+		log.Fatal(err)
+	}
+	go cluster.Run(ctx)
+
+	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
+	defer factory.Shutdown()
+	defer cancel()
+	found, err := drain.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
+	if err != nil {
+		log.Fatal(err)
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	defer queue.ShutDown()
+	if err := found.OnChange(queue.Add); err != nil {
+		log.Fatal(err)
+	}
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
+
+	executor := drain.Executor{Client: cluster.Client()}
+	states := map[string]drain.State{} // or as JSON, in the objects of the controller
+	for {
+		node, _ := queue.Get()
+		in, err := found.Sources().Observe(ctx, node, states[node])
+		if err != nil {
+			log.Fatal(err)
+		}
+		state, plan, err := executor.Round(ctx, states[node], in, drain.Policy{}, node)
+		if err != nil {
+			log.Fatal(err)
+		}
+		states[node] = state
+		queue.Done(node)
+		if plan.Over() {
+			fmt.Println(node, plan.Outcome, plan.GoneSoFar)
+			return
+		}
+		queue.AddAfter(node, time.Until(plan.NextCheck))
+	}
+	// Output: node-1 Drained 2
+}
+
+// A dry run looks once, and only at what the policy has a use for.
+func ExampleLive() {
+	cluster := draintest.New(draintest.Options{})
+	if err := cluster.Add(newNode(), newPod("web-1"), newPod("debug", unmanaged)); err != nil {
+		log.Fatal(err)
+	}
+	policy := drain.Policy{}
+	in, err := drain.Live{Client: cluster.Client()}.Sources(policy).Observe(context.Background(), "node-1", drain.State{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, row := range drain.Decide(in, policy, time.Now()).Rows {
+		fmt.Println(row.Verdict, row.Name, row.Reason)
+	}
+	// Output:
+	// block debug Unmanaged
+	// evict web-1 Evictable
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import "github.com/machinist-dev/machinist/drain"
+
+// All hands every event to each of the observers, in order. Nil ones are left out.
+func All(observers ...drain.Observer) drain.Observer {
+	var all several
+	for _, o := range observers {
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+type several []drain.Observer
+
+// Observe implements [drain.Observer].
+func (s several) Observe(e drain.Event) {
+	for _, o := range s {
+		o.Observe(e)
+	}
+}
+
+// calls makes an observer of a function.
+type calls func(drain.Event)
+
+// Observe implements [drain.Observer].
+func (f calls) Observe(e drain.Event) { f(e) }
+
+// worries says whether an event is one that somebody may have to look into: something
+// was refused or left behind, or force is used.
+func worries(e drain.Event) bool {
+	switch e.Type {
+	case drain.EventLeft, drain.EventEscalated:
+		return true
+	case drain.EventEnded:
+		return e.Outcome == drain.Proceeded || e.Outcome == drain.GaveUp
+	case drain.EventWaiting:
+		return e.Row != nil && e.Row.Verdict == drain.Block
+	default:
+		return e.Err != nil
+	}
+}

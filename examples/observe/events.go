@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	kube "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// Events writes Kubernetes Events, on the given object, or on the Node that is drained
+// if it is nil. Their reasons begin with Drain, such as DrainStarted, DrainRefused,
+// DrainEnded; what somebody may have to look into is a Warning.
+//
+// Not everything is an Event: that a pod was asked to go, waits for its end or has gone
+// is in the log. A recorder puts equal Events together by itself.
+func Events(recorder record.EventRecorder, on kube.Object) drain.Observer {
+	return calls(func(e drain.Event) {
+		if recorder == nil || !isNews(e) {
+			return
+		}
+		regarding := on
+		if regarding == nil {
+			regarding = nodeReference(e.Node)
+		}
+		kind := corev1.EventTypeNormal
+		if worries(e) {
+			kind = corev1.EventTypeWarning
+		}
+		recorder.Event(regarding, kind, eventReason(e), shorten(e.String()))
+	})
+}
+
+// isNews says whether people should read an event.
+func isNews(e drain.Event) bool {
+	switch e.Type {
+	case drain.EventRequested:
+		return e.Err != nil
+	case drain.EventWaiting:
+		return e.Row == nil || e.Row.Verdict == drain.Block
+	case drain.EventGone, drain.EventDetached, drain.EventReattached:
+		return false
+	default:
+		return true
+	}
+}
+
+func eventReason(e drain.Event) string {
+	switch {
+	case e.Type == drain.EventRequested:
+		return "DrainRefused"
+	case e.Err != nil:
+		return "DrainNot" + string(e.Type)
+	default:
+		return "Drain" + string(e.Type)
+	}
+}
+
+// nodeReference refers to a Node as the kubelet does, so that the Event shows where people
+// look for it.
+func nodeReference(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
+}
+
+// mostOfAMessage is how many bytes the API server accepts.
+const mostOfAMessage = 1024
+
+// shorten cuts a text to what an Event can hold, at the beginning of a character.
+func shorten(s string) string {
+	if len(s) <= mostOfAMessage {
+		return s
+	}
+	cut := mostOfAMessage - len("…")
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+
+	"github.com/go-logr/logr"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// Slog writes a line for every event, with the time of the event: what somebody may have
+// to look into as a warning, everything else as information. Nil is [slog.Default].
+func Slog(log *slog.Logger) drain.Observer {
+	return calls(func(e drain.Event) {
+		to := log
+		if to == nil {
+			to = slog.Default()
+		}
+		level := slog.LevelInfo
+		if worries(e) {
+			level = slog.LevelWarn
+		}
+		ctx := context.Background()
+		if !to.Enabled(ctx, level) {
+			return
+		}
+		var caller [1]uintptr
+		runtime.Callers(2, caller[:])
+		record := slog.NewRecord(e.Time, level, title(e), caller[0])
+		record.Add(pairs(e)...)
+		_ = to.Handler().Handle(ctx, record) // as the methods of a logger do
+	})
+}
+
+// Logr writes a line for every event. What somebody may have to look into has
+// verbosity 0, everything else 1; a refusal is no error of the program, and so none here.
+func Logr(log logr.Logger) drain.Observer {
+	return calls(func(e drain.Event) {
+		to := log.V(1)
+		if worries(e) {
+			to = log
+		}
+		to.Info(title(e), pairs(e)...)
+	})
+}
+
+// title is the message of a line, which is one of few.
+func title(e drain.Event) string { return "drain: " + strings.ToLower(string(e.Type)) }
+
+// pairs are keys and values of a line; what is empty is left out.
+func pairs(e drain.Event) []any {
+	kv := []any{"node", e.Node}
+	add := func(key, value string) {
+		if value != "" {
+			kv = append(kv, key, value)
+		}
+	}
+	if e.Subject != "node/"+e.Node {
+		add("subject", e.Subject)
+	}
+	if e.Row != nil {
+		add("verdict", string(e.Row.Verdict))
+	}
+	add("outcome", string(e.Outcome))
+	add("reason", string(e.Reason))
+	add("message", e.Message)
+	if e.Err != nil {
+		kv = append(kv, "error", e.Err)
+	}
+	return kv
+}

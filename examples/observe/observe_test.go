@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kube "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/examples/observe"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func after(d time.Duration, e drain.Event) drain.Event {
+	e.Time, e.Node, e.Started = now.Add(d), "worker-1", now
+	return e
+}
+
+// story is a drain that is refused, escalates, and leaves a pod behind.
+func story() []drain.Event {
+	evict, protected := &drain.Row{Verdict: drain.Evict}, &drain.Row{Verdict: drain.Block}
+	gone := &drain.Row{Verdict: drain.Wait}
+	return []drain.Event{
+		after(0, drain.Event{Type: drain.EventStarted, Subject: "node/worker-1"}),
+		after(0, drain.Event{Type: drain.EventFenced, Subject: "node/worker-1"}),
+		after(0, drain.Event{Type: drain.EventRequested, Subject: "pod/shop/a", Reason: drain.ReasonEvict, Row: evict}),
+		after(time.Second, drain.Event{Type: drain.EventRequested, Subject: "pod/shop/b", Reason: drain.ReasonBudget, Message: "web allows none", Row: evict, Err: errors.New("429")}),
+		after(time.Second, drain.Event{Type: drain.EventWaiting, Subject: "pod/shop/c", Reason: drain.ReasonUnmanaged, Message: "nobody brings it back", Row: protected}),
+		after(time.Second, drain.Event{Type: drain.EventWaiting, Subject: "volumeattachment/v", Reason: drain.ReasonDetaching}),
+		after(20*time.Second, drain.Event{Type: drain.EventGone, Subject: "pod/shop/a", Reason: drain.ReasonGone, Row: gone}),
+		after(21*time.Second, drain.Event{Type: drain.EventDetached, Subject: "volumeattachment/v"}),
+		after(time.Hour, drain.Event{Type: drain.EventEscalated, Subject: "node/worker-1", Reason: "IgnoreBudgets", Message: "after 1h0m0s IgnoreBudgets"}),
+		after(time.Hour, drain.Event{Type: drain.EventRequested, Subject: "pod/shop/b", Reason: drain.ReasonForced, Row: &drain.Row{Verdict: drain.Delete}}),
+		after(61*time.Minute, drain.Event{Type: drain.EventLeft, Subject: "pod/shop/c", Reason: drain.ReasonAbandoned, Row: protected}),
+		after(61*time.Minute, drain.Event{Type: drain.EventEnded, Subject: "node/worker-1", Outcome: drain.Proceeded}),
+	}
+}
+
+func tell(o drain.Observer, events ...drain.Event) {
+	for _, e := range events {
+		o.Observe(e)
+	}
+}
+
+func TestEventsTellWhatPeopleShouldRead(t *testing.T) {
+	recorder := record.NewFakeRecorder(100)
+	tell(observe.Events(recorder, nil), story()...)
+	tell(observe.Events(recorder, nil), after(0, drain.Event{Type: drain.EventFenced, Subject: "node/worker-1", Err: errors.New("no")}))
+	require.Equal(t, []string{
+		"Normal DrainStarted Started node/worker-1",
+		"Normal DrainFenced Fenced node/worker-1",
+		"Warning DrainRefused Requested pod/shop/b to evict (DisruptionBudget): web allows none",
+		"Warning DrainWaiting Waiting pod/shop/c (Unmanaged): nobody brings it back",
+		"Normal DrainWaiting Waiting volumeattachment/v (Detaching)",
+		"Warning DrainEscalated Escalated node/worker-1 (IgnoreBudgets): after 1h0m0s IgnoreBudgets",
+		"Warning DrainLeft Left pod/shop/c (Abandoned)",
+		"Warning DrainEnded Ended node/worker-1 (Proceeded)",
+		"Warning DrainNotFenced Fenced node/worker-1: no",
+	}, received(recorder))
+	tell(observe.Events(nil, nil), story()...)
+}
+
+func received(r *record.FakeRecorder) []string {
+	var all []string
+	for len(r.Events) > 0 {
+		all = append(all, <-r.Events)
+	}
+	return all
+}
+
+// regarding records what Events are about, and their texts.
+type regarding struct {
+	record.FakeRecorder
+	objects  []kube.Object
+	messages []string
+}
+
+func (r *regarding) Event(on kube.Object, _, _, message string) {
+	r.objects, r.messages = append(r.objects, on), append(r.messages, message)
+}
+
+func TestEventsAreOnTheNodeOrOnWhatIsGiven(t *testing.T) {
+	r := &regarding{}
+	machine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	tell(observe.Events(r, nil), story()[0])
+	tell(observe.Events(r, machine), story()[0])
+	require.Equal(t, []kube.Object{&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "worker-1", UID: "worker-1"}, machine}, r.objects)
+}
+
+func TestLongMessagesFitIntoAnEvent(t *testing.T) {
+	r := &regarding{}
+	for i := range 4 {
+		tell(observe.Events(r, nil), after(0, drain.Event{Type: drain.EventEnded, Message: strings.Repeat("x", i) + strings.Repeat("ü", 1000)}))
+	}
+	for _, m := range r.messages {
+		require.LessOrEqual(t, len(m), 1024)
+		require.Greater(t, len(m), 1016)
+		require.True(t, strings.HasSuffix(m, "ü…"), m)
+	}
+}
+
+func TestSlogWritesEveryEventWithItsTime(t *testing.T) {
+	var b bytes.Buffer
+	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, nil))), story()...)
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	require.Len(t, lines, len(story()))
+	require.Equal(t, `time=2026-03-01T12:00:00.000Z level=INFO msg="drain: started" node=worker-1`, lines[0])
+	require.Equal(t, `time=2026-03-01T12:00:01.000Z level=WARN msg="drain: requested" node=worker-1 subject=pod/shop/b verdict=evict `+
+		`reason=DisruptionBudget message="web allows none" error=429`, lines[3])
+	require.Equal(t, `time=2026-03-01T13:01:00.000Z level=WARN msg="drain: ended" node=worker-1 outcome=Proceeded`, lines[11])
+
+	b.Reset()
+	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn}))), story()...)
+	require.Equal(t, 5, strings.Count(b.String(), "\n"))
+}
+
+func TestSlogWithoutALoggerUsesTheDefault(t *testing.T) {
+	var b bytes.Buffer
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&b, nil)))
+	tell(observe.Slog(nil), story()[0])
+	require.Contains(t, b.String(), "drain: started")
+}
+
+func TestLogrWritesWhatMattersWithoutVerbosity(t *testing.T) {
+	for verbosity, want := range map[int]int{0: 5, 1: len(story())} {
+		var lines []string
+		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity})
+		tell(observe.Logr(log), story()...)
+		require.Len(t, lines, want)
+		require.True(t, slices.ContainsFunc(lines, func(l string) bool {
+			return strings.Contains(l, `"drain: requested" "node"="worker-1" "subject"="pod/shop/b" "verdict"="evict" "reason"="DisruptionBudget"`)
+		}), lines)
+	}
+	tell(observe.Logr(logr.Logger{}), story()...)
+}
+
+// figures are the metrics as text, those of histograms without their buckets.
+func figures(t *testing.T, registry *prometheus.Registry) []string {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	var all []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			value := m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			if h := m.GetHistogram(); h != nil {
+				all = append(all, fmt.Sprintf("%s%v %d %g", strings.TrimPrefix(f.GetName(), "machinist_drain_"), labels, h.GetSampleCount(), h.GetSampleSum()))
+			} else if value != 0 {
+				all = append(all, fmt.Sprintf("%s%v %g", strings.TrimPrefix(f.GetName(), "machinist_drain_"), labels, value))
+			}
+		}
+	}
+	return all
+}
+
+func TestMetricsCountADrain(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics, err := observe.NewMetrics(registry)
+	require.NoError(t, err)
+	tell(metrics, story()[:6]...)
+	require.Equal(t, []string{
+		"active[] 1", "fences_total[fenced] 1", "pod_seconds[] 0 0",
+		"requests_total[DisruptionBudget evict] 1", "requests_total[Terminating evict] 1",
+		"waiting[Detaching] 1", "waiting[DisruptionBudget] 1", "waiting[Terminating] 1", "waiting[Unmanaged] 1",
+	}, figures(t, registry))
+	tell(metrics, story()[6:]...)
+	require.Equal(t, []string{
+		"duration_seconds[Proceeded] 1 3660", "ended_total[Proceeded] 1", "escalations_total[IgnoreBudgets] 1", "fences_total[fenced] 1",
+		"left_total[Abandoned] 1", "pod_seconds[] 1 20",
+		"requests_total[DisruptionBudget evict] 1", "requests_total[Terminating delete] 1", "requests_total[Terminating evict] 1",
+	}, figures(t, registry))
+}
+
+func TestMetricsOfADrainThatIsGivenUp(t *testing.T) {
+	for name, stop := range map[string]func(*observe.Metrics){
+		"by its program": func(m *observe.Metrics) { m.Forget("worker-1"); m.Forget("worker-1") },
+		"by an abort":    func(m *observe.Metrics) { tell(m, after(0, drain.Event{Type: drain.EventUnfenced})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			metrics, err := observe.NewMetrics(registry)
+			require.NoError(t, err)
+			tell(metrics, story()[:6]...)
+			stop(metrics)
+			for _, f := range figures(t, registry) {
+				require.NotContains(t, f, "active")
+				require.NotContains(t, f, "waiting")
+			}
+		})
+	}
+}
+
+func TestMetricsAreRegisteredOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	_, err := observe.NewMetrics(registry)
+	require.NoError(t, err)
+	again, err := observe.NewMetrics(registry)
+	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
+	tell(again, story()...)
+	nowhere, err := observe.NewMetrics(nil)
+	require.NoError(t, err)
+	tell(nowhere, story()...)
+}
+
+func TestAllTellsEachInOrder(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	tell(observe.All(nil, observe.Events(recorder, nil), observe.Events(recorder, nil)), story()[0])
+	require.Len(t, received(recorder), 2)
+	tell(observe.All(), story()...)
+}
