@@ -8,7 +8,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"math"
-	"net"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -146,7 +145,10 @@ func aboutBudget(err error) bool {
 
 // unanswered says whether nobody knows what became of a request.
 func unanswered(err error) bool {
-	_, network := errors.AsType[net.Error](err)
+	_, network := errors.AsType[interface { // as of package net, whose import a pure file has no use for
+		error
+		Timeout() bool
+	}](err)
 	return network || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

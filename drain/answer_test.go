@@ -95,7 +95,7 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 			s, plan = drain.Step(s, in, drain.Policy{}, now)
 			in.Results = nil
 
-			answer := s.Pods["uid-a"].Answer
+			answer := s.Answers["uid-a"]
 			pause := answer.Until.Sub(now)
 			require.GreaterOrEqual(t, pause, tt.pause)
 			require.LessOrEqual(t, pause, tt.pause+tt.pause/10)
@@ -121,17 +121,16 @@ func TestAnswersAreKeptShort(t *testing.T) {
 
 func TestAnswersAreKeptAsLongAsTheirPods(t *testing.T) {
 	answered := func(pods ...string) drain.State {
-		s := drain.State{Started: now, Pods: map[types.UID]drain.PodState{}}
+		s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{}}
 		for _, uid := range pods {
-			s.Pods[types.UID(uid)] = drain.PodState{Answer: drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(time.Second)}}
+			s.Answers[types.UID(uid)] = drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(time.Second)}
 		}
 		return s
 	}
 	t.Run("an answer about a pod that has gone is dropped", func(t *testing.T) {
 		before := answered("uid-a", "uid-b")
 		after, _ := drain.Step(before, observed(newPod("a")), drain.Policy{}, now)
-		require.Len(t, after.Pods, 1)
-		require.Equal(t, before.Pods["uid-a"].Answer, after.Pods["uid-a"].Answer)
+		require.Equal(t, map[types.UID]drain.Answer{"uid-a": before.Answers["uid-a"]}, after.Answers)
 		require.Equal(t, answered("uid-a", "uid-b"), before, "what was given is not changed")
 	})
 	t.Run("a round that saw nothing drops nothing", func(t *testing.T) {
@@ -158,8 +157,8 @@ func TestResultsOfNoRequestDoNoHarm(t *testing.T) {
 }
 
 func TestARefusedEvictionDoesNotHoldBackForce(t *testing.T) {
-	s := drain.State{Started: now, Pods: map[types.UID]drain.PodState{
-		"uid-a": {Answer: drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(4 * time.Second)}},
+	s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{
+		"uid-a": {Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(4 * time.Second)},
 	}}
 	policy := drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
 	_, plan := drain.Step(s, observed(newPod("a")), policy, now)
@@ -203,7 +202,7 @@ func TestDD61RefusalsAreRepeatedSlowerAndSlower(t *testing.T) {
 
 func TestTheBackOffBeginsAnew(t *testing.T) {
 	refused := func(tries int, asked drain.Verdict) drain.State {
-		return drain.State{Started: now, Pods: map[types.UID]drain.PodState{"uid-a": {Answer: drain.Answer{Asked: asked, Reason: drain.ReasonRefused, Tries: tries}}}}
+		return drain.State{Started: now, Answers: map[types.UID]drain.Answer{"uid-a": {Asked: asked, Reason: drain.ReasonRefused, Tries: tries}}}
 	}
 	for _, tt := range []struct {
 		name  string
@@ -220,14 +219,14 @@ func TestTheBackOffBeginsAnew(t *testing.T) {
 			in := observed(newPod("a"))
 			in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: tt.err}}
 			s, _ := drain.Step(tt.state, in, drain.Policy{}, now)
-			require.Equal(t, tt.tries, s.Pods["uid-a"].Answer.Tries)
+			require.Equal(t, tt.tries, s.Answers["uid-a"].Tries)
 		})
 	}
 	t.Run("the longest pause is no overflow", func(t *testing.T) {
 		in := observed(newPod("a"))
 		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: errors.New("no")}}
 		s, plan := drain.Step(refused(7, drain.Evict), in, drain.Policy{RetryEvery: math.MaxInt64}, now)
-		require.True(t, s.Pods["uid-a"].Answer.Until.After(now))
+		require.True(t, s.Answers["uid-a"].Until.After(now))
 		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
 	})
 }

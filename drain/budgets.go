@@ -41,13 +41,13 @@ func requests(rows []Row) []int {
 	return order
 }
 
-// countAccepted takes from a budget what a pod has cost it that is on its way out and
-// not seen so yet.
+// countAccepted takes from a budget what a pod has cost it that is on its way out, if the
+// budget has not been seen to change since: a pod may be seen earlier than its budget.
 func (r *round) countAccepted(row *Row, pod *corev1.Pod) {
-	if row.Verdict != Wait || row.Reason != ReasonTerminating || withoutBudget(pod) {
+	if row.Verdict != Wait || row.Reason != ReasonTerminating || pod.Status.Phase == corev1.PodPending {
 		return
 	}
-	answer := r.s.Pods[row.UID].Answer
+	answer := r.s.Answers[row.UID]
 	if answer.Asked != Evict || answer.Budgets == "" {
 		return
 	}
@@ -112,13 +112,13 @@ func (r *round) forgetRefusals() {
 		if pod == nil {
 			continue
 		}
-		state, known := r.s.Pods[pod.UID]
-		if !known || state.Answer.Reason != ReasonBudget || state.Answer.Until.IsZero() {
+		answer := r.s.Answers[pod.UID]
+		if answer.Reason != ReasonBudget || answer.Until.IsZero() {
 			continue
 		}
-		if versions(r.budgets.of(pod)) != state.Answer.Budgets {
-			state.Answer.Until = time.Time{}
-			r.s.Pods[pod.UID] = state
+		if versions(r.budgets.of(pod)) != answer.Budgets {
+			answer.Until = time.Time{}
+			r.s.Answers[pod.UID] = answer
 		}
 	}
 }

@@ -248,6 +248,12 @@ func budgetVerdicts(plan drain.Plan) string {
 	return strings.Join(s, ", ")
 }
 
+// withBudgets returns what is remembered of a pod that was asked under these budgets.
+func withBudgets(answer drain.Answer, budgets string) drain.Answer {
+	answer.Budgets = budgets
+	return answer
+}
+
 func TestABudgetIsSpentOncePerRound(t *testing.T) {
 	in := observed(newPod("a", withPriority(100)), newPod("b"), newPod("c"), newPod("d", withPriority(-5)), newPod("e", notReady))
 	in.Budgets = drain.All(newBudget("web", 2))
@@ -270,6 +276,15 @@ func TestABudgetIsSpentOncePerRound(t *testing.T) {
 		require.Equal(t, now, plan.Rows[0].Since, "it is still the same wait")
 
 		in.Results = nil
+		seen := in
+		seen.Pods = drain.All(newPod("b", leaving(time.Minute, 60)), newPod("c"))
+		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
+		require.Equal(t, "b wait Terminating, c evict Evictable", budgetVerdicts(plan), "two were allowed and one is on its way")
+		seen.Budgets = drain.All(newBudget("web", 1))
+		next.Answers["uid-b"] = withBudgets(next.Answers["uid-b"], "web@7")
+		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
+		require.Equal(t, "b wait Terminating, c wait DisruptionBudget", budgetVerdicts(plan), "one was allowed, and the pod is seen earlier than the budget")
+
 		in.Budgets = drain.All(newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "8" }))
 		_, plan = drain.Step(next, in, drain.Policy{}, now.Add(2*time.Second))
 		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c evict Evictable, d wait Terminating, e wait Terminating", budgetVerdicts(plan))

@@ -61,7 +61,7 @@ func (r Rung) removes(reason Reason) bool {
 	}
 	switch r.Do {
 	case Proceed:
-		return reason != ReasonNoIdentity
+		return true
 	case IgnoreBudgets, ForceDeletePods:
 		return reason == ReasonBudgetNever || reason == ReasonBudgets
 	case IgnoreProtection:

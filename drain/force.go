@@ -28,7 +28,7 @@ func (r *round) request(pod *corev1.Pod) Row {
 	if a.ignoreBudgets && !r.s.UnreachableSince.IsZero() {
 		row.Reason = ReasonUnreachable
 	}
-	if last := r.s.Pods[pod.UID].Answer; !r.force.fresh && last.holds(row.Verdict, r.p, r.now) {
+	if last := r.s.Answers[pod.UID]; !r.force.fresh && last.holds(row.Verdict, r.p, r.now) {
 		return last.row()
 	}
 	row.Grace = r.graceOf(pod, row.Verdict, a)
@@ -161,7 +161,7 @@ func (r *round) leave(rows []Row) {
 
 // refused gives a request that is not made any more the reason of its last refusal.
 func (r *round) refused(row *Row) {
-	last := r.s.Pods[row.UID].Answer
+	last := r.s.Answers[row.UID]
 	row.Reason, row.Message = ReasonGaveUp, "it was not asked to go any more"
 	if last.Reason != "" && last.Reason != ReasonTerminating {
 		row.Reason, row.Message = last.Reason, last.Message

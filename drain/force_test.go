@@ -17,7 +17,7 @@ import (
 // rungs were all reached a while ago.
 func answered(p drain.Policy, in drain.Observation, a drain.Answer) drain.State {
 	s, _ := drain.Step(drain.State{}, in, p, now.Add(-time.Nanosecond))
-	s.Pods = map[types.UID]drain.PodState{"uid-a": {Answer: a}}
+	s.Answers = map[types.UID]drain.Answer{"uid-a": a}
 	return s
 }
 
@@ -84,7 +84,7 @@ func TestI9AnAnswerDoesNotPutARungOff(t *testing.T) {
 	at := now.Add(time.Minute)
 	s, plan := drain.Step(drain.State{}, in, p, at.Add(-time.Second))
 	require.Nil(t, plan.Rows[0].Grace)
-	s.Pods = map[types.UID]drain.PodState{"uid-a": {Answer: drain.Answer{Asked: drain.Delete, Reason: drain.ReasonThrottled, Until: at.Add(50 * time.Second)}}}
+	s.Answers = map[types.UID]drain.Answer{"uid-a": {Asked: drain.Delete, Reason: drain.ReasonThrottled, Until: at.Add(50 * time.Second)}}
 	s, plan = drain.Step(s, in, p, at)
 	require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
 	require.Equal(t, int64(1), *plan.Rows[0].Grace)
@@ -190,7 +190,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	pods := []*corev1.Pod{newPod("a"), newPod("b", unmanaged), newPod("c", leaving(-time.Minute, 30)), newPod("d", mirror), newPod("e")}
 	run := func(end drain.Escalation) drain.Plan {
 		p := anchored(drain.Ladder{{Do: end}})
-		s := drain.State{Pods: map[types.UID]drain.PodState{"uid-a": {Answer: budget}}}
+		s := drain.State{Answers: map[types.UID]drain.Answer{"uid-a": budget}}
 		_, plan := drain.Step(s, observed(pods...), p, now)
 		require.True(t, plan.Over())
 		require.True(t, plan.NextCheck.IsZero())

@@ -170,7 +170,7 @@ func reverse(in *drain.Observation) {
 
 func copyState(s drain.State) drain.State {
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
-	s.Pods, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Volumes)
+	s.Pods, s.Answers, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Answers), maps.Clone(s.Volumes)
 	for uid, pod := range s.Pods {
 		pod.Volumes = slices.Clone(pod.Volumes)
 		s.Pods[uid] = pod
@@ -236,6 +236,9 @@ func checkNoAlias(t *testing.T, s drain.State, in drain.Observation, p drain.Pol
 			pod.Volumes[i] = "spoilt"
 		}
 		s.Pods[uid] = drain.PodState{Reason: "spoilt"}
+	}
+	for uid := range s.Answers {
+		s.Answers[uid] = drain.Answer{Reason: "spoilt"}
 	}
 	for name := range s.Volumes {
 		s.Volumes[name] = drain.VolumeState{Reason: "spoilt"}

@@ -142,7 +142,7 @@ func (d *dice) state() drain.State {
 	}
 	s := drain.State{
 		Started: d.when(), FencedAt: d.when(), UnreachableSince: d.when(), Wave: int32(d.roll(3)), WaveSince: d.when(), Gone: d.roll(3),
-		Pods: map[types.UID]drain.PodState{},
+		Pods: map[types.UID]drain.PodState{}, Answers: map[types.UID]drain.Answer{},
 	}
 	for _, l := range []drain.Ladder{d.ladder(), d.ladder()} {
 		for _, rung := range l {
@@ -153,10 +153,10 @@ func (d *dice) state() drain.State {
 	for range d.roll(8) {
 		s.Pods[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.PodState{
 			Reason: pick(d, drain.ReasonBudget, drain.ReasonEvict, ""), Since: d.when(), Waited: d.yes(), Volumes: pick(d, nil, []string{"pv-1"}),
-			Answer: drain.Answer{
-				Asked: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
-				Tries: d.roll(5) - 1,
-			},
+		}
+		s.Answers[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.Answer{
+			Asked: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
+			Tries: d.roll(5) - 1,
 		}
 	}
 	return s

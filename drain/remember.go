@@ -12,26 +12,37 @@ import (
 
 // after returns a copy of the state that knows what requests came to.
 func (s State) after(results []Result, p Policy, now time.Time) State {
-	s.Pods, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Volumes)
+	s.Pods, s.Answers, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Answers), maps.Clone(s.Volumes)
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
-	for uid, pod := range s.Pods {
-		if len(pod.Volumes) > 0 {
-			pod.Volumes = slices.Clone(pod.Volumes)
-			s.Pods[uid] = pod
-		}
-	}
+	cloneVolumes(s.Pods)
 	for _, result := range results {
 		if result.Row.UID == "" || result.Row.Verdict.strength() == 0 {
 			continue // nobody was asked
 		}
-		if s.Pods == nil {
-			s.Pods = make(map[types.UID]PodState, len(results))
+		if s.Answers == nil {
+			s.Answers = make(map[types.UID]Answer, len(results))
 		}
-		pod := s.Pods[result.Row.UID]
-		pod.Answer = pod.Answer.next(result, p, now)
-		s.Pods[result.Row.UID] = pod
+		s.Answers[result.Row.UID] = s.Answers[result.Row.UID].next(result, p, now)
 	}
 	return s
+}
+
+// cloneVolumes gives pods names of volumes of their own, all in one array.
+func cloneVolumes(pods map[types.UID]PodState) {
+	n := 0
+	for _, pod := range pods {
+		n += len(pod.Volumes)
+	}
+	if n == 0 {
+		return
+	}
+	names := make([]string, 0, n)
+	for uid, pod := range pods {
+		from := len(names)
+		names = append(names, pod.Volumes...)
+		pod.Volumes = slices.Clip(names[from:])
+		pods[uid] = pod
+	}
 }
 
 // remember notes what each pod waits for, since when, and which pods have gone.
@@ -55,6 +66,10 @@ func (r *round) remember(rows []Row) {
 			row.Next, row.NextAt = r.nextFor(r.lookup.pods[i])
 		}
 	}
+	maps.DeleteFunc(r.s.Answers, func(uid types.UID, _ Answer) bool {
+		_, left := seen[uid]
+		return !left
+	})
 	maps.DeleteFunc(r.s.Pods, func(uid types.UID, pod PodState) bool {
 		_, left := seen[uid]
 		if !left && pod.Waited {

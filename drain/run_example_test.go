@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,8 @@ import (
 func ExampleExecutor_Run() {
 	cluster := draintest.New(draintest.Options{})
 	if err := cluster.Add(newNode(), newPod("web-1"), execBudget("web", "web", 1)); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -42,7 +42,8 @@ func ExampleInformers() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cluster := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }})
 	if err := cluster.Add(openNode(), newPod("web-1"), newPod("web-2")); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	go cluster.Run(ctx)
 
@@ -51,12 +52,14 @@ func ExampleInformers() {
 	defer cancel()
 	found, err := drain.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	defer queue.ShutDown()
 	if err := found.OnChange(queue.Add); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
@@ -67,11 +70,13 @@ func ExampleInformers() {
 		node, _ := queue.Get()
 		in, err := found.Sources().Observe(ctx, node, states[node])
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		state, plan, err := executor.Round(ctx, states[node], in, drain.Policy{}, node)
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		states[node] = state
 		queue.Done(node)
@@ -88,12 +93,14 @@ func ExampleInformers() {
 func ExampleLive() {
 	cluster := draintest.New(draintest.Options{})
 	if err := cluster.Add(newNode(), newPod("web-1"), newPod("debug", unmanaged)); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	policy := drain.Policy{}
 	in, err := drain.Live{Client: cluster.Client()}.Sources(policy).Observe(context.Background(), "node-1", drain.State{})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	for _, row := range drain.Decide(in, policy, time.Now()).Rows {
 		fmt.Println(row.Verdict, row.Name, row.Reason)

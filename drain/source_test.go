@@ -37,7 +37,7 @@ func sourceInformers(t testing.TB, client kubernetes.Interface, watch ...drain.S
 	factory := informers.NewSharedInformerFactory(client, 0)
 	found, err := drain.NewInformers(factory, watch...)
 	require.NoError(t, err)
-	sourceStart(t, factory) //nolint:contextcheck // the context of the test
+	sourceStart(t, factory)
 	require.True(t, found.HasSynced())
 	return found
 }
@@ -151,7 +151,7 @@ func TestD1ThreeSourcesGiveTheSamePlan(t *testing.T) {
 					watched = append(watched, source)
 				}
 			}
-			in, err = sourceInformers(t, client, watched...).Sources().Observe(ctx, "node-1", past)
+			in, err = sourceInformers(t, client, watched...).Sources().Observe(t.Context(), "node-1", past)
 			require.NoError(t, err)
 			_, got = drain.Step(past, in, policy, now)
 			require.Empty(t, cmp.Diff(want, got), "informers")

@@ -36,6 +36,9 @@ type State struct {
 	Gone int `json:"gone,omitempty"`
 	// Pods is what is remembered of each, by UID.
 	Pods map[types.UID]PodState `json:"pods,omitempty"`
+	// Answers is what the API server last said about those that were asked to go, by
+	// UID.
+	Answers map[types.UID]Answer `json:"answers,omitempty"`
 	// Volumes is what is remembered of each, by name.
 	Volumes map[string]VolumeState `json:"volumes,omitempty"`
 }
@@ -47,8 +50,6 @@ type PodState struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Waited says that it was waited for in the last step.
 	Waited bool `json:"waited,omitempty"`
-	// Answer is what the API server last said about it.
-	Answer Answer `json:"answer,omitzero"`
 	// Volumes are the names of the persistent volumes that it uses.
 	Volumes []string `json:"volumes,omitempty"`
 }

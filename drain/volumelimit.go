@@ -49,7 +49,7 @@ func (r *round) volumeSlots(rows []Row) int {
 	}
 	moving := map[types.UID]struct{}{}
 	for _, s := range r.s.Volumes {
-		if s.Pod != "" && !s.Done && (s.Reason == ReasonDetaching || s.Reason == ReasonReattaching || s.Reason == ReasonNotEvaluated && !s.FreeAt.IsZero()) {
+		if s.Pod != "" && (s.Reason == ReasonDetaching || s.Reason == ReasonReattaching || s.Reason == ReasonNotEvaluated && !s.FreeAt.IsZero()) {
 			moving[s.Pod] = struct{}{}
 		}
 	}
@@ -61,7 +61,7 @@ func (r *round) onItsWay(pod *corev1.Pod, row *Row) bool {
 	if row.Verdict == Ignore {
 		return false
 	}
-	last := r.s.Pods[pod.UID].Answer
+	last := r.s.Answers[pod.UID]
 	return !pod.DeletionTimestamp.IsZero() || last.Reason == ReasonTerminating && row.Verdict == Wait && last.Until.After(r.now)
 }
 

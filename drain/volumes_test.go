@@ -606,6 +606,15 @@ func TestVolumesAreRememberedWhenClaimsCannotBeAsked(t *testing.T) {
 	s.rows(s.at(2*time.Second, in), drain.Drained, stays)
 }
 
+func TestWhatIsRememberedOfSomeClaimsSaysNothingOfOthers(t *testing.T) {
+	s := &volumeStory{t: t, policy: volumesWaited}
+	in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("cache", "other"))}, claims{volumeClaim("cache", "pv")}, volumeAttached("pv-x", "node-1"))
+	in.Claims.Complete = false
+	unknown := volumeRow("pv-x", "va-pv-x-node-1", drain.Wait, drain.ReasonNotEvaluated)
+	s.rows(s.at(0, in), drain.Draining, unknown)
+	s.rows(s.at(time.Second, in), drain.Draining, unknown)
+}
+
 func TestAnAttachmentWithoutAVolumeIsRememberedByItsPod(t *testing.T) {
 	s := &volumeStory{t: t, policy: volumesWaited}
 	va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}

@@ -81,7 +81,7 @@ func (c Command) completed() Command {
 		c.Clock = clock.RealClock{}
 	}
 	if c.Zone == nil {
-		c.Zone = time.Local
+		c.Zone = time.Local //nolint:gosmopolitan // people read it where they are
 	}
 	if c.Connect == nil {
 		c.Connect = connect

@@ -37,7 +37,7 @@ func newProgress(c Command, o options, before drain.Plan) *progress {
 		asked: map[string]drain.Verdict{}, waiting: map[string]bool{},
 	}
 	if f, ok := c.Out.(*os.File); ok {
-		p.live = term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
+		p.live = term.IsTerminal(int(f.Fd()))
 	}
 	for _, r := range before.Rows {
 		if r.Verdict != drain.Ignore {

@@ -37,7 +37,7 @@ func TestADrainNamesTheBudgetAndActsAtOnceWhenThatIsFree(t *testing.T) {
 	require.Len(t, e.Row.Budgets, 1)
 	b := e.Row.Budgets[0]
 	require.Equal(t, []any{"web", int32(0), int32(2), int32(2)}, []any{b.Name, b.Allowed, b.Healthy, b.Desired})
-	w.until(t, "the pod without budget goes", func(context.Context) bool { return !w.there(t, free) })
+	w.goes(t, free)
 	require.True(t, w.there(t, web[0]))
 	require.Empty(t, w.asked(t, "web-0", http.StatusTooManyRequests), "nobody asks for what is known to be refused")
 
@@ -93,7 +93,7 @@ func TestABudgetThatCanNeverAllowIsToldApart(t *testing.T) {
 	defer cancel()
 	g := w.drains(ctx, w.client, lenient)
 	g.waits(t, w, "pod/"+w.ns+"/"+stuck.Name, drain.ReasonBudgetNever)
-	w.until(t, "the other goes", func(context.Context) bool { return !w.there(t, free) })
+	w.goes(t, free)
 	cancel()
 	g.end(t)
 	require.ErrorIs(t, g.err, context.Canceled)
@@ -127,7 +127,7 @@ func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
 	defer cancel()
 	g := w.drains(ctx, blind, lenient)
 	g.waits(t, w, "pod/"+w.ns+"/web", drain.ReasonRefused)
-	w.until(t, "the other goes", func(context.Context) bool { return !w.there(t, free) })
+	w.goes(t, free)
 	cancel()
 	require.ErrorIs(t, g.end(t).err, context.Canceled)
 	require.Contains(t, g.plan.NotEvaluated, drain.SourceBudgets)

@@ -150,6 +150,15 @@ func (w *town) there(t *testing.T, pod *corev1.Pod) bool {
 	return now.UID == pod.UID && now.DeletionTimestamp == nil
 }
 
+// goes waits until a pod is asked to go.
+func (w *town) goes(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	w.until(t, "pod "+pod.Name+" goes", func(ctx context.Context) bool {
+		now, err := w.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || err == nil && (now.UID != pod.UID || now.DeletionTimestamp != nil)
+	})
+}
+
 // budget creates a disruption budget for an app, and waits until it counts so many
 // pods, that many of them healthy.
 func (w *town) budget(t *testing.T, name, app string, minAvailable, expected, healthy int32) {
@@ -234,7 +243,7 @@ func (g *going) end(t *testing.T) *going {
 	return g
 }
 
-// waits waits until a drain says what it waits for.
+// waits waits for a drain to say that it waits for something.
 func (g *going) waits(t *testing.T, w *town, subject string, reason drain.Reason) drain.Event {
 	t.Helper()
 	var found drain.Event
