@@ -85,7 +85,7 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 		{"a lost connection is no answer", lost, drain.ReasonUnanswered, `Post "https://api": unexpected EOF`, 5 * time.Second},
 		{"a wrapped error counts", fmt.Errorf("evict: %w", apierrors.NewNotFound(podsResource, "a")), drain.ReasonGone, `evict: pods "a" not found`, 5 * time.Second},
 		{"a text decides nothing", errors.New("TooManyRequests: DisruptionBudget not found"), drain.ReasonRefused, "TooManyRequests: DisruptionBudget not found", 5 * time.Second},
-		{"a message is one line", errors.New("admission\n\twebhook  denied\r\n"), drain.ReasonRefused, "admission webhook denied", 5 * time.Second},
+		{"a message is one line", errors.New("admission\n\twebhook  denied\r\n "), drain.ReasonRefused, "admission webhook denied", 5 * time.Second},
 		{"a status without details is an answer", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, drain.ReasonForbidden, "no", 5 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

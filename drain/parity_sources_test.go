@@ -79,11 +79,23 @@ func TestDD69AListenerThatStallsHoldsNoDrain(t *testing.T) {
 	sourceStart(t, factory)
 	defer close(release)
 	<-stalled
-	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
-	in, err := found.Sources().Observe(t.Context(), "node-1", past)
-	require.NoError(t, err)
-	require.Len(t, drain.Decide(in, anything, now).Rows, 9)
-	in, err = found.Sources().Observe(t.Context(), "node-2", past)
-	require.NoError(t, err)
-	require.Len(t, in.Pods.Items, 1)
+	looked := make(chan int, 2)
+	go func() {
+		past := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
+		for _, node := range []string{"node-1", "node-2"} {
+			in, err := found.Sources().Observe(t.Context(), node, past)
+			if err != nil {
+				t.Error(err)
+			}
+			looked <- len(in.Pods.Items)
+		}
+	}()
+	for _, want := range []int{9, 1} {
+		select {
+		case pods := <-looked:
+			require.Equal(t, want, pods)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "a drain waits for a listener")
+		}
+	}
 }

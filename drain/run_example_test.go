@@ -39,17 +39,17 @@ func ExampleExecutor_Run() {
 // A controller shares its informers with all of its drains. Each event puts the names
 // of the Nodes that it concerns into a queue; nothing waits in between.
 func ExampleInformers() {
-	ctx, cancel := context.WithCancel(context.Background())
 	cluster := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }})
 	if err := cluster.Add(openNode(), newPod("web-1"), newPod("web-2")); err != nil {
 		fmt.Println(err)
 		return
 	}
-	go cluster.Run(ctx)
-
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
 	defer factory.Shutdown()
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	go cluster.Run(ctx)
+
 	found, err := drain.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
 	if err != nil {
 		fmt.Println(err)

@@ -151,7 +151,8 @@ func TestD1ThreeSourcesGiveTheSamePlan(t *testing.T) {
 					watched = append(watched, source)
 				}
 			}
-			in, err = sourceInformers(t, client, watched...).Sources().Observe(t.Context(), "node-1", past)
+			cached := sourceInformers(t, client, watched...) //nolint:contextcheck // it lives as long as the test
+			in, err = cached.Sources().Observe(ctx, "node-1", past)
 			require.NoError(t, err)
 			_, got = drain.Step(past, in, policy, now)
 			require.Empty(t, cmp.Diff(want, got), "informers")

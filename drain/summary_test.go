@@ -91,14 +91,14 @@ func TestD4Summaries(t *testing.T) {
 				GoneSoFar: 12, Next: drain.IgnoreBudgets, NextAt: at, NotEvaluated: []drain.Source{drain.SourceDaemonSets},
 				Rows: slices.Concat(
 					rowsOf(21, drain.Row{Name: "api", Verdict: drain.Evict, Reason: drain.ReasonEvict, Since: now}),
-					rowsOf(2, later), rowsOf(1, held),
+					rowsOf(1, named(held, "cart")), rowsOf(2, later),
 					rowsOf(1, drain.Row{Name: "debug", Verdict: drain.Block, Reason: drain.ReasonUnmanaged, Since: now}),
 					rowsOf(3, drain.Row{Name: "old", Verdict: drain.Wait, Reason: drain.ReasonTerminating, Since: now}),
 					rowsOf(7, drain.Row{Name: "agent", Verdict: drain.Ignore, Reason: drain.ReasonDaemonSet, Since: now}),
 				),
 			},
 			"12 of 40 pods gone; 1 unmanaged since 2026-03-01T12:00:00Z: shop/debug-1; " +
-				"3 wait for budget shop/web (allows 0, 2 of 3 healthy, 2 desired) since 2026-03-01T12:00:00Z: shop/web-1, shop/web-1, shop/web-2; " +
+				"3 wait for budget shop/web (allows 0, 2 of 3 healthy, 2 desired) since 2026-03-01T12:00:00Z: shop/cart-1, shop/web-1, shop/web-2; " +
 				"3 terminating since 2026-03-01T12:00:00Z: shop/old-1, shop/old-2, shop/old-3; " +
 				"21 asked to go (evict): shop/api-1, shop/api-10, shop/api-11 and 18 more; " +
 				"next: IgnoreBudgets at 2026-03-01T14:00:00Z; not evaluated: daemonsets",
@@ -232,4 +232,10 @@ func TestD12FeasibleBeforeTheFirstWrite(t *testing.T) {
 		plan.Ladder = append(plan.Ladder, drain.Rung{Do: drain.Proceed})
 		require.True(t, plan.Feasible())
 	})
+}
+
+// named returns a row of the same kind about another pod.
+func named(row drain.Row, name string) drain.Row {
+	row.Name = name
+	return row
 }

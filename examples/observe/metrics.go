@@ -98,6 +98,7 @@ func (m *Metrics) Observe(e drain.Event) {
 	}
 	d := m.drain(e)
 	switch e.Type {
+	case drain.EventStarted, drain.EventUnfenced: // known by now, and handled above
 	case drain.EventFenced:
 		m.fenced(e, "fenced", "not fenced")
 	case drain.EventRequested:
