@@ -243,7 +243,7 @@ func (g *going) end(t *testing.T) *going {
 	return g
 }
 
-// waits waits for a drain to say that it waits for something.
+// waits for a drain to say that it waits for something, and returns what it says.
 func (g *going) waits(t *testing.T, w *town, subject string, reason drain.Reason) drain.Event {
 	t.Helper()
 	var found drain.Event
