@@ -133,10 +133,14 @@ func (r *run) step(ctx context.Context) time.Time {
 	}
 	state, plan, results, err := r.round(ctx, now, r.state, in, r.policy, r.node)
 	plan.Node = r.node
-	r.tell(r.told, plan, results, err, now)
+	told := plan
+	if plan.Fence != nil && err == nil { // it was set, and what was observed is older
+		told.Fence, told.FencedAt = nil, now
+	}
+	r.tell(r.told, told, results, err, now)
 	r.state, r.err = state, err
 	if plan.Reason != ReasonNotObserved {
-		r.plan, r.told = plan, plan
+		r.plan, r.told = plan, told
 	}
 	return plan.NextCheck
 }
