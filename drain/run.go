@@ -136,6 +136,9 @@ func (r *run) step(ctx context.Context) time.Time {
 	told := plan
 	if plan.Fence != nil && err == nil { // it was set, and what was observed is older
 		told.Fence, told.FencedAt = nil, now
+		if len(told.Holds()) > 0 { // something else is waited for
+			plan = told
+		}
 	}
 	r.tell(r.told, told, results, err, now)
 	r.state, r.err = state, err

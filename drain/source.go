@@ -70,14 +70,22 @@ type VolumeSource interface {
 // every other source may be nil. [Informers] and [Live] are all of them. What sources
 // return is read and never changed, and they need not copy it.
 type Sources struct {
-	Nodes       NodeSource
-	Pods        PodSource
-	Budgets     BudgetSource
-	Namespaces  NamespaceSource
-	DaemonSets  DaemonSetSource
+	// Nodes know the Node; necessary.
+	Nodes NodeSource
+	// Pods know the pods on it; necessary.
+	Pods PodSource
+	// Budgets know what limits evictions, or nil.
+	Budgets BudgetSource
+	// Namespaces know the labels that rules select by, or nil.
+	Namespaces NamespaceSource
+	// DaemonSets know which pods nobody brings back, or nil.
+	DaemonSets DaemonSetSource
+	// Attachments know which volumes are attached where, or nil.
 	Attachments AttachmentSource
-	Claims      ClaimSource
-	Volumes     VolumeSource
+	// Claims know the volumes of pods, or nil.
+	Claims ClaimSource
+	// Volumes know what volumes are called in the status of the Node, or nil.
+	Volumes VolumeSource
 }
 
 // The sources that are necessary.

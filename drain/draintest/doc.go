@@ -54,7 +54,8 @@
 // deleted as soon as their last owner has gone; a foreground deletion is treated as a background one, and a reference to
 // an owner that this cluster never had is left alone, which a real collector would follow up. Kubelets end pods when
 // [Cluster.Tick] is called after their time, or [Cluster.Run] runs; see [Cluster.SetNodeSilent]. Volumes are detached if
-// [Options].DetachTime is set, attached if AttachTime is, and told of in the status of nodes if NodeVolumes is. Nothing starts pods, schedules them or replaces them, or removes them with their node.
+// [Options].DetachTime is set, attached if AttachTime is, and told of in the status of nodes if NodeVolumes is. Requests
+// take as long as Latency says. Nothing starts pods, schedules them or replaces them, or removes them with their node.
 //
 // # What it does not do
 //
