@@ -113,9 +113,8 @@ func ready(pod *corev1.Pod) bool {
 }
 
 // allowed returns how many pods may be asked to go that count: none as long as the
-// budget is not worked out. A pod that was evicted
-// and still runs is not among the healthy ones for two minutes; to ask for it again
-// costs as much as for another.
+// budget is not worked out. A pod that was evicted and still runs is not among the healthy
+// ones for two minutes; to ask for it again costs as much as for another.
 func allowed(budget *policyv1.PodDisruptionBudget) int32 {
 	if budget.Status.ObservedGeneration < budget.Generation || len(budget.Status.DisruptedPods) > mostUnconfirmed {
 		return 0

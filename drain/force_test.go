@@ -32,7 +32,7 @@ func forcedSince(d time.Duration) drain.Policy { return drain.ForMachine(now.Add
 
 func TestForce(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	unreachable := drain.Reach{State: drain.Unreachable}
+	unreachable := drain.Reach{State: drain.Unreachable, Since: now.Add(-time.Hour)}
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod

@@ -33,8 +33,11 @@ func (r *round) gates(plan *Plan) {
 		}, true)
 	default:
 		plan.Fence = &SetFence{Node: r.in.Node.Name, UID: r.in.Node.UID, Fence: fence, At: r.now}
-		if r.uncordoned() {
+		switch {
+		case r.uncordoned():
 			r.note(string(ReasonUncordoned) + ": somebody took the fence away, and it is set again")
+		case fence.Outlived(r.in.Node):
+			r.note("the instance is on again, and the Node is put back into service")
 		}
 	}
 	r.hooks()
@@ -81,7 +84,10 @@ func (r *round) uncordoned() bool {
 		return false
 	}
 	broken := func(c nodeops.Claim) bool { return c.Owner == fence.Owner && len(c.Missing) > 0 }
-	return !r.s.FencedAt.IsZero() && r.s.Fence == fence || slices.ContainsFunc(nodeops.Fences(r.in.Node), broken)
+	if slices.ContainsFunc(nodeops.Fences(r.in.Node), broken) {
+		return true
+	}
+	return !fence.Outlived(r.in.Node) && !r.s.FencedAt.IsZero() && r.s.Fence == fence
 }
 
 // hooks raises the hooks that are not over.

@@ -187,3 +187,29 @@ func TestAFenceThatMakesNoSenseIsAGate(t *testing.T) {
 	p.KeepSchedulable = true
 	require.Empty(t, drain.Decide(in, p, now).Gates, "nobody needs it then")
 }
+
+// An instance that is on again loses the taint that says it is off, or Kubernetes would
+// remove its pods and detach their volumes.
+func TestB4ANodeIsPutBackIntoServiceWhenItsInstanceIsOn(t *testing.T) {
+	p := drain.Policy{Fence: nodeops.Fence{Owner: "drain", OutOfService: true}}
+	node, _, err := p.Fence.Set(openNode(), now)
+	require.NoError(t, err)
+	in := observed(newPod("a"))
+	in.Node, in.Reach.State = node, drain.PoweredOff
+	s, plan := drain.Step(drain.State{}, in, p, now)
+	require.Nil(t, plan.Fence)
+
+	in.Reach.State = drain.Reachable
+	s, plan = drain.Step(s, in, p, now)
+	require.NotNil(t, plan.Fence)
+	require.False(t, plan.Fence.Fence.OutOfService)
+	require.Equal(t, "the instance is on again, and the Node is put back into service", plan.Message)
+	require.Empty(t, plan.Gates, "nobody took the fence away")
+
+	in.Node, _, err = plan.Fence.Fence.Set(node, now)
+	require.NoError(t, err)
+	_, plan = drain.Step(s, in, p, now)
+	require.Nil(t, plan.Fence)
+	require.Empty(t, plan.Message)
+	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+}

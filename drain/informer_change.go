@@ -25,7 +25,7 @@ import (
 //   - of a DaemonSet that came or went, and of a namespace with other labels, if they
 //     have pods on the Node;
 //   - of an attachment elsewhere of a volume that [Informers.AttachmentsOf] was last asked
-//     about for the Node.
+//     about for the Node, and of such a volume that came, went, or is in another phase.
 //
 // At the beginning it is called once for each Node there is. It may be called for Nodes
 // that nobody drains, several times, and by several goroutines of the informers, which
@@ -53,8 +53,8 @@ type changes struct {
 	tell      func(node string)
 }
 
-// handler returns what is called with the events of a source, or nil if they make no
-// difference: what a plan needs to know of a persistent volume does not change.
+// handler returns what is called with the events of a source, or nil if there is no such
+// source.
 func (c changes) handler(source Source) cache.ResourceEventHandler {
 	switch source {
 	case SourceNodes:
@@ -72,7 +72,7 @@ func (c changes) handler(source Source) cache.ResourceEventHandler {
 	case SourceClaims:
 		return onEvent(false, c.claim)
 	case SourceVolumes:
-		return nil
+		return onEvent(false, c.volume)
 	default:
 		return nil
 	}
@@ -130,7 +130,7 @@ func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
 		return
 	}
 	for _, budget := range []*policyv1.PodDisruptionBudget{before, after} {
-		if budget == nil || budget == before && after != nil && before.Generation == after.Generation {
+		if budget == nil || budget == before && after != nil && before.UID == after.UID && before.Generation == after.Generation {
 			continue
 		}
 		covered, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
@@ -182,7 +182,10 @@ func (c changes) claim(before, after *corev1.PersistentVolumeClaim) {
 		claim = before
 	}
 	c.podsIn(claim.Namespace, func(pod *corev1.Pod) bool {
-		return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return namedClaim(pod, &v) == claim.Name })
+		return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			name, _ := claimOf(pod, &v)
+			return name == claim.Name
+		})
 	})
 }
 
@@ -195,6 +198,21 @@ func (c changes) attachment(before, after *storagev1.VolumeAttachment) {
 		nodes[attachment.Spec.NodeName] = struct{}{}
 		c.informers.waiting.addTo(nodes, attachedVolumeName(attachment))
 	}
+	c.tellAll(nodes)
+}
+
+// volume tells the Nodes that wait for a volume to be used elsewhere: one that is released,
+// or deleted, will not be.
+func (c changes) volume(before, after *corev1.PersistentVolume) {
+	if before != nil && after != nil && before.UID == after.UID && before.Status.Phase == after.Status.Phase {
+		return
+	}
+	volume := after
+	if volume == nil {
+		volume = before
+	}
+	nodes := map[string]struct{}{}
+	c.informers.waiting.addTo(nodes, volume.Name)
 	c.tellAll(nodes)
 }
 

@@ -82,7 +82,9 @@ func (r Rung) patient() bool { return r.Do.ends() || r.Do == ForceDeletePods && 
 // Only what cannot be taken back, a [ForceDeletePods] or the end, waits if it comes
 // late: it is reached as long after the rung below it as the ladder says, counted
 // from when that was reached, and an end at least a second after it. So what a
-// ladder allows is tried before it ends, also if nobody looked for hours.
+// ladder allows is tried before it ends, also if nobody looked for hours. When that was
+// is part of [State]: a caller who loses it more often than two such rungs are apart
+// does not get to the end, and keeps it in a durable place.
 type Ladder []Rung
 
 // LadderError says what is wrong with a rung.

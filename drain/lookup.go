@@ -26,8 +26,6 @@ type daemonSet struct {
 	uid       types.UID
 }
 
-func newLookup(*Observation) lookup { return lookup{} }
-
 // namespace returns a namespace, or nil if it is not known. Of several copies the
 // newest counts.
 func (r *round) namespace(name string) *corev1.Namespace {

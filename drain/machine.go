@@ -4,18 +4,24 @@ package drain
 
 import "time"
 
+// notReadyForLong is how long a Node may be out of reach before waiting for it to stop
+// pods makes no sense; it is that of the reference system.
+const notReadyForLong = 5 * time.Minute
+
 // ForMachine returns the policy by which the reference system drains the Node of a
 // machine, in all of its modes: pods that nobody brings back and local data go with
 // it; from forceAt on budgets are not asked, pods get a second, and a minute later
-// what is left is left; the pods of a Node that does not answer are taken off the API
-// at once. Zero means that force is never used.
+// what is left is left; the pods of a Node that has not answered for five minutes are
+// taken off the API, and a minute later what is left is left. Zero means that force is
+// never used.
 //
-// The one mode that the caller decides is whether the Node answers: it says so in
-// [Observation.Reach].
+// Whether the Node answers, and since when it does not, is said by [Observation.Reach].
 func ForMachine(forceAt time.Time) Policy {
 	p := Policy{
 		EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true,
-		UnreachableLadder: Ladder{{Do: ForceDeletePods}, {After: time.Minute, Do: Proceed}},
+		UnreachableLadder: Ladder{
+			{After: notReadyForLong, Do: ForceDeletePods}, {After: notReadyForLong + time.Minute, Do: Proceed},
+		},
 	}
 	if !forceAt.IsZero() {
 		p.Anchor = Anchor{Name: "forceAt", At: forceAt}

@@ -34,7 +34,7 @@ func TestForMachine(t *testing.T) {
 		{"pods that nobody brings back are evicted", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a", unmanaged, emptyDir), evicted},
 		{"B6 after the timeout force begins, and lasts a minute", forcedSince(-2 * m), drain.Reachable, newPod("a"), []step{{0, drain.Evict}, {2*m - 1, drain.Evict}, {2 * m, drain.Delete}, {3*m - 1, drain.Delete}, {3 * m, "Proceeded"}}},
 		{"B6 force now: a label that forces at once still gives it a minute", forcedSince(time.Hour), drain.Reachable, newPod("a"), []step{{0, drain.Delete}, {m - 1, drain.Delete}, {m, "Proceeded"}}},
-		{"B4 unreachable kubelet: a Node that does not answer loses its pods at once, and is waited for a minute", drain.ForMachine(time.Time{}), drain.Unreachable, newPod("a"), []step{{0, drain.ForceDelete}, {m - 1, drain.ForceDelete}, {m, "Proceeded"}}},
+		{"B4 unreachable kubelet: a Node that has not answered for five minutes loses its pods, and is waited for a minute", drain.ForMachine(time.Time{}), drain.Unreachable, newPod("a"), []step{{0, drain.ForceDelete}, {m - 1, drain.ForceDelete}, {m, "Proceeded"}}},
 		{"so does one that is off", drain.ForMachine(time.Time{}), drain.PoweredOff, newPod("a"), []step{{0, drain.ForceDelete}, {m, "Proceeded"}}},
 		{"a machine that never joined is drained at once", drain.ForMachine(time.Time{}), drain.NeverRegistered, newPod("a"), []step{{0, "NodeGone"}}},
 	} {
@@ -42,7 +42,7 @@ func TestForMachine(t *testing.T) {
 			require.NoError(t, tt.p.Ladder.Validate())
 			require.NoError(t, tt.p.UnreachableLadder.Validate())
 			in := observed(tt.pod)
-			in.Reach.State = tt.reach
+			in.Reach = drain.Reach{State: tt.reach, Since: now.Add(-5 * m)}
 			var state drain.State
 			for _, step := range tt.steps {
 				var plan drain.Plan
@@ -62,6 +62,15 @@ func TestForMachine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A Node whose kubelet is silent for a moment keeps its pods: they may well run.
+func TestForMachineWaitsForANodeThatBlinks(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Reach = drain.Reach{State: drain.Unreachable, Since: now.Add(-5*time.Minute + 1)}
+	plan := drain.Decide(in, drain.ForMachine(time.Time{}), now)
+	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+	require.Equal(t, now.Add(1), plan.NextAt)
 }
 
 // DD-19: the deadline is counted from what the caller names, not from when a round begins.
@@ -192,6 +201,18 @@ func TestD8ReachabilityMatrix(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// B4 unreachable kubelet: one that says it is not ready answers. It unmounts volumes, which
+// are waited for as ever.
+func TestB4AKubeletThatIsNotReadyAnswers(t *testing.T) {
+	for status, want := range map[corev1.ConditionStatus]drain.Reachability{
+		corev1.ConditionTrue: drain.Reachable, corev1.ConditionFalse: drain.Reachable, corev1.ConditionUnknown: drain.Unreachable, "": drain.Unreachable,
+	} {
+		node := newNode()
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		require.Equal(t, want, drain.ReachOf(node).State, "%q", status)
 	}
 }
 

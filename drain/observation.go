@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Observation is what is known of a Node and its pods. On the zero Observation
@@ -78,26 +79,28 @@ type Reach struct {
 }
 
 // ReachOf reads the reachability of a Node from its condition Ready: it is
-// unreachable since the condition is not True. A nil Node is gone. Whether an
-// instance is off only its provider knows.
+// unreachable since the condition is Unknown. A kubelet that says False answers, and stops
+// pods. A nil Node is gone. Whether an instance is off only its provider knows.
 func ReachOf(node *corev1.Node) Reach {
 	if node == nil {
 		return Reach{State: Gone}
 	}
 	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && c.Status != corev1.ConditionFalse {
 			return Reach{State: Unreachable, Since: c.LastTransitionTime.Time}
 		}
 	}
 	return Reach{}
 }
 
-// absent says whether there is no Node to drain.
-func (in *Observation) absent() (Reason, bool) {
+// absent says whether there is no Node to drain. A Node with another UID than the one
+// whose drain began has only its name.
+func (in *Observation) absent(uid types.UID) (Reason, bool) {
 	switch {
 	case in.Reach.State == NeverRegistered:
 		return ReasonNeverRegistered, true
-	case in.Reach.State == Gone, in.Looked && in.Node == nil:
+	case in.Reach.State == Gone, in.Looked && in.Node == nil,
+		in.Looked && uid != "" && in.Node.UID != uid:
 		return ReasonNodeGone, true
 	default:
 		return "", false

@@ -37,7 +37,8 @@ type Policy struct {
 	// keeps new pods away. The drain does not wait for a fence then.
 	KeepSchedulable bool
 	// Reassert fences the Node again if somebody takes the fence away during the
-	// drain. Without it the drain stops there and says so.
+	// drain. Without it the drain stops there and says so; a claim of the owner that an
+	// earlier drain has left, without its marks, looks like that from the beginning.
 	Reassert bool
 
 	// MaxGrace is the longest grace of a pod. Zero or less means its own, less than

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Round decides and carries out one round of the drain of a Node, and returns what
@@ -61,7 +62,7 @@ func (e Executor) round(ctx context.Context, now time.Time, s State, in Observat
 		if err != nil {
 			return s, unknown, nil, err
 		}
-		in.Pods = All(pods...)
+		in.confirm(pods)
 		next, plan = Step(s, in, p, now)
 	}
 	results, err := e.Carry(ctx, plan)
@@ -75,6 +76,24 @@ func (e Executor) round(ctx context.Context, now time.Time, s State, in Observat
 		err = nil
 	}
 	return next, plan, results, err
+}
+
+// confirm replaces the pods by those that were read just now. If there are any that were
+// not there before, the other sources were not asked for what belongs to them.
+func (in *Observation) confirm(pods []*corev1.Pod) {
+	known := make(map[types.UID]struct{}, len(in.Pods.Items))
+	for _, pod := range in.Pods.Items {
+		if pod != nil {
+			known[pod.UID] = struct{}{}
+		}
+	}
+	for _, pod := range pods {
+		if _, is := known[pod.UID]; !is {
+			in.Budgets.Complete, in.Namespaces.Complete, in.DaemonSets.Complete = false, false, false
+			in.Claims.Complete, in.Volumes.Complete = false, false
+		}
+	}
+	in.Pods = All(pods...)
 }
 
 // podsOn reads the pods of a Node from the API server.

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -38,6 +40,20 @@ func TestDD15ARoundLooksAgainBeforeItIsOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, plan.Outcome)
 	require.Equal(t, []string{"list pods"}, execAsked(client), "B1 settle: one list, and no waiting")
+}
+
+// What belongs to the pods that only the list shows was not observed with them: their
+// DaemonSets are not known to be gone.
+func TestTheListThatConfirmsEvictsNoPodOfADaemonSet(t *testing.T) {
+	behind := observed()
+	behind.DaemonSets = drain.All[*appsv1.DaemonSet]()
+	cluster := execCluster(t, newNode(), newPod("agent", ownedBy("DaemonSet")),
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
+	client := cluster.Clientset()
+	_, plan, err := execSerial(cluster, client).Round(t.Context(), drain.State{}, behind, drain.Policy{}, "node-1")
+	require.NoError(t, err)
+	require.Equal(t, drain.Drained, plan.Outcome)
+	require.Equal(t, []string{"list pods"}, execAsked(client))
 }
 
 // The list that confirms is asked for after the fence was seen, so that it shows every pod

@@ -46,7 +46,8 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 //
 // It watches the Node, the pods on it, and what the policy has a use for; nothing is
 // polled. What it may not watch, other than the Node and pods, is not evaluated, and
-// the plan says so. When watches break, it goes on with what it knows until they are
+// the plan says so; nor are budgets, namespaces and DaemonSets as long as the API server
+// cannot list them. When watches break, it goes on with what it knows until they are
 // back.
 //
 // The error is nil if the outcome is [Drained], [NodeGone] or [Skipped], and otherwise an

@@ -308,6 +308,19 @@ func TestWhatMayNotBeWatchedIsNotEvaluated(t *testing.T) {
 	}, runPods(3)...)
 }
 
+func TestWhatCannotBeListedDoesNotHoldARun(t *testing.T) {
+	inRunWorld(t, func(t *testing.T, w *runWorld) {
+		w.Inject(draintest.Fault{Kind: draintest.InternalError, Verb: "list", Resource: "poddisruptionbudgets"})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		plan, err := w.run(ctx, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, drain.Drained, plan.Outcome)
+		require.Equal(t, []drain.Source{drain.SourceBudgets}, plan.NotEvaluated)
+		require.Less(t, w.took(), 5*time.Second)
+	}, runPods(2)...)
+}
+
 func TestNodesThatGoWhileTheyAreDrained(t *testing.T) {
 	stuck := append(runPods(1), execBudget("never", "web", 1))
 	t.Run("for good", func(t *testing.T) {

@@ -217,7 +217,7 @@ func claimsOf(pods []*corev1.Pod) []types.NamespacedName {
 			continue
 		}
 		for i := range pod.Spec.Volumes {
-			if name := namedClaim(pod, &pod.Spec.Volumes[i]); name != "" {
+			if name, _ := claimOf(pod, &pod.Spec.Volumes[i]); name != "" {
 				claims = append(claims, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 			}
 		}
@@ -226,19 +226,6 @@ func claimsOf(pods []*corev1.Pod) []types.NamespacedName {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return slices.Compact(claims)
-}
-
-// namedClaim returns the name of the claim behind a volume of a pod, or nothing. The claim
-// of a generic ephemeral volume has the names of both.
-func namedClaim(pod *corev1.Pod, volume *corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil:
-		return pod.Name + "-" + volume.Name
-	default:
-		return ""
-	}
 }
 
 // volumesOf returns the volumes of claims and those that the drain remembers, in
@@ -258,7 +245,7 @@ func volumesOf(claims []*corev1.PersistentVolumeClaim, past State) []string {
 func (s State) volumesUnderWay() []string {
 	var volumes []string
 	for name, volume := range s.Volumes {
-		if !volume.Done {
+		if !volume.Done && !strings.Contains(name, "/") { // such a name is from the status of the Node
 			volumes = append(volumes, name)
 		}
 	}

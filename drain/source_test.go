@@ -476,6 +476,18 @@ func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
 				return sourceErr(found.Sources().Observe(t.Context(), "node-1", drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}))
 			}, nil},
 			{"an attachment elsewhere", func() error { return cluster.Add(sourceAttachment("db", "node-2")) }, []string{"node-1", "node-2"}},
+			{"a volume that is released", func() error {
+				return sourceErr(client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv-db", types.MergePatchType, patch(`{"status":{"phase":"Released"}}`), metav1.PatchOptions{}, "status"))
+			}, []string{"node-1"}},
+			{"a volume with another label", func() error {
+				return sourceErr(client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv-db", types.MergePatchType, patch(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}))
+			}, nil},
+			{"a volume that nobody waits for", func() error {
+				return cluster.Add(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-other"}})
+			}, nil},
+			{"a volume that is deleted", func() error {
+				return client.CoreV1().PersistentVolumes().Delete(t.Context(), "pv-db", metav1.DeleteOptions{})
+			}, []string{"node-1"}},
 			{"a Node that goes", func() error { return client.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{}) }, []string{"node-1"}},
 			{"DD-68 and is not remembered", func() error { return cluster.Add(sourceAttachment("db", "node-0")) }, []string{"node-0"}},
 		} {

@@ -15,6 +15,9 @@ import (
 // zero State is a drain that has not begun. A [Step] never changes the state that
 // it is given.
 type State struct {
+	// NodeUID is that of the Node which is drained. One that took its name later is
+	// another, and the drained one is gone.
+	NodeUID types.UID `json:"nodeUID,omitempty"`
 	// Started is the time of the first step that could plan.
 	Started time.Time `json:"started,omitzero"`
 	// FencedAt is when the fence was first seen to stand.

@@ -21,7 +21,7 @@ func Decide(in Observation, p Policy, now time.Time) Plan {
 func Step(s State, in Observation, p Policy, now time.Time) (State, Plan) {
 	r := newRound(s, in, p, now)
 	plan := Plan{Node: nodeName(in.Node), NotEvaluated: in.missing(p)}
-	switch reason, absent := in.absent(); {
+	switch reason, absent := in.absent(s.NodeUID); {
 	case p.Skip != "":
 		plan.Outcome, plan.Reason, plan.Message = Skipped, ReasonSkipped, p.Skip
 		return r.s, plan
@@ -78,6 +78,7 @@ func newRound(s State, in Observation, p Policy, now time.Time) *round {
 
 // begin notes what the drain counts its times from, and climbs the ladders.
 func (r *round) begin() {
+	r.s.NodeUID = r.in.Node.UID
 	if r.s.Started.IsZero() || r.s.Started.After(r.now) {
 		r.s.Started = r.now
 	}
@@ -89,7 +90,6 @@ func (r *round) begin() {
 		r.s.UnreachableSince, r.s.UnreachableReached = time.Time{}, nil
 	}
 	r.climb()
-	r.lookup = newLookup(&r.in)
 	r.budgets = newBudgetIndex(r.in.Budgets)
 	r.forgetRefusals()
 }

@@ -156,3 +156,18 @@ func TestStateSurvivesAsJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "{}", string(text), "a drain that has not begun has nothing to remember")
 }
+
+// A State is that of one Node: a successor of the same name is neither fenced nor drained.
+func TestAStateIsOfOneNode(t *testing.T) {
+	p := drain.Policy{Reassert: true}
+	s, _ := drain.Step(drain.State{}, observed(newPod("a")), p, now)
+	in := observed(newPod("b"))
+	in.Node = openNode()
+	in.Node.UID = "uid-successor"
+	s, plan := drain.Step(s, in, p, now.Add(time.Minute))
+	require.Equal(t, drain.NodeGone, plan.Outcome)
+	require.Nil(t, plan.Fence)
+	require.Empty(t, plan.Rows)
+	_, plan = drain.Step(s, observed(newPod("a")), p, now.Add(time.Minute))
+	require.Equal(t, drain.Evict, plan.Rows[0].Verdict, "a cache that goes back to the first one does no harm")
+}

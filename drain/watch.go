@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,12 +29,20 @@ type view struct {
 type watch struct {
 	// refused says why it may not be watched, or nil.
 	refused func() error
-	// trouble is what was last wrong, and is tried again.
+	// trouble is what was last wrong, and is tried again. Failed is closed at the first.
 	trouble atomic.Value
+	failed  chan struct{}
+	once    sync.Once
+}
+
+// spared says whether a drain goes on without a source that fails as long as it does: what
+// it would say makes a drain only more cautious if it is not known.
+func spared(source Source) bool {
+	return source == SourceBudgets || source == SourceNamespaces || source == SourceDaemonSets
 }
 
 // watch starts to watch what a policy has a use for, and returns when everything was
-// seen once that may be seen. The function wake is called after each event.
+// seen once that may be seen, or is spared because it fails. The function wake is called after each event.
 func (e Executor) watch(ctx context.Context, node string, p Policy, wake func()) (*view, error) {
 	factories := map[Source]informers.SharedInformerFactory{}
 	all, err := newInformers(func(source Source) informers.SharedInformerFactory {
@@ -67,9 +76,14 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 		}
 	}
 	for source, informer := range all.by {
+		var failed <-chan struct{}
+		if spared(source) {
+			failed = v.watches[source].failed
+		}
 		select {
 		case <-informer.HasSyncedChecker().Done():
 		case <-ended[source]:
+		case <-failed:
 		}
 	}
 	return v, nil
@@ -79,7 +93,7 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 // ends it for good; anything else is tried again by the informer.
 func (v *view) start(ctx context.Context, source Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
 	own, end := context.WithCancelCause(ctx)
-	w := &watch{refused: func() error {
+	w := &watch{failed: make(chan struct{}), refused: func() error {
 		if ctx.Err() == nil {
 			return context.Cause(own)
 		}
@@ -88,6 +102,7 @@ func (v *view) start(ctx context.Context, source Source, factory informers.Share
 	v.watches[source] = w
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		w.trouble.Store(trouble{err})
+		w.once.Do(func() { close(w.failed) })
 		if refused(err) || apierrors.IsNotFound(err) {
 			end(err)
 			wake()
@@ -110,7 +125,7 @@ func (v *view) sources() (Sources, error) {
 	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
 		w := v.watches[source]
 		err := w.refused()
-		if err == nil {
+		if err == nil && (!spared(source) || v.informers.by[source].HasSynced()) {
 			watched = append(watched, source)
 			if last, ok := w.trouble.Load().(trouble); ok && !v.informers.by[source].HasSynced() {
 				err = because(ErrNotSynced, last.error)

@@ -105,6 +105,8 @@ type DrainMode struct {
 	// NodeUnreachable says that the Node's kubelet has not answered for long, so
 	// that waiting for it to stop pods makes no sense.
 	NodeUnreachable bool
+	// UnreachableSince is when that began, if it is so.
+	UnreachableSince time.Time
 	// KeepSchedulable says that the Node is not cordoned: a taint keeps pods away
 	// that do not tolerate it.
 	KeepSchedulable bool

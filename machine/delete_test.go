@@ -324,8 +324,11 @@ func TestDrainModeFor(t *testing.T) {
 		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{c}}}
 	}
 	plain := machine.DrainMode{Started: asked, ForceAt: asked.Add(2 * time.Hour)}
-	unreachable := plain
-	unreachable.NodeUnreachable = true
+	unreachable := func(since time.Duration) machine.DrainMode {
+		mode := plain
+		mode.NodeUnreachable, mode.UnreachableSince = true, now.Add(-since)
+		return mode
+	}
 	p := machine.DefaultPolicy()
 	for name, tc := range map[string]struct {
 		machine *v1alpha1.Machine
@@ -342,11 +345,11 @@ func TestDrainModeFor(t *testing.T) {
 		"a label that says no does not":                         {m("false", 0), nil, p, plain},
 		"nor one that says nothing":                             {m("really", 0), nil, p, plain},
 		"a machine that is not deleted drains from now":         {newMachine("m"), nil, machine.Policy{}, machine.DrainMode{Started: now}},
-		"a Node long not ready stops no pods":                   {m("", 0), with(corev1.NodeReady, corev1.ConditionUnknown, 6*time.Minute), p, unreachable},
+		"a Node long not ready stops no pods":                   {m("", 0), with(corev1.NodeReady, corev1.ConditionUnknown, 6*time.Minute), p, unreachable(6 * time.Minute)},
 		"one not ready for five minutes may":                    {m("", 0), with(corev1.NodeReady, corev1.ConditionFalse, 5*time.Minute), p, plain},
 		"one not ready since when nobody knows may":             {m("", 0), with(corev1.NodeReady, corev1.ConditionFalse, 0), p, plain},
 		"a ready one may":                                       {m("", 0), with(corev1.NodeReady, corev1.ConditionTrue, time.Hour), p, plain},
-		"a read-only file system stops no pods":                 {m("", 0), with("ReadonlyFilesystem", corev1.ConditionTrue, time.Hour), p, unreachable},
+		"a read-only file system stops no pods":                 {m("", 0), with("ReadonlyFilesystem", corev1.ConditionTrue, time.Hour), p, unreachable(time.Hour)},
 		"one that is not read-only does":                        {m("", 0), with("ReadonlyFilesystem", corev1.ConditionFalse, time.Hour), p, plain},
 		"other conditions do not matter":                        {m("", 0), with("DiskPressure", corev1.ConditionTrue, time.Hour), p, plain},
 		"a nil machine is drained without force":                {nil, with(corev1.NodeReady, corev1.ConditionFalse, time.Hour), p, machine.DrainMode{}},

@@ -114,7 +114,9 @@ func drainMode(m *v1alpha1.Machine, node *corev1.Node, p Policy, now, started ti
 	}
 	if node != nil {
 		from := unreachableFrom(node.Status.Conditions)
-		mode.NodeUnreachable = !from.IsZero() && now.After(from)
+		if mode.NodeUnreachable = !from.IsZero() && now.After(from); mode.NodeUnreachable {
+			mode.UnreachableSince = from.Add(-notReadyForLong)
+		}
 	}
 	return mode
 }

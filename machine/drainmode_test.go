@@ -55,8 +55,11 @@ func TestSection13_2And13_3TheOtherDrainsAreForcedByTheSameRules(t *testing.T) {
 		in := living(v1alpha1.MachineFailed, append([]change{healthy, updates(v1alpha1.SelectedForUpdate)}, tc.changes...)...)
 		m, n := in.Machine, in.Node.Node
 		want := machine.DrainMode{Started: tc.started, ForceAt: tc.started.Add(tc.force), NodeUnreachable: tc.away}
+		if tc.away {
+			want.UnreachableSince = now.Add(-6 * time.Minute)
+		}
 		require.Equal(t, want, machine.DrainModeForUpdate(m, n, p, now), name)
-		want = machine.DrainMode{Started: tc.other, ForceAt: tc.other.Add(tc.force), NodeUnreachable: tc.away, KeepSchedulable: true}
+		want = machine.DrainMode{Started: tc.other, ForceAt: tc.other.Add(tc.force), NodeUnreachable: tc.away, UnreachableSince: want.UnreachableSince, KeepSchedulable: true}
 		require.Equal(t, want, machine.DrainModeForPreservation(m, n, p, now), name)
 	}
 	require.Equal(t, machine.DrainMode{}, machine.DrainModeForUpdate(nil, nil, p, now))

@@ -229,7 +229,7 @@ func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
 	modes = nil
 	_, err = r.step()
 	require.NoError(t, err)
-	anchored.NodeUnreachable = true
+	anchored.NodeUnreachable, anchored.UnreachableSince = true, now
 	require.Empty(t, cmp.Diff([]machine.DrainMode{anchored}, modes))
 	r.mustRest(t)
 	require.Equal(t, now.Add(2*time.Hour), r.last.NextCheck.UTC(), "when the drain is forced")

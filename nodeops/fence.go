@@ -21,24 +21,24 @@ import (
 // from somebody else, is never taken away.
 type Fence struct {
 	// Owner names who fences, as the name part of an annotation: letters, digits and
-	// dashes, dots or underscores in between. The Node then carries a claim of the owner, so that it can
-	// be opened again when its last owner leaves. Without an owner nobody is recorded,
-	// and nothing is ever taken back.
-	Owner string
+	// dashes, dots or underscores in between. The Node then carries a claim of the owner,
+	// so that it can be opened again when its last owner leaves. Without an owner nobody
+	// is recorded, and nothing is ever taken back.
+	Owner string `json:"owner,omitempty"`
 	// Reason is kept with the claim, for people. Another reason alone is nothing that
 	// would be written.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// Taint is the key of a taint of the owner's, with effect NoSchedule, that is set
 	// instead of the mark unschedulable, which people use as well. Empty means that
 	// the Node is marked. Since the key belongs to owners of fences, the taint goes
 	// with the last of them, whoever has set it.
-	Taint string
+	Taint string `json:"taint,omitempty"`
 	// ExcludeFromLoadBalancers sets the label that takes the Node out of load
 	// balancers.
-	ExcludeFromLoadBalancers bool
+	ExcludeFromLoadBalancers bool `json:"excludeFromLoadBalancers,omitempty"`
 	// OutOfService sets the taint that tells Kubernetes to detach the volumes of
 	// the Node and to remove its pods. It may be set only once the instance is off.
-	OutOfService bool
+	OutOfService bool `json:"outOfService,omitempty"`
 }
 
 // FenceError says what is wrong with a [Fence].
@@ -76,7 +76,7 @@ func (f Fence) Validate() error {
 }
 
 // Stands says whether the Node is fenced so: all marks are there, and the claim if
-// the fence has an owner. A nil Node is not. A claim without its marks does not stand: see
+// the fence has an owner, which has outlived nothing. A nil Node is not. A claim without its marks does not stand: see
 // [Claim.Missing].
 func (f Fence) Stands(node *corev1.Node) bool {
 	if node == nil {
@@ -92,13 +92,24 @@ func (f Fence) Stands(node *corev1.Node) bool {
 		return true
 	}
 	claim, ok := claimOf(node, f.Owner)
-	return ok && claim.holdsAll(marks)
+	return ok && claim.holdsAll(marks) && !f.Outlived(node)
+}
+
+// Outlived says whether the claim of the owner still keeps the Node out of service although
+// the fence does not: the instance is on again. Setting the fence takes that back. A nil
+// Node is not.
+func (f Fence) Outlived(node *corev1.Node) bool {
+	if node == nil || f.OutOfService {
+		return false
+	}
+	claim, ok := claimOf(node, f.Owner)
+	return ok && claim.Holds(MarkOutOfService) && MarkOutOfService.on(node)
 }
 
 // Set returns a deep copy of node with the fence, and whether that differs from node. It
 // does not if the fence stands; a claim that is there already keeps its time, and the marks
-// that it held. The only error is that of [Fence.Validate]; nothing is set then. A nil node
-// gives nil.
+// that it held, but for what it has outlived. The only error is that of [Fence.Validate];
+// nothing is set then. A nil node gives nil.
 func (f Fence) Set(node *corev1.Node, now time.Time) (_ *corev1.Node, changed bool, err error) {
 	if err := f.Validate(); err != nil {
 		return node.DeepCopy(), false, err
@@ -115,6 +126,7 @@ func (f Fence) set(node *corev1.Node, now time.Time) bool {
 	if f.Stands(node) {
 		return false
 	}
+	outlived := f.Outlived(node)
 	ours := fenceMarks(node)
 	known := ours.whichStand(node)
 	for _, m := range f.marks() {
@@ -130,6 +142,9 @@ func (f Fence) set(node *corev1.Node, now time.Time) bool {
 		claim, _ := claimOf(node, f.Owner)
 		f.extend(claim, ours, now).store(node)
 	}
+	if outlived {
+		known, _ = known.release(node)
+	}
 	known.store(node)
 	return true
 }
@@ -142,6 +157,9 @@ func (f Fence) extend(c Claim, ours markSet, now time.Time) Claim {
 	}
 	for _, m := range f.marks() {
 		held = markSet(held).with(m)
+	}
+	if !f.OutOfService {
+		held = slices.DeleteFunc(slices.Clone(held), func(m Mark) bool { return m == MarkOutOfService })
 	}
 	if c.Since.IsZero() {
 		c.Since = now.UTC().Truncate(time.Second)
@@ -184,15 +202,6 @@ func unfence(node *corev1.Node, owner string) bool {
 			known = known.with(m)
 		}
 	}
-	rest := Fences(node)
-	known = slices.DeleteFunc(known, func(m Mark) bool {
-		held := slices.ContainsFunc(rest, func(c Claim) bool { return c.Holds(m) })
-		if held || !m.known() {
-			return false
-		}
-		m.take(node)
-		changed = true
-		return true
-	})
-	return known.store(node) || changed
+	known, taken := known.release(node)
+	return known.store(node) || taken || changed
 }

@@ -157,6 +157,22 @@ func fenceMarks(node *corev1.Node) markSet {
 	return s
 }
 
+// release takes those marks off the node that no claim holds, and returns the rest, and
+// whether that changed the node.
+func (s markSet) release(node *corev1.Node) (rest markSet, changed bool) {
+	claims := Fences(node)
+	rest = slices.DeleteFunc(slices.Clone(s), func(m Mark) bool {
+		held := slices.ContainsFunc(claims, func(c Claim) bool { return c.Holds(m) })
+		if held || !m.known() {
+			return false
+		}
+		m.take(node)
+		changed = true
+		return true
+	})
+	return rest, changed
+}
+
 // store writes the set to the node, and reports whether it was another one before.
 func (s markSet) store(node *corev1.Node) bool {
 	if slices.Equal(s, fenceMarks(node)) {

@@ -226,6 +226,24 @@ func TestWhatSomebodyChangedIsTheirs(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, unfenced(t, node, "a")))
 }
 
+// The taint for an instance that is off would remove the pods of one that is on.
+func TestANodeIsPutBackIntoServiceWhenItsInstanceIsOn(t *testing.T) {
+	off, on := nodeops.Fence{Owner: "a", OutOfService: true}, nodeops.Fence{Owner: "a"}
+	node := fenced(t, crowdedNode(), off)
+	require.False(t, off.Outlived(node))
+	require.True(t, on.Outlived(node))
+	require.False(t, on.Stands(node))
+	back := fenced(t, node, on)
+	require.Empty(t, cmp.Diff(fenced(t, crowdedNode(), on), back), "as if it had never been off")
+	require.False(t, on.Outlived(back))
+
+	other := fenced(t, fenced(t, node, nodeops.Fence{Owner: "b", OutOfService: true}), on)
+	require.True(t, nodeops.Fence{Owner: "b", OutOfService: true}.Stands(other), "another owner still says that it is off")
+	require.Empty(t, cmp.Diff(crowdedNode(), unfenced(t, unfenced(t, other, "a"), "b")))
+	require.False(t, nodeops.Fence{}.Outlived(node), "nobody's fence has no claim")
+	require.False(t, on.Outlived(nil))
+}
+
 func TestATimeThatCannotBeWrittenIsLeftOut(t *testing.T) {
 	node, changed, err := owned.Set(crowdedNode(), time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
@@ -240,8 +258,8 @@ func TestMalformedAnnotationsDoNoHarm(t *testing.T) {
 		"a time that is none": `{"since":"today","marks":["unschedulable"]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := fenced(t, crowdedNode(), everything("a"))
-			node = fenced(t, node, owned)
+			node := fenced(t, crowdedNode(), owned)
+			node = fenced(t, node, everything("a"))
 			node.Annotations[nodeops.ClaimAnnotationPrefix+"b"] = value
 			claim := nodeops.Fences(node)[1]
 			require.True(t, claim.Unreadable)

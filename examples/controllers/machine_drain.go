@@ -18,7 +18,7 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	seen, notSeen := r.drains.Sources().Observe(ctx, a.NodeName, kept.draining)
 	seen.Node, seen.Reach = in.Node.Node, drain.Reach{} // which may be newer than in the cache
 	if a.Mode.NodeUnreachable {
-		seen.Reach.State = drain.Unreachable
+		seen.Reach = drain.Reach{State: drain.Unreachable, Since: a.Mode.UnreachableSince}
 	}
 	policy := drain.ForMachine(a.Mode.ForceAt)
 	policy.KeepSchedulable = a.Mode.KeepSchedulable

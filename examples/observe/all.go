@@ -39,8 +39,13 @@ func worries(e drain.Event) bool {
 	case drain.EventEnded:
 		return e.Outcome == drain.Proceeded || e.Outcome == drain.GaveUp
 	case drain.EventWaiting:
-		return e.Row != nil && e.Row.Verdict == drain.Block
+		return e.Row != nil && (e.Row.Verdict == drain.Block || ofBudget(e.Reason))
 	default:
 		return e.Err != nil
 	}
+}
+
+// ofBudget says whether a budget holds a pod, which is then not even asked to go.
+func ofBudget(reason drain.Reason) bool {
+	return reason == drain.ReasonBudget || reason == drain.ReasonBudgetNever || reason == drain.ReasonBudgets
 }

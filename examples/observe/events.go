@@ -40,7 +40,7 @@ func isNews(e drain.Event) bool {
 	case drain.EventRequested:
 		return e.Err != nil
 	case drain.EventWaiting:
-		return e.Row == nil || e.Row.Verdict == drain.Block
+		return e.Row == nil || e.Row.Verdict == drain.Block || ofBudget(e.Reason)
 	case drain.EventGone, drain.EventDetached, drain.EventReattached:
 		return false
 	default:

@@ -112,6 +112,7 @@ func (m *Metrics) Observe(e drain.Event) {
 		delete(d.asked, e.Subject) // a later pod may have its name
 		m.wait(d, e.Subject, "")
 	case drain.EventLeft:
+		delete(d.asked, e.Subject)
 		m.left.WithLabelValues(string(e.Reason)).Inc()
 		m.wait(d, e.Subject, "")
 	case drain.EventEscalated:

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
@@ -229,4 +230,24 @@ func TestAllTellsEachInOrder(t *testing.T) {
 	tell(observe.All(nil, observe.Events(recorder, nil), observe.Events(recorder, nil)), story()[0])
 	require.Len(t, received(recorder), 2)
 	tell(observe.All(), story()...)
+}
+
+// A drain that sees a budget which allows nothing makes no request that could be refused.
+func TestAPodThatABudgetHoldsIsAnEvent(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	observed := drain.Observation{Looked: true, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: corev1.NodeSpec{Unschedulable: true}}}
+	labels := map[string]string{"app": "web"}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "a", Labels: labels}, Spec: corev1.PodSpec{NodeName: "worker-1"}}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	observed.Pods, observed.Budgets = drain.All(pod), drain.All(budget)
+	plan := drain.Decide(observed, drain.Policy{EvictUnmanaged: true}, now)
+	tell(observe.Events(recorder, nil), drain.Progress(drain.Plan{}, plan, nil, now)...)
+	close(recorder.Events)
+	var news []string
+	for e := range recorder.Events {
+		news = append(news, e)
+	}
+	require.Contains(t, strings.Join(news, "\n"), "Warning DrainWaiting Waiting pod/shop/a (DisruptionBudget)")
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // The exit status of a [Command].
@@ -105,6 +107,8 @@ func (c Command) drain(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("node %s: %w", o.node, err)
 	}
+	again := uncordoned(drain.Decide(in, p, now))
+	p.Reassert = again // by whoever calls the command, once
 	plan := drain.Decide(in, p, now)
 	if plan.Outcome == drain.NodeGone {
 		return &refusedError{node: o.node, lines: []string{"there is no such node"}}
@@ -120,7 +124,18 @@ func (c Command) drain(ctx context.Context, o options) error {
 	if o.dry() {
 		return nil
 	}
-	return c.carryOut(ctx, client, o, p, in.Node.UID, plan)
+	if again {
+		if err := nodeops.FenceNode(ctx, client, o.node, in.Node.UID, p.Fence, now); err != nil {
+			return fmt.Errorf("fence: %w", err)
+		}
+	}
+	return c.carryOut(ctx, client, o, o.policy(), in.Node.UID, plan)
+}
+
+// uncordoned says whether an earlier drain of the same owner left a fence that somebody took
+// away since, such as with kubectl uncordon.
+func uncordoned(plan drain.Plan) bool {
+	return slices.ContainsFunc(plan.Gates, func(g drain.Hold) bool { return g.Reason == drain.ReasonUncordoned })
 }
 
 func (c Command) words() words { return words{now: c.Clock.Now(), zone: c.Zone} }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -71,7 +69,7 @@ func (o *options) ladder() drain.Ladder {
 func (o *options) rules() []drain.Rule {
 	var rules []drain.Rule
 	if o.selector != nil {
-		rules = append(rules, only(o.selector))
+		rules = append(rules, drain.OnlyPods(o.selector))
 	}
 	if o.clusterAPILabels {
 		rules = append(rules, drain.ClusterAPILabels())
@@ -80,14 +78,4 @@ func (o *options) rules() []drain.Rule {
 		rules = append(rules, drain.DoNotDisrupt())
 	}
 	return rules
-}
-
-// only skips the pods that a selector does not select.
-func only(selector labels.Selector) drain.Rule {
-	return func(s drain.Subject, _ time.Time) (drain.Opinion, bool) {
-		if selector.Matches(labels.Set(s.Pod.Labels)) {
-			return drain.Opinion{}, false
-		}
-		return drain.Opinion{Behavior: drain.BehaviorSkip, Message: "not in --pod-selector"}, true
-	}
 }

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
@@ -405,4 +406,15 @@ func TestTheTownIsDrainedInAFewSeconds(t *testing.T) {
 	out.line(t, "evicted shop/web-b")
 	out.line(t, "detached")
 	out.line(t, "node node-1 drained")
+}
+
+func TestADrainAfterKubectlUncordonBeginsAnew(t *testing.T) {
+	r := newRig(t, rigPod("web-1", "node-1"))
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force", "--undo"), r.errOut)
+	_, err := r.client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo", "--dry-run"), r.errOut)
+	require.False(t, r.node().Spec.Unschedulable)
+	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo"), r.errOut)
+	require.True(t, r.node().Spec.Unschedulable)
 }
