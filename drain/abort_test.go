@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist/drain"
@@ -198,4 +200,38 @@ func TestAnAbortThatFailsSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, p.drain.Abort(ctx, "node-1", "", p.policy), context.Canceled)
+}
+
+func TestAnAbortThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		err := drain.Executor{Client: hangingNodes{draintest.New(draintest.Options{}).Client()}, CallTimeout: 5 * time.Second}.
+			Abort(t.Context(), "node-1", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 5*time.Second, time.Since(start))
+	})
+}
+
+// hangingNodes is a client that finds no Node before its context ends, or an hour is over.
+type hangingNodes struct{ kubernetes.Interface }
+
+func (c hangingNodes) CoreV1() typedcorev1.CoreV1Interface {
+	return hangingNodesCore{c.Interface.CoreV1()}
+}
+
+type hangingNodesCore struct{ typedcorev1.CoreV1Interface }
+
+func (c hangingNodesCore) Nodes() typedcorev1.NodeInterface {
+	return hangingNode{c.CoreV1Interface.Nodes()}
+}
+
+type hangingNode struct{ typedcorev1.NodeInterface }
+
+func (hangingNode) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Node, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(time.Hour):
+		return nil, apierrors.NewNotFound(corev1.Resource("nodes"), name)
+	}
 }

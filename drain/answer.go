@@ -150,7 +150,7 @@ func unanswered(err error) bool {
 		Timeout() bool
 	}](err)
 	return network || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		errors.Is(err, context.Canceled) // that of a deadline has a timeout
 }
 
 // longestMessage bounds what is kept of a message, in bytes.

@@ -230,3 +230,31 @@ func TestTheBackOffBeginsAnew(t *testing.T) {
 		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
 	})
 }
+
+func TestAnswersOfAnotherClock(t *testing.T) {
+	t.Run("a request may be repeated at once that was put off for longer than any pause", func(t *testing.T) {
+		s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{
+			"uid-a": {Asked: drain.Evict, Reason: drain.ReasonThrottled, Until: now.Add(24 * time.Hour)},
+		}}
+		_, plan := drain.Step(s, observed(newPod("a")), drain.Policy{}, now)
+		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+	})
+	t.Run("a result of later counts from now", func(t *testing.T) {
+		in := observed(newPod("a"))
+		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, At: now.Add(30 * time.Second)}}
+		s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
+		require.Equal(t, now.Add(5*time.Second), s.Answers["uid-a"].Until)
+	})
+}
+
+func TestOnlyABudgetThatCannotBeChargedIsABudgetThatRefuses(t *testing.T) {
+	no := errors.New("no")
+	for want, err := range map[drain.Reason]error{
+		drain.ReasonBudget:    apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), "web", no),
+		drain.ReasonForbidden: apierrors.NewForbidden(policyv1.Resource("evictions"), "web", no),
+		drain.ReasonConflict:  apierrors.NewConflict(policyv1.Resource("poddisruptionbudget"), "web", no),
+	} {
+		reason, _, _ := drain.AnswerOf(err)
+		require.Equal(t, want, reason)
+	}
+}

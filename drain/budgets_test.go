@@ -462,3 +462,72 @@ func observedCluster(t *testing.T, client kubernetes.Interface) drain.Observatio
 	}
 	return in
 }
+
+// inNamespace moves a pod to another namespace.
+func inNamespace(namespace string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Namespace = namespace }
+}
+
+func TestBudgetsOfTheSameNameInSeveralNamespacesAllHold(t *testing.T) {
+	in := observed(newPod("a"), newPod("b", inNamespace("shop-2")), newPod("c", inNamespace("shop-3")))
+	in.Budgets = drain.All(newBudget("web", 1), exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.Namespace = "shop-2" }))
+	require.Equal(t, "a evict Evictable, b wait DisruptionBudget, c evict Evictable", budgetVerdicts(drain.Decide(in, drain.Policy{}, now)))
+}
+
+func TestBudgetsAtTheirLimits(t *testing.T) {
+	condition := func(status metav1.ConditionStatus, reason string) func(*policyv1.PodDisruptionBudget) {
+		return func(b *policyv1.PodDisruptionBudget) {
+			b.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: status, Reason: reason, Message: "why"}}
+		}
+	}
+	underWay := func(n int) func(*policyv1.PodDisruptionBudget) {
+		return withStatus(func(s *policyv1.PodDisruptionBudgetStatus) {
+			s.DisruptedPods = map[string]metav1.Time{}
+			for i := range n {
+				s.DisruptedPods[fmt.Sprint(i)] = metav1.Time{Time: now}
+			}
+		})
+	}
+	nobodyKnows := func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionUnknown }
+	fewHealthy := withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 })
+	ifHealthy := func(b *policyv1.PodDisruptionBudget) {
+		b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.IfHealthyBudget)
+	}
+	const usual = "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired"
+	for _, tt := range []struct {
+		name    string
+		pod     *corev1.Pod
+		budgets []*policyv1.PodDisruptionBudget
+		reason  drain.Reason
+		message string
+	}{
+		{"as many evictions under way as the API server knows", newPod("a"), []*policyv1.PodDisruptionBudget{newBudget("web", 1, underWay(2000))}, drain.ReasonEvict, ""},
+		{"too few pods are no failure to count them", newPod("a"), []*policyv1.PodDisruptionBudget{exhausted("web", condition(metav1.ConditionFalse, policyv1.InsufficientPodsReason))}, drain.ReasonBudget, usual},
+		{"nor is a failure that is over", newPod("a"), []*policyv1.PodDisruptionBudget{exhausted("web", condition(metav1.ConditionTrue, policyv1.SyncFailedReason))}, drain.ReasonBudget, usual},
+		{"a pod of which nobody knows whether it is ready is not", newPod("a", nobodyKnows), []*policyv1.PodDisruptionBudget{exhausted("web")}, drain.ReasonEvict, ""},
+		{
+			"a pod that is not ready is not excused by a budget that must be healthy", newPod("a", notReady),
+			[]*policyv1.PodDisruptionBudget{exhausted("web", ifHealthy, fewHealthy)}, drain.ReasonBudget,
+			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, which the budget does not excuse",
+		},
+		{
+			"of two versions that are as long the later one counts", newPod("a"),
+			[]*policyv1.PodDisruptionBudget{exhausted("web"), newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "8" })}, drain.ReasonEvict, "",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := observed(tt.pod)
+			in.Budgets = drain.All(tt.budgets...)
+			row := drain.Decide(in, drain.Policy{}, now).Rows[0]
+			require.Equal(t, []any{tt.reason, tt.message}, []any{row.Reason, row.Message})
+		})
+	}
+}
+
+func TestARefusalIsOverWhenAnotherBudgetCoversThePod(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Budgets = drain.All(newBudget("web", 1), newBudget("web-2", 1))
+	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict, Versions: "web@7"}, Err: answerRefusal("no", 0)}}
+	_, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
+	require.Equal(t, "a wait OverlappingBudgets", budgetVerdicts(plan))
+}

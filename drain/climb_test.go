@@ -187,3 +187,37 @@ func TestAnInvalidLadderForcesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestRungsOfTwoLadders(t *testing.T) {
+	in := func(pod *podType) drain.Observation {
+		in := observed(pod)
+		in.Reach.State = drain.Unreachable
+		return in
+	}
+	t.Run("the shortest grace counts, whichever ladder has it", func(t *testing.T) {
+		short, long := drain.Ladder{{Do: drain.CapGrace, Grace: 2 * time.Second}}, drain.Ladder{{Do: drain.CapGrace, Grace: 20 * time.Second}}
+		for _, policy := range []drain.Policy{{Ladder: short, UnreachableLadder: long}, {Ladder: long, UnreachableLadder: short}} {
+			require.Equal(t, int64(2), *drain.Decide(in(newPod("a")), policy, now).Rows[0].Grace)
+		}
+	})
+	t.Run("a milder rung takes nothing back", func(t *testing.T) {
+		policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.IgnoreProtection}}, UnreachableLadder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
+		require.Equal(t, drain.Delete, drain.Decide(in(newPod("a", unmanaged)), policy, now).Rows[0].Verdict)
+	})
+	t.Run("a rung that is new is acted on at once, though others are known", func(t *testing.T) {
+		policy := drain.Policy{Ladder: drain.Ladder{{After: time.Second, Do: drain.CapGrace, Grace: time.Second}}, UnreachableLadder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
+		s, plan := drain.Step(drain.State{}, in(newPod("a")), policy, now)
+		seen := in(newPod("a"))
+		seen.Results = []drain.Result{{Row: plan.Rows[0]}}
+		_, plan = drain.Step(s, seen, policy, now.Add(time.Second))
+		require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
+		require.Equal(t, int64(1), *plan.Rows[0].Grace)
+	})
+}
+
+func TestOfTwoRungsAtOneTimeThatOfTheFirstLadderIsNext(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Reach.State = drain.Unreachable
+	policy := drain.Policy{Ladder: drain.ForceAfter(time.Hour, 0), UnreachableLadder: drain.ForceDeleteAfter(time.Hour)}
+	require.Equal(t, drain.IgnoreBudgets, drain.Decide(in, policy, now).Next)
+}

@@ -213,3 +213,53 @@ func TestB4ANodeIsPutBackIntoServiceWhenItsInstanceIsOn(t *testing.T) {
 	require.Empty(t, plan.Message)
 	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
 }
+
+func TestWhoseFenceWasTakenAway(t *testing.T) {
+	mine := nodeops.Fence{Owner: "me"}
+	in := observed(newPod("a"))
+	t.Run("not that of another owner", func(t *testing.T) {
+		node, _, err := nodeops.Fence{Owner: "other"}.Set(openNode(), now)
+		require.NoError(t, err)
+		node.Spec.Unschedulable = false
+		in.Node = node
+		plan := drain.Decide(in, drain.Policy{Fence: mine}, now)
+		require.NotNil(t, plan.Fence)
+		require.Empty(t, plan.Gates)
+	})
+	t.Run("not one that is to grow", func(t *testing.T) {
+		node, _, err := mine.Set(openNode(), now)
+		require.NoError(t, err)
+		in.Node = node
+		plan := drain.Decide(in, drain.Policy{Fence: nodeops.Fence{Owner: "me", ExcludeFromLoadBalancers: true}}, now)
+		require.NotNil(t, plan.Fence)
+		require.Empty(t, plan.Gates)
+	})
+	t.Run("one without owner, as the drain remembers", func(t *testing.T) {
+		policy := drain.Policy{Fence: nodeops.Fence{Taint: "example.com/drain"}}
+		node, _, err := policy.Fence.Set(openNode(), now)
+		require.NoError(t, err)
+		in.Node = node
+		s, _ := drain.Step(drain.State{}, in, policy, now)
+		in.Node = openNode()
+		_, plan := drain.Step(s, in, policy, now)
+		require.Nil(t, plan.Fence)
+		require.Equal(t, drain.ReasonUncordoned, plan.Gates[0].Reason)
+	})
+	t.Run("none where the Node was to stay schedulable", func(t *testing.T) {
+		in.Node = openNode()
+		s, _ := drain.Step(drain.State{}, in, drain.Policy{KeepSchedulable: true}, now)
+		require.Zero(t, s.FencedAt)
+		_, plan := drain.Step(s, in, drain.Policy{}, now)
+		require.NotNil(t, plan.Fence)
+		require.Empty(t, plan.Gates)
+	})
+}
+
+func TestTheFirstGateIsToldOfPods(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Hooks = []drain.Hook{{Name: "a"}, {Name: "b", Until: now.Add(time.Minute)}}
+	plan := drain.Decide(in, drain.Policy{Ladder: drain.Ladder{{After: -1, Do: drain.GiveUp}}}, now)
+	require.Len(t, plan.Gates, 3)
+	require.Equal(t, drain.ReasonInvalidPolicy, plan.Rows[0].Reason)
+	require.Zero(t, plan.Rows[0].Until)
+}

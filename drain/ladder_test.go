@@ -189,3 +189,10 @@ func randomLadder(r *rand.Rand) drain.Ladder {
 	}
 	return l
 }
+
+func TestTighteningRepeatsNoGrace(t *testing.T) {
+	early := drain.Ladder{{After: time.Minute, Do: drain.CapGrace, Grace: time.Second}}
+	late := drain.Ladder{{After: time.Hour, Do: drain.CapGrace, Grace: time.Second}}
+	require.Equal(t, early, early.Tighten(late))
+	require.Equal(t, early, late.Tighten(early))
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -548,4 +549,98 @@ func BenchmarkObserveAndDecide(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestEventsThatADrainWouldSleepThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := draintest.New(draintest.Options{ManualBudgets: true})
+		client := cluster.Client()
+		budget := execBudget("b", "app-1", 1)
+		budget.Status.DisruptionsAllowed, budget.Status.CurrentHealthy, budget.Status.DesiredHealthy = 0, 0, 1
+		daemons := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}}
+		require.NoError(t, cluster.Add(newNode(), newPod("web", execApp("app-1")), newPod("agent", ownedBy("DaemonSet")), budget, daemons))
+		require.NoError(t, cluster.Add(sourceVolume("db", "node-1")...))
+		factory := informers.NewSharedInformerFactory(client, time.Minute)
+		found, err := drain.NewInformers(factory, sourceAll...)
+		require.NoError(t, err)
+		heard := &sourceHeard{}
+		require.NoError(t, found.OnChange(heard.tell))
+		sourceStart(t, factory)
+		heard.take()
+
+		patch := func(p string) func() error {
+			return func() error {
+				return sourceErr(client.PolicyV1().PodDisruptionBudgets("shop").Patch(t.Context(), "b", types.MergePatchType, []byte(p), metav1.PatchOptions{}, "status"))
+			}
+		}
+		asks := func(s drain.State) func() error {
+			return func() error { return sourceErr(found.Sources().Observe(t.Context(), "node-1", s)) }
+		}
+		waits := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
+		for _, tt := range []struct {
+			name string
+			do   func() error
+			want []string
+		}{
+			{"a budget that was worked out", patch(`{"status":{"observedGeneration":7}}`), []string{"node-1"}},
+			{"a budget whose pods are healthy again", patch(`{"status":{"currentHealthy":1}}`), []string{"node-1"}},
+			{"and one whose pods stay so", patch(`{"status":{"currentHealthy":2}}`), nil},
+			{"a DaemonSet that goes, and then its pod", func() error {
+				return client.AppsV1().DaemonSets("shop").Delete(t.Context(), "owner", metav1.DeleteOptions{})
+			}, []string{"node-1", "node-1"}},
+			{"what is as it was", func() error { time.Sleep(5 * time.Minute); return nil }, nil},
+			{"a volume is waited for", asks(waits), nil},
+			{"and is not", asks(drain.State{}), nil},
+			{"and is again", asks(waits), nil},
+			{"it is attached elsewhere", func() error { return cluster.Add(sourceAttachment("db", "node-2")) }, []string{"node-1", "node-2"}},
+		} {
+			require.NoError(t, tt.do(), tt.name)
+			require.ElementsMatch(t, tt.want, heard.take(), tt.name)
+		}
+	})
+}
+
+func TestWhatHappenedWhileNobodyWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := draintest.New(draintest.Options{ManualBudgets: true})
+		budget := func(uid types.UID) *policyv1.PodDisruptionBudget {
+			b := execBudget("b", "app-1", 1)
+			b.UID = uid
+			return b
+		}
+		claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
+			c := volumeClaim("data", "pv-data")
+			c.UID = uid
+			return c
+		}
+		require.NoError(t, cluster.Add(newNode(), newPod("web", execApp("app-1"), volumesOf("data")), newPod("short"), budget("uid-1"), claim("uid-1")))
+		factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
+		found, err := drain.NewInformers(factory, sourceAll...)
+		require.NoError(t, err)
+		heard := &sourceHeard{}
+		require.NoError(t, found.OnChange(heard.tell))
+		sourceStart(t, factory)
+		heard.take()
+
+		budgets, claims := cluster.Client().PolicyV1().PodDisruptionBudgets("shop"), cluster.Client().CoreV1().PersistentVolumeClaims("shop")
+		for resource, do := range map[string]func() error{
+			"pods": func() error {
+				return cluster.Client().CoreV1().Pods("shop").Delete(t.Context(), "short", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			},
+			"poddisruptionbudgets": func() error {
+				return errors.Join(budgets.Delete(t.Context(), "b", metav1.DeleteOptions{}), cluster.Add(budget("uid-2")))
+			},
+			"persistentvolumeclaims": func() error {
+				return errors.Join(claims.Delete(t.Context(), "data", metav1.DeleteOptions{}), cluster.Add(claim("uid-2")))
+			},
+		} {
+			release := cluster.HoldWatches()
+			require.NoError(t, do())
+			cluster.Compact()
+			require.Positive(t, cluster.DropWatches(resource))
+			time.Sleep(time.Hour) // what is dropped comes back, and lists what there is
+			release()
+			require.Contains(t, heard.take(), "node-1", resource)
+		}
+	})
 }

@@ -119,7 +119,7 @@ func (r *round) conclude(plan *Plan) {
 // behind.
 func (r *round) pending(plan *Plan) (waits, left bool) {
 	waits = plan.Fence != nil || len(plan.Gates) > 0
-	left = r.open && plan.Fence == nil
+	left = r.open
 	for i := range plan.Rows {
 		row := &plan.Rows[i]
 		waits = waits || row.Verdict != Ignore

@@ -171,3 +171,72 @@ func TestAStateIsOfOneNode(t *testing.T) {
 	_, plan = drain.Step(s, observed(newPod("a")), p, now.Add(time.Minute))
 	require.Equal(t, drain.Evict, plan.Rows[0].Verdict, "a cache that goes back to the first one does no harm")
 }
+
+func TestANodeThatNobodyLookedForIsLeftAlone(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Looked = false
+	s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
+	require.Equal(t, drain.ReasonNotObserved, plan.Reason)
+	require.Empty(t, plan.Rows)
+	require.Zero(t, s.Started)
+}
+
+func TestAClockThatWasPutBack(t *testing.T) {
+	later := now.Add(time.Hour)
+	in := observed(newPod("a"))
+	in.Reach.State = drain.Unreachable
+	policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{Do: drain.CapGrace, Grace: time.Second}}}
+	s, _ := drain.Step(drain.State{}, in, policy, later)
+	require.Equal(t, []time.Time{later, later, later}, []time.Time{s.FencedAt, s.UnreachableSince, s.Reached[0].At})
+	s, plan := drain.Step(s, in, policy, now)
+	require.Equal(t, now, s.FencedAt)
+	require.Equal(t, now, plan.FencedAt)
+	require.Equal(t, now, s.UnreachableSince)
+	require.Equal(t, now, s.Reached[0].At)
+	require.Equal(t, now, s.UnreachableReached[0].At)
+}
+
+func TestAPlanTellsSinceWhenItsFenceStands(t *testing.T) {
+	s, plan := drain.Step(drain.State{}, observed(newPod("a")), drain.Policy{}, now)
+	require.Equal(t, now, plan.FencedAt)
+	open := observed(newPod("a"))
+	open.Node = openNode()
+	_, plan = drain.Step(s, open, drain.Policy{}, now)
+	require.Zero(t, plan.FencedAt, "and not of one that was taken away")
+	_, plan = drain.Step(s, open, drain.Policy{KeepSchedulable: true}, now)
+	require.Zero(t, plan.FencedAt, "nor of one that the policy has not")
+}
+
+func TestTheNextCheckIsNoLaterThanTheDeadlineOfAHook(t *testing.T) {
+	in := observed()
+	in.Hooks = []drain.Hook{{Name: "volumes", Stage: drain.AfterDrain, Until: now.Add(10 * time.Second)}}
+	require.Equal(t, now.Add(10*time.Second), drain.Decide(in, drain.Policy{}, now).NextCheck)
+}
+
+func TestTwoPodsOfOneIdentityAreRememberedAsOne(t *testing.T) {
+	twin := newPod("b", unmanaged)
+	twin.UID = "uid-a"
+	in := observed(newPod("a"), twin)
+	s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
+	s, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Minute))
+	require.Equal(t, now, s.Pods["uid-a"].Since)
+	require.Equal(t, now, plan.Rows[0].Since)
+}
+
+func TestADrainThatWasGivenUpEscalatesNoFurther(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Reach.State = drain.Unreachable
+	policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.GiveUp}}, UnreachableLadder: drain.ForceDeleteAfter(time.Hour)}
+	plan := drain.Decide(in, policy, now)
+	require.Equal(t, drain.GaveUp, plan.Outcome)
+	require.Empty(t, plan.Next)
+	require.Empty(t, plan.Rows[0].Next)
+	require.Zero(t, plan.Rows[0].NextAt)
+}
+
+func TestResultsOfNobodyAreForgotten(t *testing.T) {
+	s, _ := drain.Step(drain.State{}, drain.Observation{Results: []drain.Result{
+		{Row: drain.Row{Verdict: drain.Evict}}, {Row: drain.Row{UID: "uid-a", Verdict: drain.Wait}},
+	}}, drain.Policy{}, now)
+	require.Empty(t, s.Answers)
+}

@@ -239,3 +239,32 @@ func named(row drain.Row, name string) drain.Row {
 	row.Name = name
 	return row
 }
+
+func TestAPlanThatIsNotFeasibleWithoutAPod(t *testing.T) {
+	t.Run("a drain that was given up", func(t *testing.T) {
+		require.False(t, drain.Plan{Outcome: drain.GaveUp}.Feasible())
+	})
+	t.Run("a ladder that is not valid removes no obstacle", func(t *testing.T) {
+		policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.Proceed}, {Do: drain.GiveUp}}}
+		plan := drain.Decide(observed(newPod("a", unmanaged)), policy, now)
+		require.Empty(t, plan.Ladder)
+		require.Len(t, plan.Obstacles(), 1)
+	})
+}
+
+func TestWhatASummaryHasNoRoomFor(t *testing.T) {
+	t.Run("is counted by pods", func(t *testing.T) {
+		var plan drain.Plan
+		for i := range 20 {
+			plan.Rows = append(plan.Rows, rowsOf(3, drain.Row{Name: "n", Verdict: drain.Wait, Reason: drain.Reason(strings.Repeat(string(rune('A'+i)), 150))})...)
+		}
+		text := plan.Summary()
+		told := strings.Count(text, "; 3 ")
+		require.Positive(t, told)
+		require.True(t, strings.HasSuffix(text, fmt.Sprintf("; %d more", 60-3*told)), text)
+	})
+	t.Run("names take up a part of it at most", func(t *testing.T) {
+		plan := drain.Plan{Rows: rowsOf(3, drain.Row{Name: strings.Repeat("n", 200), Verdict: drain.Block, Reason: drain.ReasonUnmanaged})}
+		require.True(t, strings.HasSuffix(plan.Summary(), "-1 and 2 more"), plan.Summary())
+	})
+}

@@ -845,3 +845,139 @@ func TestPodsWithVolumesGoSoManyAtOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestPodsThatTakeUpNoRoomForVolumes(t *testing.T) {
+	const (
+		evict = string(drain.Evict) + " " + string(drain.ReasonEvict)
+		held  = string(drain.Wait) + " " + string(drain.ReasonVolumeLimit)
+		goes  = string(drain.Wait) + " " + string(drain.ReasonTerminating)
+	)
+	withVolume := func(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
+		return newPod(name, append(edits, volumesOf("claim-"+name))...)
+	}
+	all := claims{volumeClaim("claim-a", "pv-a"), volumeClaim("claim-b", "pv-b")}
+	attachedAll := attachments{volumeAttached("pv-a", "node-1"), volumeAttached("pv-b", "node-1")}
+	a, b, aGoes := withVolume("a"), withVolume("b"), withVolume("a", leaving(30*time.Second, 30))
+	accepted := func(in *drain.Observation, ago time.Duration) {
+		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, At: now.Add(-ago)}}
+	}
+	capGrace := func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
+		p.Ladder = drain.Ladder{{Do: drain.CapGrace, Grace: time.Second}}
+	}
+	for name, test := range map[string]struct {
+		edit func(*drain.Policy, *drain.Observation, *drain.State)
+		pods pods
+		want map[string]string
+	}{
+		"one without volumes that terminates": {
+			pods: pods{b, newPod("plain", leaving(30*time.Second, 30))}, want: map[string]string{"b": evict, "plain": goes},
+		},
+		"one that terminates and is not waited for": {
+			pods: pods{aGoes, b}, want: map[string]string{"a": "ignore Rule", "b": evict},
+			edit: func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
+				p.Rules = []drain.Rule{func(s drain.Subject, _ time.Time) (drain.Opinion, bool) {
+					return drain.Opinion{Behavior: drain.BehaviorSkip}, s.Pod.Name == "a"
+				}}
+			},
+		},
+		"one that is asked again, but its own": {
+			pods: pods{a, b}, want: map[string]string{"a": evict, "b": held},
+			edit: func(p *drain.Policy, in *drain.Observation, s *drain.State) {
+				capGrace(p, in, s)
+				accepted(in, time.Second)
+			},
+		},
+		"one that terminates and is to be faster is not held": {
+			pods: pods{aGoes, b}, want: map[string]string{"a": "delete Forced", "b": held}, edit: capGrace,
+		},
+		"one that was accepted long ago and is held by a budget": {
+			pods: pods{withVolume("a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }), b},
+			want: map[string]string{"a": "wait DisruptionBudget", "b": evict},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
+				accepted(in, 6*time.Second)
+				in.Budgets = drain.All(exhausted("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}})))
+			},
+		},
+		"an instance that is off makes none": {
+			pods: pods{a, b}, want: map[string]string{"a": evict, "b": held},
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Reach.State = drain.PoweredOff },
+		},
+		"one that went does as long as a pod that stays may use its volume": {
+			pods: pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("unknown")), b}, want: map[string]string{"agent": "ignore DaemonSetPod", "b": held},
+			edit: func(_ *drain.Policy, in *drain.Observation, s *drain.State) {
+				in.Claims.Complete = false
+				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now}}
+			},
+		},
+		"but not as long as nobody says where its volume is": {
+			pods: pods{b}, want: map[string]string{"b": evict},
+			edit: func(p *drain.Policy, in *drain.Observation, s *drain.State) {
+				p.Volumes.Reattach = true
+				in.Attachments.Items, in.Attachments.Complete = in.Attachments.Items[1:], false
+				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", Moves: true}}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := volumesWaited
+			policy.Volumes.AtOnce = 1
+			in, s := volumesSeen(test.pods, all, attachedAll...), drain.State{}
+			if test.edit != nil {
+				test.edit(&policy, &in, &s)
+			}
+			_, plan := drain.Step(s, in, policy, now)
+			require.Equal(t, test.want, volumeVerdicts(plan))
+		})
+	}
+}
+
+func TestVolumesThatOnlyLookLikeAnotherAreNotTheSame(t *testing.T) {
+	csi := func(driver, handle string) corev1.PersistentVolumeSource {
+		return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}}
+	}
+	iscsi := func(lun int32) corev1.PersistentVolumeSource {
+		return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.1", IQN: "iqn", Lun: lun}}
+	}
+	fc := func(lun *int32, wwns []string, wwids ...string) corev1.PersistentVolumeSource {
+		return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{Lun: lun, TargetWWNs: wwns, WWIDs: wwids}}
+	}
+	const gce = "pd.csi.storage.gke.io"
+	for name, sources := range map[string][2]corev1.PersistentVolumeSource{
+		"disks of the same name in two zones":       {csi(gce, "projects/p/zones/a/disks/d"), csi(gce, "projects/p/zones/b/disks/d")},
+		"two of a driver without a handle":          {csi("csi.example.com", ""), csi("csi.example.com", "")},
+		"two handles without a driver":              {csi("", "disk"), csi("", "disk")},
+		"two units of one target":                   {iscsi(1), iscsi(2)},
+		"two identities of fibre channel":           {fc(new(int32(1)), nil, "a"), fc(new(int32(1)), nil, "b")},
+		"fibre channel without a unit, by identity": {fc(nil, []string{"t"}, "a"), fc(nil, []string{"t"}, "b")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("b"))}, claims{volumeClaim("a", "pv-a"), volumeClaim("b", "pv-b")},
+				volumeAttached("pv-a", "node-1"))
+			in.Volumes = drain.All(volumeCSI("pv-a", ""), volumeCSI("pv-b", ""))
+			for i, source := range sources {
+				in.Volumes.Items[i].Spec.PersistentVolumeSource = source
+			}
+			require.Equal(t, drain.ReasonDetaching, drain.Decide(in, volumesWaited, now).Volumes[0].Reason)
+		})
+	}
+	t.Run("a handle is not the name of a persistent volume", func(t *testing.T) {
+		in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("a"))}, claims{volumeClaim("a", "pv-a")})
+		in.Volumes = drain.All(volumeCSI("pv-a", "disk"))
+		plan := drain.Decide(volumesReported(in, "kubernetes.io/csi/^pv-a"), volumesWaited, now)
+		require.Equal(t, drain.ReasonDetaching, plan.Volumes[0].Reason)
+	})
+}
+
+func TestAttachmentsThatSayNothingAreKnownByTheirNames(t *testing.T) {
+	unnamed := func(name string) *storagev1.VolumeAttachment {
+		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}
+	}
+	emptyName := unnamed("c")
+	emptyName.Spec.Source.PersistentVolumeName = new("")
+	plan := drain.Decide(volumesSeen(nil, nil, unnamed("a"), unnamed("b"), emptyName, volumeInlineAttached("d", "", "handle")), volumesWaited, now)
+	var names []string
+	for _, v := range plan.Volumes {
+		names = append(names, v.Volume)
+	}
+	require.Equal(t, []string{"volumeattachment/a", "volumeattachment/b", "volumeattachment/c", "volumeattachment/d"}, names)
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,10 +28,8 @@ type view struct {
 type watch struct {
 	// refused says why it may not be watched, or nil.
 	refused func() error
-	// trouble is what was last wrong, and is tried again. Failed is closed at the first.
+	// trouble is what was last wrong, and is tried again.
 	trouble atomic.Value
-	failed  chan struct{}
-	once    sync.Once
 }
 
 // spared says whether a drain goes on without a source that fails as long as it does: what
@@ -42,7 +39,8 @@ func spared(source Source) bool {
 }
 
 // watch starts to watch what a policy has a use for, and returns when everything was
-// seen once that may be seen, or is spared because it fails. The function wake is called after each event.
+// seen once that may be seen, or is spared because it fails. The function wake is called
+// after each event.
 func (e Executor) watch(ctx context.Context, node string, p Policy, wake func()) (*view, error) {
 	factories := map[Source]informers.SharedInformerFactory{}
 	all, err := newInformers(func(source Source) informers.SharedInformerFactory {
@@ -67,33 +65,30 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 			factory.Shutdown()
 		}
 	}}
-	ended := make(map[Source]<-chan struct{}, len(all.by))
+	hopeless := make(map[Source]<-chan struct{}, len(all.by))
 	for source, informer := range all.by {
-		ended[source], err = v.start(ctx, source, factories[source], informer, wake)
+		hopeless[source], err = v.start(ctx, source, factories[source], informer, wake)
 		if err != nil {
 			v.stop()
 			return nil, err
 		}
 	}
 	for source, informer := range all.by {
-		var failed <-chan struct{}
-		if spared(source) {
-			failed = v.watches[source].failed
-		}
 		select {
 		case <-informer.HasSyncedChecker().Done():
-		case <-ended[source]:
-		case <-failed:
+		case <-hopeless[source]:
 		}
 	}
 	return v, nil
 }
 
-// start watches one source, and returns what is closed when that has ended. A refusal
-// ends it for good; anything else is tried again by the informer.
+// start watches one source, and returns what is closed when there is no use to wait for
+// it: when it has ended, or failed and is spared. A refusal ends it for good; anything
+// else is tried again by the informer.
 func (v *view) start(ctx context.Context, source Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
 	own, end := context.WithCancelCause(ctx)
-	w := &watch{failed: make(chan struct{}), refused: func() error {
+	hope, lose := context.WithCancel(own)
+	w := &watch{refused: func() error {
 		if ctx.Err() == nil {
 			return context.Cause(own)
 		}
@@ -102,7 +97,9 @@ func (v *view) start(ctx context.Context, source Source, factory informers.Share
 	v.watches[source] = w
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		w.trouble.Store(trouble{err})
-		w.once.Do(func() { close(w.failed) })
+		if spared(source) {
+			lose()
+		}
 		if refused(err) || apierrors.IsNotFound(err) {
 			end(err)
 			wake()
@@ -110,10 +107,11 @@ func (v *view) start(ctx context.Context, source Source, factory informers.Share
 	})
 	if err != nil {
 		end(nil)
+		lose()
 		return nil, err
 	}
 	factory.StartWithContext(own)
-	return own.Done(), nil
+	return hope.Done(), nil
 }
 
 // trouble is an error of any type.
