@@ -78,6 +78,12 @@ func TestAMachineLeaves(t *testing.T) {
 	waiting := func(in *machine.Observation) {
 		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Second), Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget", Until: now.Add(time.Second)}}}
 	}
+	fencing := func(since time.Duration) change {
+		return func(in *machine.Observation) {
+			in.Machine.DeletionTimestamp, in.Machine.Status.CurrentStatus.LastUpdateTime = new(metav1.NewTime(now.Add(-since))), metav1.Time{}
+			in.Drain = machine.DrainView{Round: now, Holds: []machine.Hold{{Subject: "node/n", Reason: "NotFenced"}}}
+		}
+	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"without our finalizer it is left alone (DM-35)":          {after(unguarded, leaving), "nothing (Released)"},
 		"what may have joined has to be looked for":               {after(withID, leaving, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
@@ -110,6 +116,8 @@ func TestAMachineLeaves(t *testing.T) {
 		"then the phase changes":                                  {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
 		"then the Node is drained":                                {terminating(node(marked)), drain},
 		"which is written down":                                   {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
+		"not if only the Node is waited for":                      {terminating(node(marked), fencing(29*time.Second)), "nothing (Draining); waits for node/n: NotFenced"},
+		"unless that takes long":                                  {terminating(node(marked), fencing(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
 		"but not if it waits for nobody":                          {terminating(node(marked), func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now, now.Add(time.Second) }), "nothing (Draining); waits for node/n: Draining"},
 		"and waits for pods":                                      {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
 		"if that takes long, it is written down (I-12)":           {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},

@@ -68,7 +68,7 @@ func (l *life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decisio
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
 	}
 	next = earliest(next, round.forceEnds(mode, l.now))
-	if len(round.Holds) > 0 { // a drain that waits for nobody is over before anybody reads of it
+	if len(round.Holds) > 0 {
 		op, at := l.drainNews(round.Holds)
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.recordOperation(ReasonDraining, op)
@@ -83,12 +83,19 @@ func (l *life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decisio
 const tellAgain = 30 * time.Second
 
 // drainNews returns what the machine should tell of a drain that waits, and when:
-// that it has begun, at once; what it waits for, when that has taken long. Zero
-// means that this has been told.
+// that it has begun, at once, unless only the Node itself is waited for, which takes
+// a moment; what it waits for, when that has taken long. Zero means that this has
+// been told.
 func (l *life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
-	if last.Type != op.Type || last.State != op.State || !strings.HasPrefix(last.Description, op.Description) {
+	begun := last.Type == op.Type && last.State == op.State && strings.HasPrefix(last.Description, op.Description)
+	onNode := func(h Hold) bool { return strings.HasPrefix(h.Subject, "node/") }
+	switch {
+	case begun:
+	case len(holds) == 1 && onNode(holds[0]):
+		return op, l.noticed().Add(tellAgain)
+	default:
 		return op, l.now
 	}
 	op.Description += "; " + waitsFor(holds)
