@@ -133,7 +133,7 @@ func compareBudgets(a, b *policyv1.PodDisruptionBudget) int {
 	}
 	if order := cmp.Or(
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
-		cmp.Compare(len(b.ResourceVersion), len(a.ResourceVersion)), cmp.Compare(b.ResourceVersion, a.ResourceVersion),
+		compareVersions(b.ResourceVersion, a.ResourceVersion),
 		cmp.Compare(a.Status.DisruptionsAllowed, b.Status.DisruptionsAllowed),
 		cmp.Compare(a.Status.ObservedGeneration, b.Status.ObservedGeneration),
 	); order != 0 || a == b {

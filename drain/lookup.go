@@ -46,7 +46,7 @@ func (r *round) namespace(name string) *corev1.Namespace {
 // newerNamespace compares two copies. Resource versions are decimal numbers.
 func newerNamespace(a, b *corev1.Namespace) bool {
 	return cmp.Or(
-		cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion),
+		compareVersions(a.ResourceVersion, b.ResourceVersion),
 		cmp.Compare(a.UID, b.UID),
 	) > 0
 }

@@ -30,7 +30,7 @@ func (r *round) pods() []Row {
 		row.Namespace, row.Name, row.UID, row.Priority = pod.Namespace, pod.Name, pod.UID, priority(pod)
 		last := len(rows) - 1
 		switch {
-		case last < 0 || !samePod(rows[last], row):
+		case last < 0 || rows[last].key() != row.key():
 			rows = append(rows, row)
 			r.lookup.pods = append(r.lookup.pods, pod)
 		case pod.ResourceVersion != pods[i-1].ResourceVersion:
@@ -184,7 +184,7 @@ func overdue(pod *corev1.Pod) string {
 }
 
 // comparePods orders pods by identity, and copies of one pod by resource version,
-// the newest first. Resource versions are decimal numbers. Copies that claim to be of
+// the newest first. Copies that claim to be of
 // the same version are ordered by what they say, so that their order does not matter.
 func comparePods(a, b *corev1.Pod) int {
 	if a == b {
@@ -194,7 +194,7 @@ func comparePods(a, b *corev1.Pod) int {
 	if c != 0 {
 		return c
 	}
-	c = cmp.Or(cmp.Compare(len(b.ResourceVersion), len(a.ResourceVersion)), cmp.Compare(b.ResourceVersion, a.ResourceVersion))
+	c = compareVersions(b.ResourceVersion, a.ResourceVersion)
 	if c != 0 {
 		return c
 	}
@@ -216,8 +216,4 @@ func compareRows(a, b Row) int {
 		cmp.Compare(a.Verdict.strength(), b.Verdict.strength()), cmp.Compare(a.Verdict, b.Verdict),
 		cmp.Compare(a.Reason, b.Reason), a.Until.Compare(b.Until), cmp.Compare(a.Message, b.Message),
 	)
-}
-
-func samePod(a, b Row) bool {
-	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
 }

@@ -104,7 +104,7 @@ type podKey struct {
 
 func (r *Row) key() podKey { return podKey{r.Namespace, r.Name, r.UID} }
 
-func (r *Row) subject() string { return "pod/" + r.Namespace + "/" + r.Name }
+func (r *Row) subject() string { return "pod/" + r.pod() }
 
 // pods tells of the pods that are not waited for any more, and of those that are waited
 // for with another reason.

@@ -121,9 +121,9 @@ func (e *SourceError) Unwrap() error { return e.Err }
 //
 // A source that is nil, or that may not be asked (403) or is not served (404), leaves
 // its list incomplete: the plan then says that it was not evaluated. Any other error is a
-// *[SourceError], and so is every error of Nodes and Pods; with it comes the zero Observation, on which
-// nothing is ever done. The Node's reachability is that of [ReachOf]; whoever knows
-// better sets it.
+// *[SourceError], and so is every error of Nodes and Pods; with it comes the zero
+// Observation, on which nothing is ever done. The Node's reachability is that of
+// [ReachOf]; whoever knows better sets it.
 func (s Sources) Observe(ctx context.Context, node string, past State) (Observation, error) {
 	switch {
 	case node == "":
@@ -245,7 +245,7 @@ func volumesOf(claims []*corev1.PersistentVolumeClaim, past State) []string {
 func (s State) volumesUnderWay() []string {
 	var volumes []string
 	for name, volume := range s.Volumes {
-		if !volume.Done && !strings.Contains(name, "/") { // such a name is from the status of the Node
+		if !volume.Done && !isUnique(name) {
 			volumes = append(volumes, name)
 		}
 	}

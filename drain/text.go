@@ -120,7 +120,7 @@ func (p Plan) Holds() []Hold {
 	holds = append(holds, p.Gates...)
 	for _, r := range p.Rows {
 		if r.Verdict != Ignore {
-			holds = append(holds, Hold{Subject: "pod/" + r.pod(), Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until})
+			holds = append(holds, Hold{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until})
 		}
 	}
 	for _, v := range p.Volumes {

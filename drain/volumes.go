@@ -86,7 +86,7 @@ func (r *round) volumeUse(a attachedVolume) volumeUse {
 		return use
 	}
 	use.goes = cmp.Or(use.goes, u.unclear.goes)
-	if a.attachment == nil && strings.Contains(a.name, "/") {
+	if a.attachment == nil && isUnique(a.name) {
 		use.goes = cmp.Or(use.goes, u.unnamed.goes)
 	}
 	if a.id.kind == attachmentKind {
@@ -111,7 +111,7 @@ func (r *round) free(a attachedVolume, row VolumeRow, before VolumeState) (Volum
 	}
 	u := &r.vol.uses
 	who := u.unclear.stays
-	if a.attachment == nil && strings.Contains(a.name, "/") {
+	if a.attachment == nil && isUnique(a.name) {
 		who = cmp.Or(who, u.unnamed.stays)
 	}
 	if who != nil {

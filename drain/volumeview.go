@@ -92,7 +92,7 @@ func (v *volumeView) addPersistent(pv *corev1.PersistentVolume) {
 // newerVolume says whether a is a later copy than b.
 func newerVolume(a, b *corev1.PersistentVolume) bool {
 	return cmp.Or(
-		cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion),
+		compareVersions(a.ResourceVersion, b.ResourceVersion),
 		cmp.Compare(a.UID, b.UID), cmp.Compare(a.Status.Phase, b.Status.Phase),
 	) > 0
 }
@@ -121,7 +121,7 @@ func (r *round) addAttachment(va *storagev1.VolumeAttachment) {
 func compareAttachments(a, b *storagev1.VolumeAttachment) int {
 	return cmp.Or(
 		cmp.Compare(a.Name, b.Name),
-		cmp.Compare(len(b.ResourceVersion), len(a.ResourceVersion)), cmp.Compare(b.ResourceVersion, a.ResourceVersion),
+		compareVersions(b.ResourceVersion, a.ResourceVersion),
 		cmp.Compare(a.UID, b.UID), cmp.Compare(detachError(a), detachError(b)),
 	)
 }
@@ -165,11 +165,8 @@ func (v *volumeView) id(name string) volumeID {
 
 // idOf is the volume that a state calls by that name.
 func (v *volumeView) idOf(name string) volumeID {
-	if pv, known := v.known[name]; known || !isUnique(name) {
-		if known {
-			return pv.id
-		}
-		return volumeID{name: name}
+	if _, known := v.known[name]; known || !isUnique(name) {
+		return v.id(name)
 	}
 	id, _ := uniqueID(name)
 	return id

@@ -76,8 +76,8 @@ func (f Fence) Validate() error {
 }
 
 // Stands says whether the Node is fenced so: all marks are there, and the claim if
-// the fence has an owner, which has outlived nothing. A nil Node is not. A claim without its marks does not stand: see
-// [Claim.Missing].
+// the fence has an owner, which has outlived nothing. A nil Node is not. A claim without
+// its marks does not stand: see [Claim.Missing].
 func (f Fence) Stands(node *corev1.Node) bool {
 	if node == nil {
 		return false
