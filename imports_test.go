@@ -105,6 +105,7 @@ var importRules = []importRule{
 		api, apimachinery, sdk + "/codes", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
+	{"internal/golden", nil, nil, "tests only"},
 }
 
 // testKits may import the testing package: they run inside of other people's

@@ -3,24 +3,24 @@
 package deployment
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Action is one thing to do now. The types are [CreateSet], [UpdateSet],
-// [Scale], [DeleteSet], [AddFinalizer], [RemoveFinalizer] and [Annotate]; an
-// executor that meets another one has to fail. Each is safe to lose and, with
-// its precondition, safe to repeat.
+// An Action is one write to do now. The types are [WriteDeployment], [WriteNode],
+// [WriteMachine], [CreateSet], [WriteSet], [DeleteSet] and [Look]; an executor
+// that meets another one has to fail. No two actions of a decision write the
+// same object. Each is safe to lose and, with its precondition, safe to repeat.
 //
-// A write that fails because its precondition no longer holds is not an error:
-// the next decision looks again.
+// A write that fails because its precondition no longer holds (a conflict) is not
+// an error: the next decision looks again.
 //
 //sumtype:decl
 type Action interface {
@@ -41,6 +41,36 @@ const (
 	EventSelectingAll = "SelectingAll"
 )
 
+// WriteDeployment updates the deployment, its status apart: finalizers,
+// annotations, and what a roll-back changes.
+type WriteDeployment struct {
+	// Deployment to write: a complete edited copy, resource version included,
+	// owned by the receiver of the decision.
+	Deployment *v1alpha1.MachineDeployment
+	// Changes say what differs, and why.
+	Changes []string
+	// Report is the event, nil for none.
+	Report *machine.Event
+}
+
+// WriteNode patches a Node.
+type WriteNode struct {
+	// Before is the Node as it was observed, Node the edited copy. Both are to be
+	// read only.
+	Before, Node *corev1.Node
+	// Changes say what differs, and why.
+	Changes []string
+}
+
+// WriteMachine updates the metadata of a machine: marks, and to whom it belongs.
+type WriteMachine struct {
+	// Machine to write: a complete edited copy, resource version included, owned by
+	// the receiver of the decision.
+	Machine *v1alpha1.Machine
+	// Changes say what differs, and why.
+	Changes []string
+}
+
 // CreateSet creates the set for a new template. If its name is taken, decide
 // again with the set that has the name as [Observation.NameTakenBy]; on any
 // other failure store and report what [CreateFailed] returns.
@@ -51,31 +81,16 @@ type CreateSet struct {
 	Message string
 }
 
-// Scale changes the size of a set and writes the annotations that say what it
-// was sized for, in one update. It applies only to the set of this UID while it
-// has From replicas and, if ResourceVersion is not empty, is unchanged. From
-// and To may be equal, if only the annotations are to be written.
-type Scale struct {
-	// Name, UID and ResourceVersion identify the set as it was observed.
-	Name            string
-	UID             types.UID
-	ResourceVersion string
-	// From is the size it has, To the one it gets.
-	From, To int32
-	// Annotations to add or overwrite.
-	Annotations map[string]string
-	// Message is the inequality behind it.
-	Message string
-}
-
-// UpdateSet writes what the new set takes over from its deployment without a
-// roll-out. Set is a complete edited copy, resource version included, owned by
-// the receiver of the decision.
-type UpdateSet struct {
-	// Set to write.
+// WriteSet updates a set: its size, who goes, and what it takes over from its
+// deployment, all in one.
+type WriteSet struct {
+	// Set to write: a complete edited copy, resource version included, owned by the
+	// receiver of the decision.
 	Set *v1alpha1.MachineSet
-	// Message says what differs.
-	Message string
+	// From is the size it has; the one it gets is in Set.
+	From int32
+	// Changes say what differs, and why.
+	Changes []string
 }
 
 // DeleteSet deletes the set of this UID. If ResourceVersion is not empty the set
@@ -89,32 +104,37 @@ type DeleteSet struct {
 	Message string
 }
 
-// AddFinalizer adds a finalizer to the deployment. Nothing else is decided
-// before it is there.
-type AddFinalizer struct {
-	// Finalizer to add.
-	Finalizer string
+// Look asks for a live read of an object, past every cache, whose result is
+// handed to [Unseen.Looked].
+type Look struct {
+	// Kind is [KindSet], [KindMachine] or [KindNode].
+	Kind string
+	// Name of the object.
+	Name string
 }
 
-// RemoveFinalizer removes a finalizer from the deployment, which is then gone.
-type RemoveFinalizer struct {
-	// Finalizer to remove.
-	Finalizer string
-}
-
-// Annotate adds or overwrites annotations of the deployment.
-type Annotate struct {
-	// Annotations to add or overwrite.
-	Annotations map[string]string
-}
-
+func (WriteDeployment) isAction() {}
+func (WriteNode) isAction()       {}
+func (WriteMachine) isAction()    {}
 func (CreateSet) isAction()       {}
-func (Scale) isAction()           {}
-func (UpdateSet) isAction()       {}
+func (WriteSet) isAction()        {}
 func (DeleteSet) isAction()       {}
-func (AddFinalizer) isAction()    {}
-func (RemoveFinalizer) isAction() {}
-func (Annotate) isAction()        {}
+func (Look) isAction()            {}
+
+// String returns the action in one line.
+func (a WriteDeployment) String() string {
+	return "update deployment: " + strings.Join(a.Changes, "; ")
+}
+
+// String returns the action in one line.
+func (a WriteNode) String() string {
+	return fmt.Sprintf("mark node %s: %s", nameOf(a.Node), strings.Join(a.Changes, "; "))
+}
+
+// String returns the action in one line.
+func (a WriteMachine) String() string {
+	return fmt.Sprintf("update machine %s: %s", nameOf(a.Machine), strings.Join(a.Changes, "; "))
+}
 
 // String returns the action in one line.
 func (a CreateSet) String() string {
@@ -125,38 +145,31 @@ func (a CreateSet) String() string {
 }
 
 // String returns the action in one line.
-func (a Scale) String() string {
-	if a.From == a.To {
-		return fmt.Sprintf("keep %s at %d: %s", a.Name, a.To, a.Message)
-	}
-	return fmt.Sprintf("scale %s from %d to %d: %s", a.Name, a.From, a.To, a.Message)
-}
-
-// String returns the action in one line.
-func (a UpdateSet) String() string {
+func (a WriteSet) String() string {
 	if a.Set == nil {
 		return "update set"
 	}
-	return fmt.Sprintf("update %s: %s", a.Set.Name, a.Message)
+	why := strings.Join(a.Changes, "; ")
+	if a.From == a.Set.Spec.Replicas {
+		return fmt.Sprintf("update %s: %s", a.Set.Name, why)
+	}
+	return fmt.Sprintf("scale %s from %d to %d: %s", a.Set.Name, a.From, a.Set.Spec.Replicas, why)
 }
 
 // String returns the action in one line.
 func (a DeleteSet) String() string { return fmt.Sprintf("delete %s: %s", a.Name, a.Message) }
 
 // String returns the action in one line.
-func (a AddFinalizer) String() string { return "add finalizer " + a.Finalizer }
+func (a Look) String() string { return fmt.Sprintf("look for %s %s", strings.ToLower(a.Kind), a.Name) }
 
-// String returns the action in one line.
-func (a RemoveFinalizer) String() string { return "remove finalizer " + a.Finalizer }
+// Event returns the report.
+func (a WriteDeployment) Event() *machine.Event { return a.Report }
 
-// String returns the action in one line.
-func (a Annotate) String() string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(a.Annotations)) {
-		parts = append(parts, k+"="+a.Annotations[k])
-	}
-	return "annotate deployment: " + strings.Join(parts, ", ")
-}
+// Event returns nil.
+func (WriteNode) Event() *machine.Event { return nil }
+
+// Event returns nil.
+func (WriteMachine) Event() *machine.Event { return nil }
 
 // Event reports the size of the new set, unless it is empty.
 func (a CreateSet) Event() *machine.Event {
@@ -167,12 +180,14 @@ func (a CreateSet) Event() *machine.Event {
 }
 
 // Event reports the new size of the set, if it changes.
-func (a Scale) Event() *machine.Event {
+func (a WriteSet) Event() *machine.Event {
 	switch {
-	case a.To > a.From:
-		return scaled("up", a.Name, a.To)
-	case a.To < a.From:
-		return scaled("down", a.Name, a.To)
+	case a.Set == nil:
+		return nil
+	case a.Set.Spec.Replicas > a.From:
+		return scaled("up", a.Set.Name, a.Set.Spec.Replicas)
+	case a.Set.Spec.Replicas < a.From:
+		return scaled("down", a.Set.Name, a.Set.Spec.Replicas)
 	default:
 		return nil
 	}
@@ -183,16 +198,22 @@ func scaled(direction, set string, to int32) *machine.Event {
 }
 
 // Event returns nil.
-func (UpdateSet) Event() *machine.Event { return nil }
-
-// Event returns nil.
 func (DeleteSet) Event() *machine.Event { return nil }
 
 // Event returns nil.
-func (AddFinalizer) Event() *machine.Event { return nil }
+func (Look) Event() *machine.Event { return nil }
 
-// Event returns nil.
-func (RemoveFinalizer) Event() *machine.Event { return nil }
+// nameOf returns the name of an object that may be nil.
+func nameOf[T interface {
+	comparable
+	GetName() string
+}](object T) string {
+	var none T
+	if object == none {
+		return ""
+	}
+	return object.GetName()
+}
 
-// Event returns nil.
-func (Annotate) Event() *machine.Event { return nil }
+// ErrNoNode is returned for a [WriteNode] that holds no Node.
+var ErrNoNode = errors.New("no node")

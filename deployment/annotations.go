@@ -5,6 +5,7 @@ package deployment
 import (
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -12,9 +13,16 @@ import (
 // lastAppliedConfig is kept by kubectl for itself.
 const lastAppliedConfig = "kubectl.kubernetes.io/last-applied-configuration"
 
+// ownPrefix is that of the keys which are this system's alone: they say something
+// about the object that carries them, and about no other.
+const ownPrefix = "machinist.dev/"
+
 // ownAnnotation says whether an annotation belongs to one object alone and is
-// not handed down from a deployment to its sets.
+// neither handed down from a deployment to its sets nor back.
 func ownAnnotation(key string) bool {
+	if strings.HasPrefix(key, ownPrefix) {
+		return true
+	}
 	switch key {
 	case lastAppliedConfig,
 		v1alpha1.RevisionAnnotation,
@@ -33,10 +41,13 @@ func ownAnnotation(key string) bool {
 // should carry, and whether they are to be written. The input is not modified.
 //
 // Annotations of the deployment are added, except those which belong to one
-// object alone; none is removed. The revision is raised, never lowered, and a
-// revision that is given up is appended to the history. A set that does not
-// exist yet also gets the two replica annotations. If the present revision of
-// the set or the new one is not a number nothing is to be written.
+// object alone. None is removed, as in the reference system: an annotation that
+// the deployment does not have may have been put on the set by somebody else, and
+// nothing tells. The revision is raised, never lowered, and a revision that is
+// given up is appended to the history, which forgets the oldest when it grows
+// beyond 2000 characters. A set that does not exist yet also gets the two replica
+// annotations. If the present revision of the set or the new one is not a number
+// nothing is to be written.
 func NewSetAnnotations(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet, revision string, exists bool) (map[string]string, bool) {
 	out := map[string]string{}
 	if s != nil {
@@ -70,11 +81,24 @@ func NewSetAnnotations(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet, re
 	return out, changed
 }
 
+// maxHistory is how many characters of former revisions are kept.
+const maxHistory = 2000
+
+// appendRevision adds a revision to a history, and drops the oldest ones if it
+// grows too long.
 func appendRevision(history, revision string) string {
 	if history == "" || history[0] == ',' {
 		return revision
 	}
-	return history + "," + revision
+	history += "," + revision
+	for len(history) > maxHistory {
+		_, rest, more := strings.Cut(history, ",")
+		if !more {
+			return revision
+		}
+		history = rest
+	}
+	return history
 }
 
 // sizedForPresent says whether the annotations name the present replicas.

@@ -24,7 +24,7 @@ var ErrBound = errors.New("not a number or percentage of machines")
 // unavailable becomes 1, also for desired 0.
 //
 // As in the reference system every % sign of a text is ignored ("3" is 3 %) and
-// negative values pass through; [Decide] reads them as zero. Results that do
+// negative values pass through; [Normalise] reads them as zero. Results that do
 // not fit are cut off at the limits of an int32. An error wraps [ErrBound], and
 // both numbers are then zero.
 func FencePosts(maxSurge, maxUnavailable *intstr.IntOrString, desired int32) (surge, unavailable int32, err error) {
@@ -134,21 +134,62 @@ func MinAvailable(d *v1alpha1.MachineDeployment) int32 {
 	return narrow(int64(d.Spec.Replicas) - int64(MaxUnavailable(d)))
 }
 
-// limits are the bounds that decisions work with: never negative, and never
-// both zero for a rolling update of any machines.
+// Bounds are how far a deployment may be from the number of machines that it
+// wants. None is negative, Unavailable is not above Desired, and a rolling update of
+// any machines has room to move.
+type Bounds struct {
+	// Desired is how many machines are wanted.
+	Desired int32
+	// Surge is how many more may exist during a rolling update.
+	Surge int32
+	// Unavailable is how many of those wanted need not be available.
+	Unavailable int32
+}
+
+// Normalise returns the bounds that decisions about a deployment work with,
+// whatever it says: replicas and bounds below 0 count as 0, percentages are
+// resolved (see [FencePosts]), what exceeds the replicas is cut off, and if a
+// rolling update had no room to move one machine may be unavailable. A recreation
+// has no surge, and all of its machines may be unavailable.
+//
+// The error wraps [ErrStrategy] or [ErrBound] if the strategy or its bounds cannot
+// be read; the bounds then allow no machine more and none less than wanted. A nil
+// deployment wants none and is an error as well.
+func Normalise(d *v1alpha1.MachineDeployment) (Bounds, error) {
+	if d == nil {
+		return Bounds{}, fmt.Errorf("%w: no deployment", ErrStrategy)
+	}
+	b := Bounds{Desired: max(0, d.Spec.Replicas)}
+	switch d.Spec.Strategy.Type {
+	case v1alpha1.RecreateMachineDeploymentStrategyType:
+		b.Unavailable = b.Desired
+		return b, nil
+	case v1alpha1.RollingUpdateMachineDeploymentStrategyType, v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+	default:
+		return b, fmt.Errorf("%w: %q", ErrStrategy, d.Spec.Strategy.Type)
+	}
+	u := update(d.Spec.Strategy)
+	if u == nil {
+		return b, fmt.Errorf("%w: no bounds for %s", ErrBound, d.Spec.Strategy.Type)
+	}
+	if _, _, err := FencePosts(u.MaxSurge, u.MaxUnavailable, b.Desired); err != nil {
+		return b, err
+	}
+	b.Surge, b.Unavailable = max(0, MaxSurge(d)), max(0, MaxUnavailable(d))
+	if d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType && b.Surge == 0 && b.Unavailable == 0 {
+		b.Unavailable = min(1, b.Desired)
+	}
+	return b, nil
+}
+
+// limits are the bounds as wide numbers, which do not overflow when added up.
 type limits struct{ desired, surge, unavailable int64 }
 
+// limitsOf returns the bounds of a deployment; those that cannot be read leave no
+// room.
 func limitsOf(d *v1alpha1.MachineDeployment) limits {
-	l := limits{
-		desired:     int64(max(0, d.Spec.Replicas)),
-		surge:       int64(max(0, MaxSurge(d))),
-		unavailable: int64(max(0, MaxUnavailable(d))),
-	}
-	rolling := d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType
-	if rolling && l.surge == 0 && l.unavailable == 0 {
-		l.unavailable = min(1, l.desired)
-	}
-	return l
+	b, _ := Normalise(d) // a deployment that is decided about has been validated
+	return limits{desired: int64(b.Desired), surge: int64(b.Surge), unavailable: int64(b.Unavailable)}
 }
 
 // most is how many machines may exist; none if none are wanted.

@@ -62,10 +62,10 @@ func withHash(labels map[string]string, hash string) map[string]string {
 }
 
 // create asks for the new set, which does not exist, with the size that there
-// is room for.
-func (c *pass) create(l *ledger) {
+// is room for, and returns it; nil if it is not created.
+func (c *pass) create(l *ledger) *v1alpha1.MachineSet {
 	if c.frozen() {
-		return
+		return nil
 	}
 	room, silent, _ := l.room(nil)
 	s := NewSet(c.d, c.old, narrow(min(room, l.desired)))
@@ -75,11 +75,12 @@ func (c *pass) create(l *ledger) {
 	}
 	if taken := c.in.NameTakenBy; taken != nil && taken.Name == s.Name && taken.Namespace == s.Namespace {
 		c.collide(taken)
-		return
+		return nil
 	}
 	c.add(CreateSet{Set: s, Message: message})
 	c.progress(v1alpha1.NewMachineSetCreated, fmt.Sprintf("Created new machine set %q", s.Name))
 	c.out.Reason = ReasonNewSet
+	return s
 }
 
 // collide deals with a set that has the name of the new one.

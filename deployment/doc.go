@@ -3,44 +3,73 @@
 // Package deployment decides how a MachineDeployment replaces one generation of
 // machines by the next, and how its machine sets share a number of replicas.
 //
-// [Decide] is a pure function; a controller is the loop around it:
+// [Plan] is a pure function: it sees everything once, and returns everything that
+// one pass intends. A controller is the loop around it:
 //
-//	in := deployment.Observation{Deployment: d, Sets: claimed, Complete: synced}
-//	dec := deployment.Decide(in, policy, time.Now())
-//	if dec.WriteStatus {
-//		// store dec.Status
+//	in := deployment.Observation{
+//		Deployment: live, Sets: claimed, Machines: cached, Nodes: nodes,
+//		Unseen: unseen, Complete: synced,
 //	}
+//	dec := deployment.Plan(in, policy, time.Now())
 //	for _, a := range dec.Actions {
 //		switch a := a.(type) {
-//		case deployment.Scale: // write a.Apply(set)
+//		case deployment.WriteSet: // update a.Set
 //		case deployment.CreateSet: // create a.Set
 //			// … and the other actions; an unknown one is an error
 //		}
+//		unseen = unseen.Wrote(written, time.Now())
 //	}
-//	// look again at dec.NextCheck, or when the deployment or a set changes
+//	if dec.WriteStatus {
+//		// store dec.Status
+//	}
+//	// look again at dec.NextCheck, or when something changes
+//
+// [Decision.Targets] has a size for every set, and who goes for it. A set without
+// one is an error, never a size of 0.
+//
+// # Who goes
+//
+// Whenever a set shrinks, the machines that go are chosen here and named in the
+// write that shrinks it (see [machineset.VictimsAnnotation]): those that somebody
+// named, then those that are not available, then the others by [Policy.Order].
+// So machines that are of no use go first, and are the ones that really go; the
+// order of the set itself, by which priorities come before health, decides only
+// among machines that nobody could name. Names stay until their machines are gone.
+//
+// A preserved machine that is not available is kept for somebody to look at: it
+// does not count as available, is no candidate for the first places, and goes with
+// the last of its set, or when nothing else is left that could.
+//
+// A [Gate] is asked about each machine that is replaced or updated. One that it
+// keeps stays, others go instead, and if there are none the set shrinks less.
 //
 // # What is promised
 //
 // maxSurge is a hard bound: a machine counts from the moment it is asked for
 // until it is gone, so that asking again before a set has reported adds nothing.
-// maxUnavailable is a hard bound too: a set that shrinks is assumed to delete
-// its available machines first, and a set that has not reported on its present
-// spec is assumed to have none. The two exceptions are told at [Decide].
+// maxUnavailable is a hard bound too: what remains available is counted machine by
+// machine, as it will be when all have gone that are known to go, of what was seen
+// and what was reported the smaller number counts, and of a set that has not
+// reported on its present spec nothing does. The exceptions are told at [Plan].
 //
-// Everything that is not done is a [Hold] with the set that is in the way and
+// A roll-out whose new machines do not become available stops when the bounds are
+// used up, and names them with their last errors. Old machines that are broken
+// never hold it up. What happens when the provider has no capacity for a new
+// machine is up to [Policy.OnNoCapacity].
+//
+// Everything that is not done is a [Hold] with the object that is in the way and
 // the inequality with its numbers.
 //
 // # The maths
 //
 // What the decisions are made of can be used alone, to predict or to explain:
-// [FencePosts], [MaxSurge], [MaxUnavailable], [MinAvailable], [NewSetSize],
-// [ScalingEvent], [ScaleTargets], [Proportion], [FindSets], [EqualIgnoreHash],
-// [NewSet], [Propagate], [HistoryCleanup], [Status], [RolloutStatus],
-// [Complete], [Validate].
+// [Normalise], [FencePosts], [MaxSurge], [MaxUnavailable], [MinAvailable],
+// [NewSetSize], [ScalingEvent], [ScaleTargets], [Proportion], [FindSets],
+// [EqualIgnoreHash], [NewSet], [Propagate], [HistoryCleanup], [Status],
+// [RolloutStatus], [Complete], [Validate].
 //
 // # What it does not do
 //
-// It does not claim sets (see package machineset), does not choose the machines
-// that a set deletes, does not touch nodes, and does not read or write anything.
-// In-place updates and roll-backs are held as not supported yet.
+// It does not claim sets and machines (see package machineset), does not drain or
+// update Nodes, and does not read or write anything.
 package deployment

@@ -7,10 +7,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 // exampleDeployment wants three machines of class large, and may have one more.
@@ -34,20 +37,42 @@ func exampleSet(d *v1alpha1.MachineDeployment, class string, replicas, available
 	d = d.DeepCopy()
 	d.Spec.Template.Spec.Class.Name = class
 	s := deployment.NewSet(d, nil, replicas)
-	s.Name, s.UID = "workers-"+class, "2"
+	s.Name, s.UID = "workers-"+class, types.UID(class)
 	s.Status.Replicas, s.Status.AvailableReplicas = replicas, available
 	return s
 }
 
-func ExampleDecide() {
+// exampleMachines are as many as a set has reported, the first ones available.
+func exampleMachines(sets ...*v1alpha1.MachineSet) []*v1alpha1.Machine {
+	var out []*v1alpha1.Machine
+	for _, s := range sets {
+		for i := range s.Status.Replicas {
+			m := &v1alpha1.Machine{}
+			m.Name = fmt.Sprintf("%s-%d", s.Name, i)
+			m.UID = types.UID(m.Name)
+			m.OwnerReferences = []metav1.OwnerReference{machineset.OwnerSet(s).Reference()}
+			m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
+			if i >= s.Status.AvailableReplicas {
+				m.Status.CurrentStatus.Phase = v1alpha1.MachinePending
+			}
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func ExamplePlan() {
 	d := exampleDeployment()
+	small := exampleSet(d, "small", 3, 3)
 	in := deployment.Observation{
 		Deployment: d,
-		Sets:       []*v1alpha1.MachineSet{exampleSet(d, "small", 3, 3)},
+		Sets:       []*v1alpha1.MachineSet{small},
+		Machines:   exampleMachines(small),
 		Complete:   true,
 	}
+	policy := deployment.Policy{Discourage: deployment.DiscourageNone}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	dec := deployment.Decide(in, deployment.Policy{}, now)
+	dec := deployment.Plan(in, policy, now)
 	for _, a := range dec.Actions {
 		fmt.Println(a)
 		fmt.Println(a.Event())
@@ -59,23 +84,64 @@ func ExampleDecide() {
 	// 30s
 }
 
-func ExampleDecide_waiting() {
+func ExamplePlan_cut() {
 	d := exampleDeployment()
-	large := exampleSet(d, "large", 1, 0)
-	large.Annotations[v1alpha1.RevisionAnnotation] = "2"
-	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
+	small, large := exampleSet(d, "small", 3, 2), exampleSet(d, "large", 2, 2)
 	in := deployment.Observation{
 		Deployment: d,
-		Sets:       []*v1alpha1.MachineSet{exampleSet(d, "small", 3, 3), large},
+		Sets:       []*v1alpha1.MachineSet{small, large},
+		Machines:   exampleMachines(small, large),
 		Complete:   true,
 	}
-	dec := deployment.Decide(in, deployment.Policy{}, time.Now())
+	dec := deployment.Plan(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now())
+	for _, t := range dec.Targets {
+		fmt.Println(t)
+		for _, v := range t.Victims {
+			fmt.Println("  goes:", v.Machine.Name, "by", v.By)
+		}
+	}
+	// Output:
+	// workers-large 2 -> 2
+	// workers-small 3 -> 1 without workers-small-2, workers-small-0: 3 machines available, minimum 3
+	//   goes: workers-small-2 by Availability
+	//   goes: workers-small-0 by Name
+}
+
+func ExamplePlan_waiting() {
+	d := exampleDeployment()
+	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
+	small, large := exampleSet(d, "small", 3, 3), exampleSet(d, "large", 1, 0)
+	large.Annotations[v1alpha1.RevisionAnnotation] = "2"
+	in := deployment.Observation{
+		Deployment: d,
+		Sets:       []*v1alpha1.MachineSet{small, large},
+		Machines:   exampleMachines(small, large),
+		Complete:   true,
+	}
+	m := in.Machines[3]
+	m.Status.LastOperation = v1alpha1.LastOperation{
+		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed,
+		ErrorCode: codes.ResourceExhausted.String(), Description: "no more in this zone",
+	}
+	dec := deployment.Plan(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now())
 	for _, h := range dec.Holds {
 		fmt.Println(h)
 	}
 	// Output:
+	// hold workers-large-0: NoCapacity: no capacity for 1 of the machines of workers-large; the roll-out goes on as far as it can without it: no more in this zone
 	// hold workers-large: SurgeUsedUp: 4 machines >= 3 replicas + 1 max surge
-	// hold workers-small: MinimumAvailable: 3 machines sure to be available <= 3 replicas - 0 max unavailable
+	// hold workers-small: MinimumAvailable: 3 machines available <= 3 replicas - 0 max unavailable
+}
+
+func ExampleNormalise() {
+	d := exampleDeployment()
+	d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("-10%"))
+	fmt.Println(deployment.Normalise(d))
+	d.Spec.Strategy.RollingUpdate = nil
+	fmt.Println(deployment.Normalise(d))
+	// Output:
+	// {3 0 1} <nil>
+	// {3 0 0} not a number or percentage of machines: no bounds for RollingUpdate
 }
 
 func ExampleFencePosts() {

@@ -5,51 +5,18 @@ package deployment
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // A ledger keeps what the sets were seen to have and what this decision makes
 // of it. All bounds are kept here: how many machines there may be at most, and
-// how many are available at least, whatever the sets do with what they are told.
+// how many are available at least.
 type ledger struct {
 	limits
 	accounts []*account
 }
 
-type account struct {
-	set       *v1alpha1.MachineSet
-	spec      int64 // planned size
-	replicas  int64 // machines reported, those on their way out included
-	leaving   int64 // machines seen on their way out
-	available int64
-	isNew     bool
-	reported  bool // the status is of the present spec
-	doomed    bool
-}
-
-func (c *pass) ledger() *ledger {
-	l := &ledger{limits: limitsOf(c.d)}
-	leaving := leavingMachines(c.in.Machines)
-	for _, s := range append(slices.Clip(c.old), c.newSet) {
-		if s == nil {
-			continue
-		}
-		l.accounts = append(l.accounts, &account{
-			set:       s,
-			spec:      int64(max(0, s.Spec.Replicas)),
-			replicas:  int64(max(0, s.Status.Replicas)),
-			available: int64(max(0, s.Status.AvailableReplicas)),
-			leaving:   leaving[s.UID],
-			isNew:     s == c.newSet,
-			reported:  observed(s),
-			doomed:    s.DeletionTimestamp != nil,
-		})
-	}
-	return l
-}
+func (c *pass) ledger() *ledger { return &ledger{limits: limitsOf(c.d), accounts: c.accounts} }
 
 // of returns the account of a set.
 func (l *ledger) of(s *v1alpha1.MachineSet) *account {
@@ -61,39 +28,28 @@ func (l *ledger) of(s *v1alpha1.MachineSet) *account {
 	return nil
 }
 
-// leavingMachines counts the machines on their way out by the UID of their set.
-func leavingMachines(machines []*v1alpha1.Machine) map[types.UID]int64 {
-	out := map[types.UID]int64{}
-	for _, m := range machines {
-		if m == nil || (m.DeletionTimestamp == nil && m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating) {
-			continue
-		}
-		if owner := metav1.GetControllerOf(m); owner != nil {
-			out[owner.UID]++
-		}
+// most returns how many machines may exist for the set: what it was asked for
+// comes on top of what is on its way out. A set that creates nothing has what it
+// has.
+func (a *account) most() int64 {
+	if a.idle {
+		return a.replicas
 	}
-	return out
+	return max(a.spec+a.leaving, a.replicas)
 }
 
-// machines returns how many machines may exist for the set: what it was asked
-// for comes on top of what is on its way out.
-func (a *account) machines() int64 { return max(a.spec+a.leaving, a.replicas) }
-
-// sure returns how many machines of the set are still available when it has
-// been cut to the given size and each machine that it has to delete for that
-// was an available one. Those it was asked for and did not report may exist by
-// now, so that they are no reason to delete fewer. A set whose status is of an
-// earlier spec may have been told anything in between, and one that is being
-// deleted loses all: nothing is sure of them.
-func (a *account) sure(size int64) int64 {
+// sure returns how many machines of the set are still available when all have
+// gone of which this pass knows that they go. Of what was seen and what was
+// reported the smaller number counts. A set whose status is of an earlier spec may
+// have been told anything in between, and one that is being deleted loses all:
+// nothing is sure of them.
+func (a *account) sure() int64 {
 	if !a.reported || a.doomed {
 		return 0
 	}
-	return min(size, max(0, a.available-max(0, a.exist()-size)))
+	going := int64(a.counts.Available) - a.available
+	return max(0, min(a.available, int64(a.set.Status.AvailableReplicas)-going)-a.lost)
 }
-
-// exist returns how many machines the set may have that it would have to delete.
-func (a *account) exist() int64 { return max(a.replicas, int64(a.set.Spec.Replicas)) }
 
 // settled says that the set has done what it was told.
 func (a *account) settled() bool {
@@ -108,11 +64,18 @@ func (l *ledger) sum(f func(*account) int64) int64 {
 	return n
 }
 
+// asked returns the sum of the planned sizes.
 func (l *ledger) asked() int64 { return l.sum(func(a *account) int64 { return a.spec }) }
 
-func (l *ledger) total() int64 { return l.sum((*account).machines) }
+// total returns how many machines may exist.
+func (l *ledger) total() int64 { return l.sum((*account).most) }
 
-func (l *ledger) sureNow() int64 { return l.sum(func(a *account) int64 { return a.sure(a.spec) }) }
+// available returns how many machines are sure to be available.
+func (l *ledger) available() int64 { return l.sum((*account).sure) }
+
+// slack returns how many available machines may still go; below 0 if there are
+// too few already.
+func (l *ledger) slack() int64 { return l.available() - l.least() }
 
 // room returns by how much a set may grow; and the set that has to report first
 // or to lose machines first, if there is one. A set that has not reported may
@@ -131,32 +94,11 @@ func (l *ledger) room(of *account) (room int64, silent, surplus *v1alpha1.Machin
 	return max(0, l.desired+l.surge-l.total()), nil, nil
 }
 
-// reducible returns how much of a cut the availability allows: after it the
-// machines that are sure to be available are still enough. If they are too few
-// already, only a set that was seen to have none available may shrink.
-func (l *ledger) reducible(a *account, want int64) int64 {
-	want = max(0, min(want, a.spec))
-	slack := l.sureNow() - l.least()
-	if slack < 0 {
-		if a.available == 0 && l.allReported() {
-			return want
-		}
-		return 0
-	}
-	before := a.sure(a.spec)
-	if before-a.sure(a.spec-want) <= slack {
-		return want
-	}
-	floor := before - slack // more than zero, as the loss exceeds the slack
-	bySize := a.spec - floor
-	byDeletion := a.spec - a.exist() + a.available - floor
-	return min(max(0, min(bySize, byDeletion)), want)
-}
-
 func (l *ledger) allReported() bool {
 	return !slices.ContainsFunc(l.accounts, func(a *account) bool { return !a.reported })
 }
 
+// allSettled says that all sets have done what they were told.
 func (l *ledger) allSettled() bool {
 	return !slices.ContainsFunc(l.accounts, func(a *account) bool { return !a.settled() })
 }
@@ -164,4 +106,32 @@ func (l *ledger) allSettled() bool {
 // atRest says that no set has anything to do.
 func (l *ledger) atRest() bool {
 	return !slices.ContainsFunc(l.accounts, func(a *account) bool { return !a.reported || a.spec != a.replicas })
+}
+
+// oldActive returns the accounts of the old sets that ask for machines, or did
+// so when seen, and that are not being deleted.
+func (l *ledger) oldActive(asSeen bool) []*account {
+	var out []*account
+	for _, a := range l.accounts {
+		size := a.spec
+		if asSeen {
+			size = int64(a.set.Spec.Replicas)
+		}
+		if !a.isNew && !a.doomed && size > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// budget is by how many machines the old sets may shrink before the rest, all
+// available, would be too few.
+func (l *ledger) budget() int64 {
+	missing := l.sum(func(a *account) int64 {
+		if a.isNew {
+			return max(0, a.spec-a.sure())
+		}
+		return 0
+	})
+	return l.asked() - l.least() - missing
 }

@@ -59,7 +59,7 @@ func deadline(d *v1alpha1.MachineDeployment) time.Duration {
 // [Status]: the Progressing condition and the failure to create or delete
 // machines that a set reports. The time is when the progress deadline passes,
 // zero if none is running. The status of d has to be the stored one. As in
-// [Complete], the counters are believed; [Decide] also wants the sets to have
+// [Complete], the counters are believed; [Plan] also wants the sets to have
 // reported on their present size before it calls a roll-out complete.
 func RolloutStatus(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, now time.Time) (v1alpha1.MachineDeploymentStatus, time.Time) {
 	return rolloutStatus(d, newSet, old, now, true)

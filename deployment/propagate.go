@@ -16,7 +16,12 @@ import (
 // deployment without a roll-out, and what differs: annotations and revision
 // (see [NewSetAnnotations]), node template, overrides, class kind, minimum ready
 // time, and the number of preserved machines. The copy is nil if nothing
-// differs. Old sets never take anything over.
+// differs.
+//
+// Old sets never take anything over, as in the reference system. They are what a
+// roll-back goes back to, time-outs included; and a wrong time-out reaches only
+// the machines of one generation. Whoever wants another drain time-out for old
+// machines changes it in the template of their set, which hands it on to them.
 func Propagate(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, []string) {
 	if d == nil || newSet == nil {
 		return nil, nil
@@ -60,30 +65,34 @@ func nextRevision(old []*v1alpha1.MachineSet) string {
 	return strconv.FormatInt(MaxRevision(old)+1, 10)
 }
 
-// propagate updates the new set, and says so; the rest is for the next time,
-// since the set will have changed by then.
-func (c *pass) propagate() bool {
-	if c.newSet == nil || c.newSet.DeletionTimestamp != nil {
-		return false
+// propagate updates the new set.
+func (c *pass) propagate() {
+	a := c.account(c.newSet)
+	if a == nil || a.doomed {
+		return
 	}
-	edited, differs := Propagate(c.d, c.newSet, c.old)
+	edited, differs := Propagate(c.d, a.next, c.old)
 	if edited == nil {
-		return false
+		return
 	}
-	c.out.Reason = ReasonUpdatingSet
-	c.add(UpdateSet{Set: edited, Message: strings.Join(differs, ", ") + " differ from the deployment"})
-	return true
+	a.next = edited
+	a.changes = append(a.changes, strings.Join(differs, ", ")+" differ from the deployment")
 }
 
 // adoptRevision gives the deployment the revision of its new set, and makes
 // sure that there is a Progressing condition.
 func (c *pass) adoptRevision() {
-	if c.newSet == nil {
-		return
+	a := c.account(c.newSet)
+	if a == nil || len(a.changes) > 0 {
+		return // the set has to have its own revision first
 	}
 	revision, ok := c.newSet.Annotations[v1alpha1.RevisionAnnotation]
 	if ok && c.d.Annotations[v1alpha1.RevisionAnnotation] != revision {
-		c.add(Annotate{Annotations: map[string]string{v1alpha1.RevisionAnnotation: revision}})
+		if c.d.Annotations == nil {
+			c.d.Annotations = map[string]string{}
+		}
+		c.d.Annotations[v1alpha1.RevisionAnnotation] = revision
+		c.editDeployment("revision is " + revision)
 	}
 	if GetCondition(c.d.Status, v1alpha1.MachineDeploymentProgressing) == nil {
 		c.progress(v1alpha1.FoundNewMachineSet, fmt.Sprintf("Found new machine set %q", c.newSet.Name))

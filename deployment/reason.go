@@ -23,8 +23,30 @@ const (
 	ReasonSelectsNothing Reason = "EmptySelector"
 	// ReasonAdopting: the finalizer has to be there before anything else.
 	ReasonAdopting Reason = "AddingFinalizer"
-	// ReasonNotSupportedYet: the strategy or the request is not built yet.
-	ReasonNotSupportedYet Reason = "NotSupportedYet"
+	// ReasonWriteNotSeen: the view does not show a write of this process yet.
+	ReasonWriteNotSeen Reason = "WriteNotSeen"
+	// ReasonNoCluster: there is no cluster whose Nodes could be updated in place.
+	ReasonNoCluster Reason = "NoCluster"
+	// ReasonRollingBack: the template becomes that of an earlier revision.
+	ReasonRollingBack Reason = "RollingBack"
+	// ReasonNoRollback: there is nothing to roll back to.
+	ReasonNoRollback Reason = "NoRollback"
+	// ReasonNotRemoved: a machine that is named to go does not, or not by its name.
+	ReasonNotRemoved Reason = "NotRemoved"
+	// ReasonNoHash: a set does not carry its template hash everywhere yet.
+	ReasonNoHash Reason = "NoTemplateHash"
+	// ReasonGate: a [Gate] keeps a machine.
+	ReasonGate Reason = "Gate"
+	// ReasonNoCapacity: the provider has no capacity for a machine of the new set.
+	ReasonNoCapacity Reason = "NoCapacity"
+	// ReasonNewUnavailable: machines of the new set are not available.
+	ReasonNewUnavailable Reason = "NewMachinesUnavailable"
+	// ReasonBurst: a pass writes no more than [Policy.Burst] Nodes and machines.
+	ReasonBurst Reason = "BurstLimit"
+	// ReasonNodeUnknown: nobody has looked at the Node of a machine, or it is gone.
+	ReasonNodeUnknown Reason = "NodeUnknown"
+	// ReasonUpdating: machines are being updated in place.
+	ReasonUpdating Reason = "UpdatingInPlace"
 	// ReasonDeleting: the deployment is being deleted.
 	ReasonDeleting Reason = "Deleting"
 	// ReasonDeleted: the deployment is being deleted and no longer holds anything.
@@ -39,8 +61,6 @@ const (
 	ReasonNewSet Reason = "CreatingSet"
 	// ReasonNameTaken: the name of the new set belongs to something else.
 	ReasonNameTaken Reason = "NameTaken"
-	// ReasonUpdatingSet: the new set takes over changes that need no roll-out.
-	ReasonUpdatingSet Reason = "UpdatingSet"
 	// ReasonRollingOut: machines are being replaced.
 	ReasonRollingOut Reason = "RollingOut"
 	// ReasonComplete: all machines are of the new set and available.
@@ -49,8 +69,6 @@ const (
 	ReasonSurgeUsedUp Reason = "SurgeUsedUp"
 	// ReasonMinimumAvailable: no more machines may become unavailable.
 	ReasonMinimumAvailable Reason = "MinimumAvailable"
-	// ReasonStuck: nothing can be done without giving up an old machine.
-	ReasonStuck Reason = "Stuck"
 	// ReasonSetNotReported: a set has not reported on its present spec.
 	ReasonSetNotReported Reason = "SetNotReported"
 	// ReasonSetDeleting: a set is being deleted.

@@ -2,49 +2,38 @@
 
 package deployment
 
-import (
-	"fmt"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import "fmt"
 
 // recreate takes the next step of a replacement with a gap: all old machines go
 // before the first new one comes.
 func (c *pass) recreate() {
 	l := c.ledger()
-	changed := false
+	before := l.asked()
 	for _, a := range l.oldActive(false) {
-		changed = c.resize(a, 0, "all old machines go first") || changed
+		c.take(l, a, a.spec, allOnes)
+		c.resize(a, a.spec, "all old machines go first")
 	}
-	if changed || c.oldMachinesLeft() {
+	if l.asked() != before || c.oldMachinesLeft(l) {
 		return
 	}
 	if c.newSet == nil {
 		c.create(l)
 		return
 	}
+	c.withoutCapacity(l)
 	c.sizeNewSet(l)
 }
 
 // oldMachinesLeft holds the new set while machines of others exist.
-func (c *pass) oldMachinesLeft() bool {
-	for _, s := range c.old {
+func (c *pass) oldMachinesLeft(l *ledger) bool {
+	for _, a := range l.accounts {
 		switch {
-		case s.Status.Replicas > 0:
-			c.hold(s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left", s.Status.Replicas))
+		case a.isNew:
+		case a.replicas > 0 || a.spec > 0:
+			c.hold(a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left", max(a.replicas, a.spec)))
 			return true
-		case !observed(s):
-			c.hold(s.Name, ReasonSetNotReported, "it is not known whether old machines are left")
-			return true
-		}
-	}
-	for _, m := range c.in.Machines {
-		if m == nil {
-			continue
-		}
-		owner := metav1.GetControllerOf(m)
-		if owner == nil || c.newSet == nil || owner.UID != c.newSet.UID {
-			c.hold(m.Name, ReasonWaitingForMachines, "an old machine is left")
+		case !a.reported:
+			c.hold(a.set.Name, ReasonSetNotReported, "it is not known whether old machines are left")
 			return true
 		}
 	}

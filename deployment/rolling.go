@@ -3,12 +3,11 @@
 package deployment
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
 
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 // roll takes the next step of a rolling update: the new set first, and only if
@@ -16,13 +15,21 @@ import (
 func (c *pass) roll() {
 	l := c.ledger()
 	if c.newSet == nil {
-		c.create(l)
+		if s := c.create(l); s != nil && s.Spec.Replicas == 0 { // it needs room first
+			c.reduceOldSets(l)
+		}
+		return
+	}
+	short := c.withoutCapacity(l)
+	if short > 0 && c.policy.OnNoCapacity == NoCapacityStop {
 		return
 	}
 	if c.sizeNewSet(l) {
 		return
 	}
-	c.reduceOldSets(l)
+	if !c.reduceOldSets(l) && short > 0 && c.policy.OnNoCapacity == NoCapacityUseUnavailable {
+		c.makePlace(l, int64(short))
+	}
 }
 
 // sizeNewSet brings the new set towards the replicas, and says whether it
@@ -43,23 +50,13 @@ func (c *pass) sizeNewSet(l *ledger) bool {
 }
 
 // shrinkNewSet takes from a new set that is too large what the availability
-// allows; if it is the only active one, in the end all that is too much.
+// allows.
 func (c *pass) shrinkNewSet(l *ledger, a *account) bool {
+	message := fmt.Sprintf("%d > %d replicas", a.spec, l.desired)
 	want := a.spec - l.desired
-	allowed := l.reducible(a, want)
-	if allowed < want && l.asked() == a.spec {
-		at := c.outOfPatience()
-		if !at.After(c.now) {
-			allowed = want
-		} else {
-			c.out.Holds = append(c.out.Holds, Hold{
-				Subject: a.set.Name, Reason: ReasonStuck, Until: at,
-				Message: fmt.Sprintf("%d > %d replicas, and %d machines sure to be available, minimum %d; it shrinks in any case if nothing moves", a.spec, l.desired, l.sureNow(), l.least()),
-			})
-		}
-	}
-	changed := c.resize(a, a.spec-allowed, fmt.Sprintf("%d > %d replicas", a.spec, l.desired))
-	if allowed < want {
+	taken := c.take(l, a, want, unwanted)
+	changed := c.resize(a, a.spec, message)
+	if taken < want {
 		c.holdAvailability(l, a)
 	}
 	return changed
@@ -71,9 +68,15 @@ func (c *pass) growSet(l *ledger, a *account, size int64) bool {
 	if c.frozen() {
 		return false
 	}
+	if a.idle { // it is to create machines again, beginning with what it has
+		a.idle, a.spec = false, min(a.spec, int64(a.counts.Present))
+	}
 	room, silent, surplus := l.room(a)
 	total := l.total()
 	switch {
+	case machineset.Frozen(a.set):
+		c.hold(a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set has %d machines and does not grow", a.spec))
+		return false
 	case silent != nil:
 		c.hold(silent.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not grow until then", notReported(silent), a.set.Name))
 		return false
@@ -84,122 +87,52 @@ func (c *pass) growSet(l *ledger, a *account, size int64) bool {
 		c.hold(a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %d replicas + %d max surge", total, l.desired, l.surge))
 		return false
 	}
+	c.enable(a)
 	return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%d machines < %d replicas + %d max surge", total, l.desired, l.surge))
 }
 
 // reduceOldSets takes machines away from the old sets: as many unavailable ones
 // as the new set does not need, then as many others as the availability allows.
-func (c *pass) reduceOldSets(l *ledger) {
+// Preserved machines that are not available go when nothing else can. It says
+// whether a set changes.
+func (c *pass) reduceOldSets(l *ledger) bool {
 	before := l.asked()
-	c.reduceUnavailable(l)
-	c.reduceAvailable(l)
-	if l.asked() == before && c.breakDeadlock(l) {
-		return
+	budget := l.budget()
+	for _, a := range l.oldActive(false) {
+		budget -= c.take(l, a, min(budget, a.spec), brokenOnes)
 	}
-	message := fmt.Sprintf("%d machines sure to be available, minimum %d", l.sureNow(), l.least())
+	spare := l.slack()
+	for _, a := range l.oldActive(false) {
+		spare -= c.take(l, a, min(spare, a.spec), spareOnes)
+	}
+	if l.asked() == before {
+		c.reducePreserved(l)
+	}
+	message := fmt.Sprintf("%d machines available, minimum %d", l.available(), l.least())
 	for _, a := range l.oldActive(true) {
 		c.resize(a, a.spec, message)
 	}
-	if left := l.oldActive(false); len(left) > 0 && l.asked() == before {
+	changed := l.asked() < before
+	if left := l.oldActive(false); len(left) > 0 && !changed {
 		c.holdAvailability(l, left[0])
 	}
+	return changed
 }
 
-// oldActive returns the accounts of the old sets that ask for machines, or did
-// so when seen, and that are not being deleted.
-func (l *ledger) oldActive(asSeen bool) []*account {
-	var out []*account
-	for _, a := range l.accounts {
-		size := a.spec
-		if asSeen {
-			size = int64(a.set.Spec.Replicas)
-		}
-		if !a.isNew && !a.doomed && size > 0 {
-			out = append(out, a)
-		}
+// reducePreserved lets preserved machines of old sets go that are not available,
+// if all sets are at rest and all new machines available, so that nothing else is
+// going to happen.
+func (c *pass) reducePreserved(l *ledger) {
+	if !l.allSettled() || slices.ContainsFunc(l.accounts, func(a *account) bool { return a.isNew && a.sure() < a.spec }) {
+		return
 	}
-	return out
-}
-
-// budget is by how many machines the old sets may shrink before the rest, all
-// available, would be too few.
-func (l *ledger) budget() int64 {
-	missing := l.sum(func(a *account) int64 {
-		if a.isNew {
-			return max(0, a.spec-a.available)
-		}
-		return 0
-	})
-	return l.asked() - l.least() - missing
-}
-
-func (c *pass) reduceUnavailable(l *ledger) {
 	budget := l.budget()
 	for _, a := range l.oldActive(false) {
-		if budget <= 0 {
-			return
-		}
-		k := l.reducible(a, min(budget, max(0, a.spec-a.available)))
-		a.spec -= k
-		budget -= k
+		budget -= c.take(l, a, min(budget, a.spec), evenPreserved)
 	}
 }
 
-func (c *pass) reduceAvailable(l *ledger) {
-	spare := l.sum(func(a *account) int64 { return a.available }) - l.least()
-	for _, a := range l.oldActive(false) {
-		if spare <= 0 {
-			return
-		}
-		k := l.reducible(a, min(spare, a.spec))
-		a.spec -= k
-		spare -= k
-	}
-}
-
-// breakDeadlock gives up one machine of an old set with unavailable ones, if
-// nothing has moved for a while: the set may delete an available machine, but
-// otherwise the roll-out would never end. It says whether it does something or
-// has said when.
-func (c *pass) breakDeadlock(l *ledger) bool {
-	if !l.allSettled() || l.budget() <= 0 || slices.ContainsFunc(l.accounts, func(a *account) bool { return a.isNew && a.available < a.spec }) {
-		return false
-	}
-	stuck := slices.DeleteFunc(l.oldActive(false), func(a *account) bool { return a.available >= a.spec })
-	if len(stuck) == 0 {
-		return false
-	}
-	worst := slices.MinFunc(stuck, func(a, b *account) int {
-		return cmp.Or(cmp.Compare(a.available, b.available), older(a.set, b.set))
-	})
-	if at := c.outOfPatience(); at.After(c.now) {
-		c.out.Holds = append(c.out.Holds, Hold{
-			Subject: worst.set.Name, Reason: ReasonStuck, Until: at,
-			Message: fmt.Sprintf("%d of its %d machines are available, and %d machines sure to be available <= %d replicas - %d max unavailable; one is given up if nothing moves", worst.available, worst.spec, l.sureNow(), l.desired, l.unavailable),
-		})
-		return true
-	}
-	return c.resize(worst, worst.spec-1, fmt.Sprintf("nothing moves: %d of its %d machines are available, and none can be spared", worst.available, worst.spec))
-}
-
-// outOfPatience returns when a roll-out that stands still has done so for long
-// enough.
-func (c *pass) outOfPatience() time.Time {
-	patience := c.policy.Patience
-	if patience <= 0 {
-		patience = defaultPatience
-	}
-	cond := GetCondition(c.d.Status, v1alpha1.MachineDeploymentProgressing)
-	switch {
-	case Progressing(c.d.Status, c.out.Status):
-		return c.now.Add(patience)
-	case cond != nil:
-		return cond.LastUpdateTime.Add(patience)
-	default:
-		return time.Time{}
-	}
-}
-
+// holdAvailability says why machines of a set stay.
 func (c *pass) holdAvailability(l *ledger, a *account) {
 	for _, b := range l.accounts {
 		if !b.reported {
@@ -207,7 +140,9 @@ func (c *pass) holdAvailability(l *ledger, a *account) {
 			return
 		}
 	}
-	c.hold(a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines sure to be available <= %d replicas - %d max unavailable", l.sureNow(), l.desired, l.unavailable))
+	if l.slack() <= 0 {
+		c.hold(a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines available <= %d replicas - %d max unavailable", l.available(), l.desired, l.unavailable))
+	}
 }
 
 // resize asks for a size, and says whether the set changes.
@@ -216,16 +151,22 @@ func (c *pass) resize(a *account, to int64, message string) bool {
 	if narrow(to) == a.set.Spec.Replicas {
 		return false
 	}
-	c.write(a.set, narrow(to), message)
+	c.size(a, narrow(to), message)
 	return true
 }
 
-// write asks for a size and for the annotations that belong to it.
-func (c *pass) write(s *v1alpha1.MachineSet, to int32, message string) {
-	c.add(Scale{
-		Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
-		From: s.Spec.Replicas, To: to,
-		Annotations: replicaAnnotations(c.d),
-		Message:     message,
-	})
+// size asks for a size, names who goes for it, and writes the annotations that
+// belong to it.
+func (c *pass) size(a *account, to int32, message string) {
+	if left := c.name(a, int64(to)); left > 0 { // who cannot be named stays
+		to = narrow(min(int64(to)+int64(left), int64(a.set.Spec.Replicas)))
+		a.spec = int64(to)
+		c.hold(a.set.Name, ReasonBurst, "the annotations of the set are full, so that no more machines can be named to go")
+	}
+	a.next.Spec.Replicas, a.why = to, message
+	if a.next.Annotations == nil {
+		a.next.Annotations = map[string]string{}
+	}
+	maps.Copy(a.next.Annotations, replicaAnnotations(c.d))
+	a.changes = append(a.changes, message)
 }

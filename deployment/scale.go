@@ -95,8 +95,8 @@ func Proportion(s Share) int32 {
 	return narrow(max(fraction, allowed))
 }
 
-// A Target is the size that a set should get.
-type Target struct {
+// A SetSize is the size that a set should get.
+type SetSize struct {
 	// Set as it was observed.
 	Set *v1alpha1.MachineSet
 	// To is its new size.
@@ -115,25 +115,36 @@ type Target struct {
 // rounding leaves, and what is more than it has goes to the next. No set grows
 // in a cut, and the sum never exceeds replicas + surge after one.
 //
-// The availability of machines is not looked at; [Decide] carries out only as
+// The availability of machines is not looked at; [Plan] carries out only as
 // much of it as the bounds allow.
-func ScaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []Target {
+func ScaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []SetSize {
 	if d == nil {
 		return nil
 	}
+	rolling := d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType
+	if !rolling && ActiveOrLatest(newSet, old) == nil && !Saturated(d, newSet) {
+		return nil
+	}
+	return scaleTargets(d, newSet, old)
+}
+
+// scaleTargets is the same for every strategy.
+func scaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []SetSize {
 	if one := ActiveOrLatest(newSet, old); one != nil {
-		return []Target{{Set: one, To: max(0, d.Spec.Replicas)}}
+		return []SetSize{{Set: one, To: max(0, d.Spec.Replicas)}}
 	}
 	if Saturated(d, newSet) {
-		var out []Target
+		var out []SetSize
 		for _, s := range active(byCreation(old)) {
-			out = append(out, Target{Set: s, To: 0})
+			out = append(out, SetSize{Set: s, To: 0})
 		}
 		return out
 	}
-	if d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
-		return nil
-	}
+	return shareOut(d, newSet, old)
+}
+
+// shareOut shares a change of the replicas out among the sets.
+func shareOut(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []SetSize {
 	sets := scaleOrder(newSet, old)
 	var sum int64
 	for _, s := range sets {
@@ -168,27 +179,27 @@ func growing(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) *v1alpha1.
 	return sets[len(sets)-1]
 }
 
-func grow(sets []*v1alpha1.MachineSet, takes *v1alpha1.MachineSet, toAdd int64) []Target {
-	var out []Target
+func grow(sets []*v1alpha1.MachineSet, takes *v1alpha1.MachineSet, toAdd int64) []SetSize {
+	var out []SetSize
 	found := false
 	for _, s := range sets {
-		t := Target{Set: s, To: s.Spec.Replicas}
+		t := SetSize{Set: s, To: s.Spec.Replicas}
 		if s == takes {
 			t.To, found = narrow(int64(t.To)+toAdd), true
 		}
 		out = append(out, t)
 	}
 	if !found && takes != nil && toAdd > 0 {
-		out = append(out, Target{Set: takes, To: narrow(int64(max(0, takes.Spec.Replicas)) + toAdd)})
+		out = append(out, SetSize{Set: takes, To: narrow(int64(max(0, takes.Spec.Replicas)) + toAdd)})
 	}
 	return out
 }
 
-func cut(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, toAdd int64) []Target {
+func cut(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, toAdd int64) []SetSize {
 	slices.SortStableFunc(sets, func(a, b *v1alpha1.MachineSet) int {
 		return cmp.Or(cmp.Compare(b.Spec.Replicas, a.Spec.Replicas), older(a, b))
 	})
-	out := make([]Target, 0, len(sets))
+	out := make([]SetSize, 0, len(sets))
 	var added int64
 	for _, s := range sets {
 		share := min(0, Proportion(Share{
@@ -199,7 +210,7 @@ func cut(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, toAdd int64
 			ToAdd:   narrow(toAdd),
 			Added:   narrow(added),
 		}))
-		out = append(out, Target{Set: s, To: max(0, s.Spec.Replicas+share)})
+		out = append(out, SetSize{Set: s, To: max(0, s.Spec.Replicas+share)})
 		added += int64(share)
 	}
 	for i := range out {

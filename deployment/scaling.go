@@ -6,35 +6,115 @@ import (
 	"fmt"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
-// scaling says whether the replicas changed. A Recreate roll-out that is under
-// way brings all sets to their size anyway, in its own order.
+// scaling says whether the replicas changed. An update in place or a recreation
+// that is under way brings all sets to their sizes anyway, in its own order.
 func (c *pass) scaling() bool {
 	if !ScalingEvent(c.d, c.newSet, c.old) {
 		return false
 	}
-	if c.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+	switch c.d.Spec.Strategy.Type {
+	case v1alpha1.RecreateMachineDeploymentStrategyType:
 		return c.newSet.Spec.Replicas > 0 && len(active(c.old)) == 0
+	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		return !c.inPlace()
+	default:
+		return true
 	}
-	return true
 }
 
 // scale brings the sets to a changed number of replicas.
 func (c *pass) scale() {
-	l := c.ledger()
-	alone := ActiveOrLatest(c.newSet, c.old) != nil
-	for _, t := range ScaleTargets(c.d, c.newSet, c.old) {
-		c.scaleTo(l, l.of(t.Set), int64(t.To), alone)
+	if c.inPlace() {
+		c.scaleInPlace()
+		return
 	}
+	l := c.ledger()
+	how := unwanted
+	switch {
+	case ActiveOrLatest(c.newSet, c.old) != nil:
+		how = unwantedNow
+	case Saturated(c.d, c.newSet):
+		how = evenPreserved // they are replaced already
+	}
+	for _, t := range c.scaleTargets() {
+		c.scaleTo(l, l.of(t.Set), int64(t.To), how)
+	}
+}
+
+// scaleTargets are those of [ScaleTargets], with the machines that somebody named
+// taken first from the sets that have them. While a roll-out is paused, every
+// strategy shares a change out.
+func (c *pass) scaleTargets() []SetSize {
+	named := c.namedInSets()
+	if ActiveOrLatest(c.newSet, c.old) != nil || Saturated(c.d, c.newSet) || len(named) == 0 {
+		return scaleTargets(c.d, c.newSet, c.old)
+	}
+	as := map[*v1alpha1.MachineSet]*v1alpha1.MachineSet{} // what is left, and of which set
+	without := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+		if s == nil {
+			return nil
+		}
+		left := *s
+		left.Spec.Replicas -= named[s]
+		as[&left] = s
+		return &left
+	}
+	newSet := without(c.newSet)
+	var old []*v1alpha1.MachineSet
+	for _, s := range c.old {
+		old = append(old, without(s))
+	}
+	var out []SetSize
+	for _, t := range shareOut(c.d, newSet, old) {
+		s := as[t.Set]
+		out = append(out, SetSize{Set: s, To: min(t.To, s.Spec.Replicas)}) // no set grows in a cut
+	}
+	for left, s := range as { // emptied by it
+		if left.Spec.Replicas <= 0 && s.Spec.Replicas > 0 {
+			out = append(out, SetSize{Set: s, To: 0})
+		}
+	}
+	return out
+}
+
+// namedInSets counts the machines that somebody named and that stay so far, by
+// their sets, but not more than the replicas were lowered by.
+func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
+	named := map[*v1alpha1.MachineSet]int32{}
+	left := c.loweredBy()
+	for _, a := range c.accounts {
+		for _, m := range a.stay {
+			if left > 0 && !a.doomed && int64(named[a.set]) < a.spec && c.wanted[m.UID] {
+				named[a.set]++
+				left--
+			}
+		}
+	}
+	return named
+}
+
+// loweredBy returns by how many the replicas are fewer than the sets were sized for.
+func (c *pass) loweredBy() int32 {
+	var before int32
+	for _, s := range active(c.in.Sets) {
+		if n, ok := intAnnotation(s, v1alpha1.DesiredReplicasAnnotation); ok {
+			before = max(before, n)
+		}
+	}
+	return max(0, before-c.d.Spec.Replicas)
 }
 
 // scaleTo brings one set as near to a size as the bounds allow. What it was
 // sized for is written in any case: what is missing is for the roll-out, or for
 // the next time.
-func (c *pass) scaleTo(l *ledger, a *account, size int64, alone bool) {
+func (c *pass) scaleTo(l *ledger, a *account, size int64, how taking) {
 	changed := false
-	size = min(size, l.desired) // what is beyond would only have to go again
+	if size > a.spec {
+		size = min(size, max(a.spec, l.desired)) // what is beyond would only have to go again
+	}
 	switch {
 	case a.doomed:
 		c.hold(a.set.Name, ReasonSetDeleting, "the set is being deleted and not scaled any more")
@@ -42,16 +122,23 @@ func (c *pass) scaleTo(l *ledger, a *account, size int64, alone bool) {
 	case size > a.spec:
 		changed = c.growSet(l, a, size)
 	case size < a.spec:
-		allowed := a.spec - size
-		if !alone {
-			allowed = l.reducible(a, a.spec-size)
-		}
-		changed = c.resize(a, a.spec-allowed, fmt.Sprintf("%d > %d for %d replicas", a.spec, size, l.desired))
+		message := fmt.Sprintf("%d > %d for %d replicas", a.spec, size, l.desired)
+		c.take(l, a, a.spec-size, how)
+		changed = c.resize(a, a.spec, message)
 		if a.spec > size {
 			c.holdAvailability(l, a)
 		}
 	}
 	if !changed && !sizedForPresent(a.set.Annotations, c.d) {
-		c.write(a.set, narrow(a.spec), "sized for the present number of replicas")
+		c.size(a, narrow(a.spec), "sized for the present number of replicas")
+	}
+}
+
+// enable lets a set create machines again that was an old one of an update in
+// place.
+func (c *pass) enable(a *account) {
+	if machineset.ScaleUpDisabled(a.next) {
+		delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+		a.changes = append(a.changes, "it creates machines again")
 	}
 }

@@ -3,121 +3,131 @@
 package deployment_test
 
 import (
+	"cmp"
 	"flag"
-	"fmt"
+	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
-
-func deepCopy(in deployment.Observation) deployment.Observation {
-	out := in
-	out.Deployment = in.Deployment.DeepCopy()
-	out.Sets = nil
-	for _, s := range in.Sets {
-		out.Sets = append(out.Sets, s.DeepCopy())
-	}
-	return out
-}
-
-func equalObservation(a, b deployment.Observation) bool { return cmp.Equal(a, b) }
 
 var (
-	seeds  = flag.Uint64("seeds", 90, "number of seeds of each simulated scenario")
-	update = flag.Bool("update", false, "write the golden files anew")
+	worldSeeds = flag.Uint64("worlds", 100, "number of random worlds of each kind")
+	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind")
 )
 
-type scenario struct {
-	name                       string
-	spiteful, fragile, scaleIn bool
-	strategy                   v1alpha1.MachineDeploymentStrategyType
+// availableFirst has a set let those machines go that are worth most.
+var availableFirst = machineset.Order{{Name: "AvailableFirst", Rank: func(m *v1alpha1.Machine) int64 {
+	if machineset.Available(m) {
+		return 0
+	}
+	return 1
+}}}
+
+var worldKinds = []worldKind{
+	{name: "rolling", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+	{name: "rolling, with crashes", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, crashes: true},
+	{name: "rolling, sets let available machines go first", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, crashes: true, spiteful: true},
+	{name: "rolling, machines fail", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, fragile: true},
+	{name: "rolling, machines fail and processes crash", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, fragile: true, crashes: true, gates: true},
+	{name: "rolling, with gates and quota", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, gates: true, quota: true},
+	{name: "recreate", strategy: v1alpha1.RecreateMachineDeploymentStrategyType, crashes: true},
+	{name: "recreate, machines fail", strategy: v1alpha1.RecreateMachineDeploymentStrategyType, crashes: true, fragile: true, gates: true},
+	{name: "in place", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType},
+	{name: "in place, with crashes and gates", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, crashes: true, gates: true},
+	{name: "in place, machines fail", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, fragile: true, crashes: true},
+	{name: "in place by hand", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, manual: true, crashes: true},
 }
 
-// run runs one seed; if it fails, once more to show how.
-func (s scenario) run(t *testing.T, seed uint64) {
-	t.Helper()
+// Caches lag behind, turns are missed, calls fail, processes die, machines fail
+// and users change their minds; the laws hold at every write, and when it is
+// over the world comes to rest as it was asked for.
+func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
+	percent := debug.SetGCPercent(800) // the worlds are small, and die young
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
+	for _, kind := range worldKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			start, runs, writes := time.Now(), 0, 0
+			for seed := *worldFirst; seed < *worldFirst+*worldSeeds; seed++ {
+				r, what := liveWorld(t, kind, seed, false)
+				if what != "" {
+					r, what = liveWorld(t, kind, seed, true)
+					t.Fatalf("seed %d: %s\n%s\n%s", seed, cmp.Or(what, "it did not fail again"),
+						strings.Join(r.trace[max(0, len(r.trace)-150):], "\n"), r.sizes())
+				}
+				runs += r.runs
+				writes += r.writes
+			}
+			t.Logf("%d worlds, %d sequences, %d writes in %s", *worldSeeds, runs, writes, time.Since(start).Round(time.Millisecond))
+		})
+	}
+}
+
+// liveWorld lives one world and says which law it broke, if any.
+func liveWorld(t testing.TB, kind worldKind, seed uint64, loud bool) (r *randomWorld, what string) {
 	defer func() {
-		switch r := recover(); r {
+		switch b := recover().(type) {
 		case nil:
-		case errAgain:
-			s.live(t, seed, true)
-			t.Fatalf("seed %d failed and did not fail again", seed)
+		case broken:
+			what = b.what
 		default:
-			panic(r)
+			panic(b)
 		}
 	}()
-	s.live(t, seed, false)
+	r = newRandomWorld(t, kind, seed, loud)
+	r.rest()
+	for range 1 + r.rng.IntN(3) {
+		r.stretch()
+	}
+	return r, ""
 }
 
-func (s scenario) live(t *testing.T, seed uint64, loud bool) {
-	t.Helper()
-	w := newWorld(t, seed)
-	w.loud = loud
-	w.spiteful, w.fragile = s.spiteful, s.fragile
-	w.d.Spec.Replicas = int32(w.rng.IntN(21))
-	w.d.Spec.RevisionHistoryLimit = new(int32(w.rng.IntN(3)))
-	w.d.Spec.Strategy = strategy(string(s.strategy), "", new(w.bound()), new(w.bound()))
-	w.limit()
-	if w.settle(5000); true {
-		w.d.Spec.Template.Spec.Class.Name = "c2"
-		w.d.Generation++
-		w.dirty = true
-	}
-	for range w.rng.IntN(4) {
-		for range w.rng.IntN(150) {
-			w.step()
-		}
-		w.change(s.scaleIn)
-	}
-	w.d.Spec.Paused = false
-	w.dirty = true
-	w.settle(20000)
-}
-
-// bound is a random maxSurge or maxUnavailable.
-func (w *world) bound() intstr.IntOrString {
-	if w.rng.IntN(2) == 0 {
-		return intstr.FromInt32(int32(w.rng.IntN(6) - 1))
-	}
-	return intstr.FromString(fmt.Sprintf("%d%%", w.rng.IntN(12)*10))
-}
-
-// settle runs the world until the roll-out has ended.
-func (w *world) settle(steps int) {
-	w.t.Helper()
-	for range steps {
-		w.step()
-		if w.done() {
-			return
+// stretch is a time of trouble, and then of rest.
+func (r *randomWorld) stretch() {
+	r.calm = false
+	for range 1 + r.rng.IntN(6) {
+		r.runs++
+		r.event()
+		for range r.rng.IntN(16) {
+			r.step()
 		}
 	}
-	w.failf("not done after %d steps; last: %s %v", steps, w.last.Reason, w.last.Holds)
+	r.calm = true
+	r.logf("calm")
+	r.heal()
+	r.rest()
 }
 
-// Sets report late, in any order or not at all for a while, decisions are lost
-// half-way, machines come and go, the user changes his mind.
-func TestRolloutsKeepTheirBoundsAndEnd(t *testing.T) {
-	const rolling, recreate = v1alpha1.RollingUpdateMachineDeploymentStrategyType, v1alpha1.RecreateMachineDeploymentStrategyType
-	scenarios := []scenario{
-		{name: "sets delete unavailable machines first", scaleIn: true, strategy: rolling},
-		{name: "sets delete available machines first", spiteful: true, strategy: rolling},
-		{name: "sets delete available machines first, scaled in", spiteful: true, scaleIn: true, strategy: rolling},
-		{name: "old machines break for ever", fragile: true, scaleIn: true, strategy: rolling},
-		{name: "old machines break for ever and are deleted last", fragile: true, spiteful: true, scaleIn: true, strategy: rolling},
-		{name: "recreate", scaleIn: true, strategy: recreate},
+// rest runs the world until it has come to rest, and looks whether it is as it
+// was asked for.
+func (r *randomWorld) rest() {
+	const limit = 3000
+	for n := 0; r.step(); n++ {
+		if n > limit {
+			r.failf("no fixed point after %d steps", n)
+		}
 	}
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			start := time.Now()
-			for seed := range *seeds {
-				s.run(t, seed)
-			}
-			t.Logf("seeds 0..%d in %s", *seeds-1, time.Since(start).Round(time.Millisecond))
-		})
+	d := r.w.Deployment()
+	if !deployment.Complete(d, d.Status) {
+		r.failf("at rest and not complete: %+v", d.Status)
+	}
+	if c := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing); c == nil || c.Reason != v1alpha1.NewMachineSetAvailable && c.Reason != v1alpha1.FoundNewMachineSet {
+		r.logf("progressing: %v", c)
+	}
+	newSet, _ := deployment.FindSets(d, r.sets())
+	for _, s := range r.sets() {
+		want := int32(0)
+		if s == newSet {
+			want = d.Spec.Replicas
+		}
+		c := machineset.Count(s, r.w.MachinesOf(s), machineset.InFlight{}, r.w.Now())
+		if s.Spec.Replicas != want || c.Machines != int(want) || c.Available != int(want) {
+			r.failf("at rest, but %s has size %d and %+v", s.Name, s.Spec.Replicas, c)
+		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 // Validate returns what is wrong with a deployment; nothing is filled in. It
 // accepts what the reference system accepts, except that a selector has to be
-// given (it may be empty; [Decide] then does nothing) and has to be readable.
-// So negative bounds pass, and [Decide] reads them as zero.
+// given (it may be empty; [Plan] then does nothing) and has to be readable.
+// So negative bounds pass, and [Plan] reads them as zero.
 func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	spec := field.NewPath("spec")
 	if d == nil {

@@ -3,431 +3,363 @@
 package deployment_test
 
 import (
-	"errors"
 	"fmt"
-	"maps"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A world holds one deployment, its sets, and machines; the set controller, the
-// machines and the user in it act at random. Only what a set has delivered of
-// its status is visible to decisions.
-type world struct {
-	t    testing.TB
-	rng  *rand.Rand
+// A worldKind is what may go wrong in a random world, beside that caches lag
+// behind, turns are missed, and users change their minds.
+type worldKind struct {
+	name     string
+	strategy v1alpha1.MachineDeploymentStrategyType
+	manual   bool
+	fragile  bool // machines fail and vanish, users delete them, labels get lost
+	crashes  bool // calls are refused, answers are lost, processes end
+	quota    bool // the provider runs out of capacity
+	gates    bool // gates say no for a while
+	spiteful bool // sets let available machines go first
+}
+
+// randomWorld is one world, with the laws that it has to keep.
+type randomWorld struct {
+	kind worldKind
 	seed uint64
-	now  time.Time
-
-	d     *v1alpha1.MachineDeployment
-	sets  []*worldSet
-	names int
-
-	spiteful bool // sets delete available machines first
-	fragile  bool // machines of old sets break, for ever
-	dirty    bool // something changed since the last decision
-	next     time.Time
-	last     deployment.Decision
-
-	most   int32 // the largest replicas + surge there were
+	rng  *rand.Rand
+	w    *deploymenttest.World
+	laws
+	policy deployment.Policy
+	calm   bool
+	quota  int
 	loud   bool
-	passes int
-	trace  strings.Builder
+	trace  []string
+	runs   int // stretches from an event to the next, or to rest
 }
 
-type worldSet struct {
-	*v1alpha1.MachineSet
-	machines []*worldMachine
-	report   *v1alpha1.MachineSetStatus // computed, not delivered
-	floor    int32                      // available machines that its deletions have to leave
-	next     int32                      // the same, once the decision is carried out
+// broken is what a world panics with when a law is broken.
+type broken struct{ what string }
+
+func (r *randomWorld) failf(format string, args ...any) {
+	panic(broken{fmt.Sprintf(format, args...)})
 }
 
-type worldMachine struct{ available, broken, leaving bool }
-
-func newWorld(t testing.TB, seed uint64) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), now: base, dirty: true}
-	w.d = &v1alpha1.MachineDeployment{}
-	w.d.Name, w.d.Namespace, w.d.UID, w.d.Generation = "md", "ns", "uid-md", 1
-	w.d.Spec = v1alpha1.MachineDeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}},
-		Template: (*goldenTemplate)(nil).spec(),
-		Strategy: strategy("RollingUpdate", "", new(intstr.FromInt32(1)), new(intstr.FromInt32(0))),
-	}
-	return w
-}
-
-func (w *world) logf(format string, args ...any) {
-	if w.loud {
-		fmt.Fprintf(&w.trace, format+"\n", args...)
+func (r *randomWorld) logf(format string, args ...any) {
+	if r.loud {
+		r.trace = append(r.trace, fmt.Sprintf(format, args...))
 	}
 }
 
-// errAgain asks for the same run with a trace.
-var errAgain = errors.New("failed, run again")
+func (r *randomWorld) shuffle(n int, swap func(i, j int)) { r.rng.Shuffle(n, swap) }
 
-func (w *world) failf(format string, args ...any) {
-	w.t.Helper()
-	if !w.loud {
-		panic(errAgain)
+// oneIn is true once in n times, never when the world is calm.
+func (r *randomWorld) oneIn(n int) bool { return !r.calm && r.rng.IntN(n) == 0 }
+
+func newRandomWorld(t testing.TB, kind worldKind, seed uint64, loud bool) *randomWorld {
+	r := &randomWorld{kind: kind, seed: seed, rng: rand.New(rand.NewPCG(seed, 6)), calm: true, loud: loud, quota: 1 << 30}
+	d, model := r.deployment(), r.model()
+	r.policy = model.Policy
+	var err error
+	if r.w, err = deploymenttest.New(d, model); err != nil {
+		t.Fatalf("%s", err)
 	}
-	lines := strings.Split(w.trace.String(), "\n")
-	w.t.Fatalf("seed %d: %s\n%s\n%s", w.seed, fmt.Sprintf(format, args...), strings.Join(lines[max(0, len(lines)-60):], "\n"), w)
+	r.laws = laws{r: r, floors: map[types.UID]int64{}, demanded: map[types.UID]bool{}, chosen: map[types.UID]bool{}}
+	return r
 }
 
-// String shows asked for/reported/available of every set as reported, and what
-// there is.
-func (w *world) String() string {
+// deployment returns a small deployment of the kind.
+func (r *randomWorld) deployment() *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Namespace: "ns"}}
+	d.Spec.Replicas = int32(1 + r.rng.IntN(5))
+	if r.rng.IntN(8) == 0 {
+		d.Spec.Replicas = int32(r.rng.IntN(9))
+	}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
+	d.Spec.Template.Labels = map[string]string{"app": "w"}
+	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "c1"}
+	d.Spec.Strategy = worldStrategy(r.kind.strategy, r.kind.manual, r.bound(), r.bound())
+	if r.rng.IntN(3) == 0 {
+		d.Spec.MinReadySeconds = 60
+	}
+	if r.rng.IntN(2) == 0 {
+		d.Spec.RevisionHistoryLimit = new(int32(r.rng.IntN(3)))
+	}
+	return d
+}
+
+func (r *randomWorld) bound() intstr.IntOrString {
+	if r.rng.IntN(3) == 0 {
+		return intstr.FromString([]string{"0%", "10%", "25%", "50%", "100%"}[r.rng.IntN(5)])
+	}
+	return intstr.FromInt32(int32(r.rng.IntN(4)))
+}
+
+func worldStrategy(kind v1alpha1.MachineDeploymentStrategyType, manual bool, surge, unavailable intstr.IntOrString) v1alpha1.MachineDeploymentStrategy {
+	s := v1alpha1.MachineDeploymentStrategy{Type: kind}
+	bounds := v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable}
+	switch kind {
+	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
+		s.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: bounds}
+	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		s.InPlaceUpdate = &v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: bounds, OrchestrationType: v1alpha1.OrchestrationTypeAuto}
+		if manual {
+			s.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationTypeManual
+		}
+	}
+	return s
+}
+
+// model is how machines behave, and what goes wrong unless the world is calm.
+func (r *randomWorld) model() deploymenttest.Model {
+	m := deploymenttest.Model{
+		Create: func(*v1alpha1.Machine) error {
+			if r.running() >= r.quota {
+				return status.Error(codes.ResourceExhausted, "no capacity")
+			}
+			return nil
+		},
+		Join: func(*v1alpha1.Machine) (time.Duration, bool) {
+			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.fragile || !r.oneIn(6)
+		},
+		CreationTimeout: 20 * time.Minute,
+		HealthTimeout:   10 * time.Minute,
+		Leave:           func(*v1alpha1.Machine) time.Duration { return time.Duration(r.rng.IntN(120)) * time.Second },
+		Update: func(*v1alpha1.Machine) (time.Duration, bool) {
+			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.fragile || !r.oneIn(6)
+		},
+		Trouble: deploymenttest.Trouble{Lag: r.lag, Idle: func(string) bool { return r.oneIn(4) }, Call: r.outcome},
+		Watch: deploymenttest.Watch{
+			Write:      func(c deploymenttest.Change) { r.wrote(c) },
+			Deployment: func(in deployment.Observation, d deployment.Decision) { r.planned(in, d) },
+			Set:        func(in machineset.Observation, d machineset.Decision) { r.setPlanned(in, d) },
+		},
+	}
+	m.Policy.HoldAutoscaler = r.rng.IntN(4) == 0
+	m.Policy.OnNoCapacity = []deployment.NoCapacity{deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop}[r.rng.IntN(3)]
+	if r.rng.IntN(4) == 0 {
+		m.Policy.Burst, m.SetPolicy.Burst = 1+r.rng.IntN(2), 1+r.rng.IntN(2)
+	}
+	if r.kind.gates {
+		m.Policy.Gates = []deployment.Gate{r.gate}
+	}
+	if r.kind.spiteful {
+		m.SetPolicy.Order = availableFirst
+	}
+	return m
+}
+
+// running is how many VMs there are.
+func (r *randomWorld) running() int {
+	n := 0
+	for _, m := range r.w.Machines() {
+		if m.Spec.ProviderID != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *randomWorld) lag(string, deploymenttest.Kind) int {
+	if r.calm || r.rng.IntN(2) == 0 {
+		return 0
+	}
+	return r.rng.IntN(6)
+}
+
+func (r *randomWorld) outcome(deploymenttest.Call) deploymenttest.Outcome {
+	if !r.kind.crashes || !r.oneIn(12) {
+		return deploymenttest.Done
+	}
+	return deploymenttest.Outcome(1 + r.rng.IntN(4))
+}
+
+// gate lets each machine go in some minutes and not in others; all, when the
+// world is calm.
+func (r *randomWorld) gate(c deployment.Choice) deployment.Answer {
+	const slot = 5 * 60
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.Machine.Name))
+	turn := c.Now.Unix()/slot + int64(h.Sum32())
+	if r.calm || turn%2 == 0 {
+		return deployment.Answer{Verdict: deployment.Allow}
+	}
+	if turn%3 == 0 {
+		return deployment.Answer{Verdict: deployment.Deny, Reason: "NotThisOne"}
+	}
+	return deployment.Answer{Verdict: deployment.Wait, Reason: "NotNow", Until: time.Unix((c.Now.Unix()/slot+1)*slot, 0)}
+}
+
+// step moves the world on, with the users of the moment.
+func (r *randomWorld) step() bool {
+	if r.kind.manual {
+		r.selectSome()
+	}
+	if r.kind.fragile && r.oneIn(6) {
+		r.harm()
+	}
+	f, ok := r.w.Step()
+	if ok && r.loud {
+		r.logFrame(f)
+	}
+	return ok
+}
+
+func (r *randomWorld) logFrame(f deploymenttest.Frame) {
+	r.logf("%s", f.At.Format("15:04:05"))
+	for _, e := range f.Events {
+		r.logf("    %s", e)
+	}
+	r.logf("    %s", r.sizes())
+}
+
+func (r *randomWorld) sizes() string {
 	var out []string
-	for _, s := range w.sets {
-		text := fmt.Sprintf("%s %d/%d/%d", s.Name, s.Spec.Replicas, s.Status.Replicas, s.Status.AvailableReplicas)
-		if s.Status.ObservedGeneration < s.Generation {
-			text += "?"
-		}
-		all, available := s.count()
-		out = append(out, fmt.Sprintf("%s [%d,%d]", text, all, available))
+	for _, s := range r.w.Sizes() {
+		out = append(out, fmt.Sprintf("%s(%s) %d %v", s.Name, s.Class, s.Spec, s.Phases))
 	}
-	return fmt.Sprintf("want %d: %s", w.d.Spec.Replicas, strings.Join(out, "  "))
+	return strings.Join(out, "  ")
 }
 
-func (s *worldSet) count() (all, available int32) {
-	for _, m := range s.machines {
-		all++
-		if m.available && !m.leaving {
-			available++
-		}
-	}
-	return all, available
-}
-
-func (w *world) count() (all, asked, available int32) {
-	for _, s := range w.sets {
-		n, a := s.count()
-		all, available = all+n, available+a
-		asked += max(n, s.Spec.Replicas)
-	}
-	return all, asked, available
-}
-
-func (w *world) observe() deployment.Observation {
-	in := deployment.Observation{Deployment: w.d, Complete: true}
-	for _, s := range w.sets {
-		in.Sets = append(in.Sets, s.MachineSet)
-	}
-	w.rng.Shuffle(len(in.Sets), func(i, j int) { in.Sets[i], in.Sets[j] = in.Sets[j], in.Sets[i] })
-	return in
-}
-
-// decide is one pass of the deployment controller, which may die half-way.
-func (w *world) decide(mayDie bool) {
-	if !w.dirty && (w.next.IsZero() || w.now.Before(w.next)) {
-		return
-	}
-	in := w.observe()
-	var before deployment.Observation
-	w.passes++
-	if w.passes%16 == 0 {
-		before = deepCopy(in)
-	}
-	dec := deployment.Decide(in, deployment.Policy{}, w.now)
-	w.checkDecision(before, in, dec)
-	w.dirty, w.next, w.last = false, dec.NextCheck, dec
-	if dec.WriteStatus {
-		w.d.Status, w.dirty = *dec.Status.DeepCopy(), true
-	}
-	w.allow(dec)
-	for _, a := range dec.Actions {
-		if mayDie && w.rng.IntN(6) == 0 {
-			w.logf("  (lost) %s", a)
+// selectSome is the user of an update in place that is orchestrated by hand.
+func (r *randomWorld) selectSome() {
+	for _, n := range r.w.Nodes() {
+		if n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] == "true" && n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "" && (r.calm || r.rng.IntN(3) == 0) {
+			r.logf("user: selects %s", n.Name)
+			r.must(r.w.EditNode(n.Name, func(n *corev1.Node) {
+				metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
+			}))
 			return
 		}
-		w.logf("  %s", a)
-		w.act(a)
-		w.dirty = true
 	}
 }
 
-func (w *world) act(a deployment.Action) {
-	switch a := a.(type) {
-	case deployment.AddFinalizer:
-		w.d.Finalizers = append(w.d.Finalizers, a.Finalizer)
-	case deployment.RemoveFinalizer:
-		w.d.Finalizers = slices.DeleteFunc(w.d.Finalizers, func(f string) bool { return f == a.Finalizer })
-	case deployment.Annotate:
-		if w.d.Annotations == nil {
-			w.d.Annotations = map[string]string{}
-		}
-		maps.Copy(w.d.Annotations, a.Annotations)
-	case deployment.CreateSet:
-		for _, s := range w.sets {
-			if s.Name == a.Set.Name || deployment.EqualIgnoreHash(s.Spec.Template, a.Set.Spec.Template) {
-				w.failf("a second set for one template: %s", a)
-			}
-		}
-		w.names++
-		a.Set.UID, a.Set.Generation = types.UID(fmt.Sprintf("uid-%d", w.names)), 1
-		a.Set.CreationTimestamp = metav1.NewTime(w.now)
-		w.sets = append(w.sets, &worldSet{MachineSet: a.Set})
-	case deployment.UpdateSet:
-		s := w.set(a.Set.UID)
-		a.Set.Status, a.Set.Generation = s.Status, s.Generation+1
-		s.MachineSet = a.Set
-	case deployment.Scale:
-		w.resize(a)
-	case deployment.DeleteSet:
-		s := w.set(a.UID)
-		s.DeletionTimestamp = new(metav1.NewTime(w.now))
-		s.Finalizers = []string{"set"}
-		s.Generation++
-	default:
-		w.failf("unknown action %T", a)
+func (r *randomWorld) must(err error) {
+	if err != nil {
+		r.failf("the world: %s", err)
 	}
 }
 
-func (w *world) set(uid types.UID) *worldSet {
-	for _, s := range w.sets {
-		if s.UID == uid {
-			return s
-		}
-	}
-	w.failf("no set %s", uid)
-	return nil
-}
-
-func (w *world) resize(a deployment.Scale) {
-	s := w.set(a.UID)
-	if s.Spec.Replicas != a.From {
+// harm does something to a machine, a Node or a set that nobody asked for.
+func (r *randomWorld) harm() {
+	m := pickFrom(r.rng, r.w.Machines())
+	if m == nil {
 		return
 	}
-	if s.Annotations == nil {
-		s.Annotations = map[string]string{}
-	}
-	maps.Copy(s.Annotations, a.Annotations)
-	if a.From == a.To {
-		return
-	}
-	if a.To < a.From {
-		s.floor = s.next
-	}
-	s.Spec.Replicas = a.To
-	s.Generation++
-}
-
-// minimum is how many machines have to stay available: negative bounds count as
-// zero, and if both are zero one machine may be unavailable.
-func (w *world) minimum() int32 {
-	unavailable := max(0, deployment.MaxUnavailable(w.d))
-	if unavailable == 0 && deployment.MaxSurge(w.d) <= 0 {
-		unavailable = 1
-	}
-	return max(0, w.d.Spec.Replicas-unavailable)
-}
-
-// allow checks what a decision takes away, and notes how many available machines
-// the deletions that come of it have to leave.
-func (w *world) allow(dec deployment.Decision) {
-	to := map[types.UID]int32{}
-	for _, a := range dec.Actions {
-		if a, ok := a.(deployment.Scale); ok && a.To < a.From {
-			to[a.UID] = a.To
-		}
-	}
-	if len(to) == 0 {
-		return
-	}
-	floor, settled := w.minimum(), true
-	var active, sure, after, cut int32
-	for _, s := range w.sets {
-		if s.Spec.Replicas > 0 {
-			active++
-		}
-		size, ok := to[s.UID]
-		if !ok {
-			size = s.Spec.Replicas
-		}
-		cut += s.Spec.Replicas - size
-		reported := s.Status.ObservedGeneration >= s.Generation && s.DeletionTimestamp == nil
-		settled = settled && reported && s.Status.Replicas == s.Spec.Replicas
-		if reported {
-			exist := max(s.Status.Replicas, s.Spec.Replicas)
-			sure += max(0, s.Status.AvailableReplicas-(exist-s.Spec.Replicas))
-			after += max(0, s.Status.AvailableReplicas-(exist-size))
-		}
-	}
-	floor = min(floor, sure)
-	switch {
-	case active <= 1 || w.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType:
-		floor = 0
-		for _, s := range w.sets {
-			s.floor = 0
-		}
-	case after < floor:
-		if !settled || cut != 1 {
-			w.failf("%v: %d are sure to be available, %d needed, %d before", dec.Actions, after, floor, sure)
-		}
-		floor--
-	}
-	for _, s := range w.sets {
-		s.next = floor
-		if n, _ := s.count(); n > s.Spec.Replicas {
-			s.next = min(floor, s.floor)
-		}
-	}
-}
-
-// control is one pass of the set controller: it reports what it finds, then
-// creates and deletes.
-func (w *world) control(s *worldSet) {
-	all, available := s.count()
-	s.report = &v1alpha1.MachineSetStatus{Replicas: all, AvailableReplicas: available, ReadyReplicas: available, FullyLabeledReplicas: all, ObservedGeneration: s.Generation}
-	want := int(s.Spec.Replicas)
-	if s.DeletionTimestamp != nil {
-		want = 0
-	}
-	staying := slices.DeleteFunc(slices.Clone(s.machines), func(m *worldMachine) bool { return m.leaving })
-	for range want - len(staying) {
-		s.machines = append(s.machines, &worldMachine{})
-	}
-	w.rng.Shuffle(len(staying), func(i, j int) { staying[i], staying[j] = staying[j], staying[i] })
-	slices.SortStableFunc(staying, func(a, b *worldMachine) int {
-		switch {
-		case a.available == b.available:
-			return 0
-		case a.available == w.spiteful:
-			return -1
-		default:
-			return 1
-		}
-	})
-	for _, m := range staying[:max(0, len(staying)-want)] {
-		m.leaving = true
-		_, _, left := w.count()
-		if m.available && !w.fragile && s.DeletionTimestamp == nil && left < s.floor {
-			w.failf("%s deletes an available machine: %d left, %d needed", s.Name, left, s.floor)
-		}
-	}
-}
-
-func (w *world) deliver(s *worldSet) {
-	if s.report != nil {
-		s.Status, s.report, w.dirty = *s.report, nil, true
-	}
-}
-
-// live lets something happen to one machine of a set.
-func (w *world) live(s *worldSet) {
-	if len(s.machines) == 0 {
-		if s.DeletionTimestamp != nil {
-			w.sets = slices.DeleteFunc(w.sets, func(x *worldSet) bool { return x == s })
-			w.dirty = true
-		}
-		return
-	}
-	current := deployment.EqualIgnoreHash(s.Spec.Template, w.d.Spec.Template)
-	i := w.rng.IntN(len(s.machines))
-	switch m := s.machines[i]; {
-	case m.leaving:
-		s.machines = slices.Delete(s.machines, i, i+1)
-	case !m.available && (!m.broken || current):
-		m.available, m.broken = true, false
-	case w.fragile && !current && w.rng.IntN(30) == 0:
-		m.available, m.broken = false, true
-	}
-}
-
-// change has the user ask for something else.
-func (w *world) change(scaleIn bool) {
-	w.dirty = true
-	switch w.rng.IntN(6) {
+	switch r.rng.IntN(7) {
 	case 0, 1:
-		n := int32(w.rng.IntN(21))
-		if !scaleIn {
-			n = max(n, w.d.Spec.Replicas)
-		}
-		w.d.Spec.Replicas = n
-		for _, s := range w.sets {
-			s.floor = min(s.floor, w.minimum())
-		}
-	case 2, 3:
-		w.d.Spec.Template.Spec.Class.Name = fmt.Sprintf("c%d", 1+w.rng.IntN(4))
+		r.logf("harm: %s fails", m.Name)
+		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
+	case 2:
+		r.logf("harm: %s is unknown", m.Name)
+		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineUnknown))
+	case 3:
+		r.logf("harm: %s is deleted", m.Name)
+		r.must(r.w.DeleteMachine(m.Name))
 	case 4:
-		w.d.Spec.Paused = !w.d.Spec.Paused
+		r.logf("harm: %s vanishes", m.Name)
+		r.must(r.w.Vanish(m.Name))
 	case 5:
-		w.d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": fmt.Sprint(w.rng.IntN(100))}
-	}
-	w.d.Generation++
-	w.limit()
-	w.logf("user: want %d of %s, paused %t", w.d.Spec.Replicas, w.d.Spec.Template.Spec.Class.Name, w.d.Spec.Paused)
-}
-
-func (w *world) limit() {
-	w.most = max(w.most, w.d.Spec.Replicas+max(0, deployment.MaxSurge(w.d)))
-}
-
-// done says that the roll-out has ended, and that the decision knows.
-func (w *world) done() bool {
-	if w.dirty || w.last.Reason != deployment.ReasonComplete {
-		return false
-	}
-	all, asked, available := w.count()
-	if want := w.d.Spec.Replicas; all != want || asked != want || (available != want && !w.fragile) {
-		w.failf("complete, but there are %d machines, %d asked for, %d available", all, asked, available)
-	}
-	return true
-}
-
-// step lets one actor act.
-func (w *world) step() {
-	if len(w.sets) == 0 || w.rng.IntN(4) == 0 {
-		for range w.rng.IntN(3) {
-			w.decide(true)
-		}
-	} else {
-		s := w.sets[w.rng.IntN(len(w.sets))]
-		switch w.rng.IntN(4) {
-		case 0:
-			w.control(s)
-		case 1:
-			w.deliver(s)
-		default:
-			w.live(s)
+		r.logf("harm: %s loses its labels", m.Name)
+		r.must(r.w.EditMachine(m.Name, func(m *v1alpha1.Machine) {
+			delete(m.Labels, []string{"app", v1alpha1.DefaultMachineDeploymentUniqueLabelKey}[r.rng.IntN(2)])
+		}))
+	case 6:
+		if s := pickFrom(r.rng, r.w.Sets()); s != nil && r.rng.IntN(2) == 0 {
+			r.logf("harm: %s loses its labels", s.Name)
+			r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { delete(s.Labels, "app") }))
 		}
 	}
-	w.now = w.now.Add(time.Second)
-	if all, asked, _ := w.count(); !w.fragile && (all > w.most || asked > w.most) {
-		w.failf("%d machines, %d asked for, %d allowed", all, asked, w.most)
+}
+
+// heal ends what would go on for ever.
+func (r *randomWorld) heal() {
+	for _, m := range r.w.Machines() {
+		if m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown {
+			r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
+		}
+	}
+	r.quota = 1 << 30
+	r.edit(func(d *v1alpha1.MachineDeployment) { // any change has gates that said no asked again
+		d.Spec.Paused = false
+		d.Labels = map[string]string{"stretch": fmt.Sprint(r.runs)}
+	})
+}
+
+func pickFrom[T any](rng *rand.Rand, list []*T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[rng.IntN(len(list))]
+}
+
+// event has the user ask for something else.
+func (r *randomWorld) event() {
+	d := r.w.Deployment()
+	switch r.rng.IntN(10) {
+	case 0, 1:
+		n := int32(r.rng.IntN(8))
+		r.logf("user: %d replicas", n)
+		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
+	case 2, 3, 4, 5:
+		class := fmt.Sprintf("c%d", 1+r.rng.IntN(3))
+		r.logf("user: class %s", class)
+		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class })
+	case 6:
+		r.logf("user: paused %t", !d.Spec.Paused)
+		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused })
+	case 7:
+		r.logf("user: other node template")
+		r.edit(func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": fmt.Sprint(r.rng.IntN(100))}
+		})
+	case 8:
+		r.logf("user: rolls back")
+		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
+	case 9:
+		r.scaleDownByName(1 + r.rng.IntN(2))
+	}
+	if r.kind.quota && r.rng.IntN(2) == 0 {
+		r.quota = int(r.w.Deployment().Spec.Replicas) + r.rng.IntN(2)
+		r.logf("provider: quota %d", r.quota)
 	}
 }
 
-// checkDecision checks what holds for each decision.
-func (w *world) checkDecision(before, in deployment.Observation, dec deployment.Decision) {
-	switch {
-	case before.Deployment != nil && !equalObservation(before, in):
-		w.failf("the observation was modified")
-	case !dec.NextCheck.IsZero() && !dec.NextCheck.After(w.now):
-		w.failf("next check %s is not after now", dec.NextCheck)
-	case len(dec.Actions) > 0 && dec.NextCheck.IsZero():
-		w.failf("actions without a next check")
-	case dec.Reason == "":
-		w.failf("no reason")
-	case len(dec.Actions)+len(dec.Holds) == 0 && dec.Reason != deployment.ReasonComplete && !dec.WriteStatus:
-		w.failf("nothing is done, and nothing is said about it: %s", dec.Reason)
+func (r *randomWorld) edit(change func(*v1alpha1.MachineDeployment)) { r.must(r.w.Edit(change)) }
+
+// scaleDownByName does what an autoscaler does, in one write.
+func (r *randomWorld) scaleDownByName(k int) []string {
+	machines := slices.DeleteFunc(r.w.Machines(), func(m *v1alpha1.Machine) bool { return m.DeletionTimestamp != nil || !r.ours(m) })
+	r.rng.Shuffle(len(machines), func(i, j int) { machines[i], machines[j] = machines[j], machines[i] })
+	machines = machines[:min(k, len(machines), int(r.w.Deployment().Spec.Replicas))]
+	var names, entries []string
+	at := r.w.Now().UTC().Format(time.RFC3339)
+	for _, m := range machines {
+		names = append(names, m.Name)
+		entries = append(entries, m.Name+"~"+at)
 	}
-	if !w.loud {
-		return
+	if len(names) == 0 {
+		return nil
 	}
-	w.logf("%s: %s", dec.Reason, w)
-	for _, h := range dec.Holds {
-		w.logf("  %s", h)
-	}
+	r.logf("autoscaler: without %v", names)
+	r.edit(func(d *v1alpha1.MachineDeployment) {
+		d.Spec.Replicas -= int32(len(names))
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.LastDeploymentReplicaChangeByScalerTime, at)
+	})
+	return names
 }

@@ -72,6 +72,9 @@ type Delete struct {
 	UID  types.UID
 	// Reason is one of those documented as reasons of a Delete.
 	Reason Reason
+	// By says what chose this machine rather than another; see [Victim]. It is empty
+	// if there was no choice.
+	By string
 }
 
 // Create asks for Count new machines; see [Name], [NewMachine] and [Batches].
@@ -129,7 +132,12 @@ func (a Sync) Reason() Reason {
 func (a Look) String() string { return fmt.Sprintf("look for %s (%s)", a.Name, a.Reason) }
 
 // String implements [fmt.Stringer].
-func (a Delete) String() string { return fmt.Sprintf("delete %s (%s)", a.Name, a.Reason) }
+func (a Delete) String() string {
+	if a.By == "" {
+		return fmt.Sprintf("delete %s (%s)", a.Name, a.Reason)
+	}
+	return fmt.Sprintf("delete %s (%s, by %s)", a.Name, a.Reason, a.By)
+}
 
 // String implements [fmt.Stringer].
 func (a Create) String() string { return fmt.Sprintf("create %d (%s)", a.Count, ReasonTooFew) }

@@ -11,28 +11,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func (s *pass) counts() Counts {
-	c := Counts{Desired: int(s.in.Set.Spec.Replicas), InFlight: len(s.in.InFlight.Creates)}
-	for _, m := range s.machines {
-		if Leaving(m) {
-			continue
-		}
-		c.Present++
-		if !s.asked[m.UID] && !Transferred(m) && m.UID != "" {
-			c.Eligible++
-		}
-	}
-	return c
-}
-
 // eligible returns the machines among which a set that stays may choose.
 func (s *pass) eligible() []*v1alpha1.Machine {
-	return slices.DeleteFunc(s.deletable(), Transferred)
+	return Eligible(s.deletable(), s.in.InFlight)
 }
 
-// deletable returns the machines that are not on their way out already.
+// deletable returns the machines that are not on their way out already, those
+// that move to another set included, and says which of them nobody can delete.
 func (s *pass) deletable() []*v1alpha1.Machine {
-	var out []*v1alpha1.Machine
+	out := make([]*v1alpha1.Machine, 0, len(s.machines))
 	for _, m := range s.machines {
 		switch {
 		case Leaving(m) || s.asked[m.UID]:
@@ -47,21 +34,14 @@ func (s *pass) deletable() []*v1alpha1.Machine {
 
 // surplus chooses the machines that go because of the size of the set, and those
 // that were named.
-func (s *pass) surplus(eligible []*v1alpha1.Machine, k int) []Delete {
-	var named, others []*v1alpha1.Machine
-	for _, m := range eligible {
-		if NamedByAutoscaler(s.in.Set, m) {
-			named = append(named, m)
-		} else if k > 0 {
-			others = append(others, m)
-		}
-	}
+func (s *pass) surplus(eligible []*v1alpha1.Machine) []Delete {
 	var victims []Delete
-	for _, m := range FirstToGo(named, len(named), s.now) {
-		victims = append(victims, Delete{Name: m.Name, UID: m.UID, Reason: ReasonMarked})
-	}
-	for _, m := range FirstToGo(others, k-len(named), s.now) {
-		victims = append(victims, Delete{Name: m.Name, UID: m.UID, Reason: ReasonTooMany})
+	for _, v := range Choose(s.in.Set, eligible, int(s.in.Set.Spec.Replicas), s.policy.order(s.now)) {
+		reason := ReasonTooMany
+		if v.By == ByDemand {
+			reason = ReasonMarked
+		}
+		victims = append(victims, Delete{Name: v.Machine.Name, UID: v.Machine.UID, Reason: reason, By: v.By})
 	}
 	return victims
 }
@@ -89,27 +69,23 @@ func (s *pass) failed(eligible []*v1alpha1.Machine, victims []Delete, preserve m
 // counted, as the status may be of an earlier time; it counts until it is seen to
 // leave. Machines that go anyway are not granted anything.
 func (s *pass) preserve(eligible []*v1alpha1.Machine, victims []Delete) map[types.UID]string {
-	capacity := int(s.in.Set.Spec.AutoPreserveFailedMachineMax)
-	var preserved, candidates []*v1alpha1.Machine
-	for _, m := range s.machines {
-		if !Leaving(m) && AutoPreserved(m) {
-			preserved = append(preserved, m)
-		}
-	}
-	chosen := uids(victims)
-	for _, m := range eligible {
-		if Failed(m) && !chosen[m.UID] {
-			candidates = append(candidates, m)
-		}
+	capacity := int(s.in.Set.Spec.AutoPreserveFailedMachineMax) - s.counts.AutoPreserved
+	if capacity == 0 {
+		return nil
 	}
 	values := map[types.UID]string{}
-	grant, _ := AutoPreserve(candidates, s.in.Nodes, capacity-len(preserved))
+	if capacity < 0 {
+		_, revoke := AutoPreserve(s.machines, s.in.Nodes, capacity)
+		for _, m := range revoke {
+			values[m.UID] = ""
+		}
+		return values
+	}
+	chosen := uids(victims)
+	candidates := slices.DeleteFunc(slices.Clone(eligible), func(m *v1alpha1.Machine) bool { return chosen[m.UID] })
+	grant, _ := AutoPreserve(candidates, s.in.Nodes, capacity)
 	for _, m := range grant {
 		values[m.UID] = v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
-	}
-	_, revoke := AutoPreserve(preserved, s.in.Nodes, capacity-len(preserved))
-	for _, m := range revoke {
-		values[m.UID] = ""
 	}
 	return values
 }

@@ -147,6 +147,9 @@ func Judge(o Owner, object metav1.Object, selected bool) Verdict {
 type Claims[T metav1.Object] struct {
 	// Owned are the objects of the owner, in the order in which they came.
 	Owned []T
+	// Released are objects which the owner has let go before, which still exist and
+	// are not leaving, and which nobody has taken since; see [ReleasedAnnotation].
+	Released []T
 	// Adopt are the objects that the owner takes. Before the first of them is
 	// written, the owner has to be read live and [Owner.MayAdopt] asked.
 	Adopt []Change[T]
@@ -197,17 +200,25 @@ func Claim[T metav1.Object](o Owner, s *metav1.LabelSelector, objects []T) Claim
 			c.Adopt = append(c.Adopt, Change[T]{object, verdict, adoption(o, object)})
 		case verdict == VerdictRelease:
 			c.Release = append(c.Release, Change[T]{object, verdict, release(o, object)})
+		case verdict == VerdictUnrelated && wasReleased(o, object):
+			c.Released = append(c.Released, object)
 		}
 	}
 	return c
 }
 
 func adoption(o Owner, object metav1.Object) OwnersEdit {
-	return ownersEdit(object, append(foreignOwners(o, object), o.Reference()))
+	edit := ownersEdit(object, append(foreignOwners(o, object), o.Reference()))
+	if _, found := object.GetAnnotations()[ReleasedAnnotation]; found {
+		edit.ReleasedBy = new("")
+	}
+	return edit
 }
 
 func release(o Owner, object metav1.Object) OwnersEdit {
-	return ownersEdit(object, foreignOwners(o, object))
+	edit := ownersEdit(object, foreignOwners(o, object))
+	edit.ReleasedBy = new(string(o.UID))
+	return edit
 }
 
 func foreignOwners(o Owner, object metav1.Object) []metav1.OwnerReference {

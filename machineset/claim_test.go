@@ -14,11 +14,6 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func withUID(ref metav1.OwnerReference, uid types.UID) metav1.OwnerReference {
-	ref.UID = uid
-	return ref
-}
-
 func notController(ref metav1.OwnerReference) metav1.OwnerReference {
 	no := false
 	ref.Controller = &no
@@ -27,7 +22,7 @@ func notController(ref metav1.OwnerReference) metav1.OwnerReference {
 
 // The reference system sends a list with one entry: adoption wipes foreign
 // owners, and a release leaves the owner in place (DS-22).
-func TestAdoptionAndReleaseKeepForeignOwnersAndNameTheirPrecondition(t *testing.T) {
+func TestDS22AdoptionAndReleaseKeepForeignOwnersAndNameTheirPrecondition(t *testing.T) {
 	set := newSet(1)
 	self := machineset.OwnerSet(set).Reference()
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm", UID: "uid-cm"}
@@ -60,11 +55,10 @@ func TestAdoptionAndReleaseKeepForeignOwnersAndNameTheirPrecondition(t *testing.
 	claims = machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{drifted})
 	patch, err = claims.Release[0].Edit.Patch()
 	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata":{"uid":"uid-drifted","ownerReferences":[]}}`, string(patch))
+	require.JSONEq(t, `{"metadata":{"uid":"uid-drifted","ownerReferences":[],"annotations":{"machinist.dev/released-by":"uid-ms"}}}`, string(patch))
 }
 
-// DS-21, DS-33.
-func TestASelectorThatSelectsNothingNeitherAdoptsNorReleases(t *testing.T) {
+func TestDS33ASelectorThatSelectsNothingNeitherAdoptsNorReleases(t *testing.T) {
 	set := newSet(1)
 	owned, orphan := newMachine("owned", v1alpha1.MachineRunning), newMachine("orphan", v1alpha1.MachineRunning)
 	orphan.OwnerReferences = nil

@@ -2,20 +2,123 @@
 
 package machineset
 
-// Counts is the arithmetic of one pass over a set, in machines. Negative numbers
-// count as 0.
+import (
+	"slices"
+	"time"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Counts are the machines of one set, each counted as what it is. There is no
+// other arithmetic: what is created and deleted, what the status says, how a
+// deployment shares out its replicas and what a freeze looks at are all made of
+// these numbers.
+//
+// Machines = Present + Leaving. Of those present, Going are about to leave, and
+// of the others Moving belong to an update in place that has just ended. The rest
+// is Eligible, but for machines without a UID.
 type Counts struct {
-	// Desired is what the set wants.
+	// Desired is what the set wants. Below 0 counts as 0.
 	Desired int
-	// Present are the machines that are not visibly on their way out; those whose
-	// deletion is in flight are present until it shows.
+	// Machines are all that exist.
+	Machines int
+	// FullyLabeled are those of them that carry all labels of the template.
+	FullyLabeled int
+	// Leaving are those visibly on their way out; see [Leaving]. They count towards
+	// a surge, and not towards what a set wants.
+	Leaving int
+	// Present are the others. Those whose deletion is in flight are present until it
+	// shows.
 	Present int
+	// Going are the present ones whose deletion is in flight.
+	Going int
+	// Moving are those that were updated in place and have just come from another
+	// set; see [Transferred]. They are never chosen for deletion.
+	Moving int
+	// Eligible are the present ones that may be chosen for deletion; see [Eligible].
+	Eligible int
 	// InFlight are creations which do not show yet.
 	InFlight int
-	// Eligible are the machines that may be chosen for deletion: of those present,
-	// neither those whose deletion is in flight nor those that move to another
-	// set.
-	Eligible int
+	// Ready are those present, and not Going, that are Running.
+	Ready int
+	// Available are those present, and not Going, that have been available for as
+	// long as the set asks; see [AvailableSince]. Settling are those that are
+	// available and have not been so for long enough; see [NextAvailable].
+	Available, Settling int
+	// Updating are those present, and not Going, that are being updated in place.
+	Updating int
+	// Failed are those present whose phase is Failed, PreservedFailed those of them
+	// that are preserved; see [PreservedFailed].
+	Failed, PreservedFailed int
+	// AutoPreserved are those present that the set preserves of its own accord, and
+	// AutoPreservedLeaving those on their way out that it did.
+	AutoPreserved, AutoPreservedLeaving int
+}
+
+// Count counts the machines of a set. The list must hold them and nothing else;
+// nil machines are skipped, and the set may be nil. The counts depend on the time
+// only if the set has minReadySeconds.
+func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, f InFlight, now time.Time) Counts {
+	c := Counts{InFlight: len(f.Creates)}
+	var template map[string]string
+	if set != nil {
+		c.Desired = int(max(0, set.Spec.Replicas))
+		template = set.Spec.Template.Labels
+	}
+	settle, asked := settleTime(set), f.deleting()
+	for _, m := range machines {
+		if m == nil {
+			continue
+		}
+		c.Machines++
+		if containsAll(m.Labels, template) {
+			c.FullyLabeled++
+		}
+		switch {
+		case !Leaving(m):
+			c.present(m, asked[m.UID], settle, now)
+		case AutoPreserved(m):
+			c.Leaving, c.AutoPreservedLeaving = c.Leaving+1, c.AutoPreservedLeaving+1
+		default:
+			c.Leaving++
+		}
+	}
+	return c
+}
+
+// present counts one machine that is not on its way out.
+func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, now time.Time) {
+	c.Present++
+	if Failed(m) {
+		c.Failed++
+	}
+	if PreservedFailed(m) {
+		c.PreservedFailed++
+	}
+	if AutoPreserved(m) {
+		c.AutoPreserved++
+	}
+	if going {
+		c.Going++
+		return
+	}
+	switch {
+	case Transferred(m):
+		c.Moving++
+	case m.UID != "":
+		c.Eligible++
+	}
+	if Ready(m) {
+		c.Ready++
+	}
+	if AvailableFor(m, settle, now) {
+		c.Available++
+	} else if Available(m) {
+		c.Settling++
+	}
+	if m.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdating {
+		c.Updating++
+	}
 }
 
 // Missing returns how many machines are to be created. What is present and in
@@ -28,4 +131,24 @@ func (c Counts) Missing() int {
 // part of it: they can be deleted once they show.
 func (c Counts) Surplus() int {
 	return max(0, max(0, c.Eligible)-max(0, c.Desired))
+}
+
+// Present returns the machines that are neither leaving nor about to. Nil machines
+// are skipped.
+func Present(machines []*v1alpha1.Machine, f InFlight) []*v1alpha1.Machine {
+	asked := f.deleting()
+	out := make([]*v1alpha1.Machine, 0, len(machines))
+	for _, m := range machines {
+		if !Leaving(m) && !asked[m.UID] {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Eligible returns the machines among which a set may choose if it has too many:
+// those that are neither leaving nor about to, that do not move to another set
+// ([Transferred]), and that have a UID. Nil machines are skipped.
+func Eligible(machines []*v1alpha1.Machine, f InFlight) []*v1alpha1.Machine {
+	return slices.DeleteFunc(Present(machines, f), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
 }

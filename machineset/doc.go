@@ -3,7 +3,7 @@
 // Package machineset decides which machines of a MachineSet are created, which
 // are deleted, and which are kept.
 //
-// [Decide] makes one pass over one set: it is given the set, its machines, and
+// [Plan] makes one pass over one set: it is given the set, its machines, and
 // what this process has asked for but cannot see yet, and returns actions as
 // data, the reasons why other things are not done, and the time at which to ask
 // again. A controller is the loop around it:
@@ -15,9 +15,9 @@
 //
 //	in := machineset.Observation{
 //		Set: set, Machines: claims.Owned, Complete: synced && claims.Settled(),
-//		InFlight: inFlight[set.UID], Nodes: views,
+//		Released: claims.Released, InFlight: inFlight[set.UID], Nodes: views,
 //	}
-//	d := machineset.Decide(in, policy, now)
+//	d := machineset.Plan(in, policy, now)
 //	for _, a := range d.Actions {
 //		switch a := a.(type) {
 //		case machineset.AddFinalizer:
@@ -46,12 +46,19 @@
 //
 // By its own action a set never has more machines than it wants, however far its
 // cache lags behind, whichever calls fail, and whatever answers are lost; see
-// [InFlight]. A scale-down by k deletes k machines, those that an autoscaler named
-// first, beside those that have failed and are replaced. On a list that is not
-// known to be whole, nothing is created and nothing deleted.
+// [InFlight]. If something takes the labels off its machines, so that they have to
+// be released and replaced, it stops soon; see [Policy].Replaced. A scale-down by
+// k deletes k machines, beside those that have failed and are replaced: those that
+// an autoscaler named, then those that the set itself names ([NameVictims]), then
+// the first in an [Order]. On a list that is not known to be whole, nothing is
+// created and nothing deleted.
+//
+// [Count] is the one place where machines are counted, [Choose] the one where
+// those that go are chosen, and [Order] is composed of criteria by whoever knows
+// what a machine is worth. Package deployment plans with the same functions, and
+// so knows what its sets are going to do.
 //
 // The package does not choose names, back off, balance zones or freeze sets. How
-// one set replaces another is
-// decided in package deployment, and what happens to one machine in package
-// machine.
+// one set replaces another is decided in package deployment, and what happens to
+// one machine in package machine.
 package machineset

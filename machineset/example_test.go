@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -19,7 +17,7 @@ func exampleSet(replicas int32) *v1alpha1.MachineSet {
 	return set
 }
 
-func ExampleDecide() {
+func ExamplePlan() {
 	machine := newMachine
 	in := machineset.Observation{
 		Set: exampleSet(2),
@@ -30,15 +28,15 @@ func ExampleDecide() {
 		},
 	}
 
-	d := machineset.Decide(in, machineset.Policy{}, time.Now())
+	d := machineset.Plan(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 
 	in.Complete = true // the cache has synced, and nothing is left to be adopted
-	d = machineset.Decide(in, machineset.Policy{}, time.Now())
+	d = machineset.Plan(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 	// Output:
 	// [] [workers-7d4f9: IncompleteView (the list of machines may not be whole)]
-	// [delete b (TooManyMachines)] []
+	// [delete b (TooManyMachines, by Health)] []
 }
 
 // What was asked for counts from the moment it is asked for, even if the cache
@@ -46,40 +44,23 @@ func ExampleDecide() {
 func ExampleInFlight() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	in := machineset.Observation{Set: exampleSet(1), Complete: true}
-	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
+	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
 
 	name, _ := machineset.Name(in.Set, "x8k2p")
 	in.InFlight = in.InFlight.Creating(name, now) // before the call
-	d := machineset.Decide(in, machineset.Policy{}, now)
+	d := machineset.Plan(in, machineset.Policy{}, now)
 	fmt.Println(d.Actions, d.Holds[0].Reason, d.NextCheck.Sub(now))
 
 	now = d.NextCheck
-	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
+	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
 
 	in.InFlight = in.InFlight.Looked(name, nil, now) // a live read: NotFound
-	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
+	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
 	// Output:
 	// [create 1 (TooFewMachines)]
 	// [] InFlight 2m0s
 	// [look for workers-7d4f9-x8k2p (NotSeenInTime)]
 	// [create 1 (TooFewMachines)]
-}
-
-func ExampleFirstToGo() {
-	young := newMachine("young", v1alpha1.MachineRunning)
-	young.CreationTimestamp = metav1.NewTime(now)
-	old := newMachine("old", v1alpha1.MachineRunning)
-	dear := newMachine("dear", v1alpha1.MachineFailed)
-	dear.Annotations = map[string]string{v1alpha1.MachinePriority: "9"}
-	broken := newMachine("broken", v1alpha1.MachineFailed)
-
-	for _, m := range machineset.FirstToGo([]*v1alpha1.Machine{dear, young, old, broken}, 3, now) {
-		fmt.Println(m.Name)
-	}
-	// Output:
-	// broken
-	// old
-	// young
 }
 
 func ExampleClaim() {
@@ -117,4 +98,78 @@ func ExampleStatus() {
 	fmt.Println(s.Replicas, s.AvailableReplicas, machineset.StatusChanged(in.Set.Status, s))
 	// Output:
 	// 2 1 true
+}
+
+// Someone who knows what a machine is worth composes the order; the plan says
+// which criterion chose each machine.
+func ExampleOrder() {
+	machine := func(name, priority string) *v1alpha1.Machine {
+		m := newMachine(name, v1alpha1.MachineRunning)
+		m.Labels[v1alpha1.NodeLabelKey] = "node-" + name
+		m.Annotations[v1alpha1.MachinePriority] = priority
+		return m
+	}
+	pods := map[string]int64{"node-busy": 42, "node-idle": 1, "node-cheap": 17}
+	order := machineset.Order{machineset.Priority(), machineset.Emptiest(pods), machineset.NewestFirst()}
+
+	in := machineset.Observation{
+		Set: exampleSet(1), Complete: true,
+		Machines: []*v1alpha1.Machine{machine("busy", "3"), machine("idle", "3"), machine("cheap", "1")},
+	}
+	fmt.Println(machineset.Plan(in, machineset.Policy{Order: order}, time.Now()).Actions)
+	// Output:
+	// [delete cheap (TooManyMachines, by Priority) delete idle (TooManyMachines, by Load)]
+}
+
+// One write says how many machines go, and which.
+func ExampleNameVictims() {
+	in := machineset.Observation{
+		Set: exampleSet(3), Complete: true,
+		Machines: []*v1alpha1.Machine{
+			newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineRunning), newMachine("c", v1alpha1.MachinePending),
+		},
+	}
+	in.Set.Spec.Replicas = 2
+	fmt.Println(machineset.Plan(in, machineset.Policy{}, time.Now()).Actions)
+
+	machineset.NameVictims(in.Set, []string{"b"})
+	fmt.Println(machineset.Plan(in, machineset.Policy{}, time.Now()).Actions)
+
+	in.Machines = []*v1alpha1.Machine{in.Machines[0], in.Machines[2]} // b is gone
+	fmt.Println(machineset.Plan(in, machineset.Policy{}, time.Now()).Reason)
+	// Output:
+	// [delete c (TooManyMachines, by Health)]
+	// [delete b (TooManyMachines, by NamedByPlan)]
+	// Settled
+}
+
+// Choose tells beforehand which machines would go.
+func ExampleChoose() {
+	machines := []*v1alpha1.Machine{
+		newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineUnknown), newMachine("c", v1alpha1.MachinePending),
+	}
+	for _, v := range machineset.Choose(exampleSet(3), machines, 1, machineset.DeletionOrder(time.Now())) {
+		fmt.Println(v.Machine.Name, v.By)
+	}
+	// Output:
+	// b Health
+	// c Health
+}
+
+func ExampleCount() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	set := exampleSet(4)
+	set.Spec.MinReadySeconds = 60
+	young := newMachine("young", v1alpha1.MachineRunning)
+	young.Status.CurrentStatus.LastUpdateTime.Time = now.Add(-10 * time.Second)
+	machines := []*v1alpha1.Machine{
+		young, newMachine("old", v1alpha1.MachineRunning), newMachine("gone", v1alpha1.MachineTerminating),
+	}
+	c := machineset.Count(set, machines, machineset.InFlight{}.Creating("new", now), now)
+	fmt.Println(c.Machines, "machines,", c.Present, "present,", c.Available, "available,", c.Missing(), "missing")
+	m, at := machineset.NextAvailable(machines, time.Minute, now)
+	fmt.Println(m.Name, "is available in", at.Sub(now))
+	// Output:
+	// 3 machines, 2 present, 1 available, 1 missing
+	// young is available in 50s
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // InFlight is what this process has asked for in the name of one set and what
-// its cache may not show yet. [Decide] counts it, so that a stale cache does not
+// its cache may not show yet. [Plan] counts it, so that a stale cache does not
 // make it ask for the same thing twice. The zero InFlight is that nothing was
 // asked for. It is a value: methods return a changed copy, and it may be stored
 // as JSON. It is not needed across a restart if the first cache after the
@@ -25,7 +25,7 @@ import (
 // lost may have had its effect. They end in one of three ways, none of which is
 // the passing of time: the cache shows the effect ([InFlight.Observe]), the API
 // server has refused the call ([InFlight.Refused]), or a live read, for which
-// Decide asks with a [Look] when an entry grows old, shows that there is no
+// Plan asks with a [Look] when an entry grows old, shows that there is no
 // effect ([InFlight.Looked]).
 type InFlight struct {
 	// Creates are the machines whose creation has not shown up, ordered by name.

@@ -29,14 +29,15 @@ func forAll(t *testing.T, law func(t *testing.T, r *rand.Rand, in machineset.Obs
 	}
 }
 
-func TestDecideIsAFunctionOfWhatIsThereInWhateverOrder(t *testing.T) {
+func TestPlanIsAFunctionOfWhatIsThereInWhateverOrder(t *testing.T) {
 	forAll(t, func(t *testing.T, r *rand.Rand, in machineset.Observation) {
 		before := copyOf(in)
-		d := machineset.Decide(in, machineset.Policy{}, now)
+		d := machineset.Plan(in, machineset.Policy{}, now)
 		s := machineset.Status(in, machineset.Failure{}, now)
 		require.Empty(t, cmp.Diff(before, in), "the observation was modified")
+		r.Shuffle(len(in.Released), func(i, j int) { in.Released[i], in.Released[j] = in.Released[j], in.Released[i] })
 		r.Shuffle(len(in.Machines), func(i, j int) { in.Machines[i], in.Machines[j] = in.Machines[j], in.Machines[i] })
-		require.Empty(t, cmp.Diff(d, machineset.Decide(in, machineset.Policy{}, now)))
+		require.Empty(t, cmp.Diff(d, machineset.Plan(in, machineset.Policy{}, now)))
 		require.Empty(t, cmp.Diff(s, machineset.Status(in, machineset.Failure{}, now)))
 	})
 }
@@ -44,7 +45,7 @@ func TestDecideIsAFunctionOfWhatIsThereInWhateverOrder(t *testing.T) {
 func TestNothingIsCreatedOrDeletedOnAViewThatMayNotBeWhole(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		in.Complete = false
-		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
+		for _, a := range machineset.Plan(in, machineset.Policy{}, now).Actions {
 			switch a.(type) {
 			case machineset.Create, machineset.Delete, machineset.RemoveFinalizer:
 				t.Errorf("%s", a)
@@ -54,17 +55,17 @@ func TestNothingIsCreatedOrDeletedOnAViewThatMayNotBeWhole(t *testing.T) {
 }
 
 func TestTheZeroObservationIsInert(t *testing.T) {
-	d := machineset.Decide(machineset.Observation{}, machineset.Policy{}, now)
+	d := machineset.Plan(machineset.Observation{}, machineset.Policy{}, now)
 	require.Empty(t, d.Actions)
 	require.Equal(t, machineset.ReasonNoSet, d.Reason)
-	d = machineset.Decide(machineset.Observation{Set: &v1alpha1.MachineSet{}}, machineset.Policy{}, time.Time{})
+	d = machineset.Plan(machineset.Observation{Set: &v1alpha1.MachineSet{}}, machineset.Policy{}, time.Time{})
 	require.Empty(t, d.Actions)
 	require.Equal(t, machineset.ReasonInvalid, d.Reason)
 }
 
 func TestWhoeverActsOrHoldsAsksAgainAndWhoeverDoesNeitherIsDone(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
-		d := machineset.Decide(in, machineset.Policy{}, now)
+		d := machineset.Plan(in, machineset.Policy{}, now)
 		require.NotEmpty(t, d.Reason)
 		if len(d.Actions) == 0 && len(d.Holds) == 0 {
 			require.Contains(t, []machineset.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
@@ -90,7 +91,7 @@ func exhaust(t *testing.T, in machineset.Observation, p machineset.Policy) (mach
 	t.Helper()
 	n, names := 0, []string(nil)
 	for i := range 30 {
-		d := machineset.Decide(in, p, now.Add(time.Duration(i)))
+		d := machineset.Plan(in, p, now.Add(time.Duration(i)))
 		if created(d)+len(deleted(d)) == 0 {
 			return in, n, sorted(names)
 		}
@@ -101,10 +102,10 @@ func exhaust(t *testing.T, in machineset.Observation, p machineset.Policy) (mach
 	return in, n, names
 }
 
-// DS-2, I-4: two passes on one view ask for the difference once.
-func TestARepeatOnTheSameViewAddsNothing(t *testing.T) {
+// Two passes on one view ask for the difference once (I-4).
+func TestDS2ARepeatOnTheSameViewAddsNothing(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
-		first := machineset.Decide(in, machineset.Policy{}, now)
+		first := machineset.Plan(in, machineset.Policy{}, now)
 		in, n, names := exhaust(t, in, machineset.Policy{})
 		require.Equal(t, created(first), n)
 		require.Len(t, slices.Compact(slices.Clone(names)), len(names), "one machine twice")
@@ -113,7 +114,7 @@ func TestARepeatOnTheSameViewAddsNothing(t *testing.T) {
 		}
 
 		// Nor does time alone make it a licence: it asks to look.
-		d := machineset.Decide(in, machineset.Policy{}, now.Add(24*time.Hour))
+		d := machineset.Plan(in, machineset.Policy{}, now.Add(24*time.Hour))
 		require.Zero(t, created(d))
 		if in.Set.DeletionTimestamp == nil && len(machineset.Validate(in.Set)) == 0 {
 			looks := 0
@@ -132,7 +133,7 @@ func TestBurstBoundsEveryPassAndPassesAddUpToTheSame(t *testing.T) {
 	forAll(t, func(t *testing.T, r *rand.Rand, in machineset.Observation) {
 		_, n, names := exhaust(t, in, machineset.Policy{})
 		p := machineset.Policy{Burst: 1 + r.IntN(3)}
-		d := machineset.Decide(in, p, now)
+		d := machineset.Plan(in, p, now)
 		require.LessOrEqual(t, created(d)+len(deleted(d)), p.Burst)
 		_, bounded, boundedNames := exhaust(t, in, p)
 		require.Equal(t, n, bounded)
@@ -140,7 +141,7 @@ func TestBurstBoundsEveryPassAndPassesAddUpToTheSame(t *testing.T) {
 	})
 }
 
-// I-5. DS-23: machines on their way out are neither chosen nor counted.
+// Machines on their way out are neither chosen nor counted (I-5).
 func TestAScaleDownByKDeletesExactlyKAndTheNamedOnesFirst(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -169,34 +170,46 @@ func TestAScaleDownByKDeletesExactlyKAndTheNamedOnesFirst(t *testing.T) {
 			in.Machines = append(in.Machines, m)
 		}
 		r.Shuffle(len(in.Machines), func(i, j int) { in.Machines[i], in.Machines[j] = in.Machines[j], in.Machines[i] })
-		got := deleted(machineset.Decide(in, machineset.Policy{}, now))
+		got := deleted(machineset.Plan(in, machineset.Policy{}, now))
 		require.Len(t, got, k, "seed %d", seed)
 		require.Equal(t, named, sorted(got[:len(named)]), "seed %d", seed)
 	}
 }
 
-func TestTheOrderOfDeletionIsTotal(t *testing.T) {
-	compare := machineset.CompareForDeletion(now)
-	for seed := range uint64(2000) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		a, b, c := randomMachine(r, pick(r, "a", "b")), randomMachine(r, pick(r, "a", "b")), randomMachine(r, "c")
-		b.UID = "uid-other"
-		require.Equal(t, compare(a, b), -compare(b, a))
-		require.NotZero(t, compare(a, b))
-		if compare(a, b) < 0 && compare(b, c) < 0 {
-			require.Negative(t, compare(a, c), "seed %d", seed)
+// MS-1: what a set creates never makes it and what it has released more than it
+// wants and so many.
+func TestCreationsStayBelowTheCeiling(t *testing.T) {
+	forAll(t, func(t *testing.T, r *rand.Rand, in machineset.Observation) {
+		p := machineset.Policy{Replaced: r.IntN(6) - 1}
+		limit := p.Replaced
+		switch {
+		case limit == 0:
+			limit = machineset.DefaultReplaced
+		case limit < 0:
+			limit = 0
 		}
-		require.Negative(t, compare(a, nil))
-		require.Positive(t, compare(nil, a))
-	}
-	require.Zero(t, compare(nil, nil))
-	require.Empty(t, machineset.FirstToGo([]*v1alpha1.Machine{nil}, 5, now))
-	require.Empty(t, machineset.FirstToGo(nil, -1, now))
+		if n := created(machineset.Plan(in, p, now)); n > 0 {
+			c := machineset.Count(in.Set, in.Machines, in.InFlight.Observe(in.Machines, true), now)
+			foreign, released := 0, 0
+			for _, m := range in.Machines {
+				if !machineset.Leaving(m) && m.OwnerReferences[0].UID != in.Set.UID {
+					foreign++
+				}
+			}
+			for _, m := range in.Released {
+				if !machineset.Leaving(m) {
+					released++
+				}
+			}
+			require.LessOrEqual(t, c.Present-foreign+c.InFlight+n, c.Desired)
+			require.LessOrEqual(t, c.Present-foreign+c.InFlight+n+released, c.Desired+limit)
+		}
+	})
 }
 
 func TestEveryDeletionNamesTheMachineThatWasSeen(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
-		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
+		for _, a := range machineset.Plan(in, machineset.Policy{}, now).Actions {
 			del, ok := a.(machineset.Delete)
 			if !ok {
 				continue

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -193,6 +195,37 @@ func TestTemplateChangesReachTheMachinesTheyAreFor(t *testing.T) {
 	require.False(t, changed)
 }
 
+// The comparison without reflection is the comparison with it.
+func TestNodeTemplatesAreTheSameIfNothingOfThemDiffers(t *testing.T) {
+	when := metav1.NewTime(epoch)
+	bends := []func(n *v1alpha1.NodeTemplateSpec){
+		func(*v1alpha1.NodeTemplateSpec) {},
+		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{"a": "1"} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{"a": "2"} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Annotations = map[string]string{"a": "1"} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Name = "x" },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Finalizers = []string{} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Unschedulable = true },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.PodCIDR = "10.0.0.0/8" },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v"}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", TimeAdded: &when}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k"}, {Key: "l"}} },
+	}
+	for i, bend := range bends {
+		for j, other := range bends {
+			set, m := newSet(1), newMachine("m", v1alpha1.MachineRunning)
+			bend(&set.Spec.Template.Spec.NodeTemplateSpec)
+			other(&m.Spec.NodeTemplateSpec)
+			_, changed := machineset.SyncFromTemplate(set, m)
+			same := equality.Semantic.DeepEqual(set.Spec.Template.Spec.NodeTemplateSpec, m.Spec.NodeTemplateSpec)
+			require.Equal(t, !same, changed, "%d %d", i, j)
+		}
+	}
+}
+
 func TestValidateNamesEachFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		bend func(*v1alpha1.MachineSet)
@@ -292,8 +325,7 @@ func TestTheStatusOfADeletedMachineIsWrittenOnceAndNotOverTheMachineController(t
 	require.Equal(t, s, again)
 }
 
-// DS-25.
-func TestAFailureIsNamedForWhatFailedAndItsMessageIsRenewed(t *testing.T) {
+func TestDS25AFailureIsNamedForWhatFailedAndItsMessageIsRenewed(t *testing.T) {
 	in := machineset.Observation{Set: newSet(0), Machines: []*v1alpha1.Machine{newMachine("a", "Running")}, Complete: true}
 	in.Set.Generation = 7
 	s := machineset.Status(in, machineset.Failure{Create: errors.New("quota 1"), Delete: errors.New("no")}, now)

@@ -8,7 +8,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Observation is what is known about one set. Neither [Decide] nor [Status]
+// An Observation is what is known about one set. Neither [Plan] nor [Status]
 // modifies it or keeps anything of it. The zero Observation is that of a world
 // which nobody has looked at: nothing is done on it.
 type Observation struct {
@@ -24,6 +24,10 @@ type Observation struct {
 	// nothing is left to be adopted or released ([Claims.Settled]). Unless it is,
 	// nothing is created or deleted.
 	Complete bool
+	// Released are the machines without a controller that this set has let go
+	// because they lost their labels ([Claims.Released]). They are not the set's,
+	// and bound what it creates; see [Policy.Replaced].
+	Released []*v1alpha1.Machine
 	// InFlight is what this process asked for and the cache may not show yet.
 	InFlight InFlight
 	// Nodes holds what is known about the Nodes of Failed machines, by the name in
@@ -37,6 +41,14 @@ type Policy struct {
 	// Burst is how many machines a pass creates or deletes at most. Below 1 means
 	// [DefaultBurst].
 	Burst int
+	// Order is the order in which machines go, if the set has too many and nobody
+	// named one. Nil means [DeletionOrder].
+	Order Order
+	// Replaced is how many machines that lost their labels and were released are
+	// replaced while they still exist: whatever takes away labels, and however often,
+	// a set and what it has released are never more machines than it wants and so
+	// many. 0 means [DefaultReplaced], below 0 none.
+	Replaced int
 	// Unseen is how long the cache may take to show an effect before the machine
 	// is looked at live. It has to be longer than an API call may take, lest a
 	// creation be given up that is still to happen. Not above 0 means
@@ -50,15 +62,20 @@ type Policy struct {
 // Defaults of a [Policy]; the first and the last are those of the reference
 // system.
 const (
-	DefaultBurst   = 100
-	DefaultUnseen  = 2 * time.Minute
-	DefaultRecheck = 10 * time.Minute
+	DefaultBurst    = 100
+	DefaultReplaced = 3
+	DefaultUnseen   = 2 * time.Minute
+	DefaultRecheck  = 10 * time.Minute
 )
 
 func (p Policy) withDefaults() Policy {
 	if p.Burst < 1 {
 		p.Burst = DefaultBurst
 	}
+	if p.Replaced == 0 {
+		p.Replaced = DefaultReplaced
+	}
+	p.Replaced = max(0, p.Replaced)
 	if p.Unseen <= 0 {
 		p.Unseen = DefaultUnseen
 	}
@@ -66,6 +83,14 @@ func (p Policy) withDefaults() Policy {
 		p.Recheck = DefaultRecheck
 	}
 	return p
+}
+
+// order is that in which machines go at the instant now.
+func (p Policy) order(now time.Time) Order {
+	if p.Order != nil {
+		return p.Order
+	}
+	return DeletionOrder(now)
 }
 
 // A Decision is what to do now for one set, why the rest is not done, and when

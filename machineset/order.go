@@ -5,174 +5,140 @@ package machineset
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// CompareForDeletion returns the order in which the machines of a set are
-// deleted at the instant now: negative if a goes before b. The criteria are, in
-// this order:
-//
-//  1. machines that are not preserved at now, then those that are;
-//  2. of two preserved ones, that which the set preserved of its own accord,
-//     then that which a user asked for;
-//  3. of two such, the earlier end of the preservation;
-//  4. the lower priority annotation ([PriorityOf]);
-//  5. machines with a readable mark of an autoscaler, then those without;
-//  6. of two marked ones, the earlier mark;
-//  7. the lower [Weight];
-//  8. the older creation timestamp;
-//  9. the name;
-//  10. the UID.
-//
-// The order is total, so equal machines are the same machine. Criteria 1 to 8
-// are those of the reference system, which leaves ties to chance. A nil machine
-// comes last.
-func CompareForDeletion(now time.Time) func(a, b *v1alpha1.Machine) int {
-	return func(a, b *v1alpha1.Machine) int { return rankOf(a, now).compare(rankOf(b, now)) }
+// A Criterion is one question by which machines are put into the order in which
+// they go.
+type Criterion struct {
+	// Name is what a plan says when the criterion decided: a stable CamelCase word.
+	Name string
+	// Rank answers it: the lower, the earlier the machine goes. It has to be a
+	// pure function, and is not called with nil. If it is nil itself, the criterion
+	// tells no machines apart.
+	Rank func(m *v1alpha1.Machine) int64
 }
 
-// FirstToGo returns the k machines that [CompareForDeletion] puts first, in its
-// order, in a slice of its own. Negative k means none; nil machines are left
-// out; no machine is refused for being on its way out, so leave those out
-// beforehand. The time is O(n log n).
-func FirstToGo(machines []*v1alpha1.Machine, k int, now time.Time) []*v1alpha1.Machine {
+func (c Criterion) rank(m *v1alpha1.Machine) int64 {
+	if c.Rank == nil {
+		return 0
+	}
+	return c.Rank(m)
+}
+
+// An Order is the list of criteria that are asked one after the other until one
+// tells two machines apart. If none does, the name and then the UID decide, so
+// that every Order is total. The nil Order is that of names.
+type Order []Criterion
+
+// DeletionOrder is the order in which the machines of a set go, as in the
+// reference system except for the weights of phases (see [Weight]), and for the
+// names at the end: [Preservation], [Preserver], [PreservationEnd], [Priority],
+// [Mark], [Health], [OldestFirst].
+func DeletionOrder(now time.Time) Order {
+	return Order{Preservation(now), Preserver(now), PreservationEnd(now), Priority(), Mark(), Health(), OldestFirst()}
+}
+
+// A Victim is a machine that was chosen to go.
+type Victim struct {
+	// Machine that goes.
+	Machine *v1alpha1.Machine
+	// By names the criterion that told it from the first machine that stays: one of
+	// an [Order], [ByName], or one of [ByDemand] and [ByPlan]. It is empty if none
+	// stays.
+	By string
+}
+
+// Compare says which of two machines goes first: a negative number for a, a
+// positive one for b, and 0 if they are the same; and the name of the criterion
+// that decided. Nil machines go last.
+func (o Order) Compare(a, b *v1alpha1.Machine) (int, string) {
+	if a == nil || b == nil {
+		return int(last(a == nil) - last(b == nil)), ByName
+	}
+	for _, c := range o {
+		if n := cmp.Compare(c.rank(a), c.rank(b)); n != 0 {
+			return n, c.Name
+		}
+	}
+	return compareNames(a, b), ByName
+}
+
+// First returns the k machines that go first, in that order. It asks each
+// criterion once for each machine. Nil machines are left out; a k below 0 counts
+// as 0. It takes time n log n and memory n for n machines.
+func (o Order) First(machines []*v1alpha1.Machine, k int) []Victim {
 	if k <= 0 {
 		return nil
 	}
-	ranks := make([]rankedMachine, 0, len(machines))
+	t := o.ask(machines)
+	slices.SortFunc(t.rows, func(a, b row) int { n, _ := t.compare(a, b); return n })
+	k = min(k, len(t.rows))
+	victims := make([]Victim, 0, k)
+	for _, r := range t.rows[:k] {
+		v := Victim{Machine: r.machine}
+		if k < len(t.rows) {
+			_, v.By = t.compare(r, t.rows[k])
+		}
+		victims = append(victims, v)
+	}
+	return victims
+}
+
+// A table holds the answers of machines to all criteria of an order.
+type table struct {
+	order   Order
+	rows    []row
+	telling []int // the criteria to which the answers differ
+}
+
+type row struct {
+	machine *v1alpha1.Machine
+	name    string // of the machine, which would be far away
+	ranks   []int64
+}
+
+func (o Order) ask(machines []*v1alpha1.Machine) table {
+	t := table{order: o, rows: make([]row, 0, len(machines))}
+	ranks := make([]int64, len(machines)*len(o))
 	for _, m := range machines {
-		if m != nil {
-			ranks = append(ranks, rankOf(m, now))
+		if m == nil {
+			continue
+		}
+		r := row{m, m.Name, ranks[:len(o):len(o)]}
+		ranks = ranks[len(o):]
+		for i, c := range o {
+			r.ranks[i] = c.rank(m)
+		}
+		t.rows = append(t.rows, r)
+	}
+	for i := range o {
+		if slices.ContainsFunc(t.rows, func(r row) bool { return r.ranks[i] != t.rows[0].ranks[i] }) {
+			t.telling = append(t.telling, i)
 		}
 	}
-	slices.SortFunc(ranks, rankedMachine.compare)
-	first := make([]*v1alpha1.Machine, 0, min(k, len(ranks)))
-	for _, r := range ranks[:min(k, len(ranks))] {
-		first = append(first, r.machine)
-	}
-	return first
+	return t
 }
 
-// Weight orders phases by how little is lost when a machine goes, from 0.
-//
-//	0  Terminating, and any phase with a deletion timestamp
-//	1  Failed
-//	2  InPlaceUpdateFailed: drained, and of use to nobody
-//	3  CrashLoopBackOff
-//	4  Unknown
-//	5  the empty phase: not processed yet
-//	6  Pending
-//	7  InPlaceUpdating
-//	8  Available
-//	9  Running, InPlaceUpdateSuccessful, and phases unknown to this package
-//
-// The reference system gives weight 0 to the empty phase and to all phases of an
-// in-place update, and so deletes freshly updated machines before Failed ones.
-// Its order of the other phases is kept. A nil machine weighs 9.
-func Weight(m *v1alpha1.Machine) int {
-	const heaviest = 9
-	if m == nil {
-		return heaviest
+func (t table) compare(a, b row) (int, string) {
+	for _, i := range t.telling {
+		if n := cmp.Compare(a.ranks[i], b.ranks[i]); n != 0 {
+			return n, t.order[i].Name
+		}
 	}
-	if Leaving(m) {
-		return 0
+	if n := strings.Compare(a.name, b.name); n != 0 {
+		return n, ByName
 	}
-	switch m.Status.CurrentStatus.Phase {
-	case v1alpha1.MachineFailed:
-		return 1
-	case v1alpha1.MachineInPlaceUpdateFailed:
-		return 2
-	case v1alpha1.MachineCrashLoopBackOff:
-		return 3
-	case v1alpha1.MachineUnknown:
-		return 4
-	case "":
-		return 5
-	case v1alpha1.MachinePending:
-		return 6
-	case v1alpha1.MachineInPlaceUpdating:
-		return 7
-	case v1alpha1.MachineAvailable:
-		return 8
-	default:
-		return heaviest
-	}
+	return cmp.Compare(a.machine.UID, b.machine.UID), ByName
 }
 
-// PriorityOf returns the priority annotation of a machine: lower goes first, and
-// negative numbers are allowed. Missing, empty and unreadable annotations mean
-// [v1alpha1.DefaultMachinePriority], as a nil machine does.
-func PriorityOf(m *v1alpha1.Machine) int {
-	if m == nil {
-		return v1alpha1.DefaultMachinePriority
-	}
-	text, found := m.Annotations[v1alpha1.MachinePriority]
-	if !found {
-		return v1alpha1.DefaultMachinePriority
-	}
-	priority, err := strconv.Atoi(text)
-	if err != nil {
-		return v1alpha1.DefaultMachinePriority
-	}
-	return priority
+func compareNames(a, b *v1alpha1.Machine) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// rankedMachine holds what the order looks at, so that annotations are parsed
-// once per machine and not once per comparison.
-type rankedMachine struct {
-	machine       *v1alpha1.Machine
-	preserved     bool
-	byUser        bool
-	preservedTill time.Time
-	priority      int
-	unmarked      bool
-	marked        time.Time
-	weight        int
-	created       time.Time
-	name          string
-	uid           types.UID
-}
-
-func rankOf(m *v1alpha1.Machine, now time.Time) rankedMachine {
-	if m == nil {
-		return rankedMachine{}
-	}
-	r := rankedMachine{
-		machine: m, priority: PriorityOf(m), weight: Weight(m),
-		created: m.CreationTimestamp.Time, name: m.Name, uid: m.UID,
-	}
-	if Preserved(m, now) {
-		r.preserved, r.byUser = true, !AutoPreserved(m)
-		r.preservedTill = m.Status.CurrentStatus.PreserveExpiryTime.Time
-	}
-	marked, ok := MarkedAt(m)
-	r.marked, r.unmarked = marked, !ok
-	return r
-}
-
-func (r rankedMachine) compare(o rankedMachine) int {
-	return cmp.Or(
-		compareBool(r.machine == nil, o.machine == nil),
-		compareBool(r.preserved, o.preserved),
-		compareBool(r.byUser, o.byUser),
-		r.preservedTill.Compare(o.preservedTill),
-		cmp.Compare(r.priority, o.priority),
-		compareBool(r.unmarked, o.unmarked),
-		r.marked.Compare(o.marked),
-		cmp.Compare(r.weight, o.weight),
-		r.created.Compare(o.created),
-		strings.Compare(r.name, o.name),
-		cmp.Compare(r.uid, o.uid),
-	)
-}
-
-// compareBool puts false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:

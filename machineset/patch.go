@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// metadataPatch returns a JSON merge patch of one list of the metadata. As a
-// merge patch replaces lists, the value has to be the whole list, and the UID and
-// the resource version go with it: whoever wrote in between makes the patch fail
-// with a conflict instead of losing a line.
-func metadataPatch(uid types.UID, resourceVersion, field string, list any) ([]byte, error) {
-	metadata := map[string]any{field: list}
+// metadataPatch returns a JSON merge patch of fields of the metadata. As a merge
+// patch replaces lists, a list has to be the whole list, and the UID and the
+// resource version go with it: whoever wrote in between makes the patch fail with
+// a conflict instead of losing a line.
+func metadataPatch(uid types.UID, resourceVersion string, metadata map[string]any) ([]byte, error) {
 	if uid != "" {
 		metadata["uid"] = uid
 	}
@@ -24,7 +23,7 @@ func metadataPatch(uid types.UID, resourceVersion, field string, list any) ([]by
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
-		return nil, fmt.Errorf("encoding patch of metadata.%s: %w", field, err)
+		return nil, fmt.Errorf("encoding patch of metadata: %w", err)
 	}
 	return patch, nil
 }
@@ -39,6 +38,9 @@ type OwnersEdit struct {
 	// OwnerReferences is the whole list, with the entries of all other owners;
 	// not nil.
 	OwnerReferences []metav1.OwnerReference
+	// ReleasedBy is what the [ReleasedAnnotation] becomes; empty removes it, and nil
+	// leaves it.
+	ReleasedBy *string
 }
 
 // Patch returns the edit as a JSON merge patch (types.MergePatchType) with UID
@@ -49,7 +51,15 @@ func (e OwnersEdit) Patch() ([]byte, error) {
 	if list == nil {
 		list = []metav1.OwnerReference{}
 	}
-	return metadataPatch(e.UID, e.ResourceVersion, "ownerReferences", list)
+	metadata := map[string]any{"ownerReferences": list}
+	if e.ReleasedBy != nil {
+		var value any // null removes
+		if *e.ReleasedBy != "" {
+			value = *e.ReleasedBy
+		}
+		metadata["annotations"] = map[string]any{ReleasedAnnotation: value}
+	}
+	return metadataPatch(e.UID, e.ResourceVersion, metadata)
 }
 
 // A FinalizersEdit is what the finalizers of one object become.
@@ -72,5 +82,5 @@ func (e FinalizersEdit) Patch() ([]byte, error) {
 	if list == nil {
 		list = []string{}
 	}
-	return metadataPatch(e.UID, e.ResourceVersion, "finalizers", list)
+	return metadataPatch(e.UID, e.ResourceVersion, map[string]any{"finalizers": list})
 }

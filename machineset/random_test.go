@@ -51,6 +51,9 @@ func randomMachine(r *rand.Rand, name string) *v1alpha1.Machine {
 	if r.IntN(8) == 0 {
 		m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = pick(r, "successful", "failed")
 	}
+	if r.IntN(3) == 0 {
+		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Duration(r.IntN(120)) * time.Second))
+	}
 	if r.IntN(20) == 0 {
 		m.UID = ""
 	}
@@ -97,13 +100,27 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 	for i := range r.IntN(3) {
 		in.InFlight = in.InFlight.Creating(fmt.Sprintf("new%d", i), now.Add(-time.Duration(r.IntN(300))*time.Second))
 	}
+	if r.IntN(3) == 0 {
+		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
+	}
+	if r.IntN(3) == 0 {
+		machineset.NameVictims(set, []string{"m3", "nobody", "m1", "m0"})
+	}
+	for i := range max(0, r.IntN(8)-2) {
+		m := randomMachine(r, fmt.Sprintf("released%d", i))
+		m.OwnerReferences, m.Annotations[machineset.ReleasedAnnotation] = nil, "uid-ms"
+		in.Released = append(in.Released, m)
+	}
 	return in
 }
 
 func copyOf(in machineset.Observation) machineset.Observation {
 	out := in
 	out.Set = in.Set.DeepCopy()
-	out.Machines = nil
+	out.Machines, out.Released = nil, nil
+	for _, m := range in.Released {
+		out.Released = append(out.Released, m.DeepCopy())
+	}
 	for _, m := range in.Machines {
 		out.Machines = append(out.Machines, m.DeepCopy())
 	}

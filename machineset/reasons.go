@@ -61,6 +61,11 @@ const (
 	ReasonNoIdentity Reason = "NoIdentity"
 	// ReasonNotOurs says that another object controls a machine.
 	ReasonNotOurs Reason = "ControlledByAnother"
+	// ReasonReleased says that machines which lost their labels still exist, and are
+	// not replaced without a bound.
+	ReasonReleased Reason = "ReleasedMachines"
+	// ReasonSettling says that a machine has not been available for minReadySeconds.
+	ReasonSettling Reason = "MinReadySeconds"
 	// ReasonWaitingForMachines says that a deleted set waits for its machines.
 	ReasonWaitingForMachines Reason = "WaitingForMachines"
 )

@@ -20,7 +20,8 @@ import (
 )
 
 // sim is an API server, a cache which lags behind it, a set controller without
-// a rule of its own, a machine controller, an autoscaler and a user.
+// a rule of its own, a machine controller, an autoscaler, a deployment, a user, and
+// somebody who takes away labels.
 type sim struct {
 	t        *testing.T
 	r        *rand.Rand
@@ -33,7 +34,9 @@ type sim struct {
 	late     []lateCreate
 	inFlight machineset.InFlight
 	serial   int
+	version  int
 	creates  int
+	releases int
 	gone     bool
 }
 
@@ -61,6 +64,8 @@ func (s *sim) write(name string, m *v1alpha1.Machine) {
 		s.events[name] = append(s.events[name], nil)
 		return
 	}
+	s.version++
+	m.ResourceVersion = fmt.Sprint(s.version)
 	s.api[name] = m
 	s.events[name] = append(s.events[name], m.DeepCopy())
 }
@@ -91,6 +96,17 @@ func (s *sim) live() int {
 	return n
 }
 
+// owned counts the machines of the set, labelled or not.
+func (s *sim) owned() int {
+	n := 0
+	for _, m := range s.api {
+		if !machineset.Leaving(m) && metav1.IsControlledBy(m, s.set) {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *sim) anyName(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -110,9 +126,14 @@ func (s *sim) reconcile() machineset.Decision {
 	claims := machineset.Claim(machineset.OwnerSet(s.set), s.set.Spec.Selector, cached)
 	s.inFlight = s.inFlight.Observe(cached, complete)
 	in := machineset.Observation{
-		Set: s.set.DeepCopy(), Machines: claims.Owned, Complete: complete && claims.Settled(), InFlight: s.inFlight,
+		Set: s.set.DeepCopy(), Machines: claims.Owned, Released: claims.Released, Complete: complete && claims.Settled(), InFlight: s.inFlight,
 	}
-	d := machineset.Decide(in, machineset.Policy{Burst: 4}, s.now)
+	s.claim(claims)
+	d := machineset.Plan(in, machineset.Policy{Burst: 4}, s.now)
+	require.Equal(s.t, d, machineset.Plan(in, machineset.Policy{Burst: 4}, s.now)) // I-19
+	if len(d.Actions) == 0 && len(d.Holds) == 0 {                                  // I-12
+		require.Contains(s.t, []machineset.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
+	}
 	for _, a := range d.Actions {
 		if s.chaos && s.r.IntN(20) == 0 {
 			break // the rest is lost
@@ -121,6 +142,23 @@ func (s *sim) reconcile() machineset.Decision {
 	}
 	require.True(s.t, d.NextCheck.IsZero() || d.NextCheck.After(s.now))
 	return d
+}
+
+// claim writes what was adopted and released, where nobody wrote in between.
+func (s *sim) claim(claims machineset.Claims[*v1alpha1.Machine]) {
+	for _, change := range append(claims.Release, claims.Adopt...) {
+		m, found := s.api[change.Edit.Name]
+		lost := s.chaos && s.r.IntN(6) == 0
+		if !found || lost || m.UID != change.Edit.UID || m.ResourceVersion != change.Edit.ResourceVersion {
+			continue
+		}
+		m = m.DeepCopy()
+		carryOutEdit(s.t, m, change.Edit)
+		s.write(m.Name, m)
+		if change.Verdict == machineset.VerdictRelease {
+			s.releases++
+		}
+	}
 }
 
 func cmpNames(a, b *v1alpha1.Machine) int {
@@ -135,7 +173,9 @@ func (s *sim) act(a machineset.Action) {
 	case machineset.AddFinalizer:
 		s.set.Finalizers = a.Edit.Finalizers
 	case machineset.RemoveFinalizer:
-		require.Empty(s.t, s.api, "the set was let go before its machines were gone")
+		for _, m := range s.api {
+			require.False(s.t, metav1.IsControlledBy(m, s.set), "the set was let go before its machines were gone")
+		}
 		s.gone = true
 	case machineset.Sync:
 		if m, found := s.api[a.Name]; found {
@@ -171,7 +211,8 @@ func (s *sim) create() error {
 	s.inFlight = s.inFlight.Creating(name, s.now)
 
 	// I-4, against the truth, not against the cache.
-	require.Less(s.t, s.live()+len(s.late), int(s.set.Spec.Replicas), "created too many")
+	require.Less(s.t, s.owned()+len(s.late), int(s.set.Spec.Replicas), "created too many")
+	require.Less(s.t, s.live()+len(s.late), int(s.set.Spec.Replicas)+machineset.DefaultReplaced, "created too many beside those released")
 	s.creates++
 	switch outcome := s.r.IntN(12); {
 	case !s.chaos || outcome < 6:
@@ -194,7 +235,7 @@ func (s *sim) delete(a machineset.Delete) {
 		return
 	}
 	if a.Reason == machineset.ReasonTooMany { // I-5
-		require.Greater(s.t, s.live(), int(s.set.Spec.Replicas), "deleted one too many")
+		require.Greater(s.t, s.owned(), int(s.set.Spec.Replicas), "deleted one too many")
 	}
 	if s.chaos && s.r.IntN(6) == 0 {
 		if s.r.IntN(2) == 0 {
@@ -232,7 +273,7 @@ func (s *sim) machineController(name string) {
 	case s.chaos && s.r.IntN(4) == 0:
 		*phase = v1alpha1.MachineUnknown
 	case s.chaos && *phase == v1alpha1.MachineUnknown:
-		*phase = v1alpha1.MachineFailed
+		*phase = pick(s.r, v1alpha1.MachineFailed, v1alpha1.MachineRunning)
 	}
 	s.write(name, m)
 }
@@ -244,12 +285,39 @@ func (s *sim) scaleDownByName(name string) {
 		return
 	}
 	m = m.DeepCopy()
-	m.Annotations = map[string]string{
-		v1alpha1.MachinePriority: "1", v1alpha1.MarkedForDeletionTime: s.now.Format(time.RFC3339),
-	}
+	m.Annotations[v1alpha1.MachinePriority] = "1"
+	m.Annotations[v1alpha1.MarkedForDeletionTime] = s.now.Format(time.RFC3339)
 	s.write(name, m)
-	s.set.Annotations = map[string]string{v1alpha1.LastDeploymentReplicaChangeByScalerTime: s.now.Format(time.RFC3339)}
+	s.annotate(v1alpha1.LastDeploymentReplicaChangeByScalerTime, s.now.Format(time.RFC3339))
 	s.set.Spec.Replicas--
+}
+
+func (s *sim) annotate(key, value string) {
+	if s.set.Annotations == nil {
+		s.set.Annotations = map[string]string{}
+	}
+	s.set.Annotations[key] = value
+}
+
+// cut is a deployment that takes off some machines and names them, or as many as
+// it cares to.
+func (s *sim) cut(names []string) {
+	slices.Sort(names)
+	s.r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	k := s.r.IntN(min(len(names), int(s.set.Spec.Replicas)) + 1)
+	s.set.Spec.Replicas -= int32(k) //nolint:gosec // small
+	machineset.NameVictims(s.set, names[:s.r.IntN(k+1)])
+}
+
+// relabel takes away the labels of a machine, or gives them back.
+func (s *sim) relabel(name string) {
+	m, found := s.api[name]
+	if !found || s.set.DeletionTimestamp != nil {
+		return
+	}
+	m = m.DeepCopy()
+	m.Labels = pick(s.r, nil, nil, map[string]string{"app": "other"}, map[string]string{"app": "w"})
+	s.write(name, m)
 }
 
 func (s *sim) crash() {
@@ -276,7 +344,7 @@ func (s *sim) arrive() {
 
 func (s *sim) step() {
 	names := slices.Collect(maps.Keys(s.api))
-	switch s.r.IntN(14) {
+	switch s.r.IntN(16) {
 	case 0, 1, 2, 3:
 		s.reconcile()
 	case 4, 5, 6:
@@ -295,6 +363,12 @@ func (s *sim) step() {
 			s.crash()
 		}
 	case 13:
+		s.cut(names)
+	case 14:
+		if s.r.IntN(2) == 0 {
+			s.relabel(s.anyName(names))
+		}
+	case 15:
 		switch s.r.IntN(4) {
 		case 0:
 			s.set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
@@ -306,10 +380,27 @@ func (s *sim) step() {
 	}
 }
 
+// tidy gives back lost labels, or takes machines away that were released.
+func (s *sim) tidy() {
+	for _, name := range slices.Sorted(maps.Keys(s.api)) {
+		m := s.api[name].DeepCopy()
+		if m.Labels["app"] == "w" {
+			continue
+		}
+		if !metav1.IsControlledBy(m, s.set) && s.r.IntN(2) == 0 {
+			s.remove(m)
+			continue
+		}
+		m.Labels = map[string]string{"app": "w"}
+		s.write(name, m)
+	}
+}
+
 // settle lets the world come to rest: nothing fails any more, and time moves
 // only to the next thing that was asked for.
 func (s *sim) settle() {
 	s.chaos, s.set.Labels = false, nil
+	s.tidy()
 	for range 2000 {
 		d := s.reconcile()
 		pending := slices.Collect(maps.Keys(s.events))
@@ -343,11 +434,11 @@ func (s *sim) settle() {
 }
 
 func TestSimulationReachesTheDesiredStateAndNeverLeavesItsBounds(t *testing.T) {
-	seeds := uint64(300)
+	seeds := uint64(600)
 	if testing.Short() {
 		seeds = 50
 	}
-	creates := 0
+	creates, releases := 0, 0
 	for seed := range seeds {
 		s := newSim(t, seed)
 		for range 150 {
@@ -365,7 +456,8 @@ func TestSimulationReachesTheDesiredStateAndNeverLeavesItsBounds(t *testing.T) {
 			require.False(t, machineset.Failed(m), "seed %d", seed)
 			require.Equal(t, s.set.Spec.Template.Spec.Class.Kind, m.Spec.Class.Kind, "seed %d", seed)
 		}
-		creates += s.creates
+		require.Equal(t, s.live(), s.owned(), "seed %d", seed)
+		creates, releases = creates+s.creates, releases+s.releases
 
 		s.set.DeletionTimestamp = &metav1.Time{Time: s.now}
 		s.chaos = true
@@ -375,5 +467,6 @@ func TestSimulationReachesTheDesiredStateAndNeverLeavesItsBounds(t *testing.T) {
 		s.settle()
 		require.True(t, s.gone, "seed %d", seed)
 	}
-	t.Logf("%d seeds, %d creations", seeds, creates)
+	require.Positive(t, releases)
+	t.Logf("%d seeds, %d creations, %d releases", seeds, creates, releases)
 }

@@ -38,9 +38,12 @@ const MessageRefresh = time.Minute
 // else. All other conditions are kept as they are; the condition Frozen belongs to
 // whoever freezes.
 //
-// A machine counts as available as soon as its phase says so: minReadySeconds is
-// passed on and has no effect, as in the reference system, where users set it to
-// values that would stall a roll-out if it had one.
+// The numbers are those of [Count]. A machine counts as available once it has been
+// so for minReadySeconds, which only time brings about: [Plan] says when to ask
+// again. A machine that is leaving, or whose deletion is in flight, is neither
+// ready nor available, whatever its phase still says. Creations in flight count as
+// machines that exist: a deployment that believed a smaller number, of a set which
+// became smaller meanwhile, would let another set grow too much.
 //
 // If the observation is not complete, the former status is returned with nothing
 // but a failure recorded: counts of half a list would mislead the deployment.
@@ -60,7 +63,7 @@ func Status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 	}
 	machines, _ := ours(in)
 	s.ObservedGeneration = in.Set.Generation
-	count(&s, machines, in.Set.Spec.Template.Labels)
+	fill(&s, Count(in.Set, machines, in.InFlight.Observe(in.Machines, true), now))
 	s.FailedMachines = failedMachines(machines)
 	return s
 }
@@ -72,17 +75,17 @@ func StatusChanged(old, next v1alpha1.MachineSetStatus) bool {
 	return !equality.Semantic.DeepEqual(old, next)
 }
 
-func count(s *v1alpha1.MachineSetStatus, machines []*v1alpha1.Machine, template map[string]string) {
-	s.Replicas = int32(len(machines)) //nolint:gosec // a list of 2^31 machines does not fit into memory
-	s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0
-	s.PreservedFailedReplicas, s.AutoPreserveFailedMachineCount = 0, 0
-	for _, m := range machines {
-		s.FullyLabeledReplicas += one(containsAll(m.Labels, template))
-		s.ReadyReplicas += one(Ready(m))
-		s.AvailableReplicas += one(Available(m))
-		s.PreservedFailedReplicas += one(PreservedFailed(m))
-		s.AutoPreserveFailedMachineCount += one(AutoPreserved(m))
-	}
+func fill(s *v1alpha1.MachineSetStatus, c Counts) {
+	s.Replicas = number(c.Machines + c.InFlight)
+	s.FullyLabeledReplicas = number(c.FullyLabeled + c.InFlight)
+	s.ReadyReplicas = number(c.Ready)
+	s.AvailableReplicas = number(c.Available)
+	s.PreservedFailedReplicas = number(c.PreservedFailed)
+	s.AutoPreserveFailedMachineCount = number(c.AutoPreserved + c.AutoPreservedLeaving)
+}
+
+func number(n int) int32 {
+	return int32(n) //nolint:gosec // a list of 2^31 machines does not fit into memory
 }
 
 // failedMachines lists the machines whose last operation failed. They come in
@@ -143,11 +146,4 @@ func containsAll(have, want map[string]string) bool {
 		}
 	}
 	return true
-}
-
-func one(yes bool) int32 {
-	if yes {
-		return 1
-	}
-	return 0
 }

@@ -3,8 +3,12 @@
 package machineset
 
 import (
+	"maps"
+	"reflect"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,11 +31,11 @@ func SyncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool
 	s := Sync{Name: m.Name, UID: m.UID}
 	template := &set.Spec.Template.Spec
 	if Active(m) {
-		if !equality.Semantic.DeepEqual(m.Spec.NodeTemplateSpec, template.NodeTemplateSpec) {
+		if !sameNodeTemplate(&m.Spec.NodeTemplateSpec, &template.NodeTemplateSpec) {
 			s.NodeTemplate = template.NodeTemplateSpec.DeepCopy()
 		}
-		if wanted := configurationFor(template.MachineConfiguration, m.Annotations); !sameConfiguration(m.Spec.MachineConfiguration, wanted) {
-			s.Configuration = wanted
+		if !followsConfiguration(m, template.MachineConfiguration) {
+			s.Configuration = configurationFor(template.MachineConfiguration, m.Annotations)
 		}
 	}
 	if kind := template.Class.Kind; m.Spec.Class.Kind != kind {
@@ -89,6 +93,37 @@ func configurationFor(template *v1alpha1.MachineConfiguration, annotations map[s
 		}
 	}
 	return c
+}
+
+// sameNodeTemplate compares what node templates are made of without reflection,
+// which would be most of the time that a pass takes.
+func sameNodeTemplate(a, b *v1alpha1.NodeTemplateSpec) bool {
+	if !plain(*a) || !plain(*b) {
+		return equality.Semantic.DeepEqual(*a, *b)
+	}
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
+		a.Spec.Unschedulable == b.Spec.Unschedulable && slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, sameTaint)
+}
+
+// plain reports whether nothing is set but labels, annotations, taints, and
+// whether the Node is schedulable.
+func plain(t v1alpha1.NodeTemplateSpec) bool {
+	t.Labels, t.Annotations, t.Spec.Taints, t.Spec.Unschedulable = nil, nil, nil, false
+	return reflect.ValueOf(&t).Elem().IsZero()
+}
+
+func sameTaint(a, b corev1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.TimeAdded.Equal(b.TimeAdded)
+}
+
+// followsConfiguration reports whether the configuration of a machine is what
+// [configurationFor] makes of the template; most machines have no annotation, and
+// nothing needs to be made for them.
+func followsConfiguration(m *v1alpha1.Machine, template *v1alpha1.MachineConfiguration) bool {
+	if _, found := m.Annotations[v1alpha1.EffectiveCreationTimeout]; found {
+		template = configurationFor(template, m.Annotations)
+	}
+	return sameConfiguration(m.Spec.MachineConfiguration, template)
 }
 
 // sameConfiguration takes a configuration that overrides nothing for none, which

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// A cache is what somebody sees of the world. Objects in it are never modified,
+// only replaced, so that caches share them.
+type cache struct {
+	sets     table[*v1alpha1.MachineSet]
+	machines table[*v1alpha1.Machine]
+	owned    map[types.UID]*table[*v1alpha1.Machine] // by controller; that of nobody is ""
+	nodes    map[string]*corev1.Node                 // nil for a Node that a machine names and that does not exist
+}
+
+func newCache() *cache {
+	return &cache{owned: map[types.UID]*table[*v1alpha1.Machine]{}, nodes: map[string]*corev1.Node{}}
+}
+
+func (c *cache) clone() *cache {
+	next := newCache()
+	next.sets, next.machines = c.sets.clone(), c.machines.clone()
+	for uid, t := range c.owned {
+		copied := t.clone()
+		next.owned[uid] = &copied
+	}
+	for name, n := range c.nodes {
+		next.nodes[name] = n
+	}
+	return next
+}
+
+// show puts an object into the cache, or takes it out.
+func (c *cache) show(n news) {
+	switch n.kind {
+	case KindSet:
+		if n.set == nil {
+			c.sets.remove(n.name)
+		} else {
+			c.sets.put(n.name, n.set)
+		}
+	case KindMachine:
+		c.showMachine(n.name, n.machine)
+	case KindNode:
+		c.nodes[n.name] = n.node
+	}
+}
+
+func (c *cache) showMachine(name string, next *v1alpha1.Machine) {
+	before := c.machines.get(name)
+	if before != nil && (next == nil || ownerOf(before) != ownerOf(next)) {
+		c.owned[ownerOf(before)].remove(name)
+	}
+	if next == nil {
+		c.machines.remove(name)
+		if before != nil && c.nodes[nodeName(before)] == nil {
+			delete(c.nodes, nodeName(before))
+		}
+		return
+	}
+	c.machines.put(name, next)
+	owner := ownerOf(next)
+	if c.owned[owner] == nil {
+		c.owned[owner] = &table[*v1alpha1.Machine]{}
+	}
+	c.owned[owner].put(name, next)
+	if node := nodeName(next); node != "" && c.nodes[node] == nil {
+		c.nodes[node] = nil // which says that it was looked for
+	}
+}
+
+// mayBelongTo returns the machines of a set and those of nobody.
+func (c *cache) mayBelongTo(set types.UID) []*v1alpha1.Machine {
+	var out []*v1alpha1.Machine
+	for _, uid := range []types.UID{set, ""} {
+		if t := c.owned[uid]; t != nil {
+			out = append(out, t.list()...)
+		}
+	}
+	return out
+}
+
+func ownerOf(m *v1alpha1.Machine) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
+func nodeName(m *v1alpha1.Machine) string { return m.Labels[v1alpha1.NodeLabelKey] }
+
+// news is that an object has changed; without one, that it is gone.
+type news struct {
+	kind    Kind
+	name    string
+	set     *v1alpha1.MachineSet
+	machine *v1alpha1.Machine
+	node    *corev1.Node
+}
+
+// A follower is a cache that lags behind. The news of each kind come in their
+// order, those of different kinds do not wait for each other.
+type follower struct {
+	*cache
+	waiting map[Kind][]news
+}
+
+// advance shows the news but for the last few of each kind, and says whether any
+// are left.
+func (f *follower) advance(lag func(Kind) int) bool {
+	left := false
+	for _, kind := range []Kind{KindSet, KindMachine, KindNode} {
+		queue := f.waiting[kind]
+		if len(queue) == 0 {
+			continue
+		}
+		show := max(0, len(queue)-max(0, lag(kind)))
+		for _, n := range queue[:show] {
+			f.show(n)
+		}
+		f.waiting[kind] = queue[show:]
+		left = left || show < len(queue)
+	}
+	return left
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// A loop is when a controller is to decide again.
+type loop struct {
+	due time.Time // zero if only a change wakes it
+}
+
+func (l *loop) isDue(now time.Time) bool { return !l.due.IsZero() && !l.due.After(now) }
+
+// by makes a controller decide again at a time, or before.
+func (l *loop) by(at time.Time) {
+	if !at.IsZero() && (l.due.IsZero() || at.Before(l.due)) {
+		l.due = at
+	}
+}
+
+var noTime time.Time
+
+// again is when a controller looks again whose cache lags behind, or one of whose
+// writes has failed.
+const again = time.Second
+
+var (
+	errCrash   = errors.New("the process ended")
+	errRefused = apierrors.NewTooManyRequestsError("refused by the model")
+	errTimeout = apierrors.NewTimeoutError("the answer was lost", 0)
+)
+
+// call makes a write of a controller, with the trouble that there is.
+func (w *World) call(by, verb string, kind Kind, name string, write func() error) error {
+	outcome := Done
+	if w.model.Trouble.Call != nil {
+		outcome = w.model.Trouble.Call(Call{Controller: by, Verb: verb, Kind: kind, Name: name})
+	}
+	switch outcome {
+	case Refused:
+		w.say("%s: %s %s %s is refused", by, verb, kind, name)
+		return errRefused
+	case AnswerLost:
+		w.say("%s: the answer to %s %s %s is lost", by, verb, kind, name)
+		_ = write()
+		return errTimeout
+	case CrashBefore:
+		w.say("%s crashes before %s %s %s", by, verb, kind, name)
+		return errCrash
+	case CrashAfter:
+		w.say("%s crashes after %s %s %s", by, verb, kind, name)
+		_ = write()
+		return errCrash
+	default:
+		return write()
+	}
+}
+
+// misses says whether a controller misses its turn.
+func (w *World) misses(controller string, l *loop) bool {
+	if w.model.Trouble.Idle == nil || !w.model.Trouble.Idle(controller) {
+		return false
+	}
+	l.due = w.now.Add(again)
+	return true
+}
+
+// look brings a cache up to date as far as it goes, and says whether anything is
+// left to be shown.
+func (w *World) look(controller string, f *follower) bool {
+	if f == nil {
+		return false
+	}
+	return f.advance(func(k Kind) int { return w.model.Trouble.Lag(controller, k) })
+}
+
+// catchUp shows a cache everything, as after a restart.
+func catchUp(f *follower) {
+	if f != nil {
+		f.advance(func(Kind) int { return 0 })
+	}
+}

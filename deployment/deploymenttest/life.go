@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	"container/heap"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// live has machines and Nodes follow a change.
+func (w *World) live(c Change) {
+	switch after := c.After.(type) {
+	case *v1alpha1.Machine:
+		before, existed := c.Before.(*v1alpha1.Machine)
+		switch {
+		case !existed:
+			w.after(0, after.Name, after.UID, (*World).born)
+			if w.model.CreationTimeout > 0 {
+				w.after(w.model.CreationTimeout, after.Name, after.UID, (*World).timeOut)
+			}
+		case before.DeletionTimestamp == nil && after.DeletionTimestamp != nil:
+			w.after(0, after.Name, after.UID, (*World).terminate)
+		}
+	case *corev1.Node:
+		before, existed := c.Before.(*corev1.Node)
+		if m := w.Machine(machineOf(after.Name)); existed && m != nil &&
+			(!maps.Equal(before.Labels, after.Labels) || slices.ContainsFunc(after.Spec.Taints, critical)) {
+			w.after(0, m.Name, m.UID, (*World).updateInPlace)
+		}
+	}
+}
+
+// machineOf returns the name of the machine that a Node has by its name.
+func machineOf(node string) string { return node[min(len(node), len(NodeName(""))):] }
+
+// enter writes a phase of a machine.
+func (w *World) enter(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, op v1alpha1.MachineOperationType, state v1alpha1.MachineState, text string) {
+	w.writeStatus(m, func(s *v1alpha1.MachineStatus) {
+		s.CurrentStatus = v1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: metav1.NewTime(w.now), PreserveExpiryTime: s.CurrentStatus.PreserveExpiryTime}
+		s.LastOperation = v1alpha1.LastOperation{Type: op, State: state, Description: text, LastUpdateTime: metav1.NewTime(w.now)}
+	})
+}
+
+// writeStatus changes the status of a machine, whatever has become of the rest.
+func (w *World) writeStatus(m *v1alpha1.Machine, change func(*v1alpha1.MachineStatus)) {
+	next := *m
+	next.ResourceVersion = ""
+	next.Status = *m.Status.DeepCopy()
+	change(&next.Status)
+	must(w.machines.write(ByMachine, &next, status))
+}
+
+func (w *World) writeNode(n *corev1.Node, p part, change func(*corev1.Node)) {
+	next := n.DeepCopy()
+	next.ResourceVersion = ""
+	change(next)
+	must(w.nodes.write(ByMachine, next, p))
+}
+
+// must panics if the world breaks a rule of its own.
+func must(_ any, err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// born asks the provider for the VM of a machine.
+func (w *World) born(name string) {
+	m := w.Machine(name)
+	phase := m.Status.CurrentStatus.Phase
+	if m.DeletionTimestamp != nil || phase != "" && phase != v1alpha1.MachineCrashLoopBackOff {
+		return
+	}
+	if err := w.model.Create(m); err != nil {
+		w.refuseVM(m, err)
+		return
+	}
+	next := m.DeepCopy()
+	next.ResourceVersion, next.Spec.ProviderID = "", "test:///"+name
+	if !w.model.NoCluster {
+		metav1.SetMetaDataLabel(&next.ObjectMeta, v1alpha1.NodeLabelKey, NodeName(name))
+	}
+	must(w.machines.write(ByMachine, next, metadataAndSpec))
+	w.enter(w.Machine(name), v1alpha1.MachinePending, v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, "the VM exists")
+	if after, ok := w.model.Join(m); ok {
+		w.after(after, name, m.UID, (*World).join)
+	}
+}
+
+// refuseVM has a machine tell that the provider has failed, and try again.
+func (w *World) refuseVM(m *v1alpha1.Machine, err error) {
+	heap.Push(&w.events, event{at: w.now.Add(w.model.Retry), name: m.Name, uid: m.UID, what: (*World).born, vain: true})
+	op := v1alpha1.LastOperation{
+		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: codes.Of(err).String(),
+		Description: err.Error(), LastUpdateTime: metav1.NewTime(w.now),
+	}
+	last, failing := m.Status.LastOperation, m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff
+	if failing && last.ErrorCode == op.ErrorCode && last.Description == op.Description {
+		return
+	}
+	w.say("%s cannot be created: %s", m.Name, err)
+	w.writeStatus(m, func(s *v1alpha1.MachineStatus) {
+		s.LastOperation = op
+		if !failing {
+			s.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineCrashLoopBackOff, LastUpdateTime: metav1.NewTime(w.now)}
+		}
+	})
+}
+
+// timeOut has a machine fail that has not come up.
+func (w *World) timeOut(name string) {
+	m := w.Machine(name)
+	switch phase := m.Status.CurrentStatus.Phase; {
+	case m.DeletionTimestamp != nil:
+	case phase == "", phase == v1alpha1.MachinePending, phase == v1alpha1.MachineCrashLoopBackOff:
+		w.say("%s has not come up in time and is Failed", name)
+		w.enter(m, v1alpha1.MachineFailed, v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "it did not join in time")
+	}
+}
+
+// join makes a machine available.
+func (w *World) join(name string) {
+	m := w.Machine(name)
+	if m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
+		return
+	}
+	w.say("%s is available", name)
+	if w.model.NoCluster {
+		w.enter(m, v1alpha1.MachineAvailable, v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, "the VM runs")
+		return
+	}
+	t := m.Spec.NodeTemplateSpec.DeepCopy()
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(w.now), LastTransitionTime: metav1.NewTime(w.now)}
+	must(w.nodes.create(ByMachine, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName(m), Labels: t.Labels, Annotations: t.Annotations},
+		Spec:       corev1.NodeSpec{Taints: t.Spec.Taints, ProviderID: m.Spec.ProviderID},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}},
+	}))
+	w.writeStatus(m, func(s *v1alpha1.MachineStatus) {
+		s.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}
+		s.LastOperation = v1alpha1.LastOperation{
+			Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateSuccessful, Description: "it has joined", LastUpdateTime: metav1.NewTime(w.now),
+		}
+		s.Conditions = []corev1.NodeCondition{ready}
+	})
+}
+
+// terminate begins the deletion of a machine.
+func (w *World) terminate(name string) {
+	m := w.Machine(name)
+	w.say("%s is leaving", name)
+	w.enter(m, v1alpha1.MachineTerminating, v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, "it is being deleted")
+	w.after(w.model.Leave(m), name, m.UID, (*World).leave)
+}
+
+// leave ends a machine, and its Node.
+func (w *World) leave(name string) {
+	m := w.Machine(name)
+	w.say("%s is gone", name)
+	if n := w.Node(m); n != nil {
+		must(nil, w.nodes.remove(ByMachine, n.Name, "", ""))
+	}
+	next := *m
+	next.ResourceVersion, next.Finalizers = "", nil
+	must(w.machines.write(ByMachine, &next, metadataAndSpec))
+}
+
+// inState says whether a machine has been in a phase since a time.
+func inState(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, since time.Time) bool {
+	return m.DeletionTimestamp == nil && m.Status.CurrentStatus.Phase == phase && m.Status.CurrentStatus.LastUpdateTime.Time.Equal(since)
+}

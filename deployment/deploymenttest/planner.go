@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// A planner is the controller of the deployment.
+type planner struct {
+	loop
+	cache    *cache
+	follower *follower // nil: the truth
+	unseen   deployment.Unseen
+	last     deployment.Decision
+}
+
+// plan lets the controller of the deployment decide once.
+func (w *World) plan() {
+	p := &w.planner
+	name := w.name()
+	if w.misses(name, &p.loop) {
+		return
+	}
+	p.due = noTime
+	if w.deployment == nil {
+		return
+	}
+	behind := w.look(name, p.follower)
+	err := w.planOnce(nil)
+	if err == errCrash { //nolint:errorlint // never wrapped
+		p.unseen = nil
+		catchUp(p.follower)
+	}
+	if err != nil || behind {
+		p.by(w.now.Add(again))
+	}
+}
+
+// planOnce decides and acts, once more if the name of a new set was taken.
+func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
+	in, err := w.observe()
+	if err != nil {
+		return err
+	}
+	in.NameTakenBy = taken
+	d := deployment.Plan(in, w.model.Policy, w.now)
+	if w.model.Watch.Deployment != nil {
+		w.model.Watch.Deployment(in, d)
+	}
+	w.frame.Decided, w.frame.Decision, w.planner.last = true, d, d
+	w.planner.by(d.NextCheck)
+	md := in.Deployment
+	for _, a := range d.Actions {
+		if err = w.act(a, &md); err == nil {
+			continue
+		}
+		create, creating := a.(deployment.CreateSet)
+		switch {
+		case err == errCrash: //nolint:errorlint // never wrapped
+			return err
+		case creating && apierrors.IsAlreadyExists(err) && taken == nil:
+			return w.planOnce(w.sets.get(create.Set.Name))
+		case creating:
+			d.Status, _ = deployment.CreateFailed(d.Status, create.Set.Name, err, w.now)
+			d.WriteStatus = true
+		}
+		break
+	}
+	if apierrors.IsConflict(err) {
+		err = nil
+		w.planner.by(w.now.Add(again))
+	}
+	if statusErr := w.record(md, d); err == nil {
+		err = statusErr
+	}
+	return err
+}
+
+// observe gathers what is known of the deployment, and claims its sets.
+func (w *World) observe() (deployment.Observation, error) {
+	d, c := w.deployment, w.planner.cache
+	// What the cache shows counts, and not only what is claimed: a set may have been released.
+	w.planner.unseen = w.planner.unseen.Observe(deployment.Observation{Sets: c.sets.list(), Machines: c.machines.list(), Nodes: c.nodes})
+	owner := machineset.OwnerDeployment(d)
+	claims := machineset.Claim(owner, d.Spec.Selector, c.sets.list())
+	for _, change := range append(claims.Adopt, claims.Release...) {
+		next := *change.Object
+		next.OwnerReferences, next.ResourceVersion = change.Edit.OwnerReferences, change.Edit.ResourceVersion
+		err := w.call(d.Name, "update", KindSet, next.Name, func() error {
+			_, err := w.sets.write(d.Name, &next, metadataAndSpec)
+			return err
+		})
+		if err == errCrash { //nolint:errorlint // never wrapped
+			return deployment.Observation{}, err
+		}
+	}
+	in := deployment.Observation{
+		Deployment: d, Sets: claims.Owned, Machines: c.machines.list(), Complete: claims.Settled(),
+		Unseen: w.planner.unseen, NoCluster: w.model.NoCluster,
+	}
+	if !w.model.NoCluster {
+		in.Nodes = c.nodes
+	}
+	return in, nil
+}
+
+// act carries out one action.
+func (w *World) act(action deployment.Action, d **v1alpha1.MachineDeployment) error {
+	by := (*d).Name
+	switch a := action.(type) {
+	case deployment.WriteDeployment:
+		return w.call(by, "update", KindDeployment, by, func() error {
+			next, err := w.deployments.write(by, a.Deployment, metadataAndSpec)
+			if err == nil { // the status is written after this
+				*d = next
+			}
+			return err
+		})
+	case deployment.WriteNode:
+		return w.call(by, "update", KindNode, a.Node.Name, func() error { return w.wrote(w.nodes.write(by, a.Node, metadataAndSpec)) })
+	case deployment.WriteMachine:
+		return w.call(by, "update", KindMachine, a.Machine.Name, func() error { return w.wrote(w.machines.write(by, a.Machine, metadataAndSpec)) })
+	case deployment.CreateSet:
+		return w.call(by, "create", KindSet, a.Set.Name, func() error { return w.wrote(w.sets.create(by, a.Set)) })
+	case deployment.WriteSet:
+		return w.call(by, "update", KindSet, a.Set.Name, func() error { return w.wrote(w.sets.write(by, a.Set, metadataAndSpec)) })
+	case deployment.DeleteSet:
+		return w.call(by, "delete", KindSet, a.Name, func() error { return ignoreNotFound(w.sets.remove(by, a.Name, a.UID, a.ResourceVersion)) })
+	case deployment.Look:
+		w.planner.unseen = w.planner.unseen.Looked(a.Kind, a.Name, w.read(Kind(a.Kind), a.Name), w.now)
+		return nil
+	default:
+		return fmt.Errorf("unknown action %T", action)
+	}
+}
+
+// read reads an object past every cache; a nil pointer is one that does not exist.
+func (w *World) read(k Kind, name string) metav1.Object {
+	switch k {
+	case KindSet:
+		return w.sets.get(name)
+	case KindMachine:
+		return w.machines.get(name)
+	default:
+		return w.nodes.get(name)
+	}
+}
+
+// wrote remembers a write which the cache has to show.
+func (w *World) wrote(o metav1.Object, err error) error {
+	if err == nil {
+		w.planner.unseen = w.planner.unseen.Wrote(o, w.now)
+	}
+	return err
+}
+
+// record stores the status of the deployment.
+func (w *World) record(d *v1alpha1.MachineDeployment, decision deployment.Decision) error {
+	if !decision.WriteStatus || w.deployment == nil {
+		return nil
+	}
+	next := *d
+	next.Status = decision.Status
+	err := w.call(d.Name, "update status", KindDeployment, d.Name, func() error {
+		_, err := w.deployments.write(d.Name, &next, status)
+		return err
+	})
+	if apierrors.IsConflict(err) {
+		w.planner.by(w.now.Add(again))
+		return nil
+	}
+	return err
+}

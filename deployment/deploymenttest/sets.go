@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// A setLoop is the controller of one set.
+type setLoop struct {
+	loop
+	name     string
+	uid      types.UID
+	inFlight machineset.InFlight
+	follower *follower // nil: the truth
+}
+
+// pass lets the controller of a set decide once.
+func (w *World) pass(s *setLoop) {
+	if w.misses(s.name, &s.loop) {
+		return
+	}
+	s.due = noTime
+	live := w.sets.get(s.name)
+	if live == nil || live.UID != s.uid {
+		w.setLoops.remove(string(s.uid))
+		return
+	}
+	behind := w.look(s.name, s.follower)
+	in, err := w.observeSet(s, live)
+	if err == nil {
+		d := machineset.Plan(in, w.model.SetPolicy, w.now)
+		if w.model.Watch.Set != nil {
+			w.model.Watch.Set(in, d)
+		}
+		if len(d.Actions) > 0 {
+			w.frame.Sets = append(w.frame.Sets, SetDecision{Name: s.name, Decision: d})
+		}
+		var failure machineset.Failure
+		failure, err = w.actOnSet(s, &in, d.Actions)
+		if err == nil {
+			err = w.recordSet(s, in, failure)
+		}
+		s.by(d.NextCheck)
+		if failure != (machineset.Failure{}) {
+			behind = true // which is tried again soon
+		}
+	}
+	if err == errCrash { //nolint:errorlint // never wrapped
+		s.inFlight = machineset.InFlight{}
+		catchUp(s.follower)
+	}
+	if err != nil || behind {
+		s.by(w.now.Add(again))
+	}
+}
+
+// observeSet gathers what is known of a set, and claims its machines.
+func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Observation, error) {
+	c := w.truth
+	if s.follower != nil {
+		c = s.follower.cache
+	}
+	seen := c.mayBelongTo(s.uid)
+	s.inFlight = s.inFlight.Observe(seen, true)
+	owner := machineset.OwnerSet(live)
+	claims := machineset.Claim(owner, live.Spec.Selector, seen)
+	for _, change := range append(claims.Adopt, claims.Release...) {
+		next := *change.Object
+		next.OwnerReferences, next.ResourceVersion = change.Edit.OwnerReferences, change.Edit.ResourceVersion
+		err := w.call(s.name, "update", KindMachine, next.Name, func() error {
+			_, err := w.machines.write(s.name, &next, metadataAndSpec)
+			return err
+		})
+		if err == errCrash { //nolint:errorlint // never wrapped
+			return machineset.Observation{}, err
+		}
+	}
+	in := machineset.Observation{Set: live, Machines: claims.Owned, Complete: claims.Settled(), InFlight: s.inFlight}
+	for _, m := range claims.Owned {
+		if !machineset.Failed(m) {
+			continue
+		}
+		if n, known := c.nodes[nodeName(m)]; known || w.model.NoCluster {
+			if in.Nodes == nil {
+				in.Nodes = map[string]machineset.NodeView{}
+			}
+			in.Nodes[nodeName(m)] = machineset.ViewNode(n)
+		}
+	}
+	return in, nil
+}
+
+// actOnSet carries out the actions of a decision about a set. An error ends it;
+// that of a creation or deletion is told by the failure.
+func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machineset.Action) (machineset.Failure, error) {
+	var failure machineset.Failure
+	for _, action := range actions {
+		var err error
+		switch a := action.(type) {
+		case machineset.AddFinalizer:
+			err = w.finalizers(s, in, a.Edit)
+		case machineset.RemoveFinalizer:
+			err = w.finalizers(s, in, a.Edit)
+		case machineset.Sync:
+			err = w.sync(s, in, a)
+		case machineset.Look:
+			s.inFlight = s.inFlight.Looked(a.Name, w.Machine(a.Name), w.now)
+		case machineset.Delete:
+			failure.Delete = w.deleteMachine(s, a)
+			err = failure.Delete
+		case machineset.Create:
+			failure.Create = w.createMachines(s, in.Set, a.Count)
+			err = failure.Create
+		default:
+			err = fmt.Errorf("unknown action %T", action)
+		}
+		if err == errCrash || err != nil && failure == (machineset.Failure{}) { //nolint:errorlint // never wrapped
+			return failure, err
+		}
+	}
+	return failure, nil
+}
+
+func (w *World) finalizers(s *setLoop, in *machineset.Observation, e machineset.FinalizersEdit) error {
+	next := *in.Set
+	next.Finalizers, next.ResourceVersion = e.Finalizers, e.ResourceVersion
+	return w.call(s.name, "update", KindSet, e.Name, func() error {
+		written, err := w.sets.write(s.name, &next, metadataAndSpec)
+		if err == nil { // the status is written after this
+			in.Set = written
+		}
+		return err
+	})
+}
+
+func (w *World) sync(s *setLoop, in *machineset.Observation, a machineset.Sync) error {
+	for _, m := range in.Machines {
+		if next := a.Apply(m); next != nil {
+			return w.call(s.name, "update", KindMachine, a.Name, func() error {
+				_, err := w.machines.write(s.name, next, metadataAndSpec)
+				return ignoreNotFound(err)
+			})
+		}
+	}
+	return nil
+}
+
+func (w *World) deleteMachine(s *setLoop, a machineset.Delete) error {
+	s.inFlight = s.inFlight.Deleting(a.Name, a.UID, w.now)
+	err := w.call(s.name, "delete", KindMachine, a.Name, func() error { return w.machines.remove(s.name, a.Name, a.UID, "") })
+	return w.settle(s, a.Name, ignoreNotFound(err))
+}
+
+// createMachines makes machines in batches that double, and stops after the first
+// batch in which something failed.
+func (w *World) createMachines(s *setLoop, set *v1alpha1.MachineSet, count int) error {
+	for _, batch := range machineset.Batches(count) {
+		var failed error
+		for range batch {
+			if err := w.createMachine(s, set); err != nil {
+				failed = err
+			}
+			if failed == errCrash { //nolint:errorlint // never wrapped
+				return failed
+			}
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+func (w *World) createMachine(s *setLoop, set *v1alpha1.MachineSet) error {
+	w.names++
+	name, err := machineset.Name(set, fmt.Sprintf("%05d", w.names))
+	if err != nil {
+		return err
+	}
+	m, err := machineset.NewMachine(set, name)
+	if err != nil {
+		return err
+	}
+	s.inFlight = s.inFlight.Creating(name, w.now)
+	err = w.call(s.name, "create", KindMachine, name, func() error {
+		_, err := w.machines.create(s.name, m)
+		return err
+	})
+	return w.settle(s, name, err)
+}
+
+// settle takes the answer to a request into account for what is in flight.
+func (w *World) settle(s *setLoop, name string, err error) error {
+	next, look := s.inFlight.Failed(name, err)
+	if err == errCrash { //nolint:errorlint // never wrapped
+		return err
+	}
+	if s.inFlight = next; look {
+		s.inFlight = s.inFlight.Looked(name, w.Machine(name), w.now)
+	}
+	return err
+}
+
+// recordSet writes the status of a set, if it has changed.
+func (w *World) recordSet(s *setLoop, in machineset.Observation, failure machineset.Failure) error {
+	next := machineset.Status(in, failure, w.now)
+	if w.sets.get(s.name) == nil || !machineset.StatusChanged(in.Set.Status, next) {
+		return nil
+	}
+	set := *in.Set
+	set.Status = next
+	due := s.due
+	err := w.call(s.name, "update status", KindSet, s.name, func() error {
+		_, err := w.sets.write(s.name, &set, status)
+		return err
+	})
+	s.due = due // its own status does not wake a controller
+	return err
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

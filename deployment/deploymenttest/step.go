@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// A Frame is one step of a world: what happened to machines, then what the
+// controllers of the sets did about it, then what that of the deployment did.
+type Frame struct {
+	// At is when.
+	At time.Time
+	// Events are what happened to machines since the last frame, in words.
+	Events []string
+	// Sets are the decisions about sets, in their order, but for those that do
+	// nothing.
+	Sets []SetDecision
+	// Decided says that the deployment was decided about; Decision is how. It may
+	// do nothing.
+	Decided  bool
+	Decision deployment.Decision
+	// Sizes are the sets as they are now, in the order in which they were created.
+	Sizes []Size
+}
+
+// A SetDecision is a decision about one set.
+type SetDecision struct {
+	Name     string
+	Decision machineset.Decision
+}
+
+// A Size is what a set has.
+type Size struct {
+	// Name of the set, and the class of its machines.
+	Name, Class string
+	// New says that it is the set of the present template.
+	New bool
+	// Spec is the size it should have.
+	Spec int32
+	// Counts are its machines.
+	Counts machineset.Counts
+	// Phases are its machines by phase, those that are leaving as Terminating.
+	Phases map[v1alpha1.MachinePhase]int
+}
+
+// Step moves the world on to the next instant at which something changes, lets it
+// happen, and has the controllers decide: those of the sets as often as they have
+// something to do, that of the deployment once. It returns false, and a frame
+// without meaning, when the world has come to rest: nothing is about to happen to
+// a machine, and the controllers have changed nothing for as long as
+// [Model].Quiet. Whatever is changed from outside wakes it again.
+func (w *World) Step() (Frame, bool) {
+	quiet := w.now.Add(w.model.Quiet)
+	for {
+		before := w.changes
+		w.round()
+		if said := len(w.frame.Events) > 0; w.changes != before || said {
+			f := w.frame
+			w.frame = Frame{}
+			f.At, f.Sizes = w.now, w.Sizes()
+			return f, true
+		}
+		w.frame = Frame{}
+		next := w.nextDue()
+		if next.IsZero() || next.After(quiet) && !w.events.pending() {
+			return Frame{}, false
+		}
+		w.now = maxTime(w.now, next)
+	}
+}
+
+// Run steps until the world has come to rest, and says whether it has before the
+// limit, which is on the time that passes in it. It returns the last frame.
+func (w *World) Run(limit time.Duration) (last Frame, rest bool) {
+	for end := w.now.Add(limit); !w.now.After(end); {
+		f, ok := w.Step()
+		if !ok {
+			return last, true
+		}
+		last = f
+	}
+	return last, false
+}
+
+// round has everybody act who is due.
+func (w *World) round() {
+	trouble := w.model.Trouble.Idle != nil || w.model.Trouble.Lag != nil
+	for {
+		happened := w.happen()
+		worked := w.passes()
+		if trouble || !happened && !worked {
+			break
+		}
+	}
+	if w.planner.isDue(w.now) {
+		w.plan()
+	}
+}
+
+// passes has the controllers of the sets decide that are due, and says whether
+// there were any.
+func (w *World) passes() bool {
+	worked := false
+	for _, s := range slices.Clone(w.setLoops.list()) {
+		if s == nil || !s.isDue(w.now) {
+			continue
+		}
+		if w.model.Trouble.Lag != nil && s.follower == nil {
+			s.follower = w.follow()
+		}
+		w.pass(s)
+		worked = true
+	}
+	return worked
+}
+
+// nextDue returns when something is due next, zero if nothing is.
+func (w *World) nextDue() time.Time {
+	l := loop{}
+	l.by(w.planner.due)
+	for _, s := range w.setLoops.list() {
+		if s != nil {
+			l.by(s.due)
+		}
+	}
+	if len(w.events.list) > 0 {
+		l.by(w.events.list[0].at)
+	}
+	return l.due
+}
+
+// Sizes returns what the sets have, in the order in which they were created.
+func (w *World) Sizes() []Size {
+	newSet, _ := deployment.FindSets(w.deployment, w.truth.sets.list())
+	var sizes []Size
+	for _, s := range w.truth.sets.list() {
+		if s == nil {
+			continue
+		}
+		machines := w.MachinesOf(s)
+		size := Size{
+			Name: s.Name, Class: s.Spec.Template.Spec.Class.Name, New: s == newSet, Spec: s.Spec.Replicas,
+			Counts: machineset.Count(s, machines, machineset.InFlight{}, w.now), Phases: map[v1alpha1.MachinePhase]int{},
+		}
+		for _, m := range machines {
+			phase := m.Status.CurrentStatus.Phase
+			if machineset.Leaving(m) {
+				phase = v1alpha1.MachineTerminating
+			}
+			size.Phases[phase]++
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

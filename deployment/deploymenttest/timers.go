@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An event is something that is about to happen, mostly to a machine.
+type event struct {
+	at   time.Time
+	turn int    // of several at one time
+	name string // empty if it is nobody's
+	uid  types.UID
+	what func(w *World, name string)
+	vain bool // it may be repeated for ever and change nothing
+}
+
+// events are a heap, by time and then as they came.
+type events struct {
+	list []event
+	turn int
+}
+
+// Len, Less, Swap, Push and Pop are for package heap.
+func (e *events) Len() int { return len(e.list) }
+
+func (e *events) Less(i, j int) bool {
+	if c := e.list[i].at.Compare(e.list[j].at); c != 0 {
+		return c < 0
+	}
+	return e.list[i].turn < e.list[j].turn
+}
+
+func (e *events) Swap(i, j int) { e.list[i], e.list[j] = e.list[j], e.list[i] }
+
+func (e *events) Push(x any) {
+	if next, ok := x.(event); ok {
+		e.turn++
+		next.turn = e.turn
+		e.list = append(e.list, next)
+	}
+}
+
+func (e *events) Pop() any {
+	last := e.list[len(e.list)-1]
+	e.list = e.list[:len(e.list)-1]
+	return last
+}
+
+// pending says whether anything is to happen but for vain attempts.
+func (e *events) pending() bool {
+	return slices.ContainsFunc(e.list, func(e event) bool { return !e.vain })
+}
+
+// after has something happen to a machine, if it is still there then.
+func (w *World) after(d time.Duration, name string, uid types.UID, what func(w *World, name string)) {
+	heap.Push(&w.events, event{at: w.now.Add(max(0, d)), name: name, uid: uid, what: what})
+}
+
+// happen lets everything happen that is due, and says whether there was anything.
+func (w *World) happen() bool {
+	something := false
+	for len(w.events.list) > 0 && !w.events.list[0].at.After(w.now) {
+		e, ok := heap.Pop(&w.events).(event)
+		if m := w.Machine(e.name); ok && (e.name == "" || m != nil && m.UID == e.uid) {
+			e.what(w, e.name)
+			something = true
+		}
+	}
+	return something
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploymenttest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// A World is one MachineDeployment with its sets, machines and Nodes, in virtual
+// time. It is not safe for use by several goroutines.
+type World struct {
+	model Model
+	now   time.Time
+
+	deployment  *v1alpha1.MachineDeployment
+	truth       *cache
+	deployments *shelf[*v1alpha1.MachineDeployment]
+	sets        *shelf[*v1alpha1.MachineSet]
+	machines    *shelf[*v1alpha1.Machine]
+	nodes       *shelf[*corev1.Node]
+	followers   []*follower // none if caches show everything at once
+	version     int         // the last resource version
+	serial      int         // the last number in a UID
+	names       int         // the last number in the name of a machine
+
+	planner  planner
+	setLoops table[*setLoop] // by UID
+	events   events
+	frame    Frame
+	changes  int
+}
+
+// ErrInvalid is wrapped by the errors about deployments that cannot be played.
+var ErrInvalid = errors.New("not a deployment that can be played")
+
+// New returns a world in which a deployment has just been created. The deployment
+// is copied; name, namespace and UID are made up if it has none, and its status is
+// cleared. If it is nil or not valid ([deployment.Validate]) the error wraps
+// [ErrInvalid].
+func New(d *v1alpha1.MachineDeployment, m Model) (*World, error) {
+	if errs := deployment.Validate(d); len(errs) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, errs.ToAggregate())
+	}
+	w := &World{model: m.withDefaults(), truth: newCache()}
+	w.now = w.model.Start
+	w.openShelves()
+	w.planner.cache = w.truth
+	if w.model.Trouble.Lag != nil {
+		w.planner.follower = w.follow()
+		w.planner.cache = w.planner.follower.cache
+	}
+	next := d.DeepCopy()
+	if next.Name == "" {
+		next.Name = "deployment"
+	}
+	if next.Namespace == "" {
+		next.Namespace = metav1.NamespaceDefault
+	}
+	next.Status, next.DeletionTimestamp, next.OwnerReferences = v1alpha1.MachineDeploymentStatus{}, nil, nil
+	_, err := w.deployments.create(ByUser, next)
+	return w, err
+}
+
+func (w *World) follow() *follower {
+	f := &follower{cache: w.truth.clone(), waiting: map[Kind][]news{}}
+	w.followers = append(w.followers, f)
+	return f
+}
+
+// Now returns the time in the world.
+func (w *World) Now() time.Time { return w.now }
+
+// Wait moves the time on. Nothing happens before the next [World.Step].
+func (w *World) Wait(d time.Duration) { w.now = w.now.Add(max(0, d)) }
+
+// Deployment returns the deployment as it is, nil once it has gone. As all that
+// the methods of a World return, it is shared and must not be modified.
+func (w *World) Deployment() *v1alpha1.MachineDeployment { return w.deployment }
+
+// Decision returns the last decision about the deployment, also one that changed
+// nothing.
+func (w *World) Decision() deployment.Decision { return w.planner.last }
+
+// Sets returns the sets, in the order in which they were created.
+func (w *World) Sets() []*v1alpha1.MachineSet { return w.truth.sets.all() }
+
+// Machines returns the machines, in the order in which they were created.
+func (w *World) Machines() []*v1alpha1.Machine { return w.truth.machines.all() }
+
+// Machine returns a machine by its name, nil if there is none.
+func (w *World) Machine(name string) *v1alpha1.Machine { return w.truth.machines.get(name) }
+
+// MachinesOf returns the machines that a set controls, in the order in which it
+// got them.
+func (w *World) MachinesOf(s *v1alpha1.MachineSet) []*v1alpha1.Machine {
+	if s == nil || w.truth.owned[s.UID] == nil {
+		return nil
+	}
+	return w.truth.owned[s.UID].all()
+}
+
+// Nodes returns the Nodes, by name.
+func (w *World) Nodes() []*corev1.Node {
+	var nodes []*corev1.Node
+	for _, n := range w.truth.nodes {
+		if n != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
+}
+
+// Node returns the Node of a machine, nil if it has none.
+func (w *World) Node(m *v1alpha1.Machine) *corev1.Node {
+	if m == nil {
+		return nil
+	}
+	return w.truth.nodes[nodeName(m)]
+}
+
+// NodeName returns the name that the Node of a machine has.
+func NodeName(machine string) string { return "node-" + machine }
+
+// Edit changes the deployment as a user does. The function is given a copy. The
+// error is that of the API server; it is not found if the deployment has gone.
+func (w *World) Edit(change func(*v1alpha1.MachineDeployment)) error {
+	return edit(w.deployments, w.name(), (*v1alpha1.MachineDeployment).DeepCopy, change)
+}
+
+// EditSet changes the metadata and spec of a set as some other client does.
+func (w *World) EditSet(name string, change func(*v1alpha1.MachineSet)) error {
+	return edit(w.sets, name, (*v1alpha1.MachineSet).DeepCopy, change)
+}
+
+// EditMachine changes the metadata and spec of a machine as some other client
+// does.
+func (w *World) EditMachine(name string, change func(*v1alpha1.Machine)) error {
+	return edit(w.machines, name, (*v1alpha1.Machine).DeepCopy, change)
+}
+
+// EditNode changes the metadata and spec of a Node as some other client does.
+func (w *World) EditNode(name string, change func(*corev1.Node)) error {
+	return edit(w.nodes, name, (*corev1.Node).DeepCopy, change)
+}
+
+func edit[T object](s *shelf[T], name string, deepCopy func(T) T, change func(T)) error {
+	var none T
+	if s.get(name) == none {
+		return notFound(s.kind, name)
+	}
+	next := deepCopy(s.get(name))
+	change(next)
+	_, err := s.write(ByUser, next, metadataAndSpec)
+	return err
+}
+
+// Delete deletes the deployment as a user does.
+func (w *World) Delete() error { return w.deployments.remove(ByUser, w.name(), "", "") }
+
+// DeleteMachine deletes a machine as a user does.
+func (w *World) DeleteMachine(name string) error { return w.machines.remove(ByUser, name, "", "") }
+
+// SetPhase puts a machine into a phase, such as Unknown or Failed, as its machine
+// controller would. A machine that is leaving stays what it is.
+func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
+	m := w.Machine(name)
+	switch {
+	case m == nil:
+		return notFound(KindMachine, name)
+	case m.DeletionTimestamp != nil:
+		return nil
+	}
+	w.say("%s is %s", name, phase)
+	w.enter(m, phase, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateFailed, "it was put into this phase")
+	return nil
+}
+
+// Vanish takes a machine and its Node away at once, as if somebody had taken its
+// finalizers.
+func (w *World) Vanish(name string) error {
+	m := w.Machine(name)
+	if m == nil {
+		return notFound(KindMachine, name)
+	}
+	if m.DeletionTimestamp == nil {
+		must(nil, w.machines.remove(ByUser, name, "", ""))
+	}
+	if w.Machine(name) != nil {
+		w.leave(name)
+	}
+	return nil
+}
+
+func notFound(k Kind, name string) error { return apierrors.NewNotFound(k.resource(), name) }
+
+func (w *World) name() string {
+	if w.deployment == nil {
+		return ""
+	}
+	return w.deployment.Name
+}
+
+func (w *World) say(format string, args ...any) {
+	w.frame.Events = append(w.frame.Events, fmt.Sprintf(format, args...))
+}
+
+// changed spreads the word about a write.
+func (w *World) changed(c Change) {
+	w.changes++
+	if c.Kind != KindDeployment {
+		for _, f := range w.followers {
+			f.waiting[c.Kind] = append(f.waiting[c.Kind], newsOf(c))
+		}
+	}
+	w.wake(c)
+	w.live(c)
+	if w.model.Watch.Write != nil {
+		w.model.Watch.Write(c)
+	}
+}
+
+func newsOf(c Change) news {
+	n := news{kind: c.Kind, name: c.Name}
+	switch o := c.After.(type) {
+	case *v1alpha1.MachineSet:
+		n.set = o
+	case *v1alpha1.Machine:
+		n.machine = o
+	case *corev1.Node:
+		n.node = o
+	}
+	return n
+}
+
+// wake wakes the controllers that a change concerns.
+func (w *World) wake(c Change) {
+	w.planner.due = w.now
+	if s, ok := c.After.(*v1alpha1.MachineSet); ok && c.Before == nil {
+		w.setLoops.put(string(s.UID), &setLoop{name: s.Name, uid: s.UID})
+	}
+	for _, o := range []metav1.Object{c.Before, c.After} {
+		switch o := o.(type) {
+		case *v1alpha1.MachineSet:
+			w.wakeSet(o.UID)
+		case *v1alpha1.Machine:
+			w.wakeSet(ownerOf(o))
+		}
+	}
+}
+
+// wakeSet wakes the controller of a set; of all, if it is about what belongs to
+// nobody.
+func (w *World) wakeSet(uid types.UID) {
+	if uid != "" {
+		if s := w.setLoops.get(string(uid)); s != nil {
+			s.due = w.now
+		}
+		return
+	}
+	for _, s := range w.setLoops.list() {
+		if s != nil {
+			s.due = w.now
+		}
+	}
+}

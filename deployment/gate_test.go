@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// denies is a gate that keeps the machines of these names.
+func denies(names ...string) deployment.Gate {
+	return func(c deployment.Choice) deployment.Answer {
+		for _, name := range names {
+			if c.Machine.Name == name {
+				return deployment.Answer{Verdict: deployment.Deny, Reason: "Keep", Message: "it holds data"}
+			}
+		}
+		return deployment.Answer{Verdict: deployment.Allow}
+	}
+}
+
+func TestR6AGateThatDeniesStopsItsMachineAndNothingElse(t *testing.T) {
+	strategies := map[string]*v1alpha1.MachineDeployment{
+		"one more":   rolling(5, 1, 0),
+		"one fewer":  rolling(5, 0, 1),
+		"everything": rolling(5, 5, 5),
+		"recreate":   rollDeployment(5, v1alpha1.RecreateMachineDeploymentStrategyType, intstr.FromInt32(0), intstr.FromInt32(0)),
+	}
+	for name, d := range strategies {
+		t.Run(name, func(t *testing.T) {
+			w := newRollWorld(t, d)
+			kept := w.all[1].Name
+			w.policy.Gates = []deployment.Gate{nil, denies(kept)}
+			w.template("c2")
+			for range 80 {
+				w.step()
+			}
+			var old []string
+			for _, m := range w.all {
+				if m.Spec.Class.Name == "c1" {
+					old = append(old, m.Name)
+				}
+			}
+			require.Equal(t, []string{kept}, old, w.log.String())
+			require.Contains(t, w.last.String(), kept+": Gate: Keep: it holds data")
+			if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+				require.Len(t, w.all, 1, "no new machine comes before the last old one is gone")
+			}
+
+			w.policy.Gates = nil
+			rollEnds(t, w)
+		})
+	}
+}
+
+func TestAGateIsNotAskedAboutMachinesThatAreNotWanted(t *testing.T) {
+	w := newRollWorld(t, rolling(5, 1, 0))
+	w.policy.Gates = []deployment.Gate{func(deployment.Choice) deployment.Answer {
+		t.Error("asked")
+		return deployment.Answer{}
+	}}
+	w.scale(2)
+	rollEnds(t, w)
+}
+
+func TestMachinesAreReplacedWhenTheirNodesAreSelected(t *testing.T) {
+	w := newRollWorld(t, rolling(3, 1, 0))
+	w.nodes = map[string]*corev1.Node{}
+	for _, m := range w.all {
+		n := &corev1.Node{}
+		n.Name = m.Labels[v1alpha1.NodeLabelKey]
+		w.nodes[n.Name] = n
+	}
+	w.policy.ByLabel = true
+	w.template("c2")
+	for range 30 {
+		w.step()
+	}
+	require.Empty(t, w.left, "nobody is selected")
+	require.Contains(t, w.last.String(), "NotSelected")
+
+	second := w.all[1]
+	w.nodes[second.Labels[v1alpha1.NodeLabelKey]].Labels = map[string]string{v1alpha1.LabelKeyNodeSelectedForUpdate: "true"}
+	for range 30 {
+		w.step()
+	}
+	require.Equal(t, []string{second.Name}, w.left)
+	delete(w.nodes, w.all[0].Labels[v1alpha1.NodeLabelKey])
+	require.Contains(t, deployment.Plan(w.see(), w.policy, w.now).String(), "NodeUnknown")
+}
+
+func TestAGateSaysWhenToAskAgain(t *testing.T) {
+	d := rolling(3, 1, 0)
+	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
+	in := rollSee(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1))
+	asked := map[string]int{}
+	p := rollPolicy
+	p.Gates = []deployment.Gate{func(c deployment.Choice) deployment.Answer {
+		asked[c.Machine.Name]++
+		a := deployment.Answer{Verdict: deployment.Wait, Reason: "Busy", Message: "ask later", Until: rollNow.Add(time.Hour)}
+		if c.Machine.Name == "md-c0-01" {
+			a.Until = rollNow.Add(time.Minute)
+		}
+		return a
+	}}
+	dec := deployment.Plan(in, p, rollNow)
+	require.Empty(t, rollLines(dec))
+	require.Equal(t, rollNow.Add(time.Minute), dec.NextCheck)
+	require.Equal(t, map[string]int{"md-c0-00": 1, "md-c0-01": 1, "md-c0-02": 1}, asked, "each once")
+}
+
+func TestManyRefusalsAreToldInFewWords(t *testing.T) {
+	d := rolling(50, 5, 0)
+	in := rollSee(d, rollSet(d, "c0", 50, 50, 50), rollSet(d, "c1", 5, 5, 5))
+	p := rollPolicy
+	p.Gates = []deployment.Gate{func(c deployment.Choice) deployment.Answer {
+		if c.Machine.Name >= "md-c0-49" {
+			return deployment.Answer{Verdict: deployment.Allow}
+		}
+		return deployment.Answer{Until: rollNow.Add(time.Hour)}
+	}}
+	dec := deployment.Plan(in, p, rollNow)
+	require.Equal(t, []string{"scale md-c0 from 50 to 49: 54 machines available, minimum 50"}, rollLines(dec), "the only one that is allowed")
+	gates := 0
+	for _, h := range dec.Holds {
+		if h.Reason == deployment.ReasonGate {
+			gates++
+		}
+	}
+	require.Equal(t, 21, gates)
+	require.Contains(t, dec.String(), "hold md: Gate: gates keep 29 more machines")
+}
+
+func ExampleGate() {
+	d := rolling(3, 0, 1)
+	in := rollSee(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 0, 0, 0))
+	quorum := func(c deployment.Choice) deployment.Answer {
+		if strings.HasSuffix(c.Machine.Name, "-00") {
+			return deployment.Answer{Verdict: deployment.Wait, Reason: "Leader", Message: "it leads the quorum", Until: c.Now.Add(time.Minute)}
+		}
+		return deployment.Answer{Verdict: deployment.Allow}
+	}
+	p := deployment.Policy{Gates: []deployment.Gate{quorum}, Discourage: deployment.DiscourageNone}
+	dec := deployment.Plan(in, p, rollNow)
+	for _, t := range dec.Targets {
+		fmt.Println(t)
+	}
+	for _, h := range dec.Holds {
+		fmt.Println(h)
+	}
+	// Output:
+	// md-c0 3 -> 2 without md-c0-01: 2 machines available, minimum 2
+	// md-c1 0 -> 0
+	// hold md-c1: SurgeUsedUp: 3 machines >= 3 replicas + 0 max surge
+	// hold md-c0-00: Gate: Leader: it leads the quorum (until 2026-03-01T12:01:00Z)
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// move gives finished machines to the new set, as many as it may have, and says
+// whether there are any. A set that might still replace a machine which leaves it
+// keeps them until it is known not to.
+func (u *updates) move() bool {
+	room, moved := u.l.desired-u.has(), false
+	for _, o := range u.units {
+		if o.stage != UpdateDone || !o.old() || machineset.Failed(o.machine) || room <= 0 {
+			continue
+		}
+		next := Move(o.machine, o.of.set, u.to.set)
+		switch {
+		case !machineset.ScaleUpDisabled(o.of.set):
+			u.c.hold(o.of.set.Name, ReasonUpdating, fmt.Sprintf("%s is updated; its set has to be kept from replacing it first", o.machine.Name))
+		case !selects(u.to.set, next.Labels):
+			u.c.hold(o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, and the selector of %s would not have it", u.to.set.Name))
+		default:
+			edit := u.c.editMachine(o.machine, fmt.Sprintf("it is updated and moves from %s to %s", o.of.set.Name, u.to.set.Name))
+			edit.Labels, edit.OwnerReferences = next.Labels, next.OwnerReferences
+			room--
+			moved = true
+		}
+	}
+	return moved
+}
+
+// Move returns a copy of a machine that was updated in place, as it looks once it
+// has moved from one set to another: the labels by which the first selects it are
+// replaced by those of the second, its label says that the update succeeded, so
+// that neither set deletes it before it is counted, and the second set controls it
+// in place of the first. Other labels and other owners stay. It is nil if any of
+// the three is nil.
+func Move(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.Machine {
+	if m == nil || from == nil || to == nil {
+		return nil
+	}
+	next := m.DeepCopy()
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	if from.Spec.Selector != nil {
+		for k := range from.Spec.Selector.MatchLabels {
+			delete(next.Labels, k)
+		}
+	}
+	if to.Spec.Selector != nil {
+		maps.Copy(next.Labels, to.Spec.Selector.MatchLabels)
+	}
+	next.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
+	at := max(0, slices.IndexFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID }))
+	owners := slices.DeleteFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID })
+	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), metav1.OwnerReference{
+		APIVersion:         v1alpha1.SchemeGroupVersion.String(),
+		Kind:               "MachineSet",
+		Name:               to.Name,
+		UID:                to.UID,
+		Controller:         new(true),
+		BlockOwnerDeletion: new(true),
+	})
+	return next
+}
+
+// selects says whether the selector of a set fits labels. An unreadable selector
+// fits none.
+func selects(s *v1alpha1.MachineSet, have map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(have))
+}
+
+// followMoves brings the sizes in line with the machines: an old set gets smaller by
+// those that have left it, whether they moved or failed, and a set to which
+// machines have moved gets larger by them. Each set has to see the same machines as
+// we do, or it would create or delete some for those it has not seen come or go;
+// and nothing grows before the others have made room, so that the sum stays within
+// its bound.
+func (u *updates) followMoves() {
+	for _, a := range u.c.accounts {
+		present := int64(a.counts.Present)
+		left, moved := !a.isNew && present < a.spec && machineset.ScaleUpDisabled(a.set), present > a.spec && a.counts.Moving > 0
+		switch {
+		case a.doomed || !left && !moved:
+		case !a.seesAll():
+			u.c.hold(a.set.Name, ReasonSetNotReported, fmt.Sprintf("it has reported %d machines and has %d; its size follows when it has seen them all", a.set.Status.Replicas, a.counts.Machines))
+		case left:
+			u.c.resize(a, present, fmt.Sprintf("%d of its machines are left", present))
+		}
+	}
+	for _, a := range u.c.accounts {
+		room := u.l.desired + u.l.surge - u.l.sum(func(b *account) int64 { return max(b.spec, int64(b.next.Spec.Replicas)) })
+		by := min(int64(a.counts.Moving), a.placeless(), room)
+		if !a.doomed && a.seesAll() && by > 0 {
+			u.c.resize(a, a.spec+by, fmt.Sprintf("%d machines have moved to it by an update", by))
+		}
+	}
+}
+
+// placeless returns how many machines of a set are more than it asks for.
+func (a *account) placeless() int64 { return int64(a.counts.Present) - a.spec }
+
+// nameInstead deals with machines that have moved to a set in which they have no
+// place, and get none, because fewer machines are wanted by now. It names which
+// machines of the set go: once the others are acknowledged, the set deletes those,
+// and not others that may be needed more.
+func (u *updates) nameInstead() {
+	tooMany := u.l.sum(func(a *account) int64 { return int64(a.counts.Present) }) - u.l.desired - u.l.surge
+	for _, a := range u.c.accounts {
+		n := min(a.placeless()-int64(len(a.goers)), tooMany)
+		if a.doomed || a.counts.Moving == 0 || n <= 0 || !a.seesAll() {
+			continue
+		}
+		from := slices.Clone(a.stay)
+		for _, o := range u.units {
+			if o.of == a && o.stage == UpdateMoved {
+				from = append(from, o.machine)
+			}
+		}
+		var names []string
+		for _, v := range append(slices.Clip(a.goers), u.c.choose(a, from, n, u.l.slack(), unwanted, false)...) {
+			names = append(names, v.Machine.Name)
+		}
+		tooMany -= n
+		if !slices.Equal(names, machineset.Victims(a.next)) {
+			machineset.NameVictims(a.next, names)
+			a.changes = append(a.changes, fmt.Sprintf("%d machines are too many", n))
+		}
+	}
+}
+
+// named returns how many machines of a set are named to go, as it was seen.
+func (a *account) named() int {
+	names := machineset.Victims(a.set)
+	n := 0
+	for _, m := range a.machines {
+		if !machineset.Leaving(m) && slices.Contains(names, m.Name) {
+			n++
+		}
+	}
+	return n
+}

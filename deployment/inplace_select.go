@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// nominate makes candidates of the Nodes of old machines, also of those that join
+// late, as many as are left of the writes of a pass. A Node that is not known is
+// left alone, and so is one whose machine goes anyway.
+func (u *updates) nominate() {
+	left := u.c.policy.burst() - len(u.c.edits.nodes) - len(u.c.edits.machines)
+	for _, o := range u.units {
+		if left <= 0 {
+			return
+		}
+		if !o.old() || o.node == nil || o.stage == UpdateMoved || machineset.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
+			continue
+		}
+		u.c.makeCandidate(o.node, "its machine is to be updated in place")
+		left--
+	}
+}
+
+func (c *pass) makeCandidate(node *corev1.Node, why string) {
+	label(c.editNode(node, why), v1alpha1.LabelKeyNodeCandidateForUpdate)
+}
+
+func label(node *corev1.Node, key string) {
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	node.Labels[key] = "true"
+}
+
+// selectNodes selects as many candidates as the bounds allow; with manual
+// orchestration that is left to others.
+func (u *updates) selectNodes() {
+	candidates := u.candidates()
+	want := u.l.desired - u.has() - u.arriving()
+	switch {
+	case len(candidates) == 0 || want <= 0:
+	case manual(u.c.d.Spec.Strategy):
+		u.c.hold(candidates[0].machine.Name, ReasonGate, fmt.Sprintf(
+			"%d Nodes are candidates for an update in place; somebody has to label those that may be updated %s", len(candidates), v1alpha1.LabelKeyNodeSelectedForUpdate))
+		return
+	default:
+		if u.choose(candidates, want) > 0 || u.surgeAgain() {
+			return
+		}
+	}
+	u.tellProgress(len(candidates))
+}
+
+// candidates are the machines that may be selected: their Nodes have been made
+// candidates, they are not about to go, and they are not about to become available.
+func (u *updates) candidates() []*updated {
+	var out []*updated
+	for _, o := range u.units {
+		if o.old() && o.stage == UpdateCandidate && !selected(o.node) &&
+			hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) &&
+			!machineset.Failed(o.machine) && (o.available || !joining(o.machine)) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// joining says whether a machine is on its way to being available.
+func joining(m *v1alpha1.Machine) bool {
+	switch m.Status.CurrentStatus.Phase {
+	case "", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning:
+		return true
+	default:
+		return false
+	}
+}
+
+// choose selects the Nodes of up to want candidates, and returns how many.
+// Unavailable machines come first: nothing is lost by them, but only as many are
+// worked on at a time as may be unavailable, so that a bad update stops. Available
+// ones are selected as long as enough others are available. Who it is in each set
+// is chosen as for machines that are replaced.
+func (u *updates) choose(candidates []*updated, want int64) int64 {
+	first := u.choosePart(candidates, false, min(want, u.mayBeBroken()), 0, brokenOnes)
+	spare := u.l.slack()
+	return first + u.choosePart(candidates, true, min(want-first, spare), spare, spareOnes)
+}
+
+func (u *updates) choosePart(candidates []*updated, available bool, n, spare int64, how taking) int64 {
+	chosen := int64(0)
+	for _, a := range u.c.accounts {
+		nodes := map[types.UID]*corev1.Node{}
+		var from []*v1alpha1.Machine
+		for _, o := range candidates {
+			if o.of == a && o.available == available {
+				nodes[o.machine.UID] = o.node
+				from = append(from, o.machine)
+			}
+		}
+		for _, v := range u.c.choose(a, from, n-chosen, spare-chosen, how, true) {
+			label(u.c.editNode(nodes[v.Machine.UID], "selected for an update in place"), v1alpha1.LabelKeyNodeSelectedForUpdate)
+			chosen++
+		}
+	}
+	return chosen
+}
+
+// mayBeBroken returns how many unavailable machines may be selected: as many as are
+// beyond those that have to be available, without those of the new set that are
+// not available, those that are being updated, and those whose update failed.
+func (u *updates) mayBeBroken() int64 {
+	failed := u.count(func(o *updated) bool { return o.old() && o.stage == UpdateFailed })
+	return u.l.asked() - u.l.least() - max(0, u.has()-u.to.sure()) - u.arriving() - failed
+}
+
+// surgeAgain gives the new set a surge that it was not created with, if nothing
+// could be updated otherwise: no machine may be unavailable, and the set was there
+// before, from an earlier roll-out. As in the reference system there is none at
+// first; it comes when nothing has moved for a while. It says whether it comes now.
+func (u *updates) surgeAgain() bool {
+	const patience = 5 * time.Minute
+	cond := GetCondition(u.c.d.Status, v1alpha1.MachineDeploymentProgressing)
+	room := min(u.l.desired+u.l.surge-u.l.asked(), u.l.desired-u.to.spec)
+	if u.l.unavailable > 0 || room <= 0 || u.arriving() > 0 || !u.l.allSettled() || cond == nil {
+		return false
+	}
+	if at := cond.LastUpdateTime.Add(patience); at.After(u.c.now) {
+		u.c.out.Holds = append(u.c.out.Holds, Hold{
+			Subject: u.to.set.Name, Reason: ReasonMinimumAvailable, Until: at,
+			Message: fmt.Sprintf("no machine may be unavailable; %d more are created if nothing moves", room),
+		})
+		return false
+	}
+	return u.c.growSet(u.l, u.to, u.to.spec+room)
+}
+
+// tellProgress says why nothing is selected, if there is something left to update.
+func (u *updates) tellProgress(candidates int) {
+	isBusy := func(o *updated) bool {
+		return o.old() && (o.stage == UpdateStarted || selected(o.node) && o.stage != UpdateFailed)
+	}
+	busy := u.count(isBusy)
+	failed := u.count(func(o *updated) bool { return o.old() && o.stage == UpdateFailed })
+	switch available := u.l.available(); {
+	case busy > 0:
+		u.c.hold(u.first(isBusy), ReasonUpdating, fmt.Sprintf("%d machines are being updated in place", busy))
+	case candidates > 0 && available <= u.l.least():
+		u.c.hold(u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines are available <= %d replicas - %d max unavailable", available, u.l.desired, u.l.unavailable))
+	}
+	old := u.count((*updated).old)
+	switch {
+	case failed > 0:
+		u.c.hold(u.first(func(o *updated) bool { return o.old() && o.stage == UpdateFailed }), ReasonUpdating, fmt.Sprintf("the update in place of %d machines failed", failed))
+	case old > 0 && busy == 0 && candidates == 0:
+		u.c.hold(u.first((*updated).old), ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left, and none may be updated now", old))
+	}
+}
+
+// tellUnknown holds the machines whose Nodes nobody has looked at, and them alone.
+func (u *updates) tellUnknown() {
+	unknown := func(o *updated) bool { return o.old() && !o.known }
+	if n := u.count(unknown); n > 0 {
+		u.c.hold(u.first(unknown), ReasonNodeUnknown, fmt.Sprintf("%d old machines have no Node that is known; the others are updated", n))
+	}
+}
+
+// first names the first machine of a kind; empty if there is none.
+func (u *updates) first(is func(*updated) bool) string {
+	for _, o := range u.units {
+		if is(o) {
+			return o.machine.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// updates are the machines of a deployment as an update in place sees them, each
+// once.
+type updates struct {
+	c     *pass
+	l     *ledger
+	to    *account   // of the new set
+	units []*updated // all that stay, by set and then by name
+}
+
+// updated is one machine, with its Node.
+type updated struct {
+	of        *account
+	machine   *v1alpha1.Machine
+	node      *corev1.Node // nil if it does not exist or is not known
+	known     bool         // somebody has looked at the Node
+	stage     UpdateStage
+	available bool // and not about to be drained
+}
+
+// openUpdates looks at every machine that stays.
+func (c *pass) openUpdates() *updates {
+	u := &updates{c: c, l: c.inPlaceLedger(), to: c.account(c.newSet)}
+	for _, a := range c.accounts {
+		going := make(map[types.UID]bool, len(a.goers))
+		for _, v := range a.goers {
+			going[v.Machine.UID] = true
+		}
+		for _, m := range a.machines {
+			if machineset.Leaving(m) || m.UID == "" || going[m.UID] {
+				continue
+			}
+			o := &updated{of: a, machine: m, available: c.available(a, m)}
+			o.node, o.known = c.nodeOf(m)
+			o.stage = StageOf(m, o.node)
+			u.units = append(u.units, o)
+		}
+	}
+	return u
+}
+
+// inUpdate says whether the update of a machine may begin at any moment, or has
+// begun, so that it is not available whatever its phase is.
+func (c *pass) inUpdate(m *v1alpha1.Machine) bool {
+	if c.d.Spec.Strategy.Type != v1alpha1.InPlaceUpdateMachineDeploymentStrategyType {
+		return false
+	}
+	node, _ := c.nodeOf(m)
+	return selected(node) || StageOf(m, node) == UpdateStarted
+}
+
+// countUpdating returns how many machines of a set are counted as available and
+// are not, because of their updates.
+func (c *pass) countUpdating(a *account) int64 {
+	var n int64
+	for _, m := range a.machines {
+		if !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) && c.inUpdate(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// old says whether the machine is of a set whose machines are to be updated.
+func (o *updated) old() bool { return !o.of.isNew && !o.of.doomed }
+
+// count returns how many machines there are of a kind.
+func (u *updates) count(is func(*updated) bool) int64 {
+	var n int64
+	for _, o := range u.units {
+		if is(o) {
+			n++
+		}
+	}
+	return n
+}
+
+// arriving are the machines of old sets that are on their way to the new one:
+// those that are selected, and those that are finished. Those whose update failed
+// are not.
+func (u *updates) arriving() int64 {
+	return u.count(func(o *updated) bool {
+		switch o.stage {
+		case UpdateStarted, UpdateDone:
+			return o.old()
+		case UpdateCandidate:
+			return o.old() && selected(o.node)
+		default:
+			return false
+		}
+	})
+}
+
+// has returns how many machines the new set has or is to have.
+func (u *updates) has() int64 { return max(u.to.spec, int64(u.to.counts.Present)) }
+
+// seesAll says whether a set has reported on its present spec, and that it sees as
+// many machines as we do. It has then seen every move that we have.
+func (a *account) seesAll() bool {
+	return a.reported && int(a.set.Status.Replicas) == a.counts.Machines
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// laws are what holds in every world at every write and for every decision. The
+// truth is judged, not what a controller sees.
+type laws struct {
+	r        *randomWorld
+	floors   map[types.UID]int64 // available machines that the deletions of a set have to leave
+	demanded map[types.UID]bool  // machines that an autoscaler named
+	chosen   map[types.UID]bool  // whether a machine was seen to be unavailable when it was chosen
+	total    int64               // before the write
+	passes   int
+	writes   int
+}
+
+// ours says whether a machine belongs to a set of the deployment.
+func (l *laws) ours(m *v1alpha1.Machine) bool { return l.setOf(m) != nil }
+
+func (l *laws) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
+	owner := metav1.GetControllerOfNoCopy(m)
+	for _, s := range l.sets() {
+		if owner != nil && owner.UID == s.UID {
+			return s
+		}
+	}
+	return nil
+}
+
+// sets are those of the deployment.
+func (l *laws) sets() []*v1alpha1.MachineSet {
+	var out []*v1alpha1.MachineSet
+	for _, s := range l.r.w.Sets() {
+		if owner := metav1.GetControllerOfNoCopy(s); owner != nil && l.r.w.Deployment() != nil && owner.UID == l.r.w.Deployment().UID {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// least is how many machines have to be available.
+func least(d *v1alpha1.MachineDeployment) int64 {
+	unavailable := max(0, deployment.MaxUnavailable(d))
+	if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+		return 0
+	}
+	if unavailable == 0 && surge(d) == 0 {
+		unavailable = 1
+	}
+	return int64(max(0, d.Spec.Replicas-unavailable))
+}
+
+// least is one less if the policy gives up a machine for want of capacity.
+func (l *laws) least(d *v1alpha1.MachineDeployment) int64 {
+	if l.r.kind.quota && l.r.policy.OnNoCapacity == deployment.NoCapacityUseUnavailable {
+		return max(0, least(d)-1)
+	}
+	return least(d)
+}
+
+// surge is how many machines there may be beyond the replicas.
+func surge(d *v1alpha1.MachineDeployment) int32 {
+	var u *v1alpha1.UpdateConfiguration
+	switch s := d.Spec.Strategy; s.Type {
+	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
+		u = &s.RollingUpdate.UpdateConfiguration
+	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		if s.InPlaceUpdate.OrchestrationType == v1alpha1.OrchestrationTypeAuto {
+			u = &s.InPlaceUpdate.UpdateConfiguration
+		}
+	}
+	if u == nil {
+		return 0
+	}
+	n, _, _ := deployment.FencePosts(u.MaxSurge, u.MaxUnavailable, d.Spec.Replicas)
+	return max(0, n)
+}
+
+// machinesThereAre is the sum over all sets of what they may have by what they
+// were told; those that are leaving come on top, unless they were harmed.
+func (l *laws) machinesThereAre() int64 {
+	var n int64
+	inPlace := l.r.kind.strategy == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+	for _, s := range l.sets() {
+		c := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now())
+		switch {
+		case inPlace: // machines move from set to set in several writes
+			n += int64(c.Desired)
+		case l.r.kind.fragile:
+			n += int64(max(c.Desired, c.Present))
+		default:
+			n += int64(max(c.Desired+c.Leaving, c.Machines))
+		}
+	}
+	return n
+}
+
+// availableWithout counts available machines that are not leaving, without one.
+func (l *laws) availableWithout(not types.UID) int64 {
+	var n int64
+	for _, s := range l.sets() {
+		for _, m := range l.r.w.MachinesOf(s) {
+			if m.UID != not && l.available(s, m) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (l *laws) available(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+	node := l.r.w.Node(m)
+	selected := node != nil && node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true" &&
+		node.Labels[v1alpha1.LabelKeyNodeUpdateResult] != v1alpha1.LabelValueNodeUpdateSuccessful
+	settle := time.Duration(s.Spec.MinReadySeconds) * time.Second
+	return !selected && !machineset.Leaving(m) && machineset.AvailableFor(m, settle, l.r.w.Now())
+}
+
+// wrote judges a write.
+func (l *laws) wrote(c deploymenttest.Change) {
+	if l.r == nil { // the first
+		return
+	}
+	l.writes++
+	before := l.total
+	l.total = l.machinesThereAre()
+	switch after := c.After.(type) {
+	case *v1alpha1.MachineDeployment:
+		if c.By == deploymenttest.ByUser {
+			l.lower(after)
+		}
+	case *v1alpha1.MachineSet:
+		l.wroteSet(c, after, before)
+	case *v1alpha1.Machine:
+		l.wroteMachine(c, after)
+	case *corev1.Node:
+		l.wroteNode(c, after)
+	}
+}
+
+// lower follows a user who wants fewer machines.
+func (l *laws) lower(d *v1alpha1.MachineDeployment) {
+	for uid := range l.floors {
+		l.floors[uid] = min(l.floors[uid], l.least(d))
+	}
+}
+
+// wroteSet: the deployment never has more than replicas + surge by its own doing
+// (I-4), and each cut leaves enough machines.
+func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before int64) {
+	d := l.r.w.Deployment()
+	if d == nil || c.By != d.Name {
+		return
+	}
+	if most := int64(d.Spec.Replicas) + int64(surge(d)); l.total > before && l.total > most {
+		l.r.failf("I-4: %s makes it %d machines, of %d before and %d allowed", s.Name, l.total, before, most)
+	}
+	if was, ok := c.Before.(*v1alpha1.MachineSet); ok && s.Spec.Replicas < was.Spec.Replicas {
+		l.floors[s.UID] = l.least(d)
+		if len(l.sets()) == 1 || l.onlyActive(was) {
+			l.floors[s.UID] = 0 // the only active set follows the replicas
+		}
+	}
+}
+
+func (l *laws) onlyActive(s *v1alpha1.MachineSet) bool {
+	for _, o := range l.sets() {
+		if o.UID != s.UID && o.Spec.Replicas > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// wroteMachine: no set has more machines than it was asked for (I-4), and none
+// lets an available one go that is needed (I-7).
+func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
+	s := l.setOf(m)
+	if s == nil || c.By != s.Name {
+		return
+	}
+	was, existed := c.Before.(*v1alpha1.Machine)
+	switch {
+	case !existed:
+		if n := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()); n.Present > n.Desired {
+			l.r.failf("I-4: %s has %d machines, of %d", s.Name, n.Present, n.Desired)
+		}
+	case was.DeletionTimestamp == nil && m.DeletionTimestamp != nil && s.DeletionTimestamp == nil:
+		floor, known := l.floors[s.UID]
+		if left := l.availableWithout(m.UID); l.available(s, was) && known && left < floor && !l.r.kind.fragile && !l.demanded[m.UID] && !l.chosen[m.UID] {
+			l.r.failf("I-7: %s deletes the available %s: %d left, %d needed", s.Name, m.Name, left, floor)
+		}
+	}
+}
+
+// wroteNode: an update in place leaves enough machines (I-7).
+func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
+	d := l.r.w.Deployment()
+	was, existed := c.Before.(*corev1.Node)
+	if d == nil || c.By != d.Name || !existed || was.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] ||
+		n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] != "true" {
+		return
+	}
+	if left := l.availableWithout(""); left < least(d) && !l.r.kind.fragile {
+		l.r.failf("I-7: %s is selected: %d left, %d needed", n.Name, left, least(d))
+	}
+}
+
+// setPlanned: same input, same plan (I-19), and a reason for what is not done (I-12).
+func (l *laws) setPlanned(in machineset.Observation, d machineset.Decision) {
+	l.r.logf("    set %s, which names %v: %s", in.Set.Name, machineset.Victims(in.Set), d)
+	for _, a := range d.Actions {
+		if a, ok := a.(machineset.Delete); ok && a.By == machineset.ByDemand {
+			l.demanded[a.UID] = true
+		}
+	}
+	if !d.NextCheck.IsZero() && !d.NextCheck.After(l.r.w.Now()) {
+		l.r.failf("I-12: next check %s of %s is not after now", d.NextCheck, in.Set.Name)
+	}
+	if len(d.Actions)+len(d.Holds) > 0 && d.NextCheck.IsZero() {
+		l.r.failf("I-12: no next check of %s", in.Set.Name)
+	}
+}
+
+// planned judges a decision about the deployment.
+func (l *laws) planned(in deployment.Observation, d deployment.Decision) {
+	l.r.logf("    plan: %s %v", d, d.Targets)
+	now := l.r.w.Now()
+	switch {
+	case !d.NextCheck.IsZero() && !d.NextCheck.After(now):
+		l.r.failf("I-12: next check %s is not after now", d.NextCheck)
+	case len(d.Actions) > 0 && d.NextCheck.IsZero():
+		l.r.failf("I-12: actions without a next check")
+	case d.Reason == "":
+		l.r.failf("I-12: no reason")
+	case len(d.Actions)+len(d.Holds) == 0 && d.Reason != deployment.ReasonComplete && d.Reason != deployment.ReasonRollingBack && !d.WriteStatus:
+		l.r.failf("I-12: nothing is done, and nothing is said about it: %s", d)
+	}
+	for _, h := range d.Holds {
+		if h.Subject == "" || h.Reason == "" {
+			l.r.failf("I-12: a hold without subject or reason: %s", h)
+		}
+	}
+	l.targets(in, d)
+	l.oneWriteEach(d)
+	l.enoughInView(in, d)
+	if l.passes++; l.passes%32 == 0 {
+		l.samePlan(in, d)
+	}
+}
+
+// targets: every set has one, unless nothing is decided about sizes (I-6).
+func (l *laws) targets(in deployment.Observation, d deployment.Decision) {
+	sized := false
+	for _, a := range d.Actions {
+		if a, ok := a.(deployment.WriteSet); ok {
+			sized = true
+			t, err := d.Target(a.Set.UID)
+			if err != nil || t.To != a.Set.Spec.Replicas || t.From != a.From {
+				l.r.failf("I-6: %s, but the target is %s", a, t)
+			}
+		}
+	}
+	if len(d.Targets) == 0 && !sized {
+		return
+	}
+	for _, s := range in.Sets {
+		if s == nil {
+			continue
+		}
+		if t, err := d.Target(s.UID); err != nil || t.To < 0 {
+			l.r.failf("I-6: %s has no target: %s", s.Name, d)
+		}
+	}
+}
+
+// oneWriteEach: no two actions write the same object.
+func (l *laws) oneWriteEach(d deployment.Decision) {
+	seen := map[string]bool{}
+	for _, a := range d.Actions {
+		key := ""
+		switch a := a.(type) {
+		case deployment.WriteDeployment:
+			key = "deployment"
+		case deployment.WriteNode:
+			key = "node " + a.Node.Name
+		case deployment.WriteMachine:
+			key = "machine " + a.Machine.Name
+		case deployment.CreateSet:
+			key = "set " + a.Set.Name
+		case deployment.WriteSet:
+			key = "set " + a.Set.Name
+		case deployment.DeleteSet:
+			key = "set " + a.Name
+		case deployment.Look:
+			key = "look " + a.Kind + a.Name
+		default:
+			l.r.failf("unknown action %T", a)
+		}
+		if seen[key] {
+			l.r.failf("two actions write %s: %s", key, d)
+		}
+		seen[key] = true
+	}
+}
+
+// enoughInView: as far as the controller can see, a cut leaves enough machines
+// (I-7), also where machines fail.
+func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
+	sets, active := map[types.UID]*v1alpha1.MachineSet{}, 0
+	for _, s := range in.Sets {
+		sets[s.UID] = s
+		if s.Spec.Replicas > 0 {
+			active++
+		}
+	}
+	cut, going := false, map[types.UID]bool{}
+	for _, t := range d.Targets {
+		cut = cut || t.To < t.From
+		for _, v := range t.Victims {
+			going[v.Machine.UID] = true
+			l.choose(sets[t.UID], v.Machine)
+		}
+	}
+	if !cut || active < 2 || in.Deployment.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+		return
+	}
+	var left, lost int64
+	for _, m := range in.Machines {
+		if m == nil || machineset.Leaving(m) {
+			continue
+		}
+		owner := metav1.GetControllerOfNoCopy(m)
+		if owner == nil || sets[owner.UID] == nil {
+			continue
+		}
+		s := sets[owner.UID]
+		if !machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()) {
+			continue
+		}
+		t, _ := d.Target(s.UID)
+		switch {
+		case !going[m.UID]:
+			left++
+		case t.To < t.From && !machineset.NamedByAutoscaler(s, m) && !namedBefore(s, m):
+			lost++
+		}
+	}
+	if lost > 0 && left < l.least(in.Deployment) {
+		l.r.failf("I-7: %d available machines are given up, %d are left and %d needed: %s", lost, left, l.least(in.Deployment), d)
+	}
+}
+
+// choose notes whether a machine was seen to be unavailable when it was chosen: it
+// may become available before that is seen, and before it goes.
+func (l *laws) choose(s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
+	if _, known := l.chosen[m.UID]; !known {
+		l.chosen[m.UID] = !machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now())
+	}
+}
+
+// namedBefore says whether a machine goes already for the size the set has.
+func namedBefore(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+	for _, name := range machineset.Victims(s) {
+		if name == m.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// samePlan: the same input in another order makes the same plan (I-19).
+func (l *laws) samePlan(in deployment.Observation, d deployment.Decision) {
+	other := in
+	other.Deployment = in.Deployment.DeepCopy()
+	other.Sets, other.Machines = nil, nil
+	for _, s := range in.Sets {
+		other.Sets = append(other.Sets, s.DeepCopy())
+	}
+	for _, m := range in.Machines {
+		if m != nil {
+			other.Machines = append(other.Machines, m.DeepCopy())
+		}
+	}
+	l.r.shuffle(len(other.Sets), func(i, j int) { other.Sets[i], other.Sets[j] = other.Sets[j], other.Sets[i] })
+	l.r.shuffle(len(other.Machines), func(i, j int) { other.Machines[i], other.Machines[j] = other.Machines[j], other.Machines[i] })
+	again := deployment.Plan(other, l.r.policy, l.r.w.Now())
+	if diff := gocmp.Diff(d, again, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
+		l.r.failf("I-19: the same observation makes another plan: %s", diff)
+	}
+}

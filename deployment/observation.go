@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// An Observation is what [Plan] is told. The zero Observation is of a world
+// nobody has looked at.
+type Observation struct {
+	// Deployment to decide about. Read it live: a cache may hold a number of
+	// replicas that was asked for, and withdrawn, before.
+	Deployment *v1alpha1.MachineDeployment
+	// Sets that the deployment owns, in any order; claiming them is the business
+	// of the caller (see package machineset). Nil entries are skipped.
+	Sets []*v1alpha1.MachineSet
+	// Machines are those that the sets control, the failed and the leaving ones
+	// included. Others may be among them and are left out. Nil entries are skipped.
+	Machines []*v1alpha1.Machine
+	// Complete says that Sets and Machines are all there are. Without that nothing
+	// is done.
+	Complete bool
+	// Unseen are the writes of this process that Sets, Machines and Nodes have to
+	// show. Nothing is done before they do.
+	Unseen Unseen
+	// Nodes are the Nodes of the machines by name, as a cache shows them. A name
+	// that is absent is a Node that nobody has looked at, nil one that does not
+	// exist. Nodes that are not known are neither marked nor updated.
+	Nodes map[string]*corev1.Node
+	// NoCluster says that there is no cluster which machines join, so that there
+	// are no Nodes. An update in place is not possible then.
+	NoCluster bool
+	// NameTakenBy is the set that has the name of a set which could not be
+	// created for that reason, nil at all other times.
+	NameTakenBy *v1alpha1.MachineSet
+}
+
+// distinct returns the sets that are not nil, oldest first, and each name once.
+func distinct(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
+	met := make(map[string]bool, len(sets))
+	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
+		again := met[s.Name]
+		met[s.Name] = true
+		return again
+	})
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestNothingIsDoneInAWorldThatNobodyLookedAt(t *testing.T) {
+	require.Empty(t, deployment.Plan(deployment.Observation{}, deployment.Policy{}, marksNow).Actions)
+	in := newMarksWorld(3).in()
+	in.Complete = false
+	dec := deployment.Plan(in, deployment.Policy{}, marksNow)
+	require.Empty(t, dec.Actions)
+	require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
+}
+
+func TestASetThatIsSeenTwiceCountsOnce(t *testing.T) {
+	w := newMarksWorld(3)
+	in := w.in()
+	in.Sets = append(in.Sets, nil, w.sets[0], w.sets[0].DeepCopy())
+	dec := deployment.Plan(in, deployment.Policy{}, marksNow)
+	require.Len(t, dec.Targets, 1)
+}
+
+func TestANodeUnderAnotherNameIsNotKnown(t *testing.T) {
+	w, old, _ := midRoll(t)
+	for name := range w.nodes {
+		w.nodes[name] = &corev1.Node{}
+	}
+	require.NotEmpty(t, w.of(old))
+	for _, a := range w.plan(deployment.Policy{}).Actions {
+		_, marks := a.(deployment.WriteNode)
+		require.False(t, marks)
+	}
+}
+
+// The machines of all sets are sorted out once, however many sets there are
+// (DS-42).
+func TestDS42TheCostOfAPassIsLinearInMachines(t *testing.T) {
+	allocations := func(machines int32) float64 {
+		w := newMarksWorld(machines)
+		for i := range 9 {
+			w.addSet(fmt.Sprint("x", i), 0)
+		}
+		in := w.in()
+		return testing.AllocsPerRun(3, func() { deployment.Plan(in, deployment.Policy{}, marksNow) })
+	}
+	few, many := allocations(100), allocations(1000)
+	require.Less(t, many, 12*few+1000)
+}
+
+func BenchmarkMarks(b *testing.B) {
+	for _, n := range []int{500, 5000, 50000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := newMarksWorld(int32(n / 2))
+			w.d.Spec.Template.Spec.Class.Name = "b"
+			w.d.Spec.Replicas = int32(n)
+			w.addSet("b", int32(n/2))
+			for _, s := range w.sets {
+				s.Annotations[v1alpha1.DesiredReplicasAnnotation] = fmt.Sprint(n)
+			}
+			in := w.in()
+			for b.Loop() {
+				deployment.Plan(in, deployment.Policy{HoldAutoscaler: true}, marksNow)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// Plan returns everything that one pass over a deployment intends: for its
+// deletion, for a change of its replicas, or for the replacement of its machines.
+//
+// However often it is asked, and whatever part of its actions is carried out:
+//   - the machines of all sets, counted as the larger of asked for and seen, those
+//     on their way out included, never grow beyond replicas + maxSurge by its doing;
+//   - the available machines never fall under replicas - maxUnavailable by its
+//     doing, except that the only active set follows the replicas at once, and that
+//     [NoCapacityUseUnavailable] gives up one more if maxUnavailable is 0;
+//   - there is at most one set for a template.
+//
+// It reads the bounds as [Normalise] tells. The sets have to choose who goes as
+// [machineset.Plan] does, and by the order of the policy, as far as nobody is named.
+//
+// The observation is not modified. What the decision holds is a copy, except for
+// the machines of [Target.Victims] and the Nodes of [WriteNode.Before], which are
+// those of the observation.
+func Plan(in Observation, p Policy, now time.Time) Decision {
+	if in.Deployment == nil {
+		return Decision{Reason: ReasonNothingSeen, Holds: []Hold{{Reason: ReasonNothingSeen, Message: "no deployment"}}}
+	}
+	in.Sets = distinct(in.Sets)
+	c := &pass{in: in, policy: p, now: now, d: in.Deployment.DeepCopy()}
+	c.newSet, c.old = FindSets(c.d, in.Sets)
+	c.out.Status = c.d.Status
+	errs := Validate(c.d)
+	pending := in.Unseen.Observe(in)
+	switch {
+	case !in.Complete:
+		c.stop(ReasonViewIncomplete, "the list of sets is not known to be complete")
+	case len(pending) > 0:
+		c.unseen(pending)
+	case c.d.DeletionTimestamp != nil:
+		c.delete()
+	case len(errs) > 0:
+		c.stop(ReasonInvalid, errs.ToAggregate().Error())
+	case len(c.d.Spec.Selector.MatchLabels)+len(c.d.Spec.Selector.MatchExpressions) == 0:
+		c.selectsNothing()
+	case !slices.Contains(c.d.Finalizers, v1alpha1.MCMFinalizerName):
+		c.out.Reason = ReasonAdopting
+		c.d.Finalizers = append(c.d.Finalizers, v1alpha1.MCMFinalizerName)
+		c.editDeployment("finalizer is missing")
+	default:
+		c.open()
+		c.proceed()
+	}
+	return c.finish()
+}
+
+// A pass is one decision in the making.
+type pass struct {
+	in          Observation
+	policy      Policy
+	now         time.Time
+	d           *v1alpha1.MachineDeployment // a copy, to be worked on
+	newSet      *v1alpha1.MachineSet        // as observed
+	old         []*v1alpha1.MachineSet      // as observed
+	accounts    []*account                  // of all sets, oldest first
+	edits       edits
+	wanted      map[types.UID]bool // machines that somebody wants gone
+	asked       map[types.UID]bool // what the gates said about a machine
+	refusals    int                // how often they said no
+	refusedMore int                // the hold that counts most of them
+	report      *machine.Event     // for the write of the deployment
+	out         Decision
+}
+
+func (c *pass) add(a Action) { c.out.Actions = append(c.out.Actions, a) }
+
+func (c *pass) hold(subject string, r Reason, message string) {
+	c.out.Holds = append(c.out.Holds, Hold{Subject: subject, Reason: r, Message: message})
+}
+
+// stop holds the whole deployment.
+func (c *pass) stop(r Reason, message string) {
+	c.out.Reason = r
+	c.hold(c.d.Name, r, message)
+}
+
+func (c *pass) selectsNothing() {
+	const message = "This deployment is selecting all machines. A non-empty selector is required."
+	c.stop(ReasonSelectsNothing, message)
+	if c.d.Status.ObservedGeneration < c.d.Generation {
+		c.out.Status.ObservedGeneration = c.d.Generation
+		c.out.Events = append(c.out.Events, machine.Event{Type: eventWarning, Reason: EventSelectingAll, Message: message})
+	}
+}
+
+// proceed decides about a valid deployment that is not being deleted.
+func (c *pass) proceed() {
+	c.d.Status.Conditions = withPause(c.d, c.now)
+	c.counters()
+	c.named()
+	c.backfill()
+	c.propagate()
+	c.adoptRevision()
+	c.allowGrowth()
+	switch {
+	case c.d.Spec.Paused:
+		c.stop(ReasonPaused, "roll-outs are paused, only changes of the replicas are carried out")
+		c.scale()
+		c.cleanUp()
+		c.counters()
+	case c.d.Spec.RollbackTo != nil:
+		c.rollBack()
+	case c.scaling():
+		c.out.Reason = ReasonScaling
+		c.scale()
+		c.counters()
+	default:
+		c.rollOut()
+	}
+	if a := c.account(c.newSet); a != nil && machineset.ScaleUpDisabled(a.set) && !a.doomed && narrow(a.spec) != a.next.Spec.Replicas {
+		c.resize(a, a.spec, "it creates machines again, beginning with those that it has")
+	}
+}
+
+// counters brings the status up to date, roll-outs apart.
+func (c *pass) counters() {
+	c.out.Status = Status(c.d, c.newSet, c.old, c.now)
+}
+
+func (c *pass) rollOut() {
+	c.out.Reason = ReasonRollingOut
+	switch c.d.Spec.Strategy.Type {
+	case v1alpha1.RecreateMachineDeploymentStrategyType:
+		c.recreate()
+	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		c.updateInPlace()
+	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
+		c.roll()
+	}
+	c.markNodes()
+	if c.out.Reason == ReasonNameTaken {
+		return
+	}
+	atRest := !c.changing() && c.ledger().atRest()
+	status, expires := rolloutStatus(c.d, c.newSet, c.old, c.now, atRest)
+	c.out.Status = status
+	if atRest && Complete(c.d, status) {
+		c.out.Reason = ReasonComplete
+		c.cleanUp()
+	}
+	if !c.changing() && c.out.Reason != ReasonComplete {
+		c.waiting()
+	}
+	if cond := GetCondition(status, v1alpha1.MachineDeploymentProgressing); cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded {
+		c.hold(c.d.Name, ReasonProgressDeadline, cond.Message)
+	}
+	c.look(expires)
+}
+
+// look asks for a decision at a time, if that is still to come.
+func (c *pass) look(at time.Time) {
+	if at.After(c.now) && (c.out.NextCheck.IsZero() || at.Before(c.out.NextCheck)) {
+		c.out.NextCheck = at
+	}
+}
+
+// changing says whether the pass changes a set, so that a roll-out cannot be
+// complete.
+func (c *pass) changing() bool {
+	return len(c.out.Actions) > 0 || slices.ContainsFunc(c.accounts, (*account).edited)
+}
+
+func (c *pass) finish() Decision {
+	for _, a := range c.accounts {
+		c.out.Targets = append(c.out.Targets, Target{
+			Name: a.set.Name, UID: a.set.UID, From: a.set.Spec.Replicas, To: a.next.Spec.Replicas, Victims: a.victims, Message: a.why,
+		})
+	}
+	c.write()
+	if len(c.out.Actions) > 0 {
+		c.look(c.now.Add(c.policy.recheck()))
+	}
+	for _, h := range c.out.Holds {
+		c.look(h.Until)
+	}
+	c.out.Status = *c.out.Status.DeepCopy()
+	c.out.WriteStatus = !equality.Semantic.DeepEqual(c.out.Status, c.in.Deployment.Status)
+	return c.out
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestNothingIsDoneWithoutACompleteView(t *testing.T) {
+	dec := deployment.Plan(deployment.Observation{}, rollPolicy, rollNow)
+	require.Empty(t, dec.Actions)
+	require.False(t, dec.WriteStatus)
+	require.Equal(t, deployment.ReasonNothingSeen, dec.Reason)
+
+	d := rolling(3, 1, 0)
+	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	for _, d := range []*v1alpha1.MachineDeployment{rolling(3, 1, 0), d, {}} {
+		dec = deployment.Plan(deployment.Observation{Deployment: d}, rollPolicy, rollNow)
+		require.Empty(t, dec.Actions)
+		require.False(t, dec.WriteStatus)
+		require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
+	}
+}
+
+func TestADeploymentThatIsNotFitIsHeld(t *testing.T) {
+	tests := map[string]struct {
+		change func(d *v1alpha1.MachineDeployment)
+		want   deployment.Reason
+	}{
+		"no selector": {func(d *v1alpha1.MachineDeployment) { d.Spec.Selector = nil }, deployment.ReasonInvalid},
+		"selector that cannot be read": {func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "near"}}
+		}, deployment.ReasonInvalid},
+		"no strategy":       {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{} }, deployment.ReasonInvalid},
+		"no bounds":         {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.RollingUpdate = nil }, deployment.ReasonInvalid},
+		"no surge":          {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = nil }, deployment.ReasonInvalid},
+		"negative replicas": {func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = -1 }, deployment.ReasonInvalid},
+		"selector is empty": {func(d *v1alpha1.MachineDeployment) { d.Spec.Selector = &metav1.LabelSelector{} }, deployment.ReasonSelectsNothing},
+		"selector with an empty map": {func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{}}
+		}, deployment.ReasonSelectsNothing},
+		"unknown strategy": {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.Type = "Sometimes" }, deployment.ReasonInvalid},
+		"bound without a number": {func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("many"))
+		}, deployment.ReasonInvalid},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := rolling(3, 1, 0)
+			test.change(d)
+			dec := rollPlan(d, rollSet(d, "c0", 3, 3, 3))
+			require.Empty(t, dec.Actions)
+			require.Equal(t, test.want, dec.Reason)
+			require.Contains(t, rollReasons(dec), test.want)
+		})
+	}
+}
+
+func TestTheFinalizerComesFirst(t *testing.T) {
+	d := rolling(3, 1, 0)
+	d.Finalizers = nil
+	dec := rollPlan(d, rollSet(d, "c0", 3, 3, 3))
+	require.Len(t, dec.Actions, 1)
+	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, dec.Actions[0].(deployment.WriteDeployment).Deployment.Finalizers)
+	require.Equal(t, rollNow.Add(30*time.Second), dec.NextCheck)
+}
+
+func TestDeletionTakesTheSetsAndThenTheFinalizer(t *testing.T) {
+	d := rolling(3, 1, 0)
+	d.Spec.Selector = nil // also of what is not valid
+	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	a, b := rollSet(rolling(3, 1, 0), "c0", 3, 3, 3), rollSet(rolling(3, 1, 0), "c1", 0, 2, 0)
+	b.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	dec := rollPlan(d, a, nil, b)
+	require.Equal(t, []string{"delete md-c0: its deployment is being deleted"}, rollLines(dec))
+	require.Equal(t, []deployment.Reason{deployment.ReasonSetDeleting}, rollReasons(dec))
+	require.True(t, dec.WriteStatus)
+
+	dec = rollPlan(d)
+	require.Len(t, dec.Actions, 1)
+	require.Empty(t, dec.Actions[0].(deployment.WriteDeployment).Deployment.Finalizers)
+	d.Finalizers = nil
+	require.Empty(t, rollPlan(d, a).Actions)
+	require.Equal(t, deployment.ReasonDeleted, rollPlan(d, a).Reason)
+}
+
+func TestOneStep(t *testing.T) {
+	d := rolling(3, 1, 0)
+	unreported := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet { s.Generation = 2; return s }
+	deleted := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+		s.DeletionTimestamp = new(metav1.NewTime(rollNow))
+		return s
+	}
+	with := func(change func(d *v1alpha1.MachineDeployment)) *v1alpha1.MachineDeployment {
+		d := d.DeepCopy()
+		change(d)
+		return d
+	}
+	paused := with(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused, d.Spec.Replicas = true, 5 })
+	frozen := with(func(d *v1alpha1.MachineDeployment) { d.Labels = map[string]string{"freeze": "True"} })
+	four := with(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 4 })
+	recreate := with(func(d *v1alpha1.MachineDeployment) {
+		d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
+	})
+	tests := map[string]struct {
+		d       *v1alpha1.MachineDeployment
+		sets    []*v1alpha1.MachineSet
+		actions []string
+		holds   []deployment.Reason
+	}{
+		"machines that are asked for and not reported use up the surge": {
+			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 0, 0)},
+			nil, []deployment.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable},
+		},
+		"a set that has not reported holds growth and cuts": {
+			d, []*v1alpha1.MachineSet{unreported(rollSet(d, "c0", 2, 2, 2)), rollSet(d, "c1", 1, 1, 1)},
+			nil, []deployment.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
+		},
+		"the new set does not grow before it has reported itself": {
+			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 1, 1, 1), unreported(rollSet(d, "c1", 1, 1, 1))},
+			nil, []deployment.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
+		},
+		"machines that go already are not counted as available": {
+			four, []*v1alpha1.MachineSet{rollSet(four, "c0", 2, 13, 10), rollSet(four, "c1", 3, 3, 2)},
+			nil, []deployment.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable, deployment.ReasonNewUnavailable},
+		},
+		"those that stay beside them are": {
+			four, []*v1alpha1.MachineSet{rollSet(four, "c0", 2, 13, 10), rollSet(four, "c1", 3, 3, 3)},
+			[]string{"scale md-c0 from 2 to 1: 4 machines available, minimum 4"}, []deployment.Reason{deployment.ReasonSurgeUsedUp},
+		},
+		"a recreation goes on though the replicas change": { // DS-3
+			with(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas, d.Spec.Strategy = 5, recreate.Spec.Strategy }),
+			[]*v1alpha1.MachineSet{rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 1, 1, 1)},
+			[]string{"scale md-c0 from 2 to 0: all old machines go first"}, nil,
+		},
+		"growth in the middle of a roll-out goes to the new set, up to the replicas": {
+			with(func(d *v1alpha1.MachineDeployment) {
+				d.Spec.Replicas = 9
+				d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(5))
+			}),
+			[]*v1alpha1.MachineSet{rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 2, 2, 2)},
+			[]string{"scale md-c1 from 2 to 9: 4 machines < 9 replicas + 5 max surge"}, nil,
+		},
+		"a new set that is being deleted holds": {
+			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), deleted(rollSet(d, "c1", 1, 1, 1))},
+			nil, []deployment.Reason{deployment.ReasonSetDeleting, deployment.ReasonMinimumAvailable},
+		},
+		"a paused deployment is scaled and not rolled": {
+			paused, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3)},
+			[]string{"scale md-c0 from 3 to 5: 3 machines < 5 replicas + 1 max surge"}, []deployment.Reason{deployment.ReasonPaused},
+		},
+		"a frozen deployment shrinks and does not grow": {
+			frozen, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1)},
+			[]string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, []deployment.Reason{deployment.ReasonFrozen},
+		},
+		"old machines that are all broken go at once": {
+			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 4, 4, 0), rollSet(d, "c1", 0, 0, 0)},
+			[]string{"scale md-c0 from 4 to 3: 0 machines available, minimum 3"}, []deployment.Reason{deployment.ReasonSurgeUsedUp},
+		},
+		"recreate takes the old machines first": {
+			recreate, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3)},
+			[]string{"scale md-c0 from 3 to 0: all old machines go first"}, nil,
+		},
+		"recreate waits for the old machines": {
+			recreate, []*v1alpha1.MachineSet{rollSet(d, "c0", 0, 1, 0)},
+			nil, []deployment.Reason{deployment.ReasonWaitingForMachines},
+		},
+		"the oldest of two equal sets is the new one": {
+			d, []*v1alpha1.MachineSet{later(rollSet(d, "c1", 1, 1, 1)), rollSet(d, "c1", 3, 3, 3)},
+			[]string{"scale late from 1 to 0: 3 machines available, minimum 3"}, nil,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dec := rollPlan(test.d, test.sets...)
+			require.Equal(t, test.actions, rollLines(dec))
+			require.Equal(t, test.holds, rollReasons(dec))
+			slices.Reverse(test.sets)
+			require.Equal(t, dec, rollPlan(test.d, test.sets...), "the order of the sets and machines does not matter")
+		})
+	}
+}
+
+func later(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+	s.Name, s.UID, s.CreationTimestamp = "late", "late", metav1.NewTime(rollNow.Add(time.Minute))
+	return s
+}
+
+func TestTheNewSetIsComplete(t *testing.T) {
+	d := rolling(3, 1, 0)
+	d.Annotations = map[string]string{"a": "b", v1alpha1.TriggerDeletionByMCM: "x"}
+	old := rollSet(d, "c0", 3, 3, 3)
+	old.Annotations[v1alpha1.RevisionAnnotation] = "6"
+	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
+	dec := rollPlan(d, old)
+	require.Equal(t, deployment.ReasonNewSet, dec.Reason)
+	s := dec.Actions[len(dec.Actions)-1].(deployment.CreateSet).Set
+	hash := deployment.TemplateHash(d.Spec.Template, nil)
+	require.Equal(t, deployment.SetName("md", hash), s.Name)
+	require.Equal(t, int32(1), s.Spec.Replicas)
+	require.Equal(t, map[string]string{"app": "w", "machine-template-hash": hash}, s.Labels)
+	require.Equal(t, s.Labels, s.Spec.Template.Labels)
+	require.Equal(t, s.Labels, s.Spec.Selector.MatchLabels)
+	require.Equal(t, map[string]string{"app": "w"}, d.Spec.Selector.MatchLabels, "the deployment is untouched")
+	require.Equal(t, map[string]string{"a": "b", v1alpha1.RevisionAnnotation: "7", v1alpha1.DesiredReplicasAnnotation: "3", v1alpha1.MaxReplicasAnnotation: "4"}, s.Annotations)
+	require.True(t, metav1.IsControlledBy(s, d))
+	cond := deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing)
+	require.Equal(t, v1alpha1.NewMachineSetCreated, cond.Reason)
+
+	status, event := deployment.CreateFailed(dec.Status, s.Name, errors.New("boom"), rollNow)
+	require.Equal(t, v1alpha1.MachineSetCreateError, deployment.GetCondition(status, v1alpha1.MachineDeploymentProgressing).Reason)
+	require.Equal(t, fmt.Sprintf("Warning MachineSetCreateError Failed to create new machine set %q: boom", s.Name), event.String())
+}
+
+func TestATakenNameLeadsToAnotherOne(t *testing.T) {
+	d := rolling(3, 1, 0)
+	first := rollPlan(d).Actions[0].(deployment.CreateSet).Set
+	in := deployment.Observation{Deployment: d, Complete: true, NameTakenBy: first.DeepCopy()}
+
+	dec := deployment.Plan(in, rollPolicy, rollNow)
+	require.Empty(t, dec.Actions, "it is ours, and will be seen")
+	require.Nil(t, dec.Status.CollisionCount)
+	require.Equal(t, []deployment.Reason{deployment.ReasonNameTaken}, rollReasons(dec))
+
+	in.NameTakenBy.OwnerReferences = nil
+	dec = deployment.Plan(in, rollPolicy, rollNow)
+	require.Empty(t, dec.Actions)
+	require.True(t, dec.WriteStatus)
+	require.Equal(t, int32(1), *dec.Status.CollisionCount)
+	require.False(t, dec.NextCheck.IsZero())
+
+	d.Status = dec.Status
+	dec = deployment.Plan(in, rollPolicy, rollNow)
+	require.Len(t, dec.Actions, 1)
+	second := dec.Actions[0].(deployment.CreateSet).Set
+	require.NotEqual(t, first.Name, second.Name)
+
+	in.NameTakenBy = &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: second.Name, Namespace: second.Namespace}}
+	require.Equal(t, int32(2), *deployment.Plan(in, rollPolicy, rollNow).Status.CollisionCount)
+}
+
+func TestARolloutIsNotCompleteBeforeItsSetsAreAtRest(t *testing.T) {
+	d := rolling(3, 1, 0)
+	tests := map[string]func(s *v1alpha1.MachineSet){
+		"the set has not reported":                func(s *v1alpha1.MachineSet) { s.Generation = 2 },
+		"the set was told to shrink, and did not": func(s *v1alpha1.MachineSet) { s.Spec.Replicas = 2 },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := rollSet(d, "c1", 3, 3, 3)
+			d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "1"}
+			require.Equal(t, deployment.ReasonComplete, rollPlan(d, s).Reason)
+			change(s)
+			dec := rollPlan(d, s)
+			require.True(t, deployment.Complete(d, dec.Status), "by the counters it is")
+			require.Equal(t, deployment.ReasonRollingOut, dec.Reason)
+			require.NotEqual(t, v1alpha1.NewMachineSetAvailable, deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
+			require.NotEmpty(t, dec.Holds)
+		})
+	}
+}
+
+func TestAPauseIsWrittenDown(t *testing.T) {
+	d := rolling(3, 1, 0)
+	s := rollSet(d, "c0", 3, 3, 3)
+	reason := func() string {
+		d.Status = rollPlan(d, s).Status
+		c := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
+		return string(c.Status) + " " + c.Reason
+	}
+	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
+	d.Spec.Paused = true
+	require.Equal(t, "Unknown DeploymentPaused", reason())
+	d.Spec.Paused, d.Spec.Template.Spec.Class.Name = false, "c0"
+	d.Spec.Replicas = 4 // scaled first, so that nothing else is written
+	require.Equal(t, "Unknown DeploymentResumed", reason())
+}
+
+func TestTheProgressDeadlineIsWaitedForAndReported(t *testing.T) {
+	d := rolling(3, 1, 0)
+	d.Spec.ProgressDeadlineSeconds = new(int32(60))
+	old, newSet := rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 0)
+	newSet.Annotations[v1alpha1.RevisionAnnotation] = "2"
+	sets := []*v1alpha1.MachineSet{old, newSet}
+	d.Status = rollPlan(d, sets...).Status
+	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
+	dec := rollPlan(d, sets...)
+	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
+	in := deployment.Observation{Deployment: d, Sets: sets, Complete: true}
+	dec = deployment.Plan(in, rollPolicy, dec.NextCheck)
+	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
+	require.Contains(t, rollReasons(dec), deployment.ReasonProgressDeadline)
+	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
+}
+
+func TestACutNeverGrowsASetAndArrives(t *testing.T) {
+	// DS-12: by its rounding the reference gives md-c0 one machine more.
+	d := rolling(4, 1, 0)
+	old, newSet := rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 4, 4, 3)
+	for _, s := range []*v1alpha1.MachineSet{old, newSet} {
+		s.Annotations[v1alpha1.MaxReplicasAnnotation] = map[string]string{"md-c0": "4", "md-c1": "5"}[s.Name]
+	}
+	got := map[string]int32{}
+	for _, x := range deployment.ScaleTargets(d, newSet, []*v1alpha1.MachineSet{old}) {
+		got[x.Set.Name] = x.To
+	}
+	require.Equal(t, map[string]int32{"md-c0": 2, "md-c1": 3}, got)
+	require.Equal(t, int32(-5), deployment.Proportion(deployment.Share{Size: 9, Desired: 4, ToAdd: -5}), "no former total")
+	require.Equal(t, int32(5-math.MaxInt32), deployment.Proportion(deployment.Share{Size: math.MaxInt32, Desired: 5, Max: math.MaxInt32, ToAdd: math.MinInt32}))
+}
+
+func TestASetGrowsOnTopOfMachinesThatAreSeenToLeave(t *testing.T) {
+	d := rolling(4, 0, 1)
+	s := rollSet(d, "c1", 2, 3, 2)
+	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{s}, Complete: true}
+	dec := deployment.Plan(in, rollPolicy, rollNow)
+	require.Empty(t, rollLines(dec))
+	require.Equal(t, []deployment.Reason{deployment.ReasonWaitingForMachines}, rollReasons(dec))
+
+	m := &v1alpha1.Machine{}
+	m.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	m.OwnerReferences = []metav1.OwnerReference{{UID: s.UID, Controller: new(true)}}
+	in.Machines = []*v1alpha1.Machine{nil, m}
+	dec = deployment.Plan(in, rollPolicy, rollNow)
+	require.Equal(t, []string{"scale md-c1 from 2 to 3: 3 machines < 4 replicas + 0 max surge"}, rollLines(dec))
+}
+
+func TestNilIsTolerated(t *testing.T) {
+	require.NotPanics(t, func() {
+		deployment.MaxSurge(nil)
+		deployment.MaxUnavailable(nil)
+		deployment.MinAvailable(nil)
+		deployment.FindSets(nil, []*v1alpha1.MachineSet{nil, {}})
+		deployment.ScalingEvent(nil, nil, nil)
+		deployment.ActiveOrLatest(nil, []*v1alpha1.MachineSet{nil})
+		deployment.Saturated(nil, nil)
+		deployment.ScaleTargets(nil, nil, nil)
+		deployment.Propagate(nil, nil, nil)
+		deployment.NewSet(nil, nil, 1)
+		deployment.NewSet(&v1alpha1.MachineDeployment{}, []*v1alpha1.MachineSet{nil}, 1)
+		deployment.NewSetAnnotations(nil, nil, "", true)
+		deployment.HistoryCleanup([]*v1alpha1.MachineSet{nil}, new(int32(-1)))
+		deployment.Status(nil, nil, nil, rollNow)
+		deployment.Status(&v1alpha1.MachineDeployment{}, nil, []*v1alpha1.MachineSet{nil}, rollNow)
+		deployment.RolloutStatus(nil, nil, nil, rollNow)
+		deployment.Complete(nil, v1alpha1.MachineDeploymentStatus{})
+		deployment.TimedOut(nil, v1alpha1.MachineDeploymentStatus{}, rollNow)
+		deployment.Validate(nil)
+		deployment.SetName(strings.Repeat("x", 300), "")
+		_ = deployment.CreateSet{}.String() + deployment.WriteSet{}.String()
+		deployment.CreateSet{}.Event()
+		deployment.NoCapacityFor(nil)
+		_, _ = deployment.Normalise(nil)
+		_, _ = deployment.Decision{}.Target("")
+	})
+}

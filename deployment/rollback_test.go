@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestRollbackFindsTheRevision(t *testing.T) {
+	for name, c := range map[string]struct {
+		revision int64
+		class    string // of the template afterwards
+		reason   string
+		message  string
+		err      error
+	}{
+		"a revision is found":                  {1, "a", deployment.EventRolledBack, `Rolled back deployment "w" to revision 1`, nil},
+		"no revision means the one before":     {0, "b", deployment.EventRolledBack, `Rolled back deployment "w" to revision 2`, nil},
+		"the present revision changes nothing": {3, "c", deployment.EventTemplateUnchanged, `The rollback revision contains the same template as current deployment "w"`, deployment.ErrSameTemplate},
+		"an unknown revision is not found":     {7, "c", deployment.EventRevisionNotFound, "Unable to find the revision to rollback to.", deployment.ErrNoRevision},
+		"a revision below zero is not found":   {-1, "c", deployment.EventRevisionNotFound, "Unable to find the revision to rollback to.", deployment.ErrNoRevision},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := rollbackWorld()
+			before, sets := w.d.DeepCopy(), append([]*v1alpha1.MachineSet{nil}, w.sets...)
+			next, event, err := deployment.Rollback(w.d, sets, c.revision)
+			require.ErrorIs(t, err, c.err)
+			require.Equal(t, c.reason, event.Reason)
+			require.Equal(t, c.message, event.Message)
+			require.Equal(t, c.class, next.Spec.Template.Spec.Class.Name)
+			require.Nil(t, next.Spec.RollbackTo)
+			require.NotContains(t, next.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
+			require.Empty(t, cmp.Diff(before, w.d))
+			next.Spec.Template.Labels["app"] = "changed"
+			require.Equal(t, "w", w.sets[0].Spec.Template.Labels["app"], "nothing is shared")
+		})
+	}
+}
+
+// rollbackWorld has sets of the classes a, b and c, with revisions 1, 2 and 3.
+func rollbackWorld() *marksWorld {
+	w := newMarksWorld(3)
+	w.addSet("b", 0)
+	w.addSet("c", 0)
+	w.d.Spec.Template.Spec.Class.Name = "c"
+	w.d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: 1}
+	return w
+}
+
+func TestRollbackWithoutAnything(t *testing.T) {
+	next, _, err := deployment.Rollback(nil, nil, 1)
+	require.ErrorIs(t, err, deployment.ErrNoRevision)
+	require.Nil(t, next)
+	next, event, err := deployment.Rollback(&v1alpha1.MachineDeployment{}, []*v1alpha1.MachineSet{nil}, 0)
+	require.ErrorIs(t, err, deployment.ErrNoRevision)
+	require.NotNil(t, next)
+	require.Equal(t, "Unable to find last revision.", event.Message)
+}
+
+func TestRollbackTakesTheAnnotationsOfTheRevision(t *testing.T) {
+	const scaled = v1alpha1.LastDeploymentReplicaChangeByScalerTime
+	w := rollbackWorld()
+	w.d.Annotations = map[string]string{
+		"cause": "third", "only": "here", v1alpha1.RevisionAnnotation: "3", scaled: "2026-02-01T00:00:00Z", v1alpha1.TriggerDeletionByMCM: "m",
+	}
+	w.sets[0].Annotations = map[string]string{
+		"cause": "first", v1alpha1.RevisionAnnotation: "1", scaled: "2025-02-01T00:00:00Z",
+		v1alpha1.DesiredReplicasAnnotation: "9", v1alpha1.PreferNoScheduleKey: "True", "machinist.dev/delete-first": "m",
+	}
+	next, _, err := deployment.Rollback(w.d, w.sets, 1)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"cause": "first", v1alpha1.RevisionAnnotation: "3", scaled: "2026-02-01T00:00:00Z", v1alpha1.TriggerDeletionByMCM: "m",
+	}, next.Annotations)
+}
+
+func TestDS16ATemplateThatIsGivenUpGetsNoSet(t *testing.T) {
+	w := rollbackWorld()
+	w.d.Spec.Template.Spec.Class.Name = "unwanted"
+	dec := w.run(t, deployment.Policy{})
+	require.Equal(t, deployment.ReasonRollingBack, dec.Reason)
+	for _, a := range dec.Actions {
+		require.NotContains(t, fmt.Sprintf("%T", a), "CreateSet")
+	}
+	require.Equal(t, "a", w.d.Spec.Template.Spec.Class.Name)
+	require.Nil(t, w.d.Spec.RollbackTo)
+	w.rest(t, deployment.Policy{})
+	require.Len(t, w.sets, 3, "no set was made on the way")
+}
+
+func TestRollBackReportsWithItsWriteAndOnlyOnce(t *testing.T) {
+	w := rollbackWorld()
+	dec := w.plan(deployment.Policy{})
+	require.Equal(t, dec, w.plan(deployment.Policy{}))
+	var events []string
+	for _, a := range dec.Actions {
+		if e := a.Event(); e != nil {
+			events = append(events, e.String())
+		}
+	}
+	require.Equal(t, []string{`Normal DeploymentRollback Rolled back deployment "w" to revision 1`}, events)
+	require.Empty(t, dec.Events)
+	w.apply(t, dec, len(dec.Actions))
+	for _, a := range w.plan(deployment.Policy{}).Actions {
+		if e := a.Event(); e != nil {
+			require.NotContains(t, e.Reason, "Rollback")
+		}
+	}
+}
+
+func TestRollBackThatIsNotPossibleIsHeldAndClearedAway(t *testing.T) {
+	w := rollbackWorld()
+	w.d.Spec.RollbackTo.Revision = 99
+	dec := w.run(t, deployment.Policy{})
+	require.Equal(t, deployment.ReasonRollingBack, dec.Reason)
+	require.Contains(t, dec.String(), "NoRollback: Unable to find the revision to rollback to.")
+	require.Nil(t, w.d.Spec.RollbackTo)
+	require.Equal(t, "c", w.d.Spec.Template.Spec.Class.Name)
+}
+
+func TestDS04ASetThatIsRolledBackToMayGrowAndIsWelcomeAgain(t *testing.T) {
+	w := rollbackWorld()
+	to := w.sets[0]
+	to.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
+	to.Annotations[v1alpha1.PreferNoScheduleKey] = "True"
+	for _, n := range w.nodes {
+		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
+	}
+	w.run(t, deployment.Policy{})
+	require.NotContains(t, w.sets[0].Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+	require.NotContains(t, w.sets[0].Annotations, v1alpha1.PreferNoScheduleKey)
+	for _, n := range w.nodes {
+		require.Empty(t, marksTaint(n))
+	}
+}
+
+func TestDS04ASetThatIsTheNewOneAgainMayGrow(t *testing.T) {
+	w, _, _ := midRoll(t)
+	w.sets[0].Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
+	w.d.Spec.Template.Spec.Class.Name = "a" // by an edit of the template
+	w.d.Spec.Paused = true                  // whatever else is going on
+	w.run(t, deployment.Policy{})
+	require.NotContains(t, w.sets[0].Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+}
+
+func ExampleRollback() {
+	w := rollbackWorld()
+	next, event, err := deployment.Rollback(w.d, w.sets, 0)
+	fmt.Println(next.Spec.Template.Spec.Class.Name, err)
+	fmt.Println(event)
+	// Output:
+	// b <nil>
+	// Normal DeploymentRollback Rolled back deployment "w" to revision 2
+}

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// A sequence is a roll-out that is played to its end and told line by line.
+type sequence struct {
+	replicas           int32
+	surge, unavailable string
+	strategy           v1alpha1.MachineDeploymentStrategyType
+	manual             bool
+	minReady           int32
+	model              deploymenttest.Model
+	events             []sequenceEvent
+	stops              bool // it does not end with all machines new
+}
+
+// A sequenceEvent happens some time after the new template was given.
+type sequenceEvent struct {
+	after time.Duration
+	text  string
+	do    func(p *play)
+}
+
+// play is a sequence while it is played.
+type play struct {
+	t         testing.TB
+	w         *deploymenttest.World
+	s         sequence
+	text      strings.Builder
+	last      string
+	start     time.Time
+	most      int64
+	floor     int64
+	available int64 // at the last step
+}
+
+const (
+	rollingUpdate = v1alpha1.RollingUpdateMachineDeploymentStrategyType
+	recreate      = v1alpha1.RecreateMachineDeploymentStrategyType
+	inPlace       = v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+)
+
+func (s sequence) deployment() *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Namespace: "ns"}}
+	d.Spec.Replicas, d.Spec.MinReadySeconds = s.replicas, s.minReady
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
+	d.Spec.Template.Labels = map[string]string{"app": "w"}
+	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "c1"}
+	d.Spec.Strategy = worldStrategy(s.strategy, s.manual, intstr.Parse(s.surge), intstr.Parse(s.unavailable))
+	return d
+}
+
+// tell plays the sequence and returns its text.
+func (s sequence) tell(t testing.TB) string {
+	p := &play{t: t, s: s}
+	var err error
+	p.w, err = deploymenttest.New(s.deployment(), s.model)
+	require.NoError(t, err)
+	_, rest := p.w.Run(24 * time.Hour)
+	require.True(t, rest)
+	p.start = p.w.Now()
+	p.linef("%s", s.title())
+	p.line("now machines of class c2 are wanted")
+	p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "c2" })
+	events := s.events
+	for steps := 0; ; steps++ {
+		require.Less(t, steps, 2000, "no fixed point:\n%s", p.text.String())
+		for len(events) > 0 && !p.w.Now().Before(p.start.Add(events[0].after)) {
+			p.waits()
+			p.line("now " + events[0].text)
+			events[0].do(p)
+			events = events[1:]
+		}
+		if s.manual {
+			p.selectByHand()
+		}
+		f, ok := p.w.Step()
+		if ok {
+			p.frame(f)
+			continue
+		}
+		if len(events) == 0 {
+			break
+		}
+		p.w.Wait(p.start.Add(events[0].after).Sub(p.w.Now()))
+	}
+	p.end()
+	return p.text.String()
+}
+
+func (s sequence) title() string {
+	what := string(s.strategy)
+	if s.strategy == inPlace {
+		what += " (Auto)"
+	}
+	if s.manual {
+		what = string(s.strategy) + " (Manual)"
+	}
+	if s.strategy == recreate {
+		return fmt.Sprintf("# %d machines, %s", s.replicas, what)
+	}
+	return fmt.Sprintf("# %d machines, %s, %s more and %s less", s.replicas, what, s.surge, s.unavailable)
+}
+
+func (p *play) edit(change func(*v1alpha1.MachineDeployment)) { require.NoError(p.t, p.w.Edit(change)) }
+
+func (p *play) line(text string) { p.text.WriteString(text + "\n") }
+
+func (p *play) linef(format string, args ...any) { p.line(fmt.Sprintf(format, args...)) }
+
+// selectByHand is the user who lets one machine after the other be updated.
+func (p *play) selectByHand() {
+	var waiting []*corev1.Node
+	for _, n := range p.w.Nodes() {
+		if n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] != "" {
+			return
+		}
+		if n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] != "" {
+			waiting = append(waiting, n)
+		}
+	}
+	if len(waiting) > 0 {
+		p.line(p.nick("    the user selects " + waiting[0].Name))
+		require.NoError(p.t, p.w.EditNode(waiting[0].Name, func(n *corev1.Node) {
+			metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
+		}))
+	}
+}
+
+// frame tells a step in one line, if something was decided or is waited for.
+func (p *play) frame(f deploymenttest.Frame) {
+	var done []string
+	for _, s := range f.Sets {
+		done = append(done, setWords(s)...)
+	}
+	if f.Decided {
+		done = append(done, decisionWords(f.Decision)...)
+	}
+	p.check(f)
+	text := p.nick(strings.Join(done, "; "))
+	if text == "" || text == p.last {
+		return
+	}
+	p.last = text
+	p.linef("%s  %s | %s", p.since(f.At), p.sizes(f), text)
+}
+
+func (p *play) since(at time.Time) string {
+	d := at.Sub(p.start)
+	return fmt.Sprintf("%3d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// setWords tells what a set does, but for finalizers.
+func setWords(s deploymenttest.SetDecision) []string {
+	var out grouped
+	for _, a := range s.Decision.Actions {
+		switch a := a.(type) {
+		case machineset.Create:
+			out.add(fmt.Sprintf("%s creates %d", s.Name, a.Count), "")
+		case machineset.Delete:
+			why := a.By
+			if a.Reason != machineset.ReasonTooMany && a.Reason != machineset.ReasonMarked {
+				why = string(a.Reason)
+			}
+			out.add(s.Name+" deletes by "+why, a.Name)
+		case machineset.Sync:
+			out.add(s.Name+" syncs", a.Name)
+		}
+	}
+	return out.lines()
+}
+
+// decisionWords tells what was decided, or else what is waited for.
+func decisionWords(d deployment.Decision) []string {
+	var out grouped
+	for _, a := range d.Actions {
+		switch a := a.(type) {
+		case deployment.WriteNode:
+			out.add(strings.Join(a.Changes, ", ")+": Nodes", a.Node.Name)
+		case deployment.WriteMachine:
+			out.add(strings.Join(a.Changes, ", ")+":", a.Machine.Name)
+		default:
+			out.add(a.String(), "")
+		}
+	}
+	if d.Reason == deployment.ReasonComplete {
+		out.add("complete", "")
+	}
+	if len(d.Actions) == 0 {
+		for _, h := range d.Holds {
+			out.add(string(h.Reason), h.Subject)
+		}
+	}
+	lines := out.lines()
+	if len(d.Actions) == 0 && len(d.Holds) > 0 {
+		return []string{"waits: " + strings.Join(lines, ", ")}
+	}
+	return lines
+}
+
+// grouped are texts, each with the names that it is of.
+type grouped struct {
+	texts []string
+	names map[string][]string
+}
+
+func (g *grouped) add(text, name string) {
+	if g.names == nil {
+		g.names = map[string][]string{}
+	}
+	if _, ok := g.names[text]; !ok {
+		g.texts = append(g.texts, text)
+	}
+	g.names[text] = append(g.names[text], name)
+}
+
+func (g *grouped) lines() []string {
+	var out []string
+	for _, text := range g.texts {
+		names := strings.Join(g.names[text], " ")
+		out = append(out, strings.TrimSpace(strings.ReplaceAll(text+" "+names, "by  ", "")))
+	}
+	return out
+}
+
+// sizes tells of each set that has or wants machines what it wants, and what the
+// machines do that it has.
+func (p *play) sizes(f deploymenttest.Frame) string {
+	var out []string
+	for _, s := range f.Sizes {
+		if s.Spec == 0 && s.Counts.Machines == 0 {
+			continue
+		}
+		var has []string
+		starting := s.Counts.Present - s.Counts.Available - s.Counts.Failed - s.Counts.Updating
+		for _, n := range []struct {
+			n    int
+			what string
+		}{{s.Counts.Available, "up"}, {s.Counts.Updating, "updating"}, {starting, "not up"}, {s.Counts.Failed, "failed"}, {s.Counts.Leaving, "leaving"}} {
+			if n.n > 0 {
+				has = append(has, fmt.Sprintf("%d %s", n.n, n.what))
+			}
+		}
+		out = append(out, fmt.Sprintf("%s %d (%s)", s.Class, s.Spec, strings.Join(has, ", ")))
+	}
+	return strings.Join(out, "  ")
+}
+
+// nick calls sets by their class and machines by class and number, as names are
+// hashes.
+func (p *play) nick(text string) string {
+	for _, s := range p.w.Sets() {
+		class := s.Spec.Template.Spec.Class.Name
+		text = strings.ReplaceAll(text, "node-"+s.Name+"-000", class+".")
+		text = strings.ReplaceAll(text, s.Name+"-000", class+".")
+		text = strings.ReplaceAll(text, s.Name, class)
+	}
+	return text
+}
+
+// check keeps the bounds: a step makes no more machines than there may be, and
+// takes none away that is needed.
+func (p *play) check(f deploymenttest.Frame) {
+	var machines, available int64
+	for _, s := range f.Sizes {
+		machines += int64(s.Counts.Present)
+		available += int64(s.Counts.Available)
+	}
+	d := p.w.Deployment()
+	p.most = max(p.most, int64(d.Spec.Replicas)+int64(surge(d)))
+	require.LessOrEqual(p.t, machines, p.most, "too many machines:\n%s%s", p.text.String(), p.sizes(f))
+}
+
+// waits tells what is waited for, if that has not been told.
+func (p *play) waits() {
+	d := p.w.Decision()
+	d.Actions = nil
+	if text := p.nick(strings.Join(decisionWords(d), "; ")); len(d.Holds) > 0 && text != p.last {
+		p.last = text
+		p.linef("%s  %s", p.since(p.w.Now()), text)
+	}
+}
+
+// end tells how it ends.
+func (p *play) end() {
+	p.waits()
+	d := p.w.Deployment()
+	done := deployment.Complete(d, d.Status)
+	require.Equal(p.t, !p.s.stops, done, "the end:\n%s", p.text.String())
+	c := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
+	p.linef("at rest after %s: %d of %d machines are up to date, %d available; %s\n", strings.TrimSpace(p.since(p.w.Now())),
+		d.Status.UpdatedReplicas, d.Spec.Replicas, d.Status.AvailableReplicas, c.Reason)
+}
+
+func sequenceGolden(t *testing.T, name string, sequences ...sequence) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		var all []string
+		for _, s := range sequences {
+			all = append(all, s.tell(t))
+		}
+		got := strings.Join(all, "")
+		path := filepath.Join("testdata", "sequences", name+".txt")
+		if *update {
+			require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got)
+	})
+}
+
+// replicas has the user want another number of machines.
+func replicas(n int32) sequenceEvent {
+	return sequenceEvent{text: fmt.Sprintf("%d machines are wanted", n), do: func(p *play) {
+		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
+	}}
+}
+
+func template(class string) sequenceEvent {
+	return sequenceEvent{text: "machines of class " + class + " are wanted", do: func(p *play) {
+		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class })
+	}}
+}
+
+func rollback() sequenceEvent {
+	return sequenceEvent{text: "it is rolled back", do: func(p *play) {
+		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
+	}}
+}
+
+func pause(yes bool) sequenceEvent {
+	text := "it goes on"
+	if yes {
+		text = "it is paused"
+	}
+	return sequenceEvent{text: text, do: func(p *play) {
+		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = yes })
+	}}
+}
+
+// removal has an autoscaler take one machine of each class.
+func removal() sequenceEvent {
+	return sequenceEvent{text: "the autoscaler wants the youngest machine of each class gone", do: func(p *play) {
+		youngest := map[string]string{}
+		for _, m := range p.w.Machines() {
+			if m.DeletionTimestamp == nil {
+				youngest[m.Spec.Class.Name] = m.Name
+			}
+		}
+		at := p.w.Now().UTC().Format(time.RFC3339)
+		var entries []string
+		for _, name := range youngest {
+			entries = append(entries, name+"~"+at)
+		}
+		slices.Sort(entries)
+		p.edit(func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Replicas -= int32(len(entries))
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.LastDeploymentReplicaChangeByScalerTime, at)
+		})
+	}}
+}
+
+// fails has the oldest old machine fail.
+func fails() sequenceEvent {
+	return sequenceEvent{text: "an old machine is not healthy", do: func(p *play) {
+		require.NoError(p.t, p.w.SetPhase(p.w.Machines()[0].Name, v1alpha1.MachineUnknown))
+	}}
+}
+
+func (e sequenceEvent) at(after time.Duration) sequenceEvent {
+	e.after = after
+	return e
+}
+
+// newNeverJoin is a model in which machines of the new class never come up.
+func newNeverJoin() deploymenttest.Model {
+	return deploymenttest.Model{Join: func(m *v1alpha1.Machine) (time.Duration, bool) {
+		return 2 * time.Minute, m.Spec.Class.Name != "c2"
+	}}
+}
+
+// limited is a model of a provider that has room for n machines.
+func limited(n int, policy deployment.NoCapacity) deploymenttest.Model {
+	there := map[string]bool{}
+	var m deploymenttest.Model
+	m.Policy.OnNoCapacity = policy
+	m.Create = func(m *v1alpha1.Machine) error {
+		if len(there) >= n {
+			return status.Error(codes.ResourceExhausted, "no capacity")
+		}
+		there[m.Name] = true
+		return nil
+	}
+	m.Watch.Write = func(c deploymenttest.Change) {
+		if c.Kind == deploymenttest.KindMachine && c.After == nil {
+			delete(there, c.Name)
+		}
+	}
+	return m
+}
+
+func TestSequences(t *testing.T) {
+	grid := []struct{ surge, unavailable string }{{"1", "0"}, {"0", "1"}, {"25%", "0"}, {"2", "1"}}
+	for _, n := range []int32{1, 3, 5, 10} {
+		var rolls, updates []sequence
+		for _, g := range grid {
+			rolls = append(rolls, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: rollingUpdate})
+			updates = append(updates, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: inPlace})
+		}
+		sequenceGolden(t, fmt.Sprintf("rolling-%d", n), rolls...)
+		sequenceGolden(t, fmt.Sprintf("in-place-%d", n), updates...)
+	}
+	sequenceGolden(t, "recreate",
+		sequence{replicas: 1, strategy: recreate}, sequence{replicas: 3, strategy: recreate}, sequence{replicas: 10, strategy: recreate})
+	sequenceGolden(t, "in-place-manual",
+		sequence{replicas: 1, surge: "0", unavailable: "1", strategy: inPlace, manual: true},
+		sequence{replicas: 3, surge: "1", unavailable: "1", strategy: inPlace, manual: true})
+
+	one := sequence{replicas: 5, surge: "1", unavailable: "0", strategy: rollingUpdate}
+	less := sequence{replicas: 5, surge: "0", unavailable: "2", strategy: rollingUpdate}
+	gap := sequence{replicas: 5, strategy: recreate}
+	auto := sequence{replicas: 5, surge: "1", unavailable: "1", strategy: inPlace}
+	hand := sequence{replicas: 3, surge: "0", unavailable: "1", strategy: inPlace, manual: true}
+	all := []sequence{one, less, gap, auto, hand}
+	with := func(events ...sequenceEvent) []sequence {
+		var out []sequence
+		for _, s := range all {
+			s.events = events
+			out = append(out, s)
+		}
+		return out
+	}
+	const soon = 3 * time.Minute
+	sequenceGolden(t, "scaled-out", with(replicas(8).at(soon))...)
+	sequenceGolden(t, "scaled-in", with(replicas(2).at(soon))...)
+	sequenceGolden(t, "scaled-to-zero-and-back", with(replicas(0).at(soon), replicas(3).at(20*time.Minute))...)
+	sequenceGolden(t, "second-template", with(template("c3").at(soon))...)
+	sequenceGolden(t, "template-taken-back", with(template("c1").at(soon))...)
+	sequenceGolden(t, "rolled-back", with(rollback().at(soon))...)
+	sequenceGolden(t, "paused", with(pause(true).at(soon), pause(false).at(30*time.Minute))...)
+	sequenceGolden(t, "scaled-while-paused", with(pause(true).at(soon), replicas(7).at(10*time.Minute), pause(false).at(30*time.Minute))...)
+	sequenceGolden(t, "named-removal", with(removal().at(soon))...)
+	sequenceGolden(t, "an-old-machine-is-broken", with(fails().at(0))...)
+
+	bad := one
+	bad.model, bad.stops = newNeverJoin(), true
+	bad.events = []sequenceEvent{rollback().at(30 * time.Minute)}
+	bad.stops = false
+	badLess := less
+	badLess.model, badLess.events = newNeverJoin(), bad.events
+	sequenceGolden(t, "new-machines-never-come-up", bad, badLess)
+
+	ready := one
+	ready.minReady = 90
+	sequenceGolden(t, "ready-for-a-while", ready)
+
+	var capacity []sequence
+	for _, policy := range []deployment.NoCapacity{deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop} {
+		s := one
+		s.replicas, s.model, s.stops = 3, limited(3, policy), policy != deployment.NoCapacityUseUnavailable
+		capacity = append(capacity, s)
+	}
+	sequenceGolden(t, "no-capacity", capacity...)
+}
+
+// Whenever the replicas change in the middle of a roll-out, nothing else does: no
+// old set grows (unless it is still the only one with a size, and follows the
+// replicas), the new one never shrinks while more are wanted, and in the end there
+// are as many new machines as wanted, of which none was made in vain.
+func TestR1AScalingEventAtAnyStepChangesOnlyTheTotal(t *testing.T) {
+	for _, bounds := range [][2]string{{"1", "0"}, {"0", "1"}, {"2", "1"}, {"50%", "50%"}} {
+		for _, to := range []int32{0, 1, 3, 4, 6, 9} {
+			for step := range 40 {
+				if !scaleAtStep(t, sequence{replicas: 5, surge: bounds[0], unavailable: bounds[1], strategy: rollingUpdate}, step, to) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// scaleAtStep returns false if the roll-out has fewer steps.
+func scaleAtStep(t *testing.T, s sequence, step int, to int32) bool {
+	created := 0
+	s.model.Watch.Write = func(c deploymenttest.Change) {
+		if m, ok := c.After.(*v1alpha1.Machine); ok && c.Before == nil && m.Spec.Class.Name == "c2" {
+			created++
+		}
+	}
+	w, err := deploymenttest.New(s.deployment(), s.model)
+	require.NoError(t, err)
+	w.Run(24 * time.Hour)
+	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "c2" }))
+	for range step {
+		if _, ok := w.Step(); !ok {
+			return false
+		}
+	}
+	sizes := func() (old, fresh int32) {
+		for _, x := range w.Sizes() {
+			if x.New {
+				fresh = x.Spec
+			} else {
+				old += x.Spec
+			}
+		}
+		return old, fresh
+	}
+	old, fresh := sizes()
+	most := max(old+fresh, to+surge(w.Deployment()))
+	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = to }))
+	most = max(most, to+surge(w.Deployment()))
+	name := fmt.Sprintf("%v at step %d to %d", s.title(), step, to)
+	for range 200 {
+		_, ok := w.Step()
+		o, n := sizes()
+		if fresh > 0 {
+			require.LessOrEqual(t, o, old, "%s: an old set grows", name)
+		}
+		require.LessOrEqual(t, o+n, most, "%s: too many", name)
+		if to >= 5 {
+			require.GreaterOrEqual(t, n, fresh, "%s: the new set shrinks", name)
+		}
+		if old, fresh = o, n; !ok {
+			break
+		}
+	}
+	require.True(t, deployment.Complete(w.Deployment(), w.Deployment().Status), "%s: %+v", name, w.Deployment().Status)
+	require.LessOrEqual(t, created, int(max(to, 5)), "%s: machines were made in vain", name)
+	return true
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package golden_test
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+type failedMachineTerminationIn struct {
+	LastAppliedNodeValue, MachineAnnotation, Node string
+	PreserveExpiryInSeconds                       *int
+}
+
+type failedMachineTerminationOut struct{ Terminate bool }
+
+func failedMachineTermination(in failedMachineTerminationIn, out failedMachineTerminationOut) ([]string, error) {
+	m := machine{
+		Name: "m", Phase: v1alpha1.MachineFailed, PreserveExpiryInSeconds: in.PreserveExpiryInSeconds,
+		Annotations: map[string]string{
+			v1alpha1.PreserveMachineAnnotationKey:              in.MachineAnnotation,
+			v1alpha1.LastAppliedNodePreserveValueAnnotationKey: in.LastAppliedNodeValue,
+		},
+	}.object()
+	var view *machineset.NodeView
+	switch in.Node {
+	case "<nonode>":
+	case "<missing>":
+		m.Labels[v1alpha1.NodeLabelKey] = "n"
+		view = &machineset.NodeView{}
+	default:
+		m.Labels[v1alpha1.NodeLabelKey] = "n"
+		view = &machineset.NodeView{Found: true, Preserve: in.Node}
+	}
+	got, reason := machineset.ReplaceFailed(m, view, now)
+	if reason == "" {
+		return nil, errors.New("no reason")
+	}
+	twin := func(m mended) failedMachineTerminationOut { return failedMachineTerminationOut{terminateTwin(in, m)} }
+	return explain([]string{"DS-28"}, twin, out, failedMachineTerminationOut{got})
+}
+
+// terminateTwin decides by the preservation time, then by the Node, then by the
+// value in force. Mended (DS-28), a machine whose Node is gone has its own value.
+func terminateTwin(in failedMachineTerminationIn, m mended) bool {
+	asks := func(value string) bool {
+		return slices.Contains([]string{"now", "when-failed", "auto-preserved"}, value)
+	}
+	if s := in.PreserveExpiryInSeconds; s != nil {
+		return time.Duration(*s) <= 0
+	}
+	node := in.Node
+	switch node {
+	case "<missing>":
+		return !m["DS-28"] || !asks(in.MachineAnnotation)
+	case "<nonode>":
+		node = ""
+	}
+	if node != "" || in.LastAppliedNodeValue != "" {
+		return !asks(node)
+	}
+	return !asks(in.MachineAnnotation)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package golden_test
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+type manageReplicasIn struct {
+	FailCreateFrom int
+	MachineSet     machineSet
+	Machines       []machine
+}
+
+type manageReplicasOut struct {
+	CreateAttempts, Created    int
+	Deleted, MarkedTerminating []string
+	Error                      *string
+}
+
+func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error) {
+	set, machines := in.MachineSet.object(), machinesOf(in.Machines)
+	result := func(create int, deleted []string) manageReplicasOut {
+		calls, successes := carryOut(machineset.Batches(create), in.FailCreateFrom)
+		deleted = slices.DeleteFunc(deleted, func(name string) bool {
+			return slices.ContainsFunc(machines, func(m *v1alpha1.Machine) bool { return m.Name == name && m.DeletionTimestamp != nil })
+		})
+		slices.Sort(deleted)
+		return manageReplicasOut{calls, successes, deleted, deleted, out.Error}
+	}
+	nodes := map[string]machineset.NodeView{}
+	for _, m := range in.Machines {
+		nodes[m.Node] = machineset.NodeView{Found: true}
+	}
+	d := machineset.Plan(machineset.Observation{Set: set, Machines: machines, Complete: true, Nodes: nodes}, machineset.Policy{}, now)
+	create, deleted := 0, []string{}
+	for _, a := range d.Actions {
+		switch a := a.(type) {
+		case machineset.Create:
+			create += a.Count
+		case machineset.Delete:
+			deleted = append(deleted, a.Name)
+		}
+	}
+	for _, m := range machines {
+		s, changed := machineset.TerminatingStatus(m.Status, now)
+		if slices.Contains(deleted, m.Name) && (!changed || s.CurrentStatus.Phase != v1alpha1.MachineTerminating) {
+			return nil, errors.New("a deleted machine is not marked")
+		}
+	}
+	return explain([]string{"DS-23", "DS-26", "DS-27"}, func(m mended) manageReplicasOut {
+		return result(setTwin{m}.manage(set, machines))
+	}, out, result(create, deleted))
+}
+
+// setTwin is a naive model of the reference system's replica management.
+//
+//	DS-23  a deletion timestamp is as good as the phase Terminating
+//	DS-26  the empty phase and those of an in-place update have weights
+//	DS-27  a set that may not create still deletes
+type setTwin struct{ mended mended }
+
+func (r setTwin) leaving(m *v1alpha1.Machine) bool {
+	return m.Status.CurrentStatus.Phase == "Terminating" || r.mended["DS-23"] && m.DeletionTimestamp != nil
+}
+
+func (r setTwin) weight(m *v1alpha1.Machine) int {
+	weights := map[v1alpha1.MachinePhase]int{
+		"Terminating": 0, "Failed": 10, "CrashLoopBackOff": 20, "Unknown": 30,
+		"Pending": 40, "Available": 50, "Running": 60,
+	}
+	if r.mended["DS-26"] {
+		weights[""], weights["InPlaceUpdating"] = 35, 45
+		weights["InPlaceUpdateFailed"], weights["InPlaceUpdateSuccessful"] = 15, 60
+	}
+	if r.leaving(m) {
+		return 0
+	}
+	return weights[m.Status.CurrentStatus.Phase]
+}
+
+// compare is the order in which machines go.
+func (r setTwin) compare(a, b *v1alpha1.Machine) int {
+	pa, pb := a.Status.CurrentStatus.PreserveExpiryTime, b.Status.CurrentStatus.PreserveExpiryTime
+	ka, kb := pa != nil && pa.After(now), pb != nil && pb.After(now)
+	if ka != kb {
+		return compareBool(ka, kb)
+	}
+	if ka {
+		autoA := a.Annotations["node.machine.sapcloud.io/preserve"] == "auto-preserved"
+		autoB := b.Annotations["node.machine.sapcloud.io/preserve"] == "auto-preserved"
+		if n := cmp.Or(compareBool(autoB, autoA), pa.Time.Compare(pb.Time)); n != 0 {
+			return n
+		}
+	}
+	if n := cmp.Compare(priorityTwin(a), priorityTwin(b)); n != 0 {
+		return n
+	}
+	ma, errA := time.Parse(time.RFC3339, a.Annotations["machine.sapcloud.io/marked-for-deletion-time"])
+	mb, errB := time.Parse(time.RFC3339, b.Annotations["machine.sapcloud.io/marked-for-deletion-time"])
+	if (errA == nil) != (errB == nil) {
+		return compareBool(errA != nil, errB != nil)
+	}
+	if errA == nil && !ma.Equal(mb) {
+		return ma.Compare(mb)
+	}
+	return cmp.Or(cmp.Compare(r.weight(a), r.weight(b)), a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time))
+}
+
+// compareBool lets false go first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func priorityTwin(m *v1alpha1.Machine) int {
+	p, err := strconv.Atoi(m.Annotations["machinepriority.machine.sapcloud.io"])
+	if err != nil {
+		return 3
+	}
+	return p
+}
+
+// manage returns how many machines are created, and which are asked to be
+// deleted.
+func (r setTwin) manage(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) (int, []string) {
+	var staying, eligible []*v1alpha1.Machine
+	for _, m := range machines {
+		if r.leaving(m) {
+			continue
+		}
+		staying = append(staying, m)
+		if m.Labels["node.machine.sapcloud.io/update-result"] != "successful" {
+			eligible = append(eligible, m)
+		}
+	}
+	wanted := int(set.Spec.Replicas)
+	_, disabled := set.Labels["node.machine.sapcloud.io/scale-up-disabled"]
+	if len(staying) < wanted {
+		switch mayCreate := set.Labels["freeze"] != "True" && !disabled; {
+		case mayCreate:
+			return min(wanted-len(staying), 100), nil
+		case !r.mended["DS-27"]:
+			return 0, nil
+		}
+	}
+	slices.SortStableFunc(eligible, r.compare)
+	chosen := slices.Clone(eligible[:max(0, min(len(eligible)-wanted, 100))])
+	for _, m := range eligible {
+		if markedTwin(set, m) || replacedTwin(m) {
+			chosen = append(chosen, m)
+		}
+	}
+	var names []string
+	for _, m := range chosen {
+		if !slices.Contains(names, m.Name) && len(names) < 100 {
+			names = append(names, m.Name)
+		}
+	}
+	return 0, names
+}
+
+func markedTwin(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+	scaled, err := time.Parse(time.RFC3339, set.Annotations["machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"])
+	marked, errM := time.Parse(time.RFC3339, m.Annotations["machine.sapcloud.io/marked-for-deletion-time"])
+	return err == nil && errM == nil && !marked.After(scaled) && m.Annotations["machinepriority.machine.sapcloud.io"] == "1"
+}
+
+// replacedTwin is for machines whose Node exists without annotations, or that
+// have none.
+func replacedTwin(m *v1alpha1.Machine) bool {
+	in := failedMachineTerminationIn{
+		MachineAnnotation:    m.Annotations["node.machine.sapcloud.io/preserve"],
+		LastAppliedNodeValue: m.Annotations["node.machine.sapcloud.io/last-applied-node-preserve-value"],
+		Node:                 "<nonode>",
+	}
+	if e := m.Status.CurrentStatus.PreserveExpiryTime; e != nil {
+		in.PreserveExpiryInSeconds = new(int(e.Sub(now).Seconds()))
+	}
+	return m.Status.CurrentStatus.Phase == "Failed" && terminateTwin(in, nil)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package golden_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+type safetyFreezeIn struct {
+	MachineCount         int
+	MachineDeployment    *machineDeployment
+	MachineSet           machineSet
+	SafetyUp, SafetyDown int32
+}
+
+type safetyFreezeOut struct {
+	FrozenLabel, MDFrozenLabel string
+	Conditions, MDConditions   []condition
+	Events                     []string
+	Error                      *string
+}
+
+// The vector tells of the judgement on one set, and what that makes of its
+// deployment. That a deployment follows its sets at all times comes after it in
+// the reference system.
+func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
+	set, policy := in.MachineSet.object(), safety.OvershootPolicy{Up: in.SafetyUp, Down: in.SafetyDown}
+	// The vector's error is that a strategy has no surge (DS-34).
+	deviations, want := []string(nil), out
+	if out.Error != nil {
+		deviations = []string{"DS-34"}
+		want = freezeTwin(in)
+	}
+	if err := same("the twin", want, freezeTwin(in)); err != nil {
+		return nil, err
+	}
+	var room *safety.Room
+	seen := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{set}, Complete: true}
+	if md := in.MachineDeployment; md != nil {
+		surge, _, _ := deployment.FencePosts(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
+		room = &safety.Room{Desired: md.Replicas, Surge: surge}
+		seen.Deployments = []safety.Surging{{Deployment: md.object(), Surge: surge}}
+	} else {
+		set.OwnerReferences = nil
+	}
+	for i := range in.MachineCount {
+		seen.Machines = append(seen.Machines, machine{Name: fmt.Sprint("m", i), Phase: v1alpha1.MachineRunning, Labels: set.Spec.Template.Labels, Owner: set.Name}.object())
+	}
+	verdict := safety.OvershootOf(set, in.MachineCount, room, policy)
+	after, d := set, &v1alpha1.MachineDeployment{}
+	var events []string
+	for _, w := range safety.Overshoot(seen, policy, now).Writes {
+		switch {
+		case w.Set != nil:
+			after = w.Set
+			events = append(events, w.Event.String())
+		case verdict != safety.FreezeStays:
+			d = w.Deployment
+		}
+	}
+	if (verdict == safety.FreezeStays) != (after == set) {
+		return nil, fmt.Errorf("%s alone, and not so with all", verdict)
+	}
+	got := safetyFreezeOut{after.Labels["freeze"], d.Labels["freeze"], setConditions(after), plain(d.Status.Conditions), events, want.Error}
+	return deviations, same("freeze", want, got)
+}
+
+func setConditions(s *v1alpha1.MachineSet) []condition {
+	var out []condition
+	for _, c := range s.Status.Conditions {
+		out = append(out, condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message})
+	}
+	return out
+}
+
+// freezeTwin takes no surge for a surge of 0, which mends DS-34.
+func freezeTwin(in safetyFreezeIn) safetyFreezeOut {
+	g, name := in.MachineSet, in.MachineSet.Name
+	high := 2*int(g.Replicas) + int(in.SafetyUp)
+	if md := in.MachineDeployment; md != nil {
+		surge, _, _ := deployment.FencePosts(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
+		high = int(md.Replicas) + int(surge) + int(in.SafetyUp)
+	}
+	o := safetyFreezeOut{FrozenLabel: g.Labels["freeze"]}
+	for _, c := range g.Status.Conditions {
+		o.Conditions = append(o.Conditions, condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+	}
+	isFrozen := func(c condition) bool { return c.Type == "Frozen" }
+	labelled := o.FrozenLabel == "True"
+	switch {
+	case in.MachineCount >= high && !labelled:
+		why := condition{
+			Type: "Frozen", Status: "True", Reason: "OverShootingReplicaCount",
+			Message: fmt.Sprintf("The number of machines backing MachineSet: %s is %d >= %d which is the Max-ScaleUp-Limit", name, in.MachineCount, high),
+		}
+		o.FrozenLabel = "True"
+		if in.MachineDeployment != nil {
+			o.MDFrozenLabel, o.MDConditions = "True", []condition{why}
+		}
+		if i := slices.IndexFunc(o.Conditions, isFrozen); i < 0 || o.Conditions[i].Reason != why.Reason || o.Conditions[i].Status != "True" {
+			o.Conditions = append(slices.DeleteFunc(o.Conditions, isFrozen), why)
+		}
+		o.Events = []string{"Normal FrozeMachineSet SafetyController: Froze MachineSet " + name + " due to replica overshooting"}
+	case in.MachineCount <= high-int(in.SafetyDown) && (labelled || slices.ContainsFunc(o.Conditions, isFrozen)):
+		o.FrozenLabel, o.Conditions = "", slices.DeleteFunc(o.Conditions, isFrozen)
+		o.Events = []string{"Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet " + name}
+	}
+	return o
+}

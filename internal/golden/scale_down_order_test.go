@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package golden_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+type scaleDownOrderIn struct{ Machines []machine }
+
+type scaleDownOrderOut struct{ DeletionOrder [][]string }
+
+// The vector groups machines between which the reference does not tell; we tell
+// them apart by their names.
+func scaleDownOrder(in scaleDownOrderIn, out scaleDownOrderOut) ([]string, error) {
+	machines := machinesOf(in.Machines)
+	twin := func(m mended) scaleDownOrderOut {
+		r := setTwin{m}
+		sorted := slices.Clone(machines)
+		slices.SortStableFunc(sorted, func(a, b *v1alpha1.Machine) int {
+			return cmp.Or(r.compare(a, b), strings.Compare(a.Name, b.Name))
+		})
+		var groups [][]string
+		for i, m := range sorted {
+			if i == 0 || r.compare(sorted[i-1], m) != 0 {
+				groups = append(groups, nil)
+			}
+			groups[len(groups)-1] = append(groups[len(groups)-1], m.Name)
+		}
+		return scaleDownOrderOut{groups}
+	}
+	var order []string
+	for _, v := range machineset.DeletionOrder(now).First(machines, len(machines)) {
+		order = append(order, v.Machine.Name)
+	}
+	all := twin(without("DS-23", "DS-26"))
+	if err := same("order", slices.Concat(all.DeletionOrder...), order); err != nil {
+		return nil, err
+	}
+	if err := pairwise(machines, all.DeletionOrder); err != nil {
+		return nil, err
+	}
+	return explain([]string{"DS-23", "DS-26"}, twin, out, all)
+}
+
+// pairwise holds the comparator against the groups.
+func pairwise(machines []*v1alpha1.Machine, groups [][]string) error {
+	group := map[string]int{}
+	for i, names := range groups {
+		for _, name := range names {
+			group[name] = i
+		}
+	}
+	for _, a := range machines {
+		for _, b := range machines {
+			want := cmp.Or(cmp.Compare(group[a.Name], group[b.Name]), strings.Compare(a.Name, b.Name))
+			got, by := machineset.DeletionOrder(now).Compare(a, b)
+			if cmp.Compare(got, 0) != want || group[a.Name] == group[b.Name] && by != machineset.ByName {
+				return fmt.Errorf("%s and %s: %d by %s, want %d", a.Name, b.Name, got, by, want)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package golden_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+type scaledSet struct {
+	Name                                             string
+	Replicas                                         int32
+	DesiredReplicasAnnotation, MaxReplicasAnnotation *string
+}
+
+type scaleOut struct {
+	Events, Writes []string
+	MachineSets    []scaledSet
+	Error          *string
+}
+
+// sized is what a change of the replicas comes to.
+type sized struct {
+	Replicas map[string]int32
+	Events   []string
+}
+
+func scale(in world, out scaleOut) ([]string, error) {
+	d, newSet, old := in.MachineDeployment.object(), in.NewMS.object(), setsOf(in.OldMSs)
+	t := scaleTwin(in, nil)
+	if err := same("the twin does not reproduce the vector", out, t.out()); err != nil {
+		return nil, err
+	}
+	ours := sized{Replicas: map[string]int32{}}
+	for _, s := range t.sets {
+		ours.Replicas[s.name] = s.was
+	}
+	targets := deployment.ScaleTargets(d, newSet, old)
+	for _, x := range targets {
+		next := x.Set.DeepCopy()
+		next.Spec.Replicas = x.To
+		ours.Replicas[x.Set.Name] = x.To
+		if e := (deployment.WriteSet{Set: next, From: x.Set.Spec.Replicas}).Event(); e != nil {
+			ours.Events = append(ours.Events, e.String())
+		}
+	}
+	if err := scalePlan(in, ours.Replicas, targets); err != nil {
+		return nil, err
+	}
+	return explain([]string{"DS-12", "DS-13", "DS-14"}, func(m mended) sized { return scaleTwin(in, m).sized() }, t.sized(), ours)
+}
+
+// scalePlan holds the whole plan against the targets: it takes no set further
+// than its target, and writes down what each set was sized for.
+func scalePlan(in world, targets map[string]int32, list []deployment.SetSize) error {
+	seen := in.observation()
+	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	d := seen.Deployment
+	newSet, old := deployment.FindSets(d, seen.Sets)
+	if !d.Spec.Paused && !deployment.ScalingEvent(d, newSet, old) || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
+		return nil // there is a roll-out instead, or as well (DS-3)
+	}
+	written := map[string]*v1alpha1.MachineSet{}
+	for _, a := range plan.Actions {
+		if w, ok := a.(deployment.WriteSet); ok {
+			written[w.Set.Name] = w.Set
+		}
+	}
+	for _, s := range seen.Sets {
+		to, err := plan.Target(s.UID)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		was, target := s.Spec.Replicas, targets[s.Name]
+		if to.To < min(was, target, d.Spec.Replicas) || to.To > max(was, target) {
+			return fmt.Errorf("%s goes from %d to %d, and not towards %d", s.Name, was, to.To, target)
+		}
+		if w := written[s.Name]; w != nil {
+			s = w
+		}
+		sized := func(t deployment.SetSize) bool { return t.Set.Name == s.Name }
+		want := strconv.Itoa(int(d.Spec.Replicas))
+		if slices.ContainsFunc(list, sized) && s.Annotations[v1alpha1.DesiredReplicasAnnotation] != want {
+			return fmt.Errorf("%s is not said to be sized for %s", s.Name, want)
+		}
+	}
+	return nil
+}
+
+// scaleTwin sizes sets for a number of replicas.
+//
+//	DS-12  a cut lets no set grow, does not divide by zero, and arrives
+//	DS-13  growth goes to the new set even if it has no replicas, or else to the youngest
+//	DS-14  a negative surge is none
+func scaleTwin(in world, m mended) *scaling {
+	md := in.MachineDeployment
+	surge := deployment.MaxSurge(md.object())
+	if m["DS-14"] {
+		surge = max(0, surge)
+	}
+	t := &scaling{desired: md.Replicas, surge: surge, written: deployment.MaxSurge(md.object())}
+	var newSet *scalingSet
+	for _, s := range in.OldMSs {
+		t.sets = append(t.sets, newScalingSet(s))
+	}
+	slices.SortStableFunc(t.sets, func(a, b *scalingSet) int { return -a.compareAge(b) }) // youngest first
+	old := slices.Clone(t.sets)
+	if in.NewMS != nil {
+		newSet = newScalingSet(in.NewMS)
+		t.sets = append(t.sets, newSet)
+	}
+	active := slices.DeleteFunc(slices.Clone(t.sets), func(s *scalingSet) bool { return s.replicas == 0 })
+	var one *scalingSet
+	switch {
+	case len(active) == 1:
+		one = active[0]
+	case len(active) == 0 && newSet != nil:
+		one = newSet
+	case len(active) == 0 && len(old) > 0:
+		one = old[0]
+	}
+	switch {
+	case one != nil:
+		t.size(one, t.desired, cmp.Compare(t.desired, one.replicas))
+	case len(active) == 0:
+	case newSet != nil && newSet.saturated(t.desired):
+		for _, s := range active {
+			if s != newSet {
+				t.size(s, 0, -1)
+			}
+		}
+	case md.Strategy == "RollingUpdate":
+		t.share(active, newSet, old, md.Status.Replicas, m)
+	}
+	return t
+}
+
+type scalingSet struct {
+	name          string
+	created       int
+	was, replicas int32
+	available     int32
+	desired, most *string
+}
+
+func newScalingSet(s *machineSet) *scalingSet {
+	r := &scalingSet{name: s.Name, created: s.CreatedOffset, was: s.Replicas, replicas: s.Replicas, available: s.Status.AvailableReplicas}
+	if v, ok := s.Annotations["deployment.kubernetes.io/desired-replicas"]; ok {
+		r.desired = &v
+	}
+	if v, ok := s.Annotations["deployment.kubernetes.io/max-replicas"]; ok {
+		r.most = &v
+	}
+	return r
+}
+
+func (s *scalingSet) compareAge(o *scalingSet) int {
+	return cmp.Or(cmp.Compare(s.created, o.created), strings.Compare(s.name, o.name))
+}
+
+func (s *scalingSet) saturated(want int32) bool {
+	if s.desired == nil {
+		return false
+	}
+	n, err := strconv.ParseInt(*s.desired, 10, 32)
+	return err == nil && int32(n) == want && s.replicas == want && s.available == want
+}
+
+type scaling struct {
+	desired, surge, written int32
+	sets                    []*scalingSet
+	events, writes          []string
+}
+
+// size writes a size and what it is for.
+func (t *scaling) size(s *scalingSet, to int32, direction int) {
+	desired, most := strconv.Itoa(int(t.desired)), strconv.Itoa(int(t.desired+t.written))
+	if s.replicas == to && s.desired != nil && *s.desired == desired && s.most != nil && *s.most == most {
+		return
+	}
+	if s.replicas != to {
+		word := "up"
+		if direction < 0 {
+			word = "down"
+		}
+		t.events = append(t.events, fmt.Sprintf("Normal ScalingMachineSet Scaled %s machine set %s to %d", word, s.name, to))
+	}
+	s.replicas, s.desired, s.most = to, &desired, &most
+	t.writes = append(t.writes, "update machinesets "+s.name)
+}
+
+// share spreads a change over several sets.
+func (t *scaling) share(active []*scalingSet, newSet *scalingSet, old []*scalingSet, reported int32, m mended) {
+	var total, allowed int32
+	for _, s := range active {
+		total += s.replicas
+	}
+	if t.desired > 0 {
+		allowed = t.desired + t.surge
+	}
+	toAdd := allowed - total
+	if toAdd >= 0 {
+		taker := newSet
+		if taker == nil && m["DS-13"] {
+			taker = old[slices.IndexFunc(old, func(s *scalingSet) bool { return s.replicas > 0 })]
+		}
+		for _, s := range active {
+			to := s.replicas
+			if s == taker {
+				to += toAdd
+			}
+			t.size(s, to, 1)
+		}
+		if m["DS-13"] && newSet != nil && newSet.was == 0 && toAdd > 0 {
+			t.size(newSet, toAdd, 1)
+		}
+		return
+	}
+	slices.SortStableFunc(active, func(a, b *scalingSet) int {
+		return cmp.Or(cmp.Compare(b.replicas, a.replicas), a.compareAge(b))
+	})
+	sizes := make([]int32, len(active))
+	var added int32
+	for i, s := range active {
+		share := deployment.Share{Size: s.replicas, Desired: t.desired, Surge: t.surge, Max: reported, ToAdd: toAdd, Added: added}
+		if s.most != nil {
+			if n, err := strconv.ParseInt(*s.most, 10, 32); err == nil {
+				share.Max = int32(n)
+			}
+		}
+		k := t.proportion(share, m)
+		sizes[i] = s.replicas + k
+		added += k
+	}
+	sizes[0] += toAdd - added
+	if m["DS-12"] { // what is more than a set has is for the next
+		for i := range sizes[:len(sizes)-1] {
+			sizes[i+1] += min(0, sizes[i])
+		}
+	}
+	for i, s := range active {
+		if i == 0 || m["DS-12"] {
+			sizes[i] = max(0, sizes[i])
+		}
+		t.size(s, sizes[i], -1)
+	}
+}
+
+func (t *scaling) proportion(s deployment.Share, m mended) int32 {
+	if m["DS-12"] {
+		return min(0, proportionTwin(s, m))
+	}
+	if s.Max == 0 && s.Desired != 0 && s.Size != 0 {
+		return divisionByZero(s)
+	}
+	return proportionTwin(s, m)
+}
+
+// divisionByZero is what the reference gets where it was recorded: infinity
+// becomes the smallest number, from which the size is taken once more.
+func divisionByZero(s deployment.Share) int32 {
+	fraction := int32(math.MinInt32)
+	fraction -= s.Size
+	return max(fraction, s.ToAdd-s.Added)
+}
+
+func (t *scaling) byAge() []*scalingSet {
+	sets := slices.Clone(t.sets)
+	slices.SortStableFunc(sets, (*scalingSet).compareAge)
+	return sets
+}
+
+func (t *scaling) out() scaleOut {
+	o := scaleOut{Events: t.events, Writes: t.writes}
+	for _, s := range t.byAge() {
+		o.MachineSets = append(o.MachineSets, scaledSet{s.name, s.replicas, s.desired, s.most})
+	}
+	return o
+}
+
+func (t *scaling) sized() sized {
+	o := sized{map[string]int32{}, t.events}
+	for _, s := range t.sets {
+		o.Replicas[s.name] = s.replicas
+	}
+	return o
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package golden_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+type syncIn struct {
+	MachineDeployment machineDeployment
+	NewMS             *machineSet
+	OldRevisions      []string
+}
+
+type syncedSet struct {
+	Annotations                                   map[string]string
+	ClassKind                                     string
+	DrainTimeoutSeconds                           *int
+	NodeTemplateLabels                            map[string]string
+	MinReadySeconds, AutoPreserveFailedMachineMax int32
+}
+
+type syncOut struct {
+	Conditions                          []condition
+	MachineDeploymentRevisionAnnotation string
+	MachineSet                          syncedSet
+	Writes                              []string
+	Error                               *string
+}
+
+func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
+	d, newSet := in.MachineDeployment.object(), in.NewMS.object()
+	seen := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{newSet}, Complete: true}
+	for i, r := range in.OldRevisions {
+		seen.Sets = append(seen.Sets, (&machineSet{
+			Name: "old" + strconv.Itoa(i), Annotations: map[string]string{v1alpha1.RevisionAnnotation: r},
+			Template: &template{Labels: map[string]string{"app": "w"}, ClassKind: "MachineClass", ClassName: "before"},
+		}).object())
+	}
+	for _, s := range seen.Sets {
+		seen.Machines = slices.Concat(seen.Machines, machinesFor(s))
+	}
+	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	got := syncOut{Error: out.Error}
+	after := newSet
+	got.MachineDeploymentRevisionAnnotation = d.Annotations[v1alpha1.RevisionAnnotation]
+	for _, a := range plan.Actions {
+		switch a := a.(type) {
+		case deployment.WriteSet:
+			if a.Set.UID == newSet.UID {
+				after = a.Set
+				got.Writes = append(got.Writes, "update machinesets new")
+			}
+		case deployment.WriteDeployment:
+			got.MachineDeploymentRevisionAnnotation = a.Deployment.Annotations[v1alpha1.RevisionAnnotation]
+		}
+	}
+	t := after.Spec.Template.Spec
+	got.MachineSet = syncedSet{
+		after.Annotations, t.Class.Kind, nil, t.NodeTemplateSpec.Labels, after.Spec.MinReadySeconds, after.Spec.AutoPreserveFailedMachineMax,
+	}
+	if c := t.MachineConfiguration; c != nil && c.MachineDrainTimeout != nil {
+		got.MachineSet.DrainTimeoutSeconds = new(int(c.MachineDrainTimeout.Seconds()))
+	}
+	got.Conditions = progressingOnly(plain(plan.Status.Conditions))
+	out.Conditions = progressingOnly(out.Conditions)
+	return explain([]string{"DS-19"}, func(m mended) syncOut { return syncTwin(in, m) }, out, got)
+}
+
+func progressingOnly(list []condition) []condition {
+	return slices.DeleteFunc(slices.Clone(list), func(c condition) bool { return c.Type != "Progressing" })
+}
+
+// syncTwin is what an existing new set takes over. Mended (DS-19), the history
+// grows only when the revision does.
+func syncTwin(in syncIn, m mended) syncOut {
+	md, ms := in.MachineDeployment, in.NewMS
+	revision := 0
+	for _, r := range in.OldRevisions {
+		if n, err := strconv.Atoi(r); err == nil {
+			revision = max(revision, n)
+		}
+	}
+	was, want := ms.Template.parts(), md.Template.parts()
+	annotations, changed := annotationsTwin(md.object(), ms.Annotations, strconv.Itoa(revision+1), m)
+	anything := changed != nil && *changed
+	for _, differs := range []bool{!equal(was.labels, want.labels), !equal(was.drain, want.drain)} {
+		if differs && changed != nil {
+			anything = true
+			if !m["DS-19"] {
+				again(annotations)
+			}
+		}
+	}
+	o := syncOut{MachineDeploymentRevisionAnnotation: md.Annotations["deployment.kubernetes.io/revision"]}
+	for _, c := range md.Status.Conditions {
+		o.Conditions = append(o.Conditions, condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+	}
+	o.Conditions = progressingOnly(o.Conditions)
+	anything = anything || was.kind != want.kind || md.MinReadySeconds != 0 || md.AutoPreserveFailedMachineMax != ms.AutoPreserveFailedMachineMax
+	if anything {
+		o.Writes = []string{"update machinesets new"}
+		o.MachineSet = syncedSet{annotations, want.kind, want.drain, want.labels, md.MinReadySeconds, md.AutoPreserveFailedMachineMax}
+		return o
+	}
+	o.MachineSet = syncedSet{maps.Clone(ms.Annotations), was.kind, was.drain, was.labels, 0, ms.AutoPreserveFailedMachineMax}
+	if r, ok := ms.Annotations["deployment.kubernetes.io/revision"]; ok {
+		o.MachineDeploymentRevisionAnnotation = r
+	}
+	if len(o.Conditions) == 0 {
+		o.Conditions = []condition{{Type: "Progressing", Status: "True", Reason: "FoundNewMachineSet", Message: `Found new machine set "` + ms.Name + `"`}}
+	}
+	return o
+}
+
+// again is the history that grows with a further change.
+func again(annotations map[string]string) {
+	if r, ok := annotations["deployment.kubernetes.io/revision"]; ok {
+		remember(annotations, r)
+	}
+}
+
+type templateParts struct {
+	kind   string
+	labels map[string]string
+	drain  *int
+}
+
+func (g *template) parts() templateParts {
+	if g == nil {
+		return templateParts{kind: "MachineClass"}
+	}
+	return templateParts{g.ClassKind, g.NodeTemplateLabels, g.DrainTimeoutSeconds}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// manyMachines come in no order, with little to tell them apart.
+func manyMachines(n int) []*v1alpha1.Machine {
+	machines := make([]*v1alpha1.Machine, 0, n)
+	for i := range n {
+		m := newMachine(fmt.Sprintf("m%05d", i*7919%n), v1alpha1.MachineRunning)
+		m.CreationTimestamp = metav1.NewTime(epoch.Add(time.Duration(i%100) * time.Minute))
+		machines = append(machines, m)
+	}
+	return machines
+}
+
+func BenchmarkPlan(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keep func(n int) int
+	}{
+		{"settled", func(n int) int { return n }},
+		{"shrinking", func(n int) int { return n - n/10 }},
+		{"growing", func(n int) int { return n + n/10 }},
+	} {
+		for _, n := range []int{500, 5_000, 50_000} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
+				in := observed(int32(c.keep(n)), manyMachines(n)...) //nolint:gosec // small
+				b.ReportAllocs()
+				for b.Loop() {
+					machineset.Plan(in, machineset.Policy{}, now)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	in := observed(5_000, manyMachines(5_000)...)
+	b.ReportAllocs()
+	for b.Loop() {
+		machineset.Status(in, machineset.Failure{}, now)
+	}
+}
+
+func BenchmarkOrder(b *testing.B) {
+	for _, n := range []int{500, 5_000, 50_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			machines := manyMachines(n)
+			o := machineset.DeletionOrder(now)
+			require.Len(b, o.First(machines, n), n)
+			b.ReportAllocs()
+			for b.Loop() {
+				o.First(machines, n)
+			}
+		})
+	}
+}
+
+func BenchmarkChoose(b *testing.B) {
+	set, machines := newSet(0), manyMachines(50_000)
+	var names []string
+	for _, m := range machines[:machineset.MaxVictims] {
+		names = append(names, m.Name)
+	}
+	machineset.NameVictims(set, names)
+	b.ReportAllocs()
+	for b.Loop() {
+		machineset.Choose(set, machines, 49_000, machineset.DeletionOrder(now))
+	}
+}
+
+func BenchmarkCount(b *testing.B) {
+	set, machines := newSet(0), manyMachines(5_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		machineset.Count(set, machines, machineset.InFlight{}, now)
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+func TestEachMachineIsCountedAsWhatItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		bend func(m *v1alpha1.Machine)
+		want machineset.Counts
+	}{
+		"running": {
+			func(*v1alpha1.Machine) {},
+			machineset.Counts{Present: 1, Eligible: 1, Ready: 1, Available: 1},
+		},
+		"without a cluster to join": {
+			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineAvailable },
+			machineset.Counts{Present: 1, Eligible: 1, Available: 1},
+		},
+		"running for too short a time": {
+			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now) },
+			machineset.Counts{Present: 1, Eligible: 1, Ready: 1, Settling: 1},
+		},
+		"about to leave": {
+			func(m *v1alpha1.Machine) { m.UID = "uid-going" },
+			machineset.Counts{Present: 1, Going: 1},
+		},
+		"about to leave, failed and preserved": {
+			func(m *v1alpha1.Machine) {
+				m.UID, m.Status.CurrentStatus.Phase = "uid-going", v1alpha1.MachineFailed
+				preserved(m).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
+			},
+			machineset.Counts{Present: 1, Going: 1, Failed: 1, PreservedFailed: 1, AutoPreserved: 1},
+		},
+		"leaving by its timestamp": {
+			func(m *v1alpha1.Machine) { m.DeletionTimestamp = deletedNow() },
+			machineset.Counts{Leaving: 1},
+		},
+		"leaving, and preserved by the set": {
+			func(m *v1alpha1.Machine) {
+				m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
+				m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
+			},
+			machineset.Counts{Leaving: 1, AutoPreservedLeaving: 1},
+		},
+		"moving from another set": {
+			func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful" },
+			machineset.Counts{Present: 1, Moving: 1, Ready: 1, Available: 1},
+		},
+		"being updated in place": {
+			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineInPlaceUpdating },
+			machineset.Counts{Present: 1, Eligible: 1, Updating: 1},
+		},
+		"failed, and preserved": {
+			func(m *v1alpha1.Machine) { preserved(m).Status.CurrentStatus.Phase = v1alpha1.MachineFailed },
+			machineset.Counts{Present: 1, Eligible: 1, Failed: 1, PreservedFailed: 1},
+		},
+		"running, and without a UID": {
+			func(m *v1alpha1.Machine) { m.UID = "" },
+			machineset.Counts{Present: 1, Ready: 1, Available: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, m := newSet(3), newMachine("m", v1alpha1.MachineRunning)
+			set.Spec.MinReadySeconds = 1
+			c.bend(m)
+			f := machineset.InFlight{}.Creating("x", now).Deleting("going", "uid-going", now)
+			c.want.Desired, c.want.InFlight, c.want.Machines, c.want.FullyLabeled = 3, 1, 1, 1
+			require.Empty(t, cmp.Diff(c.want, machineset.Count(set, []*v1alpha1.Machine{nil, m}, f, now)))
+		})
+	}
+	require.Equal(t, machineset.Counts{}, machineset.Count(nil, nil, machineset.InFlight{}, now))
+}
+
+func TestCountsAddUpAndAreThoseOfPlanAndStatus(t *testing.T) {
+	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
+		in.Released = nil
+		var mine []*v1alpha1.Machine
+		for _, m := range in.Machines {
+			if m.OwnerReferences[0].UID == in.Set.UID {
+				mine = append(mine, m)
+			}
+		}
+		in.InFlight = in.InFlight.Observe(in.Machines, in.Complete)
+		c := machineset.Count(in.Set, mine, in.InFlight, now)
+		require.Equal(t, c.Machines, c.Present+c.Leaving)
+		require.GreaterOrEqual(t, c.Present, c.Going+c.Moving+c.Eligible)
+		require.Len(t, machineset.Eligible(mine, in.InFlight), c.Eligible)
+		require.Len(t, machineset.Present(mine, in.InFlight), c.Present-c.Going)
+		require.GreaterOrEqual(t, c.Available+c.Settling, c.Ready)
+		require.GreaterOrEqual(t, c.Failed, c.PreservedFailed)
+
+		if in.Complete {
+			s := machineset.Status(in, machineset.Failure{}, now)
+			require.EqualValues(t, c.Machines+c.InFlight, s.Replicas)
+			require.EqualValues(t, c.Ready, s.ReadyReplicas)
+			require.EqualValues(t, c.Available, s.AvailableReplicas)
+			require.EqualValues(t, c.PreservedFailed, s.PreservedFailedReplicas)
+			require.EqualValues(t, c.AutoPreserved+c.AutoPreservedLeaving, s.AutoPreserveFailedMachineCount)
+		}
+		d := machineset.Plan(in, machineset.Policy{}, now)
+		if n := created(d); n > 0 {
+			require.Equal(t, c.Missing(), n)
+		}
+		tooMany := 0
+		for _, del := range deletes(d) {
+			if del.Reason == machineset.ReasonTooMany || del.Reason == machineset.ReasonMarked {
+				tooMany++
+			}
+		}
+		if len(deletes(d)) > 0 && in.Set.DeletionTimestamp == nil {
+			demanded := 0
+			for _, m := range machineset.Eligible(mine, in.InFlight) {
+				if machineset.NamedByAutoscaler(in.Set, m) {
+					demanded++
+				}
+			}
+			require.Equal(t, max(c.Surplus(), demanded), tooMany)
+		}
+	})
+}
+
+// MS-5: a machine that is kept for study is not forgotten by any of those who
+// count, rank, choose, replace or report.
+func TestAPreservedMachineIsTreatedAsOneByAll(t *testing.T) {
+	kept, good := preserved(newMachine("kept", v1alpha1.MachineFailed)), newMachine("good", v1alpha1.MachineRunning)
+	in := observed(2, kept, good)
+	c := machineset.Count(in.Set, in.Machines, in.InFlight, now)
+	require.Equal(t, 2, c.Present, "it counts as a replica: none is created in its place")
+	require.Equal(t, 1, c.Available)
+	require.Equal(t, 1, c.PreservedFailed)
+	d := machineset.Plan(in, machineset.Policy{}, now)
+	require.Empty(t, d.Actions, "it is not replaced")
+	require.Equal(t, machineset.ReasonPreserved, d.Reason)
+	require.Equal(t, now.Add(time.Hour), d.NextCheck)
+	s := machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 1, s.PreservedFailedReplicas)
+	require.Nil(t, s.FailedMachines, "it is no failure to be told of")
+
+	in.Set.Spec.Replicas = 1
+	require.Equal(t, []string{"good"}, deleted(machineset.Plan(in, machineset.Policy{}, now)), "it goes last")
+	machineset.NameVictims(in.Set, []string{"kept"})
+	require.Equal(t, []string{"kept"}, deleted(machineset.Plan(in, machineset.Policy{}, now)), "unless it is named")
+	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
+	require.Equal(t, []string{"good", "kept"}, deleted(machineset.Plan(in, machineset.Policy{}, now)), "or nothing is to stay")
+
+	over := preserved(newMachine("over", v1alpha1.MachineFailed))
+	over.Status.CurrentStatus.PreserveExpiryTime = expiry(new(-1))
+	require.Equal(t, []string{"over"}, deleted(machineset.Plan(observed(1, over), machineset.Policy{}, now)), "when its time is over, it is replaced")
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// criteria are all of the package, one that a caller made, and one that is empty.
+func criteria() []machineset.Criterion {
+	return append(machineset.DeletionOrder(now),
+		machineset.NewestFirst(), machineset.Availability(time.Minute, now), machineset.OldTemplate(newSet(1)), machineset.OldTemplate(nil),
+		machineset.Emptiest(map[string]int64{"node-a": 3, "node-b": 0}),
+		machineset.Criterion{Name: "Length", Rank: func(m *v1alpha1.Machine) int64 { return int64(len(m.Annotations)) }},
+		machineset.Criterion{Name: "Nothing"},
+	)
+}
+
+// orderOf composes an order by the numbers of its criteria.
+func orderOf(which []byte) machineset.Order {
+	all, o := criteria(), machineset.Order(nil)
+	for _, n := range which {
+		o = append(o, all[int(n)%len(all)])
+	}
+	return o
+}
+
+// requireTotal asserts the laws of an order on three machines.
+func requireTotal(t *testing.T, o machineset.Order, machines [3]*v1alpha1.Machine) {
+	t.Helper()
+	sign := func(a, b *v1alpha1.Machine) int {
+		n, by := o.Compare(a, b)
+		if n != 0 {
+			require.NotEmpty(t, by)
+		}
+		return max(-1, min(1, n))
+	}
+	for _, a := range machines {
+		require.Zero(t, sign(a, a))
+		require.Negative(t, sign(a, nil))
+		require.Positive(t, sign(nil, a))
+		for _, b := range machines {
+			require.Equal(t, sign(a, b), -sign(b, a), "antisymmetric")
+			require.Equal(t, a.Name == b.Name && a.UID == b.UID, sign(a, b) == 0, "total")
+			for _, c := range machines {
+				if sign(a, b) < 0 && sign(b, c) < 0 {
+					require.Negative(t, sign(a, c), "transitive")
+				}
+			}
+		}
+	}
+	first := o.First(machines[:], 3)
+	require.True(t, slices.IsSortedFunc(first, func(a, b machineset.Victim) int { return sign(a.Machine, b.Machine) }))
+	require.Equal(t, first[0].Machine, o.First(machines[:], 1)[0].Machine)
+}
+
+func FuzzEveryOrderIsTotal(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6}, uint64(1))
+	f.Add([]byte{}, uint64(2))
+	f.Add([]byte{13, 12, 11, 10, 9, 8, 7, 7}, uint64(3))
+	f.Fuzz(func(t *testing.T, which []byte, seed uint64) {
+		if len(which) > 32 {
+			return
+		}
+		r := rand.New(rand.NewPCG(seed, 3))
+		var machines [3]*v1alpha1.Machine
+		for i := range machines {
+			machines[i] = randomMachine(r, pick(r, "a", "b", "c"))
+			if r.IntN(4) == 0 {
+				machines[i].UID = "uid-other"
+			}
+		}
+		for i := range machines { // of one name and UID there is one machine
+			for j := range i {
+				if machines[i].Name == machines[j].Name && machines[i].UID == machines[j].UID {
+					machines[i] = machines[j]
+				}
+			}
+		}
+		requireTotal(t, orderOf(which), machines)
+	})
+}
+
+func TestEveryOrderIsTotal(t *testing.T) {
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		which := make([]byte, r.IntN(8))
+		for i := range which {
+			which[i] = byte(r.IntN(256))
+		}
+		if seed%2 == 0 {
+			which = []byte{0, 1, 2, 3, 4, 5, 6}
+		}
+		a, b := randomMachine(r, pick(r, "a", "b")), randomMachine(r, pick(r, "a", "b"))
+		b.UID = "uid-other"
+		requireTotal(t, orderOf(which), [3]*v1alpha1.Machine{a, b, randomMachine(r, "c")})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	o := machineset.DeletionOrder(now)
+	n, _ := o.Compare(nil, nil)
+	require.Zero(t, n)
+	require.Empty(t, o.First([]*v1alpha1.Machine{nil}, 5))
+	require.Empty(t, o.First(nil, -1))
+}
+
+func TestTheOrderDoesNotDependOnHowTheMachinesCome(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var machines []*v1alpha1.Machine
+		for i := range 1 + r.IntN(12) {
+			machines = append(machines, randomMachine(r, fmt.Sprint(i)))
+		}
+		twin := machines[0].DeepCopy()
+		twin.UID = "uid-twin"
+		machines = append(machines, twin)
+		k := r.IntN(len(machines) + 2)
+		first := machineset.DeletionOrder(now).First(machines, k)
+		require.Len(t, first, min(k, len(machines)))
+		r.Shuffle(len(machines), func(i, j int) { machines[i], machines[j] = machines[j], machines[i] })
+		require.Equal(t, first, machineset.DeletionOrder(now).First(machines, k), "seed %d", seed)
+	}
+}
+
+// Each line is one machine more than the set wants, and what chose it.
+func TestAVictimSaysWhatChoseIt(t *testing.T) {
+	machine := func(name string, bend func(m *v1alpha1.Machine)) *v1alpha1.Machine {
+		m := newMachine(name, v1alpha1.MachineRunning)
+		bend(m)
+		return m
+	}
+	expires := func(m *v1alpha1.Machine, seconds int) { m.Status.CurrentStatus.PreserveExpiryTime = expiry(&seconds) }
+	machines := []*v1alpha1.Machine{
+		machine("kept longest", func(m *v1alpha1.Machine) { expires(m, 7200) }),
+		machine("kept", func(m *v1alpha1.Machine) { expires(m, 3600) }),
+		machine("kept by the set", func(m *v1alpha1.Machine) {
+			expires(m, 7200)
+			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
+		}),
+		machine("dear", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MachinePriority] = "5" }),
+		machine("young", func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now) }),
+		machine("b", func(*v1alpha1.Machine) {}),
+		machine("a", func(*v1alpha1.Machine) {}),
+		machine("pending", func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachinePending }),
+		machine("marked late", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionTime] = at(-time.Minute) }),
+		machine("marked", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionTime] = at(-time.Hour) }),
+		machine("cheap", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MachinePriority] = "-1" }),
+	}
+	var text []string
+	for k := 1; k <= len(machines); k++ {
+		v := machineset.DeletionOrder(now).First(machines, k)[k-1]
+		text = append(text, fmt.Sprintf("%s by %s", v.Machine.Name, v.By))
+	}
+	require.Equal(t, []string{
+		"cheap by Priority", "marked by Mark", "marked late by Mark", "pending by Health", "a by Name", "b by Age", "young by Priority",
+		"dear by Preservation", "kept by the set by Preserver", "kept by PreservationEnd", "kept longest by ",
+	}, text)
+
+	in := observed(6, machines...)
+	in.Set.Spec.AutoPreserveFailedMachineMax = 1
+	d := machineset.Plan(in, machineset.Policy{}, now)
+	require.Equal(t, "delete cheap (TooManyMachines, by Priority); delete marked (TooManyMachines, by Mark); "+
+		"delete marked late (TooManyMachines, by Mark); delete pending (TooManyMachines, by Health); "+
+		"delete a (TooManyMachines, by Name) (TooManyMachines)", d.String())
+}
+
+func TestCriteriaAreComposedByTheCaller(t *testing.T) {
+	old, full, idle, unknown := newMachine("old", "Running"), newMachine("full", "Running"), newMachine("idle", "Running"), newMachine("unknown", "Running")
+	old.Spec.Class.Name = "c0"
+	for _, m := range []*v1alpha1.Machine{old, full, idle, unknown} {
+		m.Labels[v1alpha1.NodeLabelKey] = "node-" + m.Name
+	}
+	leaving := newMachine("leaving", "Running")
+	leaving.DeletionTimestamp = deletedNow()
+	settling, homeless := newMachine("settling", "Running"), newMachine("homeless", "Pending")
+	settling.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now)
+	o := machineset.Order{
+		machineset.OldTemplate(newSet(1)), machineset.Availability(time.Minute, now),
+		machineset.Emptiest(map[string]int64{"node-full": 30, "node-idle": 1, "node-old": 50}),
+	}
+	machines := []*v1alpha1.Machine{full, unknown, idle, settling, homeless, old}
+	require.Equal(t, []string{"old", "homeless", "settling", "idle", "full", "unknown"}, namesOf(o.First(machines, 6)))
+	require.Equal(t, []string{machineset.ByTemplate, machineset.ByAvailability, machineset.ByLoad}, []string{
+		o.First(machines, 1)[0].By, o.First(machines, 3)[2].By, o.First(machines, 5)[4].By,
+	})
+	byAvailability := machineset.Order{machineset.Availability(0, now)}
+	require.Equal(t, []string{"homeless", "leaving", "full"}, namesOf(byAvailability.First([]*v1alpha1.Machine{full, homeless, leaving}, 3)))
+	require.Equal(t, "full", machineset.Order(nil).First(machines, 1)[0].Machine.Name, "the nil order is that of names")
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// world is an observation that a test case bends.
+type world struct {
+	machineset.Observation
+}
+
+func (w *world) add(name string, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+	m := newMachine(name, phase)
+	w.Machines = append(w.Machines, m)
+	return m
+}
+
+func deletedNow() *metav1.Time { return &metav1.Time{Time: epoch} }
+
+func TestPlan(t *testing.T) {
+	const running, failed = v1alpha1.MachineRunning, v1alpha1.MachineFailed
+	freeze := map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	disabled := map[string]string{v1alpha1.LabelKeyMachineSetScaleUpDisabled: ""}
+	for _, c := range []struct {
+		name    string
+		want    int32 // replicas
+		policy  machineset.Policy
+		bend    func(w *world)
+		actions []string
+		holds   []string
+	}{
+		{"a set that has what it wants is settled", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+		}, nil, nil},
+		{"what is missing is created", 3, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+		}, []string{"create 2 (TooFewMachines)"}, nil},
+		{"no more than the burst is created in a pass", 30, machineset.Policy{Burst: 10}, func(*world) {},
+			[]string{"create 10 (TooFewMachines)"}, []string{"ms: BurstLimit (10 of 30 machines are created in this pass)"}},
+		{"a creation in flight is not asked for again (DS-2)", 2, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.InFlight = w.InFlight.Creating("b", now)
+		}, nil, []string{"b: InFlight (1 creations and 0 deletions have not shown up yet)"}},
+		{"a creation that shows is no longer in flight", 2, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.InFlight = w.InFlight.Creating("a", now)
+		}, []string{"create 1 (TooFewMachines)"}, nil},
+		{"a creation in flight for too long is looked for, and not replaced", 1, machineset.Policy{}, func(w *world) {
+			w.InFlight = w.InFlight.Creating("b", now.Add(-time.Hour))
+		}, []string{"look for b (NotSeenInTime)"}, []string{"b: InFlight (1 creations and 0 deletions have not shown up yet)"}},
+		{"what is too much goes, the least loss first", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", v1alpha1.MachinePending)
+			w.add("c", running)
+		}, []string{"delete b (TooManyMachines, by Health)", "delete a (TooManyMachines, by Name)"}, nil},
+		{"a machine that is leaving by its timestamp alone is not counted and takes nobody along (DS-23)", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running).DeletionTimestamp = deletedNow()
+			w.add("b", running)
+		}, nil, nil},
+		{"a machine that is leaving is replaced at once", 2, machineset.Policy{}, func(w *world) {
+			w.add("a", running).DeletionTimestamp = deletedNow()
+			w.add("b", running)
+			w.add("c", v1alpha1.MachineTerminating)
+		}, []string{"create 1 (TooFewMachines)"}, nil},
+		{"a deletion in flight is chosen already", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", running)
+			w.InFlight = w.InFlight.Deleting("b", "uid-b", now)
+		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
+		{"a deletion in flight is not replaced before it shows", 2, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", failed)
+			w.InFlight = w.InFlight.Deleting("b", "uid-b", now)
+		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
+		{"a Failed machine goes first and is replaced in the pass after it", 2, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", failed)
+		}, []string{"delete b (MachineFailed)"}, nil},
+		{"a set that is too small creates before it deletes", 3, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", failed)
+		}, []string{"create 1 (TooFewMachines)"}, nil},
+		{"a frozen set creates nothing, and still lets the bad ones go (DS-27)", 5, machineset.Policy{}, func(w *world) {
+			w.Set.Labels = freeze
+			w.add("a", failed)
+			marked(w.add("b", running))
+			w.add("c", running)
+		}, []string{"delete b (MarkedForDeletion, by NamedByAutoscaler)", "delete a (MachineFailed)"}, []string{"ms: Frozen (2 machines missing, label freeze)"}},
+		{"a set whose scale-up is disabled does the same (DS-27)", 5, machineset.Policy{}, func(w *world) {
+			w.Set.Labels = disabled
+			w.add("a", failed)
+		}, []string{"delete a (MachineFailed)"}, []string{"ms: ScaleUpDisabled (4 machines missing, label node.machine.sapcloud.io/scale-up-disabled)"}},
+		{"freeze is spelled exactly", 1, machineset.Policy{}, func(w *world) {
+			w.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "true"}
+		}, []string{"create 1 (TooFewMachines)"}, nil},
+		{"a frozen set that is too large shrinks", 0, machineset.Policy{}, func(w *world) {
+			w.Set.Labels = freeze
+			w.add("a", running)
+		}, []string{"delete a (TooManyMachines)"}, nil},
+		{"a named machine goes even from a set that is not too large", 2, machineset.Policy{}, func(w *world) {
+			marked(w.add("a", running))
+			w.add("b", running)
+		}, []string{"delete a (MarkedForDeletion, by NamedByAutoscaler)"}, nil},
+		{"a named machine goes instead of another, though it is preserved", 1, machineset.Policy{}, func(w *world) {
+			m := w.add("a", running)
+			marked(m)
+			m.Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
+			w.add("b", v1alpha1.MachinePending)
+		}, []string{"delete a (MarkedForDeletion, by NamedByAutoscaler)"}, nil},
+		{"a mark after the last change of size is for a change to come", 2, machineset.Policy{}, func(w *world) {
+			m := w.add("a", running)
+			marked(m)
+			m.Annotations[v1alpha1.MarkedForDeletionTime] = at(time.Second)
+			w.add("b", running)
+		}, nil, nil},
+		{"a preserved Failed machine stays, and says how long", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
+		}, nil, []string{"a: Preserved (machine is Failed and stays)"}},
+		{"a Failed machine whose preservation is over goes", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(0))
+		}, []string{"delete a (PreservationExpired)"}, nil},
+		{"a Failed machine whose Node nobody has looked at stays", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
+		}, nil, []string{"a: NodeNotLookedAt (machine is Failed and stays)"}},
+		{"a Failed machine whose Node is gone is asked itself (DS-28)", 1, machineset.Policy{}, func(w *world) {
+			m := w.add("a", failed)
+			m.Labels[v1alpha1.NodeLabelKey] = "n"
+			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "when-failed"
+			w.Nodes = map[string]machineset.NodeView{"n": machineset.ViewNode(nil)}
+		}, nil, []string{"a: PreservationPending (machine is Failed and stays)"}},
+		{"the youngest Failed machines are preserved up to the maximum (DS-29: what is there counts, not the status)", 4, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.AutoPreserveFailedMachineMax = 2
+			w.Set.Status.AutoPreserveFailedMachineCount = 0
+			w.add("a", failed).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
+			w.add("b", failed)
+			w.add("c", failed).CreationTimestamp = metav1.NewTime(now)
+			w.add("d", running)
+		}, []string{"update preservation of c (AutoPreservation)", "delete b (MachineFailed)"}, []string{
+			"a: PreservationPending (machine is Failed and stays)", "c: PreservationPending (machine is Failed and stays)",
+		}},
+		{"a Failed machine whose Node says no, or nobody knows what, is not granted it (DS-29)", 2, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.AutoPreserveFailedMachineMax = 2
+			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
+			w.add("b", failed).Labels[v1alpha1.NodeLabelKey] = "unknown"
+			w.Nodes = map[string]machineset.NodeView{"n": {Found: true, Preserve: "false"}}
+		}, []string{"delete a (MachineFailed)"}, []string{"b: NodeNotLookedAt (machine is Failed and stays)"}},
+		{"what is granted beyond the maximum is revoked, the oldest first", 2, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.AutoPreserveFailedMachineMax = 1
+			w.add("a", running).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
+			m := w.add("b", running)
+			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
+			m.CreationTimestamp = metav1.NewTime(now)
+		}, []string{"update preservation of a (AutoPreservation)"}, nil},
+		{"a preserved machine that is leaving makes room for another", 1, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.AutoPreserveFailedMachineMax = 1
+			m := w.add("a", failed)
+			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
+			m.DeletionTimestamp = deletedNow()
+			w.add("b", failed)
+		}, []string{"update preservation of b (AutoPreservation)"}, []string{"b: PreservationPending (machine is Failed and stays)"}},
+		{"a machine that goes anyway is not preserved first", 1, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.AutoPreserveFailedMachineMax = 1
+			w.add("a", failed).CreationTimestamp = metav1.NewTime(now)
+			marked(w.Machines[0])
+			w.add("b", failed)
+		}, []string{"update preservation of b (AutoPreservation)", "delete a (MarkedForDeletion, by NamedByAutoscaler)"}, []string{"b: PreservationPending (machine is Failed and stays)"}},
+		{"a machine whose preservation is over is not preserved again", 1, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.AutoPreserveFailedMachineMax = 1
+			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(-60))
+		}, []string{"delete a (PreservationExpired)"}, nil},
+		{"nothing is preserved on a view that may not be whole", 1, machineset.Policy{}, func(w *world) {
+			w.Complete = false
+			w.Set.Spec.AutoPreserveFailedMachineMax = 1
+			w.add("a", failed)
+		}, nil, []string{"ms: IncompleteView (the list of machines may not be whole)"}},
+		{"a machine in another namespace does not count", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running).Namespace = "elsewhere"
+			w.add("b", running)
+		}, nil, []string{"a: ControlledByAnother (left out of every count)"}},
+		{"of two views of one machine, that which is leaving counts", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("a", running).DeletionTimestamp = deletedNow()
+		}, []string{"create 1 (TooFewMachines)"}, nil},
+		{"no more than the burst is looked for in a pass", 2, machineset.Policy{Burst: 1}, func(w *world) {
+			w.InFlight = w.InFlight.Creating("a", epoch).Creating("b", epoch)
+		}, []string{"look for a (NotSeenInTime)"}, []string{"a: InFlight (2 creations and 0 deletions have not shown up yet)"}},
+		{"a machine that moves to another set counts and is not chosen", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", failed).Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful"
+		}, nil, nil},
+		{"a machine without identity counts and is never deleted", 0, machineset.Policy{}, func(w *world) {
+			w.add("a", running).UID = ""
+		}, nil, []string{"a: NoIdentity (machine has no UID)"}},
+		{"a machine of another set does not count", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running).OwnerReferences[0].UID = "uid-another"
+			w.add("b", running)
+		}, nil, []string{"a: ControlledByAnother (left out of every count)"}},
+		{"an update freshly done outweighs an Unknown machine (DS-26)", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", v1alpha1.MachineInPlaceUpdateSuccessful)
+			w.add("b", v1alpha1.MachineUnknown)
+		}, []string{"delete b (TooManyMachines, by Health)"}, nil},
+		{"what the set names goes, though another machine is worth less", 2, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", v1alpha1.MachinePending)
+			w.add("c", running)
+			machineset.NameVictims(w.Set, []string{"c"})
+		}, []string{"delete c (TooManyMachines, by NamedByPlan)"}, nil},
+		{"names beyond the surplus say nothing", 2, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", running)
+			machineset.NameVictims(w.Set, []string{"b"})
+		}, nil, nil},
+		{"a name that is leaving, or unknown, takes nobody along and lets nobody off", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", running)
+			w.add("b", running).DeletionTimestamp = deletedNow()
+			w.add("c", running)
+			machineset.NameVictims(w.Set, []string{"b", "nobody"})
+		}, []string{"delete a (TooManyMachines, by Name)"}, nil},
+		{"a named machine whose deletion is in flight is not replaced by another", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", v1alpha1.MachinePending)
+			w.add("b", running)
+			machineset.NameVictims(w.Set, []string{"b"})
+			w.InFlight = w.InFlight.Deleting("b", "uid-b", now)
+		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
+		{"the autoscaler is heard before the plan, and both before the order", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", v1alpha1.MachinePending)
+			w.add("b", running)
+			marked(w.add("c", running))
+			w.add("d", running)
+			machineset.NameVictims(w.Set, []string{"d"})
+		}, []string{"delete c (MarkedForDeletion, by NamedByAutoscaler)", "delete d (TooManyMachines, by NamedByPlan)", "delete a (TooManyMachines, by Health)"}, nil},
+		{"the caller's order counts", 1, machineset.Policy{Order: machineset.Order{machineset.NewestFirst()}}, func(w *world) {
+			w.add("a", v1alpha1.MachinePending)
+			w.add("b", running).CreationTimestamp = metav1.NewTime(now)
+		}, []string{"delete b (TooManyMachines, by Age)"}, nil},
+		{"a machine that has not been Running for long is waited for (DS-20)", 1, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.MinReadySeconds = 60
+			w.add("a", running).Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Second))
+		}, nil, []string{"a: MinReadySeconds (1 machines do not count as available before they have been so for minReadySeconds)"}},
+		{"nothing is done to a set without a selector (DS-21)", 3, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.Selector = nil
+			w.add("a", failed)
+		}, nil, []string{"ms: InvalidMachineSet (spec.selector: Required value: Selector must not be empty)"}},
+		{"the finalizer comes before the first machine", 1, machineset.Policy{}, func(w *world) {
+			w.Set.Finalizers = nil
+		}, []string{"add finalizer to set ms (FinalizerMissing)", "create 1 (TooFewMachines)"}, nil},
+		{"an incomplete view holds everything but what is harmless", 1, machineset.Policy{}, func(w *world) {
+			w.Complete = false
+			w.Set.Spec.Template.Spec.Class.Kind = "New"
+			w.add("a", failed)
+			w.add("b", running)
+		}, []string{"update class kind of a (TemplateChanged)", "update class kind of b (TemplateChanged)"},
+			[]string{"ms: IncompleteView (the list of machines may not be whole)"}},
+		{"a deleted set deletes its machines, no more than the burst (DS-32)", 5, machineset.Policy{Burst: 2}, func(w *world) {
+			w.Set.DeletionTimestamp = deletedNow()
+			w.add("a", running)
+			w.add("b", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
+			w.add("c", v1alpha1.MachinePending)
+			w.add("d", running).DeletionTimestamp = deletedNow()
+		}, []string{"delete c (MachineSetDeleting)", "delete a (MachineSetDeleting)"},
+			[]string{"ms: BurstLimit (2 of 3 machines are deleted in this pass)", "a: WaitingForMachines (4 machines left)"}},
+		{"a deleted set deletes its machines though it is not valid", 5, machineset.Policy{}, func(w *world) {
+			w.Set.DeletionTimestamp = deletedNow()
+			w.Set.Spec.Selector = nil
+			w.add("a", running)
+		}, []string{"delete a (MachineSetDeleting)"}, []string{"a: WaitingForMachines (1 machines left)"}},
+		{"a deleted set goes when no machine is left", 5, machineset.Policy{}, func(w *world) {
+			w.Set.DeletionTimestamp = deletedNow()
+		}, []string{"remove finalizer from set ms (NoMachineLeft)"}, nil},
+		{"a deleted set waits for creations in flight", 5, machineset.Policy{}, func(w *world) {
+			w.Set.DeletionTimestamp = deletedNow()
+			w.InFlight = w.InFlight.Creating("a", now)
+		}, nil, []string{"a: InFlight (1 creations and 0 deletions have not shown up yet)"}},
+		{"a deleted set is not let go on a view that may not be whole", 5, machineset.Policy{}, func(w *world) {
+			w.Set.DeletionTimestamp = deletedNow()
+			w.Complete = false
+		}, nil, []string{"ms: IncompleteView (the list of machines may not be whole)"}},
+		{"a deleted set without our finalizer is no longer ours", 5, machineset.Policy{}, func(w *world) {
+			w.Set.DeletionTimestamp = deletedNow()
+			w.Set.Finalizers = []string{"other"}
+			w.add("a", running)
+		}, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &world{machineset.Observation{Set: newSet(c.want), Complete: true}}
+			w.Set.Annotations = scaledNow()
+			c.bend(w)
+			d := machineset.Plan(w.Observation, c.policy, now)
+			var actions, holds []string
+			for _, a := range d.Actions {
+				actions = append(actions, a.String())
+			}
+			for _, h := range d.Holds {
+				holds = append(holds, h.String())
+			}
+			require.Empty(t, cmp.Diff(c.actions, actions, cmpopts.EquateEmpty()))
+			require.Empty(t, cmp.Diff(c.holds, holds, cmpopts.EquateEmpty()))
+			for _, text := range append(actions, holds...) {
+				require.Contains(t, d.String(), text)
+			}
+		})
+	}
+}
+
+func TestNextCheckIsTheEarliestThingThatHelps(t *testing.T) {
+	in := machineset.Observation{Set: newSet(2), Complete: true}
+	preserved := newMachine("a", v1alpha1.MachineFailed)
+	preserved.Status.CurrentStatus.PreserveExpiryTime = expiry(new(7200))
+	in.Machines = []*v1alpha1.Machine{preserved, newMachine("b", v1alpha1.MachineRunning)}
+	policy := machineset.Policy{Unseen: time.Minute, Recheck: time.Hour}
+
+	d := machineset.Plan(in, policy, now)
+	require.Equal(t, now.Add(2*time.Hour), d.NextCheck, "the end of the preservation")
+	require.Equal(t, d.NextCheck, d.Holds[0].Until)
+	require.Equal(t, machineset.ReasonPreserved, d.Reason)
+
+	in.InFlight = in.InFlight.Creating("c", now.Add(-20*time.Second))
+	d = machineset.Plan(in, policy, now)
+	require.Equal(t, now.Add(40*time.Second), d.NextCheck, "the creation grows old")
+
+	in.InFlight = machineset.InFlight{}.Creating("c", now.Add(time.Hour))
+	d = machineset.Plan(in, policy, now)
+	require.Equal(t, now.Add(time.Minute), d.NextCheck, "a clock that was ahead")
+
+	in.InFlight = machineset.InFlight{}
+	in.Set.Spec.Replicas = 3
+	d = machineset.Plan(in, policy, now)
+	require.Equal(t, now.Add(time.Minute), d.NextCheck, "whoever acts looks again")
+
+	in.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	d = machineset.Plan(in, policy, now)
+	require.Equal(t, now.Add(time.Hour), d.NextCheck, "a hold without an end")
+}
+
+func TestCountsNeverGoBelowZero(t *testing.T) {
+	require.Zero(t, machineset.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
+	require.Zero(t, machineset.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
+	require.Equal(t, 5, machineset.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
+	require.Zero(t, machineset.Counts{Desired: 5, Eligible: 4}.Surplus())
+	require.Equal(t, 4, machineset.Counts{Desired: -5, Eligible: 4}.Surplus())
+}
+
+func TestBatchesDouble(t *testing.T) {
+	require.Equal(t, []int{1, 2, 4, 8, 5}, machineset.Batches(20))
+	require.Equal(t, []int{3, 4}, machineset.BatchesFrom(7, 3))
+	require.Empty(t, machineset.Batches(0))
+	require.Empty(t, machineset.Batches(-1))
+	require.Equal(t, []int{1}, machineset.BatchesFrom(1, -7))
+}
+
+func TestWeightsOrderPhasesByWhatIsLost(t *testing.T) {
+	want := []v1alpha1.MachinePhase{
+		"Terminating", "Failed", "InPlaceUpdateFailed", "CrashLoopBackOff", "Unknown", "",
+		"Pending", "InPlaceUpdating", "Available", "Running",
+	}
+	for i, phase := range want {
+		require.Equal(t, i, machineset.Weight(newMachine("m", phase)), "%q", phase)
+	}
+	require.Equal(t, 9, machineset.Weight(newMachine("m", "InPlaceUpdateSuccessful")))
+	require.Equal(t, 9, machineset.Weight(newMachine("m", "Strange")))
+	require.Equal(t, 9, machineset.Weight(nil))
+	leaving := newMachine("m", "Running")
+	leaving.DeletionTimestamp = deletedNow()
+	require.Zero(t, machineset.Weight(leaving))
+}
+
+func TestPredicatesTolerateNil(t *testing.T) {
+	require.True(t, machineset.Leaving(nil))
+	for _, is := range []func(*v1alpha1.Machine) bool{
+		machineset.Active, machineset.Ready, machineset.Available, machineset.Failed, machineset.PreservedFailed,
+		machineset.AutoPreserved, machineset.Transferred, machineset.Unhealthy,
+	} {
+		require.False(t, is(nil))
+	}
+	require.False(t, machineset.Preserved(nil, now))
+	require.False(t, machineset.Frozen(nil))
+	require.False(t, machineset.ScaleUpDisabled(nil))
+	require.False(t, machineset.NamedByAutoscaler(nil, newMachine("m", "Running")))
+	require.False(t, machineset.NamedByAutoscaler(newSet(1), nil))
+	require.Equal(t, 3, machineset.PriorityOf(nil))
+	replace, reason := machineset.ReplaceFailed(nil, nil, now)
+	require.False(t, replace)
+	require.Empty(t, reason)
+	stale := newMachine("m", "Failed")
+	require.False(t, machineset.Unhealthy(stale))
+	stale.Status.LastOperation.Type = v1alpha1.MachineOperationHealthCheck
+	require.True(t, machineset.Unhealthy(stale))
+}

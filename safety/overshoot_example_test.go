@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// Something creates machines without end: the set is frozen, and its deployment
+// with it.
+func ExampleOvershoot() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	d := safety.Overshoot(safety.OvershootObservation{
+		Deployments: []safety.Surging{{Deployment: overDeployment("workers", 3), Surge: 1}},
+		Sets:        []*v1alpha1.MachineSet{overSet("workers-x7d2k", "workers", 3)},
+		Machines:    overMachines("workers-x7d2k", 9),
+		Complete:    true,
+	}, safety.DefaultOvershootPolicy(), now)
+	for _, w := range d.Writes {
+		fmt.Println(w) // write metadata and status of w.Set or w.Deployment, then report w.Event
+	}
+	fmt.Println("look again at", d.NextCheck.Format("15:04"))
+	// Output:
+	// Freeze set workers-x7d2k: The number of machines backing MachineSet: workers-x7d2k is 9 >= 6 which is the Max-ScaleUp-Limit
+	// Freeze deployment workers: The number of machines backing MachineSet: workers-x7d2k is 9 >= 6 which is the Max-ScaleUp-Limit
+	// look again at 12:01
+}
+
+// The judgement on one set takes numbers only.
+func ExampleOvershootOf() {
+	policy, room := safety.DefaultOvershootPolicy(), &safety.Room{Desired: 3, Surge: 1}
+	fmt.Println(policy.Marks(3, room))
+	fmt.Println(safety.OvershootOf(overSet("workers-x7d2k", "workers", 3), 6, room, policy))
+	// Output:
+	// 6 5
+	// Freeze
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// owned makes an object that another one of this UID controls.
+func owned(name, controller string) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Namespace: "shoot", Name: name, UID: types.UID("uid-" + name)}
+	if controller != "" {
+		yes := true
+		meta.OwnerReferences = []metav1.OwnerReference{{Name: controller, UID: types.UID("uid-" + controller), Controller: &yes}}
+	}
+	return meta
+}
+
+func overSet(name, deployment string, replicas int32) *v1alpha1.MachineSet {
+	return &v1alpha1.MachineSet{ObjectMeta: owned(name, deployment), Spec: v1alpha1.MachineSetSpec{Replicas: replicas}}
+}
+
+func overDeployment(name string, replicas int32) *v1alpha1.MachineDeployment {
+	return &v1alpha1.MachineDeployment{ObjectMeta: owned(name, ""), Spec: v1alpha1.MachineDeploymentSpec{Replicas: replicas}}
+}
+
+func overMachines(set string, n int) []*v1alpha1.Machine {
+	var out []*v1alpha1.Machine
+	for i := range n {
+		out = append(out, &v1alpha1.Machine{ObjectMeta: owned(fmt.Sprint(set, "-", i), set)})
+	}
+	return out
+}
+
+func frozenSet(set *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+	frozen, _ := safety.FreezeSet(set, safety.FreezeBegins, safety.Overshooting, "", noon)
+	return frozen
+}
+
+// overshoot returns the decision as text, a line for each write and hold.
+func overshoot(in safety.OvershootObservation) []string {
+	var lines []string
+	d := safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon)
+	for _, w := range d.Writes {
+		lines = append(lines, w.String())
+	}
+	for _, h := range d.Holds {
+		lines = append(lines, "hold "+h.String())
+	}
+	return lines
+}
+
+func TestDS34ADeploymentWithoutASurgeIsJudgedLikeAnyOther(t *testing.T) {
+	require.Equal(t, []string{
+		"Freeze set a: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
+		"Freeze set b: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
+		"Freeze deployment recreate: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
+		"Freeze deployment rolling: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
+	}, overshoot(safety.OvershootObservation{
+		Deployments: []safety.Surging{{Deployment: overDeployment("rolling", 2), Surge: 1}, {Deployment: overDeployment("recreate", 3)}},
+		Sets:        []*v1alpha1.MachineSet{overSet("b", "rolling", 2), overSet("a", "recreate", 3)},
+		Machines:    append(overMachines("a", 6), overMachines("b", 9)...), Complete: true,
+	}))
+}
+
+func TestDS35AllSetsAreJudgedByWhatTheyReallyHave(t *testing.T) {
+	leaving := overMachines("b", 9)
+	for i, m := range leaving {
+		if i%2 == 0 {
+			m.DeletionTimestamp = &metav1.Time{Time: noon}
+		} else {
+			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
+		}
+	}
+	namesake := overMachines("c", 9)
+	for _, m := range namesake {
+		m.OwnerReferences[0].UID = "of another set of this name"
+	}
+	selected := overSet("d", "", 1) // the labels fit a deployment that does not own it
+	selected.Labels = map[string]string{"app": "w"}
+	other := overDeployment("other", 100)
+	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: selected.Labels}
+	require.Equal(t, []string{
+		"Freeze set a: The number of machines backing MachineSet: a is 4 >= 4 which is the Max-ScaleUp-Limit",
+		"Freeze set d: The number of machines backing MachineSet: d is 5 >= 4 which is the Max-ScaleUp-Limit",
+	}, overshoot(safety.OvershootObservation{
+		Deployments: []safety.Surging{{Deployment: other}},
+		Sets:        []*v1alpha1.MachineSet{selected, overSet("c", "", 1), overSet("b", "", 1), overSet("a", "", 1)},
+		Machines:    slices.Concat(overMachines("a", 4), leaving, namesake, overMachines("d", 5)), Complete: true,
+	}))
+}
+
+func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
+	d := overDeployment("md", 3)
+	in := safety.OvershootObservation{
+		Deployments: []safety.Surging{{Deployment: d, Surge: 1}},
+		Sets:        []*v1alpha1.MachineSet{frozenSet(overSet("a", "md", 3)), overSet("b", "md", 0)},
+		Machines:    overMachines("a", 6), Complete: true,
+	}
+	require.Equal(t, []string{
+		"Freeze deployment md: one of its sets is frozen",
+		"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5",
+	}, overshoot(in))
+
+	in.Deployments[0].Deployment = safety.FreezeDeployment(d, safety.FreezeBegins, safety.FreezeFollows, "", noon)
+	require.Equal(t, []string{"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5"}, overshoot(in))
+
+	in.Machines = in.Machines[:5]
+	require.Equal(t, []string{
+		"Unfreeze set a: 5 machines <= 5",
+		"Unfreeze deployment md: none of its sets is frozen",
+	}, overshoot(in))
+}
+
+func TestSomebodyWhoAsksForItMakesAFrozenSetGoOn(t *testing.T) {
+	ask := map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
+	alone := frozenSet(overSet("alone", "", 1))
+	alone.Annotations = ask
+	d := safety.FreezeDeployment(overDeployment("md", 1), safety.FreezeBegins, safety.Overshooting, "", noon)
+	d.Annotations = ask
+	in := safety.OvershootObservation{
+		Deployments: []safety.Surging{{Deployment: d}},
+		Sets:        []*v1alpha1.MachineSet{alone, frozenSet(overSet("a", "md", 1)), overSet("b", "md", 1)},
+		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
+	}
+	decision := safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon)
+	var lines []string
+	for _, w := range decision.Writes {
+		lines = append(lines, w.String())
+		if w.Set != nil {
+			require.False(t, machineset.Frozen(w.Set))
+			require.Empty(t, w.Set.Annotations)
+			require.Empty(t, w.Set.Status.Conditions)
+		} else {
+			require.Empty(t, w.Deployment.Annotations)
+			require.Empty(t, w.Deployment.Labels)
+			require.Empty(t, w.Deployment.Status.Conditions)
+		}
+	}
+	require.Equal(t, []string{
+		"Unfreeze set a: somebody asks for it",
+		"Unfreeze set alone: somebody asks for it",
+		"Unfreeze deployment md: none of its sets is frozen",
+	}, lines)
+}
+
+func TestNothingIsFrozenOrLetGoByHalfAView(t *testing.T) {
+	in := safety.OvershootObservation{
+		Sets:     []*v1alpha1.MachineSet{overSet("a", "", 1), frozenSet(overSet("b", "", 1))},
+		Machines: overMachines("a", 9),
+	}
+	d := safety.Overshoot(in, safety.OvershootPolicy{}, noon)
+	require.Empty(t, d.Writes)
+	require.Len(t, d.Holds, 1)
+	require.Equal(t, safety.MachinesIncomplete, d.Holds[0].Reason)
+	require.Equal(t, noon.Add(time.Minute), d.NextCheck)
+
+	zero := safety.Overshoot(safety.OvershootObservation{}, safety.OvershootPolicy{}, noon)
+	require.Empty(t, zero.Writes)
+}
+
+func TestWhatIsBeingDeletedOrHasNoUIDIsLeftAlone(t *testing.T) {
+	deleted, nameless := overSet("a", "", 1), overSet("b", "", 1)
+	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
+	nameless.UID = ""
+	d := safety.FreezeDeployment(overDeployment("md", 1), safety.FreezeBegins, safety.Overshooting, "", noon)
+	d.DeletionTimestamp = &metav1.Time{Time: noon}
+	orphan := overMachines("b", 9)
+	for _, m := range orphan {
+		m.OwnerReferences = nil
+	}
+	require.Empty(t, overshoot(safety.OvershootObservation{
+		Deployments: []safety.Surging{{}, {Deployment: d}, {Deployment: &v1alpha1.MachineDeployment{}}},
+		Sets:        []*v1alpha1.MachineSet{nil, deleted, nameless},
+		Machines:    slices.Concat(overMachines("a", 9), orphan, []*v1alpha1.Machine{nil}), Complete: true,
+	}))
+	next, event := safety.FreezeSet(nil, safety.FreezeBegins, "", "", noon)
+	require.Nil(t, next)
+	require.Nil(t, event)
+	require.Nil(t, safety.FreezeDeployment(nil, safety.FreezeEnds, "", "", noon))
+	require.Equal(t, safety.FreezeStays, safety.OvershootOf(nil, 9, nil, safety.OvershootPolicy{}))
+	require.NotEmpty(t, safety.FreezeWrite{}.String())
+}
+
+func TestAFreezeAndItsEndCancelOut(t *testing.T) {
+	set, d := overSet("a", "", 1), overDeployment("md", 1)
+	set.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
+	frozen, event := safety.FreezeSet(set, safety.FreezeBegins, safety.Overshooting, "many", noon)
+	require.True(t, machineset.Frozen(frozen))
+	require.Equal(t, "Normal FrozeMachineSet SafetyController: Froze MachineSet a due to replica overshooting", event.String())
+	again, _ := safety.FreezeSet(frozen, safety.FreezeBegins, safety.Overshooting, "more", noon.Add(time.Hour))
+	require.Empty(t, cmp.Diff(frozen, again), "the condition stays as it was")
+	back, event := safety.FreezeSet(again, safety.FreezeEnds, "", "", noon)
+	require.Equal(t, "Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet a", event.String())
+	require.Empty(t, back.Labels)
+	require.Equal(t, set.Status, back.Status)
+	require.Nil(t, set.Labels, "the set was changed")
+
+	held := safety.FreezeDeployment(d, safety.FreezeBegins, safety.FreezeFollows, "", noon)
+	require.Equal(t, "True", held.Labels[v1alpha1.FreezeLabelKey])
+	require.Len(t, held.Status.Conditions, 1)
+	require.Equal(t, held, safety.FreezeDeployment(held, safety.FreezeBegins, safety.FreezeFollows, "x", noon.Add(time.Hour)))
+	require.Empty(t, safety.FreezeDeployment(held, safety.FreezeEnds, "", "", noon).Status.Conditions)
+	stays, event := safety.FreezeSet(frozen, safety.FreezeStays, "", "", noon)
+	require.Equal(t, frozen, stays)
+	require.Nil(t, event)
+}
+
+func TestMarksOfAnOvershoot(t *testing.T) {
+	for name, c := range map[string]struct {
+		replicas  int32
+		room      *safety.Room
+		policy    safety.OvershootPolicy
+		high, low int
+	}{
+		"alone, twice the replicas":        {3, nil, safety.DefaultOvershootPolicy(), 8, 7},
+		"of a deployment, all that it may": {1, &safety.Room{Desired: 3, Surge: 2}, safety.DefaultOvershootPolicy(), 7, 6},
+		"the zero policy is the strictest": {3, &safety.Room{Desired: 3}, safety.OvershootPolicy{}, 3, 3},
+		"what is negative counts as zero":  {-3, &safety.Room{Desired: -1, Surge: -1}, safety.OvershootPolicy{Up: -1, Down: -1}, 0, 0},
+		"large numbers do not overflow":    {1 << 30, nil, safety.OvershootPolicy{Up: 1<<31 - 1}, 1<<31 + 1<<31 - 1, 1<<31 + 1<<31 - 1},
+	} {
+		high, low := c.policy.Marks(c.replicas, c.room)
+		require.Equal(t, [2]int{c.high, c.low}, [2]int{high, low}, name)
+	}
+}
+
+// Written and observed again, a decision has nothing more to say: there is no
+// flapping, for any marks that are apart.
+func TestOvershootComesToRest(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		in := safety.OvershootObservation{Complete: true}
+		for i := range 1 + r.IntN(3) {
+			in.Deployments = append(in.Deployments, safety.Surging{Deployment: overDeployment(fmt.Sprint("d", i), r.Int32N(5)), Surge: r.Int32N(3)})
+		}
+		for i := range r.IntN(6) {
+			set := overSet(fmt.Sprint("s", i), []string{"", "d0", "d1", "gone"}[r.IntN(4)], r.Int32N(5))
+			if r.IntN(3) == 0 {
+				set = frozenSet(set)
+			}
+			in.Sets = append(in.Sets, set)
+			in.Machines = append(in.Machines, overMachines(set.Name, r.IntN(14))...)
+		}
+		p := safety.OvershootPolicy{Up: r.Int32N(3), Down: 1 + r.Int32N(3)}
+		first := safety.Overshoot(in, p, noon)
+		require.Equal(t, first, safety.Overshoot(in, p, noon))
+		for _, w := range first.Writes {
+			for i, s := range in.Sets {
+				if w.Set != nil && s.UID == w.Set.UID {
+					in.Sets[i] = w.Set
+				}
+			}
+			for i, d := range in.Deployments {
+				if w.Deployment != nil && d.Deployment.UID == w.Deployment.UID {
+					in.Deployments[i].Deployment = w.Deployment
+				}
+			}
+		}
+		require.Empty(t, safety.Overshoot(in, p, noon).Writes, "seed %d", seed)
+		for _, d := range in.Deployments {
+			anyFrozen := slices.ContainsFunc(in.Sets, func(s *v1alpha1.MachineSet) bool {
+				return metav1.IsControlledBy(s, d.Deployment) && machineset.Frozen(s)
+			})
+			require.Equal(t, anyFrozen, d.Deployment.Labels[v1alpha1.FreezeLabelKey] == "True", "seed %d", seed)
+		}
+	}
+}
+
+func FuzzOvershoot(f *testing.F) {
+	f.Add(int32(3), int32(1), int32(2), int32(1), 9, true)
+	f.Add(int32(-1), int32(-1), int32(-1), int32(-1), -1, false)
+	f.Fuzz(func(t *testing.T, desired, surge, up, down int32, machines int, frozen bool) {
+		set := overSet("a", "md", desired)
+		if frozen {
+			set = frozenSet(set)
+		}
+		p := safety.OvershootPolicy{Up: up, Down: down}
+		room := &safety.Room{Desired: desired, Surge: surge}
+		high, low := p.Marks(desired, room)
+		if low > high {
+			t.Fatalf("%d > %d", low, high)
+		}
+		switch safety.OvershootOf(set, machines, room, p) {
+		case safety.FreezeBegins:
+			if frozen || machines < high {
+				t.Fatalf("frozen with %d of %d", machines, high)
+			}
+		case safety.FreezeEnds:
+			if !frozen || machines > low {
+				t.Fatalf("let go with %d of %d", machines, low)
+			}
+		}
+	})
+}
