@@ -92,6 +92,9 @@ var importRules = []importRule{
 	{"deployment", []string{
 		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
+	{"deployment/deploymenttest", []string{
+		api, apimachinery, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
+	}, underClientGo, "a world that the planners of sets and deployments drive; client-go comes in by way of them"},
 	{"drain", []string{
 		api, apimachinery, clientGo, clock, sdk + "/nodeops",
 	}, underFakes, "the executor takes the typed client, the adapter its informers; the fence has owners"},

@@ -120,3 +120,27 @@ func TestBackfillAddsNothingToAnEmptySelector(t *testing.T) {
 		require.Equal(t, selector, w.sets[0].Spec.Selector)
 	}
 }
+
+func TestBackfillWaitsUntilSetAndViewAgree(t *testing.T) {
+	for name, change := range map[string]func(*marksWorld, *v1alpha1.MachineSet){
+		"the set reports more machines":       func(_ *marksWorld, s *v1alpha1.MachineSet) { s.Status.Replicas++ },
+		"the set reports fewer with the hash": func(_ *marksWorld, s *v1alpha1.MachineSet) { s.Status.FullyLabeledReplicas-- },
+		"the view shows fewer machines":       func(w *marksWorld, _ *v1alpha1.MachineSet) { w.machines = w.machines[1:] },
+		"the set has not seen its spec":       func(_ *marksWorld, s *v1alpha1.MachineSet) { s.Generation = 9 },
+		"the set is being deleted": func(_ *marksWorld, s *v1alpha1.MachineSet) {
+			s.DeletionTimestamp = new(metav1.NewTime(marksNow))
+		},
+		"nothing is in the way": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newMarksWorld(2)
+			s := w.sets[0]
+			delete(s.Spec.Selector.MatchLabels, hashKey)
+			if change != nil {
+				change(w, s)
+			}
+			w.run(t, deployment.Policy{})
+			require.Equal(t, change == nil, w.sets[0].Spec.Selector.MatchLabels[hashKey] != "")
+		})
+	}
+}

@@ -207,7 +207,7 @@ func (c *pass) name(a *account, to int64) int {
 	}
 	names := make([]string, 0, len(a.victims))
 	for _, v := range a.victims {
-		if !machineset.NamedByAutoscaler(a.set, v.Machine) {
+		if v.By != machineset.ByDemand || c.wanted[v.Machine.UID] {
 			names = append(names, v.Machine.Name)
 		}
 	}

@@ -268,7 +268,7 @@ func TestASetThatIsDeletedIsNotWritten(t *testing.T) {
 	for _, a := range dec.Actions {
 		written = append(written, markedObject(a))
 	}
-	require.Equal(t, 1, len(slices.DeleteFunc(written, func(o string) bool { return o != "set w-old" })), dec.String())
+	require.Len(t, slices.DeleteFunc(written, func(o string) bool { return o != "set w-old" }), 1, dec.String())
 }
 
 func TestBurstBoundsWhatIsWrittenAndSaysSo(t *testing.T) {

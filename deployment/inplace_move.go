@@ -119,13 +119,13 @@ func (a *account) placeless() int64 { return int64(a.counts.Present) - a.spec }
 func (u *updates) nameInstead() {
 	tooMany := u.l.sum(func(a *account) int64 { return int64(a.counts.Present) }) - u.l.desired - u.l.surge
 	for _, a := range u.c.accounts {
-		n := min(a.placeless()-int64(len(a.goers)), tooMany)
+		n := min(a.placeless()-int64(len(a.goers)+a.demanded()), tooMany)
 		if a.doomed || a.counts.Moving == 0 || n <= 0 || !a.seesAll() {
 			continue
 		}
 		from := slices.Clone(a.stay)
 		for _, o := range u.units {
-			if o.of == a && o.stage == UpdateMoved {
+			if o.of == a && o.stage == UpdateMoved && !machineset.NamedByAutoscaler(a.set, o.machine) {
 				from = append(from, o.machine)
 			}
 		}
@@ -141,12 +141,25 @@ func (u *updates) nameInstead() {
 	}
 }
 
-// named returns how many machines of a set are named to go, as it was seen.
+// named returns how many machines of a set are named to go, as it was seen, be it
+// by the set or by an autoscaler.
 func (a *account) named() int {
 	names := machineset.Victims(a.set)
 	n := 0
 	for _, m := range a.machines {
-		if !machineset.Leaving(m) && slices.Contains(names, m.Name) {
+		if !machineset.Leaving(m) && (slices.Contains(names, m.Name) || machineset.NamedByAutoscaler(a.set, m)) {
+			n++
+		}
+	}
+	return n
+}
+
+// demanded returns how many machines that have moved to a set go for an autoscaler
+// as soon as they are acknowledged.
+func (a *account) demanded() int {
+	n := 0
+	for _, m := range a.machines {
+		if !machineset.Leaving(m) && machineset.Transferred(m) && machineset.NamedByAutoscaler(a.set, m) {
 			n++
 		}
 	}

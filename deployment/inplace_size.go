@@ -32,33 +32,74 @@ func (u *updates) keepOldFromGrowing() {
 func (u *updates) sizeSets() bool {
 	c, l := u.c, u.l
 	switch missing := l.desired - u.oldSize() - u.has(); {
+	case u.to.spec > l.desired && u.to.counts.Moving > 0: // acknowledged first
 	case u.to.spec > l.desired:
 		c.shrinkNewSet(l, u.to)
 	case missing > 0:
 		c.growSet(l, u.to, u.to.spec+missing)
 	}
-	u.cutOld(u.oldMachines()+u.has()-l.desired-l.surge, unwanted, fmt.Sprintf("%d replicas are wanted", l.desired))
+	why := fmt.Sprintf("%d replicas are wanted", l.desired)
+	tooMany := u.oldMachines() + u.has() - l.desired - l.surge
+	tooMany -= u.cutNamed(tooMany, why)
+	u.cutOld(tooMany, unwanted, why)
 	if u.to.spec >= l.desired {
 		u.cutOld(math.MaxInt32, evenPreserved, "the new set has all the machines")
 	}
 	return slices.ContainsFunc(c.accounts, func(a *account) bool { return a.next.Spec.Replicas != a.set.Spec.Replicas })
 }
 
-// cutOld takes machines from the old sets: those that somebody named before all
-// others, and else from the oldest set first. A set that does not see yet which
-// machines have left it keeps its size, or it would delete others in their place.
-func (u *updates) cutOld(tooMany int64, how taking, why string) {
-	old := slices.DeleteFunc(u.l.oldActive(false), func(a *account) bool { return !a.seesAll() })
-	for _, a := range old {
+// cutNamed takes machines that somebody named from the sets that have them, and
+// returns how many. Those that are left count as gone: their sets let them go
+// whatever their sizes are.
+func (u *updates) cutNamed(tooMany int64, why string) int64 {
+	taken := int64(0)
+	for _, a := range u.c.accounts {
 		named := int64(0)
 		for _, m := range a.stay {
 			if u.c.wanted[m.UID] {
 				named++
 			}
 		}
-		tooMany -= u.c.take(u.l, a, min(named, tooMany), how)
+		if a.doomed || !a.mayShrink() {
+			continue
+		}
+		if n := u.c.take(u.l, a, min(named, tooMany-taken), unwanted); n > 0 {
+			taken += n
+			u.c.resize(a, a.spec, why)
+		}
 	}
-	for _, a := range old {
+	for _, o := range u.units {
+		if o.available && machineset.NamedByAutoscaler(o.of.next, u.c.asEdited(o.machine)) && !o.of.takes(o.machine) {
+			o.of.lost++
+		}
+	}
+	return taken
+}
+
+// asEdited returns a machine as it is after this pass.
+func (c *pass) asEdited(m *v1alpha1.Machine) *v1alpha1.Machine {
+	if e := c.edits.machines[m.Name]; e != nil && e.before.UID == m.UID {
+		return e.next
+	}
+	return m
+}
+
+// takes says whether this pass chose a machine of a set to go.
+func (a *account) takes(m *v1alpha1.Machine) bool {
+	return slices.ContainsFunc(a.chosen, func(v machineset.Victim) bool { return v.Machine == m })
+}
+
+// mayShrink says whether it is known what a set lets go if it gets smaller: it sees
+// which machines have left it, or it would delete others in their place; and all
+// that have come are acknowledged, so that they may be chosen.
+func (a *account) mayShrink() bool { return a.seesAll() && a.counts.Moving == 0 }
+
+// cutOld takes machines from the old sets, the oldest first.
+func (u *updates) cutOld(tooMany int64, how taking, why string) {
+	for _, a := range u.l.oldActive(false) {
+		if !a.mayShrink() {
+			continue
+		}
 		tooMany -= u.c.take(u.l, a, min(a.spec, tooMany), how)
 		if a.spec != int64(a.next.Spec.Replicas) {
 			u.c.resize(a, a.spec, why)

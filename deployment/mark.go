@@ -139,7 +139,8 @@ func (c *pass) unmarkSet(a *account) {
 }
 
 // rehabilitate takes the marks of an old set from one that becomes the new one:
-// those of its Nodes, its annotation, and the label that keeps it from growing.
+// those of its Nodes, and its annotation. The label that keeps it from growing
+// goes when it is the new one.
 func (c *pass) rehabilitate(a *account) {
 	if a == nil || a.doomed {
 		return

@@ -236,3 +236,46 @@ func TestMarkIsDoneOnce(t *testing.T) {
 		require.False(t, isNode, "%v", a)
 	}
 }
+
+func TestMarkLeavesAnEmptyOldSetAlone(t *testing.T) {
+	w := newMarksWorld(2)
+	w.addSet("old", 0)
+	require.Equal(t, deployment.ReasonComplete, w.rest(t, deployment.Policy{}).Reason)
+	require.NotContains(t, w.sets[1].Annotations, v1alpha1.PreferNoScheduleKey)
+}
+
+func TestMarkNothingWhileTheNewSetIsBeingDeleted(t *testing.T) {
+	w, _, next := midRoll(t)
+	next.DeletionTimestamp = new(metav1.NewTime(marksNow))
+	w.run(t, deployment.Policy{HoldAutoscaler: true})
+	for _, n := range w.nodes {
+		require.Empty(t, marksTaint(n), "there is no other place to go")
+		require.Empty(t, n.Annotations)
+	}
+}
+
+func TestMarkMendsATaintOfAnotherValue(t *testing.T) {
+	w, old, _ := midRoll(t)
+	w.node(w.of(old)[0]).Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "?", Effect: corev1.TaintEffectPreferNoSchedule}}
+	w.run(t, deployment.Policy{})
+	require.Equal(t, "True", w.node(w.of(old)[0]).Spec.Taints[0].Value)
+}
+
+func TestMarkNoCandidatesInARecreate(t *testing.T) {
+	w, old, _ := midRoll(t)
+	w.d.Spec.Strategy.Type = v1alpha1.RecreateMachineDeploymentStrategyType
+	w.run(t, deployment.Policy{ByLabel: true})
+	require.NotContains(t, w.node(w.of(old)[0]).Labels, candKey)
+}
+
+func TestMarkKeepsTheLabelsOfAMachineThatWasUpdatedInPlace(t *testing.T) {
+	w, _, next := midRoll(t)
+	m := w.of(next)[0]
+	m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
+	w.node(m).Labels = map[string]string{candKey: "true", v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful}
+	for _, a := range w.plan(deployment.Policy{}).Actions {
+		if n, ok := a.(deployment.WriteNode); ok && n.Node.Name == w.node(m).Name {
+			require.NotContains(t, n.String(), "no candidate")
+		}
+	}
+}

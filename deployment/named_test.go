@@ -202,9 +202,31 @@ func TestMS3ANameThatIsWithdrawnLeavesNoMark(t *testing.T) {
 		require.Equal(t, "1", w.machines[0].Annotations[prioKey])
 		delete(w.d.Annotations, namesKey)
 		w.run(t, deployment.Policy{})
-		require.Equal(t, len(untouched.Annotations), len(w.machines[0].Annotations))
+		require.Len(t, w.machines[0].Annotations, len(untouched.Annotations))
 		require.Equal(t, before, w.machines[0].Annotations[prioKey])
 		require.Equal(t, foreign, w.machines[1].Annotations, "marks of others are theirs")
+	}
+}
+
+func TestNamedMarksAreKeptInForce(t *testing.T) {
+	w := newMarksWorld(2)
+	w.machines[0].Annotations = map[string]string{prioKey: "9", markKey: "2026-01-05T00:00:00Z", deployment.NamedAnnotation: "7"}
+	w.d.Annotations = map[string]string{namesKey: "w-a-1~2026-03-01T00:00:00Z", scaledKey: "2026-01-01T00:00:00Z"}
+	w.run(t, deployment.Policy{})
+	require.Equal(t, map[string]string{prioKey: "1", markKey: "2026-01-05T00:00:00Z", deployment.NamedAnnotation: "7"}, w.machines[0].Annotations,
+		"the first mark stays, and so does what is known of the priority before")
+}
+
+func TestNamedMarksOfMachinesThatGoAreNotTakenBack(t *testing.T) {
+	w := newMarksWorld(3)
+	marked := map[string]string{prioKey: "1", markKey: "2026-03-05T00:00:00Z", deployment.NamedAnnotation: ""}
+	w.machines[0].Status.CurrentStatus.Phase = v1alpha1.MachineFailed
+	w.machines[1].DeletionTimestamp = new(metav1.NewTime(marksNow))
+	w.machines[0].Annotations, w.machines[1].Annotations = marked, marked
+	w.report(w.sets[0])
+	for _, a := range w.plan(deployment.Policy{}).Actions {
+		_, marks := a.(deployment.WriteMachine)
+		require.False(t, marks, "%v", a)
 	}
 }
 

@@ -111,6 +111,7 @@ func (c *pass) proceed() {
 	c.propagate()
 	c.adoptRevision()
 	c.allowGrowth()
+	c.demand()
 	switch {
 	case c.d.Spec.Paused:
 		c.stop(ReasonPaused, "roll-outs are paused, only changes of the replicas are carried out")

@@ -135,11 +135,13 @@ func TestDS04ASetThatIsRolledBackToMayGrowAndIsWelcomeAgain(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
 	}
 	w.run(t, deployment.Policy{})
-	require.NotContains(t, w.sets[0].Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 	require.NotContains(t, w.sets[0].Annotations, v1alpha1.PreferNoScheduleKey)
 	for _, n := range w.nodes {
 		require.Empty(t, marksTaint(n))
 	}
+	w.report(w.sets[0])
+	w.run(t, deployment.Policy{}) // it is the new set now
+	require.NotContains(t, w.sets[0].Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 }
 
 func TestDS04ASetThatIsTheNewOneAgainMayGrow(t *testing.T) {

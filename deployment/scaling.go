@@ -80,17 +80,15 @@ func (c *pass) scaleTargets() []SetSize {
 	return out
 }
 
-// namedInSets counts the machines that somebody named and that stay so far, by
-// their sets, but not more than the replicas were lowered by.
+// namedInSets counts the machines that somebody named, by their sets, but not more
+// than the replicas were lowered by.
 func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
 	named := map[*v1alpha1.MachineSet]int32{}
-	left := c.loweredBy()
+	left := int64(c.loweredBy())
 	for _, a := range c.accounts {
-		for _, m := range a.stay {
-			if left > 0 && !a.doomed && int64(named[a.set]) < a.spec && c.wanted[m.UID] {
-				named[a.set]++
-				left--
-			}
+		if n := min(left, c.demanded(a)); n > 0 && !a.doomed {
+			named[a.set] = narrow(n)
+			left -= n
 		}
 	}
 	return named

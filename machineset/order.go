@@ -75,13 +75,13 @@ func (o Order) First(machines []*v1alpha1.Machine, k int) []Victim {
 		return nil
 	}
 	t := o.ask(machines)
-	slices.SortFunc(t.rows, func(a, b row) int { n, _ := t.compare(a, b); return n })
+	slices.SortFunc(t.rows, func(a, b row) int { n, _ := t.compare(&a, &b); return n })
 	k = min(k, len(t.rows))
 	victims := make([]Victim, 0, k)
 	for _, r := range t.rows[:k] {
 		v := Victim{Machine: r.machine}
 		if k < len(t.rows) {
-			_, v.By = t.compare(r, t.rows[k])
+			_, v.By = t.compare(&r, &t.rows[k])
 		}
 		victims = append(victims, v)
 	}
@@ -91,41 +91,50 @@ func (o Order) First(machines []*v1alpha1.Machine, k int) []Victim {
 // A table holds the answers of machines to all criteria of an order.
 type table struct {
 	order   Order
+	ranks   []int64 // of all rows, one after the other
+	telling []int   // the criteria to which the answers differ
 	rows    []row
-	telling []int // the criteria to which the answers differ
 }
 
+// A row keeps at hand what most comparisons need.
 type row struct {
 	machine *v1alpha1.Machine
-	name    string // of the machine, which would be far away
-	ranks   []int64
+	name    string // of the machine
+	first   int64  // its answer to the first criterion that tells
+	at      int    // where its answers are
 }
 
 func (o Order) ask(machines []*v1alpha1.Machine) table {
-	t := table{order: o, rows: make([]row, 0, len(machines))}
-	ranks := make([]int64, len(machines)*len(o))
+	t := table{order: o, rows: make([]row, 0, len(machines)), ranks: make([]int64, 0, len(machines)*len(o))}
 	for _, m := range machines {
 		if m == nil {
 			continue
 		}
-		r := row{m, m.Name, ranks[:len(o):len(o)]}
-		ranks = ranks[len(o):]
-		for i, c := range o {
-			r.ranks[i] = c.rank(m)
+		t.rows = append(t.rows, row{machine: m, name: m.Name, at: len(t.ranks)})
+		for _, c := range o {
+			t.ranks = append(t.ranks, c.rank(m))
 		}
-		t.rows = append(t.rows, r)
 	}
 	for i := range o {
-		if slices.ContainsFunc(t.rows, func(r row) bool { return r.ranks[i] != t.rows[0].ranks[i] }) {
+		if slices.ContainsFunc(t.rows, func(r row) bool { return t.ranks[r.at+i] != t.ranks[i] }) {
 			t.telling = append(t.telling, i)
+		}
+	}
+	if len(t.telling) > 0 {
+		for i := range t.rows {
+			t.rows[i].first = t.ranks[t.rows[i].at+t.telling[0]]
 		}
 	}
 	return t
 }
 
-func (t table) compare(a, b row) (int, string) {
-	for _, i := range t.telling {
-		if n := cmp.Compare(a.ranks[i], b.ranks[i]); n != 0 {
+// compare is what [Order.Compare] says of two rows.
+func (t *table) compare(a, b *row) (int, string) {
+	if n := cmp.Compare(a.first, b.first); n != 0 {
+		return n, t.order[t.telling[0]].Name
+	}
+	for _, i := range t.telling[min(1, len(t.telling)):] {
+		if n := cmp.Compare(t.ranks[a.at+i], t.ranks[b.at+i]); n != 0 {
 			return n, t.order[i].Name
 		}
 	}

@@ -27,12 +27,35 @@ func ours(in Observation) ([]*v1alpha1.Machine, []Hold) {
 		}
 	}
 	slices.SortFunc(holds, func(a, b Hold) int { return strings.Compare(a.Subject, b.Subject) })
-	if !slices.IsSortedFunc(machines, compareIdentity) {
-		slices.SortFunc(machines, compareIdentity)
-	}
+	sortByIdentity(machines)
 	return slices.CompactFunc(machines, func(a, b *v1alpha1.Machine) bool {
 		return a.Name == b.Name && a.UID == b.UID
 	}), holds
+}
+
+// sortByIdentity sorts machines as compareIdentity tells. A cache gives them in no
+// order, and they lie far apart, so their names are brought together first.
+func sortByIdentity(machines []*v1alpha1.Machine) {
+	if slices.IsSortedFunc(machines, compareIdentity) {
+		return
+	}
+	type named struct {
+		name    string
+		machine *v1alpha1.Machine
+	}
+	list := make([]named, 0, len(machines))
+	for _, m := range machines {
+		list = append(list, named{m.Name, m})
+	}
+	slices.SortFunc(list, func(a, b named) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return compareIdentity(a.machine, b.machine)
+	})
+	for i, n := range list {
+		machines[i] = n.machine
+	}
 }
 
 func foreign(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {

@@ -2,10 +2,7 @@
 
 package deploymenttest
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // At has something happen at a time, before the controllers decide then: a change
 // by a user, or by whoever else is not part of the model. A time that has passed
@@ -13,6 +10,6 @@ import (
 // world does not come to rest before. A nil function does nothing.
 func (w *World) At(t time.Time, what func(*World)) {
 	if what != nil {
-		heap.Push(&w.events, event{at: maxTime(w.now, t), what: func(w *World, _ string) { what(w) }})
+		w.after(t.Sub(w.now), "", "", func(w *World, _ string) { what(w) })
 	}
 }

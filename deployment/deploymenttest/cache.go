@@ -3,10 +3,13 @@
 package deploymenttest
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -30,15 +33,14 @@ func (c *cache) clone() *cache {
 		copied := t.clone()
 		next.owned[uid] = &copied
 	}
-	for name, n := range c.nodes {
-		next.nodes[name] = n
-	}
+	maps.Copy(next.nodes, c.nodes)
 	return next
 }
 
 // show puts an object into the cache, or takes it out.
 func (c *cache) show(n news) {
 	switch n.kind {
+	case KindDeployment: // which is always read live
 	case KindSet:
 		if n.set == nil {
 			c.sets.remove(n.name)
@@ -73,6 +75,24 @@ func (c *cache) showMachine(name string, next *v1alpha1.Machine) {
 	if node := nodeName(next); node != "" && c.nodes[node] == nil {
 		c.nodes[node] = nil // which says that it was looked for
 	}
+}
+
+// written returns those objects that writes are of. What the cache has counts, and
+// not only what is claimed: a set may have been released.
+func (c *cache) written(writes deployment.Unseen) deployment.Observation {
+	in := deployment.Observation{Nodes: map[string]*corev1.Node{}}
+	for _, write := range writes {
+		switch Kind(write.Kind) {
+		case KindDeployment:
+		case KindSet:
+			in.Sets = append(in.Sets, c.sets.get(write.Name))
+		case KindMachine:
+			in.Machines = append(in.Machines, c.machines.get(write.Name))
+		case KindNode:
+			in.Nodes[write.Name] = c.nodes[write.Name]
+		}
+	}
+	return in
 }
 
 // mayBelongTo returns the machines of a set and those of nobody.

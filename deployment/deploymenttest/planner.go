@@ -87,8 +87,7 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 // observe gathers what is known of the deployment, and claims its sets.
 func (w *World) observe() (deployment.Observation, error) {
 	d, c := w.deployment, w.planner.cache
-	// What the cache shows counts, and not only what is claimed: a set may have been released.
-	w.planner.unseen = w.planner.unseen.Observe(deployment.Observation{Sets: c.sets.list(), Machines: c.machines.list(), Nodes: c.nodes})
+	w.planner.unseen = w.planner.unseen.Observe(c.written(w.planner.unseen))
 	owner := machineset.OwnerDeployment(d)
 	claims := machineset.Claim(owner, d.Spec.Selector, c.sets.list())
 	for _, change := range append(claims.Adopt, claims.Release...) {

@@ -53,39 +53,81 @@ type Size struct {
 // happen, and has the controllers decide: those of the sets as often as they have
 // something to do, that of the deployment once. It returns false, and a frame
 // without meaning, when the world has come to rest: nothing is about to happen to
-// a machine, and the controllers have changed nothing for as long as
-// [Model].Quiet. Whatever is changed from outside wakes it again.
+// a machine, and the controllers change nothing for as long as [Model].Quiet. The
+// time is then that of the last change. Whatever is changed from outside wakes the
+// world again.
 func (w *World) Step() (Frame, bool) {
-	quiet := w.now.Add(w.model.Quiet)
-	for {
-		before := w.changes
-		w.round()
-		if said := len(w.frame.Events) > 0; w.changes != before || said {
-			f := w.frame
-			w.frame = Frame{}
-			f.At, f.Sizes = w.now, w.Sizes()
-			return f, true
-		}
-		w.frame = Frame{}
-		next := w.nextDue()
-		if next.IsZero() || next.After(quiet) && !w.events.pending() {
-			return Frame{}, false
-		}
-		w.now = maxTime(w.now, next)
-	}
+	f, end := w.step(w.now.Add(forever))
+	return f, end == moved
 }
 
 // Run steps until the world has come to rest, and says whether it has before the
 // limit, which is on the time that passes in it. It returns the last frame.
 func (w *World) Run(limit time.Duration) (last Frame, rest bool) {
-	for end := w.now.Add(limit); !w.now.After(end); {
-		f, ok := w.Step()
-		if !ok {
+	until := w.now.Add(max(0, limit))
+	for {
+		switch f, end := w.step(until); end {
+		case moved:
+			last = f
+		case atRest:
 			return last, true
+		default:
+			return last, false
 		}
-		last = f
 	}
-	return last, false
+}
+
+// How a step ends.
+const (
+	moved   = iota
+	atRest  // nothing changes any more
+	atLimit // nothing changes until the limit, which it is now
+)
+
+const forever = 200 * 365 * 24 * time.Hour
+
+func (w *World) step(until time.Time) (Frame, int) {
+	began := w.now
+	for {
+		before := w.changes
+		w.round()
+		f := w.frame
+		w.frame = Frame{}
+		if w.changes != before || len(f.Events) > 0 {
+			f.At, f.Sizes = w.now, w.Sizes()
+			return f, moved
+		}
+		switch next := w.nextDue(); {
+		case next.IsZero(), next.After(began.Add(w.model.Quiet)) && !w.events.pending():
+			w.rewind(began)
+			return Frame{}, atRest
+		case next.After(until):
+			w.now = until
+			return Frame{}, atLimit
+		case next.After(w.now):
+			w.now = next
+		}
+	}
+}
+
+// rewind goes back to a time since which nothing has changed.
+func (w *World) rewind(to time.Time) {
+	back := to.Sub(w.now)
+	w.now = to
+	for i := range w.events.list {
+		w.events.list[i].at = w.events.list[i].at.Add(back)
+	}
+	loops := []*loop{&w.planner.loop}
+	for _, s := range w.setLoops.list() {
+		if s != nil {
+			loops = append(loops, &s.loop)
+		}
+	}
+	for _, l := range loops {
+		if !l.due.IsZero() {
+			l.due = l.due.Add(back)
+		}
+	}
 }
 
 // round has everybody act who is due.
@@ -158,11 +200,4 @@ func (w *World) Sizes() []Size {
 		sizes = append(sizes, size)
 	}
 	return sizes
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -2,7 +2,10 @@
 
 package deploymenttest
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A table holds objects by name, in the order in which they came.
 type table[T comparable] struct {
@@ -69,9 +72,5 @@ func (t *table[T]) all() []T {
 }
 
 func (t *table[T]) clone() table[T] {
-	next := table[T]{at: make(map[string]int, len(t.at)), rows: slices.Clone(t.rows), gaps: t.gaps}
-	for name, i := range t.at {
-		next.at[name] = i
-	}
-	return next
+	return table[T]{at: maps.Clone(t.at), rows: slices.Clone(t.rows), gaps: t.gaps}
 }

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An event is something that is about to happen, mostly to a machine.
+// An event is something that is about to happen, to a machine if it has a name.
 type event struct {
 	at   time.Time
-	turn int    // of several at one time
-	name string // empty if it is nobody's
+	turn int // of several at one time
+	name string
 	uid  types.UID
 	what func(w *World, name string)
 	vain bool // it may be repeated for ever and change nothing
@@ -57,7 +57,7 @@ func (e *events) pending() bool {
 	return slices.ContainsFunc(e.list, func(e event) bool { return !e.vain })
 }
 
-// after has something happen to a machine, if it is still there then.
+// after has something happen; to a machine, if it is still there then.
 func (w *World) after(d time.Duration, name string, uid types.UID, what func(w *World, name string)) {
 	heap.Push(&w.events, event{at: w.now.Add(max(0, d)), name: name, uid: uid, what: what})
 }

@@ -22,7 +22,7 @@ type getProportionIn struct {
 
 type getProportionOut struct{ Proportion int32 }
 
-func getProportion(in getProportionIn, out getProportionOut) ([]string, error) {
+func (in getProportionIn) share() deployment.Share {
 	d := &v1alpha1.MachineDeployment{}
 	d.Spec.Replicas = in.Replicas
 	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
@@ -35,6 +35,11 @@ func getProportion(in getProportionIn, out getProportionOut) ([]string, error) {
 			share.Max = n
 		}
 	}
+	return share
+}
+
+func getProportion(in getProportionIn, out getProportionOut) ([]string, error) {
+	share := in.share()
 	twin := func(m mended) getProportionOut {
 		if share.Max == 0 && m == nil {
 			return out // a division by zero is worth whatever the machine makes of it

@@ -57,9 +57,13 @@ func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
 	}
 	if len(got.Transferred) > 0 {
 		got.Replicas, got.Selected = sizesAfter(seen, plan), nil
-		for name, n := range out.moved().Replicas {
-			if got.Replicas[in.NewMS.Name] == in.MachineDeployment.Replicas && got.Replicas[name] < n {
-				got.Replicas[name] = n // the new set has all, and the step after this one has begun
+		for _, s := range in.OldMSs {
+			left := s.Replicas
+			for _, m := range in.OldMachines[s.Name] {
+				left -= one(slices.Contains(got.Transferred, m.Machine))
+			}
+			if got.Replicas[in.NewMS.Name] == in.MachineDeployment.Replicas {
+				got.Replicas[s.Name] = max(got.Replicas[s.Name], left) // the step after this one has begun
 			}
 		}
 	}
@@ -69,7 +73,7 @@ func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
 	if d, err := inPlaceSurplus(in, out.moved(), got); d != nil || err != nil {
 		return d, err
 	}
-	d, err := explain([]string{"DS-5", floor}, func(m mended) moved { return inPlaceTwin(in, m).moved() }, out.moved(), got)
+	d, err := explain([]string{"DS-5", "DS-8", floor}, func(m mended) moved { return inPlaceTwin(in, m).moved() }, out.moved(), got)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, plan)
 	}
@@ -131,10 +135,10 @@ func inPlaceBounds(in inPlaceStepIn, seen deployment.Observation, got moved) err
 	least := int(seen.Deployment.Spec.Replicas - deployment.MaxUnavailable(seen.Deployment))
 	serving := seen
 	serving.Sets = slices.Clone(seen.Sets)
-	for i, s := range serving.Sets { // what is selected is about to be drained
+	for i, s := range serving.Sets {
 		serving.Sets[i] = s.DeepCopy()
-		for _, m := range in.OldMachines[s.Name] {
-			serving.Sets[i].Status.AvailableReplicas -= one(m.Phase == v1alpha1.MachineRunning && m.HasNode && m.SelectedForUpdate)
+		if old := slices.IndexFunc(in.OldMSs, func(o *machineSet) bool { return o.Name == s.Name }); old >= 0 {
+			serving.Sets[i].Status.AvailableReplicas = in.serving(in.OldMSs[old])
 		}
 	}
 	may, ours := allowed(serving), tollOf(serving.Sets, got.Replicas)
@@ -145,6 +149,15 @@ func inPlaceBounds(in inPlaceStepIn, seen deployment.Observation, got moved) err
 		return fmt.Errorf("%d of %d available machines selected, at least %d", selected, available, least)
 	}
 	return nil
+}
+
+// serving are the available machines of a set that are not about to be drained.
+func (in inPlaceStepIn) serving(s *machineSet) int32 {
+	n := s.Status.AvailableReplicas
+	for _, m := range in.OldMachines[s.Name] {
+		n -= one(m.Phase == v1alpha1.MachineRunning && m.HasNode && m.SelectedForUpdate)
+	}
+	return n
 }
 
 // sizesAfter are the sizes once the sets have reported on a move. In ours, sizes
@@ -275,6 +288,7 @@ const floor = "below the floor (I-7)"
 // inPlaceTwin takes one step of an in-place update.
 //
 //	DS-5   a machine that is being updated counts once against the availability
+//	DS-8   no more machines move than the new set may have
 //	floor  old machines go after a surge as far as enough others are available
 func inPlaceTwin(in inPlaceStepIn, m mended) inPlaceStepOut {
 	old := slices.Clone(in.OldMSs)
@@ -287,7 +301,7 @@ func inPlaceTwin(in inPlaceStepIn, m mended) inPlaceStepOut {
 		t.spec += s.Replicas
 		t.available += s.Status.AvailableReplicas
 	}
-	t.newSet()
+	t.newSet(m)
 	t.out.ReplicasAfterNew = maps.Clone(t.size)
 	if !t.out.NewSetScaled {
 		t.out.NewlySelectedPerSet = map[string]int{}
@@ -305,7 +319,7 @@ type inPlaceModel struct {
 	out             inPlaceStepOut
 }
 
-func (t *inPlaceModel) newSet() {
+func (t *inPlaceModel) newSet(mend mended) {
 	name, desired, size := t.in.NewMS.Name, t.in.MachineDeployment.Replicas, t.in.NewMS.Replicas
 	switch {
 	case size == desired:
@@ -316,7 +330,7 @@ func (t *inPlaceModel) newSet() {
 	default:
 		for _, s := range t.old {
 			for _, m := range t.in.OldMachines[s.Name] {
-				if m.HasNode && m.InPlaceConditionReason == "UpdateSuccessful" && m.UpdateResult == "successful" && m.Phase != "InPlaceUpdating" {
+				if m.HasNode && m.InPlaceConditionReason == "UpdateSuccessful" && m.UpdateResult == "successful" && m.Phase != "InPlaceUpdating" && (!mend["DS-8"] || t.size[name] < desired) {
 					t.size[s.Name]--
 					t.size[name]++
 					t.out.TransferredMachines = append(t.out.TransferredMachines, m.Machine)
@@ -334,12 +348,15 @@ func (t *inPlaceModel) oldSets(m mended) {
 		return
 	}
 	if newSet.Replicas == md.Replicas {
-		spare := t.available + newSet.Status.AvailableReplicas - md.Replicas + deployment.MaxUnavailable(md.object())
+		spare := newSet.Status.AvailableReplicas - md.Replicas + deployment.MaxUnavailable(md.object())
+		for _, s := range t.old {
+			spare += t.in.serving(s)
+		}
 		for _, s := range t.old {
 			keep := int32(0)
 			if m[floor] {
-				keep = max(0, min(s.Status.AvailableReplicas, s.Replicas)-max(0, spare))
-				spare -= min(s.Status.AvailableReplicas, s.Replicas) - keep
+				keep = max(0, min(t.in.serving(s), s.Replicas)-max(0, spare))
+				spare -= min(t.in.serving(s), s.Replicas) - keep
 			}
 			t.size[s.Name] = keep
 		}

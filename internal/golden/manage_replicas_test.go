@@ -27,14 +27,6 @@ type manageReplicasOut struct {
 
 func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error) {
 	set, machines := in.MachineSet.object(), machinesOf(in.Machines)
-	result := func(create int, deleted []string) manageReplicasOut {
-		calls, successes := carryOut(machineset.Batches(create), in.FailCreateFrom)
-		deleted = slices.DeleteFunc(deleted, func(name string) bool {
-			return slices.ContainsFunc(machines, func(m *v1alpha1.Machine) bool { return m.Name == name && m.DeletionTimestamp != nil })
-		})
-		slices.Sort(deleted)
-		return manageReplicasOut{calls, successes, deleted, deleted, out.Error}
-	}
 	nodes := map[string]machineset.NodeView{}
 	for _, m := range in.Machines {
 		nodes[m.Node] = machineset.NodeView{Found: true}
@@ -55,16 +47,36 @@ func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error
 			return nil, errors.New("a deleted machine is not marked")
 		}
 	}
-	return explain([]string{"DS-23", "DS-26", "DS-27"}, func(m mended) manageReplicasOut {
-		return result(setTwin{m}.manage(set, machines))
-	}, out, result(create, deleted))
+	out.Error = nil // the first of the errors, which the shell has
+	return explain([]string{"DS-23", "DS-26", "DS-27", named}, func(m mended) manageReplicasOut { return manageTwin(in, m) }, out, in.result(create, deleted))
 }
+
+// result is what comes of so many creations, and of these deletions: those of
+// machines that are on their way out already are no calls.
+func (in manageReplicasIn) result(create int, deleted []string) manageReplicasOut {
+	calls, successes := carryOut(machineset.Batches(create), in.FailCreateFrom)
+	deleted = slices.DeleteFunc(deleted, func(name string) bool {
+		return slices.ContainsFunc(in.Machines, func(m machine) bool { return m.Name == name && m.Deleting })
+	})
+	slices.Sort(deleted)
+	return manageReplicasOut{calls, successes, deleted, deleted, nil}
+}
+
+func manageTwin(in manageReplicasIn, m mended) manageReplicasOut {
+	return in.result(setTwin{m}.manage(in.MachineSet.object(), machinesOf(in.Machines)))
+}
+
+// named is the fault of the reference system that has no number: a machine which is
+// preserved and named goes beside those that are too many, and not as one of them,
+// so that a scale-down by one lets two go.
+const named = "named beside (I-5)"
 
 // setTwin is a naive model of the reference system's replica management.
 //
 //	DS-23  a deletion timestamp is as good as the phase Terminating
 //	DS-26  the empty phase and those of an in-place update have weights
 //	DS-27  a set that may not create still deletes
+//	named  machines that an autoscaler names are part of what is too much
 type setTwin struct{ mended mended }
 
 func (r setTwin) leaving(m *v1alpha1.Machine) bool {
@@ -158,6 +170,9 @@ func (r setTwin) manage(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) 
 		}
 	}
 	slices.SortStableFunc(eligible, r.compare)
+	if r.mended[named] {
+		slices.SortStableFunc(eligible, func(a, b *v1alpha1.Machine) int { return compareBool(!markedTwin(set, a), !markedTwin(set, b)) })
+	}
 	chosen := slices.Clone(eligible[:max(0, min(len(eligible)-wanted, 100))])
 	for _, m := range eligible {
 		if markedTwin(set, m) || replacedTwin(m) {

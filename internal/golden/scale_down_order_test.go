@@ -20,21 +20,7 @@ type scaleDownOrderOut struct{ DeletionOrder [][]string }
 // them apart by their names.
 func scaleDownOrder(in scaleDownOrderIn, out scaleDownOrderOut) ([]string, error) {
 	machines := machinesOf(in.Machines)
-	twin := func(m mended) scaleDownOrderOut {
-		r := setTwin{m}
-		sorted := slices.Clone(machines)
-		slices.SortStableFunc(sorted, func(a, b *v1alpha1.Machine) int {
-			return cmp.Or(r.compare(a, b), strings.Compare(a.Name, b.Name))
-		})
-		var groups [][]string
-		for i, m := range sorted {
-			if i == 0 || r.compare(sorted[i-1], m) != 0 {
-				groups = append(groups, nil)
-			}
-			groups[len(groups)-1] = append(groups[len(groups)-1], m.Name)
-		}
-		return scaleDownOrderOut{groups}
-	}
+	twin := func(m mended) scaleDownOrderOut { return orderTwin(in, m) }
 	var order []string
 	for _, v := range machineset.DeletionOrder(now).First(machines, len(machines)) {
 		order = append(order, v.Machine.Name)
@@ -47,6 +33,22 @@ func scaleDownOrder(in scaleDownOrderIn, out scaleDownOrderOut) ([]string, error
 		return nil, err
 	}
 	return explain([]string{"DS-23", "DS-26"}, twin, out, all)
+}
+
+func orderTwin(in scaleDownOrderIn, m mended) scaleDownOrderOut {
+	r := setTwin{m}
+	sorted := machinesOf(in.Machines)
+	slices.SortStableFunc(sorted, func(a, b *v1alpha1.Machine) int {
+		return cmp.Or(r.compare(a, b), strings.Compare(a.Name, b.Name))
+	})
+	var groups [][]string
+	for i, m := range sorted {
+		if i == 0 || r.compare(sorted[i-1], m) != 0 {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], m.Name)
+	}
+	return scaleDownOrderOut{groups}
 }
 
 // pairwise holds the comparator against the groups.

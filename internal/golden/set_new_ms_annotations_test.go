@@ -27,9 +27,7 @@ type setNewAnnotationsOut struct {
 }
 
 func setNewAnnotations(in setNewAnnotationsIn, out setNewAnnotationsOut) ([]string, error) {
-	d := &v1alpha1.MachineDeployment{}
-	d.Annotations, d.Spec.Replicas = maps.Clone(in.MDAnnotations), in.Replicas
-	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
+	d := in.deployment()
 	s := &v1alpha1.MachineSet{}
 	s.Annotations = maps.Clone(in.MSAnnotations)
 	var got setNewAnnotationsOut
@@ -37,22 +35,32 @@ func setNewAnnotations(in setNewAnnotationsIn, out setNewAnnotationsOut) ([]stri
 	if err := same("the set was changed", in.MSAnnotations, s.Annotations); err != nil {
 		return nil, err
 	}
-	twin := func(m mended) setNewAnnotationsOut {
-		a, changed := annotationsTwin(d, s.Annotations, in.NewRevision, m)
-		if changed != nil && !in.Exists {
-			sized := map[string]string{
-				"deployment.kubernetes.io/desired-replicas": strconv.Itoa(int(in.Replicas)),
-				"deployment.kubernetes.io/max-replicas":     strconv.Itoa(int(in.Replicas + deployment.MaxSurge(d))),
-			}
-			for k, v := range sized {
-				if a[k] != v {
-					a[k], *changed = v, true
-				}
+	twin := func(m mended) setNewAnnotationsOut { return newAnnotationsTwin(in, m) }
+	return explain([]string{"DS-19"}, twin, out, got)
+}
+
+func newAnnotationsTwin(in setNewAnnotationsIn, m mended) setNewAnnotationsOut {
+	d := in.deployment()
+	a, changed := annotationsTwin(d, in.MSAnnotations, in.NewRevision, m)
+	if changed != nil && !in.Exists {
+		sized := map[string]string{
+			"deployment.kubernetes.io/desired-replicas": strconv.Itoa(int(in.Replicas)),
+			"deployment.kubernetes.io/max-replicas":     strconv.Itoa(int(in.Replicas + deployment.MaxSurge(d))),
+		}
+		for k, v := range sized {
+			if a[k] != v {
+				a[k], *changed = v, true
 			}
 		}
-		return setNewAnnotationsOut{changed != nil && *changed, a}
 	}
-	return explain([]string{"DS-19"}, twin, out, got)
+	return setNewAnnotationsOut{changed != nil && *changed, a}
+}
+
+func (in setNewAnnotationsIn) deployment() *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{}
+	d.Annotations, d.Spec.Replicas = maps.Clone(in.MDAnnotations), in.Replicas
+	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
+	return d
 }
 
 // annotationsTwin copies annotations, raises the revision and keeps the history.
