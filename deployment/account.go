@@ -71,7 +71,7 @@ func (c *pass) settle(a *account) {
 	a.stay = machineset.Eligible(a.machines, machineset.InFlight{})
 	a.goers = c.goers(a.set, a.stay, a.spec, a.unseen)
 	a.victims = a.goers
-	a.available = int64(a.counts.Available)
+	a.available = int64(a.counts.Available) - c.countUpdating(a)
 	if len(a.goers) > 0 {
 		going := make(map[*v1alpha1.Machine]bool, len(a.goers))
 		for _, v := range a.goers {

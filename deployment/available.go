@@ -10,9 +10,10 @@ import (
 )
 
 // available says whether a machine counts as available, and stays: it is not
-// leaving, and has been available for as long as its set asks.
+// leaving, its update in place has not begun, and it has been available for as long
+// as its set asks.
 func (c *pass) available(a *account, m *v1alpha1.Machine) bool {
-	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now)
+	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) && !c.inUpdate(m)
 }
 
 // settling is for how long machines have to be available before they count.

@@ -89,15 +89,17 @@ func (c *pass) choose(a *account, from []*v1alpha1.Machine, n, spare int64, t ta
 	}
 	order := c.choice(a)
 	var chosen []machineset.Victim
-	var stays *v1alpha1.Machine // the first that is not chosen
+	told := 0 // of whom it is known what told them from one that stays
 	for _, v := range order.First(from, len(from)) {
-		if int64(len(chosen)) == n {
-			stays = cmpOr(stays, v.Machine)
-			break
-		}
 		worth := c.worth(a, v.Machine)
-		if worth > t.most || worth == worthSlack && t.bounded && spare <= 0 || t.replaced && !c.ask(a, v.Machine, inPlace) {
-			stays = cmpOr(stays, v.Machine)
+		full := int64(len(chosen)) == n
+		if full || worth > t.most || worth == worthSlack && t.bounded && spare <= 0 || t.replaced && !c.ask(a, v.Machine, inPlace) {
+			for ; told < len(chosen); told++ {
+				_, chosen[told].By = order.Compare(chosen[told].Machine, v.Machine)
+			}
+			if full {
+				break
+			}
 			continue
 		}
 		if worth == worthSlack {
@@ -105,19 +107,7 @@ func (c *pass) choose(a *account, from []*v1alpha1.Machine, n, spare int64, t ta
 		}
 		chosen = append(chosen, v)
 	}
-	for i := range chosen {
-		if stays != nil {
-			_, chosen[i].By = order.Compare(chosen[i].Machine, stays)
-		}
-	}
 	return chosen
-}
-
-func cmpOr(a, b *v1alpha1.Machine) *v1alpha1.Machine {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // take takes machines from the planned size of a set, as many as wanted or as
@@ -206,8 +196,8 @@ func (c *pass) name(a *account, to int64) int {
 		a.victims = append(slices.Clip(a.goers), a.chosen...)
 	}
 	names := make([]string, 0, len(a.victims))
-	for _, v := range a.victims {
-		if v.By != machineset.ByDemand || c.wanted[v.Machine.UID] {
+	for i, v := range a.victims {
+		if i >= len(a.goers) || v.By != machineset.ByDemand || c.wanted[v.Machine.UID] { // others go unnamed
 			names = append(names, v.Machine.Name)
 		}
 	}

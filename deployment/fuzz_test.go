@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -100,12 +101,8 @@ func (c chance) set(d *v1alpha1.MachineDeployment, i int) *v1alpha1.MachineSet {
 	s.UID = types.UID(chosen(c, s.Name, s.Name, s.Name, s.Name, ""))
 	s.CreationTimestamp = c.time()
 	s.Generation = int64(c.IntN(3))
-	for k, v := range c.some(v1alpha1.RevisionAnnotation, v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation, machineset.VictimsAnnotation, v1alpha1.LastDeploymentReplicaChangeByScalerTime) {
-		s.Annotations[k] = v
-	}
-	for k, v := range c.some(v1alpha1.FreezeLabelKey, v1alpha1.LabelKeyMachineSetScaleUpDisabled) {
-		s.Labels[k] = v
-	}
+	maps.Copy(s.Annotations, c.some(v1alpha1.RevisionAnnotation, v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation, machineset.VictimsAnnotation, v1alpha1.LastDeploymentReplicaChangeByScalerTime))
+	maps.Copy(s.Labels, c.some(v1alpha1.FreezeLabelKey, v1alpha1.LabelKeyMachineSetScaleUpDisabled))
 	if c.IntN(9) == 0 {
 		s.DeletionTimestamp = new(c.time())
 	}
@@ -290,12 +287,29 @@ func checkWrites(t require.TestingT, in deployment.Observation, dec deployment.D
 			once("machine " + a.Machine.Name)
 		case deployment.WriteSet:
 			once("set " + a.Set.Name)
-			require.Equal(t, dec.Targets[slices.IndexFunc(dec.Targets, func(x deployment.Target) bool { return x.Name == a.Set.Name })].To, a.Set.Spec.Replicas)
+			target := dec.Targets[slices.IndexFunc(dec.Targets, func(x deployment.Target) bool { return x.Name == a.Set.Name })]
+			require.Equal(t, target.To, a.Set.Spec.Replicas)
+			if 0 < target.To && target.To < target.From {
+				checkNames(t, dec, target, a.Set)
+			}
 		case deployment.CreateSet:
 			once("set " + a.Set.Name)
 		case deployment.DeleteSet:
 			once("set " + a.Name)
 		}
+	}
+}
+
+// checkNames: who goes for a cut is named in it, unless the set knows it already.
+func checkNames(t require.TestingT, dec deployment.Decision, target deployment.Target, s *v1alpha1.MachineSet) {
+	for _, v := range target.Victims {
+		m := v.Machine
+		for _, a := range dec.Actions {
+			if a, ok := a.(deployment.WriteMachine); ok && a.Machine.UID == m.UID {
+				m = a.Machine
+			}
+		}
+		require.True(t, slices.Contains(machineset.Victims(s), m.Name) || machineset.NamedByAutoscaler(s, m), "%s is not named: %s", m.Name, target)
 	}
 }
 

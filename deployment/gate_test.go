@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +20,8 @@ import (
 // denies is a gate that keeps the machines of these names.
 func denies(names ...string) deployment.Gate {
 	return func(c deployment.Choice) deployment.Answer {
-		for _, name := range names {
-			if c.Machine.Name == name {
-				return deployment.Answer{Verdict: deployment.Deny, Reason: "Keep", Message: "it holds data"}
-			}
+		if slices.Contains(names, c.Machine.Name) {
+			return deployment.Answer{Verdict: deployment.Deny, Reason: "Keep", Message: "it holds data"}
 		}
 		return deployment.Answer{Verdict: deployment.Allow}
 	}

@@ -52,6 +52,7 @@ func (u *updates) takeBack() {
 			}
 		case UpdateDone:
 			giveBack(u.c.editNode(o.node, "its update in place succeeded"))
+		case NotUpdating, UpdateFailed, UpdateMoved: // nothing to take back
 		}
 	}
 }

@@ -62,7 +62,7 @@ func Move(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.Machine 
 		maps.Copy(next.Labels, to.Spec.Selector.MatchLabels)
 	}
 	next.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
-	at := max(0, slices.IndexFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID }))
+	at := max(0, slices.IndexFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID }))
 	owners := slices.DeleteFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID })
 	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), metav1.OwnerReference{
 		APIVersion:         v1alpha1.SchemeGroupVersion.String(),
@@ -97,14 +97,14 @@ func (u *updates) followMoves() {
 		case !a.seesAll():
 			u.c.hold(a.set.Name, ReasonSetNotReported, fmt.Sprintf("it has reported %d machines and has %d; its size follows when it has seen them all", a.set.Status.Replicas, a.counts.Machines))
 		case left:
-			u.c.resize(a, present, fmt.Sprintf("%d of its machines are left", present))
+			u.c.resize(a, present, fmt.Sprintf("machines left: %d", present))
 		}
 	}
 	for _, a := range u.c.accounts {
 		room := u.l.desired + u.l.surge - u.l.sum(func(b *account) int64 { return max(b.spec, int64(b.next.Spec.Replicas)) })
 		by := min(int64(a.counts.Moving), a.placeless(), room)
 		if !a.doomed && a.seesAll() && by > 0 {
-			u.c.resize(a, a.spec+by, fmt.Sprintf("%d machines have moved to it by an update", by))
+			u.c.resize(a, a.spec+by, fmt.Sprintf("machines that have moved to it: %d", by))
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (a *account) placeless() int64 { return int64(a.counts.Present) - a.spec }
 // nameInstead deals with machines that have moved to a set in which they have no
 // place, and get none, because fewer machines are wanted by now. It names which
 // machines of the set go: once the others are acknowledged, the set deletes those,
-// and not others that may be needed more.
+// and not others that may be needed more. Names that stand stay.
 func (u *updates) nameInstead() {
 	tooMany := u.l.sum(func(a *account) int64 { return int64(a.counts.Present) }) - u.l.desired - u.l.surge
 	for _, a := range u.c.accounts {
@@ -123,22 +123,45 @@ func (u *updates) nameInstead() {
 		if a.doomed || a.counts.Moving == 0 || n <= 0 || !a.seesAll() {
 			continue
 		}
-		from := slices.Clone(a.stay)
-		for _, o := range u.units {
-			if o.of == a && o.stage == UpdateMoved && !machineset.NamedByAutoscaler(a.set, o.machine) {
-				from = append(from, o.machine)
-			}
-		}
+		tooMany -= n
 		var names []string
-		for _, v := range append(slices.Clip(a.goers), u.c.choose(a, from, n, u.l.slack(), unwanted, false)...) {
+		for _, v := range append(slices.Clip(a.goers), u.chooseInstead(a, n)...) {
 			names = append(names, v.Machine.Name)
 		}
-		tooMany -= n
 		if !slices.Equal(names, machineset.Victims(a.next)) {
 			machineset.NameVictims(a.next, names)
 			a.changes = append(a.changes, fmt.Sprintf("%d machines are too many", n))
 		}
 	}
+}
+
+// chooseInstead chooses n machines of a set, among them those that have moved to it.
+func (u *updates) chooseInstead(a *account, n int64) []machineset.Victim {
+	names := machineset.Victims(a.set)
+	var chosen []machineset.Victim
+	var rest []*v1alpha1.Machine
+	add := func(m *v1alpha1.Machine) {
+		if int64(len(chosen)) < n && slices.Contains(names, m.Name) {
+			chosen = append(chosen, machineset.Victim{Machine: m, By: machineset.ByPlan})
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	for _, m := range a.stay {
+		add(m)
+	}
+	for _, o := range u.units {
+		if o.of == a && o.stage == UpdateMoved && !machineset.NamedByAutoscaler(a.set, o.machine) {
+			add(o.machine)
+		}
+	}
+	chosen = append(chosen, u.c.choose(a, rest, n-int64(len(chosen)), u.l.slack(), unwanted, false)...)
+	for _, v := range chosen {
+		if u.c.available(a, v.Machine) {
+			a.lost++
+		}
+	}
+	return chosen
 }
 
 // named returns how many machines of a set are named to go, as it was seen, be it

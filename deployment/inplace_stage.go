@@ -15,19 +15,20 @@ import (
 type UpdateStage string
 
 const (
-	// NotUpdating: nothing has begun. The empty stage.
+	// NotUpdating says that nothing has begun. It is the empty stage.
 	NotUpdating UpdateStage = ""
-	// UpdateCandidate: the Node waits to be selected, or was selected and nothing has
-	// come of it yet.
+	// UpdateCandidate says that the Node waits to be selected, or was selected and
+	// nothing has come of it yet.
 	UpdateCandidate UpdateStage = "Candidate"
-	// UpdateStarted: the Node is being drained or updated.
+	// UpdateStarted says that the Node is being drained or updated.
 	UpdateStarted UpdateStage = "Started"
-	// UpdateFailed: the update failed or took too long. The machine is of no use until
-	// its Node says otherwise, or until it is replaced.
+	// UpdateFailed says that the update failed or took too long. The machine is of no
+	// use until its Node says otherwise, or until it is replaced.
 	UpdateFailed UpdateStage = "Failed"
-	// UpdateDone: the update succeeded, and the machine is still in its old set.
+	// UpdateDone says that the update succeeded, and the machine is still in its old
+	// set.
 	UpdateDone UpdateStage = "Done"
-	// UpdateMoved: the machine has come to its set by an update, and is not
+	// UpdateMoved says that the machine has come to its set by an update, and is not
 	// acknowledged there yet.
 	UpdateMoved UpdateStage = "Moved"
 )

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,9 +45,14 @@ type updWorld struct {
 	fails   func(*v1alpha1.Machine) bool
 	done    map[types.UID]int // updates of each machine
 	story   []string
-	lenient bool // availability is not judged: machines fail of their own accord
-	above   int  // machines that may exist because more were wanted a moment ago
-	below   int  // machines that are enough because fewer were wanted a moment ago
+	lenient bool   // availability is not judged: machines fail of their own accord
+	above   int    // machines that may exist because more were wanted a moment ago
+	forever bool   // machines whose update failed are not replaced
+	rolling bool   // the strategy is another by now
+	hidden  string // a Node that the deployment controller does not see
+	frozen  bool   // the planner is checked not to change what it is given
+	last    deployment.Decision
+	below   int // machines that are enough because fewer were wanted a moment ago
 }
 
 type updView struct {
@@ -178,13 +184,21 @@ func (w *updWorld) deploy(fresh bool, crash int) bool {
 	v := w.see("deployment", fresh)
 	in := deployment.Observation{Deployment: w.d, Sets: byName(v.sets), Machines: byName(v.machines), Nodes: map[string]*corev1.Node{}, Complete: true, Unseen: w.unseen}
 	for _, m := range v.machines {
-		if n := m.Labels[v1alpha1.NodeLabelKey]; n != "" {
+		if n := m.Labels[v1alpha1.NodeLabelKey]; n != "" && n != w.hidden {
 			in.Nodes[n] = v.nodes[n]
 		}
 	}
 	w.unseen = w.unseen.Observe(in)
+	var before deployment.Observation
+	if w.frozen {
+		before = updCopy(in)
+	}
 	dec := deployment.Plan(in, w.policy, w.now)
-	require.Equal(w.t, dec, deployment.Plan(in, w.policy, w.now), "the same view gives the same plan")
+	if w.frozen {
+		require.Empty(w.t, cmp.Diff(before, in), "what is observed is not changed")
+		require.Equal(w.t, dec, deployment.Plan(in, w.policy, w.now), "the same view gives the same plan")
+	}
+	w.last = dec
 	if dec.Reason != deployment.ReasonWriteNotSeen {
 		require.Len(w.t, dec.Targets, len(v.sets))
 	}
@@ -204,6 +218,22 @@ func (w *updWorld) deploy(fresh bool, crash int) bool {
 		w.judge(before, a.String())
 	}
 	return wrote
+}
+
+// updCopy returns a deep copy of what is observed.
+func updCopy(in deployment.Observation) deployment.Observation {
+	out := in
+	out.Deployment, out.Sets, out.Machines, out.Nodes = in.Deployment.DeepCopy(), nil, nil, map[string]*corev1.Node{}
+	for _, s := range in.Sets {
+		out.Sets = append(out.Sets, s.DeepCopy())
+	}
+	for _, m := range in.Machines {
+		out.Machines = append(out.Machines, m.DeepCopy())
+	}
+	for name, n := range in.Nodes {
+		out.Nodes[name] = n.DeepCopy()
+	}
+	return out
 }
 
 func (w *updWorld) do(a deployment.Action) bool {
@@ -362,7 +392,7 @@ func (w *updWorld) live1(m *v1alpha1.Machine) bool {
 	case phase == v1alpha1.MachineFailed:
 		return false
 	case m.Labels[v1alpha1.NodeLabelKey] == "":
-		w.write(deployment.KindNode, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n" + m.Name, UID: types.UID("n" + m.UID)}})
+		w.write(deployment.KindNode, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n" + m.Name, UID: "n" + m.UID}})
 		next := m.DeepCopy()
 		next.Labels[v1alpha1.NodeLabelKey] = "n" + m.Name
 		return w.phase(next, v1alpha1.MachineRunning, nil)
@@ -397,6 +427,8 @@ func (w *updWorld) live1(m *v1alpha1.Machine) bool {
 		return w.phase(m, v1alpha1.MachineInPlaceUpdateSuccessful, node.Status.Conditions)
 	case step == v1alpha1.UpdateFailed && phase == v1alpha1.MachineInPlaceUpdating:
 		return w.phase(m, v1alpha1.MachineInPlaceUpdateFailed, node.Status.Conditions)
+	case phase == v1alpha1.MachineInPlaceUpdateFailed && w.forever:
+		return false
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
 		return w.phase(m, v1alpha1.MachineFailed, nil)
 	case phase == v1alpha1.MachineInPlaceUpdateSuccessful:
@@ -492,6 +524,9 @@ func (w *updWorld) fail(format string, args ...any) {
 // most is how many machines may exist.
 func (w *updWorld) most() int {
 	surge := 0
+	if w.rolling {
+		return int(w.d.Spec.Replicas + deployment.MaxSurge(w.d))
+	}
 	if w.d.Spec.Strategy.InPlaceUpdate.OrchestrationType == v1alpha1.OrchestrationTypeAuto {
 		surge, _ = intstr.GetScaledValueFromIntOrPercent(w.d.Spec.Strategy.InPlaceUpdate.MaxSurge, int(w.d.Spec.Replicas), true)
 	}
@@ -527,16 +562,7 @@ func (w *updWorld) settle(rounds int) int {
 	for i := range rounds {
 		w.now = w.now.Add(time.Minute)
 		w.tell("round %d: %s", i+1, w.sizes())
-		changed := w.deploy(true, -1)
-		for _, name := range slices.Sorted(maps.Keys(w.live.sets)) {
-			changed = w.control(name, true) || changed
-		}
-		for _, m := range byName(w.live.machines) {
-			if m := w.live.machines[m.Name]; m != nil {
-				changed = w.live1(m) || changed
-			}
-		}
-		if quiet++; changed {
+		if quiet++; w.round() {
 			quiet = 0
 		}
 		if quiet > 6 {
@@ -545,6 +571,20 @@ func (w *updWorld) settle(rounds int) int {
 	}
 	w.fail("no fixed point")
 	return rounds
+}
+
+// round lets each controller, and each machine, do one step with fresh caches.
+func (w *updWorld) round() bool {
+	changed := w.deploy(true, -1)
+	for _, name := range slices.Sorted(maps.Keys(w.live.sets)) {
+		changed = w.control(name, true) || changed
+	}
+	for _, m := range byName(w.live.machines) {
+		if m := w.live.machines[m.Name]; m != nil {
+			changed = w.live1(m) || changed
+		}
+	}
+	return changed
 }
 
 func (w *updWorld) sizes() string {

@@ -256,6 +256,9 @@ func (l *laws) planned(in deployment.Observation, d deployment.Decision) {
 		if h.Subject == "" || h.Reason == "" {
 			l.r.failf("I-12: a hold without subject or reason: %s", h)
 		}
+		if !h.Until.IsZero() && !h.Until.After(now) {
+			l.r.failf("I-12: a hold until what has passed: %s", h)
+		}
 	}
 	l.targets(in, d)
 	l.oneWriteEach(d)
@@ -330,11 +333,12 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 			active++
 		}
 	}
-	cut, going := false, map[types.UID]bool{}
+	cut, going, named := false, map[types.UID]bool{}, map[types.UID]bool{}
 	for _, t := range d.Targets {
 		cut = cut || t.To < t.From
 		for _, v := range t.Victims {
 			going[v.Machine.UID] = true
+			named[v.Machine.UID] = v.By == machineset.ByDemand // whoever named it wants it gone at any rate
 			l.choose(sets[t.UID], v.Machine)
 		}
 	}
@@ -358,7 +362,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 		switch {
 		case !going[m.UID]:
 			left++
-		case t.To < t.From && !machineset.NamedByAutoscaler(s, m) && !namedBefore(s, m):
+		case t.To < t.From && !named[m.UID] && !namedBefore(s, m):
 			lost++
 		}
 	}

@@ -215,7 +215,7 @@ func (w marks) apply(n *corev1.Node, m *v1alpha1.Machine) {
 		if n.Labels == nil {
 			n.Labels = map[string]string{}
 		}
-		n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] = labelTrue
+		n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] = v1alpha1.LabelValueNodeCandidateForReplacement
 	default:
 		delete(n.Labels, v1alpha1.LabelKeyNodeCandidateForUpdate)
 		delete(n.Labels, v1alpha1.LabelKeyNodeSelectedForUpdate)
@@ -257,10 +257,10 @@ func (w marks) relabels(n *corev1.Node, m *v1alpha1.Machine) bool {
 	switch {
 	case !w.labels:
 		return false
-	case w.candidate:
-		return value != labelTrue
 	case m.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdating, machineset.Transferred(m):
 		return false
+	case w.candidate:
+		return value != v1alpha1.LabelValueNodeCandidateForReplacement
 	default:
 		return candidate
 	}

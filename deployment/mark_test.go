@@ -88,7 +88,7 @@ func TestDS09DS15ABacktrackTakesTheMarksFromTheNewSetAtOnce(t *testing.T) {
 	for _, s := range w.sets {
 		w.report(s)
 	}
-	require.Equal(t, "true", w.node(w.of(old)[0]).Labels[candKey])
+	require.Equal(t, "replace", w.node(w.of(old)[0]).Labels[candKey])
 	w.node(w.of(old)[0]).Labels[selKey] = "true"
 
 	w.d.Spec.Template.Spec.Class.Name = "a" // back again
@@ -101,7 +101,7 @@ func TestDS09DS15ABacktrackTakesTheMarksFromTheNewSetAtOnce(t *testing.T) {
 	require.NotContains(t, w.sets[0].Annotations, v1alpha1.PreferNoScheduleKey)
 	for _, m := range w.of(next) {
 		require.NotEmpty(t, marksTaint(w.node(m)))
-		require.Equal(t, "true", w.node(m).Labels[candKey])
+		require.Equal(t, "replace", w.node(m).Labels[candKey])
 	}
 	require.Contains(t, w.sets[1].Annotations, v1alpha1.PreferNoScheduleKey)
 }

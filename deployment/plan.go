@@ -112,6 +112,7 @@ func (c *pass) proceed() {
 	c.adoptRevision()
 	c.allowGrowth()
 	c.demand()
+	c.settleMoves()
 	switch {
 	case c.d.Spec.Paused:
 		c.stop(ReasonPaused, "roll-outs are paused, only changes of the replicas are carried out")
@@ -127,7 +128,7 @@ func (c *pass) proceed() {
 	default:
 		c.rollOut()
 	}
-	if a := c.account(c.newSet); a != nil && machineset.ScaleUpDisabled(a.set) && !a.doomed && narrow(a.spec) != a.next.Spec.Replicas {
+	if a := c.account(c.newSet); a != nil && machineset.ScaleUpDisabled(a.set) && !machineset.ScaleUpDisabled(a.next) && !a.doomed && narrow(a.spec) != a.next.Spec.Replicas {
 		c.resize(a, a.spec, "it creates machines again, beginning with those that it has")
 	}
 }

@@ -361,3 +361,15 @@ func TestARolloutTellsWhatItWaitsFor(t *testing.T) {
 	require.Contains(t, dec.Holds[0].String(), "md-c1: WaitingForMachines: 0 machines exist, 3 are wanted: quota of objects éé")
 	require.Less(t, len(dec.Holds[0].Message), 300)
 }
+
+func TestWhoIsChosenIsNamedAlthoughSomebodyNamedAnotherThatHasToStay(t *testing.T) {
+	d := rolling(3, 1, 0)
+	old, newSet := rollSet(d, "c0", 3, 3, 2), rollSet(d, "c1", 1, 1, 1)
+	in := rollSee(d, old, newSet)
+	d.Annotations = map[string]string{v1alpha1.TriggerDeletionByMCM: "md-c0-00~2026-03-01T11:00:00Z"}
+	for _, a := range deployment.Plan(in, rollPolicy, rollNow).Actions {
+		if a, ok := a.(deployment.WriteSet); ok && a.Set.UID == old.UID {
+			require.Equal(t, []string{"md-c0-02"}, machineset.Victims(a.Set))
+		}
+	}
+}

@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -71,9 +72,7 @@ func rollMachine(s *v1alpha1.MachineSet, name string, phase v1alpha1.MachinePhas
 	m := &v1alpha1.Machine{}
 	m.Name, m.Namespace, m.UID = name, s.Namespace, types.UID("uid-"+name)
 	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "node-" + name}
-	for k, v := range s.Spec.Template.Labels {
-		m.Labels[k] = v
-	}
+	maps.Copy(m.Labels, s.Spec.Template.Labels)
 	m.Spec = *s.Spec.Template.Spec.DeepCopy()
 	m.CreationTimestamp = metav1.NewTime(rollNow.Add(-time.Hour))
 	m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}

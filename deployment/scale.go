@@ -135,7 +135,7 @@ func scaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, ol
 	}
 	if Saturated(d, newSet) {
 		var out []SetSize
-		for _, s := range active(byCreation(old)) {
+		for _, s := range scaleOrder(nil, old) {
 			out = append(out, SetSize{Set: s, To: 0})
 		}
 		return out

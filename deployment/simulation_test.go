@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -83,6 +85,9 @@ func liveWorld(t testing.TB, kind worldKind, seed uint64, loud bool) (r *randomW
 	r.rest()
 	for range 1 + r.rng.IntN(3) {
 		r.stretch()
+		if !kind.fragile && r.rng.IntN(3) == 0 {
+			r.shrinkByName()
+		}
 	}
 	return r, ""
 }
@@ -101,6 +106,42 @@ func (r *randomWorld) stretch() {
 	r.logf("calm")
 	r.heal()
 	r.rest()
+}
+
+// shrinkByName has an autoscaler take named machines from a world at rest, and say
+// so again: exactly they go (I-5).
+func (r *randomWorld) shrinkByName() {
+	r.runs++
+	stay := map[string]bool{}
+	for _, m := range r.w.Machines() {
+		stay[m.Name] = true
+	}
+	r.calm = false
+	names := r.scaleDownByName(1 + r.rng.IntN(3))
+	for _, name := range names {
+		delete(stay, name)
+	}
+	said := r.w.Deployment().Annotations[v1alpha1.TriggerDeletionByMCM]
+	for n := range r.rng.IntN(20) {
+		r.step()
+		if n%8 == 7 {
+			r.edit(func(d *v1alpha1.MachineDeployment) {
+				metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, said)
+			})
+		}
+	}
+	r.calm = true
+	r.heal()
+	r.rest()
+	for _, m := range r.w.Machines() {
+		if !stay[m.Name] {
+			r.failf("I-5: %v were to go, and %s is there", names, m.Name)
+		}
+		delete(stay, m.Name)
+	}
+	if len(stay) > 0 {
+		r.failf("I-5: %v were to go, and so did %v", names, stay)
+	}
 }
 
 // rest runs the world until it has come to rest, and looks whether it is as it
@@ -128,6 +169,28 @@ func (r *randomWorld) rest() {
 		c := machineset.Count(s, r.w.MachinesOf(s), machineset.InFlight{}, r.w.Now())
 		if s.Spec.Replicas != want || c.Machines != int(want) || c.Available != int(want) {
 			r.failf("at rest, but %s has size %d and %+v", s.Name, s.Spec.Replicas, c)
+		}
+	}
+	if newSet != nil && machineset.ScaleUpDisabled(newSet) {
+		r.failf("at rest, but %s may not grow", newSet.Name)
+	}
+	r.noMarksAreLeft()
+}
+
+// noMarksAreLeft: what a roll-out does to Nodes ends with it.
+func (r *randomWorld) noMarksAreLeft() {
+	for _, m := range r.w.Machines() {
+		n := r.w.Node(m)
+		if n == nil || !r.ours(m) {
+			continue
+		}
+		for _, key := range []string{v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult} {
+			if _, left := n.Labels[key]; left {
+				r.failf("at rest, but %s has the label %s", n.Name, key)
+			}
+		}
+		if len(n.Spec.Taints) > 0 || n.Spec.Unschedulable || len(n.Annotations) > 0 {
+			r.failf("at rest, but %s has %v, %v, unschedulable %t", n.Name, n.Spec.Taints, n.Annotations, n.Spec.Unschedulable)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 // UpdateCondition returns the condition InPlaceUpdate that the labels of a Node
 // call for, with its times set to now, and false if the Node has it already or
 // none is called for. The first rule that fits counts; without the label
-// candidate-for-update none does:
+// candidate-for-update none does, nor with its value "replace": such a machine
+// waits to be replaced, and is not updated:
 //
 //	has no condition, or UpdateSuccessful without a result   CandidateForUpdate
 //	CandidateForUpdate, and selected                         SelectedForUpdate
@@ -28,7 +29,8 @@ func UpdateCondition(node *corev1.Node, now time.Time) (corev1.NodeCondition, bo
 	if node == nil {
 		return corev1.NodeCondition{}, false
 	}
-	if _, candidate := node.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate]; !candidate {
+	value, candidate := node.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate]
+	if !candidate || value == v1alpha1.LabelValueNodeCandidateForReplacement {
 		return corev1.NodeCondition{}, false
 	}
 	step := updateStep(node)

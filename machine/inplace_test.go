@@ -117,6 +117,16 @@ func TestSection10_2TheConditionThatLabelsCallFor(t *testing.T) {
 	require.False(t, due)
 }
 
+func TestAMachineThatWaitsToBeReplacedIsNotUpdatedInPlace(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"", v1alpha1.CandidateForUpdate, v1alpha1.UpdateSuccessful} {
+		n := after(withID, healthy, labelled("candidate selected"), updates(step)).Node.Node
+		n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] = v1alpha1.LabelValueNodeCandidateForReplacement
+		_, due := machine.UpdateCondition(n, now)
+		require.False(t, due, step)
+	}
+}
+
 func TestSection10_3And10_4TheProgressOfAnUpdate(t *testing.T) {
 	t.Parallel()
 	const running, updating, failed = v1alpha1.MachineRunning, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed

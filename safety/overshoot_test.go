@@ -127,6 +127,25 @@ func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
 	}, overshoot(in))
 }
 
+func TestLabelAndConditionOfADeploymentGoTogether(t *testing.T) {
+	labelled, told := overDeployment("labelled", 3), overDeployment("told", 3)
+	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	told.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
+	in := safety.OvershootObservation{Deployments: []safety.Surging{{Deployment: labelled}, {Deployment: told}}, Complete: true}
+	require.Equal(t, []string{
+		"Unfreeze deployment labelled: none of its sets is frozen",
+		"Unfreeze deployment told: none of its sets is frozen",
+	}, overshoot(in))
+	in.Sets = []*v1alpha1.MachineSet{frozenSet(overSet("a", "labelled", 3)), frozenSet(overSet("b", "told", 3))}
+	in.Machines = slices.Concat(overMachines("a", 5), overMachines("b", 5))
+	require.Equal(t, []string{
+		"Freeze deployment labelled: one of its sets is frozen",
+		"Freeze deployment told: one of its sets is frozen",
+		"hold set a: OverShootingReplicaCount: 5 machines; it goes on at 4",
+		"hold set b: OverShootingReplicaCount: 5 machines; it goes on at 4",
+	}, overshoot(in))
+}
+
 func TestSomebodyWhoAsksForItMakesAFrozenSetGoOn(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
 	alone := frozenSet(overSet("alone", "", 1))

@@ -77,6 +77,11 @@ const (
 	MachineNameLabelKey = "node.gardener.cloud/machine-name"
 	// LabelKeyNodeCandidateForUpdate marks Nodes that an in-place update waits for.
 	LabelKeyNodeCandidateForUpdate = "node.machine.sapcloud.io/candidate-for-update"
+	// LabelValueNodeCandidateForReplacement is the value of
+	// [LabelKeyNodeCandidateForUpdate] on a Node whose Machine waits to be selected
+	// for a replacement, not for an update in place. The reference system does not
+	// have it.
+	LabelValueNodeCandidateForReplacement = "replace"
 	// LabelKeyNodeSelectedForUpdate marks Nodes that are being updated in place.
 	LabelKeyNodeSelectedForUpdate = "node.machine.sapcloud.io/selected-for-update"
 	// LabelKeyNodeUpdateResult is the result of an in-place update, written by
