@@ -38,7 +38,7 @@ type account struct {
 	leaving   int64 // machines seen on their way out
 	unseen    int64 // machines that may exist and were not seen
 	available int64 // available machines that stay for the size it has, as seen
-	lost      int64 // those of them that may go by what this pass chose
+	lost      int64 // those of them that may go, by what was not seen or by what this pass chose
 }
 
 // open makes the accounts of all sets, oldest first.
@@ -69,7 +69,8 @@ func (c *pass) open() {
 // settle finds out who goes for the size that a set has, and who stays.
 func (c *pass) settle(a *account) {
 	a.stay = machineset.Eligible(a.machines, machineset.InFlight{})
-	a.goers = c.goers(a.set, a.stay, a.spec, a.unseen)
+	var possible []machineset.Victim
+	a.goers, possible = c.goers(a.set, a.stay, a.spec, a.unseen)
 	a.victims = a.goers
 	a.available = int64(a.counts.Available) - c.countUpdating(a)
 	if len(a.goers) > 0 {
@@ -81,6 +82,11 @@ func (c *pass) settle(a *account) {
 			}
 		}
 		a.stay = slices.DeleteFunc(a.stay, func(m *v1alpha1.Machine) bool { return going[m] })
+	}
+	for _, v := range possible { // they stay as far as anybody knows, and nobody counts on them
+		if c.available(a, v.Machine) {
+			a.lost++
+		}
 	}
 	if a.unseen > 0 {
 		a.exposed = c.beforeFresh(a.stay)

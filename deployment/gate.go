@@ -107,6 +107,9 @@ func (c *pass) refused(m *v1alpha1.Machine, answer Answer) {
 	if answer.Verdict != Deny {
 		h.Until = answer.Until
 	}
+	if !h.Until.IsZero() && !h.Until.After(c.now) {
+		h.Until = c.now.Add(c.policy.recheck())
+	}
 	c.refusals++
 	more := c.refusals - maxRefusals
 	if more == 1 {

@@ -32,6 +32,7 @@ type updated struct {
 // openUpdates looks at every machine that stays.
 func (c *pass) openUpdates() *updates {
 	u := &updates{c: c, l: c.inPlaceLedger(), to: c.account(c.newSet)}
+	inPlace := c.d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
 	for _, a := range c.accounts {
 		going := make(map[types.UID]bool, len(a.goers))
 		for _, v := range a.goers {
@@ -41,9 +42,10 @@ func (c *pass) openUpdates() *updates {
 			if machineset.Leaving(m) || m.UID == "" || going[m.UID] {
 				continue
 			}
-			o := &updated{of: a, machine: m, available: c.available(a, m)}
+			o := &updated{of: a, machine: m}
 			o.node, o.known = c.nodeOf(m)
 			o.stage = StageOf(m, o.node)
+			o.available = machineset.AvailableFor(m, a.settling(), c.now) && (!inPlace || !selected(o.node) && o.stage != UpdateStarted)
 			u.units = append(u.units, o)
 		}
 	}

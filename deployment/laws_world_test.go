@@ -3,6 +3,7 @@
 package deployment_test
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -23,7 +24,7 @@ import (
 type laws struct {
 	r        *randomWorld
 	floors   map[types.UID]int64 // available machines that the deletions of a set have to leave
-	demanded map[types.UID]bool  // machines that an autoscaler named
+	demanded map[string]bool     // machines that an autoscaler named
 	chosen   map[types.UID]bool  // whether a machine was seen to be unavailable when it was chosen
 	total    int64               // before the write
 	passes   int
@@ -125,11 +126,15 @@ func (l *laws) availableWithout(not types.UID) int64 {
 }
 
 func (l *laws) available(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
-	node := l.r.w.Node(m)
-	selected := node != nil && node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true" &&
-		node.Labels[v1alpha1.LabelKeyNodeUpdateResult] != v1alpha1.LabelValueNodeUpdateSuccessful
 	settle := time.Duration(s.Spec.MinReadySeconds) * time.Second
-	return !selected && !machineset.Leaving(m) && machineset.AvailableFor(m, settle, l.r.w.Now())
+	return !beingUpdated(l.r.w.Node(m)) && !machineset.Leaving(m) && machineset.AvailableFor(m, settle, l.r.w.Now())
+}
+
+// beingUpdated says whether a Node is selected for an update that has not succeeded
+// yet.
+func beingUpdated(node *corev1.Node) bool {
+	return node != nil && node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true" &&
+		node.Labels[v1alpha1.LabelKeyNodeUpdateResult] != v1alpha1.LabelValueNodeUpdateSuccessful
 }
 
 // wrote judges a write.
@@ -144,6 +149,10 @@ func (l *laws) wrote(c deploymenttest.Change) {
 	case *v1alpha1.MachineDeployment:
 		if c.By == deploymenttest.ByUser {
 			l.lower(after)
+			for entry := range strings.SplitSeq(after.Annotations[v1alpha1.TriggerDeletionByMCM], ",") {
+				name, _, _ := strings.Cut(entry, "~")
+				l.demanded[name] = true
+			}
 		}
 	case *v1alpha1.MachineSet:
 		l.wroteSet(c, after, before)
@@ -201,10 +210,25 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 		if n := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()); n.Present > n.Desired {
 			l.r.failf("I-4: %s has %d machines, of %d", s.Name, n.Present, n.Desired)
 		}
+		l.oldOnesFirst(s, m)
 	case was.DeletionTimestamp == nil && m.DeletionTimestamp != nil && s.DeletionTimestamp == nil:
 		floor, known := l.floors[s.UID]
-		if left := l.availableWithout(m.UID); l.available(s, was) && known && left < floor && !l.r.kind.fragile && !l.demanded[m.UID] && !l.chosen[m.UID] {
+		if left := l.availableWithout(m.UID); l.available(s, was) && known && left < floor && !l.r.kind.fragile && !l.demanded[m.Name] && !l.chosen[m.UID] {
 			l.r.failf("I-7: %s deletes the available %s: %d left, %d needed", s.Name, m.Name, left, floor)
+		}
+	}
+}
+
+// oldOnesFirst: Recreate makes no new machine while there is an old one, unless it
+// is paused: then the set of the present template follows the replicas.
+func (l *laws) oldOnesFirst(s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
+	d := l.r.w.Deployment()
+	if l.r.kind.fragile || d.Spec.Paused || d.Spec.Strategy.Type != v1alpha1.RecreateMachineDeploymentStrategyType || !deployment.EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
+		return
+	}
+	for _, o := range l.sets() {
+		if n := len(l.r.w.MachinesOf(o)); o.UID != s.UID && n > 0 {
+			l.r.failf("%s is created while %s has %d machines", m.Name, o.Name, n)
 		}
 	}
 }
@@ -225,11 +249,6 @@ func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
 // setPlanned: same input, same plan (I-19), and a reason for what is not done (I-12).
 func (l *laws) setPlanned(in machineset.Observation, d machineset.Decision) {
 	l.r.logf("    set %s, which names %v: %s", in.Set.Name, machineset.Victims(in.Set), d)
-	for _, a := range d.Actions {
-		if a, ok := a.(machineset.Delete); ok && a.By == machineset.ByDemand {
-			l.demanded[a.UID] = true
-		}
-	}
 	if !d.NextCheck.IsZero() && !d.NextCheck.After(l.r.w.Now()) {
 		l.r.failf("I-12: next check %s of %s is not after now", d.NextCheck, in.Set.Name)
 	}
@@ -333,13 +352,12 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 			active++
 		}
 	}
-	cut, going, named := false, map[types.UID]bool{}, map[types.UID]bool{}
+	cut, going := false, map[types.UID]bool{}
 	for _, t := range d.Targets {
 		cut = cut || t.To < t.From
 		for _, v := range t.Victims {
 			going[v.Machine.UID] = true
-			named[v.Machine.UID] = v.By == machineset.ByDemand // whoever named it wants it gone at any rate
-			l.choose(sets[t.UID], v.Machine)
+			l.choose(in, sets[t.UID], v.Machine)
 		}
 	}
 	if !cut || active < 2 || in.Deployment.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
@@ -355,14 +373,14 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 			continue
 		}
 		s := sets[owner.UID]
-		if !machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()) {
+		if beingUpdated(in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) || !machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()) {
 			continue
 		}
 		t, _ := d.Target(s.UID)
 		switch {
 		case !going[m.UID]:
 			left++
-		case t.To < t.From && !named[m.UID] && !namedBefore(s, m):
+		case t.To < t.From && !l.demanded[m.Name] && !namedBefore(s, m):
 			lost++
 		}
 	}
@@ -373,9 +391,10 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 
 // choose notes whether a machine was seen to be unavailable when it was chosen: it
 // may become available before that is seen, and before it goes.
-func (l *laws) choose(s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
+func (l *laws) choose(in deployment.Observation, s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
 	if _, known := l.chosen[m.UID]; !known {
-		l.chosen[m.UID] = !machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now())
+		l.chosen[m.UID] = beingUpdated(in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) ||
+			!machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now())
 	}
 }
 

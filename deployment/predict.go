@@ -9,26 +9,24 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// goers returns which of the eligible machines a set lets go if it is to keep
-// that many, and if there may be machines of it that were not seen: all that have
-// to go in any case, and those that go before a machine which has just been
-// created. It relies on the set choosing as [machineset.Choose] does, by the order
-// of the policy.
-func (c *pass) goers(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen int64) []machineset.Victim {
+// goers returns which of the eligible machines a set lets go if it is to keep that
+// many, and which beside them it may let go because of machines of it that were not
+// seen: those that go before a machine which has just been created. It relies on
+// the set choosing as [machineset.Choose] does, by the order of the policy.
+func (c *pass) goers(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen int64) (certain, possible []machineset.Victim) {
 	order := c.policy.order(c.now)
-	certain := machineset.Choose(s, eligible, int(keep), order)
+	certain = machineset.Choose(s, eligible, int(keep), order)
 	if unseen == 0 || int64(len(eligible))+unseen <= keep {
-		return certain
+		return certain, nil
 	}
-	possible := machineset.Choose(s, eligible, int(max(0, keep-unseen)), order)
-	n, fresh := len(certain), c.fresh()
-	for _, v := range possible[n:] {
+	fresh := c.fresh()
+	for _, v := range machineset.Choose(s, eligible, int(max(0, keep-unseen)), order)[len(certain):] {
 		if v.By != machineset.ByPlan && !goesBefore(order, v.Machine, fresh) {
 			break
 		}
-		n++
+		possible = append(possible, v)
 	}
-	return possible[:n]
+	return certain, possible
 }
 
 // fresh is a machine as a set has just created it.

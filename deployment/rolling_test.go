@@ -373,3 +373,12 @@ func TestWhoIsChosenIsNamedAlthoughSomebodyNamedAnotherThatHasToStay(t *testing.
 		}
 	}
 }
+
+func TestAMachineThatMayGoForOneThatWasNotSeenIsNotGivenUpForNothing(t *testing.T) {
+	d := rolling(3, 1, 2)
+	old, newSet := rollSet(d, "c0", 1, 2, 1), rollSet(d, "c1", 3, 3, 0)
+	in := rollSee(d, old, newSet)
+	in.Machines = append(in.Machines[:1], in.Machines[2:]...)                     // the other one has just vanished
+	in.Machines[0].Annotations = map[string]string{v1alpha1.MachinePriority: "1"} // and this one goes before a new one
+	require.Empty(t, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
+}

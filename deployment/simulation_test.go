@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	worldSeeds = flag.Uint64("worlds", 100, "number of random worlds of each kind")
+	worldSeeds = flag.Uint64("worlds", 540, "number of random worlds of each kind; a tenth with -short")
 	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind")
 )
 
@@ -49,13 +49,17 @@ var worldKinds = []worldKind{
 // and users change their minds; the laws hold at every write, and when it is
 // over the world comes to rest as it was asked for.
 func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
+	worlds := *worldSeeds
+	if testing.Short() {
+		worlds /= 10
+	}
 	percent := debug.SetGCPercent(800) // the worlds are small, and die young
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	for _, kind := range worldKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			start, runs, writes := time.Now(), 0, 0
-			for seed := *worldFirst; seed < *worldFirst+*worldSeeds; seed++ {
+			for seed := *worldFirst; seed < *worldFirst+worlds; seed++ {
 				r, what := liveWorld(t, kind, seed, false)
 				if what != "" {
 					r, what = liveWorld(t, kind, seed, true)
@@ -65,7 +69,7 @@ func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
 				runs += r.runs
 				writes += r.writes
 			}
-			t.Logf("%d worlds, %d sequences, %d writes in %s", *worldSeeds, runs, writes, time.Since(start).Round(time.Millisecond))
+			t.Logf("%d worlds, %d sequences, %d writes in %s", worlds, runs, writes, time.Since(start).Round(time.Millisecond))
 		})
 	}
 }

@@ -78,7 +78,7 @@ func (c *pass) newMachines(a *account) {
 // availableAt returns when a machine will have been available for long enough,
 // zero if that is not certain.
 func (c *pass) availableAt(a *account, m *v1alpha1.Machine) time.Time {
-	if since, ok := machineset.AvailableSince(m); ok {
+	if since, ok := machineset.AvailableSince(m); ok && since.Add(a.settling()).After(c.now) {
 		return since.Add(a.settling())
 	}
 	return time.Time{}

@@ -78,7 +78,7 @@ func newRandomWorld(t testing.TB, kind worldKind, seed uint64, loud bool) *rando
 	if r.w, err = deploymenttest.New(d, model); err != nil {
 		t.Fatalf("%s", err)
 	}
-	r.laws = laws{r: r, floors: map[types.UID]int64{}, demanded: map[types.UID]bool{}, chosen: map[types.UID]bool{}}
+	r.laws = laws{r: r, floors: map[types.UID]int64{}, demanded: map[string]bool{}, chosen: map[types.UID]bool{}}
 	return r
 }
 

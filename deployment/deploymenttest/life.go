@@ -27,7 +27,7 @@ func (w *World) live(c Change) {
 				w.after(w.model.CreationTimeout, after.Name, after.UID, (*World).timeOut)
 			}
 		case before.DeletionTimestamp == nil && after.DeletionTimestamp != nil:
-			w.after(0, after.Name, after.UID, (*World).terminate)
+			w.after(w.reaction(), after.Name, after.UID, (*World).terminate)
 		}
 	case *corev1.Node:
 		before, existed := c.Before.(*corev1.Node)
@@ -36,6 +36,14 @@ func (w *World) live(c Change) {
 			w.after(0, m.Name, m.UID, (*World).updateInPlace)
 		}
 	}
+}
+
+// reaction is how long it takes until a deletion is seen.
+func (w *World) reaction() time.Duration {
+	if w.model.Trouble.Idle != nil && w.model.Trouble.Idle(ByMachine) {
+		return again
+	}
+	return 0
 }
 
 // machineOf returns the name of the machine that a Node has by its name.

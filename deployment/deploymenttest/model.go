@@ -66,8 +66,8 @@ type Trouble struct {
 	// cache does not show yet, at most. Those of one kind come in their order. Nil:
 	// caches show everything at once.
 	Lag func(controller string, kind Kind) int
-	// Idle is asked whether a controller misses its turn; its next one is a second
-	// later. Nil: none does.
+	// Idle is asked whether a controller, or [ByMachine], misses its turn; its next
+	// one is a second later. Nil: none does.
 	Idle func(controller string) bool
 	// Call is asked what becomes of a write of a controller. Nil: all succeed.
 	Call func(Call) Outcome
