@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Measures of a picture, in pixels.
+const (
+	pictureWidth = 1000
+	plotLeft     = 52
+	plotRight    = 824 // the names of the bounds stand behind it
+	plotHeight   = 320
+	headHeight   = 80 // above the names of events
+	rowHeight    = 16
+	laneHeight   = 18
+	letter       = 6.6 // about what a letter takes
+)
+
+// A chart is a roll-out as a picture: machines over time, stacked by state and by set, with the
+// bounds as lines.
+type chart struct {
+	picture
+	doc     Document
+	frames  []Frame // thinned
+	names   []string
+	classes map[string]string
+	parts   []part
+	marks   []mark
+	rows    int           // of marks
+	before  time.Duration // how long before the change the picture begins
+	last    time.Duration // where it ends
+	most    int           // machines at the upper edge
+}
+
+// A mark is the name of an event, in a row above the plot.
+type mark struct {
+	at   time.Duration
+	text string
+	row  int
+	left bool // of its line, since there is no room on the right
+}
+
+// writeSVG draws a roll-out.
+func writeSVG(out io.Writer, doc Document) error {
+	c := newChart(doc)
+	c.head()
+	c.grid()
+	c.areas()
+	c.bounds()
+	c.events()
+	c.lane()
+	c.legend()
+	c.shut()
+	_, err := io.WriteString(out, c.text.String())
+	return err
+}
+
+func newChart(doc Document) *chart {
+	c := &chart{doc: doc, last: time.Second}
+	for _, f := range doc.Frames {
+		c.last = max(c.last, f.After.Duration)
+		c.most = max(c.most, f.Cap, f.Floor, machinesOf(f).All())
+	}
+	c.last += c.last / 30
+	c.before = c.last / 30
+	c.most += max(1, c.most/10)
+	c.frames = thinned(doc.Frames, func(f Frame) int { return int(c.x(f)) })
+	c.names, c.classes = setsOf(doc.Frames)
+	c.parts = stackOf(c.frames, c.names)
+	c.place()
+	return c
+}
+
+// machinesOf returns the machines of all sets.
+func machinesOf(f Frame) Machines {
+	var all Machines
+	for _, s := range f.Sets {
+		all = all.plus(s.Machines)
+	}
+	return all
+}
+
+// place finds a row for every event, so that no name is in the way of another.
+func (c *chart) place() {
+	var ends []float64 // of the last name in each row
+	for _, f := range c.doc.Frames {
+		if len(f.Events) == 0 {
+			continue
+		}
+		m := mark{at: f.After.Duration, text: strings.Join(f.Events, ", ")}
+		line, width := c.xAt(m.at), widthOf(m.text)+12
+		left := line
+		if m.left = line+width > pictureWidth; m.left {
+			left = line - width
+		}
+		m.row = slices.IndexFunc(ends, func(end float64) bool { return end <= left })
+		if m.row < 0 {
+			m.row, ends = len(ends), append(ends, 0)
+		}
+		ends[m.row] = left + width
+		c.marks = append(c.marks, m)
+	}
+	c.rows = len(ends)
+}
+
+// widthOf is about how wide a text is.
+func widthOf(text string) float64 { return letter * float64(utf8.RuneCountInString(text)) }
+
+// fit cuts a text to about a width.
+func fit(text string, width float64) string {
+	most := int(width / letter)
+	if widthOf(text) <= width || most < 1 {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// fitWords is the words that fit, and how many more there are; empty if none does.
+func fitWords(words []string, width float64) string {
+	for n := len(words); n > 0; n-- {
+		text := strings.Join(words[:n], ", ")
+		if n < len(words) {
+			text += " +" + strconv.Itoa(len(words)-n)
+		}
+		if widthOf(text) <= width {
+			return text
+		}
+	}
+	return ""
+}
+
+func (c *chart) top() float64    { return float64(headHeight + c.rows*rowHeight) }
+func (c *chart) bottom() float64 { return c.top() + plotHeight }
+
+func (c *chart) x(f Frame) float64 {
+	if f.Before {
+		return plotLeft
+	}
+	return c.xAt(f.After.Duration)
+}
+
+func (c *chart) xAt(at time.Duration) float64 {
+	return plotLeft + (plotRight-plotLeft)*float64(at+c.before)/float64(c.last+c.before)
+}
+
+func (c *chart) y(machines int) float64 {
+	return c.bottom() - plotHeight*float64(machines)/float64(c.most)
+}
+
+// steps is the path of a line that keeps its height from every frame to the next.
+func (c *chart) steps(height func(i int) int) string {
+	var b strings.Builder
+	for i, f := range c.frames {
+		switch {
+		case i == 0:
+			b.WriteString("M" + number(c.x(f)) + " " + number(c.y(height(i))))
+		case height(i) != height(i-1):
+			b.WriteString("H" + number(c.x(f)) + "V" + number(c.y(height(i))))
+		}
+	}
+	b.WriteString("H" + number(plotRight))
+	return b.String()
+}
+
+// back continues a path with the line of these heights, to the left.
+func (c *chart) back(heights []int) string {
+	var b strings.Builder
+	b.WriteString("V" + number(c.y(heights[len(heights)-1])))
+	for i := len(heights) - 1; i > 0; i-- {
+		if heights[i] != heights[i-1] {
+			b.WriteString("H" + number(c.x(c.frames[i])) + "V" + number(c.y(heights[i-1])))
+		}
+	}
+	b.WriteString("H" + number(plotLeft) + "Z")
+	return b.String()
+}

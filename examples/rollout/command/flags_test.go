@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/examples/rollout/command"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestWrongCommandLinesAreRefusedInOneLine(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"no file", nil, "-f is missing"},
+		{"a file without a flag", []string{pool}, "files are given with -f"},
+		{"a flag that nobody knows", []string{"-f", pool, "--surge=3"}, "unknown flag: --surge"},
+		{"two ends", []string{"-f", pool, "--to", pool, "--class=x"}, "--class and --to"},
+		{"standard input twice", []string{"-f", "-", "--to", "-"}, "read once"},
+		{"a class that is no name", []string{"-f", pool, "--class=No Name"}, `"No Name" is no name`},
+		{"an empty class", []string{"-f", pool, "--class="}, `"" is no name`},
+		{"a form that does not exist", []string{"-f", pool, "-o=png"}, `-o is "png", want table, wide`},
+		{"a time in the past", []string{"-f", pool, "--join=-1s"}, "--join is -1s"},
+		{"a time without a unit", []string{"-f", pool, "--leave=30"}, "--leave"},
+		{"a time beyond all measure", []string{"-f", pool, "--update=2000000h"}, "--update"},
+		{"no time to be created in", []string{"-f", pool, "--creation-timeout=1ms"}, "want 0 or at least 1s"},
+		{"no time at all", []string{"-f", pool, "--for=0s"}, "--for is 0s"},
+		{"more than all fail", []string{"-f", pool, "--fail=1.5"}, "--fail is 1.5"},
+		{"not a number of them fail", []string{"-f", pool, "--fail=NaN"}, "--fail is NaN"},
+		{"a quota below none", []string{"-f", pool, "--quota=-2"}, "--quota is -2"},
+		{"a policy that does not exist", []string{"-f", pool, "--on-no-capacity=Pray"}, `--on-no-capacity is "Pray", want Wait`},
+		{"an effect that does not exist", []string{"-f", pool, "--discourage=NoExecute"}, `--discourage is "NoExecute"`},
+		{"an event without a time", []string{"-f", pool, "--at=pause"}, `"pause" is no event`},
+		{"an event at no time", []string{"-f", pool, "--at=soon=pause"}, `"soon" is no time`},
+		{"an event before the beginning", []string{"-f", pool, "--at=-1m=pause"}, "before the roll-out"},
+		{"an event after the end", []string{"-f", pool, "--for=1h", "--at=2h=pause"}, "after the end"},
+		{"an event of no kind", []string{"-f", pool, "--at=1m=explode"}, "-h lists what does"},
+		{"replicas without a number", []string{"-f", pool, "--at=1m=replicas"}, "no number"},
+		{"too many replicas", []string{"-f", pool, "--at=1m=replicas:100001"}, "no number from 0 to 100000"},
+		{"a pause with a value", []string{"-f", pool, "--at=1m=pause:2"}, "takes no value"},
+		{"a bound that is none", []string{"-f", pool, "--at=1m=surge:some"}, "no percentage"},
+		{"a machine without a name", []string{"-f", pool, "--at=1m=delete:"}, "no name"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, out, errOut := run(t, c.args...)
+			require.Equal(t, command.Refused, status, errOut)
+			require.Contains(t, errOut, c.says)
+			require.True(t, strings.HasPrefix(errOut, "rollout: bad command line, -h lists the flags: "), errOut)
+			require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
+			require.Empty(t, out)
+		})
+	}
+}
+
+func TestDefaultsAreThoseOfTheHelp(t *testing.T) {
+	status, help, errOut := run(t, "-h")
+	require.Equal(t, command.Done, status)
+	require.Empty(t, errOut)
+	for _, words := range []string{"--join time", "(default 3m0s)", "-o, --output form", "UseUnavailable", "--at event"} {
+		require.Contains(t, help, words)
+	}
+	for line := range strings.Lines(help) {
+		require.LessOrEqual(t, len(line), 140, line)
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	for _, seed := range []string{
+		"5m=replicas:8", "10m=pause", "12m=resume", "15m=rollback", "1h30m=rollback:3", "6m=delete:pool-1", "0s=surge:25%", "1s=unavailable:0",
+		"1m=quota:none", "1m=quota:9", "2m=select:all", "=", "==", "1m=", "1m=class:a.b", "1m=surge:%", "9999999h=pause", "1m=replicas:-1", "1ns=rollback:",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d := &v1alpha1.MachineDeployment{}
+		after, what, err := command.ReadEvent(text, d)
+		if err != nil {
+			require.NotContains(t, err.Error(), "\n")
+			return
+		}
+		require.GreaterOrEqual(t, after, time.Duration(0))
+		require.True(t, strings.HasSuffix(text, "="+what), "%q %q", text, what)
+		require.GreaterOrEqual(t, d.Spec.Replicas, int32(0))
+		if d.Spec.RollbackTo != nil {
+			require.GreaterOrEqual(t, d.Spec.RollbackTo.Revision, int64(0))
+		}
+	})
+}

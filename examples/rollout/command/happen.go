@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// become changes a deployment into what it is to become.
+func (s scene) become(d *v1alpha1.MachineDeployment) {
+	next := s.to.DeepCopy()
+	d.Spec = next.Spec
+	for key, value := range next.Labels {
+		metav1.SetMetaDataLabel(&d.ObjectMeta, key, value)
+	}
+	for key, value := range next.Annotations {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, key, value)
+	}
+}
+
+// happen carries out an event.
+func (t *theatre) happen(e event) error {
+	switch e.kind {
+	case eventQuota:
+		t.provider.quota = e.number
+		return nil
+	case eventDelete:
+		m, err := t.machine(e.name)
+		if err != nil {
+			return err
+		}
+		return t.world.DeleteMachine(m.Name)
+	case eventSelect:
+		return t.choose(e.name)
+	default:
+		var err error
+		return errors.Join(t.world.Edit(func(d *v1alpha1.MachineDeployment) { err = e.edit(d) }), err)
+	}
+}
+
+// edit changes a deployment as an event says.
+func (e event) edit(d *v1alpha1.MachineDeployment) error {
+	bounds := boundsOf(d)
+	switch e.kind {
+	case eventReplicas:
+		d.Spec.Replicas = int32(e.number)
+	case eventClass:
+		d.Spec.Template.Spec.Class.Name = e.name
+	case eventPause, eventResume:
+		d.Spec.Paused = e.kind == eventPause
+	case eventRollback:
+		d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: e.number}
+	case eventSurge, eventUnavailable:
+		if bounds == nil {
+			return errNoBounds
+		}
+		bound := e.bound
+		if e.kind == eventSurge {
+			bounds.MaxSurge = &bound
+		} else {
+			bounds.MaxUnavailable = &bound
+		}
+	default: // not about the deployment
+	}
+	return nil
+}
+
+// Names that stand for a machine, or for all.
+const (
+	oldest = "oldest"
+	newest = "newest"
+	all    = "all"
+)
+
+// machine returns the machine of a name.
+func (t *theatre) machine(name string) (*v1alpha1.Machine, error) {
+	machines := slices.DeleteFunc(t.world.Machines(), machineset.Leaving)
+	switch {
+	case name != oldest && name != newest:
+		if m := t.world.Machine(name); m != nil {
+			return m, nil
+		}
+	case len(machines) > 0 && name == oldest:
+		return machines[0], nil
+	case len(machines) > 0:
+		return machines[len(machines)-1], nil
+	}
+	return nil, errors.New("there is no such machine")
+}
+
+// choose labels the Node of a machine, or those of all candidates, as selected for an update.
+func (t *theatre) choose(name string) error {
+	nodes := slices.DeleteFunc(t.world.Nodes(), func(n *corev1.Node) bool {
+		return n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] == ""
+	})
+	if name != all {
+		m, err := t.machine(name)
+		if err != nil {
+			return err
+		}
+		n := t.world.Node(m)
+		if n == nil {
+			return fmt.Errorf("machine %s has no Node", m.Name)
+		}
+		nodes = []*corev1.Node{n}
+	}
+	for _, n := range nodes {
+		err := t.world.EditNode(n.Name, func(n *corev1.Node) {
+			metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/examples/rollout/command"
+)
+
+func TestHostileFilesAreRefused(t *testing.T) {
+	data, err := os.ReadFile(pool)
+	require.NoError(t, err)
+	good := string(data)
+	aliases := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'j'; c++ {
+		aliases += strings.NewReplacer("N", string(c), "O", string(c-1)).Replace("N: &N [*O,*O,*O,*O,*O,*O,*O,*O,*O,*O]\n")
+	}
+	for _, c := range []struct {
+		name, text, says string
+	}{
+		{"nothing", "", "no MachineDeployment"},
+		{"a comment", "# nothing\n---\n# here\n", "no MachineDeployment"},
+		{"other kinds", "apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: List\nitems: []\n", "no MachineDeployment"},
+		{"no YAML", "{{{", "document 1"},
+		{"a list of nothing", "- 1\n- 2\n", "document 1"},
+		{"a number", "42", "document 1"},
+		{"bytes", "\x00\x01\xff", "document 1"},
+		{"an explosion of aliases", aliases, "document 1"},
+		{"depth", strings.Repeat("[", 100_000), "document 1"},
+		{"a deployment of another API", strings.Replace(good, "machine.sapcloud.io/v1alpha1", "cluster.x-k8s.io/v1beta1", 1), `of "cluster.x-k8s.io/v1beta1", want machine.sapcloud.io/v1alpha1`},
+		{"a field that nobody knows", strings.Replace(good, "maxSurge", "maxSruge", 1), `unknown field "spec.strategy.rollingUpdate.maxSruge"`},
+		{"a key that is there twice", good + "\nspec: {}\n", `"spec" already set`},
+		{"a number that is a text", strings.Replace(good, "replicas: 5", "replicas: five", 1), "replicas"},
+		{"no name", strings.Replace(good, "  name: pool\n  namespace", "  namespace", 1), "metadata.name is missing"},
+		{"fewer than none", strings.Replace(good, "replicas: 5", "replicas: -5", 1), "spec.replicas"},
+		{"more than can be played", strings.Replace(good, "replicas: 5", "replicas: 2000000000", 1), "want at most 100000"},
+		{"a negative surge", strings.Replace(good, "maxSurge: 2", "maxSurge: -2", 1), "maxSurge is -2"},
+		{"a negative percentage", strings.Replace(good, "maxUnavailable: 1", `maxUnavailable: "-5%"`, 1), "maxUnavailable is -5%"},
+		{"a bound that is none", strings.Replace(good, "maxSurge: 2", "maxSurge: some", 1), "maxSurge"},
+		{"no strategy", strings.Replace(good, "type: RollingUpdate", "type: Hope", 1), "strategy type must be one of"},
+		{"a selector of other labels", strings.Replace(good, "matchLabels:\n      name: pool", "matchLabels:\n      name: other", 1), "selector"},
+		{"no class", strings.Replace(good, "name: small", `name: ""`, 1), "class.name"},
+		{"too much", good + strings.Repeat("# and more of it\n", 1<<20), "larger than 8 MiB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, out, errOut := runWith(t, c.text, "-f", "-")
+			require.Equal(t, command.Refused, status, errOut)
+			require.Contains(t, errOut, c.says)
+			require.Contains(t, errOut, "standard input: ")
+			require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
+			require.Empty(t, out)
+		})
+	}
+}
+
+func TestTheFirstDeploymentOfAFileIsPlayed(t *testing.T) {
+	data, err := os.ReadFile(pool)
+	require.NoError(t, err)
+	good := string(data)
+	item := "  " + strings.ReplaceAll(strings.TrimSpace(good), "\n", "\n  ")
+	for name, text := range map[string]string{
+		"after others":       "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\n" + good,
+		"before others":      good + "---\n" + strings.Replace(good, "name: pool", "name: other", 1),
+		"before broken ones": good + "---\n{{{\n",
+		"in a list":          "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n-" + item[1:] + "\n",
+		"with a status":      good + "status: {availableReplicas: 3, somethingNew: 4}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text = strings.Replace(text, "-# A pool", "- # A pool", 1)
+			d, err := command.ReadDeployment([]byte(text))
+			require.NoError(t, err)
+			require.Equal(t, "pool", d.Name)
+			require.EqualValues(t, 5, d.Spec.Replicas)
+			require.Zero(t, d.Status)
+		})
+	}
+}
+
+func FuzzFiles(f *testing.F) {
+	data, err := os.ReadFile(pool)
+	require.NoError(f, err)
+	f.Add(data)
+	f.Add([]byte("kind: List\nitems: [{kind: List, items: [1]}]"))
+	f.Add([]byte("apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineDeployment\nspec: null\n"))
+	f.Add([]byte("--- \n---\n%YAML 1.1\n---\na: &a {b: *a}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := command.ReadDeployment(data)
+		if err != nil {
+			return
+		}
+		require.NotNil(t, d)
+		require.Empty(t, deployment.Validate(d))
+		require.NotEmpty(t, d.Name)
+	})
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// print writes a roll-out in a form of -o.
+func (d Document) print(out io.Writer, form string) error {
+	switch form {
+	case outputJSON:
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(d)
+	case outputSVG:
+		return writeSVG(out, d)
+	case outputSummary:
+		_, err := fmt.Fprintf(out, "%s: %s\n%s", d.Deployment, d.Change, d.summary())
+		return err
+	default:
+		_, err := io.WriteString(out, table(d, form == outputWide))
+		return err
+	}
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/machinist-dev/machinist/examples/rollout/command"
+)
+
+func main() {
+	debug.SetGCPercent(400) // it lives for seconds, and what it makes it mostly keeps
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	os.Exit(command.Command{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}.Run(ctx, os.Args[1:]))
+}
