@@ -37,12 +37,16 @@ func (c *pass) withoutCapacity(l *ledger) int {
 	if n == 0 {
 		return 0
 	}
-	next := "the roll-out goes on as far as it can without it"
+	var next string
 	switch c.policy.OnNoCapacity {
 	case NoCapacityStop:
 		next = "nothing is replaced until there is some"
 	case NoCapacityUseUnavailable:
 		next = "old machines make place, one at a time"
+	case NoCapacityWait:
+		fallthrough
+	default:
+		next = "the roll-out goes on as far as it can without it"
 	}
 	c.hold(first.Name, ReasonNoCapacity, fmt.Sprintf("no capacity for %d of the machines of %s; %s: %s", n, c.newSet.Name, next, brief(first.Status.LastOperation.Description)))
 	return n

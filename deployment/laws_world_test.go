@@ -3,6 +3,7 @@
 package deployment_test
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -400,12 +401,7 @@ func (l *laws) choose(in deployment.Observation, s *v1alpha1.MachineSet, m *v1al
 
 // namedBefore says whether a machine goes already for the size the set has.
 func namedBefore(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
-	for _, name := range machineset.Victims(s) {
-		if name == m.Name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(machineset.Victims(s), m.Name)
 }
 
 // samePlan: the same input in another order makes the same plan (I-19).

@@ -382,3 +382,15 @@ func TestAMachineThatMayGoForOneThatWasNotSeenIsNotGivenUpForNothing(t *testing.
 	in.Machines[0].Annotations = map[string]string{v1alpha1.MachinePriority: "1"} // and this one goes before a new one
 	require.Empty(t, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
 }
+
+func TestMachinesThatWereNotSeenAreGivenUpOnlyAsFarAsTheFloorAllows(t *testing.T) {
+	d := rolling(3, 3, 0)
+	old, newSet := rollSet(d, "c0", 4, 2, 2), rollSet(d, "c1", 2, 2, 2)
+	in := rollSee(d, old, newSet)
+	for _, m := range in.Machines[:2] { // they go before new ones, if there are any
+		m.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
+	}
+	target, err := deployment.Plan(in, rollPolicy, rollNow).Target(old.UID)
+	require.NoError(t, err)
+	require.Equal(t, int32(3), target.To)
+}

@@ -117,6 +117,7 @@ func (c *pass) scaleTo(l *ledger, a *account, size int64, how taking) {
 	case a.doomed:
 		c.hold(a.set.Name, ReasonSetDeleting, "the set is being deleted and not scaled any more")
 		return
+	case size > a.spec && a.isNew && a.spec == 0 && c.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType && c.oldMachinesLeft(l):
 	case size > a.spec:
 		changed = c.growSet(l, a, size)
 	case size < a.spec:

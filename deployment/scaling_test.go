@@ -225,3 +225,14 @@ func TestI6EverySetHasATarget(t *testing.T) {
 	_, err := rollPlan(d, sets...).Target("other")
 	require.ErrorIs(t, err, deployment.ErrNoTarget)
 }
+
+func TestAPauseInTheGapOfARecreationBringsNoNewMachines(t *testing.T) {
+	d := rollDeployment(4, kindRecreate, intstr.FromInt32(0), intstr.FromInt32(0))
+	d.Spec.Paused = true
+	old, newSet := rollSet(d, "c0", 0, 1, 0), rollSet(d, "c1", 0, 0, 0)
+	dec := rollPlan(d, old, newSet)
+	require.Empty(t, rollLines(dec))
+	require.Contains(t, dec.String(), "1 old machines are left")
+	old.Status.Replicas = 0
+	require.Equal(t, []string{"scale md-c1 from 0 to 4: 0 machines < 4 replicas + 0 max surge"}, rollLines(rollPlan(d, old, newSet)))
+}

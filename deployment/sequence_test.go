@@ -5,6 +5,7 @@ package deployment_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,15 +49,15 @@ type sequenceEvent struct {
 
 // play is a sequence while it is played.
 type play struct {
-	t         testing.TB
-	w         *deploymenttest.World
-	s         sequence
-	text      strings.Builder
-	last      string
-	start     time.Time
-	most      int64
-	floor     int64
-	available int64 // at the last step
+	t      testing.TB
+	w      *deploymenttest.World
+	s      sequence
+	text   strings.Builder
+	last   string
+	start  time.Time
+	spared int64 // machines that may be missing for other reasons
+	most   int64
+	floor  int64
 }
 
 const (
@@ -77,7 +78,10 @@ func (s sequence) deployment() *v1alpha1.MachineDeployment {
 
 // tell plays the sequence and returns its text.
 func (s sequence) tell(t testing.TB) string {
-	p := &play{t: t, s: s}
+	p := &play{t: t, s: s, floor: math.MaxInt32}
+	if s.model.Policy.OnNoCapacity == deployment.NoCapacityUseUnavailable {
+		p.spared = 1
+	}
 	var err error
 	p.w, err = deploymenttest.New(s.deployment(), s.model)
 	require.NoError(t, err)
@@ -292,8 +296,9 @@ func (p *play) check(f deploymenttest.Frame) {
 		available += int64(s.Counts.Available)
 	}
 	d := p.w.Deployment()
-	p.most = max(p.most, int64(d.Spec.Replicas)+int64(surge(d)))
+	p.most, p.floor = max(p.most, int64(d.Spec.Replicas)+int64(surge(d))), min(p.floor, least(d))
 	require.LessOrEqual(p.t, machines, p.most, "too many machines:\n%s%s", p.text.String(), p.sizes(f))
+	require.GreaterOrEqual(p.t, available, p.floor-p.spared, "too few machines:\n%s%s", p.text.String(), p.sizes(f))
 }
 
 // waits tells what is waited for, if that has not been told.
@@ -390,6 +395,7 @@ func removal() sequenceEvent {
 // fails has the oldest old machine fail.
 func fails() sequenceEvent {
 	return sequenceEvent{text: "an old machine is not healthy", do: func(p *play) {
+		p.spared = 1
 		require.NoError(p.t, p.w.SetPhase(p.w.Machines()[0].Name, v1alpha1.MachineUnknown))
 	}}
 }

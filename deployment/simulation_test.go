@@ -49,6 +49,7 @@ var worldKinds = []worldKind{
 // and users change their minds; the laws hold at every write, and when it is
 // over the world comes to rest as it was asked for.
 func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
+	t.Parallel()
 	worlds := *worldSeeds
 	if testing.Short() {
 		worlds /= 10

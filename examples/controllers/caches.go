@@ -23,8 +23,10 @@ type caches struct {
 	target   informers.SharedInformerFactory // nil without a target cluster, as tokens
 	tokens   informers.SharedInformerFactory // the bootstrap tokens of machines, and no other secret
 
-	ofClass  func(key cache.ObjectName) []*v1alpha1.Machine      // machines that refer to a class
-	ofSecret func(key cache.ObjectName) []*v1alpha1.MachineClass // classes that refer to a secret
+	ofClass    func(key cache.ObjectName) []*v1alpha1.Machine      // machines that refer to a class
+	ofSecret   func(key cache.ObjectName) []*v1alpha1.MachineClass // classes that refer to a secret
+	ofNode     func(node string) []*v1alpha1.Machine               // machines that name a Node
+	machinesOf func(ownerKey string) []*v1alpha1.Machine           // machines of an owner
 }
 
 func newCaches(cfg *Config) *caches {
@@ -56,8 +58,10 @@ func onlyVolume(o any) (any, error) {
 
 // index adds what several controllers look things up by.
 func (c *caches) index() {
-	c.ofClass = index(c.machines.Machine().V1alpha1().Machines().Informer(), "class-of-machine",
-		func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
+	machines := c.machines.Machine().V1alpha1().Machines().Informer()
+	c.ofClass = index(machines, "class-of-machine", func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
+	c.ofNode = index(machines, "node-of-machine", func(m *v1alpha1.Machine) []string { return []string{m.Labels[v1alpha1.NodeLabelKey]} })
+	c.machinesOf = index(machines, "owner-of-machine", ownerKey[*v1alpha1.Machine])
 	c.ofSecret = index(c.machines.Machine().V1alpha1().MachineClasses().Informer(), "secrets-of-class", secretKeys)
 }
 

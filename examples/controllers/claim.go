@@ -12,26 +12,37 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// adoptAndRelease writes what claims say about owner references. live is the
-// owner, read from the API server just now.
-func adoptAndRelease[T metav1.Object](
-	ctx context.Context, owner machineset.Owner, live metav1.Object, claims machineset.Claims[T],
+// ownerKey says whose an object is: its controller's, or, if it has none, anybody's
+// in its namespace.
+func ownerKey[T metav1.Object](o T) []string {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return []string{o.GetNamespace()}
+}
+
+// claim returns the objects of an owner, after it has written what is due to their
+// owner references. live is the owner, read from the API server just now, and of
+// finds objects by their ownerKey. It returns false if they may not be all.
+func claim[T metav1.Object](
+	ctx context.Context, owner machineset.Owner, live metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T,
 	patch func(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error),
-) error {
+) ([]T, bool, error) {
+	claims := machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), of(owner.Namespace)))
 	if claims.NeedsLiveOwner() {
 		if err := owner.MayAdopt(live); err != nil {
-			return err
+			return nil, false, err
 		}
 	}
 	for _, change := range slices.Concat(claims.Adopt, claims.Release) {
 		data, err := change.Edit.Patch()
 		if err != nil {
-			return err
+			return nil, false, err
 		}
 		_, err = patch(ctx, change.Edit.Name, types.MergePatchType, data, metav1.PatchOptions{})
 		if ignoreNotFound(err) != nil {
-			return err
+			return nil, false, err
 		}
 	}
-	return nil
+	return claims.Owned, claims.Settled(), nil
 }

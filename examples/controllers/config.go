@@ -13,9 +13,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -34,6 +36,10 @@ type Config struct {
 	Driver driver.Driver
 	// Policy of the machines. The zero Policy waits for ever.
 	Policy machine.Policy
+	// Sets is the policy of the machine sets, Deployments that of the machine
+	// deployments. The zero Policies have the defaults.
+	Sets        machineset.Policy
+	Deployments deployment.Policy
 	// TokenGroups are the groups that bootstrap tokens put machines into besides
 	// system:bootstrappers. Each begins with "system:bootstrappers:".
 	TokenGroups []string

@@ -72,9 +72,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 	r.siblings = index(api.Machines().Informer(), "deployment-of-machine", func(m *v1alpha1.Machine) []string {
 		return []string{deploymentKey(m)}
 	})
-	r.ofNode = index(api.Machines().Informer(), "node-of-machine", func(m *v1alpha1.Machine) []string {
-		return []string{m.Labels[v1alpha1.NodeLabelKey]}
-	})
+	r.ofNode = c.ofNode
 	r.watch(c)
 	if c.target != nil {
 		r.watchTarget(c)

@@ -3,24 +3,21 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine"
-	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
 	api "github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -28,211 +25,192 @@ import (
 // machineDeployments replaces one generation of machines by the next.
 type machineDeployments struct {
 	*loop
-	cfg      *Config
-	sets     listers.MachineSetLister
-	machines listers.MachineLister
-
-	mu      sync.Mutex
-	written map[cache.ObjectName]map[string]string // deployment -> set -> resource version that the cache has to show
+	cfg        *Config
+	setsOf     func(ownerKey string) []*api.MachineSet
+	machinesOf func(ownerKey string) []*api.Machine
+	node       func(name string) (*corev1.Node, error) // nil without a target cluster
+	unseen     keep[deployment.Unseen]
 }
+
+// gather is for how long changes of machines are gathered before their deployment is
+// looked at. What it waits for most, its sets tell it at once.
+const gather = time.Second
 
 func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	informers := c.machines.Machine().V1alpha1()
-	r := &machineDeployments{
-		cfg: cfg, sets: informers.MachineSets().Lister(), machines: informers.Machines().Lister(), written: map[cache.ObjectName]map[string]string{},
-	}
+	deployments, sets := informers.MachineDeployments().Informer(), informers.MachineSets()
+	r := &machineDeployments{cfg: cfg, machinesOf: c.machinesOf, setsOf: index(sets.Informer(), "owner-of-set", ownerKey[*api.MachineSet])}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
-	all := index(informers.MachineDeployments().Informer(), "namespace-of-deployment", func(d *api.MachineDeployment) []string { return []string{d.Namespace} })
-	on(informers.MachineDeployments().Informer(), each(func(d *api.MachineDeployment) { r.add(d) }))
-	on(informers.MachineSets().Informer(), each(func(s *api.MachineSet) {
-		if r.addOwner(s) {
-			return
+	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
+	onDelete(deployments, func(d *api.MachineDeployment) { r.unseen.forget(d.UID) })
+	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments) }))
+	ofMachine := func(m *api.Machine) {
+		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+			if s, err := sets.Lister().MachineSets(m.Namespace).Get(owner.Name); err == nil {
+				r.addOwnerAfter(s, gather)
+			}
 		}
-		for _, d := range all(s.Namespace) { // an orphan: anybody may want it
-			r.add(d)
+	}
+	on(informers.Machines().Informer(), func(before, after *api.Machine) {
+		if machine.OnMachine(before, after)&machine.WakeOwner != 0 {
+			each(ofMachine)(before, after)
 		}
-	}))
+	})
+	if c.target != nil {
+		nodes := c.target.Core().V1().Nodes()
+		r.node = nodes.Lister().Get
+		on(nodes.Informer(), func(before, after *corev1.Node) {
+			if machine.OnNode(before, after) {
+				for _, m := range c.ofNode(cmp.Or(after, before).Name) {
+					ofMachine(m)
+				}
+			}
+		})
+	}
 	return r
 }
 
-// catchUp is when a cache is looked at again that is behind our own writes.
-const catchUp = 20 * time.Millisecond
+func (r *machineDeployments) api() v1alpha1.MachineV1alpha1Interface {
+	return r.cfg.Machines.MachineV1alpha1()
+}
 
 func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
-	d, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	d, err := r.api().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
 	}
-	in, fresh, err := r.observe(ctx, key, d)
-	if err != nil || !fresh {
-		return r.cfg.Clock.Now().Add(catchUp), err
-	}
-	decision, err := r.decide(ctx, key, in)
+	in, err := r.observe(ctx, d)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return decision.NextCheck, nil
+	return r.carry(ctx, in)
 }
 
-// decide decides and acts, once more if the name of a new set was taken.
-func (r *machineDeployments) decide(ctx context.Context, key cache.ObjectName, in deployment.Observation) (deployment.Decision, error) {
-	d := deployment.Decide(in, deployment.Policy{}, r.cfg.Clock.Now())
-	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	if err := r.record(ctx, in.Deployment, d); err != nil {
-		return d, err
+// observe gathers what is known of a deployment: its sets, adopting and releasing
+// them where that is due, their machines, and the Nodes of these.
+func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
+	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil}
+	var err error
+	in.Sets, in.Complete, err = claim(ctx, machineset.OwnerDeployment(d), d, d.Spec.Selector, r.setsOf, r.api().MachineSets(d.Namespace).Patch)
+	if err != nil {
+		return in, err
 	}
-	for _, e := range d.Events {
-		r.cfg.event(in.Deployment, e)
+	for _, s := range in.Sets {
+		in.Machines = append(in.Machines, r.machinesOf(string(s.UID))...)
 	}
-	for _, action := range d.Actions {
-		err := r.act(ctx, key, in, action)
-		create, creating := action.(deployment.CreateSet)
-		if creating && apierrors.IsAlreadyExists(err) && in.NameTakenBy == nil {
-			taken, getErr := r.cfg.Machines.MachineV1alpha1().MachineSets(create.Set.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
-			if getErr != nil {
-				return d, getErr
+	for _, m := range in.Machines {
+		if name := m.Labels[api.NodeLabelKey]; name != "" && r.node != nil {
+			if node, err := r.node(name); ignoreNotFound(err) == nil {
+				in.Nodes[name] = node
 			}
-			in.NameTakenBy = taken
-			return r.decide(ctx, key, in)
-		}
-		if creating && err != nil && ctx.Err() == nil {
-			failed := deployment.Decision{WriteStatus: true}
-			var event machine.Event
-			failed.Status, event = deployment.CreateFailed(in.Deployment.Status, create.Set.Name, err, r.cfg.Clock.Now())
-			r.cfg.event(in.Deployment, event)
-			err = errors.Join(err, r.record(ctx, in.Deployment, failed))
-		}
-		if err != nil {
-			return d, fmt.Errorf("%s: %w", action, err)
-		}
-		if e := action.Event(); e != nil {
-			r.cfg.event(in.Deployment, *e)
 		}
 	}
-	return d, nil
+	in.Unseen = r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Observe(in) })
+	return in, nil
 }
 
-// observe gathers the sets of a deployment, adopting and releasing them where
-// that is due. It returns false if the cache does not show our own writes yet.
-func (r *machineDeployments) observe(ctx context.Context, key cache.ObjectName, d *api.MachineDeployment) (deployment.Observation, bool, error) {
-	sets, err := r.sets.MachineSets(d.Namespace).List(labels.Everything())
-	if err != nil {
-		return deployment.Observation{}, false, err
+// carry decides, carries out what is decided up to the first thing that fails, and
+// stores the status.
+func (r *machineDeployments) carry(ctx context.Context, in deployment.Observation) (time.Time, error) {
+	d := in.Deployment
+	plan := deployment.Plan(in, r.cfg.Deployments, r.cfg.Clock.Now())
+	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
+	last, err := r.act(ctx, d, plan.Actions)
+	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(err) && in.NameTakenBy == nil {
+		if in.NameTakenBy, err = r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{}); err == nil {
+			return r.carry(ctx, in) // knowing by whom
+		}
+	} else if ok && err != nil && ctx.Err() == nil {
+		status, event := deployment.CreateFailed(plan.Status, create.Set.Name, err, r.cfg.Clock.Now())
+		plan.Status, plan.WriteStatus, plan.Events = status, true, append(plan.Events, event)
 	}
-	if fresh, err := r.shows(ctx, key, sets); err != nil || !fresh {
-		return deployment.Observation{}, false, err
+	for _, e := range plan.Events {
+		r.cfg.event(d, e)
 	}
-	machines, err := r.machines.Machines(d.Namespace).List(labels.Everything())
-	if err != nil {
-		return deployment.Observation{}, false, err
+	if plan.WriteStatus {
+		d.Status = plan.Status
+		_, statusErr := r.api().MachineDeployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+		err = errors.Join(err, ignoreNotFound(statusErr))
 	}
-	claims := machineset.Claim(machineset.OwnerDeployment(d), d.Spec.Selector, sets)
-	patch := r.cfg.Machines.MachineV1alpha1().MachineSets(d.Namespace).Patch
-	if err := adoptAndRelease(ctx, machineset.OwnerDeployment(d), d, claims, patch); err != nil {
-		return deployment.Observation{}, false, err
-	}
-	return deployment.Observation{Deployment: d, Sets: claims.Owned, Complete: claims.Settled(), Machines: machines}, true, nil
+	return plan.NextCheck, err
 }
 
-// record writes the status of a deployment, if it has changed, and keeps what is
-// stored then.
-func (r *machineDeployments) record(ctx context.Context, d *api.MachineDeployment, decision deployment.Decision) error {
-	if !decision.WriteStatus {
-		return nil
+// act carries out actions, and returns the last of them that was tried.
+func (r *machineDeployments) act(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, err error) {
+	for _, last = range actions {
+		if err := r.actOne(ctx, d, last); err != nil {
+			return last, fmt.Errorf("%s: %w", last, err)
+		}
+		if e := last.Event(); e != nil {
+			r.cfg.event(d, *e)
+		}
 	}
-	next := d.DeepCopy()
-	next.Status = decision.Status
-	written, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(d.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-	if err == nil {
-		d.ResourceVersion, d.Status = written.ResourceVersion, written.Status
-	}
-	return ignoreNotFound(err)
+	return last, nil
 }
 
-// act carries out one action of a decision.
-func (r *machineDeployments) act(ctx context.Context, key cache.ObjectName, in deployment.Observation, action deployment.Action) error {
-	sets := r.cfg.Machines.MachineV1alpha1().MachineSets(in.Deployment.Namespace)
+// actOne carries out one action. What is gone needs no write.
+func (r *machineDeployments) actOne(ctx context.Context, d *api.MachineDeployment, action deployment.Action) error {
 	switch a := action.(type) {
+	case deployment.WriteDeployment:
+		written, err := r.api().MachineDeployments(d.Namespace).Update(ctx, a.Deployment, metav1.UpdateOptions{})
+		if err == nil {
+			*d = *written // the status is written after this
+		}
+		return ignoreNotFound(err)
 	case deployment.CreateSet:
-		return r.wrote(key)(sets.Create(ctx, a.Set, metav1.CreateOptions{}))
-	case deployment.UpdateSet:
-		return r.wrote(key)(sets.Update(ctx, a.Set, metav1.UpdateOptions{}))
-	case deployment.Scale:
-		i := slices.IndexFunc(in.Sets, func(s *api.MachineSet) bool { return s.UID == a.UID })
-		if i < 0 {
-			return fmt.Errorf("set %s is not among those observed", a.Name)
+		return r.wrote(d)(r.api().MachineSets(d.Namespace).Create(ctx, a.Set, metav1.CreateOptions{}))
+	case deployment.WriteSet:
+		return r.wrote(d)(r.api().MachineSets(d.Namespace).Update(ctx, a.Set, metav1.UpdateOptions{}))
+	case deployment.WriteMachine:
+		return r.wrote(d)(r.api().Machines(d.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
+	case deployment.WriteNode:
+		patch, err := a.Patch()
+		if err != nil {
+			return err
 		}
-		next := a.Apply(in.Sets[i])
-		if next == nil {
-			return fmt.Errorf("set %s has changed", a.Name)
-		}
-		return r.wrote(key)(sets.Update(ctx, next, metav1.UpdateOptions{}))
+		return r.wrote(d)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
 	case deployment.DeleteSet:
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
 		if a.ResourceVersion != "" {
 			options.Preconditions.ResourceVersion = &a.ResourceVersion
 		}
-		return ignoreNotFound(sets.Delete(ctx, a.Name, options))
-	case deployment.AddFinalizer:
-		return r.patch(ctx, in.Deployment, map[string]any{"finalizers": append(slices.Clone(in.Deployment.Finalizers), a.Finalizer)})
-	case deployment.RemoveFinalizer:
-		rest := slices.DeleteFunc(slices.Clone(in.Deployment.Finalizers), func(f string) bool { return f == a.Finalizer })
-		return r.patch(ctx, in.Deployment, map[string]any{"finalizers": rest})
-	case deployment.Annotate:
-		return r.patch(ctx, in.Deployment, map[string]any{"annotations": a.Annotations})
+		return ignoreNotFound(r.api().MachineSets(d.Namespace).Delete(ctx, a.Name, options))
+	case deployment.Look:
+		return r.look(ctx, d, a)
 	default:
 		return fmt.Errorf("unknown action %T", action)
 	}
 }
 
-// patch changes the metadata of a deployment, unless somebody else has changed
-// it since it was read.
-func (r *machineDeployments) patch(ctx context.Context, d *api.MachineDeployment, metadata map[string]any) error {
-	metadata["uid"], metadata["resourceVersion"] = d.UID, d.ResourceVersion
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return err
+// wrote remembers a write until the caches show it.
+func (r *machineDeployments) wrote(d *api.MachineDeployment) func(metav1.Object, error) error {
+	return func(o metav1.Object, err error) error {
+		if err == nil {
+			r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Wrote(o, r.cfg.Clock.Now()) })
+		}
+		return ignoreNotFound(err)
 	}
-	written, err := r.cfg.Machines.MachineV1alpha1().MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+}
+
+// look reads an object live that the caches do not show as it was written.
+func (r *machineDeployments) look(ctx context.Context, d *api.MachineDeployment, a deployment.Look) error {
+	var live metav1.Object
+	var err error
+	switch a.Kind {
+	case deployment.KindSet:
+		live, err = r.api().MachineSets(d.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	case deployment.KindMachine:
+		live, err = r.api().Machines(d.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	case deployment.KindNode:
+		live, err = r.cfg.Target.CoreV1().Nodes().Get(ctx, a.Name, metav1.GetOptions{})
+	default:
+		return fmt.Errorf("unknown kind %q", a.Kind)
+	}
+	if apierrors.IsNotFound(err) {
+		live, err = nil, nil
+	}
 	if err == nil {
-		d.ResourceVersion = written.ResourceVersion
+		r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Looked(a.Kind, a.Name, live, r.cfg.Clock.Now()) })
 	}
-	return ignoreNotFound(err)
-}
-
-// wrote remembers that the cache has to show a write before the deployment is
-// decided about again.
-func (r *machineDeployments) wrote(key cache.ObjectName) func(*api.MachineSet, error) error {
-	return func(s *api.MachineSet, err error) error {
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.written[key] == nil {
-			r.written[key] = map[string]string{}
-		}
-		r.written[key][s.Name] = s.ResourceVersion
-		return nil
-	}
-}
-
-// shows says whether sets from the cache are as new as our own writes. A set that
-// the cache does not have may be gone for good: a live read tells.
-func (r *machineDeployments) shows(ctx context.Context, key cache.ObjectName, sets []*api.MachineSet) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name, want := range r.written[key] {
-		i := slices.IndexFunc(sets, func(s *api.MachineSet) bool { return s.Name == name })
-		if i < 0 {
-			_, err := r.cfg.Machines.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, name, metav1.GetOptions{})
-			if !apierrors.IsNotFound(err) {
-				return false, err
-			}
-		} else if order, err := resourceversion.CompareResourceVersion(sets[i].ResourceVersion, want); err != nil || order < 0 {
-			return false, err
-		}
-		delete(r.written[key], name)
-	}
-	return true, nil
+	return err
 }

@@ -6,19 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
-	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	api "github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -26,35 +24,29 @@ import (
 // machineSets keeps the number of machines of sets.
 type machineSets struct {
 	*loop
-	cfg      *Config
-	machines listers.MachineLister
-	node     func(name string) (*corev1.Node, error)
-
-	mu       sync.Mutex
-	inFlight map[types.UID]machineset.InFlight
+	cfg        *Config
+	machinesOf func(ownerKey string) []*api.Machine
+	machine    func(namespace, name string) (*api.Machine, error)
+	node       func(name string) (*corev1.Node, error) // nil without a target cluster
+	inFlight   keep[machineset.InFlight]
 }
 
 func newMachineSets(cfg *Config, c *caches) *machineSets {
 	informers := c.machines.Machine().V1alpha1()
-	r := &machineSets{cfg: cfg, machines: informers.Machines().Lister(), inFlight: map[types.UID]machineset.InFlight{}}
+	machines, sets := informers.Machines(), informers.MachineSets().Informer()
+	r := &machineSets{cfg: cfg, machinesOf: c.machinesOf, machine: func(namespace, name string) (*api.Machine, error) {
+		return machines.Lister().Machines(namespace).Get(name)
+	}}
 	if c.target != nil {
 		r.node = c.target.Core().V1().Nodes().Lister().Get
 	}
 	r.loop = newLoop(cfg, "machineset", r.pass)
-	all := index(informers.MachineSets().Informer(), "namespace-of-set", func(s *api.MachineSet) []string { return []string{s.Namespace} })
-	on(informers.MachineSets().Informer(), each(func(s *api.MachineSet) { r.add(s) }))
-	on(informers.Machines().Informer(), func(before, after *api.Machine) {
-		if machine.OnMachine(before, after)&machine.WakeOwner == 0 {
-			return
+	on(sets, each(func(s *api.MachineSet) { r.add(s) }))
+	onDelete(sets, func(s *api.MachineSet) { r.inFlight.forget(s.UID) })
+	on(machines.Informer(), func(before, after *api.Machine) {
+		if machine.OnMachine(before, after)&machine.WakeOwner != 0 {
+			each(func(m *api.Machine) { r.addOwner(m, sets) })(before, after)
 		}
-		each(func(m *api.Machine) {
-			if r.addOwner(m) {
-				return
-			}
-			for _, s := range all(m.Namespace) { // an orphan: anybody may want it
-				r.add(s)
-			}
-		})(before, after)
 	})
 	return r
 }
@@ -68,31 +60,35 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	d := machineset.Decide(in, machineset.Policy{}, r.cfg.Clock.Now())
+	d := machineset.Plan(in, r.cfg.Sets, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	failure, err := r.act(ctx, in, d.Actions)
-	if statusErr := r.record(ctx, in, failure); err == nil {
-		err = statusErr
-	}
-	return d.NextCheck, errors.Join(err, failure.Create, failure.Delete)
+	in.InFlight = r.inFlight.change(set.UID, same)
+	return d.NextCheck, errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)
 }
+
+// same leaves what is in flight as it is.
+func same(f machineset.InFlight) machineset.InFlight { return f }
 
 // observe gathers what is known of a set: its machines, adopting and releasing
 // them where that is due, what is in flight, and the Nodes of failed machines.
 func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machineset.Observation, error) {
-	machines, err := r.machines.Machines(set.Namespace).List(labels.Everything())
+	var shown []*api.Machine // whoever has them; looked for before the list, which shows them then if they are ours
+	for _, sent := range r.inFlight.change(set.UID, same).Creates {
+		if m, err := r.machine(set.Namespace, sent.Name); err == nil {
+			shown = append(shown, m)
+		}
+	}
+	patch := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace).Patch
+	machines, complete, err := claim(ctx, machineset.OwnerSet(set), set, set.Spec.Selector, r.machinesOf, patch)
 	if err != nil {
 		return machineset.Observation{}, err
 	}
-	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, machines)
-	patch := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace).Patch
-	if err := adoptAndRelease(ctx, machineset.OwnerSet(set), set, claims, patch); err != nil {
-		return machineset.Observation{}, err
-	}
 	return machineset.Observation{
-		Set: set, Machines: claims.Owned, Complete: claims.Settled(),
-		InFlight: r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Observe(machines, true) }),
-		Nodes:    r.nodes(claims.Owned),
+		Set: set, Machines: machines, Complete: complete, Nodes: r.nodes(machines),
+		InFlight: r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight {
+			return f.Observe(slices.Concat(machines, shown), complete)
+		}),
 	}, nil
 }
 
@@ -113,19 +109,6 @@ func (r *machineSets) nodes(machines []*api.Machine) map[string]machineset.NodeV
 		}
 	}
 	return views
-}
-
-// flight changes what is in flight for a set, and returns it.
-func (r *machineSets) flight(set types.UID, change func(machineset.InFlight) machineset.InFlight) machineset.InFlight {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f := change(r.inFlight[set])
-	if f.Empty() {
-		delete(r.inFlight, set)
-	} else {
-		r.inFlight[set] = f
-	}
-	return f
 }
 
 // act carries out the actions of a decision.
@@ -186,14 +169,14 @@ func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface
 		live, err = nil, nil
 	}
 	if err == nil {
-		r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Looked(name, live, r.cfg.Clock.Now()) })
+		r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Looked(name, live, r.cfg.Clock.Now()) })
 	}
 	return err
 }
 
 func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, a machineset.Delete) error {
 	now := r.cfg.Clock.Now()
-	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a.Name, a.UID, now) })
+	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a.Name, a.UID, now) })
 	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))})
 	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		r.cfg.event(set, machineset.Deleted(a.Name, err))
@@ -226,7 +209,7 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 		return err
 	}
 	now := r.cfg.Clock.Now()
-	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Creating(name, now) })
+	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Creating(name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
 	if err == nil || ctx.Err() == nil {
 		r.cfg.event(set, machineset.Created(name, err))
@@ -237,7 +220,7 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 // settle takes the answer to a request into account for what is in flight.
 func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, err error) error {
 	look := false
-	r.flight(set.UID, func(f machineset.InFlight) machineset.InFlight {
+	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight {
 		f, look = f.Failed(name, err)
 		return f
 	})

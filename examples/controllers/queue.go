@@ -48,14 +48,27 @@ func newQueue(kind string, c clock.WithTicker) workqueue.TypedRateLimitingInterf
 // add asks for a pass over an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 
-// addOwner asks for a pass over the controller of an object, and returns false if
-// it has none.
-func (l *loop) addOwner(o metav1.Object) bool {
-	owner := metav1.GetControllerOf(o)
-	if owner != nil {
+// addOwner asks for a pass over the controller of an object; without one, over all
+// in its namespace that may want it.
+func (l *loop) addOwner(o metav1.Object, owners cache.SharedIndexInformer) {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		l.queue.Add(cache.NewObjectName(o.GetNamespace(), owner.Name))
+		return
 	}
-	return owner != nil
+	keys, _ := owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // which every informer has
+	for _, key := range keys {
+		if name, err := cache.ParseObjectName(key); err == nil {
+			l.queue.Add(name)
+		}
+	}
+}
+
+// addOwnerAfter asks for a pass over the controller of an object, if it has one,
+// after a while.
+func (l *loop) addOwnerAfter(o metav1.Object, wait time.Duration) {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		l.queue.AddAfter(cache.NewObjectName(o.GetNamespace(), owner.Name), wait)
+	}
 }
 
 // run works until the context ends, and returns when all passes have.
@@ -84,7 +97,9 @@ func (l *loop) next(ctx context.Context) bool {
 	again, err := l.pass(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
-			l.cfg.note(Note{Kind: l.kind, Key: key.String(), Err: err})
+			if !apierrors.IsConflict(err) { // somebody else has written: look again
+				l.cfg.note(Note{Kind: l.kind, Key: key.String(), Err: err})
+			}
 			l.queue.AddRateLimited(key)
 		}
 		return true

@@ -115,12 +115,44 @@ func (g machineGroup) MachineClasses(ns string) typedmachine.MachineClassInterfa
 	}
 }
 
+func (g machineGroup) MachineSets(ns string) typedmachine.MachineSetInterface {
+	to, at := g.MachineV1alpha1Interface.MachineSets(ns), g.p.w.control
+	return setCalls{
+		calls:       calls[*v1alpha1.MachineSet, *v1alpha1.MachineSetList]{g.p, at, "machinesets", to},
+		statusCalls: statusCalls[*v1alpha1.MachineSet]{g.p, at, "machinesets", to}, setRest: setRest{to},
+	}
+}
+
+func (g machineGroup) MachineDeployments(ns string) typedmachine.MachineDeploymentInterface {
+	to, at := g.MachineV1alpha1Interface.MachineDeployments(ns), g.p.w.control
+	return deploymentCalls{
+		calls:       calls[*v1alpha1.MachineDeployment, *v1alpha1.MachineDeploymentList]{g.p, at, "machinedeployments", to},
+		statusCalls: statusCalls[*v1alpha1.MachineDeployment]{g.p, at, "machinedeployments", to}, deploymentRest: deploymentRest{to},
+	}
+}
+
 type (
 	machineRest  struct{ typedmachine.MachineInterface }
 	machineCalls struct {
 		calls[*v1alpha1.Machine, *v1alpha1.MachineList]
 		statusCalls[*v1alpha1.Machine]
 		machineRest
+	}
+	setRest struct {
+		typedmachine.MachineSetInterface
+	}
+	setCalls struct {
+		calls[*v1alpha1.MachineSet, *v1alpha1.MachineSetList]
+		statusCalls[*v1alpha1.MachineSet]
+		setRest
+	}
+	deploymentRest struct {
+		typedmachine.MachineDeploymentInterface
+	}
+	deploymentCalls struct {
+		calls[*v1alpha1.MachineDeployment, *v1alpha1.MachineDeploymentList]
+		statusCalls[*v1alpha1.MachineDeployment]
+		deploymentRest
 	}
 	classRest struct {
 		typedmachine.MachineClassInterface

@@ -34,6 +34,8 @@ type judge struct {
 	updated  map[string]bool            // machines whose update in place has begun
 	replaced time.Time                  // when one was last neither Running nor Unknown
 	unheard  bool                       // a token may have been made that nobody has heard of
+	oldClass bool                       // the pass began with an old view of the class
+	promise  promise                    // of the deployment
 }
 
 func newJudge() judge {
@@ -98,9 +100,19 @@ func (w *world) checkCreated(v drivertest.VM) {
 		w.wrong("a VM is made for machine %s without an intent: %+v", v.Machine, m.Status.LastOperation)
 	case m.Spec.ProviderID != "":
 		w.wrong("a VM is made for machine %s, which has %s", v.Machine, m.Spec.ProviderID)
-	case class == nil || !guarded(class, v1alpha1.MCMFinalizerName) && !w.story.oldLists:
+	case class == nil || !guarded(class, v1alpha1.MCMFinalizerName) && !w.story.oldLists && !w.judge.oldClass:
 		w.wrong("a VM is made for machine %s, whose class is not guarded", v.Machine)
 	}
+}
+
+// unseen returns the writes to a resource that the controllers have not been shown.
+func (w *world) unseen(resource string) []entry {
+	for _, i := range w.process.caches {
+		if i.site == w.control && i.resource == resource {
+			return i.site.log[resource][i.read:]
+		}
+	}
+	return nil
 }
 
 // checkDeleted judges that a VM may go, and that its Node has been emptied.
@@ -167,6 +179,7 @@ func (w *world) checkForce() {
 // assess judges one write.
 func (w *world) assess(s *site, write draintest.Write, by author) {
 	w.notePods(write)
+	w.follow(write.Before, write.After, by)
 	if by == others || write.Actor != draintest.Client {
 		return
 	}
@@ -175,6 +188,9 @@ func (w *world) assess(s *site, write draintest.Write, by author) {
 	}
 	if pod, ok := write.Before.(*corev1.Pod); ok && write.Subresource == "eviction" {
 		w.assessEviction(pod)
+	}
+	if w.story.rollout != nil {
+		w.assessRollout(write.Before, write.After)
 	}
 	if write.Before == nil {
 		return
@@ -217,6 +233,9 @@ func (w *world) assessForeign(name string, before, after runtime.Object) {
 	must(err)
 	is, err := meta.Accessor(after)
 	must(err)
+	if d, ok := before.(*v1alpha1.MachineDeployment); ok && d.Spec.RollbackTo != nil {
+		return // a roll-back brings back the annotations as well
+	}
 	theirs := func(key string) bool { return strings.HasPrefix(key, "example.com/") }
 	for _, maps := range [][2]map[string]string{{was.GetLabels(), is.GetLabels()}, {was.GetAnnotations(), is.GetAnnotations()}} {
 		for key, value := range maps[0] {
@@ -371,6 +390,7 @@ func (w *world) checkRest() {
 	if w.process == nil {
 		w.wrong("at rest there are no controllers")
 	}
+	w.checkDeployed()
 	for _, node := range all[*corev1.Node](w.target, "nodes") {
 		if w.machine(node.Name) == nil {
 			w.wrong("at rest there is node %s, and no machine of it", node.Name)

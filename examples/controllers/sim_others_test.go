@@ -147,6 +147,9 @@ func (w *world) reactToPhase(m *v1alpha1.Machine) {
 	w.followUpdate(m)
 	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // nobody cares
 	case v1alpha1.MachineFailed:
+		if w.story.rollout != nil {
+			return // its set deletes it
+		}
 		w.later(3*time.Second, func() {
 			if m := w.machine(m.Name); m != nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed && m.Status.CurrentStatus.PreserveExpiryTime == nil {
 				w.remove(m.Name)
@@ -195,6 +198,10 @@ func (w *world) meddle(a arrow) {
 	switch a.resource {
 	case "nodes":
 		err = w.meddleWithNode(a.name, key)
+	case "machinesets":
+		_, err = w.machines.MachineV1alpha1().MachineSets(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	case "machinedeployments":
+		_, err = w.machines.MachineV1alpha1().MachineDeployments(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	case "machineclasses":
 		_, err = w.machines.MachineV1alpha1().MachineClasses(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	case "secrets":

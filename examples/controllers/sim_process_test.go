@@ -49,7 +49,8 @@ func (w *world) begin() {
 	must(cfg.complete())
 	c.index()
 	for _, l := range newLoops(&cfg, c) {
-		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" {
+		ofRollouts := w.story.rollout != nil && (l.kind == "machineset" || l.kind == "machinedeployment")
+		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" || ofRollouts {
 			p.loops, p.queues = append(p.loops, l), append(p.queues, queues[l.kind])
 		}
 	}
@@ -91,6 +92,10 @@ func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
 	if w.busy++; w.busy > 300 {
 		w.wrong("%d passes while no time passes", w.busy)
 	}
+	if d := w.deployment(); d != nil {
+		w.judge.promise.most = d.Spec.Replicas
+	}
+	w.judge.oldClass = len(w.unseen("machineclasses")) > 0
 	q.chosen = key
 	w.last = Note{}
 	l.next(p.ctx)

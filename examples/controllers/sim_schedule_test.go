@@ -43,8 +43,9 @@ type story struct {
 	latePod                    bool          // is bound as a Node is cordoned
 	deployment                 bool          // the machines are of one
 	preserve                   []request
-	preserveNode               bool // the Node is told, and not the machine
-	updates                    bool // in place, after it runs
+	preserveNode               bool     // the Node is told, and not the machine
+	rollout                    *rollout // nil for machines without a deployment
+	updates                    bool     // in place, after it runs
 	updateAfter                time.Duration
 	updateFails                bool // at first
 	foreignFinalizers          bool
@@ -53,8 +54,8 @@ type story struct {
 }
 
 func (s story) String() string {
-	return fmt.Sprintf("%s, volumes %t detached after %s, of a deployment %t, preservation %v on the node %t, updates %t failing %t: %d machines, target %t, deleted after %s, or %s after running, %d pods, others' finalizers %t, old lists %t, lag %s, boot %s, shutdown %s, initialised %t",
-		s.name, s.volumes, s.detach, s.deployment, s.preserve, s.preserveNode, s.updates, s.updateFails, s.machines, !s.noTarget, s.deleteAfter, s.deleteRunning, s.pods, s.foreignFinalizers, s.oldLists, s.cloud.Lag, s.cloud.BootTime, s.cloud.ShutdownTime,
+	return fmt.Sprintf("%s, rollout %v, volumes %t detached after %s, of a deployment %t, preservation %v on the node %t, updates %t failing %t: %d machines, target %t, deleted after %s, or %s after running, %d pods, others' finalizers %t, old lists %t, lag %s, boot %s, shutdown %s, initialised %t",
+		s.name, s.rollout, s.volumes, s.detach, s.deployment, s.preserve, s.preserveNode, s.updates, s.updateFails, s.machines, !s.noTarget, s.deleteAfter, s.deleteRunning, s.pods, s.foreignFinalizers, s.oldLists, s.cloud.Lag, s.cloud.BootTime, s.cloud.ShutdownTime,
 		s.cloud.NeedsInitialization)
 }
 
@@ -64,8 +65,12 @@ func play(s story, rng *rand.Rand, at plan, verbose bool) *world {
 	if w.run(); len(w.wrongs) == 0 {
 		w.checkRest()
 	}
-	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
-		w.remove(m.Name)
+	if w.story.rollout != nil && len(w.wrongs) == 0 {
+		w.undeploy()
+	} else {
+		for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+			w.remove(m.Name)
+		}
 	}
 	if len(w.wrongs) == 0 {
 		w.run()
@@ -75,6 +80,7 @@ func play(s story, rng *rand.Rand, at plan, verbose bool) *world {
 		if left := len(w.control.now["machines"]); left > 0 {
 			w.wrong("at the end there are %d machines", left)
 		}
+		w.checkUndeployed()
 	}
 	if w.process != nil {
 		w.process.cancel()
@@ -112,18 +118,28 @@ func randomSchedule(seed uint64, verbose bool) *world {
 	s.pods = max(0, rng.IntN(6)-3)
 	s.befallen(rng)
 	s.foreignFinalizers = rng.IntN(3) == 0
-	s.cloud = drivertest.CloudOptions{
+	s.cloud = anyCloud(rng)
+	return play(s, rng, anyTroubles(rng), verbose)
+}
+
+// anyCloud draws how fast a cloud is.
+func anyCloud(rng *rand.Rand) drivertest.CloudOptions {
+	return drivertest.CloudOptions{
 		BootTime:            []time.Duration{0, 20 * time.Second, 2 * time.Minute}[rng.IntN(3)],
 		ShutdownTime:        []time.Duration{0, 0, 20 * time.Second}[rng.IntN(3)],
 		Lag:                 []time.Duration{0, 0, 5 * time.Second, 20 * time.Second}[rng.IntN(4)],
 		NeedsInitialization: rng.IntN(2) == 0,
 	}
+}
+
+// anyTroubles draws what goes wrong.
+func anyTroubles(rng *rand.Rand) plan {
 	meddling := 0
 	if rng.IntN(4) == 0 {
 		meddling = 6
 	}
 	often, left := []float64{0.03, 0.1, 0.3}[rng.IntN(3)], 1+rng.IntN(8)
-	return play(s, rng, func(a arrow) trouble {
+	return func(a arrow) trouble {
 		if meddling > 0 && a.write && rng.IntN(3) == 0 {
 			meddling--
 			return trouble{what: meddled}
@@ -133,7 +149,7 @@ func randomSchedule(seed uint64, verbose bool) *world {
 		}
 		left--
 		return drawn(a, rng)
-	}, verbose)
+	}
 }
 
 // befallen draws what befalls the machines beside their lives.
@@ -177,9 +193,15 @@ func fewerCollections(t *testing.T) {
 // drawn from its seed.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
+	playAll(t, "TestSchedules", 20000, randomSchedule)
+}
+
+// playAll plays so many schedules, or, if a flag says so, one.
+func playAll(t *testing.T, name string, count int, random func(seed uint64, verbose bool) *world) {
+	t.Helper()
 	if *seedFlag != 0 {
 		synctest.Test(t, func(t *testing.T) {
-			w := randomSchedule(*seedFlag, true)
+			w := random(*seedFlag, true)
 			t.Logf("%s\n%s", w.story, strings.Join(w.trace, "\n"))
 			require.Empty(t, w.wrongs)
 		})
@@ -187,9 +209,8 @@ func TestSchedules(t *testing.T) {
 	}
 	fewerCollections(t)
 	const shards = 4
-	count := 20000
 	if testing.Short() || raced {
-		count = 1000
+		count /= 20
 	}
 	if *countFlag > 0 {
 		count = *countFlag
@@ -201,11 +222,11 @@ func TestSchedules(t *testing.T) {
 				arrows, troubles := 0, 0
 				for i := shard; i < count; i += shards {
 					seed := *firstFlag + uint64(i)
-					w := randomSchedule(seed, false)
+					w := random(seed, false)
 					arrows, troubles = arrows+w.arrows, troubles+w.trouble
 					if len(w.wrongs) > 0 {
-						t.Errorf("%s\n%s\nplay it again: go test ./controllers -run TestSchedules -schedule.seed=%d -v",
-							w.story, strings.Join(w.wrongs, "\n"), seed)
+						t.Errorf("%s\n%s\nplay it again: go test ./controllers -run %s -schedule.seed=%d -v",
+							w.story, strings.Join(w.wrongs, "\n"), name, seed)
 						if t.Failed() && *countFlag == 0 {
 							return
 						}

@@ -81,6 +81,9 @@ func (w *world) followUpdate(m *v1alpha1.Machine) {
 			w.patchNode(m.Name, nodeLabels(map[string]any{v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful}))
 		})
 	case v1alpha1.MachineInPlaceUpdateSuccessful:
+		if w.story.rollout != nil {
+			return // its deployment does
+		}
 		w.later(10*time.Second, func() {
 			patch := nodeLabels(map[string]any{
 				v1alpha1.LabelKeyNodeCandidateForUpdate: nil, v1alpha1.LabelKeyNodeSelectedForUpdate: nil, v1alpha1.LabelKeyNodeUpdateResult: nil,

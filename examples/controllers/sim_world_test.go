@@ -34,6 +34,7 @@ import (
 // schedule, so that a seed is a history.
 type world struct {
 	rng     *rand.Rand // nil for a schedule in a fixed order
+	even    *rand.Rand // the same in all of these
 	clock   *clocktesting.FakeClock
 	story   story
 	plan    plan
@@ -91,7 +92,7 @@ var kindsOfMachines = sync.OnceValue(func() *runtime.Scheme {
 func newWorld(s story, rng *rand.Rand, at plan, verbose bool) *world {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	w := &world{
-		rng: rng, clock: clocktesting.NewFakeClock(start), story: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(),
+		rng: rng, even: rand.New(rand.NewPCG(1, 1)), clock: clocktesting.NewFakeClock(start), story: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(),
 	}
 	w.policy = machine.DefaultPolicy()
 	w.policy.DrainTimeout, w.policy.PreserveTimeout = drainTimeout, preserveTime
@@ -120,15 +121,13 @@ func (w *world) prepare() {
 	foreign(&class.ObjectMeta)
 	foreign(&secret.ObjectMeta)
 	must(w.control.cluster.Add(class, secret))
+	if w.story.rollout != nil {
+		w.deploy()
+	}
 	for i := range w.story.machines {
 		m := &v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("m-%d", i)},
-			Spec: v1alpha1.MachineSpec{
-				Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"},
-				NodeTemplateSpec: v1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "a"}}, Spec: corev1.NodeSpec{
-					Taints: []corev1.Taint{{Key: "pool", Value: "a", Effect: corev1.TaintEffectPreferNoSchedule}},
-				}},
-			},
+			Spec:       machineSpec(),
 		}
 		foreign(&m.ObjectMeta)
 		if w.story.foreignFinalizers {
@@ -158,10 +157,14 @@ func foreign(m *metav1.ObjectMeta) {
 
 // chance returns a number from 0 up to 1.
 func (w *world) chance() float64 {
-	if w.rng == nil {
+	switch {
+	case w.rng != nil:
+		return w.rng.Float64()
+	case w.story.rollout != nil: // names are made of it
+		return w.even.Float64()
+	default:
 		return 0.5
 	}
-	return w.rng.Float64()
 }
 
 // choose returns a number below n.
@@ -373,6 +376,9 @@ func (w *world) machineFor(a arrow) string {
 	if name := a.name; a.site == nil || a.resource == "machines" || a.resource == "nodes" {
 		return name
 	}
+	if machines := all[*v1alpha1.Machine](w.control, "machines"); w.story.rollout != nil && len(machines) > 0 {
+		return machines[0].Name
+	}
 	return "m-0"
 }
 
@@ -380,6 +386,7 @@ func (w *world) machineFor(a arrow) string {
 func (w *world) remove(name string) {
 	w.say("somebody deletes machine %s", name)
 	_ = w.machines.MachineV1alpha1().Machines(ns).Delete(context.Background(), name, metav1.DeleteOptions{}) // it may be gone
+	w.collect(others)
 }
 
 // result is what came of a schedule: nothing, or all that went wrong.

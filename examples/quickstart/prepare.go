@@ -95,8 +95,11 @@ func cleanMeta(o metav1.Object) {
 	o.SetSelfLink("")
 }
 
-// release takes off what would keep the demo waiting for ever: a pause, a freeze,
-// a roll-back to a revision that exists elsewhere.
+// settled is for how many seconds machines settle at most.
+const settled = 5
+
+// release takes off what would keep the demo waiting for long: a pause, a freeze, a
+// roll-back to a revision that exists elsewhere, a choice that nobody makes.
 func (m *manifests) release() {
 	for _, d := range m.deployments {
 		if d.Spec.Paused || d.Spec.RollbackTo != nil || d.Labels[v1alpha1.FreezeLabelKey] != "" {
@@ -104,6 +107,14 @@ func (m *manifests) release() {
 		}
 		d.Spec.Paused, d.Spec.RollbackTo = false, nil
 		delete(d.Labels, v1alpha1.FreezeLabelKey)
+		if d.Spec.MinReadySeconds > settled {
+			m.note("machine deployment %s lets machines settle for %d s where it comes from; here for %d", d.Name, d.Spec.MinReadySeconds, settled)
+			d.Spec.MinReadySeconds = settled
+		}
+		if in := d.Spec.Strategy.InPlaceUpdate; in != nil && in.OrchestrationType == v1alpha1.OrchestrationTypeManual {
+			m.note("machine deployment %s waits for somebody to choose Nodes where it comes from; not here", d.Name)
+			in.OrchestrationType = v1alpha1.OrchestrationTypeAuto
+		}
 	}
 	for _, s := range m.sets {
 		_, disabled := s.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled]
@@ -238,9 +249,6 @@ func (m *manifests) validate() error {
 	for _, d := range m.deployments {
 		if errs := deployment.Validate(d); len(errs) > 0 {
 			return invalid("MachineDeployment", d.Name, errs)
-		}
-		if d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType {
-			return fmt.Errorf("MachineDeployment %s: the strategy InPlaceUpdate is not supported yet", d.Name)
 		}
 	}
 	for _, s := range m.sets {

@@ -37,10 +37,11 @@ type progress struct {
 	phases map[string]v1alpha1.MachinePhase
 	sizes  map[string]string
 	failed int
+	holds  map[string]string // what deployments wait for, by key
 }
 
 func newProgress(w *world, out io.Writer, verbose bool) *progress {
-	p := &progress{w: w, out: out, verbose: verbose, began: w.clock.Now(), phases: map[string]v1alpha1.MachinePhase{}, sizes: map[string]string{}}
+	p := &progress{w: w, out: out, verbose: verbose, began: w.clock.Now(), phases: map[string]v1alpha1.MachinePhase{}, sizes: map[string]string{}, holds: map[string]string{}}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor fits
 		width, height, err := term.GetSize(int(f.Fd())) //nolint:gosec // as above
 		p.live, p.width, p.height = err == nil && width > 40 && height > 10, width, height
@@ -73,11 +74,13 @@ func (p *progress) erase() {
 
 // decision is told what the controllers decide.
 func (p *progress) decision(n controllers.Note) {
+	p.mu.Lock()
 	if n.Err != nil {
-		p.mu.Lock()
 		p.failed++
-		p.mu.Unlock()
+	} else if n.Kind == "machinedeployment" {
+		_, p.holds[n.Key], _ = strings.Cut(n.Text, "; ")
 	}
+	p.mu.Unlock()
 	switch {
 	case !p.verbose:
 	case n.Err != nil:
@@ -85,6 +88,13 @@ func (p *progress) decision(n controllers.Note) {
 	case n.Acts:
 		p.line(fmt.Sprintf("%s %s: %s", n.Kind, n.Key, n.Text))
 	}
+}
+
+// waits returns what a deployment said last that it waits for.
+func (p *progress) waits(d *v1alpha1.MachineDeployment) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holds[d.Namespace+"/"+d.Name]
 }
 
 // errors returns how many passes ended with an error.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,11 +70,15 @@ type chapter struct {
 func (s *story) chapters() []chapter {
 	begin := []chapter{
 		{title: "apply the manifests", do: func(ctx context.Context) error { return s.w.apply(ctx, s.m) }, until: s.allUp},
-		{title: "roll to a new machine class", do: s.roll, until: s.allUp},
+		{title: "roll to a new machine class", do: func(ctx context.Context) error { return s.rollTo(ctx, "v2") }, until: s.allUp},
 	}
 	grow := []chapter{{title: fmt.Sprintf("scale up by %d", more), do: s.scale, until: s.allUp}}
 	end := chapter{title: "delete everything", do: s.delete, until: s.allGone}
 	if s.failures {
+		begin = append(begin, s.pauses(), s.rollsBack(), s.doesNotWork(), s.updatesInPlace())
+		if slices.ContainsFunc(s.m.deployments, func(d *v1alpha1.MachineDeployment) bool { return d.Spec.Replicas < 2 }) {
+			begin = slices.Delete(begin, 2, 4) // there is no half-way, and so no version to go back from
+		}
 		grow = []chapter{s.neverJoins(), s.fallsSilent(), s.isPreserved()}
 		end.facts = func([]*life) ([]string, error) {
 			text, err := joinedWithTokens(s.w.target.History())
@@ -187,8 +192,9 @@ func lenOf(machines *v1alpha1.MachineList) int {
 	return len(machines.Items)
 }
 
-// roll makes a new class for every deployment, and lets the deployment use it.
-func (s *story) roll(ctx context.Context) error {
+// rollTo makes a new version of the class of every deployment, and lets the
+// deployment use it.
+func (s *story) rollTo(ctx context.Context, version string) error {
 	api := s.w.machines.MachineV1alpha1()
 	if len(s.m.deployments) == 0 {
 		s.progress.line("no machine deployment to roll")
@@ -201,7 +207,7 @@ func (s *story) roll(ctx context.Context) error {
 			return err
 		}
 		next := &v1alpha1.MachineClass{
-			ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: old.Name + "-v2", Labels: old.Labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: old.Name + "-" + version, Labels: old.Labels},
 			Provider:   old.Provider, ProviderSpec: old.ProviderSpec, NodeTemplate: old.NodeTemplate,
 			SecretRef: old.SecretRef, CredentialsSecretRef: old.CredentialsSecretRef,
 		}

@@ -131,7 +131,7 @@ func latest(a, b time.Time) time.Time {
 // silence lets the Node of a machine say nothing any more. That the machine is not
 // available from then on is nobody's fault but the story's.
 func (s *story) silence(m *v1alpha1.Machine) {
-	s.w.harmed[m.UID] = true
+	s.w.harmed[m.UID] = s.w.version()
 	node := m.Labels[v1alpha1.NodeLabelKey]
 	s.w.target.SetNodeSilent(node, true) // what is in the cluster by itself does not stop its pods either
 	s.w.kubelets.Silence(node, true)

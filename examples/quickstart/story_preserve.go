@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +13,6 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// keptFor is how long the story looks at a machine that is preserved.
-const keptFor = 10 * time.Second
 
 // isPreserved asks for a machine to be kept when it fails, lets it fail, and takes
 // that back; meanwhile another is kept until its time is over. It takes the grace
@@ -75,10 +71,8 @@ func (s *story) keepAndRelease(ctx context.Context, kept, timed *v1alpha1.Machin
 		return err
 	}
 	s.progress.line(fmt.Sprintf("machine %s has failed and is kept", kept.Name))
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.w.clock.After(keptFor):
+	if err := s.look(ctx); err != nil {
+		return err
 	}
 	return s.preserve(ctx, kept, v1alpha1.PreserveMachineAnnotationValueFalse)
 }

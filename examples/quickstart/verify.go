@@ -3,6 +3,8 @@
 package main
 
 import (
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	"github.com/machinist-dev/machinist/examples/journal"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -20,7 +22,10 @@ type figures struct {
 func (w *world) verify() (figures, error) {
 	history := w.control.History()
 	f, err := journal.Check(journal.FromHistory(history), w.cloud.History(), w.cloud.Snapshot(), journal.Options{
-		Steady: true, Excused: func(m *v1alpha1.Machine) bool { return w.harmed[m.UID] },
+		Steady: true, Excused: func(m *v1alpha1.Machine) bool {
+			order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, w.harmed[m.UID])
+			return err == nil && order >= 0
+		},
 	})
 	return figures{Figures: f, writes: len(history)}, err
 }

@@ -37,8 +37,9 @@ type world struct {
 	policy   machine.Policy
 	// idle says that the workload is not wanted any more.
 	idle atomic.Bool
-	// harmed are the machines that the story brings down; they belong to it.
-	harmed map[types.UID]bool
+	// harmed are the machines that the story brings down, with the version of the
+	// control cluster from which on; they belong to it.
+	harmed map[types.UID]string
 }
 
 // The times of the simulated cloud and of its Nodes, on the clock of the demo.
@@ -52,11 +53,12 @@ const (
 	podStopTime   = 3 * time.Second
 	driverTimeout = 30 * time.Second
 	leaseInterval = 5 * time.Second
+	updateTime    = 3 * time.Second  // of an update in place
 	nodeGrace     = 20 * time.Second // after which a Node that says nothing is not ready
 )
 
 func newWorld(s settings, provider string) *world {
-	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), harmed: map[types.UID]bool{}}
+	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), harmed: map[types.UID]string{}}
 	w.control, w.machines = machinetest.New(draintest.Options{Clock: w.clock, Seed: s.seed})
 	w.target = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed + 1})
 	w.secrets, w.nodes = w.control.Client(), w.target.Client()
@@ -65,7 +67,7 @@ func newWorld(s settings, provider string) *world {
 		CreateLatency: createLatency, BootTime: bootTime, DeleteLatency: deleteLatency, ShutdownTime: shutdownTime, Lag: cloudLag,
 	})
 	w.kubelets = &hollow.Nodes{
-		Client: w.nodes, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime,
+		Client: w.nodes, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime, UpdateTime: updateTime,
 		LeaseInterval: leaseInterval, StatusInterval: time.Hour, // a lease is enough, and every write may meet a fault
 	}
 	w.policy = machine.DefaultPolicy()
@@ -112,7 +114,7 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 	running.Go(func() { w.play(ctx, pods, budget) })
 	return controllers.Run(ctx, controllers.Config{
 		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: w.policy, Orphans: safety.DefaultPolicy(),
-		Driver: driver.WithDeadline(w.cloud, driver.Timeouts{Default: w.clock.real(driverTimeout)}),
+		Driver: driver.WithDeadline(picky{w.cloud}, driver.Timeouts{Default: w.clock.real(driverTimeout)}),
 	})
 }
 

@@ -35,7 +35,7 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 		done <- controllers.Run(working, controllers.Config{
 			Namespace: m.s.Namespace, Machines: m.clients.machines, Control: m.clients.control, Target: m.clients.target,
 			Driver: finishing(calls, driver.WithDeadline(m.driver, driver.Timeouts{})),
-			Policy: m.s.MachinePolicy(), TokenGroups: m.s.BootstrapGroups(), Orphans: m.s.OrphanPolicy(),
+			Policy: m.s.MachinePolicy(), Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(), Orphans: m.s.OrphanPolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
 			Observe: observer(m.log), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
 		})

@@ -20,6 +20,7 @@ func (s *MCServer) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Address, "address", s.Address, "IP address of the health checks")
 	fs.IntVar(&s.Port, "port", s.Port, "port of the health checks")
 	s.addPolicyFlags(fs)
+	fs.BoolVar(&s.HoldAutoscaler, "autoscaler-scaledown-annotation-during-rollout", s.HoldAutoscaler, "keep the cluster autoscaler from removing nodes of a machine deployment while it is rolled out")
 	fs.StringVar(&s.TokenGroups, "bootstrap-token-auth-extra-groups", s.TokenGroups, `groups, separated by commas, that the bootstrap token of a machine puts it into besides system:bootstrappers; each begins with "system:bootstrappers:"`)
 	s.LeaderElection.addFlags(fs)
 	fs.IntVarP(&s.Verbosity, "v", "v", s.Verbosity, "how much is logged: 0 what is done and what goes wrong, 2 also what waits, 4 every look")

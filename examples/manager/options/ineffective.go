@@ -14,7 +14,6 @@ var withoutEffect = []struct {
 	name, why string
 	boolean   bool // may stand without a value
 }{
-	{"autoscaler-scaledown-annotation-during-rollout", "annotations of the autoscaler are not written", true},
 	{"cloud-provider", "it has no effect in the reference system either", false},
 	{"contention-profiling", "there is no profiling", true},
 	{"controller-start-interval", "it has no effect in the reference system either", false},

@@ -71,6 +71,9 @@ type MachineControllerConfiguration struct {
 	// OrphanVMsGrace for how long one has to be seen before it is deleted.
 	OrphanVMsPeriod, OrphanVMsGrace time.Duration
 
+	// HoldAutoscaler keeps the cluster autoscaler from removing Nodes of a deployment
+	// while it is rolled out.
+	HoldAutoscaler bool
 	// TokenGroups are the groups, separated by commas, that the bootstrap token of a
 	// machine puts it into besides system:bootstrappers.
 	TokenGroups string
@@ -124,6 +127,7 @@ func NewMCServer() *MCServer {
 		SettleTime:             30 * time.Second,
 		OrphanVMsPeriod:        15 * time.Minute,
 		OrphanVMsGrace:         10 * time.Minute,
+		HoldAutoscaler:         true,
 
 		LeaderElection: LeaderElection{
 			LeaderElect:   true,

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/safety"
@@ -34,9 +35,9 @@ func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
 		"kube-api-qps": "20", "kube-api-burst": "30", "port": "10259", "address": "0.0.0.0", "machine-creation-timeout": "20m0s",
 		"machine-health-timeout": "10m0s", "machine-drain-timeout": "2h0m0s", "machine-safety-orphan-vms-period": "15m0s",
 		"machine-inplace-update-timeout": "20m0s", "machine-preserve-timeout": "96h0m0s", "machine-pv-detach-timeout": "2m0s",
-		"bootstrap-token-auth-extra-groups": "",
-		"node-conditions":                   "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
-		"resource-exhausted-retry":          "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
+		"bootstrap-token-auth-extra-groups": "", "autoscaler-scaledown-annotation-during-rollout": "true",
+		"node-conditions":          "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
+		"resource-exhausted-retry": "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
 		"leader-elect-retry-period": "2s", "leader-elect-resource-lock": "leases", "leader-elect-resource-name": "machine-controller", "v": "0",
 		"logging-format": "text",
 	} {
@@ -57,6 +58,7 @@ func TestTheDefaultsAreValidAndGiveTheDefaultPolicies(t *testing.T) {
 	got.Backoff = want.Backoff
 	require.Equal(t, want, got)
 	require.Equal(t, safety.DefaultPolicy(), s.OrphanPolicy())
+	require.Equal(t, deployment.Policy{HoldAutoscaler: true}, s.DeploymentPolicy())
 }
 
 func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
@@ -148,7 +150,8 @@ func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
 
 func TestPoliciesFollowTheFlags(t *testing.T) {
 	s, err := parse(t, "--node-conditions= A,,B ,A", "--machine-settle-time=0", "--machine-safety-orphan-vms-period=3h", "--machine-safety-orphan-vms-grace=1s",
-		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4")
+		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4",
+		"--autoscaler-scaledown-annotation-during-rollout=false")
 	require.NoError(t, err)
 	require.Equal(t, machine.ParseHealthRules("A,B"), s.MachinePolicy().HealthRules)
 	require.Len(t, s.MachinePolicy().HealthRules, 2)
@@ -158,6 +161,7 @@ func TestPoliciesFollowTheFlags(t *testing.T) {
 	require.Equal(t, 2*time.Minute, s.MachinePolicy().PreserveTimeout)
 	require.Equal(t, 3*time.Minute, s.MachinePolicy().DetachTimeout)
 	require.Equal(t, 4, s.MachinePolicy().MaxReplacements)
+	require.Equal(t, deployment.Policy{}, s.DeploymentPolicy())
 	require.Equal(t, time.Second, s.OrphanPolicy().Grace)
 	require.Equal(t, 3*time.Hour, s.OrphanPolicy().Period)
 	require.NoError(t, s.OrphanPolicy().Validate())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -27,6 +28,11 @@ func (s *MCServer) MachinePolicy() machine.Policy {
 		p.Backoff.WaitForCapacity = codes.Pace{Base: wait, Cap: wait}
 	}
 	return p
+}
+
+// DeploymentPolicy returns the policy of machine deployments that the flags state.
+func (s *MCServer) DeploymentPolicy() deployment.Policy {
+	return deployment.Policy{HoldAutoscaler: s.HoldAutoscaler}
 }
 
 // BootstrapGroups returns the groups that the flags state for bootstrap tokens, in

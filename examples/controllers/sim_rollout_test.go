@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// Stories of a deployment: what its user does, and what may never happen
+// meanwhile.
+
+// rollout is the deployment of a story, and what its user does with it.
+type rollout struct {
+	replicas, surge, unavailable int32
+	strategy                     v1alpha1.MachineDeploymentStrategyType
+	changes                      []change
+}
+
+func (r rollout) String() string {
+	return fmt.Sprintf("%s of %d with surge %d and unavailable %d, %v", r.strategy, r.replicas, r.surge, r.unavailable, r.changes)
+}
+
+// change is one write of the user, so long after the story begins.
+type change struct {
+	after time.Duration
+	patch string
+}
+
+// renewed is a new template.
+func renewed(n int) string {
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/generation":"%d"}}}}}`, n)
+}
+
+// anyRollout draws a deployment and what its user does: at the end it is not
+// paused.
+func anyRollout(rng *rand.Rand) *rollout {
+	r := &rollout{replicas: 1 + rng.Int32N(3), surge: rng.Int32N(3), unavailable: rng.Int32N(2), strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}
+	switch rng.IntN(6) {
+	case 0:
+		r.strategy = v1alpha1.RecreateMachineDeploymentStrategyType
+	case 1, 2:
+		r.strategy = v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+	}
+	span := []time.Duration{time.Minute, 10 * time.Minute, 30 * time.Minute}[rng.IntN(3)]
+	at := func() time.Duration { return time.Duration(rng.Int64N(int64(span))) }
+	for n := range 1 + rng.IntN(3) {
+		r.changes = append(r.changes, change{at(), renewed(n)})
+	}
+	if rng.IntN(2) == 0 {
+		r.changes = append(r.changes, change{at(), fmt.Sprintf(`{"spec":{"replicas":%d}}`, rng.IntN(5))})
+	}
+	if rng.IntN(4) == 0 {
+		r.changes = append(r.changes, change{at(), `{"spec":{"rollbackTo":{}}}`})
+	}
+	if rng.IntN(3) == 0 {
+		r.changes = append(r.changes, change{at(), `{"spec":{"paused":true}}`}, change{span, `{"spec":{"paused":false}}`})
+	}
+	return r
+}
+
+// randomRollout is a rollout with random troubles. What is in flight is not known
+// to a process that begins: it is promised new lists.
+func randomRollout(seed uint64, verbose bool) *world {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	s := story{name: "they are rolled out", joins: true, deployment: true, rollout: anyRollout(rng), cloud: anyCloud(rng)}
+	s.pods, s.foreignFinalizers = max(0, rng.IntN(6)-3), rng.IntN(3) == 0
+	return play(s, rng, anyTroubles(rng), verbose)
+}
+
+// A rollout goes on to its end whatever goes wrong, and never breaks its bounds.
+func TestRollouts(t *testing.T) {
+	t.Parallel()
+	playAll(t, "TestRollouts", 1000, randomRollout)
+}
+
+// deploy makes the deployment, and lets its user change it at times.
+func (w *world) deploy() {
+	r, labels := w.story.rollout, map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "d"}
+	surge, unavailable := intstr.FromInt32(r.surge), intstr.FromInt32(r.unavailable)
+	bounds := v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable}
+	d := &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "d"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: r.replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Strategy: v1alpha1.MachineDeploymentStrategy{Type: r.strategy},
+			Template: v1alpha1.MachineTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: machineSpec()},
+		},
+	}
+	switch r.strategy { //nolint:exhaustive // a recreation has no bounds
+	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
+		d.Spec.Strategy.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: bounds}
+	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		d.Spec.Strategy.InPlaceUpdate = &v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: bounds, OrchestrationType: v1alpha1.OrchestrationTypeAuto}
+	}
+	foreign(&d.ObjectMeta)
+	must(w.control.cluster.Add(d))
+	for _, c := range r.changes {
+		w.later(c.after, func() {
+			_, err := w.machines.MachineV1alpha1().MachineDeployments(ns).Patch(ofOthers, "d", types.MergePatchType, []byte(c.patch), metav1.PatchOptions{})
+			w.say("the user says %s: %v", c.patch, err)
+		})
+	}
+}
+
+// machineSpec is what machines are made from.
+func machineSpec() v1alpha1.MachineSpec {
+	return v1alpha1.MachineSpec{
+		Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"},
+		NodeTemplateSpec: v1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "a"}}, Spec: corev1.NodeSpec{
+			Taints: []corev1.Taint{{Key: "pool", Value: "a", Effect: corev1.TaintEffectPreferNoSchedule}},
+		}},
+	}
+}
+
+func (w *world) deployment() *v1alpha1.MachineDeployment {
+	return stored[*v1alpha1.MachineDeployment](w.control, "machinedeployments", keyOf(ns, "d"))
+}
+
+// promise is what the judge holds against the rollout of a deployment.
+type promise struct {
+	most     int32 // replicas that somebody asked for since the pass began
+	least    int32 // replicas that somebody asked for since it was complete
+	complete bool  // it has been
+	harmed   int   // machines that others deleted since it was complete
+}
+
+// follow keeps the promise up to date with what is written.
+func (w *world) follow(before, after any, by author) {
+	if d, ok := after.(*v1alpha1.MachineDeployment); ok {
+		p := &w.judge.promise
+		p.most, p.least = max(p.most, d.Spec.Replicas), min(p.least, d.Spec.Replicas)
+		if deployment.Complete(d, d.Status) && len(w.available()) >= int(d.Spec.Replicas) {
+			*p = promise{most: p.most, least: d.Spec.Replicas, complete: true}
+		}
+	}
+	was, _ := before.(*v1alpha1.Machine)
+	is, _ := after.(*v1alpha1.Machine)
+	if by == others && was != nil && (is == nil || is.DeletionTimestamp != nil) && was.DeletionTimestamp == nil {
+		w.judge.promise.harmed++
+	}
+}
+
+// assessRollout judges one write of ours to sets and to machines as such.
+func (w *world) assessRollout(before, after any) {
+	d := w.deployment()
+	if d == nil || d.DeletionTimestamp != nil {
+		return
+	}
+	if m, ok := after.(*v1alpha1.Machine); ok && before == nil {
+		w.assessCreation(m)
+	}
+	if m, ok := before.(*v1alpha1.Machine); ok && m.DeletionTimestamp == nil {
+		if is, _ := after.(*v1alpha1.Machine); is == nil || is.DeletionTimestamp != nil {
+			w.assessDeletion(d, m)
+		}
+	}
+	is, _ := after.(*v1alpha1.MachineSet)
+	was, _ := before.(*v1alpha1.MachineSet)
+	if is != nil && is.Spec.Replicas > 0 && (was == nil || is.Spec.Replicas > was.Spec.Replicas) {
+		w.assessGrowth(d, is)
+	}
+}
+
+// living returns the machines of a set that nobody has deleted.
+func (w *world) living(set types.UID) (out []*v1alpha1.Machine) {
+	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+		if owner := metav1.GetControllerOf(m); owner != nil && owner.UID == set && m.DeletionTimestamp == nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// available returns the machines that are available and not deleted.
+func (w *world) available() []*v1alpha1.Machine {
+	return slices.DeleteFunc(all[*v1alpha1.Machine](w.control, "machines"), func(m *v1alpha1.Machine) bool {
+		return !machineset.Available(m) || m.DeletionTimestamp != nil
+	})
+}
+
+// setOf returns the set that controls a machine, or nil.
+func (w *world) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
+	owner := metav1.GetControllerOf(m)
+	for _, s := range all[*v1alpha1.MachineSet](w.control, "machinesets") {
+		if owner != nil && owner.UID == s.UID {
+			return s
+		}
+	}
+	return nil
+}
+
+// assessCreation judges that a set makes no machine too many. The machine is not
+// in the store yet.
+func (w *world) assessCreation(m *v1alpha1.Machine) {
+	set := w.setOf(m)
+	if set == nil {
+		w.wrong("machine %s is made for no set", m.Name)
+		return
+	}
+	if n := len(w.living(set.UID)) + 1; n > int(set.Spec.Replicas) {
+		w.wrong("I-4: set %s makes %s, its machine number %d of %d", set.Name, m.Name, n, set.Spec.Replicas)
+	}
+}
+
+// assessGrowth judges that sets together ask for no more than they may. The set is
+// not in the store as it becomes.
+func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.MachineSet) {
+	sum := int(grown.Spec.Replicas)
+	for _, s := range all[*v1alpha1.MachineSet](w.control, "machinesets") {
+		if s.UID != grown.UID {
+			sum += max(int(s.Spec.Replicas), len(w.living(s.UID)))
+		}
+	}
+	most := d.DeepCopy()
+	most.Spec.Replicas = max(w.judge.promise.most, d.Spec.Replicas)
+	surge := deployment.MaxSurge(most)
+	if most.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType {
+		surge = w.story.rollout.surge
+	}
+	if room := int(most.Spec.Replicas + surge); sum > room {
+		w.wrong("I-4: %s grows to %d, which makes %d machines, of %d", grown.Name, grown.Spec.Replicas, sum, room)
+	}
+}
+
+// assessDeletion judges that a machine may be spared. It is in the store still.
+func (w *world) assessDeletion(d *v1alpha1.MachineDeployment, m *v1alpha1.Machine) {
+	set := w.setOf(m)
+	if machineset.Failed(m) || set == nil || set.DeletionTimestamp != nil {
+		return
+	}
+	lost := map[string]bool{} // by others, and not seen yet
+	for _, e := range w.unseen("machines") {
+		if m, ok := e.object.(*v1alpha1.Machine); ok && (e.gone || m.DeletionTimestamp != nil) && metav1.IsControlledBy(m, set) {
+			lost[m.Name] = true
+		}
+	}
+	if n := len(w.living(set.UID)) + len(lost); n <= int(set.Spec.Replicas) {
+		w.wrong("I-5: set %s deletes %s, and has %d machines of %d", set.Name, m.Name, n, set.Spec.Replicas)
+	}
+	p := w.judge.promise
+	if !p.complete || !machineset.Available(m) || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+		return
+	}
+	available := len(w.available()) - 1
+	asked := d.DeepCopy()
+	asked.Spec.Replicas = min(p.least, d.Spec.Replicas)
+	if floor := int(asked.Spec.Replicas-deployment.MaxUnavailable(asked)) - p.harmed; available < floor {
+		w.wrong("I-7: machine %s is deleted, which leaves %d available, of %d", m.Name, available, floor)
+	}
+}
+
+// checkDeployed judges the deployment when nothing happens any more.
+func (w *world) checkDeployed() {
+	d := w.deployment()
+	if d == nil {
+		return
+	}
+	if !deployment.Complete(d, d.Status) {
+		data, err := json.Marshal(d.Status)
+		must(err)
+		w.wrong("the deployment of %d rests with %s", d.Spec.Replicas, data)
+	}
+	if n := len(all[*v1alpha1.Machine](w.control, "machines")); n != int(d.Spec.Replicas) {
+		w.wrong("the deployment of %d rests with %d machines", d.Spec.Replicas, n)
+	}
+}
+
+// undeploy deletes the deployment.
+func (w *world) undeploy() {
+	w.say("the user deletes the deployment")
+	must(w.machines.MachineV1alpha1().MachineDeployments(ns).Delete(ofOthers, "d", metav1.DeleteOptions{}))
+}
+
+// checkUndeployed judges that nothing is left of it.
+func (w *world) checkUndeployed() {
+	if n := len(w.control.now["machinesets"]) + len(w.control.now["machinedeployments"]); n > 0 {
+		w.wrong("at the end there are %d sets and deployments", n)
+	}
+}

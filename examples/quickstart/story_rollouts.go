@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// lookedFor is how long the story looks at a roll-out that stands still.
+const lookedFor = 10 * time.Second
+
+// look lets time pass.
+func (s *story) look(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.w.clock.After(lookedFor):
+		return nil
+	}
+}
+
+// pauses begins a roll-out, pauses it half-way and lets it go on. It takes a
+// creation and a deletion for every machine.
+func (s *story) pauses() chapter {
+	var from, to string // versions between which it was paused
+	return chapter{
+		title: "roll on, pause, and resume",
+		do: func(ctx context.Context) error {
+			if err := s.rollTo(ctx, "v3"); err != nil {
+				return err
+			}
+			begun := func(d *v1alpha1.MachineDeployment) bool {
+				st := d.Status
+				return st.ObservedGeneration >= d.Generation && st.UpdatedReplicas > 0 && st.UpdatedReplicas < st.Replicas
+			}
+			if err := s.wait(ctx, s.each(begun)); err != nil {
+				return err
+			}
+			if err := s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = true }); err != nil {
+				return err
+			}
+			seen := func(d *v1alpha1.MachineDeployment) bool { return d.Status.ObservedGeneration >= d.Generation }
+			if err := s.wait(ctx, s.each(seen)); err != nil {
+				return err
+			}
+			s.progress.line("paused")
+			from = s.w.version()
+			if err := s.look(ctx); err != nil {
+				return err
+			}
+			to = s.w.version()
+			s.progress.line("resumed")
+			return s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = false })
+		},
+		until: s.allUp,
+		facts: func([]*life) ([]string, error) {
+			meanwhile := s.w.control.HistorySince(from)
+			after := s.w.control.HistorySince(to)
+			if n := sizesChanged(meanwhile[:len(meanwhile)-len(after)]); n > 0 {
+				return nil, fmt.Errorf("%d sizes of machine sets changed in the pause", n)
+			}
+			if sizesChanged(after) == 0 {
+				return nil, errors.New("the roll-out was over before the pause was")
+			}
+			return []string{fmt.Sprintf("no machine set changed its size for %s; then they went on", lookedFor)}, nil
+		},
+	}
+}
+
+// sizesChanged counts the machine sets that were made or changed their size in a
+// history.
+func sizesChanged(history []draintest.Write) (n int) {
+	for _, w := range history {
+		before, _ := w.Before.(*v1alpha1.MachineSet)
+		after, _ := w.After.(*v1alpha1.MachineSet)
+		if after != nil && (before == nil || before.Spec.Replicas != after.Spec.Replicas) {
+			n++
+		}
+	}
+	return n
+}
+
+// rollsBack rolls back to the class before. It takes a creation and a deletion for
+// every machine.
+func (s *story) rollsBack() chapter {
+	var since string
+	return chapter{
+		title: "roll back",
+		do: func(ctx context.Context) error {
+			since = s.w.version()
+			return s.rollBack(ctx)
+		},
+		until: s.allUp,
+		facts: func([]*life) ([]string, error) {
+			for _, w := range s.w.control.HistorySince(since) {
+				if set, ok := w.After.(*v1alpha1.MachineSet); ok && w.Before == nil {
+					return nil, fmt.Errorf("machine set %s was made to roll back", set.Name)
+				}
+			}
+			return s.allOf("v2")
+		},
+	}
+}
+
+// rollBack asks for the revision before.
+func (s *story) rollBack(ctx context.Context) error {
+	return s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
+}
+
+// doesNotWork rolls to a class of which no VM can be made, looks at it for a while
+// and rolls back. It takes a call of the provider.
+func (s *story) doesNotWork() chapter {
+	return chapter{
+		title: "roll to a class that does not work, and back",
+		do: func(ctx context.Context) error {
+			if err := s.rollTo(ctx, broken); err != nil {
+				return err
+			}
+			if err := s.wait(ctx, s.each(func(d *v1alpha1.MachineDeployment) bool {
+				return strings.Contains(s.progress.waits(d), string(deployment.ReasonNewUnavailable)) && strings.Contains(s.progress.waits(d), noImage)
+			})); err != nil {
+				return err
+			}
+			if err := s.look(ctx); err != nil {
+				return err
+			}
+			for _, d := range s.m.deployments {
+				for hold := range strings.SplitSeq(s.progress.waits(d), "; ") {
+					s.progress.line(fmt.Sprintf("machine deployment %s %s", d.Name, hold))
+				}
+			}
+			s.progress.line("rolled back")
+			return s.rollBack(ctx)
+		},
+		until: s.allUp,
+		facts: func(lives []*life) ([]string, error) {
+			failed := 0
+			for _, l := range lives {
+				switch {
+				case l.running.never() && !l.made.never():
+					failed++
+				case !l.deleted.never():
+					return nil, fmt.Errorf("machine %s was given up for a class that does not work", l.name)
+				}
+			}
+			if failed == 0 {
+				return nil, errors.New("no machine was made of the class that does not work")
+			}
+			says, err := s.allOf("v2")
+			return append([]string{fmt.Sprintf("%d machines were made that could not come up, and none of the others was given up for them", failed)}, says...), err
+		},
+	}
+}
+
+// broken is the suffix of classes of which the cloud makes no VM, and noImage what
+// it says.
+const (
+	broken  = "broken"
+	noImage = "there is no such image"
+)
+
+// picky is a provider that refuses classes which are broken.
+type picky struct{ driver.Driver }
+
+// CreateMachine makes a VM, if the class is not broken.
+func (p picky) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	if req != nil && req.MachineClass != nil && strings.HasSuffix(req.MachineClass.Name, "-"+broken) {
+		return nil, status.Error(codes.InvalidArgument, noImage)
+	}
+	return p.Driver.CreateMachine(ctx, req)
+}
+
+// updatesInPlace gives the machines another class and lets them live. It takes an
+// update for every machine, one after the other.
+func (s *story) updatesInPlace() chapter {
+	var before []string
+	return chapter{
+		title: "update the machines in place",
+		do: func(ctx context.Context) error {
+			before = s.vms()
+			one, none := intstr.FromInt32(1), intstr.FromInt32(0)
+			if err := s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) {
+				d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{
+					Type: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
+					InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{
+						UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
+						OrchestrationType:   v1alpha1.OrchestrationTypeAuto,
+					},
+				}
+			}); err != nil {
+				return err
+			}
+			return s.rollTo(ctx, "v4")
+		},
+		until: s.allUp,
+		facts: func([]*life) ([]string, error) {
+			after := s.vms()
+			kept := slices.DeleteFunc(slices.Clone(before), func(vm string) bool { return !slices.Contains(after, vm) })
+			if fewest := len(before) - len(s.m.deployments); len(kept) < fewest { // one of each may give way to that of the surge
+				return nil, fmt.Errorf("%d of the VMs were kept, want %d at least", len(kept), fewest)
+			}
+			says, err := s.allOf("v4")
+			return append([]string{fmt.Sprintf("%d of %d VMs were kept", len(kept), len(before))}, says...), err
+		},
+	}
+}
+
+// vms returns the IDs of the VMs, in order.
+func (s *story) vms() (ids []string) {
+	for _, v := range s.w.cloud.Snapshot().VMs {
+		if v.DeletedAt.IsZero() {
+			ids = append(ids, v.ProviderID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// allOf says that all machines are in sets with a class, by the version in its name.
+// One that was updated in place still tells with which class it was made.
+func (s *story) allOf(version string) ([]string, error) {
+	current, owners := map[types.UID]bool{}, map[string]types.UID{}
+	for _, w := range s.w.control.History() {
+		if set, ok := w.After.(*v1alpha1.MachineSet); ok {
+			current[set.UID] = strings.HasSuffix(set.Spec.Template.Spec.Class.Name, "-"+version)
+		}
+		if _, ok := w.Before.(*v1alpha1.Machine); ok {
+			delete(owners, w.Name)
+		}
+		if m, ok := w.After.(*v1alpha1.Machine); ok && m.DeletionTimestamp == nil && metav1.GetControllerOf(m) != nil {
+			owners[w.Name] = metav1.GetControllerOf(m).UID
+		}
+	}
+	for name, owner := range owners {
+		if !current[owner] {
+			return nil, fmt.Errorf("machine %s is not of version %s", name, version)
+		}
+	}
+	return []string{fmt.Sprintf("all %d machines are of version %s", len(owners), version)}, nil
+}
+
+// changeAll changes all deployments.
+func (s *story) changeAll(ctx context.Context, f func(*v1alpha1.MachineDeployment)) error {
+	for _, d := range s.m.deployments {
+		if err := s.change(ctx, d, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each says which deployment is not as it is to be.
+func (s *story) each(fits func(*v1alpha1.MachineDeployment) bool) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		for _, want := range s.m.deployments {
+			d, err := s.w.machines.MachineV1alpha1().MachineDeployments(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+			if err != nil || !fits(d) {
+				return "machine deployment " + want.Name, err
+			}
+		}
+		return "", nil
+	}
+}
