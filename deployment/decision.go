@@ -60,12 +60,12 @@ type Target struct {
 // String returns the target in one line.
 func (t Target) String() string {
 	s := fmt.Sprintf("%s %d -> %d", t.Name, t.From, t.To)
-	for i, v := range t.Victims {
-		sep := ", "
-		if i == 0 {
-			sep = " without "
+	if len(t.Victims) > 0 {
+		names := make([]string, 0, len(t.Victims))
+		for _, v := range t.Victims {
+			names = append(names, nameOf(v.Machine))
 		}
-		s += sep + v.Machine.Name
+		s += " without " + strings.Join(names, ", ")
 	}
 	if t.Message != "" {
 		s += ": " + t.Message

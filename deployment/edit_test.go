@@ -229,7 +229,7 @@ func TestDS07ANodeIsPatchedOnceWithAPrecondition(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true","cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm":"true"},` +
-		`"labels":{"node.machine.sapcloud.io/candidate-for-update":"true"},"resourceVersion":"1","uid":"node-w-a-1-uid"},` +
+		`"labels":{"node.machine.sapcloud.io/candidate-for-update":"replace"},"resourceVersion":"1","uid":"node-w-a-1-uid"},` +
 		`"spec":{"taints":[{"key":"other","effect":"NoExecute"},{"key":"deployment.machine.sapcloud.io/prefer-no-schedule","value":"True","effect":"PreferNoSchedule"}]}}`}, patches)
 }
 

@@ -128,7 +128,17 @@ func (c *pass) proceed() {
 	default:
 		c.rollOut()
 	}
-	if a := c.account(c.newSet); a != nil && machineset.ScaleUpDisabled(a.set) && !machineset.ScaleUpDisabled(a.next) && !a.doomed && narrow(a.spec) != a.next.Spec.Replicas {
+	c.beginAgain()
+}
+
+// beginAgain writes the size of a new set that may create machines again, whatever
+// the pass has made of it: it must not fill up to what it wanted before.
+func (c *pass) beginAgain() {
+	a := c.account(c.newSet)
+	if a == nil || a.doomed || !machineset.ScaleUpDisabled(a.set) || machineset.ScaleUpDisabled(a.next) {
+		return
+	}
+	if narrow(a.spec) != a.next.Spec.Replicas {
 		c.resize(a, a.spec, "it creates machines again, beginning with those that it has")
 	}
 }

@@ -72,9 +72,9 @@ func (c *pass) scaleTargets() []SetSize {
 		s := as[t.Set]
 		out = append(out, SetSize{Set: s, To: min(t.To, s.Spec.Replicas)}) // no set grows in a cut
 	}
-	for left, s := range as { // emptied by it
-		if left.Spec.Replicas <= 0 && s.Spec.Replicas > 0 {
-			out = append(out, SetSize{Set: s, To: 0})
+	for _, left := range append(old, newSet) { // emptied by it
+		if left != nil && left.Spec.Replicas <= 0 && as[left].Spec.Replicas > 0 {
+			out = append(out, SetSize{Set: as[left], To: 0})
 		}
 	}
 	return out
