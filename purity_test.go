@@ -20,7 +20,7 @@ import (
 // purePackages decide. Of their functions only those that take a context may do
 // I/O or wait; the others may do neither, and none may start a goroutine.
 var purePackages = []string{
-	"codes", "codes/status", "permits", "nodeops", "machine", "machineset", "deployment", "safety", "drain",
+	"codes", "codes/status", "permits", "nodeops", "machine", "machineset", "deployment", "deployment/deploymenttest", "safety", "drain",
 }
 
 // impureFiles are the exceptions, each with its reason.

@@ -208,8 +208,9 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	was, existed := c.Before.(*v1alpha1.Machine)
 	switch {
 	case !existed:
-		if n := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()); n.Present > n.Desired {
-			l.r.failf("I-4: %s has %d machines, of %d", s.Name, n.Present, n.Desired)
+		if n := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()); n.Present-n.Moving > n.Desired {
+			// Those that have moved in are given their place by the deployment.
+			l.r.failf("I-4: %s has %d machines, and %d have moved to it, of %d", s.Name, n.Present, n.Moving, n.Desired)
 		}
 		l.oldOnesFirst(s, m)
 	case was.DeletionTimestamp == nil && m.DeletionTimestamp != nil && s.DeletionTimestamp == nil:

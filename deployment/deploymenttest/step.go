@@ -31,7 +31,9 @@ type Frame struct {
 
 // A SetDecision is a decision about one set.
 type SetDecision struct {
-	Name     string
+	// Name of the set.
+	Name string
+	// Decision about it.
 	Decision machineset.Decision
 }
 
