@@ -21,9 +21,11 @@
 //
 //   - Package machine: what is the next step in the life of this machine?
 //   - Package machineset: which machines are created, which deleted, which kept?
-//   - Package deployment: how does a new generation replace an old one?
+//   - Package deployment: how does a new generation replace an old one, and how do
+//     sets share a number of machines?
 //   - Package drain: how is this Node emptied of pods?
-//   - Package safety: is it safe to go on? which VMs does nobody own?
+//   - Package safety: is it safe to go on? which VMs does nobody own, and which
+//     sets have far too many machines?
 //   - Package permits: who may be disrupted now?
 //   - Package nodeops: what does the Node look like with this condition, taint or
 //     label? which machine is it?
@@ -37,6 +39,8 @@
 //     that mean for us?
 //   - Packages drain/draintest and machine/machinetest: clusters in memory, for
 //     tests.
+//   - Package deployment/deploymenttest: a world in virtual time that plays a
+//     roll-out, for tests, predictions and explanations.
 //
 // # One shape
 //
