@@ -30,7 +30,8 @@ type edited[T any] struct {
 	changes      []string
 }
 
-// editDeployment says what a rule has changed in c.d.
+// editDeployment says what a rule has changed in c.d; what nobody says is not
+// written.
 func (c *pass) editDeployment(change string) { c.edits.changes = append(c.edits.changes, change) }
 
 // editMachine returns the copy of a machine to change, and records why. It is
@@ -109,7 +110,8 @@ func (c *pass) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
 // be deleted is not written.
 func (c *pass) write() {
 	var actions []Action
-	if !equality.Semantic.DeepEqual(c.d.ObjectMeta, c.in.Deployment.ObjectMeta) || !equality.Semantic.DeepEqual(c.d.Spec, c.in.Deployment.Spec) {
+	changed := len(c.edits.changes) > 0
+	if changed && (!equality.Semantic.DeepEqual(c.d.ObjectMeta, c.in.Deployment.ObjectMeta) || !equality.Semantic.DeepEqual(c.d.Spec, c.in.Deployment.Spec)) {
 		next := c.d.DeepCopy()
 		next.Status = *c.in.Deployment.Status.DeepCopy()
 		actions = append(actions, WriteDeployment{Deployment: next, Changes: c.edits.changes, Report: c.report})
