@@ -48,7 +48,8 @@ func equalButHash(a, b map[string]string) bool {
 // nil if nobody did.
 func others(m metav1.ObjectMeta) *metav1.ObjectMeta {
 	m.Labels, m.Annotations, m.Finalizers = nil, nil, nil
-	if m.Name == "" && m.GenerateName == "" && m.Namespace == "" && m.SelfLink == "" && m.UID == "" && m.ResourceVersion == "" &&
+	if m.Name == "" && m.GenerateName == "" && m.Namespace == "" && m.UID == "" && m.ResourceVersion == "" &&
+		m.SelfLink == "" && //nolint:staticcheck // nobody fills it in any more, and it counts if somebody does
 		m.Generation == 0 && m.CreationTimestamp.IsZero() && m.DeletionTimestamp == nil && m.DeletionGracePeriodSeconds == nil &&
 		len(m.OwnerReferences) == 0 && len(m.ManagedFields) == 0 {
 		return nil

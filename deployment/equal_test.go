@@ -35,7 +35,9 @@ func TestTemplatesAreEqualIfAllThatCountsIs(t *testing.T) {
 	changes := []func(*v1alpha1.MachineTemplateSpec){
 		func(s *v1alpha1.MachineTemplateSpec) { s.Labels = maps[rng.IntN(len(maps))] },
 		func(s *v1alpha1.MachineTemplateSpec) { s.Annotations = maps[rng.IntN(len(maps))] },
-		func(s *v1alpha1.MachineTemplateSpec) { s.Finalizers = [][]string{nil, {}, {"f"}, {"f", "g"}}[rng.IntN(4)] },
+		func(s *v1alpha1.MachineTemplateSpec) {
+			s.Finalizers = [][]string{nil, {}, {"f"}, {"f", "g"}}[rng.IntN(4)]
+		},
 		func(s *v1alpha1.MachineTemplateSpec) { s.Spec.Class.Name = []string{"c1", "c2"}[rng.IntN(2)] },
 		func(s *v1alpha1.MachineTemplateSpec) { s.Spec.Class.APIGroup = []string{"", "g"}[rng.IntN(2)] },
 		func(s *v1alpha1.MachineTemplateSpec) { s.Spec.Class.Kind = []string{"", "K"}[rng.IntN(2)] },
