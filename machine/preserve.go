@@ -108,15 +108,20 @@ func (l *life) keep() Decision {
 
 // stopPreserving ends the preservation, and with forget takes back what asked for
 // it. What a preservation has left on the Node whose record was lost is recognised
-// by what only a preservation puts there.
+// by what only a preservation puts there: the condition, which therefore goes last
+// then, and the taint. The annotations alone may be those of a roll-out.
 func (l *life) stopPreserving(forget bool) Decision {
 	active := l.m.Status.CurrentStatus.PreserveExpiryTime != nil
 	if node := l.namedNode(); node != nil {
-		if staleCondition(node, active) {
+		stale := staleCondition(node, active)
+		if active && stale {
 			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stopped()}, ReasonPreservationStopped, "")
 		}
-		if changed := l.releasedNode(node, forget); changed != nil {
+		if changed := l.releasedNode(node, forget, active || stale); changed != nil {
 			return l.do(UpdateNode{Node: changed, What: "no longer preserved"}, ReasonPreservationStopped, "")
+		}
+		if stale {
+			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stopped()}, ReasonPreservationStopped, "")
 		}
 	}
 	if d := l.noteRequest(forget); d.Do != nil {

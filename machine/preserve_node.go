@@ -61,17 +61,20 @@ func (l *life) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
 }
 
 // releasedNode returns the Node without what a preservation has put on it, or nil
-// if there is nothing of that. With forget it asks for preservation no more.
-func (l *life) releasedNode(node *corev1.Node, forget bool) *corev1.Node {
+// if there is nothing of that. With forget it asks for preservation no more. The
+// annotations that keep the autoscaler away are also those of a roll-out, and go
+// only if it is known, by was or by the taint, that the Node was preserved.
+func (l *life) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	var drop []string
-	if node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
+	tainted := nodeops.HasTaint(node.Spec.Taints, preservedTaint)
+	if (was || tainted && !l.templatedTaint()) && node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
 		drop = []string{scaleDownOurs, scaleDownDisabled}
 	}
 	if value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; forget && preserveValue(value) &&
 		!l.templated(v1alpha1.PreserveMachineAnnotationKey) {
 		drop = append(drop, v1alpha1.PreserveMachineAnnotationKey)
 	}
-	untaint := nodeops.HasTaint(node.Spec.Taints, preservedTaint) && !l.templatedTaint()
+	untaint := tainted && !l.templatedTaint()
 	if len(drop) == 0 && !untaint {
 		return nil
 	}

@@ -5,6 +5,7 @@ package machine_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -519,6 +520,12 @@ func preservedState(r *rand.Rand) machine.Observation {
 			Message: pick(r, "", "Preserved node drained successfully. Machine preserved until x.", "Preserved node could not be drained. Machine preserved until x."),
 		})
 	}
+	stopped := func(c corev1.NodeCondition) bool {
+		return c.Type != v1alpha1.NodePreserved || c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.PreservationStopped
+	}
+	if in.Machine.Status.CurrentStatus.PreserveExpiryTime == nil && len(n.Spec.Taints) == 0 && !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return !stopped(c) }) {
+		delete(n.Annotations, oursKey) // without any trace of a preservation, it is of a roll-out
+	}
 	anyUpdate(r, n)
 	switch r.IntN(6) {
 	case 0:
@@ -555,6 +562,26 @@ func TestPreservationAndUpdateComeToRest(t *testing.T) {
 			}
 		}
 		require.NoError(t, r.atRest(), "seed %d:\n%s", seed, r.story())
+	}
+}
+
+// The annotations that keep an autoscaler away are put on Nodes by roll-outs, too. On
+// the Node of a machine that is not preserved they are none of its business, whether
+// or not it was preserved before.
+func TestWhatARollOutPutsOnANodeIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string][]corev1.NodeCondition{
+		"never preserved":     nil,
+		"not preserved since": {{Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped}},
+	} {
+		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied))
+		n := r.in.Node.Node
+		n.Status.Conditions = append(n.Status.Conditions, before...)
+		n.Annotations = annotate(annotate(n.Annotations, disabledKey, "true"), oursKey, "true")
+		r.mustRest(t)
+		n = r.in.Node.Node
+		require.Equal(t, "true", n.Annotations[disabledKey], "%s: %s", name, r.story())
+		require.Equal(t, "true", n.Annotations[oursKey], "%s: %s", name, r.story())
 	}
 }
 
