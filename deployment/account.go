@@ -95,7 +95,7 @@ func (c *pass) settle(a *account) {
 }
 
 // byController sorts machines out by the UID of their controller, and then by
-// name, each once.
+// name, each once; of two views of one machine that which is leaving.
 func byController(machines []*v1alpha1.Machine) map[types.UID][]*v1alpha1.Machine {
 	by := map[types.UID][]*v1alpha1.Machine{}
 	for _, m := range machines {
@@ -107,13 +107,21 @@ func byController(machines []*v1alpha1.Machine) map[types.UID][]*v1alpha1.Machin
 		}
 	}
 	byName := func(a, b *v1alpha1.Machine) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID),
+			cmp.Compare(rank(!machineset.Leaving(a)), rank(!machineset.Leaving(b))), strings.Compare(a.ResourceVersion, b.ResourceVersion))
 	}
 	for uid, list := range by {
 		slices.SortFunc(list, byName)
 		by[uid] = slices.CompactFunc(list, func(a, b *v1alpha1.Machine) bool { return a.Name == b.Name && a.UID == b.UID })
 	}
 	return by
+}
+
+func rank(later bool) int {
+	if later {
+		return 1
+	}
+	return 0
 }
 
 // edited says whether the set is to be written. Whoever changes the copy says so

@@ -144,3 +144,36 @@ func TestBackfillWaitsUntilSetAndViewAgree(t *testing.T) {
 		})
 	}
 }
+
+func TestBackfillGivesWayToWhatCannotWait(t *testing.T) {
+	w := newMarksWorld(3)
+	w.unhash(w.sets[0])
+	w.run(t, deployment.Policy{})
+	w.report(w.sets[0])
+	named := w.machines[2].Name
+	w.d.Annotations = map[string]string{v1alpha1.TriggerDeletionByMCM: named + "~2026-03-01T11:00:00Z"}
+	dec := w.plan(deployment.Policy{Burst: 1})
+	var written []string
+	for _, a := range dec.Actions {
+		if a, ok := a.(deployment.WriteMachine); ok {
+			written = append(written, a.Machine.Name)
+		}
+	}
+	require.Equal(t, []string{named}, written, "it gets its marks; hashes are for the next pass")
+}
+
+func TestBackfillTellsSetsApartWhoseTemplatesCarryTheSameHash(t *testing.T) {
+	w := newMarksWorld(1)
+	w.addSet("b", 1)
+	for _, s := range w.sets {
+		w.unhash(s)
+		s.Spec.Template.Labels[hashKey] = "same"
+	}
+	for _, m := range w.machines {
+		m.Labels[hashKey] = "same"
+	}
+	w.run(t, deployment.Policy{})
+	require.Equal(t, "same", w.sets[0].Spec.Template.Labels[hashKey])
+	require.NotEqual(t, "same", w.sets[1].Spec.Template.Labels[hashKey], "or each would select the machines of the other")
+	require.NotEmpty(t, w.sets[1].Spec.Template.Labels[hashKey])
+}

@@ -67,6 +67,9 @@ func (c *pass) create(l *ledger) *v1alpha1.MachineSet {
 	if c.frozen() {
 		return nil
 	}
+	if c.releasedTooMany() {
+		return nil
+	}
 	room, silent, _ := l.room(nil)
 	s := NewSet(c.d, c.old, narrow(min(room, l.desired)))
 	message := fmt.Sprintf("%d machines, %d allowed", l.total(), l.desired+l.surge)
@@ -99,6 +102,28 @@ func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	c.d.Status.CollisionCount = &count
 	c.counters()
 	c.out.Holds[len(c.out.Holds)-1].Until = c.now.Add(defaultRecheck)
+}
+
+// maxReleased is how many sets that were let go, and have machines, are replaced.
+const maxReleased = 1
+
+// releasedTooMany holds the creation of a set if whatever takes away the labels of
+// sets would make the deployment create them for ever.
+func (c *pass) releasedTooMany() bool {
+	n, first := 0, ""
+	for _, s := range c.in.Released {
+		if s == nil || s.DeletionTimestamp != nil || metav1.GetControllerOfNoCopy(s) != nil || s.Spec.Replicas <= 0 && s.Status.Replicas <= 0 {
+			continue
+		}
+		if n++; first == "" || s.Name < first {
+			first = s.Name
+		}
+	}
+	if n <= maxReleased {
+		return false
+	}
+	c.hold(first, ReasonReleased, fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
+	return true
 }
 
 // frozen holds growth of a deployment that has the freeze label.

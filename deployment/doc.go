@@ -7,9 +7,10 @@
 // one pass intends. A controller is the loop around it:
 //
 //	in := deployment.Observation{
-//		Deployment: live, Sets: claimed, Machines: cached, Nodes: nodes,
-//		Unseen: unseen, Complete: synced,
+//		Deployment: live, Sets: claimed, Machines: cached, Nodes: nodes, Complete: synced,
 //	}
+//	unseen = unseen.Observe(in)
+//	in.Unseen = unseen
 //	dec := deployment.Plan(in, policy, time.Now())
 //	for _, a := range dec.Actions {
 //		switch a := a.(type) {

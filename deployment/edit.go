@@ -104,10 +104,11 @@ func (c *pass) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
 	return n, known
 }
 
-// write makes actions of the edits: the deployment, then machines and Nodes by
-// name, then the sets that shrink, then those that grow, then what the rules asked
-// for themselves. So marks are there before a set gets smaller. A set that is to
-// be deleted is not written.
+// write makes actions of the edits: the deployment, then machines by name and a
+// new set, then the sets that shrink, then those that grow, then what the rules
+// asked for themselves, and Nodes last. So marks on machines are there before a set
+// gets smaller, and no set waits for a Node that cannot be written. A set that is
+// to be deleted is not written.
 func (c *pass) write() {
 	var actions []Action
 	changed := len(c.edits.changes) > 0
@@ -164,13 +165,15 @@ func sameNode(a, b *corev1.Node) bool {
 		a.Spec.Unschedulable == b.Spec.Unschedulable && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints)
 }
 
-// rankOfAction puts sets that shrink before those that grow.
+// rankOfAction is the order in which actions are carried out.
 func rankOfAction(a Action) int {
 	switch a := a.(type) {
 	case Look, WriteDeployment:
 		return 0
-	case WriteNode, WriteMachine, CreateSet: // nothing shrinks for a set that cannot be created
+	case WriteMachine, CreateSet: // nothing shrinks for a set that cannot be created
 		return 1
+	case WriteNode: // nothing waits for a Node that cannot be written
+		return 5
 	case WriteSet:
 		if a.Set.Spec.Replicas > a.From {
 			return 3

@@ -34,10 +34,10 @@ const wholeUpdate = `
 machines of class c2 are wanted
 create d-5b664 with 0: 3 machines, 3 allowed
 update deployment: revision is 2
+update set1: its machines are updated in place, and it creates no others
 mark node nm02: its machine is to be updated in place
 mark node nm03: its machine is to be updated in place
 mark node nm04: its machine is to be updated in place
-update set1: its machines are updated in place, and it creates no others
 mark node nm02: selected for an update in place
 mark node nm03: selected for an update in place
 m02 is InPlaceUpdating
@@ -48,10 +48,10 @@ update machine m02: it is updated and moves from set1 to set5
 update machine m03: it is updated and moves from set1 to set5
 m02 is Running
 m03 is Running
-mark node nm02: its update in place succeeded
-mark node nm03: its update in place succeeded
 scale set1 from 3 to 1: machines left: 1
 scale set5 from 0 to 2: machines that have moved to it: 2
+mark node nm02: its update in place succeeded
+mark node nm03: its update in place succeeded
 update machine m02: its set has a place for it
 update machine m03: its set has a place for it
 mark node nm04: selected for an update in place
@@ -59,9 +59,9 @@ m04 is InPlaceUpdating
 m04 is InPlaceUpdateSuccessful
 update machine m04: it is updated and moves from set1 to set5
 m04 is Running
-mark node nm04: its update in place succeeded
 scale set1 from 1 to 0: machines left: 0
 scale set5 from 2 to 3: machines that have moved to it: 1
+mark node nm04: its update in place succeeded
 update machine m04: its set has a place for it
 `
 

@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -211,5 +212,19 @@ func BenchmarkPlanInPlace(b *testing.B) {
 				deployment.Plan(s.in, deployment.Policy{}, time.Unix(1000, 0))
 			}
 		})
+	}
+}
+
+func TestInPlaceAMachineDoesNotMoveToASetThatWouldNotSelectIt(t *testing.T) {
+	for _, fits := range []bool{true, false} {
+		s := newUpdScene(updDeployment(3, "0", "1", false), "c2", 3, 0)
+		for name, kind := range map[string]string{"a": "done", "b": "Running", "c": "Running"} {
+			s.machine("old", name, kind)
+		}
+		if !fits {
+			s.set("new").Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}
+		}
+		p := s.plan()
+		require.Equal(t, fits, slices.Equal([]string{"a"}, p.moves), p.dec.String())
 	}
 }

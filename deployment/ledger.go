@@ -30,9 +30,9 @@ func (l *ledger) of(s *v1alpha1.MachineSet) *account {
 
 // most returns how many machines may exist for the set: what it was asked for
 // comes on top of what is on its way out. A set that creates nothing has what it
-// has.
+// has, and so has one that has seen that it is being deleted.
 func (a *account) most() int64 {
-	if a.idle {
+	if a.idle || a.doomed && a.reported {
 		return a.replicas
 	}
 	return max(a.spec+a.leaving, a.replicas)

@@ -298,3 +298,15 @@ func ExampleRemovals() {
 	// Output:
 	// [blue~2026-03-01T12:00:00Z] [green~soon]
 }
+
+func TestAPriorityThatSomebodyElseHasWrittenMeanwhileStays(t *testing.T) {
+	w := newMarksWorld(2)
+	for i, priority := range []string{"1", "7"} {
+		w.machines[i].Annotations = map[string]string{
+			deployment.NamedAnnotation: "3", v1alpha1.MachinePriority: priority, v1alpha1.MarkedForDeletionTime: "2026-03-01T11:00:00Z",
+		}
+	}
+	w.run(t, deployment.Policy{})
+	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "3"}, w.machines[0].Annotations)
+	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "7"}, w.machines[1].Annotations)
+}

@@ -19,6 +19,11 @@ type Observation struct {
 	// Sets that the deployment owns, in any order; claiming them is the business
 	// of the caller (see package machineset). Nil entries are skipped.
 	Sets []*v1alpha1.MachineSet
+	// Released are the sets without a controller that the deployment has let go
+	// because they lost their labels ([machineset.Claims.Released]). They are not its
+	// own, and bound what it creates: while more than one of them has machines, no
+	// other set is created. Nil entries are skipped.
+	Released []*v1alpha1.MachineSet
 	// Machines are those that the sets control, the failed and the leaving ones
 	// included. Others may be among them and are left out. Nil entries are skipped.
 	Machines []*v1alpha1.Machine

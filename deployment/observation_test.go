@@ -74,3 +74,23 @@ func BenchmarkMarks(b *testing.B) {
 		})
 	}
 }
+
+// Of two views of one machine (same name and UID) the first met counts; package
+// machineset takes the one that is leaving. The plan depends on the order of the list.
+func TestOfTwoViewsOfAMachineTheLeavingOneCounts(t *testing.T) {
+	d := rolling(3, 1, 1)
+	in := rollSee(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 0, 0, 0))
+	twin := in.Machines[0].DeepCopy()
+	twin.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
+	a, b := in, in
+	a.Machines = append([]*v1alpha1.Machine{twin}, in.Machines...)
+	b.Machines = append(append([]*v1alpha1.Machine{}, in.Machines...), twin)
+	require.Equal(t, deployment.Plan(a, rollPolicy, rollNow).String(), deployment.Plan(b, rollPolicy, rollNow).String())
+}
+
+// The counters of Status are added up as int32: -2 here.
+func TestCountersOfAStatusDoNotOverflow(t *testing.T) {
+	const all = 2147483647
+	d := rolling(all, all, 0)
+	require.Positive(t, rollPlan(d, rollSet(d, "c0", all, all, all), rollSet(d, "c1", all, all, all)).Status.Replicas)
+}

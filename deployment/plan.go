@@ -20,6 +20,8 @@ import (
 // However often it is asked, and whatever part of its actions is carried out:
 //   - the machines of all sets, counted as the larger of asked for and seen, those
 //     on their way out included, never grow beyond replicas + maxSurge by its doing;
+//     a set that replaces a machine which failed or was deleted does not wait until
+//     that is gone, so that there may be as many more as are on their way out;
 //   - the available machines never fall under replicas - maxUnavailable by its
 //     doing, except that the only active set follows the replicas at once, and that
 //     [NoCapacityUseUnavailable] gives up one more if maxUnavailable is 0;
@@ -43,7 +45,7 @@ func Plan(in Observation, p Policy, now time.Time) Decision {
 	pending := in.Unseen.Observe(in)
 	switch {
 	case !in.Complete:
-		c.stop(ReasonViewIncomplete, "the list of sets is not known to be complete")
+		c.stop(ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
 	case len(pending) > 0:
 		c.unseen(pending)
 	case c.d.DeletionTimestamp != nil:

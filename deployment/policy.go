@@ -39,7 +39,7 @@ type Policy struct {
 	// system.
 	Discourage Discourage
 	// HoldAutoscaler keeps the cluster autoscaler from removing the Nodes of the
-	// deployment during a roll-out, by annotations. In the reference system it is
+	// deployment during a roll-out, and while it is paused, by annotations. In the reference system it is
 	// on unless a flag says otherwise.
 	HoldAutoscaler bool
 }

@@ -15,7 +15,7 @@ type Reason string
 const (
 	// ReasonNothingSeen: there is no deployment to decide about.
 	ReasonNothingSeen Reason = "NothingSeen"
-	// ReasonViewIncomplete: the list of sets is not known to be whole.
+	// ReasonViewIncomplete: the lists of sets and machines are not known to be whole.
 	ReasonViewIncomplete Reason = "ViewIncomplete"
 	// ReasonInvalid: the spec is not valid.
 	ReasonInvalid Reason = "InvalidSpec"
@@ -71,6 +71,8 @@ const (
 	ReasonMinimumAvailable Reason = "MinimumAvailable"
 	// ReasonSetNotReported: a set has not reported on its present spec.
 	ReasonSetNotReported Reason = "SetNotReported"
+	// ReasonReleased: sets that lost their labels and were let go have machines still.
+	ReasonReleased Reason = "SetsReleased"
 	// ReasonSetDeleting: a set is being deleted.
 	ReasonSetDeleting Reason = "SetDeleting"
 	// ReasonWaitingForMachines: machines have to become available or to go.
@@ -81,7 +83,7 @@ const (
 
 // A Hold says what is not done, and why.
 type Hold struct {
-	Subject string    // what is in the way: a set, or the deployment
+	Subject string    // what is in the way: a machine, a Node, a set, or the deployment
 	Reason  Reason    // stable
 	Message string    // for people, with the numbers; may change
 	Until   time.Time // when to look again; zero if a change will tell

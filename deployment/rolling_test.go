@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -393,4 +394,37 @@ func TestMachinesThatWereNotSeenAreGivenUpOnlyAsFarAsTheFloorAllows(t *testing.T
 	target, err := deployment.Plan(in, rollPolicy, rollNow).Target(old.UID)
 	require.NoError(t, err)
 	require.Equal(t, int32(3), target.To)
+}
+
+// A set that is being deleted, and has seen that, replaces nothing: its machines are
+// counted once. Base counts what it asks for and what leaves, up to twice as many,
+// and creates nothing before the last one is gone: "4 machines >= 3 + 1" with 1 machine.
+func TestMachinesOfASetThatIsBeingDeletedAreCountedOnce(t *testing.T) {
+	d := rolling(3, 1, 0)
+	doomed := rollSet(d, "c0", 3, 1, 0)
+	doomed.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	in := rollSee(d, doomed, rollSet(d, "c1", 0, 0, 0))
+	for _, m := range in.Machines {
+		m.DeletionTimestamp = doomed.DeletionTimestamp
+	}
+	target, err := deployment.Plan(in, rollPolicy, rollNow).Target("c1")
+	require.NoError(t, err)
+	require.Equal(t, int32(3), target.To, "3 + 1 surge - 1 machine")
+}
+
+// Whatever takes the labels off sets makes the deployment create them for ever, each with
+// all replicas; base: 7 sets and 21 machines for 3 replicas, "Complete", no hold.
+func TestSetsThatLoseTheirLabelsAreNotReplacedForEver(t *testing.T) {
+	w, err := deploymenttest.New(rolling(3, 1, 0), deploymenttest.Model{})
+	require.NoError(t, err)
+	w.Run(time.Hour)
+	for range 6 {
+		for _, s := range w.Sets() {
+			if len(s.OwnerReferences) > 0 {
+				require.NoError(t, w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { delete(s.Labels, "app") }))
+			}
+		}
+		w.Run(time.Hour)
+	}
+	require.LessOrEqual(t, len(w.Machines()), 12)
 }

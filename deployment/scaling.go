@@ -4,6 +4,7 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -12,7 +13,7 @@ import (
 // scaling says whether the replicas changed. An update in place or a recreation
 // that is under way brings all sets to their sizes anyway, in its own order.
 func (c *pass) scaling() bool {
-	if !ScalingEvent(c.d, c.newSet, c.old) {
+	if !ScalingEvent(c.d, c.newSet, c.standing()) {
 		return false
 	}
 	switch c.d.Spec.Strategy.Type {
@@ -25,6 +26,12 @@ func (c *pass) scaling() bool {
 	}
 }
 
+// standing are the old sets that are not being deleted. The others are not scaled
+// any more, and neither tell nor take a change of the replicas.
+func (c *pass) standing() []*v1alpha1.MachineSet {
+	return slices.DeleteFunc(slices.Clone(c.old), func(s *v1alpha1.MachineSet) bool { return s.DeletionTimestamp != nil })
+}
+
 // scale brings the sets to a changed number of replicas.
 func (c *pass) scale() {
 	if c.inPlace() {
@@ -34,7 +41,7 @@ func (c *pass) scale() {
 	l := c.ledger()
 	how := unwanted
 	switch {
-	case ActiveOrLatest(c.newSet, c.old) != nil:
+	case ActiveOrLatest(c.newSet, c.standing()) != nil:
 		how = unwantedNow
 	case Saturated(c.d, c.newSet):
 		how = evenPreserved // they are replaced already
@@ -48,9 +55,9 @@ func (c *pass) scale() {
 // taken first from the sets that have them. While a roll-out is paused, every
 // strategy shares a change out.
 func (c *pass) scaleTargets() []SetSize {
-	named := c.namedInSets()
-	if ActiveOrLatest(c.newSet, c.old) != nil || Saturated(c.d, c.newSet) || len(named) == 0 {
-		return scaleTargets(c.d, c.newSet, c.old)
+	named, standing := c.namedInSets(), c.standing()
+	if ActiveOrLatest(c.newSet, standing) != nil || Saturated(c.d, c.newSet) || len(named) == 0 {
+		return scaleTargets(c.d, c.newSet, standing)
 	}
 	as := map[*v1alpha1.MachineSet]*v1alpha1.MachineSet{} // what is left, and of which set
 	without := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
@@ -64,7 +71,7 @@ func (c *pass) scaleTargets() []SetSize {
 	}
 	newSet := without(c.newSet)
 	var old []*v1alpha1.MachineSet
-	for _, s := range c.old {
+	for _, s := range standing {
 		old = append(old, without(s))
 	}
 	var out []SetSize
@@ -112,6 +119,9 @@ func (c *pass) scaleTo(l *ledger, a *account, size int64, how taking) {
 	changed := false
 	if size > a.spec {
 		size = min(size, max(a.spec, l.desired)) // what is beyond would only have to go again
+	}
+	if c.d.Spec.Paused && sizedForPresent(a.set.Annotations, c.d) { // the surge is for a roll-out, and there is none
+		size = min(size, max(a.spec, a.spec+l.desired-l.asked()))
 	}
 	switch {
 	case a.doomed:

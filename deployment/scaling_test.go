@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
@@ -235,4 +236,52 @@ func TestAPauseInTheGapOfARecreationBringsNoNewMachines(t *testing.T) {
 	require.Contains(t, dec.String(), "1 old machines are left")
 	old.Status.Replicas = 0
 	require.Equal(t, []string{"scale md-c1 from 0 to 4: 0 machines < 4 replicas + 0 max surge"}, rollLines(rollPlan(d, old, newSet)))
+}
+
+func TestNoSetGrowsInACutOfNamedMachines(t *testing.T) {
+	d := rolling(4, 1, 1)
+	old, newSet := rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 1, 1, 1) // there is room for two more
+	d.Spec.Replicas = 3
+	d.Annotations = map[string]string{v1alpha1.TriggerDeletionByMCM: "md-c0-00~2026-03-01T11:00:00Z"}
+	dec := rollPlan(d, old, newSet)
+	require.Equal(t, deployment.ReasonScaling, dec.Reason)
+	require.Equal(t, []string{"scale md-c0 from 2 to 1: 2 > 1 for 3 replicas"}, rollLines(dec))
+}
+
+func TestOfTheNamedMachinesOnlySoManyGoAsTheReplicasAreFewer(t *testing.T) {
+	d := rolling(4, 0, 2)
+	a, b, newSet := rollSet(d, "c0", 2, 2, 2), rollSet(d, "cx", 1, 1, 1), rollSet(d, "c1", 1, 1, 1)
+	d.Spec.Replicas = 3
+	d.Annotations = map[string]string{v1alpha1.TriggerDeletionByMCM: "md-c0-00~2026-03-01T11:00:00Z,md-cx-00~2026-03-01T11:00:00Z"}
+	dec := rollPlan(d, a, b, newSet)
+	require.Equal(t, deployment.ReasonScaling, dec.Reason)
+	require.Equal(t, []string{"scale md-c0 from 2 to 1: 2 > 1 for 3 replicas"}, rollLines(dec))
+}
+
+// A set that is being deleted is not sized any more, so its annotation tells the old
+// replicas: base sees a scaling event in every pass, and the roll-out does not run
+// before the set is gone. Here that means: no machine is created at all.
+func TestASetThatIsBeingDeletedDoesNotHoldAChangeOfTheReplicas(t *testing.T) {
+	d := rolling(3, 1, 1)
+	doomed := rollSet(d, "c0", 3, 3, 0)
+	doomed.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	fresh := rollSet(d, "c1", 0, 0, 0)
+	d.Spec.Replicas = 5
+	in := rollSee(d, doomed, fresh)
+	for _, m := range in.Machines {
+		m.DeletionTimestamp = doomed.DeletionTimestamp
+	}
+	target, err := deployment.Plan(in, rollPolicy, rollNow).Target("c1")
+	require.NoError(t, err)
+	require.Positive(t, target.To)
+}
+
+// A canary: one machine of the new template, and then the roll-out is paused. Base
+// goes on to create new machines until the surge is used up (1 -> 4), under a hold that
+// says "only changes of the replicas are carried out".
+func TestAPausedRolloutCreatesNoMoreNewMachines(t *testing.T) {
+	d := rolling(10, 3, 0)
+	old, fresh := rollSet(d, "c0", 9, 9, 9), rollSet(d, "c1", 1, 1, 1)
+	d.Spec.Paused = true
+	require.Empty(t, rollLines(rollPlan(d, old, fresh)), "the replicas have not changed")
 }

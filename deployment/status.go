@@ -30,22 +30,24 @@ func Status(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v
 		CollisionCount:     carried.CollisionCount,
 		FailedMachines:     []*v1alpha1.MachineSummary{},
 	}
-	var asked int64
+	var asked, replicas, ready, available, preserved int64
 	for _, s := range append(slices.Clip(old), newSet) {
 		if s == nil {
 			continue
 		}
 		asked += int64(s.Spec.Replicas)
-		out.Replicas += s.Status.Replicas
-		out.ReadyReplicas += s.Status.ReadyReplicas
-		out.AvailableReplicas += s.Status.AvailableReplicas
-		out.PreservedFailedReplicas += s.Status.PreservedFailedReplicas
+		replicas += int64(s.Status.Replicas)
+		ready += int64(s.Status.ReadyReplicas)
+		available += int64(s.Status.AvailableReplicas)
+		preserved += int64(s.Status.PreservedFailedReplicas)
 		if s.Status.FailedMachines != nil {
 			for _, m := range *s.Status.FailedMachines {
 				out.FailedMachines = append(out.FailedMachines, m.DeepCopy())
 			}
 		}
 	}
+	out.Replicas, out.ReadyReplicas = narrow(replicas), narrow(ready)
+	out.AvailableReplicas, out.PreservedFailedReplicas = narrow(available), narrow(preserved)
 	if newSet != nil {
 		out.UpdatedReplicas = newSet.Status.Replicas
 	}

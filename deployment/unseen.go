@@ -38,6 +38,8 @@ type Write struct {
 	UID  types.UID `json:"uid"`
 	// ResourceVersion that the cache has to show, or a later one.
 	ResourceVersion string `json:"resourceVersion"`
+	// Owner is the UID of its controller, empty if it has none.
+	Owner types.UID `json:"owner,omitempty"`
 	// At is when it was written, or last looked at.
 	At time.Time `json:"at"`
 }
@@ -57,7 +59,10 @@ func (u Unseen) Wrote(object metav1.Object, at time.Time) Unseen {
 	if kind == "" {
 		return slices.Clone(u)
 	}
-	w := Write{Kind: kind, Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), At: at}
+	w := Write{
+		Kind: kind, Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		Owner: controllerOf(object), At: at,
+	}
 	next := append(u.without(func(o Write) bool { return o.Kind == w.Kind && o.Name == w.Name }), w)
 	slices.SortFunc(next, func(a, b Write) int { return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name) })
 	return next
@@ -96,9 +101,10 @@ func (u Unseen) Observe(in Observation) Unseen {
 }
 
 // Looked settles a write by a live read: live is the object that was read, nil
-// if the API server says that there is none. A write to an object that is gone,
-// or was replaced by another of its name, is dropped; any other is kept until
-// the cache shows it. An object of another kind says nothing. Do not call it if
+// if the API server says that there is none. A write to an object that is gone, or
+// was replaced by another of its name, is dropped, and so is one to a set that was
+// released since, which is never among the sets again; any other is kept until the
+// cache shows it. An object of another kind says nothing. Do not call it if
 // the read failed.
 func (u Unseen) Looked(kind, name string, live metav1.Object, at time.Time) Unseen {
 	gone := missing(live)
@@ -106,7 +112,7 @@ func (u Unseen) Looked(kind, name string, live metav1.Object, at time.Time) Unse
 		return slices.Clone(u)
 	}
 	next := u.without(func(w Write) bool {
-		return w.Kind == kind && w.Name == name && (gone || live.GetUID() != w.UID)
+		return w.Kind == kind && w.Name == name && (gone || live.GetUID() != w.UID || kind == KindSet && controllerOf(live) != w.Owner)
 	})
 	for i := range next {
 		if next[i].Kind == kind && next[i].Name == name {
@@ -114,6 +120,14 @@ func (u Unseen) Looked(kind, name string, live metav1.Object, at time.Time) Unse
 		}
 	}
 	return next
+}
+
+// controllerOf returns the UID of the controller of an object, empty if it has none.
+func controllerOf(object metav1.Object) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		return owner.UID
+	}
+	return ""
 }
 
 // missing says whether an object is nil, or a nil of one of the kinds.

@@ -150,3 +150,21 @@ func FuzzUnseen(f *testing.F) {
 		require.LessOrEqual(t, len(u.Looked(deployment.KindMachine, name, w.machines[0], marksNow)), len(u))
 	})
 }
+
+// A set that is released by its deployment (labels taken away; or the deployment is
+// deleted with --cascade=orphan) before the cache shows our last write of it exists,
+// and is never among the sets again. Base: WriteNotSeen for ever, deletion included.
+func TestAWriteOfASetThatWasReleasedIsNotWaitedForForEver(t *testing.T) {
+	d := rolling(3, 1, 0)
+	d.UID = "d"
+	in := rollSee(d, rollSet(d, "c1", 3, 3, 3))
+	lost := rollSet(d, "c0", 2, 2, 2)
+	lost.ResourceVersion = "10"
+	in.Unseen = in.Unseen.Wrote(lost, rollNow)
+	live := lost.DeepCopy()
+	live.ResourceVersion, live.OwnerReferences, live.Labels = "12", nil, nil
+	now := rollNow.Add(time.Hour)
+	require.Equal(t, deployment.ReasonWriteNotSeen, deployment.Plan(in, rollPolicy, now).Reason)
+	in.Unseen = in.Unseen.Looked(deployment.KindSet, lost.Name, live, now)
+	require.NotEqual(t, deployment.ReasonWriteNotSeen, deployment.Plan(in, rollPolicy, now).Reason)
+}

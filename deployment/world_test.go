@@ -293,6 +293,11 @@ func (r *randomWorld) heal() {
 			r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
 		}
 	}
+	for _, s := range r.w.Sets() { // those that were let go, or are about to be, are taken down
+		if _, has := s.Labels["app"]; !has {
+			r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { s.Spec.Replicas = 0 }))
+		}
+	}
 	r.quota = 1 << 30
 	r.edit(func(d *v1alpha1.MachineDeployment) { // any change has gates that said no asked again
 		d.Spec.Paused = false

@@ -44,7 +44,8 @@
 //	}
 //	…       // ask again at d.NextCheck
 //
-// By its own action a set never has more machines than it wants, however far its
+// By its own action a set never has more machines than it wants, those on their way
+// out not counted (they are replaced without waiting for their end), however far its
 // cache lags behind, whichever calls fail, and whatever answers are lost; see
 // [InFlight]. If something takes the labels off its machines, so that they have to
 // be released and replaced, it stops soon; see [Policy].Replaced. A scale-down by

@@ -112,3 +112,23 @@ func TestOfMachinesThatWereReleasedOnlyThoseCountThatAreStillThereAndNobodys(t *
 	in.Set.Spec.Replicas = 4
 	require.Equal(t, 3, created(machineset.Plan(in, machineset.Policy{Replaced: 1}, now)), "2 released, 3 created: 4 and 1 in all")
 }
+
+func TestAnOwnerWithoutAUIDHasLetNothingGo(t *testing.T) {
+	set := newSet(1)
+	stranger := &v1alpha1.Machine{}
+	stranger.Name, stranger.Namespace, stranger.UID = "m", set.Namespace, "u"
+	owner := machineset.OwnerSet(set)
+	owner.UID = ""
+	require.Empty(t, machineset.Claim(owner, set.Spec.Selector, []*v1alpha1.Machine{stranger}).Released)
+}
+
+func TestAReleasedMachineThatIsTerminatingIsReplaced(t *testing.T) {
+	set := newSet(1)
+	released := &v1alpha1.Machine{}
+	released.Name, released.Namespace, released.UID = "m", set.Namespace, "u"
+	released.Annotations = map[string]string{machineset.ReleasedAnnotation: string(set.UID)}
+	in := machineset.Observation{Set: set, Released: []*v1alpha1.Machine{released}, Complete: true}
+	require.Zero(t, created(machineset.Plan(in, machineset.Policy{Replaced: -1}, now)))
+	released.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating // its deletion does not show yet
+	require.Equal(t, 1, created(machineset.Plan(in, machineset.Policy{Replaced: -1}, now)))
+}

@@ -4,6 +4,7 @@ package deploymenttest
 
 import (
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +94,10 @@ func (w *World) observe() (deployment.Observation, error) {
 	for _, change := range append(claims.Adopt, claims.Release...) {
 		next := *change.Object
 		next.OwnerReferences, next.ResourceVersion = change.Edit.OwnerReferences, change.Edit.ResourceVersion
+		next.Annotations = maps.Clone(next.Annotations)
+		if by := change.Edit.ReleasedBy; by != nil {
+			metav1.SetMetaDataAnnotation(&next.ObjectMeta, machineset.ReleasedAnnotation, *by)
+		}
 		err := w.call(d.Name, "update", KindSet, next.Name, func() error {
 			_, err := w.sets.write(d.Name, &next, metadataAndSpec)
 			return err
@@ -102,7 +107,7 @@ func (w *World) observe() (deployment.Observation, error) {
 		}
 	}
 	in := deployment.Observation{
-		Deployment: d, Sets: claims.Owned, Machines: c.machines.list(), Complete: claims.Settled(),
+		Deployment: d, Sets: claims.Owned, Machines: c.machines.list(), Complete: claims.Settled(), Released: claims.Released,
 		Unseen: w.planner.unseen, NoCluster: w.model.NoCluster,
 	}
 	if !w.model.NoCluster {

@@ -4,9 +4,12 @@ package deploymenttest
 
 import (
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -74,6 +77,10 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	for _, change := range append(claims.Adopt, claims.Release...) {
 		next := *change.Object
 		next.OwnerReferences, next.ResourceVersion = change.Edit.OwnerReferences, change.Edit.ResourceVersion
+		next.Annotations = maps.Clone(next.Annotations)
+		if by := change.Edit.ReleasedBy; by != nil {
+			metav1.SetMetaDataAnnotation(&next.ObjectMeta, machineset.ReleasedAnnotation, *by)
+		}
 		err := w.call(s.name, "update", KindMachine, next.Name, func() error {
 			_, err := w.machines.write(s.name, &next, metadataAndSpec)
 			return err
@@ -82,7 +89,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 			return machineset.Observation{}, err
 		}
 	}
-	in := machineset.Observation{Set: live, Machines: claims.Owned, Complete: claims.Settled(), InFlight: s.inFlight}
+	in := machineset.Observation{Set: live, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, InFlight: s.inFlight}
 	for _, m := range claims.Owned {
 		if !machineset.Failed(m) {
 			continue

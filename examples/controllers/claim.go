@@ -21,28 +21,28 @@ func ownerKey[T metav1.Object](o T) []string {
 	return []string{o.GetNamespace()}
 }
 
-// claim returns the objects of an owner, after it has written what is due to their
-// owner references. live is the owner, read from the API server just now, and of
-// finds objects by their ownerKey. It returns false if they may not be all.
+// claim returns what an owner has, after it has written what is due to owner
+// references. live is the owner, read from the API server just now, and of finds
+// objects by their ownerKey.
 func claim[T metav1.Object](
 	ctx context.Context, owner machineset.Owner, live metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T,
 	patch func(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error),
-) ([]T, bool, error) {
+) (machineset.Claims[T], error) {
 	claims := machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), of(owner.Namespace)))
 	if claims.NeedsLiveOwner() {
 		if err := owner.MayAdopt(live); err != nil {
-			return nil, false, err
+			return claims, err
 		}
 	}
 	for _, change := range slices.Concat(claims.Adopt, claims.Release) {
 		data, err := change.Edit.Patch()
 		if err != nil {
-			return nil, false, err
+			return claims, err
 		}
 		_, err = patch(ctx, change.Edit.Name, types.MergePatchType, data, metav1.PatchOptions{})
 		if ignoreNotFound(err) != nil {
-			return nil, false, err
+			return claims, err
 		}
 	}
-	return claims.Owned, claims.Settled(), nil
+	return claims, nil
 }

@@ -92,6 +92,12 @@ func (c *Config) complete() error {
 	if c.Machines == nil || c.Control == nil || c.Driver == nil {
 		return errIncomplete
 	}
+	if c.Sets.Order == nil { // who goes is chosen by one order
+		c.Sets.Order = c.Deployments.Order
+	}
+	if c.Deployments.Order == nil {
+		c.Deployments.Order = c.Sets.Order
+	}
 	if err := c.Orphans.Validate(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ type machineDeployments struct {
 	*loop
 	cfg        *Config
 	setsOf     func(ownerKey string) []*api.MachineSet
+	set        func(namespace, name string) (*api.MachineSet, error)
 	machinesOf func(ownerKey string) []*api.Machine
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
 	unseen     keep[deployment.Unseen]
@@ -40,6 +42,9 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	informers := c.machines.Machine().V1alpha1()
 	deployments, sets := informers.MachineDeployments().Informer(), informers.MachineSets()
 	r := &machineDeployments{cfg: cfg, machinesOf: c.machinesOf, setsOf: index(sets.Informer(), "owner-of-set", ownerKey[*api.MachineSet])}
+	r.set = func(namespace, name string) (*api.MachineSet, error) {
+		return sets.Lister().MachineSets(namespace).Get(name)
+	}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
 	onDelete(deployments, func(d *api.MachineDeployment) { r.unseen.forget(d.UID) })
@@ -90,11 +95,11 @@ func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (ti
 // them where that is due, their machines, and the Nodes of these.
 func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
 	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil}
-	var err error
-	in.Sets, in.Complete, err = claim(ctx, machineset.OwnerDeployment(d), d, d.Spec.Selector, r.setsOf, r.api().MachineSets(d.Namespace).Patch)
+	claims, err := claim(ctx, machineset.OwnerDeployment(d), d, d.Spec.Selector, r.setsOf, r.api().MachineSets(d.Namespace).Patch)
 	if err != nil {
 		return in, err
 	}
+	in.Sets, in.Complete = claims.Owned, claims.Settled()
 	for _, s := range in.Sets {
 		in.Machines = append(in.Machines, r.machinesOf(string(s.UID))...)
 	}
@@ -105,8 +110,21 @@ func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployme
 			}
 		}
 	}
-	in.Unseen = r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Observe(in) })
+	in.Unseen = r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Observe(r.shown(in, u)) })
 	return in, nil
+}
+
+// shown adds the sets to what is known of a deployment that were written for it, to
+// whomever they belong by now.
+func (r *machineDeployments) shown(in deployment.Observation, written deployment.Unseen) deployment.Observation {
+	for _, w := range written {
+		if w.Kind == deployment.KindSet {
+			if s, err := r.set(in.Deployment.Namespace, w.Name); err == nil {
+				in.Sets = append(slices.Clip(in.Sets), s)
+			}
+		}
+	}
+	return in
 }
 
 // carry decides, carries out what is decided up to the first thing that fails, and
@@ -138,14 +156,18 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 // act carries out actions, and returns the last of them that was tried.
 func (r *machineDeployments) act(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, err error) {
 	for _, last = range actions {
-		if err := r.actOne(ctx, d, last); err != nil {
-			return last, fmt.Errorf("%s: %w", last, err)
+		if one := r.actOne(ctx, d, last); one != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", last, one))
+			if _, node := last.(deployment.WriteNode); !node {
+				return last, err
+			}
+			continue // a Node that cannot be written keeps no other from being written
 		}
 		if e := last.Event(); e != nil {
 			r.cfg.event(d, *e)
 		}
 	}
-	return last, nil
+	return last, err
 }
 
 // actOne carries out one action. What is gone needs no write.

@@ -80,14 +80,14 @@ func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machine
 		}
 	}
 	patch := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace).Patch
-	machines, complete, err := claim(ctx, machineset.OwnerSet(set), set, set.Spec.Selector, r.machinesOf, patch)
+	claims, err := claim(ctx, machineset.OwnerSet(set), set, set.Spec.Selector, r.machinesOf, patch)
 	if err != nil {
 		return machineset.Observation{}, err
 	}
 	return machineset.Observation{
-		Set: set, Machines: machines, Complete: complete, Nodes: r.nodes(machines),
+		Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: r.nodes(claims.Owned),
 		InFlight: r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight {
-			return f.Observe(slices.Concat(machines, shown), complete)
+			return f.Observe(slices.Concat(claims.Owned, shown), claims.Settled())
 		}),
 	}, nil
 }

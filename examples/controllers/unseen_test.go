@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// A set that was written, and that somebody relabels before the next pass, does not
+// belong to the deployment any more. That the cache shows it is what counts.
+func TestASetThatIsLetGoRightAfterItWasWrittenIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
+	set := func(version string) *v1alpha1.MachineSet {
+		return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: "s", ResourceVersion: version}}
+	}
+	_, machines := machinetest.New(draintest.Options{})
+	for version, pending := range map[string]int{"6": 1, "7": 0, "8": 0} {
+		r := &machineDeployments{
+			cfg:    &Config{Machines: machines},
+			setsOf: func(string) []*v1alpha1.MachineSet { return nil },
+			set: func(namespace, name string) (*v1alpha1.MachineSet, error) {
+				require.Equal(t, "n/s", namespace+"/"+name)
+				return set(version), nil
+			},
+		}
+		r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Wrote(set("7"), time.Unix(0, 0)) })
+		in, err := r.observe(t.Context(), d)
+		require.NoError(t, err)
+		require.Len(t, in.Unseen, pending, "the cache shows version %s", version)
+	}
+}
