@@ -59,9 +59,7 @@ func (c *pass) makePlace(l *ledger, short int64) {
 	if !l.allSettled() || l.sum(func(a *account) int64 { return a.replicas })-short < l.desired {
 		return
 	}
-	strict := l.unavailable
-	l.unavailable = max(1, strict)
-	defer func() { l.unavailable = strict }()
+	l.unavailable = max(1, l.unavailable) // nothing is decided with this ledger after it
 	for _, a := range l.oldActive(false) {
 		if c.take(l, a, 1, spareOnes) > 0 {
 			c.resize(a, a.spec, "it makes place for a new machine, as there is no capacity for more")

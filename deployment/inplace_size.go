@@ -69,19 +69,11 @@ func (u *updates) cutNamed(tooMany int64, why string) int64 {
 		}
 	}
 	for _, o := range u.units {
-		if o.available && machineset.NamedByAutoscaler(o.of.next, u.c.asEdited(o.machine)) && !o.of.takes(o.machine) {
+		if o.available && machineset.NamedByAutoscaler(o.of.next, u.c.edited(o.machine)) && !o.of.takes(o.machine) {
 			o.of.lost++
 		}
 	}
 	return taken
-}
-
-// asEdited returns a machine as it is after this pass.
-func (c *pass) asEdited(m *v1alpha1.Machine) *v1alpha1.Machine {
-	if e := c.edits.machines[m.Name]; e != nil && e.before.UID == m.UID {
-		return e.next
-	}
-	return m
 }
 
 // takes says whether this pass chose a machine of a set to go.

@@ -31,6 +31,9 @@ type Options struct {
 	// Excused says of a machine that somebody else brought it down or deleted it.
 	// Nil excuses none.
 	Excused func(*v1alpha1.Machine) bool
+	// Lost is how many machines somebody else takes from a deployment at most, by
+	// changing their labels: those that it has replaced still count as its own.
+	Lost int
 	// Foreign says of a VM that no controller made it. Nil means that they made
 	// all.
 	Foreign func(drivertest.VM) bool

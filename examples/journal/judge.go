@@ -76,7 +76,7 @@ func (e effect) like(other effect) bool {
 // crowded judges one machine more, for which any bound since a time is good.
 func (r *replay) crowded(e effect, from time.Time) {
 	alive, _ := r.count(e.life.of)
-	if t := r.objects.tallies[e.life.of]; t != nil && alive > t.room.most(from, time.Time{}) {
+	if t := r.objects.tallies[e.life.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost) {
 		r.broken(MachinesOfDeployment, "%d machines of %s alive > %d replicas + %d surge, after %s",
 			alive, t.d.Name, t.d.Spec.Replicas, surge(t.d), e.change)
 	}
@@ -95,6 +95,9 @@ func (r *replay) crowded(e effect, from time.Time) {
 		r.broken(MachinesOfSet, "%d machines of set %s alive > %d replicas, after %s", alive, s.s.Name, s.s.Spec.Replicas, e.change)
 	}
 }
+
+// more says whether a number is above a bound by more than was lost.
+func more(n, bound, lost int) bool { return n-max(0, lost) > bound }
 
 // scarce judges one available machine less.
 func (r *replay) scarce(e effect) {

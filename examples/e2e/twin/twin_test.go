@@ -30,7 +30,7 @@ func scenarios() []scenario {
 	for _, some := range [][]scenario{
 		lockingScenarios, statusScenarios, generationScenarios, finalizerScenarios, deletionScenarios, ownerScenarios,
 		patchScenarios, listScenarios, watchScenarios, evictionScenarios, budgetScenarios, podScenarios, nodeScenarios, kindScenarios,
-		tokenScenarios,
+		tokenScenarios, rolloutScenarios,
 	} {
 		all = append(all, some...)
 	}
