@@ -4,6 +4,7 @@ package scenarios_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"testing"
