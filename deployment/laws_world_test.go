@@ -104,7 +104,7 @@ func (l *laws) machinesThereAre() int64 {
 		switch {
 		case inPlace: // machines move from set to set in several writes
 			n += int64(c.Desired)
-		case l.r.kind.fragile:
+		case l.r.kind.fragile, l.r.kind.quota:
 			n += int64(max(c.Desired, c.Present))
 		default:
 			n += int64(max(c.Desired+c.Leaving, c.Machines))

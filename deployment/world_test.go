@@ -158,7 +158,7 @@ func (r *randomWorld) model() deploymenttest.Model {
 		m.Policy.Gates = []deployment.Gate{r.gate}
 	}
 	if r.kind.spiteful {
-		m.SetPolicy.Order = availableFirst
+		m.SetPolicy.Order, m.Policy.Order = availableFirst, availableFirst // who goes is chosen by one order
 	}
 	return m
 }
@@ -296,6 +296,11 @@ func (r *randomWorld) heal() {
 	for _, s := range r.w.Sets() { // those that were let go, or are about to be, are taken down
 		if _, has := s.Labels["app"]; !has {
 			r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { s.Spec.Replicas = 0 }))
+		}
+	}
+	for _, m := range r.w.Machines() { // and so are machines
+		if metav1.GetControllerOfNoCopy(m) == nil && m.Annotations[machineset.ReleasedAnnotation] != "" {
+			r.must(r.w.DeleteMachine(m.Name))
 		}
 	}
 	r.quota = 1 << 30
