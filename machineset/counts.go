@@ -60,10 +60,10 @@ type Counts struct {
 // only if the set has minReadySeconds.
 func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, f InFlight, now time.Time) Counts {
 	c := Counts{InFlight: len(f.Creates)}
-	var template map[string]string
+	var template []label
 	if set != nil {
 		c.Desired = int(max(0, set.Spec.Replicas))
-		template = set.Spec.Template.Labels
+		template = labelsOf(set.Spec.Template.Labels)
 	}
 	settle, asked := settleTime(set), f.deleting()
 	for _, m := range machines {
@@ -71,7 +71,7 @@ func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, f InFlight, n
 			continue
 		}
 		c.Machines++
-		if containsAll(m.Labels, template) {
+		if carries(m.Labels, template) {
 			c.FullyLabeled++
 		}
 		switch {
@@ -151,4 +151,25 @@ func Present(machines []*v1alpha1.Machine, f InFlight) []*v1alpha1.Machine {
 // ([Transferred]), and that have a UID. Nil machines are skipped.
 func Eligible(machines []*v1alpha1.Machine, f InFlight) []*v1alpha1.Machine {
 	return slices.DeleteFunc(Present(machines, f), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
+}
+
+// label is one entry of a map that is asked for once for every machine: going
+// through a list is several times as fast as through a map.
+type label struct{ key, value string }
+
+func labelsOf(labels map[string]string) []label {
+	list := make([]label, 0, len(labels))
+	for key, value := range labels {
+		list = append(list, label{key, value})
+	}
+	return list
+}
+
+func carries(have map[string]string, want []label) bool {
+	for _, l := range want {
+		if value, found := have[l.key]; !found || value != l.value {
+			return false
+		}
+	}
+	return true
 }
