@@ -31,6 +31,7 @@ test: ## Run the tests of all modules, the SDK first.
 	@set -e; for m in $(filter-out examples/e2e,$(MODULES)); do \
 		echo "== test $$m"; (cd $$m && $(ALONE) go test $(TESTFLAGS) ./...); \
 	done
+	@echo "== more random worlds of deployments"; $(ALONE) go test $(TESTFLAGS) ./deployment -run RandomWorlds -first-world 200 -worlds 400
 	@$(MAKE) --no-print-directory test-e2e
 
 # They run programs of this repository, which the cache of test results does not

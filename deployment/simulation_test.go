@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	worldSeeds = flag.Uint64("worlds", 600, "number of random worlds of each kind; a tenth with -short")
+	worldSeeds = flag.Uint64("worlds", 200, "number of random worlds of each kind; a tenth with -short. make test adds 400")
 	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind")
 )
 
