@@ -3,9 +3,7 @@
 package deployment
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,22 +104,10 @@ func byController(machines []*v1alpha1.Machine) map[types.UID][]*v1alpha1.Machin
 			by[owner.UID] = append(by[owner.UID], m)
 		}
 	}
-	byName := func(a, b *v1alpha1.Machine) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID),
-			cmp.Compare(rank(!machineset.Leaving(a)), rank(!machineset.Leaving(b))), strings.Compare(a.ResourceVersion, b.ResourceVersion))
-	}
 	for uid, list := range by {
-		slices.SortFunc(list, byName)
-		by[uid] = slices.CompactFunc(list, func(a, b *v1alpha1.Machine) bool { return a.Name == b.Name && a.UID == b.UID })
+		by[uid] = machineset.Distinct(list)
 	}
 	return by
-}
-
-func rank(later bool) int {
-	if later {
-		return 1
-	}
-	return 0
 }
 
 // edited says whether the set is to be written. Whoever changes the copy says so

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 // NewSet returns the set to create for the template of a deployment, with the
@@ -23,17 +24,10 @@ func NewSet(d *v1alpha1.MachineDeployment, old []*v1alpha1.MachineSet, replicas 
 	hash := TemplateHash(spec.Template, d.Status.CollisionCount)
 	s := &v1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      SetName(d.Name, hash),
-			Namespace: d.Namespace,
-			Labels:    withHash(spec.Template.Labels, hash),
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion:         v1alpha1.SchemeGroupVersion.String(),
-				Kind:               "MachineDeployment",
-				Name:               d.Name,
-				UID:                d.UID,
-				Controller:         new(true),
-				BlockOwnerDeletion: new(true),
-			}},
+			Name:            SetName(d.Name, hash),
+			Namespace:       d.Namespace,
+			Labels:          withHash(spec.Template.Labels, hash),
+			OwnerReferences: []metav1.OwnerReference{machineset.OwnerDeployment(d).Reference()},
 		},
 		Spec: v1alpha1.MachineSetSpec{
 			Replicas:                     replicas,

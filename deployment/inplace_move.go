@@ -64,14 +64,7 @@ func Move(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.Machine 
 	next.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
 	at := max(0, slices.IndexFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID }))
 	owners := slices.DeleteFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID })
-	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), metav1.OwnerReference{
-		APIVersion:         v1alpha1.SchemeGroupVersion.String(),
-		Kind:               "MachineSet",
-		Name:               to.Name,
-		UID:                to.UID,
-		Controller:         new(true),
-		BlockOwnerDeletion: new(true),
-	})
+	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), machineset.OwnerSet(to).Reference())
 	return next
 }
 

@@ -45,7 +45,7 @@ func (c *pass) openUpdates() *updates {
 			o := &updated{of: a, machine: m}
 			o.node, o.known = c.nodeOf(m)
 			o.stage = StageOf(m, o.node)
-			o.available = machineset.AvailableFor(m, a.settling(), c.now) && (!inPlace || !selected(o.node) && o.stage != UpdateStarted)
+			o.available = machineset.AvailableFor(m, a.settling(), c.now) && (!inPlace || !underWay(o.node, o.stage))
 			u.units = append(u.units, o)
 		}
 	}
@@ -59,7 +59,12 @@ func (c *pass) inUpdate(m *v1alpha1.Machine) bool {
 		return false
 	}
 	node, _ := c.nodeOf(m)
-	return selected(node) || StageOf(m, node) == UpdateStarted
+	return underWay(node, StageOf(m, node))
+}
+
+// underWay says whether an update in place may begin at any moment, or has begun.
+func underWay(node *corev1.Node, stage UpdateStage) bool {
+	return selected(node) || stage == UpdateStarted
 }
 
 // countUpdating returns how many machines of a set are counted as available and

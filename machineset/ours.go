@@ -27,10 +27,17 @@ func ours(in Observation) ([]*v1alpha1.Machine, []Hold) {
 		}
 	}
 	slices.SortFunc(holds, func(a, b Hold) int { return strings.Compare(a.Subject, b.Subject) })
+	return Distinct(machines), holds
+}
+
+// Distinct returns machines once each, in the order of their names and then of
+// their UIDs; of two views of one machine that which is leaving is kept. None may be
+// nil. It sorts and shortens the slice that it is given.
+func Distinct(machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	sortByIdentity(machines)
 	return slices.CompactFunc(machines, func(a, b *v1alpha1.Machine) bool {
 		return a.Name == b.Name && a.UID == b.UID
-	}), holds
+	})
 }
 
 // sortByIdentity sorts machines as compareIdentity tells. A cache gives them in no

@@ -4,7 +4,6 @@ package deploymenttest
 
 import (
 	"fmt"
-	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,11 +92,7 @@ func (w *World) observe() (deployment.Observation, error) {
 	claims := machineset.Claim(owner, d.Spec.Selector, c.sets.list())
 	for _, change := range append(claims.Adopt, claims.Release...) {
 		next := *change.Object
-		next.OwnerReferences, next.ResourceVersion = change.Edit.OwnerReferences, change.Edit.ResourceVersion
-		next.Annotations = maps.Clone(next.Annotations)
-		if by := change.Edit.ReleasedBy; by != nil {
-			metav1.SetMetaDataAnnotation(&next.ObjectMeta, machineset.ReleasedAnnotation, *by)
-		}
+		giveOwners(&next.ObjectMeta, change.Edit)
 		err := w.call(d.Name, "update", KindSet, next.Name, func() error {
 			_, err := w.sets.write(d.Name, &next, metadataAndSpec)
 			return err

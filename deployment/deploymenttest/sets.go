@@ -76,11 +76,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	claims := machineset.Claim(owner, live.Spec.Selector, seen)
 	for _, change := range append(claims.Adopt, claims.Release...) {
 		next := *change.Object
-		next.OwnerReferences, next.ResourceVersion = change.Edit.OwnerReferences, change.Edit.ResourceVersion
-		next.Annotations = maps.Clone(next.Annotations)
-		if by := change.Edit.ReleasedBy; by != nil {
-			metav1.SetMetaDataAnnotation(&next.ObjectMeta, machineset.ReleasedAnnotation, *by)
-		}
+		giveOwners(&next.ObjectMeta, change.Edit)
 		err := w.call(s.name, "update", KindMachine, next.Name, func() error {
 			_, err := w.machines.write(s.name, &next, metadataAndSpec)
 			return err
@@ -237,4 +233,14 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
+}
+
+// giveOwners makes the edit of owner references in a copy, which shares nothing with
+// the object afterwards that the edit changes.
+func giveOwners(o *metav1.ObjectMeta, e machineset.OwnersEdit) {
+	o.OwnerReferences, o.ResourceVersion = e.OwnerReferences, e.ResourceVersion
+	o.Annotations = maps.Clone(o.Annotations)
+	if e.ReleasedBy != nil {
+		metav1.SetMetaDataAnnotation(o, machineset.ReleasedAnnotation, *e.ReleasedBy)
+	}
 }
