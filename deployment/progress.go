@@ -15,9 +15,9 @@ import (
 
 // Complete says whether a roll-out has ended, judged by the given status: all
 // machines are of the new set, as many as wanted, all available, and the status
-// is of the present spec.
+// is of the present spec, which asks for no roll-back.
 func Complete(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStatus) bool {
-	return d != nil &&
+	return d != nil && d.Spec.RollbackTo == nil &&
 		status.UpdatedReplicas == d.Spec.Replicas &&
 		status.Replicas == d.Spec.Replicas &&
 		status.AvailableReplicas == d.Spec.Replicas &&

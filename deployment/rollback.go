@@ -100,8 +100,12 @@ func rolledBack(of, from map[string]string) map[string]string {
 // rollBack makes the template that of an earlier revision. It comes before
 // anything is created, so that a template which is given up at once gets no set.
 // The set that becomes the new one loses the marks of an old one in the same pass.
+// The status does not say yet that what is asked for has been taken in: that holds
+// once the deployment is written, and whoever waits for the roll-back must not take
+// the machines of before for its end.
 func (c *pass) rollBack() {
 	c.out.Reason = ReasonRollingBack
+	c.out.Status.ObservedGeneration = c.in.Deployment.Status.ObservedGeneration
 	revision := c.d.Spec.RollbackTo.Revision
 	if target, _ := rollbackTarget(c.d, c.in.Sets, revision); target != nil {
 		c.rehabilitate(c.account(target))

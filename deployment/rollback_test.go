@@ -116,6 +116,17 @@ func TestRollBackReportsWithItsWriteAndOnlyOnce(t *testing.T) {
 	}
 }
 
+func TestARollBackThatIsAskedForIsNotTakenForComplete(t *testing.T) {
+	w := rollbackWorld()
+	w.d.Generation, w.d.Spec.Replicas = 8, 3
+	up := v1alpha1.MachineDeploymentStatus{ObservedGeneration: 8, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+	require.False(t, deployment.Complete(w.d, up))
+	w.d.Status.ObservedGeneration = 7
+	require.EqualValues(t, 7, w.plan(deployment.Policy{}).Status.ObservedGeneration, "should the deployment not be written, its status must not say that the request was taken in")
+	w.d.Spec.RollbackTo = nil
+	require.True(t, deployment.Complete(w.d, up))
+}
+
 func TestRollBackThatIsNotPossibleIsHeldAndClearedAway(t *testing.T) {
 	w := rollbackWorld()
 	w.d.Spec.RollbackTo.Revision = 99

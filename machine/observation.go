@@ -146,4 +146,9 @@ type Siblings struct {
 	Complete bool
 	// Machines in any order.
 	Machines []*v1alpha1.Machine
+	// Missing is how many machines their sets want that do not exist, as
+	// machineset.Missing counts them. They count as being replaced, so that the time
+	// between the end of a machine and the creation of the next one is covered,
+	// however long it is. Below 0 is 0.
+	Missing int
 }

@@ -56,7 +56,9 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 
 // replacement returns what a machine that was not well for too long waits for
 // before it is failed, and false if nothing keeps it. A machine of no deployment is
-// not limited, as in the reference system.
+// not limited, as in the reference system. Machines that are missing count too, as
+// they do not there: one that is gone and whose set could not create the next one at
+// once would leave room for another to go.
 //
 // Its siblings are counted in a cache, which lags behind: two machines could be
 // failed at a time as neither shows yet. A permit stands for exactly what does not
@@ -76,7 +78,7 @@ func (l *life) replacement() (Decision, bool) {
 		h.Message = "the other machines are not known"
 		return hold(h), true
 	}
-	n := Replacing(l.in.Siblings.Machines, l.m)
+	n := Replacing(l.in.Siblings.Machines, l.m) + max(0, l.in.Siblings.Missing)
 	permit, room := l.in.Permit, l.p.MaxReplacements-n
 	switch {
 	case room <= 0:

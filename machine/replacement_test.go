@@ -43,24 +43,28 @@ func TestTheReplacementLimitTakesPermits(t *testing.T) {
 	refused := func(until time.Duration) change {
 		return permit(machine.PermitView{Asked: true, Within: 1, Until: now.Add(until)})
 	}
+	missing := func(n int) change { return func(in *machine.Observation) { in.Siblings.Missing = n } }
 	giveBack := func(why string) string { return "return the permit of shoot/pool (Permit: " + why + ")" }
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
 	check(t, limited(2), map[string]decisionCase{
 		"one that may be replaced takes a permit within what is left": {tooLong(siblings(true, running, failed)), "take one of 1 permits of shoot/pool (Permit)"},
-		"with it, it fails":                                       {tooLong(siblings(true, running, failed), held(1)), fails},
-		"a permit within less does as well":                       {tooLong(siblings(true, running), held(1)), fails},
-		"not if others began meanwhile":                           {tooLong(siblings(true, failed), held(2)), giveBack("others began to be replaced meanwhile")},
-		"who has given it back waits":                             {tooLong(siblings(true, failed), permit(machine.PermitView{Asked: true, Within: 2})), waits("no permit is free")},
-		"a permit that is not given is waited for":                {tooLong(siblings(true), refused(time.Second)), waits("no permit is free")},
-		"one without room gives its permit back":                  {tooLong(siblings(true, failed, failed), held(1)), giveBack("2 being replaced >= 2 allowed")},
-		"so does one whose siblings are not known":                {tooLong(siblings(false), held(1)), giveBack("the other machines are not known")},
-		"a permit of an earlier pass is asked for again":          {tooLong(siblings(true), keeps), "take one of 2 permits of shoot/pool (Permit)"},
-		"one that has recovered gives it back":                    {living(running, healthy, copied, inPool, keeps), giveBack("")[:len("return the permit of shoot/pool (Permit")] + ")"},
-		"so does one that has time again":                         {living(unknown, sick, copied, looked, inPool, keeps), giveBack(sickText)},
-		"and one that may take its time":                          {tooLong(looked, patient, keeps), giveBack(sickText)},
-		"one that has failed keeps it until that shows to others": {living(failed, sick, copied, inPool, keeps), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
-		"a machine of no deployment needs none (DM-52)":           {living(unknown, longUnknown, sick, siblings(false)), fails},
-		"changed conditions put off no permit (DM-34)":            {living(unknown, longUnknown, sick, inPool, siblings(true)), "take one of 2 permits of shoot/pool (Permit)"},
+		"with it, it fails":                                        {tooLong(siblings(true, running, failed), held(1)), fails},
+		"a permit within less does as well":                        {tooLong(siblings(true, running), held(1)), fails},
+		"not if others began meanwhile":                            {tooLong(siblings(true, failed), held(2)), giveBack("others began to be replaced meanwhile")},
+		"who has given it back waits":                              {tooLong(siblings(true, failed), permit(machine.PermitView{Asked: true, Within: 2})), waits("no permit is free")},
+		"a permit that is not given is waited for":                 {tooLong(siblings(true), refused(time.Second)), waits("no permit is free")},
+		"one without room gives its permit back":                   {tooLong(siblings(true, failed, failed), held(1)), giveBack("2 being replaced >= 2 allowed")},
+		"so does one whose siblings are not known":                 {tooLong(siblings(false), held(1)), giveBack("the other machines are not known")},
+		"one that is gone and has no successor yet leaves no room": {tooLong(siblings(true, failed), missing(1)), waits("2 being replaced >= 2 allowed")},
+		"nor to one that holds a permit":                           {tooLong(siblings(true, failed), missing(1), held(1)), giveBack("2 being replaced >= 2 allowed")},
+		"one too many leaves no more room than there is":           {tooLong(siblings(true, failed), missing(-1)), "take one of 1 permits of shoot/pool (Permit)"},
+		"a permit of an earlier pass is asked for again":           {tooLong(siblings(true), keeps), "take one of 2 permits of shoot/pool (Permit)"},
+		"one that has recovered gives it back":                     {living(running, healthy, copied, inPool, keeps), giveBack("")[:len("return the permit of shoot/pool (Permit")] + ")"},
+		"so does one that has time again":                          {living(unknown, sick, copied, looked, inPool, keeps), giveBack(sickText)},
+		"and one that may take its time":                           {tooLong(looked, patient, keeps), giveBack(sickText)},
+		"one that has failed keeps it until that shows to others":  {living(failed, sick, copied, inPool, keeps), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"a machine of no deployment needs none (DM-52)":            {living(unknown, longUnknown, sick, siblings(false)), fails},
+		"changed conditions put off no permit (DM-34)":             {living(unknown, longUnknown, sick, inPool, siblings(true)), "take one of 2 permits of shoot/pool (Permit)"},
 	})
 	check(t, limited(0), map[string]decisionCase{
 		"no limit is none":     {tooLong(siblings(true)), waits("0 being replaced >= 0 allowed")},

@@ -19,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/permits"
 )
 
@@ -29,6 +30,7 @@ type machines struct {
 	lister   listers.MachineLister
 	classes  listers.MachineClassLister
 	siblings func(deployment string) []*v1alpha1.Machine
+	sets     func(deployment string) []*v1alpha1.MachineSet
 	ofNode   func(node string) []*v1alpha1.Machine
 	secret   secretReader
 	node     func(name string) (*corev1.Node, error)
@@ -71,6 +73,12 @@ func newMachines(cfg *Config, c *caches) *machines {
 	r.loop = newLoop(cfg, "machine", r.pass)
 	r.siblings = index(api.Machines().Informer(), "deployment-of-machine", func(m *v1alpha1.Machine) []string {
 		return []string{deploymentKey(m)}
+	})
+	r.sets = index(api.MachineSets().Informer(), "deployment-of-set", func(s *v1alpha1.MachineSet) []string {
+		if owner := metav1.GetControllerOfNoCopy(s); owner != nil {
+			return []string{s.Namespace + "/" + owner.Name}
+		}
+		return nil
 	})
 	r.ofNode = c.ofNode
 	r.watch(c)
@@ -115,7 +123,7 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	r.mu.Unlock()
 	in := machine.Observation{
 		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m), VM: kept.vm, Drain: kept.drain.Again(),
-		Tokens: r.observeTokens(m, &kept), Siblings: machine.Siblings{Complete: true, Machines: r.siblings(deploymentKey(m))},
+		Tokens: r.observeTokens(m, &kept), Siblings: r.among(m, r.siblings(deploymentKey(m))),
 	}
 	attachments, err := r.drains.AttachmentsOf(ctx, m.Labels[v1alpha1.NodeLabelKey], nil)
 	in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: kept.asked}
@@ -132,11 +140,16 @@ func (r *machines) liveSiblings(ctx context.Context, m *v1alpha1.Machine) (machi
 	if err != nil {
 		return machine.Siblings{}, err
 	}
-	siblings := machine.Siblings{Complete: true, Machines: make([]*v1alpha1.Machine, len(list.Items))}
+	siblings := make([]*v1alpha1.Machine, len(list.Items))
 	for i := range list.Items {
-		siblings.Machines[i] = &list.Items[i]
+		siblings[i] = &list.Items[i]
 	}
-	return siblings, nil
+	return r.among(m, siblings), nil
+}
+
+// among says what is replaced already among the machines of a deployment.
+func (r *machines) among(m *v1alpha1.Machine, siblings []*v1alpha1.Machine) machine.Siblings {
+	return machine.Siblings{Complete: true, Machines: siblings, Missing: machineset.Missing(r.sets(deploymentKey(m)), siblings)}
 }
 
 func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {

@@ -118,9 +118,28 @@ func (s *story) rollsBack() chapter {
 	}
 }
 
-// rollBack asks for the revision before.
+// rollBack asks for the revision before, by its number: a request that has to be
+// repeated, as nobody knows whether it was carried out, must not go back once more.
 func (s *story) rollBack(ctx context.Context) error {
-	return s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
+	for _, d := range s.m.deployments {
+		list, err := again(func() (*v1alpha1.MachineSetList, error) {
+			return s.w.machines.MachineV1alpha1().MachineSets(d.Namespace).List(ctx, metav1.ListOptions{})
+		})
+		if err != nil {
+			return err
+		}
+		var sets []*v1alpha1.MachineSet
+		for i := range list.Items {
+			if owned(&list.Items[i], []*v1alpha1.MachineDeployment{d}) {
+				sets = append(sets, &list.Items[i])
+			}
+		}
+		to := &v1alpha1.RollbackConfig{Revision: deployment.LastRevision(sets)}
+		if err := s.change(ctx, d, func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = to }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // doesNotWork rolls to a class of which no VM can be made, looks at it for a while
