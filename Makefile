@@ -29,7 +29,7 @@ demo: ## Run the quick start against a simulated cloud.
 
 test: ## Run the tests of all modules, the SDK first.
 	@set -e; for m in $(filter-out examples/e2e,$(MODULES)); do \
-		echo "== test $$m"; (cd $$m && $(ALONE) go test $(TESTFLAGS) ./...); \
+		echo "== test $$m"; (cd $$m && $(ALONE) go test -timeout 30m $(TESTFLAGS) ./...); \
 	done
 	@echo "== more random worlds of deployments"; $(ALONE) go test $(TESTFLAGS) ./deployment -run RandomWorlds -first-world 200 -worlds 400
 	@$(MAKE) --no-print-directory test-e2e
