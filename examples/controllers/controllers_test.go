@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -144,21 +145,23 @@ func (r *rig) gone(ctx context.Context, name string) bool {
 }
 
 func TestAMachineWithoutPodsIsGoneWithinASecondOfItsDeletion(t *testing.T) {
-	r := newRig(t)
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 
-	began := time.Now()
-	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
-	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
-	took := time.Since(began)
-	t.Logf("gone after %s, with a driver that takes no time", took)
-	require.Less(t, took, time.Second)
-	require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
-	nodes, err := r.nodes.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Empty(t, nodes.Items)
+		began := time.Now()
+		require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+		took := time.Since(began)
+		t.Logf("gone after %s, with a driver that takes no time", took)
+		require.Less(t, took, time.Second)
+		require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
+		nodes, err := r.nodes.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, nodes.Items)
+	})
 }
 
 func TestDeletingANodeByHandDeletesItsMachineAndItsVM(t *testing.T) {
@@ -279,20 +282,22 @@ func TestAPodThatTheCacheDoesNotShowIsEvictedToo(t *testing.T) {
 }
 
 func TestADeletionGoesOnAsSoonAsThePodsAreGone(t *testing.T) {
-	r := newRig(t)
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	grace := int64(30)
-	require.NoError(t, r.target.Add(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
-		Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: &grace}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
-	}))
-	began := time.Now()
-	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
-	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
-	require.Greater(t, time.Since(began), 500*time.Millisecond, "the pod was waited for")
-	require.Less(t, time.Since(began), 4*time.Second, "less than the pause between two rounds of a drain")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		grace := int64(30)
+		require.NoError(t, r.target.Add(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
+			Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: &grace}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}))
+		began := time.Now()
+		require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+		require.Greater(t, time.Since(began), 500*time.Millisecond, "the pod was waited for")
+		require.Less(t, time.Since(began), 4*time.Second, "less than the pause between two rounds of a drain")
+	})
 }
 
 func TestCredentialsWinOverUserData(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -133,29 +134,31 @@ func evictionsOf(c *fake.Clientset) (n int) {
 }
 
 func TestABudgetThatRefusesIsNamedAndNotAsked(t *testing.T) {
-	r, said := newRig(t), decisions{}
-	client := r.target.Clientset()
-	r.nodes, r.observe = client, said.note
-	r.start()
-	r.running("m")
-	r.blocked("m")
-	r.remove("m")
-	for i := range 50 { // each wakes the machine up
-		patch := fmt.Sprintf(`{"metadata":{"labels":{"beat":"%d"}}}`, i)
-		_, err := r.target.Client().CoreV1().Pods(namespace).Patch(t.Context(), "db-m", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		require.NoError(t, err)
-	}
-	r.eventually("it says what it waits for", func() bool {
-		return waitsFor(said.last("m"), "pod/"+namespace+"/db-m: BudgetNeverAllows: ") || waitsFor(said.last("m"), "pod/"+namespace+"/db-m: DisruptionBudget: ")
-	})
-	require.Zero(t, evictionsOf(client))
-	require.Len(t, r.cloud.Snapshot().VMs, 1, "the budget holds the machine")
+	synctest.Test(t, func(t *testing.T) {
+		r, said := newRig(t), decisions{}
+		client := r.target.Clientset()
+		r.nodes, r.observe = client, said.note
+		r.blocked("m") // before the start, so that the caches show the budget
+		r.start()
+		r.running("m")
+		r.remove("m")
+		for i := range 50 { // each wakes the machine up
+			patch := fmt.Sprintf(`{"metadata":{"labels":{"beat":"%d"}}}`, i)
+			_, err := r.target.Client().CoreV1().Pods(namespace).Patch(t.Context(), "db-m", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			require.NoError(t, err)
+		}
+		r.eventually("it says what it waits for", func() bool {
+			return waitsFor(said.last("m"), "pod/"+namespace+"/db-m: BudgetNeverAllows: ") || waitsFor(said.last("m"), "pod/"+namespace+"/db-m: DisruptionBudget: ")
+		})
+		require.Zero(t, evictionsOf(client))
+		require.Len(t, r.cloud.Snapshot().VMs, 1, "the budget holds the machine")
 
-	freed := time.Now()
-	r.free("m")
-	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
-	require.Less(t, time.Since(freed), 3*time.Second, "nobody polls")
-	require.Equal(t, 1, evictionsOf(client))
+		freed := time.Now()
+		r.free("m")
+		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+		require.Less(t, time.Since(freed), 3*time.Second, "nobody polls")
+		require.Equal(t, 1, evictionsOf(client))
+	})
 }
 
 // Volumes of pods that stay, such as those of a DaemonSet, cost no time; those of
@@ -163,9 +166,7 @@ func TestABudgetThatRefusesIsNamedAndNotAsked(t *testing.T) {
 func TestOnlyVolumesOfPodsThatGoAreWaitedFor(t *testing.T) {
 	r, said := newRig(t), decisions{}
 	r.observe = said.note
-	r.start()
-	r.running("m")
-	for name, owner := range map[string]string{"agent": "DaemonSet", "db": "ReplicaSet"} {
+	for name, owner := range map[string]string{"agent": "DaemonSet", "db": "ReplicaSet"} { // before the start, so that the caches show them
 		volume := "pv-" + name
 		require.NoError(t, r.target.Add(
 			&corev1.PersistentVolumeClaim{
@@ -184,6 +185,8 @@ func TestOnlyVolumesOfPodsThatGoAreWaitedFor(t *testing.T) {
 			}),
 		))
 	}
+	r.start()
+	r.running("m")
 	r.remove("m")
 	r.eventually("it waits for the volume", func() bool { return waitsFor(said.last("m"), "volumeattachment/db: Detaching") })
 	require.NotContains(t, said.last("m"), "agent")

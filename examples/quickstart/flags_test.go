@@ -35,7 +35,7 @@ func TestWrongFlagsAndManifestsGiveOneLineAndExitStatusTwo(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			require.Equal(t, 2, quickstart(test.args, &out, &errOut))
+			require.Equal(t, 2, quickstart(t.Context(), test.args, &out, &errOut))
 			require.Empty(t, out.String(), "nothing starts")
 			require.Contains(t, errOut.String(), test.says)
 			require.Equal(t, 1, strings.Count(errOut.String(), "\n"), "one line: %q", errOut.String())
@@ -45,7 +45,7 @@ func TestWrongFlagsAndManifestsGiveOneLineAndExitStatusTwo(t *testing.T) {
 
 func TestHelpListsTheFlags(t *testing.T) {
 	var out, errOut bytes.Buffer
-	require.Zero(t, quickstart([]string{"-h"}, &out, &errOut))
+	require.Zero(t, quickstart(t.Context(), []string{"-h"}, &out, &errOut))
 	for _, flag := range []string{"-f", "-replicas", "-seed", "-speed", "-faults", "-v", "-timeout"} {
 		require.Contains(t, out.String(), "  "+flag)
 	}

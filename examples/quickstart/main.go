@@ -17,10 +17,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-func main() { os.Exit(quickstart(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := quickstart(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
 
-// quickstart runs the demo and returns its exit status.
-func quickstart(args []string, out, errOut io.Writer) int {
+// quickstart runs the demo until it ends, or its context does, and returns its exit
+// status.
+func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
 	s, err := parseFlags(args, out)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -38,8 +44,6 @@ func quickstart(args []string, out, errOut io.Writer) int {
 	if !s.verbose { // the informers complain about every fault
 		klog.SetLogger(logr.Discard())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done after %s", s.timeout))
 	defer cancel()
 	began := time.Now()

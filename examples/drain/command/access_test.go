@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,18 +23,20 @@ func TestTheDocumentationListsExactlyTheAccessThatIsNeeded(t *testing.T) {
 		{"node-1", "--wait-for-volumes", "--force-after=100ms"},
 		{"node-1", "--undo", "--timeout=200ms"},
 	} {
-		r := newRig(t, append(blocked(), claimed()...)...)
-		r.run(t.Context(), args...)
-		for _, a := range r.client.Actions() {
-			resource := a.GetResource().Resource
-			if a.GetSubresource() != "" {
-				resource += "/" + a.GetSubresource()
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, append(blocked(), claimed()...)...)
+			r.run(t.Context(), args...)
+			for _, a := range r.client.Actions() {
+				resource := a.GetResource().Resource
+				if a.GetSubresource() != "" {
+					resource += "/" + a.GetSubresource()
+				}
+				if group := a.GetResource().Group; group != "" {
+					resource += "." + group
+				}
+				used[resource+" "+a.GetVerb()] = true
 			}
-			if group := a.GetResource().Group; group != "" {
-				resource += "." + group
-			}
-			used[resource+" "+a.GetVerb()] = true
-		}
+		})
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(documented(t))), slices.Sorted(maps.Keys(used)))
 }

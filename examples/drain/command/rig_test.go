@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -82,6 +83,15 @@ func containsAll(line string, words []string) bool {
 		}
 	}
 	return true
+}
+
+// bubble plays a test in a bubble: its time passes only while everybody waits, so
+// that it does not matter how busy the computer is.
+func bubble(test func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		synctest.Test(t, test)
+	}
 }
 
 // rig is a cluster that the command is run on.

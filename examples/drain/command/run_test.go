@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,117 +30,135 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestADrainEvictsWhatItCanAndSaysSo(t *testing.T) {
-	r := newRig(t, rigPod("web-1", "node-1"), rigPod("web-2", "node-2"))
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
-	require.False(t, r.there("web-1"))
-	require.True(t, r.there("web-2"))
-	require.True(t, r.node().Spec.Unschedulable)
-	r.out.line(t, "draining node node-1 of 1 pod")
-	r.out.line(t, "fenced node node-1")
-	r.out.line(t, "evicting shop/web-1")
-	r.out.line(t, "evicted shop/web-1")
-	r.out.line(t, "node node-1 drained")
-	require.Empty(t, r.errOut.String())
-	for line := range strings.Lines(r.out.String()) {
-		_, err := time.Parse(time.TimeOnly, line[:8])
-		require.NoError(t, err, line)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"), rigPod("web-2", "node-2"))
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
+		require.False(t, r.there("web-1"))
+		require.True(t, r.there("web-2"))
+		require.True(t, r.node().Spec.Unschedulable)
+		r.out.line(t, "draining node node-1 of 1 pod")
+		r.out.line(t, "fenced node node-1")
+		r.out.line(t, "evicting shop/web-1")
+		r.out.line(t, "evicted shop/web-1")
+		r.out.line(t, "node node-1 drained")
+		require.Empty(t, r.errOut.String())
+		for line := range strings.Lines(r.out.String()) {
+			_, err := time.Parse(time.TimeOnly, line[:8])
+			require.NoError(t, err, line)
+		}
+	})
 }
 
 func TestABlockedDrainSaysWithinOneRoundWhichPodWhichBudgetSinceWhenAndWhatComesNext(t *testing.T) {
-	r := newRig(t, blocked()...)
-	began := time.Now()
-	ctx, cancel := context.WithCancel(t.Context())
-	status := r.start(ctx, "node-1", "--force-after=1h")
-	line := r.out.line(t, "waiting for shop/web-1")
-	for _, words := range []string{
-		"DisruptionBudget", "budget shop/web-budget", "allows 0", "1 of 2 healthy",
-		"next: evicted as soon as the budget allows it",
-	} {
-		require.Contains(t, line, words)
-	}
-	require.Regexp(t, `; since (\S+ )?\d\d:\d\d:\d\d; next: `, line)
-	require.Regexp(t, `, deleted at (\S+ )?\d\d:\d\d:\d\d$`, strings.TrimSpace(line))
-	require.Less(t, time.Since(began), 5*time.Second, "one round does not take as long as a repetition")
-	require.Equal(t, 1, strings.Count(r.out.String(), "waiting for shop/web-1"))
-	cancel()
-	require.Equal(t, command.Failed, r.ends(status))
-	require.True(t, r.there("web-1"))
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, blocked()...)
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		status := r.start(ctx, "node-1", "--force-after=1h")
+		line := r.out.line(t, "waiting for shop/web-1")
+		for _, words := range []string{
+			"DisruptionBudget", "budget shop/web-budget", "allows 0", "1 of 2 healthy",
+			"next: evicted as soon as the budget allows it",
+		} {
+			require.Contains(t, line, words)
+		}
+		require.Regexp(t, `; since (\S+ )?\d\d:\d\d:\d\d; next: `, line)
+		require.Regexp(t, `, deleted at (\S+ )?\d\d:\d\d:\d\d$`, strings.TrimSpace(line))
+		require.Less(t, time.Since(began), 5*time.Second, "one round does not take as long as a repetition")
+		require.Equal(t, 1, strings.Count(r.out.String(), "waiting for shop/web-1"))
+		cancel()
+		require.Equal(t, command.Failed, r.ends(status))
+		require.True(t, r.there("web-1"))
+	})
 }
 
 func TestAnExplainedDrainSaysItInABlock(t *testing.T) {
-	daemon := rigPod("agent", "node-1", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.Labels = "DaemonSet", nil })
-	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}}
-	r := newRig(t, append(blocked(), set, daemon)...)
-	ctx, cancel := context.WithCancel(t.Context())
-	status := r.start(ctx, "node-1", "--explain", "--force-after=1h")
-	r.out.line(t, "leaving shop/agent alone: DaemonSetPod")
-	r.out.line(t, "waiting for shop/web-1")
-	r.out.line(t, "now:", "wait", "DisruptionBudget")
-	r.out.line(t, "budget:", "shop/web-budget allows 0")
-	r.out.line(t, "since:")
-	r.out.line(t, "next:", "evicted as soon as the budget allows it", "deleted at")
-	cancel()
-	require.Equal(t, command.Failed, r.ends(status))
+	synctest.Test(t, func(t *testing.T) {
+		daemon := rigPod("agent", "node-1", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.Labels = "DaemonSet", nil })
+		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}}
+		r := newRig(t, append(blocked(), set, daemon)...)
+		ctx, cancel := context.WithCancel(t.Context())
+		status := r.start(ctx, "node-1", "--explain", "--force-after=1h")
+		r.out.line(t, "leaving shop/agent alone: DaemonSetPod")
+		r.out.line(t, "waiting for shop/web-1")
+		r.out.line(t, "now:", "wait", "DisruptionBudget")
+		r.out.line(t, "budget:", "shop/web-budget allows 0")
+		r.out.line(t, "since:")
+		r.out.line(t, "next:", "evicted as soon as the budget allows it", "deleted at")
+		cancel()
+		require.Equal(t, command.Failed, r.ends(status))
+	})
 }
 
 func TestADrainGoesOnWhenTheBudgetIsFreed(t *testing.T) {
-	r := newRig(t, blocked()...)
-	status := r.start(t.Context(), "node-1")
-	r.out.line(t, "waiting for shop/web-1", "shop/web-budget")
-	freed := time.Now()
-	r.free()
-	require.Equal(t, command.Done, r.ends(status), r.errOut)
-	require.Less(t, time.Since(freed), 3*time.Second)
-	require.False(t, r.there("web-1"))
-	r.out.line(t, "evicted shop/web-1")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, blocked()...)
+		status := r.start(t.Context(), "node-1")
+		r.out.line(t, "waiting for shop/web-1", "shop/web-budget")
+		freed := time.Now()
+		r.free()
+		require.Equal(t, command.Done, r.ends(status), r.errOut)
+		require.Less(t, time.Since(freed), 3*time.Second)
+		require.False(t, r.there("web-1"))
+		r.out.line(t, "evicted shop/web-1")
+	})
 }
 
 func TestATimeoutNamesEverythingThatIsWaitedFor(t *testing.T) {
-	r := newRig(t, append(blocked(), rigPod("job", "node-1", stuck, func(p *corev1.Pod) { p.Labels = nil }))...)
-	require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
-	r.errOut.line(t, "drain: node node-1: not drained after 500ms; it waits for")
-	r.errOut.line(t, "shop/web-1: DisruptionBudget", "shop/web-budget", "since")
-	r.errOut.line(t, "shop/job")
-	require.NotContains(t, r.out.String(), "node node-1 drained")
-	require.True(t, r.node().Spec.Unschedulable, "without --undo the node stays closed")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, append(blocked(), rigPod("job", "node-1", stuck, func(p *corev1.Pod) { p.Labels = nil }))...)
+		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
+		r.errOut.line(t, "drain: node node-1: not drained after 500ms; it waits for")
+		r.errOut.line(t, "shop/web-1: DisruptionBudget", "shop/web-budget", "since")
+		r.errOut.line(t, "shop/job")
+		require.NotContains(t, r.out.String(), "node node-1 drained")
+		require.True(t, r.node().Spec.Unschedulable, "without --undo the node stays closed")
+	})
 }
 
 func TestATimeoutAlsoEndsADrainThatCannotSeeItsPods(t *testing.T) {
-	r := newRig(t, rigPod("web-1", "node-1"))
-	r.cluster.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "pods", Skip: 1})
-	require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
-	r.errOut.line(t, "drain: node node-1: not drained after 300ms", "unable to handle the request")
-	r.cluster.ClearFaults()
-	require.True(t, r.there("web-1"))
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		r.cluster.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "pods", Skip: 1})
+		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
+		r.errOut.line(t, "drain: node node-1: not drained after 300ms", "unable to handle the request")
+		r.cluster.ClearFaults()
+		require.True(t, r.there("web-1"))
+	})
 }
 
 func TestForceDeletesWhatABudgetProtectsWhenItIsTime(t *testing.T) {
-	r := newRig(t, blocked()...)
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-after=300ms"), r.errOut)
-	require.False(t, r.there("web-1"))
-	r.out.line(t, "waiting for shop/web-1", "deleted at")
-	r.out.line(t, "escalates")
-	r.out.line(t, "deleting shop/web-1 (Forced)")
-	r.out.line(t, "deleted shop/web-1")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, blocked()...)
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-after=300ms"), r.errOut)
+		require.False(t, r.there("web-1"))
+		r.out.line(t, "waiting for shop/web-1", "deleted at")
+		r.out.line(t, "escalates")
+		r.out.line(t, "deleting shop/web-1 (Forced)")
+		r.out.line(t, "deleted shop/web-1")
+	})
 }
 
 func TestForceDeleteTakesPodsOffTheAPI(t *testing.T) {
-	r := newRig(t, rigPod("web-1", "node-1"))
-	r.cluster.SetNodeSilent("node-1", true)
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-delete-after=300ms"), r.errOut)
-	r.out.line(t, "evicting shop/web-1")
-	r.out.line(t, "force-deleted shop/web-1")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		r.cluster.SetNodeSilent("node-1", true)
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-delete-after=300ms"), r.errOut)
+		r.out.line(t, "evicting shop/web-1")
+		r.out.line(t, "force-deleted shop/web-1")
+	})
 }
 
 func TestWithoutEvictionBudgetsAreIgnoredAndItSaysSo(t *testing.T) {
-	r := newRig(t, blocked()...)
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--disable-eviction"), r.errOut)
-	r.errOut.line(t, "warning", "whatever their disruption budgets say")
-	r.out.line(t, "deleted shop/web-1")
-	for _, w := range r.cluster.History() {
-		require.NotEqual(t, "eviction", w.Subresource)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, blocked()...)
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--disable-eviction"), r.errOut)
+		r.errOut.line(t, "warning", "whatever their disruption budgets say")
+		r.out.line(t, "deleted shop/web-1")
+		for _, w := range r.cluster.History() {
+			require.NotEqual(t, "eviction", w.Subresource)
+		}
+	})
 }
 
 func TestAPlanThatCannotEndIsRefusedAndNothingIsWritten(t *testing.T) {
@@ -169,7 +188,7 @@ func TestAPlanThatCannotEndIsRefusedAndNothingIsWritten(t *testing.T) {
 			[]string{"shop/web-1: OverlappingBudgets", "shop/web-budget", "shop/other-budget"}, []string{"--disable-eviction"}},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.name, bubble(func(t *testing.T) {
 			r := newRig(t, append(c.objects, rigPod("good", "node-1", func(p *corev1.Pod) { p.Labels = nil }))...)
 			require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
 			require.Contains(t, r.errOut.String(), "nothing was changed")
@@ -179,80 +198,91 @@ func TestAPlanThatCannotEndIsRefusedAndNothingIsWritten(t *testing.T) {
 			require.Empty(t, r.out.String())
 			require.Empty(t, r.writes())
 			require.Equal(t, command.Done, r.run(t.Context(), append(c.helps, "node-1")...), r.errOut)
-		})
+		}))
 	}
 }
 
 func TestARefusalNamesEveryObstacle(t *testing.T) {
-	r := newRig(t, rigPod("a", "node-1", unmanaged), rigPod("b", "node-1", emptyDir), rigPod("c", "node-1", unmanaged))
-	require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
-	for _, pod := range []string{"shop/a", "shop/b", "shop/c"} {
-		r.errOut.line(t, pod+":")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("a", "node-1", unmanaged), rigPod("b", "node-1", emptyDir), rigPod("c", "node-1", unmanaged))
+		require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
+		for _, pod := range []string{"shop/a", "shop/b", "shop/c"} {
+			r.errOut.line(t, pod+":")
+		}
+	})
 }
 
 func TestANodeThatIsNotThereIsRefused(t *testing.T) {
-	r := newRig(t)
-	require.Equal(t, command.Refused, r.run(t.Context(), "node-7"))
-	require.Contains(t, r.errOut.String(), "node node-7 is not drained, and nothing was changed: there is no such node")
-	require.Empty(t, r.writes())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		require.Equal(t, command.Refused, r.run(t.Context(), "node-7"))
+		require.Contains(t, r.errOut.String(), "node node-7 is not drained, and nothing was changed: there is no such node")
+		require.Empty(t, r.writes())
+	})
 }
 
 func TestWhatTheClusterRefusesIsAFailureAndNeverDone(t *testing.T) {
 	for _, resource := range []string{"nodes", "pods"} {
-		t.Run(resource, func(t *testing.T) {
+		t.Run(resource, bubble(func(t *testing.T) {
 			r := newRig(t, rigPod("web-1", "node-1"))
 			r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: resource})
 			require.Equal(t, command.Failed, r.run(t.Context(), "node-1"))
 			require.Contains(t, r.errOut.String(), "forbidden")
 			require.Empty(t, r.writes())
-		})
+		}))
 	}
-	t.Run("evictions", func(t *testing.T) {
+	t.Run("evictions", bubble(func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods/eviction"})
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
 		r.errOut.line(t, "shop/web-1", "Forbidden")
-	})
-	t.Run("the fence", func(t *testing.T) {
+	}))
+	t.Run("the fence", bubble(func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
 		r.out.line(t, "could not fence node node-1")
 		require.True(t, r.there("web-1"))
-	})
+	}))
 }
 
 func TestWhatIsRefusedInTheMiddleEndsTheDrain(t *testing.T) {
-	r := newRig(t, rigPod("web-1", "node-1"))
-	r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods", Verb: "list", Skip: 1})
-	require.Equal(t, command.Failed, r.run(t.Context(), "node-1"))
-	line := r.errOut.line(t, "drain: node node-1: not drained: ", "forbidden")
-	require.Equal(t, 1, strings.Count(line, "node-1"+": not drained"))
-	require.Empty(t, r.writes())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods", Verb: "list", Skip: 1})
+		require.Equal(t, command.Failed, r.run(t.Context(), "node-1"))
+		line := r.errOut.line(t, "drain: node node-1: not drained: ", "forbidden")
+		require.Equal(t, 1, strings.Count(line, "node-1"+": not drained"))
+		require.Empty(t, r.writes())
+	})
 }
 
 func TestWhatMayNotBeReadIsNotEvaluated(t *testing.T) {
-	r := newRig(t, rigPod("web-1", "node-1"))
-	r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "poddisruptionbudgets"})
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run"), r.errOut)
-	r.out.line(t, "not evaluated: budgets")
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
-	r.out.line(t, ":", "not evaluated: budgets")
-	r.out.line(t, "node node-1 drained")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "poddisruptionbudgets"})
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run"), r.errOut)
+		r.out.line(t, "not evaluated: budgets")
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
+		r.out.line(t, ":", "not evaluated: budgets")
+		r.out.line(t, "node node-1 drained")
+	})
 }
 
 func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
-	r := newRig(t, blocked()...)
-	ctx, cancel := context.WithCancel(t.Context())
-	status := r.start(ctx, "node-1")
-	r.out.line(t, "waiting for shop/web-1")
-	r.out.line(t, "fenced node node-1")
-	cancel()
-	require.Equal(t, command.Failed, r.ends(status))
-	r.errOut.line(t, "drain: node node-1: interrupted; it waits for shop/web-1: DisruptionBudget", "shop/web-budget", "since")
-	require.True(t, r.node().Spec.Unschedulable)
-	require.True(t, r.there("web-1"))
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, blocked()...)
+		ctx, cancel := context.WithCancel(t.Context())
+		status := r.start(ctx, "node-1")
+		r.out.line(t, "waiting for shop/web-1")
+		r.out.line(t, "fenced node node-1")
+		synctest.Wait() // until it has seen its own fence
+		cancel()
+		require.Equal(t, command.Failed, r.ends(status))
+		r.errOut.line(t, "drain: node node-1: interrupted; it waits for shop/web-1: DisruptionBudget", "shop/web-budget", "since")
+		require.True(t, r.node().Spec.Unschedulable)
+		require.True(t, r.there("web-1"))
+	})
 }
 
 func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
@@ -265,32 +295,33 @@ func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
 		{"a taint", []string{"node-1", "--undo", "--owner=kured", "--taint=example.com/reboot"}},
 	}
 	for _, c := range cases {
-		t.Run("after an interruption: "+c.name, func(t *testing.T) {
+		t.Run("after an interruption: "+c.name, bubble(func(t *testing.T) {
 			r := newRig(t, blocked()...)
 			before := r.node()
 			ctx, cancel := context.WithCancel(t.Context())
 			status := r.start(ctx, c.args...)
 			r.out.line(t, "waiting for shop/web-1")
+			synctest.Wait()
 			require.NotEmpty(t, cmp.Diff(bare(before), bare(r.node())), "the node is fenced")
 			cancel()
 			require.Equal(t, command.Failed, r.ends(status))
 			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
 			r.out.line(t, "took the fence off node node-1")
 			require.NotContains(t, r.errOut.String(), "the fence stays")
-		})
-		t.Run("after the time is over: "+c.name, func(t *testing.T) {
+		}))
+		t.Run("after the time is over: "+c.name, bubble(func(t *testing.T) {
 			r := newRig(t, blocked()...)
 			before := r.node()
 			require.Equal(t, command.Failed, r.run(t.Context(), append(c.args, "--timeout=300ms")...))
 			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
-		})
+		}))
 	}
-	t.Run("not when the node is drained", func(t *testing.T) {
+	t.Run("not when the node is drained", bubble(func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo"), r.errOut)
 		require.True(t, r.node().Spec.Unschedulable)
-	})
-	t.Run("not the cordon of somebody else", func(t *testing.T) {
+	}))
+	t.Run("not the cordon of somebody else", bubble(func(t *testing.T) {
 		r := newRig(t, blocked()...)
 		_, err := r.client.CoreV1().Nodes().Patch(t.Context(), "node-1", "application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
@@ -298,17 +329,18 @@ func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--undo", "--timeout=300ms"))
 		require.True(t, r.node().Spec.Unschedulable)
 		require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
-	})
-	t.Run("and says so when it cannot", func(t *testing.T) {
+	}))
+	t.Run("and says so when it cannot", bubble(func(t *testing.T) {
 		r := newRig(t, blocked()...)
 		ctx, cancel := context.WithCancel(t.Context())
 		status := r.start(ctx, "node-1", "--undo")
 		r.out.line(t, "waiting for shop/web-1")
+		synctest.Wait()
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes"})
 		cancel()
 		require.Equal(t, command.Failed, r.ends(status))
 		r.errOut.line(t, "the fence stays", "forbidden")
-	})
+	}))
 }
 
 // bare is a Node without what every write changes.
@@ -322,51 +354,61 @@ func bare(n *corev1.Node) *corev1.Node {
 }
 
 func TestPodsOutsideOfTheSelectorStay(t *testing.T) {
-	other := rigPod("other", "node-1", unmanaged, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
-	r := newRig(t, rigPod("web-1", "node-1"), other)
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--pod-selector=app=web"), r.errOut)
-	require.False(t, r.there("web-1"))
-	require.True(t, r.there("other"))
+	synctest.Test(t, func(t *testing.T) {
+		other := rigPod("other", "node-1", unmanaged, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+		r := newRig(t, rigPod("web-1", "node-1"), other)
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--pod-selector=app=web"), r.errOut)
+		require.False(t, r.there("web-1"))
+		require.True(t, r.there("other"))
+	})
 }
 
 func TestLabelsOfClusterAPIAreHeeded(t *testing.T) {
-	skipped := func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} }
-	r := newRig(t, rigPod("web-1", "node-1", skipped))
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
-	require.True(t, r.there("web-1"))
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--cluster-api-labels=false"), r.errOut)
-	require.False(t, r.there("web-1"))
+	synctest.Test(t, func(t *testing.T) {
+		skipped := func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} }
+		r := newRig(t, rigPod("web-1", "node-1", skipped))
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
+		require.True(t, r.there("web-1"))
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--cluster-api-labels=false"), r.errOut)
+		require.False(t, r.there("web-1"))
+	})
 }
 
 func TestPodsThatAreLongOnTheirWayAreLeftIfWanted(t *testing.T) {
-	old := rigPod("old", "node-1", stuck, func(p *corev1.Pod) {
-		p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
-		p.DeletionGracePeriodSeconds = new(int64(0))
+	synctest.Test(t, func(t *testing.T) {
+		old := rigPod("old", "node-1", stuck, func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
+			p.DeletionGracePeriodSeconds = new(int64(0))
+		})
+		r := newRig(t, old)
+		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
+		r.errOut.line(t, "shop/old")
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--skip-wait-for-delete-timeout=60"), r.errOut)
+		r.out.line(t, "node node-1 drained, but for", "shop/old")
 	})
-	r := newRig(t, old)
-	require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
-	r.errOut.line(t, "shop/old")
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--skip-wait-for-delete-timeout=60"), r.errOut)
-	r.out.line(t, "node node-1 drained, but for", "shop/old")
 }
 
 func TestTheGraceOfPodsIsCut(t *testing.T) {
-	r := newRig(t, rigPod("web-1", "node-1"))
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--grace-period=5"), r.errOut)
-	for _, w := range r.cluster.History() {
-		if p, ok := w.After.(*corev1.Pod); ok && p.DeletionGracePeriodSeconds != nil && w.Actor == draintest.Client {
-			require.Equal(t, int64(5), *p.DeletionGracePeriodSeconds)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--grace-period=5"), r.errOut)
+		for _, w := range r.cluster.History() {
+			if p, ok := w.After.(*corev1.Pod); ok && p.DeletionGracePeriodSeconds != nil && w.Actor == draintest.Client {
+				require.Equal(t, int64(5), *p.DeletionGracePeriodSeconds)
+			}
 		}
-	}
+	})
 }
 
 func TestVolumesAreWaitedForIfWanted(t *testing.T) {
-	r := newRig(t, claimed()...)
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--wait-for-volumes"), r.errOut)
-	_, err := r.client.StorageV1().VolumeAttachments().Get(t.Context(), "attached-1", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), err)
-	r.out.line(t, "waiting for volumeattachment/attached-1")
-	r.out.line(t, "detached volumeattachment/attached-1")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, claimed()...)
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--wait-for-volumes"), r.errOut)
+		_, err := r.client.StorageV1().VolumeAttachments().Get(t.Context(), "attached-1", metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), err)
+		r.out.line(t, "waiting for volumeattachment/attached-1")
+		r.out.line(t, "detached volumeattachment/attached-1")
+	})
 }
 
 // claimed is a pod on node-1 with a volume that is attached there.
@@ -394,27 +436,31 @@ func claimed() []runtime.Object {
 }
 
 func TestTheTownIsDrainedInAFewSeconds(t *testing.T) {
-	out, errOut := newScreen(), newScreen()
-	d := command.Command{Out: out, ErrOut: errOut, Connect: func(string, string) (kubernetes.Interface, error) {
-		return nil, errors.New("no kubeconfig is read")
-	}}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	require.Equal(t, command.Done, d.Run(ctx, []string{"--embedded", "--force", "--delete-emptydir-data", "--wait-for-volumes"}), errOut)
-	out.line(t, "waiting for shop/web-b", "budget shop/web allows")
-	out.line(t, "evicted shop/web-a")
-	out.line(t, "evicted shop/web-b")
-	out.line(t, "detached")
-	out.line(t, "node node-1 drained")
+	synctest.Test(t, func(t *testing.T) {
+		out, errOut := newScreen(), newScreen()
+		d := command.Command{Out: out, ErrOut: errOut, Connect: func(string, string) (kubernetes.Interface, error) {
+			return nil, errors.New("no kubeconfig is read")
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		require.Equal(t, command.Done, d.Run(ctx, []string{"--embedded", "--force", "--delete-emptydir-data", "--wait-for-volumes"}), errOut)
+		out.line(t, "waiting for shop/web-b", "budget shop/web allows")
+		out.line(t, "evicted shop/web-a")
+		out.line(t, "evicted shop/web-b")
+		out.line(t, "detached")
+		out.line(t, "node node-1 drained")
+	})
 }
 
 func TestADrainAfterKubectlUncordonBeginsAnew(t *testing.T) {
-	r := newRig(t, rigPod("web-1", "node-1"))
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force", "--undo"), r.errOut)
-	_, err := r.client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo", "--dry-run"), r.errOut)
-	require.False(t, r.node().Spec.Unschedulable)
-	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo"), r.errOut)
-	require.True(t, r.node().Spec.Unschedulable)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigPod("web-1", "node-1"))
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force", "--undo"), r.errOut)
+		_, err := r.client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo", "--dry-run"), r.errOut)
+		require.False(t, r.node().Spec.Unschedulable)
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo"), r.errOut)
+		require.True(t, r.node().Spec.Unschedulable)
+	})
 }
