@@ -31,7 +31,8 @@ test: ## Run the tests of all modules, the SDK first.
 	@set -e; for m in $(filter-out examples/e2e,$(MODULES)); do \
 		echo "== test $$m"; (cd $$m && $(ALONE) go test -timeout 30m $(TESTFLAGS) ./...); \
 	done
-	@echo "== more random worlds of deployments"; $(ALONE) go test $(TESTFLAGS) ./deployment -run RandomWorlds -first-world 200 -worlds 400
+	@echo "== 50,000 random worlds of deployments"; $(ALONE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run RandomWorldsKeep \
+		-first-world 150 -worlds 450 -first-short-world 100 -short-worlds 2900 -least-worlds 50000
 	@$(MAKE) --no-print-directory test-e2e
 
 # They run programs of this repository, which the cache of test results does not

@@ -5,8 +5,10 @@ package deployment_test
 import (
 	"cmp"
 	"flag"
+	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,8 +20,11 @@ import (
 )
 
 var (
-	worldSeeds = flag.Uint64("worlds", 200, "number of random worlds of each kind; a tenth with -short. make test adds 400")
+	worldSeeds = flag.Uint64("worlds", 150, "number of random worlds of each kind; a tenth with -short. make test adds many")
 	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind")
+	shortSeeds = flag.Uint64("short-worlds", 100, "number of short random worlds of each kind; a tenth with -short. make test adds many")
+	shortFirst = flag.Uint64("first-short-world", 0, "seed of the first short world of each kind")
+	worldLeast = flag.Uint64("least-worlds", 0, "how many random worlds have to be lived, of all kinds together")
 )
 
 // availableFirst has a set let those machines go that are worth most.
@@ -43,6 +48,10 @@ var worldKinds = []worldKind{
 	{name: "in place, with crashes and gates", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, crashes: true, gates: true},
 	{name: "in place, machines fail", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, fragile: true, crashes: true},
 	{name: "in place by hand", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, manual: true, crashes: true},
+	{name: "rolling, users delete", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, crashes: true, deletes: true},
+	{name: "recreate, users delete", strategy: v1alpha1.RecreateMachineDeploymentStrategyType, crashes: true, deletes: true},
+	{name: "in place, users delete", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, crashes: true, deletes: true},
+	{name: "in place by hand, users delete", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, manual: true, deletes: true},
 }
 
 // Caches lag behind, turns are missed, calls fail, processes die, machines fail
@@ -50,29 +59,76 @@ var worldKinds = []worldKind{
 // over the world comes to rest as it was asked for.
 func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
 	t.Parallel()
-	worlds := *worldSeeds
-	if testing.Short() {
-		worlds /= 10
-	}
 	percent := debug.SetGCPercent(800) // the worlds are small, and die young
-	t.Cleanup(func() { debug.SetGCPercent(percent) })
+	var all lived
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		t.Logf("all kinds: %s", &all)
+		if n, least := all.worlds.Load(), inShort(*worldLeast); n < least && !t.Failed() {
+			t.Errorf("%d worlds were lived, of at least %d that were asked for", n, least)
+		}
+	})
 	for _, kind := range worldKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			start, runs, writes := time.Now(), 0, 0
-			for seed := *worldFirst; seed < *worldFirst+worlds; seed++ {
-				r, what := liveWorld(t, kind, seed, false)
-				if what != "" {
-					r, what = liveWorld(t, kind, seed, true)
-					t.Fatalf("seed %d: %s\n%s\n%s", seed, cmp.Or(what, "it did not fail again"),
-						strings.Join(r.trace[max(0, len(r.trace)-150):], "\n"), r.sizes())
-				}
-				runs += r.runs
-				writes += r.writes
-			}
-			t.Logf("%d worlds, %d sequences, %d writes in %s", worlds, runs, writes, time.Since(start).Round(time.Millisecond))
+			start := time.Now()
+			var of lived
+			of.live(t, kind, *worldFirst, *worldSeeds)
+			kind.short = true
+			of.live(t, kind, *shortFirst, *shortSeeds)
+			t.Logf("%s in %s", &of, time.Since(start).Round(time.Millisecond))
+			all.add(&of)
 		})
 	}
+}
+
+// lived counts worlds that have come to rest after all that happened in them.
+type lived struct{ worlds, events, rests, writes atomic.Uint64 }
+
+func (l *lived) add(o *lived) {
+	l.worlds.Add(o.worlds.Load())
+	l.events.Add(o.events.Load())
+	l.rests.Add(o.rests.Load())
+	l.writes.Add(o.writes.Load())
+}
+
+func (l *lived) String() string {
+	return fmt.Sprintf("%d worlds, each to its fixed point, %d events, at rest %d times, %d writes",
+		l.worlds.Load(), l.events.Load(), l.rests.Load(), l.writes.Load())
+}
+
+// live lives worlds of a kind, and tells of the first that breaks a law how to live
+// it again.
+func (l *lived) live(t *testing.T, kind worldKind, first, number uint64) {
+	for seed := first; seed < first+inShort(number); seed++ {
+		r, what := liveWorld(t, kind, seed, false)
+		if what != "" {
+			r, what = liveWorld(t, kind, seed, true)
+			t.Fatalf("seed %d: %s\n%s\n%s\nagain: %s", seed, cmp.Or(what, "it did not fail again"),
+				strings.Join(r.trace[max(0, len(r.trace)-150):], "\n"), r.sizes(), again(t, kind, seed))
+		}
+		l.worlds.Add(1)
+		l.events.Add(uint64(r.runs))
+		l.rests.Add(uint64(r.rests))
+		l.writes.Add(uint64(r.writes))
+	}
+}
+
+// inShort is a tenth of a number with -short.
+func inShort(number uint64) uint64 {
+	if testing.Short() {
+		return number / 10
+	}
+	return number
+}
+
+// again is the command that lives one world alone.
+func again(t *testing.T, kind worldKind, seed uint64) string {
+	flags := fmt.Sprintf("-first-world %d -worlds 1 -short-worlds 0", seed)
+	if kind.short {
+		flags = fmt.Sprintf("-worlds 0 -first-short-world %d -short-worlds 1", seed)
+	}
+	return fmt.Sprintf("go test ./deployment -run '^%s$' %s", strings.ReplaceAll(t.Name(), "/", "$/^"), flags)
 }
 
 // liveWorld lives one world and says which law it broke, if any.
@@ -87,9 +143,13 @@ func liveWorld(t testing.TB, kind worldKind, seed uint64, loud bool) (r *randomW
 		}
 	}()
 	r = newRandomWorld(t, kind, seed, loud)
+	if kind.short {
+		r.short()
+		return r, ""
+	}
 	r.rest()
 	for range 1 + r.rng.IntN(3) {
-		r.stretch()
+		r.stretch(6, 16)
 		if !kind.fragile && r.rng.IntN(3) == 0 {
 			r.shrinkByName()
 		}
@@ -97,13 +157,27 @@ func liveWorld(t testing.TB, kind worldKind, seed uint64, loud bool) (r *randomW
 	return r, ""
 }
 
-// stretch is a time of trouble, and then of rest.
-func (r *randomWorld) stretch() {
+// short is a life of one to three events. One in four begins with the trouble, when
+// there is no machine yet, and one in eight is that of an autoscaler.
+func (r *randomWorld) short() {
+	if r.rng.IntN(4) != 0 {
+		r.rest()
+	}
+	if !r.kind.fragile && r.rests > 0 && r.rng.IntN(8) == 0 {
+		r.shrinkByName()
+		return
+	}
+	r.stretch(3, 12)
+}
+
+// stretch is a time of trouble with some events and some steps after each, and then
+// of rest.
+func (r *randomWorld) stretch(events, steps int) {
 	r.calm = false
-	for range 1 + r.rng.IntN(6) {
+	for range 1 + r.rng.IntN(events) {
 		r.runs++
 		r.event()
-		for range r.rng.IntN(16) {
+		for range r.rng.IntN(steps) {
 			r.step()
 		}
 	}
@@ -180,6 +254,7 @@ func (r *randomWorld) rest() {
 		r.failf("at rest, but %s may not grow", newSet.Name)
 	}
 	r.noMarksAreLeft()
+	r.rests++
 }
 
 // noMarksAreLeft: what a roll-out does to Nodes ends with it.

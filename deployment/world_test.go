@@ -35,6 +35,18 @@ type worldKind struct {
 	quota    bool // the provider runs out of capacity
 	gates    bool // gates say no for a while
 	spiteful bool // sets let available machines go first
+	deletes  bool // users delete machines by hand
+	short    bool // few machines, and little happens
+}
+
+// stream is what the random numbers of worlds with one seed differ by.
+func (k worldKind) stream() uint64 {
+	if !k.short {
+		return 6
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(k.name))
+	return h.Sum64()
 }
 
 // randomWorld is one world, with the laws that it has to keep.
@@ -42,6 +54,7 @@ type randomWorld struct {
 	kind worldKind
 	seed uint64
 	rng  *rand.Rand
+	mix  *rand.Rand // the order in which a planner is shown things again
 	w    *deploymenttest.World
 	laws
 	policy deployment.Policy
@@ -49,7 +62,8 @@ type randomWorld struct {
 	quota  int
 	loud   bool
 	trace  []string
-	runs   int // stretches from an event to the next, or to rest
+	runs   int // events, each with what follows until the next, or to rest
+	rests  int // how often it came to rest
 }
 
 // broken is what a world panics with when a law is broken.
@@ -65,20 +79,27 @@ func (r *randomWorld) logf(format string, args ...any) {
 	}
 }
 
-func (r *randomWorld) shuffle(n int, swap func(i, j int)) { r.rng.Shuffle(n, swap) }
+func (r *randomWorld) shuffle(n int, swap func(i, j int)) { r.mix.Shuffle(n, swap) }
 
 // oneIn is true once in n times, never when the world is calm.
 func (r *randomWorld) oneIn(n int) bool { return !r.calm && r.rng.IntN(n) == 0 }
 
 func newRandomWorld(t testing.TB, kind worldKind, seed uint64, loud bool) *randomWorld {
-	r := &randomWorld{kind: kind, seed: seed, rng: rand.New(rand.NewPCG(seed, 6)), calm: true, loud: loud, quota: 1 << 30}
+	r := &randomWorld{kind: kind, seed: seed, rng: rand.New(rand.NewPCG(seed, kind.stream())), calm: true, loud: loud, quota: 1 << 30}
+	r.mix = r.rng
+	if kind.short {
+		r.mix = rand.New(rand.NewPCG(seed, 8))
+	}
 	d, model := r.deployment(), r.model()
 	r.policy = model.Policy
 	var err error
 	if r.w, err = deploymenttest.New(d, model); err != nil {
 		t.Fatalf("%s", err)
 	}
-	r.laws = laws{r: r, floors: map[types.UID]int64{}, demanded: map[string]bool{}, chosen: map[types.UID]bool{}}
+	r.laws = laws{r: r, floors: map[types.UID]int64{}, demanded: map[string]bool{}, chosen: map[types.UID]bool{}, taken: map[types.UID]bool{}, every: 32}
+	if kind.short {
+		r.every = 8
+	}
 	return r
 }
 
@@ -88,6 +109,9 @@ func (r *randomWorld) deployment() *v1alpha1.MachineDeployment {
 	d.Spec.Replicas = int32(1 + r.rng.IntN(5))
 	if r.rng.IntN(8) == 0 {
 		d.Spec.Replicas = int32(r.rng.IntN(9))
+	}
+	if r.kind.short {
+		d.Spec.Replicas = min(d.Spec.Replicas, 3)
 	}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
 	d.Spec.Template.Labels = map[string]string{"app": "w"}
@@ -319,10 +343,16 @@ func pickFrom[T any](rng *rand.Rand, list []*T) *T {
 
 // event has the user ask for something else.
 func (r *randomWorld) event() {
-	d := r.w.Deployment()
-	switch r.rng.IntN(10) {
+	d, kinds, most := r.w.Deployment(), 10, 8
+	if r.kind.deletes {
+		kinds = 12
+	}
+	if r.kind.short {
+		most = 5
+	}
+	switch r.rng.IntN(kinds) {
 	case 0, 1:
-		n := int32(r.rng.IntN(8))
+		n := int32(r.rng.IntN(most))
 		r.logf("user: %d replicas", n)
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
 	case 2, 3, 4, 5:
@@ -342,6 +372,11 @@ func (r *randomWorld) event() {
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
 	case 9:
 		r.scaleDownByName(1 + r.rng.IntN(2))
+	case 10, 11:
+		if m := pickFrom(r.rng, r.w.Machines()); m != nil {
+			r.logf("user: deletes %s", m.Name)
+			r.must(r.w.DeleteMachine(m.Name))
+		}
 	}
 	if r.kind.quota && r.rng.IntN(2) == 0 {
 		r.quota = int(r.w.Deployment().Spec.Replicas) + r.rng.IntN(2)
