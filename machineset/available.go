@@ -30,8 +30,11 @@ func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
 // as settle at the instant now. If settle is not above 0, being available is
 // enough.
 func AvailableFor(m *v1alpha1.Machine, settle time.Duration, now time.Time) bool {
+	if settle <= 0 {
+		return Available(m)
+	}
 	since, ok := AvailableSince(m)
-	return ok && (settle <= 0 || !since.Add(settle).After(now))
+	return ok && !since.Add(settle).After(now)
 }
 
 // NextAvailable returns which of the machines will be the next to have been

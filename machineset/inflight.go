@@ -95,19 +95,24 @@ func (f InFlight) Observe(machines []*v1alpha1.Machine, complete bool) InFlight 
 	if len(f.Creates) == 0 && len(f.Deletes) == 0 {
 		return InFlight{}
 	}
-	names := make(map[string]bool, len(machines))
-	present := make(map[types.UID]bool, len(machines))
+	asked, seen := f.names(), map[string]bool{}
+	going, staying := f.deleting(), map[types.UID]bool{}
 	for _, m := range machines {
-		if m != nil {
-			names[m.Name] = true
-			present[m.UID] = !Leaving(m)
+		if m == nil {
+			continue
+		}
+		if asked[m.Name] {
+			seen[m.Name] = true
+		}
+		if going[m.UID] {
+			staying[m.UID] = !Leaving(m)
 		}
 	}
 	return InFlight{
-		Creates: without(f.Creates, func(s Sent) bool { return names[s.Name] }),
+		Creates: without(f.Creates, func(s Sent) bool { return seen[s.Name] }),
 		Deletes: without(f.Deletes, func(s Sent) bool {
-			staying, found := present[s.UID]
-			return found && !staying || !found && complete
+			stays, found := staying[s.UID]
+			return found && !stays || !found && complete
 		}),
 	}
 }
@@ -142,6 +147,15 @@ func (f InFlight) Looked(name string, live *v1alpha1.Machine, at time.Time) InFl
 
 // Empty reports whether nothing is in flight.
 func (f InFlight) Empty() bool { return len(f.Creates) == 0 && len(f.Deletes) == 0 }
+
+// names returns the names whose creation is in flight.
+func (f InFlight) names() map[string]bool {
+	names := make(map[string]bool, len(f.Creates))
+	for _, s := range f.Creates {
+		names[s.Name] = true
+	}
+	return names
+}
 
 // deleting returns the UIDs whose deletion is in flight.
 func (f InFlight) deleting() map[types.UID]bool {

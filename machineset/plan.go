@@ -179,7 +179,7 @@ func (s *pass) sync(preserve map[types.UID]string) {
 	for _, m := range s.machines {
 		a, changed := SyncFromTemplate(s.in.Set, m)
 		if value, found := preserve[m.UID]; found {
-			a.Preserve, changed = &value, true
+			a.Preserve, changed = new(value), true
 		}
 		if changed {
 			s.do(a)

@@ -4,7 +4,6 @@ package machineset
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -38,8 +37,8 @@ func SyncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool
 			s.Configuration = configurationFor(template.MachineConfiguration, m.Annotations)
 		}
 	}
-	if kind := template.Class.Kind; m.Spec.Class.Kind != kind {
-		s.ClassKind = &kind
+	if m.Spec.Class.Kind != template.Class.Kind {
+		s.ClassKind = new(template.Class.Kind)
 	}
 	return s, s.NodeTemplate != nil || s.Configuration != nil || s.ClassKind != nil
 }
@@ -98,7 +97,7 @@ func configurationFor(template *v1alpha1.MachineConfiguration, annotations map[s
 // sameNodeTemplate compares what node templates are made of without reflection,
 // which would be most of the time that a pass takes.
 func sameNodeTemplate(a, b *v1alpha1.NodeTemplateSpec) bool {
-	if !plain(*a) || !plain(*b) {
+	if !plain(&a.ObjectMeta, &a.Spec) || !plain(&b.ObjectMeta, &b.Spec) {
 		return equality.Semantic.DeepEqual(*a, *b)
 	}
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
@@ -107,9 +106,13 @@ func sameNodeTemplate(a, b *v1alpha1.NodeTemplateSpec) bool {
 
 // plain reports whether nothing is set but labels, annotations, taints, and
 // whether the Node is schedulable.
-func plain(t v1alpha1.NodeTemplateSpec) bool {
-	t.Labels, t.Annotations, t.Spec.Taints, t.Spec.Unschedulable = nil, nil, nil, false
-	return reflect.ValueOf(&t).Elem().IsZero()
+func plain(m *metav1.ObjectMeta, s *corev1.NodeSpec) bool {
+	return m.Name == "" && m.GenerateName == "" && m.Namespace == "" && m.UID == "" && m.ResourceVersion == "" && m.Generation == 0 &&
+		m.SelfLink == "" && //nolint:staticcheck // nobody fills it in any more, and it counts if somebody does
+		m.CreationTimestamp.IsZero() && m.DeletionTimestamp == nil && m.DeletionGracePeriodSeconds == nil &&
+		len(m.OwnerReferences) == 0 && len(m.Finalizers) == 0 && len(m.ManagedFields) == 0 &&
+		s.ConfigSource == nil && //nolint:staticcheck // as above
+		s.PodCIDR == "" && len(s.PodCIDRs) == 0 && s.ProviderID == "" && s.DoNotUseExternalID == "" && s.PodPreemptionPolicy == nil
 }
 
 func sameTaint(a, b corev1.Taint) bool {

@@ -12,7 +12,16 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
+
+// TestMain lets client-go handle errors without a pause between them. The one that it
+// makes is counted from the last error of the process, which for a bubble, whose time is
+// another, may be years away.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // there is no other way
+	m.Run()
+}
 
 // tell runs the demo and returns what it printed. It does so in a bubble, whose time
 // passes only while everybody waits: it does not matter how busy the computer is, and

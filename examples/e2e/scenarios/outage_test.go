@@ -22,12 +22,19 @@ import (
 // outage is for how long the API server is away.
 const outage = 20 * time.Second
 
+// outageGrace is how long a Node may be silent until the controller manager of such a
+// control plane calls it unknown: longer than the API server is away and takes to
+// start, and than the controller manager waits then until it looks at Leases again.
+// That is up to a minute, the longest pause of client-go, which begins anew if the API
+// server that starts refuses it first.
+const outageGrace = 3 * time.Minute
+
 // ownHouse opens a house on a control plane that no other test has.
 func ownHouse(t *testing.T) *stage.House {
 	t.Helper()
 	logs, err := os.MkdirTemp("", "machinist-outage-logs-") //nolint:usetesting // it stays if the test fails
 	require.NoError(t, err)
-	c, err := controlplane.Start(t.Context(), controlplane.Options{LogDir: logs, NodeMonitorGracePeriod: nodeGrace})
+	c, err := controlplane.Start(t.Context(), controlplane.Options{LogDir: logs, NodeMonitorGracePeriod: outageGrace})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {

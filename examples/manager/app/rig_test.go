@@ -23,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
 
@@ -38,7 +39,11 @@ import (
 
 const namespace = "default"
 
+// TestMain lets client-go handle errors without a pause between them. The one that it
+// makes is counted from the last error of the process, which for a bubble, whose time is
+// another, may be years away.
 func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // there is no other way
 	klog.SetLogger(logr.Discard())
 	goleak.VerifyTestMain(m)
 }
@@ -91,7 +96,7 @@ type process struct {
 	*manager
 	*rig
 	logs                           *logs
-	address                        string
+	pipes                          *pipes
 	end                            context.CancelFunc
 	done                           chan error
 	machines                       *fake.Clientset
@@ -127,12 +132,51 @@ func (r *rig) prepare() *process {
 	s.LeaderElection.LeaseDuration, s.LeaderElection.RenewDeadline, s.LeaderElection.RetryPeriod = time.Second, 500*time.Millisecond, 50*time.Millisecond
 	c := clients{machines: p.machines, control: p.secrets, target: p.nodes, lease: p.leases, events: p.events}
 	p.manager = newManager(s, r.cloud, c, slog.New(slog.NewJSONHandler(p.logs, &slog.HandlerOptions{Level: slog.Level(-10)})))
-	l, err := new(net.ListenConfig).Listen(r.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(r, err)
-	p.address = l.Addr().String()
-	p.listen = func() (net.Listener, error) { return l, nil }
+	p.pipes = newPipes()
+	p.listen = func() (net.Listener, error) { return p.pipes, nil }
 	return p
 }
+
+// pipes is a network in memory. Who waits for a real one would stop the time of a bubble.
+type pipes struct {
+	dialed chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func newPipes() *pipes {
+	l := &pipes{dialed: make(chan net.Conn), closed: make(chan struct{})}
+	l.close = sync.OnceFunc(func() { close(l.closed) })
+	return l
+}
+
+func (l *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case l.dialed <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept returns the next connection.
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.dialed:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close makes dials fail.
+func (l *pipes) Close() error { l.close(); return nil }
+
+// Addr says nothing of use.
+func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
 // start runs a manager until the test ends, or it does.
 func (p *process) start() *process {
@@ -167,8 +211,8 @@ func (p *process) result() error {
 
 // check returns the status of a health check, or 0 if nobody answers.
 func (p *process) check(path string) int {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, "http://"+p.address+path, nil)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.pipes.dial}}
+	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, "http://health"+path, nil)
 	require.NoError(p, err)
 	response, err := client.Do(request)
 	if err != nil {

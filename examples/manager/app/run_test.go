@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -34,29 +35,31 @@ const (
 )
 
 func TestOneOfTwoLeadsAndTheOtherTakesOver(t *testing.T) {
-	r := newRig(t)
-	r.class("c")
-	first := r.prepare().start()
-	r.eventually("the first works", first.works)
-	second := r.prepare().start()
-	r.eventually("the second stands by", func() bool { return second.health() == [2]int{good, good} })
-	r.machine("m1", "c")
-	r.eventually("running", func() bool { return r.phase("m1") == v1alpha1.MachineRunning })
-	require.Equal(t, first.identity, r.holder())
-	require.False(t, second.works())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.class("c")
+		first := r.prepare().start()
+		r.eventually("the first works", first.works)
+		second := r.prepare().start()
+		r.eventually("the second stands by", func() bool { return second.health() == [2]int{good, good} })
+		r.machine("m1", "c")
+		r.eventually("running", func() bool { return r.phase("m1") == v1alpha1.MachineRunning })
+		require.Equal(t, first.identity, r.holder())
+		require.False(t, second.works())
 
-	first.end()
-	require.NoError(t, first.result())
-	began := time.Now()
-	r.eventually("the second works", second.works)
-	require.Less(t, time.Since(began), 900*time.Millisecond, "the lease was given back, not waited for")
-	require.Equal(t, second.identity, r.holder())
-	r.machine("m2", "c")
-	r.eventually("running", func() bool { return r.phase("m2") == v1alpha1.MachineRunning })
-	second.end()
-	require.NoError(t, second.result())
-	require.Empty(t, r.holder())
-	require.Len(t, r.cloud.Snapshot().VMs, 2)
+		first.end()
+		require.NoError(t, first.result())
+		began := time.Now()
+		r.eventually("the second works", second.works)
+		require.Less(t, time.Since(began), 900*time.Millisecond, "the lease was given back, not waited for")
+		require.Equal(t, second.identity, r.holder())
+		r.machine("m2", "c")
+		r.eventually("running", func() bool { return r.phase("m2") == v1alpha1.MachineRunning })
+		second.end()
+		require.NoError(t, second.result())
+		require.Empty(t, r.holder())
+		require.Len(t, r.cloud.Snapshot().VMs, 2)
+	})
 }
 
 func TestTwoManagersOfOneHostAreTwo(t *testing.T) {
@@ -64,208 +67,230 @@ func TestTwoManagersOfOneHostAreTwo(t *testing.T) {
 }
 
 func TestALostLeaseStopsTheControllersAndEndsWithAnError(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	d := newSlow(r.cloud)
-	p.driver = d
-	p.start()
-	r.class("c")
-	r.machine("m", "c")
-	<-d.begun
-	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
-	began := time.Now()
-	require.ErrorIs(t, p.result(), ErrLeaseLost)
-	require.Less(t, time.Since(began), time.Second, "before another one may lead")
-	require.ErrorIs(t, <-d.err, context.Canceled, "the call was cut short")
-	remove()
-	require.Equal(t, p.identity, r.holder(), "what is lost is not given back")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		d := newSlow(r.cloud)
+		p.driver = d
+		p.start()
+		r.class("c")
+		r.machine("m", "c")
+		<-d.begun
+		remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
+		began := time.Now()
+		require.ErrorIs(t, p.result(), ErrLeaseLost)
+		require.Less(t, time.Since(began), time.Second, "before another one may lead")
+		require.ErrorIs(t, <-d.err, context.Canceled, "the call was cut short")
+		remove()
+		require.Equal(t, p.identity, r.holder(), "what is lost is not given back")
+	})
 }
 
 func TestALeaseThatWasLostIsNotGivenBackWhileACallStillRuns(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	d := newSlow(r.cloud)
-	p.driver, d.deaf, p.unwind = d, true, 300*time.Millisecond
-	p.start()
-	r.class("c")
-	r.machine("m", "c")
-	<-d.begun
-	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
-	r.eventually("stops", func() bool { return strings.Contains(p.logs.String(), `"msg":"stops"`) })
-	remove() // the API server is back, and would take it
-	err := p.result()
-	require.ErrorIs(t, err, ErrLeaseLost)
-	require.ErrorIs(t, err, errStuck)
-	require.Equal(t, p.identity, r.holder())
-	close(d.proceed)
-	require.ErrorIs(t, <-d.err, context.Canceled, "its context had ended")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		d := newSlow(r.cloud)
+		p.driver, d.deaf, p.unwind = d, true, 300*time.Millisecond
+		p.start()
+		r.class("c")
+		r.machine("m", "c")
+		<-d.begun
+		remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
+		r.eventually("stops", func() bool { return strings.Contains(p.logs.String(), `"msg":"stops"`) })
+		remove() // the API server is back, and would take it
+		err := p.result()
+		require.ErrorIs(t, err, ErrLeaseLost)
+		require.ErrorIs(t, err, errStuck)
+		require.Equal(t, p.identity, r.holder())
+		close(d.proceed)
+		require.ErrorIs(t, <-d.err, context.Canceled, "its context had ended")
+	})
 }
 
 func TestAStandbyWithoutAPIServerWaits(t *testing.T) {
-	r := newRig(t)
-	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
-	p := r.prepare().start()
-	r.eventually("stands by", func() bool { return p.health() == [2]int{good, good} })
-	select {
-	case err := <-p.done:
-		t.Fatal(err)
-	case <-time.After(time.Second): // twice the renew deadline
-	}
-	remove()
-	r.eventually("works", p.works)
-	p.end()
-	require.NoError(t, p.result())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
+		p := r.prepare().start()
+		r.eventually("stands by", func() bool { return p.health() == [2]int{good, good} })
+		select {
+		case err := <-p.done:
+			t.Fatal(err)
+		case <-time.After(time.Second): // twice the renew deadline
+		}
+		remove()
+		r.eventually("works", p.works)
+		p.end()
+		require.NoError(t, p.result())
+	})
 }
 
 func TestHealthThroughTheLifeOfAManager(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	d := newSlow(r.cloud)
-	p.driver = d
-	var defined atomic.Bool
-	p.machines.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return !defined.Load(), nil, apierrors.NewNotFound(schema.GroupResource{}, "machine.sapcloud.io/v1alpha1")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		d := newSlow(r.cloud)
+		p.driver = d
+		var defined atomic.Bool
+		p.machines.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !defined.Load(), nil, apierrors.NewNotFound(schema.GroupResource{}, "machine.sapcloud.io/v1alpha1")
+		})
+		remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "list", Resource: "machines"})
+		asked := func() int { return len(p.machines.Actions()) }
+		p.start()
+		r.eventually("the API server is asked", func() bool { return asked() > 0 })
+		require.Equal(t, [2]int{good, bad}, p.health(), "waits for the definitions")
+
+		defined.Store(true)
+		r.eventually("it leads", func() bool { return r.holder() == p.identity && asked() > 5 })
+		require.Equal(t, [2]int{good, bad}, p.health(), "leads, and has not seen everything")
+		remove()
+		r.eventually("works", p.works)
+		require.Equal(t, [2]int{good, good}, p.health())
+		require.Equal(t, http.StatusNotFound, p.check("/"))
+
+		r.class("c")
+		r.machine("m", "c")
+		<-d.begun
+		p.end()
+		r.eventually("is stopping", func() bool { return p.health() == [2]int{bad, bad} })
+		close(d.proceed)
+		require.NoError(t, p.result())
+		require.Equal(t, [2]int{0, 0}, p.health())
 	})
-	remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "list", Resource: "machines"})
-	asked := func() int { return len(p.machines.Actions()) }
-	p.start()
-	r.eventually("the API server is asked", func() bool { return asked() > 0 })
-	require.Equal(t, [2]int{good, bad}, p.health(), "waits for the definitions")
-
-	defined.Store(true)
-	r.eventually("it leads", func() bool { return r.holder() == p.identity && asked() > 5 })
-	require.Equal(t, [2]int{good, bad}, p.health(), "leads, and has not seen everything")
-	remove()
-	r.eventually("works", p.works)
-	require.Equal(t, [2]int{good, good}, p.health())
-	require.Equal(t, http.StatusNotFound, p.check("/"))
-
-	r.class("c")
-	r.machine("m", "c")
-	<-d.begun
-	p.end()
-	r.eventually("is stopping", func() bool { return p.health() == [2]int{bad, bad} })
-	close(d.proceed)
-	require.NoError(t, p.result())
-	require.Equal(t, [2]int{0, 0}, p.health())
 }
 
 func TestAStopLetsADriverCallFinishAndGivesTheLeaseBackAfterIt(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	d := newSlow(r.cloud)
-	p.driver = d
-	p.start()
-	r.class("c")
-	r.machine("m", "c")
-	<-d.begun
-	p.end()
-	r.eventually("stops", func() bool { return strings.Contains(p.logs.String(), `"msg":"stops"`) })
-	renewed := func() metav1.MicroTime {
-		lease, err := r.control.Client().CoordinationV1().Leases(namespace).Get(t.Context(), "machine-controller", metav1.GetOptions{})
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		d := newSlow(r.cloud)
+		p.driver = d
+		p.start()
+		r.class("c")
+		r.machine("m", "c")
+		<-d.begun
+		p.end()
+		r.eventually("stops", func() bool { return strings.Contains(p.logs.String(), `"msg":"stops"`) })
+		renewed := func() metav1.MicroTime {
+			lease, err := r.control.Client().CoordinationV1().Leases(namespace).Get(t.Context(), "machine-controller", metav1.GetOptions{})
+			require.NoError(t, err)
+			return *lease.Spec.RenewTime
+		}
+		before := renewed()
+		r.eventually("the lease is renewed meanwhile", func() bool { return renewed() != before })
+		require.Equal(t, p.identity, r.holder())
+		close(d.proceed)
+		require.NoError(t, p.result())
+		require.NoError(t, <-d.err, "the call was not cut short")
+		require.Empty(t, r.holder())
+		vms := r.cloud.Snapshot().VMs
+		require.Len(t, vms, 1)
+		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(t.Context(), "m", metav1.GetOptions{})
 		require.NoError(t, err)
-		return *lease.Spec.RenewTime
-	}
-	before := renewed()
-	r.eventually("the lease is renewed meanwhile", func() bool { return renewed() != before })
-	require.Equal(t, p.identity, r.holder())
-	close(d.proceed)
-	require.NoError(t, p.result())
-	require.NoError(t, <-d.err, "the call was not cut short")
-	require.Empty(t, r.holder())
-	vms := r.cloud.Snapshot().VMs
-	require.Len(t, vms, 1)
-	m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(t.Context(), "m", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.Equal(t, vms[0].ProviderID, m.Spec.ProviderID, "what the call has answered is written down")
+		require.Equal(t, vms[0].ProviderID, m.Spec.ProviderID, "what the call has answered is written down")
 
-	next := r.prepare().start()
-	r.eventually("the next one finds the VM", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	require.Len(t, r.cloud.Snapshot().VMs, 1)
-	next.end()
-	require.NoError(t, next.result())
+		next := r.prepare().start()
+		r.eventually("the next one finds the VM", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		require.Len(t, r.cloud.Snapshot().VMs, 1)
+		next.end()
+		require.NoError(t, next.result())
+	})
 }
 
 func TestACallThatTakesLongerThanTheGraceIsCutShort(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	d := newSlow(r.cloud)
-	p.driver, p.grace = d, 50*time.Millisecond
-	p.start()
-	r.class("c")
-	r.machine("m", "c")
-	<-d.begun
-	p.end()
-	require.NoError(t, p.result())
-	require.ErrorIs(t, <-d.err, context.Canceled)
-	require.Empty(t, r.holder())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		d := newSlow(r.cloud)
+		p.driver, p.grace = d, 50*time.Millisecond
+		p.start()
+		r.class("c")
+		r.machine("m", "c")
+		<-d.begun
+		p.end()
+		require.NoError(t, p.result())
+		require.ErrorIs(t, <-d.err, context.Canceled)
+		require.Empty(t, r.holder())
+	})
 }
 
 func TestADriverThatIgnoresItsContextKeepsTheLease(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	d := newSlow(r.cloud)
-	p.driver, d.deaf, p.grace, p.unwind = d, true, 20*time.Millisecond, 20*time.Millisecond
-	p.start()
-	r.class("c")
-	r.machine("m", "c")
-	<-d.begun
-	p.end()
-	require.ErrorIs(t, p.result(), errStuck)
-	require.Equal(t, p.identity, r.holder(), "its call may still do something")
-	close(d.proceed)
-	require.ErrorIs(t, <-d.err, context.Canceled, "its context had ended")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		d := newSlow(r.cloud)
+		p.driver, d.deaf, p.grace, p.unwind = d, true, 20*time.Millisecond, 20*time.Millisecond
+		p.start()
+		r.class("c")
+		r.machine("m", "c")
+		<-d.begun
+		p.end()
+		require.ErrorIs(t, p.result(), errStuck)
+		require.Equal(t, p.identity, r.holder(), "its call may still do something")
+		close(d.proceed)
+		require.ErrorIs(t, <-d.err, context.Canceled, "its context had ended")
+	})
 }
 
 func TestWithoutElectionThereIsNoLease(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	p.s.LeaderElection.LeaderElect = false
-	p.start()
-	r.eventually("ready", func() bool { return p.health() == [2]int{good, good} })
-	p.end()
-	require.NoError(t, p.result())
-	require.Empty(t, p.leases.Actions())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		p.s.LeaderElection.LeaderElect = false
+		p.start()
+		r.eventually("ready", func() bool { return p.health() == [2]int{good, good} })
+		p.end()
+		require.NoError(t, p.result())
+		require.Empty(t, p.leases.Actions())
+	})
 }
 
 func TestMissingDefinitionsAreWaitedForAndThenSaid(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	p.patience = 50 * time.Millisecond
-	p.machines.Resources = nil
-	err := p.start().result()
-	require.ErrorIs(t, err, ErrNotServed)
-	require.ErrorContains(t, err, "manager install")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		p.patience = 50 * time.Millisecond
+		p.machines.Resources = nil
+		err := p.start().result()
+		require.ErrorIs(t, err, ErrNotServed)
+		require.ErrorContains(t, err, "manager install")
 
-	some := r.prepare()
-	some.patience = 0
-	some.machines.Resources = some.machines.Resources[:1]
-	require.ErrorIs(t, some.start().result(), ErrNotServed)
+		some := r.prepare()
+		some.patience = 0
+		some.machines.Resources = some.machines.Resources[:1]
+		require.ErrorIs(t, some.start().result(), ErrNotServed)
+	})
 }
 
 func TestAnAPIServerThatIsAwayIsWaitedForHoweverLong(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	p.patience = time.Millisecond
-	p.clients.machines = unreachable{p.clients.machines}
-	p.start()
-	select {
-	case err := <-p.done:
-		t.Fatal(err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	p.end()
-	require.NoError(t, p.result())
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		p.patience = time.Millisecond
+		p.clients.machines = unreachable{p.clients.machines}
+		p.start()
+		select {
+		case err := <-p.done:
+			t.Fatal(err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		p.end()
+		require.NoError(t, p.result())
+	})
 }
 
 func TestAPortThatIsTakenEndsItAtOnce(t *testing.T) {
-	r := newRig(t)
-	p := r.prepare()
-	l, err := p.listen()
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	p.listen = func() (net.Listener, error) { return nil, errors.New("taken") }
-	require.ErrorContains(t, p.start().result(), "taken")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.prepare()
+		l, err := p.listen()
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		p.listen = func() (net.Listener, error) { return nil, errors.New("taken") }
+		require.ErrorContains(t, p.start().result(), "taken")
+	})
 }
 
 // unreachable is a client whose API server is away.
@@ -288,6 +313,7 @@ func TestWhatNobodyCanRunIsRefused(t *testing.T) {
 	require.Error(t, RunContext(t.Context(), options.NewMCServer(), nil))
 }
 
+// It runs in real time: two Events of one instant would have one name.
 func TestAMachineWithoutTroubleHasThreeEventsAndNoSecretIsLogged(t *testing.T) {
 	r := newRig(t)
 	p := r.prepare().start()

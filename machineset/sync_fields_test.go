@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// Templates are compared field by field. A field that a new version of the API adds
+// must not be forgotten.
+func TestEveryFieldOfANodeTemplateIsFollowed(t *testing.T) {
+	for _, part := range []func(*v1alpha1.NodeTemplateSpec) any{
+		func(n *v1alpha1.NodeTemplateSpec) any { return &n.ObjectMeta },
+		func(n *v1alpha1.NodeTemplateSpec) any { return &n.Spec },
+	} {
+		for i := range reflect.TypeOf(part(&v1alpha1.NodeTemplateSpec{})).Elem().NumField() {
+			var set, plain v1alpha1.MachineSet
+			template := &set.Spec.Template.Spec.NodeTemplateSpec
+			field := reflect.ValueOf(part(template)).Elem().Field(i)
+			field.Set(something(t, field.Type()))
+			machine := &v1alpha1.Machine{}
+			sync, changed := machineset.SyncFromTemplate(&set, machine)
+			require.True(t, changed, "%s, of which a machine has none", field.Type())
+			require.Equal(t, template, sync.NodeTemplate)
+
+			machine.Spec.NodeTemplateSpec = *template
+			_, changed = machineset.SyncFromTemplate(&set, machine)
+			require.False(t, changed, "%s, the same", field.Type())
+			_, changed = machineset.SyncFromTemplate(&plain, machine)
+			require.True(t, changed, "%s, which only a machine has", field.Type())
+		}
+	}
+}
+
+// something returns a value of a type that is not its zero value.
+func something(t *testing.T, of reflect.Type) reflect.Value {
+	v := reflect.New(of).Elem()
+	switch of.Kind() {
+	case reflect.String:
+		v.SetString("a")
+	case reflect.Int64:
+		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(of.Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(of, 1, 1))
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"a": "b"}))
+	default:
+		require.Equal(t, reflect.TypeFor[metav1.Time](), of)
+		v.Set(reflect.ValueOf(metav1.Unix(1, 0)))
+	}
+	return v
+}
