@@ -36,8 +36,11 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lease context.Context) {
 				leads.Store(true)
-				worked <- m.work(ctx, lease, events)
-				endElection()
+				err := m.work(ctx, lease, events)
+				if lease.Err() == nil { // or it is lost, which the end of the work must not hide
+					endElection()
+				}
+				worked <- err
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader:      func(identity string) { m.log.Info("leader", "identity", identity, "self", identity == m.identity) },
