@@ -27,6 +27,9 @@ type Counts struct {
 	// Leaving are those visibly on their way out; see [Leaving]. They count towards
 	// a surge, and not towards what a set wants.
 	Leaving int
+	// ShortLived are those leaving that were deleted within [ShortLife] of their
+	// creation.
+	ShortLived int
 	// Present are the others. Those whose deletion is in flight are present until it
 	// shows.
 	Present int
@@ -74,16 +77,24 @@ func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, f InFlight, n
 		if carries(m.Labels, template) {
 			c.FullyLabeled++
 		}
-		switch {
-		case !Leaving(m):
+		if Leaving(m) {
+			c.leaving(m)
+		} else {
 			c.present(m, asked[m.UID], settle, now)
-		case AutoPreserved(m):
-			c.Leaving, c.AutoPreservedLeaving = c.Leaving+1, c.AutoPreservedLeaving+1
-		default:
-			c.Leaving++
 		}
 	}
 	return c
+}
+
+// leaving counts one machine that is on its way out.
+func (c *Counts) leaving(m *v1alpha1.Machine) {
+	c.Leaving++
+	if AutoPreserved(m) {
+		c.AutoPreservedLeaving++
+	}
+	if shortLived(m) {
+		c.ShortLived++
+	}
 }
 
 // present counts one machine that is not on its way out.

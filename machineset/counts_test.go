@@ -45,6 +45,13 @@ func TestEachMachineIsCountedAsWhatItIs(t *testing.T) {
 		},
 		"leaving by its timestamp": {
 			func(m *v1alpha1.Machine) { m.DeletionTimestamp = deletedNow() },
+			machineset.Counts{Leaving: 1, ShortLived: 1},
+		},
+		"leaving after a life that was long enough": {
+			func(m *v1alpha1.Machine) {
+				m.DeletionTimestamp = deletedNow()
+				m.CreationTimestamp = metav1.NewTime(m.DeletionTimestamp.Add(-machineset.ShortLife))
+			},
 			machineset.Counts{Leaving: 1},
 		},
 		"leaving, and preserved by the set": {

@@ -21,7 +21,8 @@ import (
 //   - If the set has fewer machines than it wants, counting those in flight and
 //     not counting those that are leaving, it creates what is missing and
 //     deletes nothing in this pass. Of machines that lost their labels and were
-//     released, it replaces no more than [Policy.Replaced] as long as they exist.
+//     released, it replaces no more than [Policy.Replaced] as long as they exist;
+//     of those that do not live for [ShortLife], no more than it wants.
 //   - If the set is frozen, or its scale-up is disabled, it creates nothing, and
 //     goes on with the next rule.
 //   - Else it deletes what it has too much of, as [Choose] tells: machines that an
@@ -106,7 +107,7 @@ func (s *pass) keepSet() {
 	s.sync(preserve)
 	s.look()
 	s.settling()
-	if missing := s.missing(); missing > 0 {
+	if missing := s.worthwhile(s.missing()); missing > 0 {
 		s.do(Create{Count: min(missing, s.policy.Burst)})
 		s.burst(missing, "created")
 		return

@@ -46,6 +46,9 @@ const (
 	ReasonFrozen Reason = "Frozen"
 	// ReasonScaleUpDisabled says that a label keeps the set from creating.
 	ReasonScaleUpDisabled Reason = "ScaleUpDisabled"
+	// ReasonShortLived says that enough machines are on their way out already that
+	// hardly lived.
+	ReasonShortLived Reason = "MachinesDoNotLive"
 	// ReasonBurst says that a pass does no more than [Policy.Burst] allows.
 	ReasonBurst Reason = "BurstLimit"
 	// ReasonInFlight says that something asked for has not shown up yet.

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// A cut in the middle of a roll-out whose new machines are all bad is shared out,
+// but takes no machine that has to be available.
+func TestR1ACutInTheMiddleOfARolloutKeepsToTheFloor(t *testing.T) {
+	d := rolling(8, 4, 0)
+	old, bad := rollSet(d, "c0", 4, 4, 4), rollSet(d, "c1", 8, 8, 0)
+	d.Spec.Replicas = 4
+	dec := rollPlan(d, old, bad)
+	target, err := dec.Target(old.UID)
+	require.NoError(t, err)
+	require.Equal(t, int32(4), target.To, "of 4 replicas 4 are available: %s", dec)
+	target, err = dec.Target(bad.UID)
+	require.NoError(t, err)
+	require.Less(t, target.To, int32(8), "%s", dec)
+}
+
+// Two bounds that are zero, or come out as zero, would never let an update move:
+// one machine may be unavailable then, whatever the strategy.
+func TestR4BoundsThatAreBothZeroLeaveRoomForOne(t *testing.T) {
+	zeros := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromString("0%"), intstr.FromString("0")}
+	for _, surge := range zeros {
+		for _, unavailable := range append(zeros, intstr.FromString("9%")) { // of 10, rounded down
+			for _, desired := range []int32{0, 1, 10} {
+				more, less, err := deployment.FencePosts(&surge, &unavailable, desired)
+				require.NoError(t, err)
+				require.Equal(t, [2]int32{0, 1}, [2]int32{more, less}, "%s, %s of %d", surge.String(), unavailable.String(), desired)
+			}
+			for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace} {
+				b, err := deployment.Normalise(rollDeployment(10, kind, surge, unavailable))
+				require.NoError(t, err)
+				require.Equal(t, deployment.Bounds{Desired: 10, Unavailable: 1}, b, "%s: %s, %s", kind, surge.String(), unavailable.String())
+			}
+		}
+	}
+}
+
+// A strategy without its parameters, or none, is an error and never a panic, and
+// leaves no room.
+func TestR4AStrategyWithoutParametersIsAnError(t *testing.T) {
+	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace, "", "Other"} {
+		d := rollDeployment(3, kind, intstr.FromInt32(1), intstr.FromInt32(1))
+		d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: kind}
+		b, err := deployment.Normalise(d)
+		require.Error(t, err, "%q", kind)
+		require.Equal(t, deployment.Bounds{Desired: 3}, b)
+		require.Zero(t, deployment.MaxSurge(d))
+		require.Zero(t, deployment.MaxUnavailable(d))
+		require.NotEmpty(t, deployment.Validate(d))
+		dec := rollPlan(d, rollSet(d, "c0", 3, 3, 3))
+		require.Empty(t, rollLines(dec))
+		require.NotEmpty(t, dec.Holds)
+	}
+}
+
+func TestR4FewerReplicasThanNoneAreNone(t *testing.T) {
+	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindRecreate, kindInPlace} {
+		b, err := deployment.Normalise(rollDeployment(-3, kind, intstr.FromString("50%"), intstr.FromInt32(0)))
+		require.NoError(t, err)
+		require.Zero(t, b, "%s", kind)
+	}
+}
+
+// keeps says that a roll-out whose gates keep one machine replaces all others.
+func keeps(t *testing.T, w *rollWorld, kept *v1alpha1.Machine, gates ...deployment.Gate) {
+	t.Helper()
+	w.policy.Gates = gates
+	w.template("c2")
+	w.run(100)
+	var old []string
+	for _, m := range w.all {
+		if m.Spec.Class.Name == "c1" {
+			old = append(old, m.Name)
+		}
+	}
+	require.Equal(t, []string{kept.Name}, old, w.log.String())
+}
+
+func TestR6AGateKeepsAMachineThatIsBroken(t *testing.T) {
+	w := newRollWorld(t, rolling(5, 2, 0))
+	sick, grow := w.all[1], w.grow
+	w.become(sick, v1alpha1.MachineUnknown)
+	w.grow = func(m *v1alpha1.Machine) {
+		if m != sick {
+			grow(m)
+		}
+	}
+	keeps(t, w, sick, denies(sick.Name))
+}
+
+func TestR6AllGatesHaveToAllow(t *testing.T) {
+	for name, order := range map[string][2]int{"the last one denies": {0, 1}, "the first one denies": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			w := newRollWorld(t, rolling(3, 1, 0))
+			kept := w.all[2]
+			gates := []deployment.Gate{denies(), denies(kept.Name)}
+			keeps(t, w, kept, gates[order[0]], gates[order[1]])
+		})
+	}
+}
+
+func TestR6GatesAreNotAskedAboutACutInTheMiddleOfARollout(t *testing.T) {
+	d := rolling(8, 4, 0)
+	old, bad := rollSet(d, "c0", 4, 4, 4), rollSet(d, "c1", 8, 8, 0)
+	d.Spec.Replicas = 4
+	p := rollPolicy
+	p.Gates = []deployment.Gate{func(deployment.Choice) deployment.Answer { return deployment.Answer{Verdict: deployment.Deny} }}
+	require.Equal(t, rollLines(rollPlan(d, old, bad)), rollLines(deployment.Plan(rollSee(d, old, bad), p, rollNow)))
+}
+
+// Of a set that has a machine which was not seen, another one may go in its place:
+// so nobody is given up as long as the gates keep those that are seen.
+func TestR6GatesAreAskedAboutMachinesThatMayGoForOneThatWasNotSeen(t *testing.T) {
+	d := rolling(4, 4, 0)
+	old, fresh := rollSet(d, "c0", 4, 4, 4), rollSet(d, "c1", 4, 4, 4)
+	in := rollSee(d, old, fresh)
+	in.Machines = in.Machines[1:]
+	for _, m := range in.Machines[:3] { // they go before a new one that nobody has seen
+		m.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
+	}
+	p := rollPolicy
+	require.NotEmpty(t, rollLines(deployment.Plan(in, p, rollNow)))
+	p.Gates = []deployment.Gate{func(deployment.Choice) deployment.Answer { return deployment.Answer{Verdict: deployment.Deny} }}
+	require.Empty(t, rollLines(deployment.Plan(in, p, rollNow)))
+}
