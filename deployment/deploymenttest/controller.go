@@ -61,6 +61,9 @@ func (w *World) call(by, verb string, kind Kind, name string, write func() error
 	}
 }
 
+// any says whether anything may go wrong.
+func (t Trouble) any() bool { return t.Lag != nil || t.Idle != nil || t.Call != nil }
+
 // misses says whether a controller misses its turn.
 func (w *World) misses(controller string, l *loop) bool {
 	if w.model.Trouble.Idle == nil || !w.model.Trouble.Idle(controller) {

@@ -4,6 +4,7 @@ package deploymenttest
 
 import (
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -168,13 +169,25 @@ func (w *World) record(d *v1alpha1.MachineDeployment, decision deployment.Decisi
 	}
 	next := *d
 	next.Status = decision.Status
+	due := w.planner.due
 	err := w.call(d.Name, "update status", KindDeployment, d.Name, func() error {
 		_, err := w.deployments.write(d.Name, &next, status)
 		return err
 	})
+	if idle(decision) && !w.model.Trouble.any() {
+		w.planner.due = due
+	}
 	if apierrors.IsConflict(err) {
 		w.planner.by(w.now.Add(again))
 		return nil
 	}
 	return err
+}
+
+// idle says whether a decision would be the same again once its status is stored, so
+// that its own status need not wake the controller: it changes nothing else, and
+// holds nothing until a time. Such a time may follow from the status. Where there is
+// trouble a controller takes every turn that it gets.
+func idle(d deployment.Decision) bool {
+	return len(d.Actions) == 0 && !slices.ContainsFunc(d.Holds, func(h deployment.Hold) bool { return !h.Until.IsZero() })
 }

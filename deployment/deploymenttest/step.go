@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
@@ -35,20 +34,6 @@ type SetDecision struct {
 	Name string
 	// Decision about it.
 	Decision machineset.Decision
-}
-
-// A Size is what a set has.
-type Size struct {
-	// Name of the set, and the class of its machines.
-	Name, Class string
-	// New says that it is the set of the present template.
-	New bool
-	// Spec is the size it should have.
-	Spec int32
-	// Counts are its machines.
-	Counts machineset.Counts
-	// Phases are its machines by phase, those that are leaving as Terminating.
-	Phases map[v1alpha1.MachinePhase]int
 }
 
 // Step moves the world on to the next instant at which something changes, lets it
@@ -177,29 +162,4 @@ func (w *World) nextDue() time.Time {
 		l.by(w.events.list[0].at)
 	}
 	return l.due
-}
-
-// Sizes returns what the sets have, in the order in which they were created.
-func (w *World) Sizes() []Size {
-	newSet, _ := deployment.FindSets(w.deployment, w.truth.sets.list())
-	var sizes []Size
-	for _, s := range w.truth.sets.list() {
-		if s == nil {
-			continue
-		}
-		machines := w.MachinesOf(s)
-		size := Size{
-			Name: s.Name, Class: s.Spec.Template.Spec.Class.Name, New: s == newSet, Spec: s.Spec.Replicas,
-			Counts: machineset.Count(s, machines, machineset.InFlight{}, w.now), Phases: map[v1alpha1.MachinePhase]int{},
-		}
-		for _, m := range machines {
-			phase := m.Status.CurrentStatus.Phase
-			if machineset.Leaving(m) {
-				phase = v1alpha1.MachineTerminating
-			}
-			size.Phases[phase]++
-		}
-		sizes = append(sizes, size)
-	}
-	return sizes
 }

@@ -12,6 +12,8 @@ type table[T comparable] struct {
 	at   map[string]int
 	rows []T // with gaps
 	gaps int
+
+	changes int // how often it has changed
 }
 
 func (t *table[T]) get(name string) T {
@@ -23,6 +25,7 @@ func (t *table[T]) get(name string) T {
 }
 
 func (t *table[T]) put(name string, object T) {
+	t.changes++
 	if i, ok := t.at[name]; ok {
 		t.rows[i] = object
 		return
@@ -40,6 +43,7 @@ func (t *table[T]) remove(name string) {
 		return
 	}
 	var none T
+	t.changes++
 	t.rows[i] = none
 	delete(t.at, name)
 	if t.gaps++; t.gaps > 16 && t.gaps > len(t.rows)/2 {
@@ -72,5 +76,5 @@ func (t *table[T]) all() []T {
 }
 
 func (t *table[T]) clone() table[T] {
-	return table[T]{at: maps.Clone(t.at), rows: slices.Clone(t.rows), gaps: t.gaps}
+	return table[T]{at: maps.Clone(t.at), rows: slices.Clone(t.rows), gaps: t.gaps, changes: t.changes}
 }

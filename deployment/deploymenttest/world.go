@@ -39,6 +39,7 @@ type World struct {
 	setLoops table[*setLoop] // by UID
 	events   events
 	frame    Frame
+	sizings  map[types.UID]sizing
 	changes  int
 }
 
@@ -169,6 +170,10 @@ func edit[T object](s *shelf[T], name string, deepCopy func(T) T, change func(T)
 
 // Delete deletes the deployment as a user does.
 func (w *World) Delete() error { return w.deployments.remove(ByUser, w.name(), "", "") }
+
+// DeleteSet deletes a set as a user does. The set deletes its machines, and goes
+// with the last of them.
+func (w *World) DeleteSet(name string) error { return w.sets.remove(ByUser, name, "", "") }
 
 // DeleteMachine deletes a machine as a user does.
 func (w *World) DeleteMachine(name string) error { return w.machines.remove(ByUser, name, "", "") }
