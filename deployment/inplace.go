@@ -38,20 +38,19 @@ func (c *pass) updateInPlace() {
 		return
 	}
 	u.keepOldFromGrowing()
-	u.acknowledge()
 	u.takeBack()
 	u.followMoves()
-	if u.move() || u.sizeSets() {
-		u.nameInstead()
-		u.nominate()
-		c.sizedForPresent()
-		return
-	}
-	u.nameInstead()
-	u.selectNodes()
-	u.nominate()
-	u.tellUnknown()
+	changing := u.move() || u.sizeSets()
 	c.sizedForPresent()
+	u.nameInstead()
+	u.acknowledge()
+	if !changing {
+		u.selectNodes()
+	}
+	u.nominate()
+	if !changing {
+		u.tellUnknown()
+	}
 }
 
 // scaleInPlace carries out a change of the replicas while an update in place is
@@ -62,18 +61,18 @@ func (c *pass) scaleInPlace() {
 	if u.to.doomed {
 		return
 	}
-	u.acknowledge()
 	u.followMoves()
 	u.sizeSets()
-	u.nameInstead()
 	c.sizedForPresent()
+	u.nameInstead()
+	u.acknowledge()
 }
 
 // inPlace says whether an update in place is under way, so that a change of the
 // replicas is part of it, and not for one set to take: an old set asks for
 // machines, or machines have moved and are not acknowledged.
 func (c *pass) inPlace() bool {
-	if c.d.Spec.Strategy.Type != v1alpha1.InPlaceUpdateMachineDeploymentStrategyType || c.in.NoCluster || c.newSet == nil {
+	if !c.updatesInPlace() || c.in.NoCluster || c.newSet == nil {
 		return false
 	}
 	moving := func(a *account) bool { return a.counts.Moving > 0 && !a.doomed }
@@ -102,18 +101,19 @@ func (c *pass) allowGrowth() {
 // settleMoves acknowledges machines that have moved if the strategy is another by
 // now. For updates in place that is a part of each pass.
 func (c *pass) settleMoves() {
-	if c.d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType ||
+	if c.updatesInPlace() ||
 		!slices.ContainsFunc(c.accounts, func(a *account) bool { return a.counts.Moving > 0 }) {
 		return
 	}
 	u := c.openUpdates()
-	u.acknowledge()
 	u.followMoves()
 	u.nameInstead()
+	u.acknowledge()
 }
 
 // sizedForPresent writes down for which number of replicas the active sets were
-// sized, so that a change is not seen again.
+// sized, so that a change is not seen again. It writes down who goes as well, and
+// so comes before others are named.
 func (c *pass) sizedForPresent() {
 	for _, a := range c.accounts {
 		if !a.doomed && a.next.Spec.Replicas > 0 && !sizedForPresent(a.next.Annotations, c.d) {

@@ -16,6 +16,10 @@ import (
 // its machines have a place, or names those that have none, the label is taken off
 // the machine, and from then on it is one like all others.
 func (u *updates) acknowledge() {
+	placed := map[*account]bool{}
+	for _, a := range u.c.accounts {
+		placed[a] = a.counts.Moving > 0 && a.reported && a.counts.Present <= int(a.set.Spec.Replicas)+a.named()
+	}
 	for _, o := range u.units {
 		if o.stage != UpdateMoved || o.of.doomed {
 			continue
@@ -26,7 +30,7 @@ func (u *updates) acknowledge() {
 			u.c.hold(o.machine.Name, ReasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
 		case o.node != nil && marked(o.node):
 			giveBack(u.c.editNode(o.node, "its update in place succeeded"))
-		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas)+o.of.named():
+		case placed[o.of]:
 			edit := u.c.editMachine(o.machine, "its set has a place for it")
 			delete(edit.Labels, v1alpha1.LabelKeyNodeUpdateResult)
 		}

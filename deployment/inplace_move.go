@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -108,36 +109,69 @@ func (a *account) placeless() int64 { return int64(a.counts.Present) - a.spec }
 // nameInstead deals with machines that have moved to a set in which they have no
 // place, and get none, because fewer machines are wanted by now. It names which
 // machines of the set go: once the others are acknowledged, the set deletes those,
-// and not others that may be needed more. Names that stand stay.
+// and not others that may be needed more. Until then it is only a plan, which is
+// made anew in each pass: a name stands as long as its machine is too many and may
+// be spared, and is withdrawn otherwise. Old sets that have not seen all their
+// machines are waited for, as they may give some that are not updated.
 func (u *updates) nameInstead() {
-	tooMany := u.l.sum(func(a *account) int64 { return int64(a.counts.Present) }) - u.l.desired - u.l.surge
+	tooMany := u.l.sum((*account).remaining) - u.l.desired - u.l.surge
+	if slices.ContainsFunc(u.c.accounts, (*account).mayGiveSoon) {
+		tooMany = 0
+	}
 	for _, a := range u.c.accounts {
-		n := min(a.placeless()-int64(len(a.goers)+a.demanded()), tooMany)
-		if a.doomed || a.counts.Moving == 0 || n <= 0 || !a.seesAll() {
+		if a.doomed || a.counts.Moving == 0 || !a.seesAll() {
 			continue
 		}
-		tooMany -= n
+		n := min(a.placeless()-int64(len(a.victims)+a.demanded()), tooMany)
+		if n <= 0 && !a.namesForNothing() {
+			continue
+		}
+		chosen := u.chooseInstead(a, n)
+		tooMany -= int64(len(chosen))
 		var names []string
-		for _, v := range append(slices.Clip(a.goers), u.chooseInstead(a, n)...) {
+		for _, v := range append(slices.Clip(a.victims), chosen...) {
 			names = append(names, v.Machine.Name)
 		}
 		if !slices.Equal(names, machineset.Victims(a.next)) {
 			machineset.NameVictims(a.next, names)
-			a.changes = append(a.changes, fmt.Sprintf("%d machines are too many", n))
+			a.changes = append(a.changes, fmt.Sprintf("%d machines are too many", len(chosen)))
 		}
 	}
 }
 
-// chooseInstead chooses n machines of a set, among them those that have moved to it.
+// remaining returns how many machines of a set there are beside those that go.
+func (a *account) remaining() int64 {
+	return int64(a.counts.Present - len(a.goers) - len(a.chosen))
+}
+
+// mayGiveSoon says whether an old set has machines to give, and only has to report
+// on those that have left it.
+func (a *account) mayGiveSoon() bool {
+	return !a.isNew && !a.doomed && a.counts.Moving == 0 && a.spec > 0 && !a.seesAll()
+}
+
+// namesForNothing says whether a set names a machine which does not go for the size
+// that it has.
+func (a *account) namesForNothing() bool {
+	names := sets.New(machineset.Victims(a.next)...)
+	for _, v := range a.victims {
+		names.Delete(v.Machine.Name)
+	}
+	return len(names) > 0 && slices.ContainsFunc(a.machines, func(m *v1alpha1.Machine) bool {
+		return !machineset.Leaving(m) && names.Has(m.Name)
+	})
+}
+
+// chooseInstead chooses n machines of a set, among them those that have moved to
+// it: those that are named already, and then others.
 func (u *updates) chooseInstead(a *account, n int64) []machineset.Victim {
-	names := machineset.Victims(a.set)
-	var chosen []machineset.Victim
-	var rest []*v1alpha1.Machine
+	names := sets.New(machineset.Victims(a.set)...)
+	var named, others []*v1alpha1.Machine
 	add := func(m *v1alpha1.Machine) {
-		if int64(len(chosen)) < n && slices.Contains(names, m.Name) {
-			chosen = append(chosen, machineset.Victim{Machine: m, By: machineset.ByPlan})
+		if names.Has(m.Name) {
+			named = append(named, m)
 		} else {
-			rest = append(rest, m)
+			others = append(others, m)
 		}
 	}
 	for _, m := range a.stay {
@@ -148,22 +182,25 @@ func (u *updates) chooseInstead(a *account, n int64) []machineset.Victim {
 			add(o.machine)
 		}
 	}
-	chosen = append(chosen, u.c.choose(a, rest, n-int64(len(chosen)), u.l.slack(), unwanted, false)...)
-	for _, v := range chosen {
-		if u.c.available(a, v.Machine) {
-			a.lost++
+	var chosen []machineset.Victim
+	for _, from := range [][]*v1alpha1.Machine{named, others} {
+		for _, v := range u.c.choose(a, from, n-int64(len(chosen)), u.l.slack(), unwanted, false) {
+			if u.c.available(a, v.Machine) {
+				a.lost++
+			}
+			chosen = append(chosen, v)
 		}
 	}
 	return chosen
 }
 
-// named returns how many machines of a set are named to go, as it was seen, be it
-// by the set or by an autoscaler.
+// named returns how many machines of a set are named to go, be it by an autoscaler
+// or by the set: as it was seen, and as this pass leaves it.
 func (a *account) named() int {
-	names := machineset.Victims(a.set)
+	names := sets.New(machineset.Victims(a.set)...).Intersection(sets.New(machineset.Victims(a.next)...))
 	n := 0
 	for _, m := range a.machines {
-		if !machineset.Leaving(m) && (slices.Contains(names, m.Name) || machineset.NamedByAutoscaler(a.set, m)) {
+		if !machineset.Leaving(m) && (names.Has(m.Name) || machineset.NamedByAutoscaler(a.set, m)) {
 			n++
 		}
 	}

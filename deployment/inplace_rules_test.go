@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -226,5 +227,151 @@ func TestInPlaceAMachineDoesNotMoveToASetThatWouldNotSelectIt(t *testing.T) {
 		}
 		p := s.plan()
 		require.Equal(t, fits, slices.Equal([]string{"a"}, p.moves), p.dec.String())
+	}
+}
+
+// afterwards puts the marks on a Node that are on it from the success of the update
+// until it is given back to pods.
+func (s *updScene) afterwards(name string) {
+	maps.Copy(s.in.Nodes[name].Labels, map[string]string{
+		v1alpha1.LabelKeyNodeCandidateForUpdate: "true", v1alpha1.LabelKeyNodeSelectedForUpdate: "true",
+		v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful,
+	})
+}
+
+// names returns whom a set names after a plan, and whether machines are acknowledged.
+func (p updPlan) names(set *v1alpha1.MachineSet) (names []string, acknowledged bool) {
+	names = machineset.Victims(set)
+	for _, a := range p.dec.Actions {
+		switch a := a.(type) {
+		case deployment.WriteSet:
+			if a.Set.Name == set.Name {
+				names = machineset.Victims(a.Set)
+			}
+		case deployment.WriteMachine:
+			acknowledged = acknowledged || !machineset.Transferred(a.Machine)
+		}
+	}
+	return names, acknowledged
+}
+
+// The only machine that works was updated, its Node is still marked, and all others
+// are being updated. One machine less is wanted.
+func TestInPlaceAnUpdatedMachineDoesNotGoAsOneOfNoUseBeforeItsNodeIsGivenBack(t *testing.T) {
+	for kind, set := range map[string]string{"moved": "new", "done": "old"} {
+		t.Run(kind, func(t *testing.T) {
+			s := newUpdScene(updDeployment(2, "0", "1", true), "c2", 3, 0)
+			s.machine(set, "m1", kind)
+			s.afterwards("m1")
+			s.machine("old", "m2", "selected")
+			s.machine("old", "m3", "selected")
+			s.in.Deployment.Spec.Paused = true // it does not move
+			p := s.plan()
+			for _, target := range p.dec.Targets {
+				for _, v := range target.Victims {
+					require.NotEqual(t, "m1", v.Machine.Name, p.dec.String())
+				}
+			}
+			names, _ := p.names(s.set("new"))
+			require.Empty(t, names, p.dec.String())
+		})
+	}
+}
+
+// A machine has moved to a set without a place, and is named to go. Then the others
+// are of no use for a while.
+func TestInPlaceANameIsWithdrawnIfTheMachineIsNeededBeforeItIsAcknowledged(t *testing.T) {
+	for others, want := range map[string]string{"Running": "m1", "selected": "m2"} {
+		t.Run(others, func(t *testing.T) {
+			s := newUpdScene(updDeployment(2, "0", "1", true), "c2", 0, 2)
+			s.machine("new", "m1", "moved")
+			s.machine("new", "m2", others)
+			s.machine("new", "m3", others)
+			machineset.NameVictims(s.set("new"), []string{"m1"})
+			p := s.plan()
+			names, acknowledged := p.names(s.set("new"))
+			require.Equal(t, []string{want}, names, p.dec.String())
+			require.Equal(t, want == "m1", acknowledged, "only for names that were seen")
+		})
+	}
+}
+
+// An old set is cut in the same pass, or as soon as it has seen that a machine has
+// left it.
+func TestInPlaceAMachineThatHasMovedIsNotNamedInPlaceOfOneThatAnOldSetGives(t *testing.T) {
+	for _, reported := range []int32{2, 3} {
+		s := newUpdScene(updDeployment(2, "0", "2", false), "c2", 3, 0)
+		s.machine("new", "m1", "moved")
+		s.machine("old", "m2", "candidate")
+		s.machine("old", "m3", "candidate")
+		s.set("old").Status.Replicas = reported
+		p := s.plan()
+		names, acknowledged := p.names(s.set("new"))
+		require.Empty(t, names, p.dec.String())
+		require.False(t, acknowledged, p.dec.String())
+		require.Equal(t, map[int32]int32{2: 1, 3: 3}[reported], p.sizes["old"])
+	}
+}
+
+// The replicas are as many again as there are machines. The set gets no place for
+// the one that has moved before the other set has seen that it left.
+func TestInPlaceANameIsWithdrawnIfItsMachineIsNotTooManyAnyMore(t *testing.T) {
+	s := newUpdScene(updDeployment(3, "0", "3", true), "c2", 1, 2)
+	for name, kind := range map[string]string{"m1": "moved", "m2": "Running", "m3": "Running"} {
+		s.machine("new", name, kind)
+	}
+	s.set("old").Status.Replicas = 1
+	for _, key := range []string{v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation} {
+		s.set("new").Annotations[key] = "3" // it is not sized anew
+	}
+	machineset.NameVictims(s.set("new"), []string{"m1"})
+	p := s.plan()
+	names, acknowledged := p.names(s.set("new"))
+	require.Empty(t, names, p.dec.String())
+	require.False(t, acknowledged)
+	require.EqualValues(t, 2, p.sizes["new"])
+}
+
+func TestInPlaceNothingIsSelectedBeforeTheNodesOfUpdatedMachinesAreGivenBack(t *testing.T) {
+	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineUnknown} {
+		for _, back := range []bool{false, true} {
+			s := newUpdScene(updDeployment(3, "0", "1", false), "c2", 2, 1)
+			s.machine("new", "m1", "moved")
+			if !back {
+				s.afterwards("m1")
+			}
+			s.machine("old", "m2", "candidate")
+			s.machine("old", "m3", "candidate")
+			s.in.Machines[1].Status.CurrentStatus.Phase = phase
+			p := s.plan()
+			require.Equal(t, back, len(p.chosen) == 1, "%s: %v: %s", phase, p.chosen, p.dec)
+		}
+	}
+}
+
+// BenchmarkPlanInPlaceBegins plans the pass in which no machine is marked yet.
+func BenchmarkPlanInPlaceBegins(b *testing.B) {
+	const sets = 10
+	for _, n := range []int{500, 5000, 50000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := newUpdScene(updDeployment(n, "0", "10%", false), "c2", 0, 0)
+			s.in.Sets = s.in.Sets[1:]
+			for i := range sets {
+				old := newUpdScene(updDeployment(n, "0", "10%", false), "c2", int32(n/sets), 0).set("old")
+				name := fmt.Sprintf("o%d", i)
+				old.Name, old.UID, old.Spec.Template = name, types.UID(name), updTemplate(name)
+				old.Spec.Selector.MatchLabels["hash"] = name
+				old.CreationTimestamp = metav1.NewTime(time.Unix(int64(i-sets), 0))
+				s.in.Sets = append([]*v1alpha1.MachineSet{old}, s.in.Sets...)
+				for j := range n / sets {
+					s.machine("old", fmt.Sprintf("%s-%05d", name, j), "Running")
+				}
+			}
+			require.NotEmpty(b, s.plan().dec.Actions)
+			b.ReportAllocs()
+			for b.Loop() {
+				deployment.Plan(s.in, deployment.Policy{}, time.Unix(1000, 0))
+			}
+		})
 	}
 }

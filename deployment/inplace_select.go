@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -87,27 +86,26 @@ func joining(m *v1alpha1.Machine) bool {
 // choose selects the Nodes of up to want candidates, and returns how many.
 // Unavailable machines come first: nothing is lost by them, but only as many are
 // worked on at a time as may be unavailable, so that a bad update stops. Available
-// ones are selected as long as enough others are available. Who it is in each set
-// is chosen as for machines that are replaced.
+// ones are selected as long as enough others are available, and their Nodes given
+// back to pods. Who it is in each set is chosen as for machines that are replaced.
 func (u *updates) choose(candidates []*updated, want int64) int64 {
 	first := u.choosePart(candidates, false, min(want, u.mayBeBroken()), 0, brokenOnes)
-	spare := u.l.slack()
+	spare := u.l.slack() - u.count((*updated).returning)
 	return first + u.choosePart(candidates, true, min(want-first, spare), spare, spareOnes)
 }
 
 func (u *updates) choosePart(candidates []*updated, available bool, n, spare int64, how taking) int64 {
 	chosen := int64(0)
 	for _, a := range u.c.accounts {
-		nodes := map[types.UID]*corev1.Node{}
 		var from []*v1alpha1.Machine
 		for _, o := range candidates {
 			if o.of == a && o.available == available {
-				nodes[o.machine.UID] = o.node
 				from = append(from, o.machine)
 			}
 		}
 		for _, v := range u.c.choose(a, from, n-chosen, spare-chosen, how, true) {
-			label(u.c.editNode(nodes[v.Machine.UID], "selected for an update in place"), v1alpha1.LabelKeyNodeSelectedForUpdate)
+			node, _ := u.c.nodeOf(v.Machine) // it is there, or this were no candidate
+			label(u.c.editNode(node, "selected for an update in place"), v1alpha1.LabelKeyNodeSelectedForUpdate)
 			chosen++
 		}
 	}
@@ -116,10 +114,11 @@ func (u *updates) choosePart(candidates []*updated, available bool, n, spare int
 
 // mayBeBroken returns how many unavailable machines may be selected: as many as are
 // beyond those that have to be available, without those of the new set that are
-// not available, those that are being updated, and those whose update failed.
+// not available or whose Nodes are not given back, those that are being updated, and
+// those whose update failed.
 func (u *updates) mayBeBroken() int64 {
 	failed := u.count(func(o *updated) bool { return o.old() && o.stage == UpdateFailed })
-	return u.l.asked() - u.l.least() - max(0, u.has()-u.to.sure()) - u.arriving() - failed
+	return u.l.asked() - u.l.least() - max(0, u.has()-u.to.sure()+u.givingBack()) - u.arriving() - failed
 }
 
 // surgeAgain gives the new set a surge that it was not created with, if nothing
@@ -150,7 +149,7 @@ func (u *updates) tellProgress(candidates int) {
 	}
 	busy := u.count(isBusy)
 	failed := u.count(func(o *updated) bool { return o.old() && o.stage == UpdateFailed })
-	switch available := u.l.available(); {
+	switch available := u.l.available() - u.count((*updated).returning); {
 	case busy > 0:
 		u.c.hold(u.first(isBusy), ReasonUpdating, fmt.Sprintf("%d machines are being updated in place", busy))
 	case candidates > 0 && available <= u.l.least():

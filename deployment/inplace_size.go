@@ -43,7 +43,10 @@ func (u *updates) sizeSets() bool {
 	tooMany -= u.cutNamed(tooMany, why)
 	u.cutOld(tooMany, unwanted, why)
 	if u.to.spec >= l.desired {
+		back := u.givingBack()
+		u.to.lost += back // nothing is replaced by a machine whose Node takes no pods yet
 		u.cutOld(math.MaxInt32, evenPreserved, "the new set has all the machines")
+		u.to.lost -= back
 	}
 	return slices.ContainsFunc(c.accounts, func(a *account) bool { return a.next.Spec.Replicas != a.set.Spec.Replicas })
 }

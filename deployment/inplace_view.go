@@ -32,7 +32,13 @@ type updated struct {
 // openUpdates looks at every machine that stays.
 func (c *pass) openUpdates() *updates {
 	u := &updates{c: c, l: c.inPlaceLedger(), to: c.account(c.newSet)}
-	inPlace := c.d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+	inPlace := c.updatesInPlace()
+	n := 0
+	for _, a := range c.accounts {
+		n += len(a.machines)
+	}
+	all := make([]updated, n) // in one piece
+	u.units = make([]*updated, 0, n)
 	for _, a := range c.accounts {
 		going := make(map[types.UID]bool, len(a.goers))
 		for _, v := range a.goers {
@@ -42,7 +48,8 @@ func (c *pass) openUpdates() *updates {
 			if machineset.Leaving(m) || m.UID == "" || going[m.UID] {
 				continue
 			}
-			o := &updated{of: a, machine: m}
+			o := &all[len(u.units)]
+			o.of, o.machine = a, m
 			o.node, o.known = c.nodeOf(m)
 			o.stage = StageOf(m, o.node)
 			o.available = machineset.AvailableFor(m, a.settling(), c.now) && (!inPlace || !underWay(o.node, o.stage))
@@ -52,10 +59,14 @@ func (c *pass) openUpdates() *updates {
 	return u
 }
 
+func (c *pass) updatesInPlace() bool {
+	return c.d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+}
+
 // inUpdate says whether the update of a machine may begin at any moment, or has
 // begun, so that it is not available whatever its phase is.
 func (c *pass) inUpdate(m *v1alpha1.Machine) bool {
-	if c.d.Spec.Strategy.Type != v1alpha1.InPlaceUpdateMachineDeploymentStrategyType {
+	if !c.updatesInPlace() {
 		return false
 	}
 	node, _ := c.nodeOf(m)
@@ -63,13 +74,23 @@ func (c *pass) inUpdate(m *v1alpha1.Machine) bool {
 }
 
 // underWay says whether an update in place may begin at any moment, or has begun.
+// One that succeeded is not: its machine is worth as much as others, and is not to
+// go as one of no use while its Node is still to be given back.
 func underWay(node *corev1.Node, stage UpdateStage) bool {
-	return selected(node) || stage == UpdateStarted
+	return stage == UpdateStarted || selected(node) && !succeeded(node)
+}
+
+// succeeded says whether the update of a Node succeeded.
+func succeeded(node *corev1.Node) bool {
+	return node.Labels[v1alpha1.LabelKeyNodeUpdateResult] == v1alpha1.LabelValueNodeUpdateSuccessful
 }
 
 // countUpdating returns how many machines of a set are counted as available and
 // are not, because of their updates.
 func (c *pass) countUpdating(a *account) int64 {
+	if !c.updatesInPlace() {
+		return 0
+	}
 	var n int64
 	for _, m := range a.machines {
 		if !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) && c.inUpdate(m) {
@@ -81,6 +102,15 @@ func (c *pass) countUpdating(a *account) int64 {
 
 // old says whether the machine is of a set whose machines are to be updated.
 func (o *updated) old() bool { return !o.of.isNew && !o.of.doomed }
+
+// returning says whether the machine is available and its Node not given back to
+// pods yet. It counts wherever machines go, and not yet where others are selected.
+func (o *updated) returning() bool { return o.available && selected(o.node) }
+
+// givingBack counts those of the new set.
+func (u *updates) givingBack() int64 {
+	return u.count(func(o *updated) bool { return o.of.isNew && o.returning() })
+}
 
 // count returns how many machines there are of a kind.
 func (u *updates) count(is func(*updated) bool) int64 {

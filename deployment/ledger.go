@@ -29,13 +29,14 @@ func (l *ledger) of(s *v1alpha1.MachineSet) *account {
 }
 
 // most returns how many machines may exist for the set: what it was asked for
-// comes on top of what is on its way out. A set that creates nothing has what it
-// has, and so has one that has seen that it is being deleted.
+// comes on top of what is on its way out, or is about to be, as a set replaces a
+// machine that somebody named without waiting until it is gone. A set that creates
+// nothing has what it has, and so has one that has seen that it is being deleted.
 func (a *account) most() int64 {
 	if a.idle || a.doomed && a.reported {
 		return a.replicas
 	}
-	return max(a.spec+a.leaving, a.replicas)
+	return max(a.spec+a.leaving+int64(len(a.goers)), a.replicas)
 }
 
 // sure returns how many machines of the set are still available when all have

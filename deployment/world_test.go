@@ -35,7 +35,7 @@ type worldKind struct {
 	quota    bool // the provider runs out of capacity
 	gates    bool // gates say no for a while
 	spiteful bool // sets let available machines go first
-	deletes  bool // users delete machines by hand
+	deletes  bool // users delete sets and machines by hand
 	short    bool // few machines, and little happens
 }
 
@@ -345,7 +345,7 @@ func pickFrom[T any](rng *rand.Rand, list []*T) *T {
 func (r *randomWorld) event() {
 	d, kinds, most := r.w.Deployment(), 10, 8
 	if r.kind.deletes {
-		kinds = 12
+		kinds = 14
 	}
 	if r.kind.short {
 		most = 5
@@ -376,6 +376,11 @@ func (r *randomWorld) event() {
 		if m := pickFrom(r.rng, r.w.Machines()); m != nil {
 			r.logf("user: deletes %s", m.Name)
 			r.must(r.w.DeleteMachine(m.Name))
+		}
+	case 12, 13:
+		if s := pickFrom(r.rng, r.w.Sets()); s != nil {
+			r.logf("user: deletes %s", s.Name)
+			r.must(r.w.DeleteSet(s.Name))
 		}
 	}
 	if r.kind.quota && r.rng.IntN(2) == 0 {
