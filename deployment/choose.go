@@ -201,5 +201,20 @@ func (c *pass) name(a *account, to int64) int {
 			names = append(names, v.Machine.Name)
 		}
 	}
-	return len(names) - machineset.NameVictims(a.next, names)
+	return max(0, len(names)-machineset.NameVictims(a.next, a.withLeaving(names)))
+}
+
+// withLeaving adds the machines that are on their way out to the names of those that
+// go from a set which creates nothing: its size does not count them, and if it has not
+// seen that they are leaving it would let others go in their place.
+func (a *account) withLeaving(names []string) []string {
+	if !a.idle {
+		return names
+	}
+	for _, m := range a.machines {
+		if machineset.Leaving(m) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }

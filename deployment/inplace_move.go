@@ -132,6 +132,7 @@ func (u *updates) nameInstead() {
 		for _, v := range append(slices.Clip(a.victims), chosen...) {
 			names = append(names, v.Machine.Name)
 		}
+		names = a.withLeaving(names)
 		if !slices.Equal(names, machineset.Victims(a.next)) {
 			machineset.NameVictims(a.next, names)
 			a.changes = append(a.changes, fmt.Sprintf("%d machines are too many", len(chosen)))
