@@ -36,8 +36,8 @@
 // So machines that are of no use go first, and are the ones that really go; the
 // order of the set itself, by which priorities come before health, decides only
 // among machines that nobody could name. Names stay until their machines are gone; in
-an update in place, a machine that has moved and cannot go yet is weighed anew in each
-pass.
+// an update in place, a machine that has moved and cannot go yet is weighed anew in each
+// pass.
 //
 // A preserved machine that is not available is kept for somebody to look at: it
 // does not count as available, is no candidate for the first places, and goes with
