@@ -30,6 +30,7 @@ type account struct {
 	reported bool                 // its status is of its present spec
 	doomed   bool                 // it is being deleted
 	idle     bool                 // it creates nothing, because we told it so
+	minReady int32                // seconds for which machines have to be available
 
 	spec      int64 // planned size
 	replicas  int64 // machines there are, those on their way out included
@@ -47,9 +48,14 @@ func (c *pass) open() {
 			set: s, next: s.DeepCopy(), machines: by[s.UID], isNew: s == c.newSet,
 			reported: observed(s), doomed: s.DeletionTimestamp != nil,
 			idle: machineset.ScaleUpDisabled(s) && s != c.newSet,
-			spec: int64(max(0, s.Spec.Replicas)),
+			spec: int64(max(0, s.Spec.Replicas)), minReady: s.Spec.MinReadySeconds,
 		}
-		a.counts = machineset.Count(s, a.machines, machineset.InFlight{}, c.now)
+		asks := *s
+		if a.isNew { // it takes over what is asked for now, and no machine may go for one that does not count then
+			asks.Spec.MinReadySeconds = max(asks.Spec.MinReadySeconds, c.d.Spec.MinReadySeconds)
+			a.minReady = asks.Spec.MinReadySeconds
+		}
+		a.counts = machineset.Count(&asks, a.machines, machineset.InFlight{}, c.now)
 		a.replicas = max(int64(s.Status.Replicas), int64(a.counts.Machines))
 		a.leaving = int64(a.counts.Leaving)
 		a.unseen = a.replicas - int64(a.counts.Machines)

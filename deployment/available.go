@@ -16,9 +16,11 @@ func (c *pass) available(a *account, m *v1alpha1.Machine) bool {
 	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) && !c.inUpdate(m)
 }
 
-// settling is for how long machines have to be available before they count.
+// settling is for how long machines have to be available before they count. For a
+// new set that is what it asks or what its deployment asks, whatever is more: the
+// set is told so in this pass, and may not have been yet when it is looked at again.
 func (a *account) settling() time.Duration {
-	return time.Duration(a.set.Spec.MinReadySeconds) * time.Second
+	return time.Duration(a.minReady) * time.Second
 }
 
 // nextAvailable returns when the next machine will have been available for long

@@ -117,6 +117,7 @@ func (c *pass) releasedTooMany() bool {
 		return false
 	}
 	c.hold(first, ReasonReleased, fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
+	c.out.Holds[len(c.out.Holds)-1].Until = c.now.Add(defaultRecheck) // they are not ours, so their changes may not tell us
 	return true
 }
 

@@ -6,8 +6,11 @@
 // [Plan] is a pure function: it sees everything once, and returns everything that
 // one pass intends. A controller is the loop around it:
 //
+//	claims := machineset.Claim(machineset.OwnerDeployment(live), live.Spec.Selector, cached)
+//	// write claims.Adopt and claims.Release
 //	in := deployment.Observation{
-//		Deployment: live, Sets: claimed, Machines: cached, Nodes: nodes, Complete: synced,
+//		Deployment: live, Sets: claims.Owned, Released: claims.Released, Machines: machines,
+//		Nodes: nodes, Complete: synced && claims.Settled(),
 //	}
 //	unseen = unseen.Observe(in)
 //	in.Unseen = unseen

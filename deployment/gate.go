@@ -50,7 +50,8 @@ type Verdict string
 const (
 	// Allow lets the machine be replaced or updated.
 	Allow Verdict = "Allow"
-	// Deny keeps the machine; another may be chosen.
+	// Deny keeps the machine; another may be chosen. The gate is asked again when
+	// something changes; one whose answer time alone can change says Wait.
 	Deny Verdict = "Deny"
 	// Wait keeps the machine for now; another may be chosen. The empty Verdict is
 	// the same.

@@ -84,9 +84,10 @@ var ErrScaleDown = errors.New("cannot scale down")
 // ScaleDown returns a copy of a deployment that wants one machine less for each
 // of the names, and these machines gone. Update the deployment with it, resource
 // version included: then both happen or neither does, and whoever read an older
-// deployment fails with a conflict. Names that are in the deployment already, and
-// repetitions, are left out, so that asking twice is the same as asking once. Name
-// only machines that exist; those that are gone have been forgotten.
+// deployment fails with a conflict. Names that it has counted already, and
+// repetitions, are left out, so that asking twice is the same as asking once, also
+// while the machines are leaving (see [CountedAnnotation]). Name only machines that
+// exist; those that are gone have been forgotten.
 //
 // A name that is empty, or that contains a comma or a tilde, and more names than
 // there are replicas, are errors that wrap [ErrScaleDown], as is a nil deployment.
@@ -101,6 +102,9 @@ func ScaleDown(d *v1alpha1.MachineDeployment, names []string, now time.Time) (*v
 	for _, r := range removals {
 		listed[r.Machine] = true
 	}
+	for _, name := range counted(d) {
+		listed[name] = true
+	}
 	at := scaleTime(d, now)
 	var fresh []string
 	for _, name := range names {
@@ -109,7 +113,7 @@ func ScaleDown(d *v1alpha1.MachineDeployment, names []string, now time.Time) (*v
 			return nil, fmt.Errorf("%w: %q is not the name of a machine", ErrScaleDown, name)
 		case !listed[name]:
 			listed[name] = true
-			fresh = append(fresh, Removal{name, at}.String())
+			fresh = append(fresh, name)
 		}
 	}
 	switch {
@@ -119,6 +123,10 @@ func ScaleDown(d *v1alpha1.MachineDeployment, names []string, now time.Time) (*v
 		return nil, fmt.Errorf("%w: %d machines named, %d replicas", ErrScaleDown, len(fresh), d.Spec.Replicas)
 	}
 	next.Spec.Replicas -= int32(len(fresh)) //nolint:gosec // not more than there are replicas
+	annotate(next, CountedAnnotation, strings.Join(append(counted(d), fresh...), ","))
+	for i, name := range fresh {
+		fresh[i] = Removal{name, at}.String()
+	}
 	if before := d.Annotations[v1alpha1.TriggerDeletionByMCM]; before != "" {
 		fresh = slices.Insert(fresh, 0, before)
 	}
@@ -160,6 +168,7 @@ func (c *pass) named() {
 		asked[r.Machine] = r.At // the last word counts
 	}
 	mine := c.sortNamed(asked)
+	c.forgetCounted(mine)
 	var kept []string
 	for _, r := range removals {
 		if mine[r.Machine] {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -17,7 +18,8 @@ type Observation struct {
 	// replicas that was asked for, and withdrawn, before.
 	Deployment *v1alpha1.MachineDeployment
 	// Sets that the deployment owns, in any order; claiming them is the business
-	// of the caller (see package machineset). Nil entries are skipped.
+	// of the caller (see package machineset). Nil entries are skipped, and sets that
+	// another object controls, or of another namespace, are left out and held.
 	Sets []*v1alpha1.MachineSet
 	// Released are the sets without a controller that the deployment has let go
 	// because they lost their labels ([machineset.Claims.Released]). They are not its
@@ -43,6 +45,20 @@ type Observation struct {
 	// NameTakenBy is the set that has the name of a set which could not be
 	// created for that reason, nil at all other times.
 	NameTakenBy *v1alpha1.MachineSet
+}
+
+// ours returns the sets that nobody else controls, and holds the others: what is not
+// the deployment's is neither sized nor deleted.
+func (c *pass) ours(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
+	d := c.in.Deployment
+	return slices.DeleteFunc(sets, func(s *v1alpha1.MachineSet) bool {
+		owner := metav1.GetControllerOfNoCopy(s)
+		foreign := s.Namespace != d.Namespace || owner != nil && owner.UID != d.UID
+		if foreign {
+			c.hold(s.Name, ReasonNotOurs, "it does not belong to the deployment and is left out")
+		}
+		return foreign
+	})
 }
 
 // distinct returns the sets that are not nil, oldest first, and each name once.

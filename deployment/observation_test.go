@@ -5,9 +5,11 @@ package deployment_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -20,6 +22,28 @@ func TestNothingIsDoneInAWorldThatNobodyLookedAt(t *testing.T) {
 	dec := deployment.Plan(in, deployment.Policy{}, marksNow)
 	require.Empty(t, dec.Actions)
 	require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
+	require.Equal(t, marksNow.Add(30*time.Second), dec.NextCheck, "no change of an object tells that the view is whole")
+}
+
+func TestASetOfAnotherDeploymentIsLeftAlone(t *testing.T) {
+	for name, change := range map[string]func(s *v1alpha1.MachineSet){
+		"controlled by another": func(s *v1alpha1.MachineSet) { s.OwnerReferences[0].UID = "another" },
+		"in another namespace":  func(s *v1alpha1.MachineSet) { s.Namespace = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rolling(3, 1, 0)
+			foreign := rollSet(d, "c9", 3, 3, 3)
+			change(foreign)
+			dec := rollPlan(d, foreign, rollSet(d, "c1", 3, 3, 3))
+			require.Empty(t, rollLines(dec))
+			require.Equal(t, deployment.ReasonComplete, dec.Reason)
+			require.Equal(t, []deployment.Reason{deployment.ReasonNotOurs}, rollReasons(dec))
+			require.Len(t, dec.Targets, 1)
+
+			d.DeletionTimestamp = new(metav1.NewTime(rollNow))
+			require.Empty(t, rollLines(rollPlan(d, foreign)), "it is not deleted either")
+		})
+	}
 }
 
 func TestASetThatIsSeenTwiceCountsOnce(t *testing.T) {

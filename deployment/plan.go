@@ -37,15 +37,16 @@ func Plan(in Observation, p Policy, now time.Time) Decision {
 	if in.Deployment == nil {
 		return Decision{Reason: ReasonNothingSeen, Holds: []Hold{{Reason: ReasonNothingSeen, Message: "no deployment"}}}
 	}
-	in.Sets = distinct(in.Sets)
 	c := &pass{in: in, policy: p, now: now, d: in.Deployment.DeepCopy()}
-	c.newSet, c.old = FindSets(c.d, in.Sets)
+	c.in.Sets = distinct(c.ours(byCreation(in.Sets)))
+	c.newSet, c.old = FindSets(c.d, c.in.Sets)
 	c.out.Status = c.d.Status
 	errs := Validate(c.d)
 	pending := in.Unseen.Observe(in)
 	switch {
 	case !in.Complete:
 		c.stop(ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
+		c.out.Holds[len(c.out.Holds)-1].Until = now.Add(p.recheck()) // that a view is whole now is no change of an object
 	case len(pending) > 0:
 		c.unseen(pending)
 	case c.d.DeletionTimestamp != nil:

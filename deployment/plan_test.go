@@ -44,6 +44,9 @@ func TestADeploymentThatIsNotFitIsHeld(t *testing.T) {
 		"selector that cannot be read": {func(d *v1alpha1.MachineDeployment) {
 			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "near"}}
 		}, deployment.ReasonInvalid},
+		"selector that does not select the template": {func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "absent", Operator: metav1.LabelSelectorOpExists}}
+		}, deployment.ReasonInvalid},
 		"no strategy":       {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{} }, deployment.ReasonInvalid},
 		"no bounds":         {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.RollingUpdate = nil }, deployment.ReasonInvalid},
 		"no surge":          {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = nil }, deployment.ReasonInvalid},
@@ -304,6 +307,36 @@ func TestTheProgressDeadlineIsWaitedForAndReported(t *testing.T) {
 	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
 	require.Contains(t, rollReasons(dec), deployment.ReasonProgressDeadline)
 	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
+}
+
+func TestTheProgressDeadlineRunsAnewWhenASetOfBeforeBecomesTheNewOne(t *testing.T) {
+	for _, reason := range []string{v1alpha1.NewMachineSetAvailable, v1alpha1.ProgressDeadlineExceeded} {
+		d := rolling(3, 1, 0)
+		d.Spec.ProgressDeadlineSeconds = new(int32(60))
+		old, newSet := rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 0, 0, 0)
+		newSet.Annotations[v1alpha1.RevisionAnnotation] = "3"
+		newSet.Labels[v1alpha1.FreezeLabelKey] = "True" // so that nothing comes of it
+		d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3, 3
+		d.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{
+			Type: v1alpha1.MachineDeploymentProgressing, Status: v1alpha1.ConditionTrue, Reason: reason,
+			LastUpdateTime: metav1.NewTime(rollNow.Add(-time.Hour)),
+		}}
+		progressing := func(now time.Time) string {
+			dec := deployment.Plan(rollSee(d, old, newSet), rollPolicy, now)
+			for _, a := range dec.Actions {
+				if w, ok := a.(deployment.WriteDeployment); ok {
+					d = w.Deployment
+				}
+			}
+			d.Status = dec.Status
+			return deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason
+		}
+		require.Equal(t, v1alpha1.FoundNewMachineSet, progressing(rollNow))
+		require.Equal(t, v1alpha1.FoundNewMachineSet, progressing(rollNow.Add(time.Minute)))
+		require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(rollNow.Add(2*time.Minute)))
+		require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(rollNow.Add(3*time.Minute)))
+	}
 }
 
 func TestACutNeverGrowsASetAndArrives(t *testing.T) {

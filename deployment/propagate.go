@@ -60,9 +60,9 @@ func Propagate(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old [
 	return s, differs
 }
 
-// nextRevision is one more than any old set has.
+// nextRevision is one more than any old set has, as long as there is such a number.
 func nextRevision(old []*v1alpha1.MachineSet) string {
-	return strconv.FormatInt(MaxRevision(old)+1, 10)
+	return strconv.FormatInt(max(MaxRevision(old), MaxRevision(old)+1), 10)
 }
 
 // propagate updates the new set.
@@ -80,12 +80,15 @@ func (c *pass) propagate() {
 }
 
 // adoptRevision gives the deployment the revision of its new set, and makes
-// sure that there is a Progressing condition.
+// sure that there is a Progressing condition that is not about another roll-out: a
+// set of an earlier roll-out may become the new one again without being created.
 func (c *pass) adoptRevision() {
 	a := c.account(c.newSet)
 	if a == nil || len(a.changes) > 0 {
 		return // the set has to have its own revision first
 	}
+	again := false
+	_, had := c.d.Annotations[v1alpha1.RevisionAnnotation]
 	revision, ok := c.newSet.Annotations[v1alpha1.RevisionAnnotation]
 	if ok && c.d.Annotations[v1alpha1.RevisionAnnotation] != revision {
 		if c.d.Annotations == nil {
@@ -93,8 +96,10 @@ func (c *pass) adoptRevision() {
 		}
 		c.d.Annotations[v1alpha1.RevisionAnnotation] = revision
 		c.editDeployment("revision is " + revision)
+		again = had && c.newSet.Spec.Replicas < c.d.Spec.Replicas
 	}
-	if GetCondition(c.d.Status, v1alpha1.MachineDeploymentProgressing) == nil {
+	cond := GetCondition(c.d.Status, v1alpha1.MachineDeploymentProgressing)
+	if cond == nil || again && (cond.Reason == v1alpha1.NewMachineSetAvailable || cond.Reason == v1alpha1.ProgressDeadlineExceeded) {
 		c.progress(v1alpha1.FoundNewMachineSet, fmt.Sprintf("Found new machine set %q", c.newSet.Name))
 	}
 }

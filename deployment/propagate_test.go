@@ -55,3 +55,12 @@ func TestPropagateGoesOnWhilePaused(t *testing.T) {
 	w.run(t, deployment.Policy{})
 	require.Equal(t, int32(9), w.sets[0].Spec.MinReadySeconds)
 }
+
+func TestThereIsNoRevisionAboveTheHighestNumber(t *testing.T) {
+	d := rolling(3, 1, 0)
+	old := rollSet(d, "c0", 3, 3, 3)
+	old.Annotations[v1alpha1.RevisionAnnotation] = "9223372036854775807"
+	n, ok := deployment.Revision(deployment.NewSet(d, []*v1alpha1.MachineSet{old}, 1))
+	require.True(t, ok)
+	require.EqualValues(t, 9223372036854775807, n)
+}

@@ -47,6 +47,8 @@ const (
 	ReasonNodeUnknown Reason = "NodeUnknown"
 	// ReasonUpdating: machines are being updated in place.
 	ReasonUpdating Reason = "UpdatingInPlace"
+	// ReasonNotOurs: a set that was given belongs to another object.
+	ReasonNotOurs Reason = "ControlledByAnother"
 	// ReasonDeleting: the deployment is being deleted.
 	ReasonDeleting Reason = "Deleting"
 	// ReasonDeleted: the deployment is being deleted and no longer holds anything.

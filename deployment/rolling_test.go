@@ -228,6 +228,20 @@ func TestDS20MachinesCountOnceTheyHaveBeenAvailableForLongEnough(t *testing.T) {
 	require.Equal(t, rollNow.Add(4*time.Minute), hold.Until)
 }
 
+func TestNoMachineGoesForOneThatDoesNotCountAnyMoreWhenMinReadySecondsIsRaised(t *testing.T) {
+	d := rolling(3, 1, 0)
+	old, newSet := rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1)
+	in := rollSee(d, old, newSet)
+	in.Machines[3].Status.CurrentStatus.LastUpdateTime = metav1.NewTime(rollNow.Add(-time.Minute))
+	require.Equal(t, []string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
+
+	d.Spec.MinReadySeconds = 600
+	dec := deployment.Plan(in, rollPolicy, rollNow)
+	require.Empty(t, rollLines(dec), "the only new machine is available for one minute of ten")
+	require.False(t, dec.NextCheck.IsZero())
+	require.False(t, dec.NextCheck.After(rollNow.Add(9*time.Minute)))
+}
+
 func TestTheMachinesThatGoAreNamedInTheWriteThatShrinksTheirSet(t *testing.T) {
 	d := rolling(4, 1, 2)
 	old, newSet := rollSet(d, "c0", 4, 4, 3), rollSet(d, "c1", 1, 1, 1)
@@ -427,4 +441,6 @@ func TestSetsThatLoseTheirLabelsAreNotReplacedForEver(t *testing.T) {
 		w.Run(time.Hour)
 	}
 	require.LessOrEqual(t, len(w.Machines()), 12)
+	require.Equal(t, deployment.ReasonReleased, w.Decision().Holds[0].Reason)
+	require.False(t, w.Decision().NextCheck.IsZero(), "nobody tells of sets that are not its own")
 }

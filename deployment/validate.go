@@ -11,13 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // Validate returns what is wrong with a deployment; nothing is filled in. It
 // accepts what the reference system accepts, except that a selector has to be
-// given (it may be empty; [Plan] then does nothing) and has to be readable.
+// given (it may be empty; [Plan] then does nothing), has to be readable, and has to
+// select the labels of the template, by its expressions too: a set that is created
+// is not among those of the deployment otherwise.
 // So negative bounds pass, and [Plan] reads them as zero.
 func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	spec := field.NewPath("spec")
@@ -89,7 +92,8 @@ func validateSelector(s *metav1.LabelSelector, labels map[string]string, path *f
 	if s == nil {
 		return field.ErrorList{field.Required(path, "selector has to be given")}
 	}
-	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
 		return field.ErrorList{field.Invalid(path, s, err.Error())}
 	}
 	missing := func(k string) bool { v, ok := labels[k]; return !ok || v != s.MatchLabels[k] }
@@ -97,6 +101,9 @@ func validateSelector(s *metav1.LabelSelector, labels map[string]string, path *f
 		if missing(k) {
 			return field.ErrorList{field.Required(path.Child("matchLabels"), "is not matching with spec.template.metadata.labels")}
 		}
+	}
+	if !selector.Matches(k8slabels.Set(labels)) {
+		return field.ErrorList{field.Invalid(path, s, "does not select spec.template.metadata.labels")}
 	}
 	return nil
 }

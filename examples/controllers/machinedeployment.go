@@ -99,7 +99,7 @@ func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployme
 	if err != nil {
 		return in, err
 	}
-	in.Sets, in.Complete = claims.Owned, claims.Settled()
+	in.Sets, in.Released, in.Complete = claims.Owned, claims.Released, claims.Settled()
 	for _, s := range in.Sets {
 		in.Machines = append(in.Machines, r.machinesOf(string(s.UID))...)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 // A set that was written, and that somebody relabels before the next pass, does not
@@ -38,4 +39,26 @@ func TestASetThatIsLetGoRightAfterItWasWrittenIsNotWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, in.Unseen, pending, "the cache shows version %s", version)
 	}
+}
+
+// Sets that were let go bound how many the deployment creates; who does not tell of
+// them lets it create sets for ever while something takes their labels away.
+func TestADeploymentIsToldOfTheSetsThatItHasLetGo(t *testing.T) {
+	t.Parallel()
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
+	s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "n", Name: "s", UID: "s", Annotations: map[string]string{machineset.ReleasedAnnotation: "u"},
+	}}
+	_, machines := machinetest.New(draintest.Options{})
+	r := &machineDeployments{cfg: &Config{Machines: machines}, setsOf: func(key string) []*v1alpha1.MachineSet {
+		if key == "n" {
+			return []*v1alpha1.MachineSet{s}
+		}
+		return nil
+	}}
+	in, err := r.observe(t.Context(), d)
+	require.NoError(t, err)
+	require.Empty(t, in.Sets)
+	require.Equal(t, []*v1alpha1.MachineSet{s}, in.Released)
 }

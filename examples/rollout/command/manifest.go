@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -142,6 +143,8 @@ func check(d *v1alpha1.MachineDeployment) error {
 	switch {
 	case d.Name == "":
 		return errors.New("metadata.name is missing")
+	case len(validation.IsDNS1123Subdomain(d.Name)) > 0: // its machines are never created then
+		return fmt.Errorf("metadata.name %q: %s", d.Name, validation.IsDNS1123Subdomain(d.Name)[0])
 	case d.Spec.Replicas > mostMachines:
 		return fmt.Errorf("spec.replicas is %d, want at most %d", d.Spec.Replicas, mostMachines)
 	}

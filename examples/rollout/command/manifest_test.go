@@ -38,6 +38,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		{"a key that is there twice", good + "\nspec: {}\n", `"spec" already set`},
 		{"a number that is a text", strings.Replace(good, "replicas: 5", "replicas: five", 1), "replicas"},
 		{"no name", strings.Replace(good, "  name: pool\n  namespace", "  namespace", 1), "metadata.name is missing"},
+		{"a name that no object has", strings.Replace(good, "  name: pool\n", "  name: A_b!\n", 1), "metadata.name \"A_b!\""},
 		{"fewer than none", strings.Replace(good, "replicas: 5", "replicas: -5", 1), "spec.replicas"},
 		{"more than can be played", strings.Replace(good, "replicas: 5", "replicas: 2000000000", 1), "want at most 100000"},
 		{"a negative surge", strings.Replace(good, "maxSurge: 2", "maxSurge: -2", 1), "maxSurge is -2"},
