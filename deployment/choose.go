@@ -205,12 +205,8 @@ func (c *pass) name(a *account, to int64) int {
 }
 
 // withLeaving adds the machines that are on their way out to the names of those that
-// go from a set which creates nothing: its size does not count them, and if it has not
-// seen that they are leaving it would let others go in their place.
+// go: a set that has not seen that they are leaving would let others go in their place.
 func (a *account) withLeaving(names []string) []string {
-	if !a.idle {
-		return names
-	}
 	for _, m := range a.machines {
 		if machineset.Leaving(m) {
 			names = append(names, m.Name)

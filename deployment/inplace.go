@@ -81,8 +81,9 @@ func (c *pass) inPlace() bool {
 
 // allowGrowth takes the label that keeps a set from creating machines off the new
 // set, which has it if it was an old one before. If machines have left it in the
-// meantime its size follows them in the same write, or it would replace them; and
-// it has to have seen that they left, or it would delete others.
+// meantime its size follows them in the same write, as its account was opened with
+// what it has, or it would replace them; and it has to have seen that they left, or
+// it would delete others.
 func (c *pass) allowGrowth() {
 	a := c.account(c.newSet)
 	if a == nil || a.doomed || !machineset.ScaleUpDisabled(a.next) {
@@ -93,7 +94,6 @@ func (c *pass) allowGrowth() {
 		c.hold(a.set.Name, ReasonSetNotReported, fmt.Sprintf("it asks for %d machines and has %d; it creates none before it has reported what it has", asks, present))
 		return
 	}
-	a.spec = min(a.spec, present)
 	delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 	a.changes = append(a.changes, "it may create machines again")
 }

@@ -18,7 +18,7 @@ import (
 func (u *updates) acknowledge() {
 	placed := map[*account]bool{}
 	for _, a := range u.c.accounts {
-		placed[a] = a.counts.Moving > 0 && a.reported && a.counts.Present <= int(a.set.Spec.Replicas)+a.named()
+		placed[a] = a.reported && a.counts.Present <= int(a.set.Spec.Replicas)+a.named()
 	}
 	for _, o := range u.units {
 		if o.stage != UpdateMoved || o.of.doomed {

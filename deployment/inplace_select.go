@@ -65,7 +65,6 @@ func (u *updates) candidates() []*updated {
 	var out []*updated
 	for _, o := range u.units {
 		if o.old() && o.stage == UpdateCandidate && !selected(o.node) &&
-			hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) &&
 			!machineset.Failed(o.machine) && (o.available || !joining(o.machine)) {
 			out = append(out, o)
 		}
@@ -91,7 +90,7 @@ func joining(m *v1alpha1.Machine) bool {
 func (u *updates) choose(candidates []*updated, want int64) int64 {
 	first := u.choosePart(candidates, false, min(want, u.mayBeBroken()), 0, brokenOnes)
 	spare := u.l.slack() - u.count((*updated).returning)
-	return first + u.choosePart(candidates, true, min(want-first, spare), spare, spareOnes)
+	return first + u.choosePart(candidates, true, want-first, spare, spareOnes)
 }
 
 func (u *updates) choosePart(candidates []*updated, available bool, n, spare int64, how taking) int64 {

@@ -185,7 +185,7 @@ func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before 
 	if d == nil || c.By != d.Name {
 		return
 	}
-	if most := int64(d.Spec.Replicas) + int64(surge(d)); l.total > before && l.total > most {
+	if most := int64(d.Spec.Replicas) + int64(surge(d)); l.total > before && l.total > most && !l.r.kind.resizes && l.makesMore(s) {
 		l.r.failf("I-4: %s makes it %d machines, of %d before and %d allowed", s.Name, l.total, before, most)
 	}
 	if c.Before == nil {
@@ -197,6 +197,12 @@ func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before 
 			l.floors[s.UID] = 0 // the only active set follows the replicas
 		}
 	}
+}
+
+// makesMore says whether a set asks for machines that it does not have. A size that
+// follows machines which have moved to the set makes none: they were there before.
+func (l *laws) makesMore(s *v1alpha1.MachineSet) bool {
+	return machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()).Present < int(s.Spec.Replicas)
 }
 
 // onlyOneSet: no set is made for a template that has one.
@@ -221,6 +227,7 @@ func (l *laws) onlyActive(s *v1alpha1.MachineSet) bool {
 // lets an available one go that is needed (I-7).
 func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	s := l.setOf(m)
+	l.onlyItsOwn(c, s, m)
 	if s == nil || c.By != s.Name {
 		return
 	}
@@ -233,8 +240,9 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 		}
 		l.oldOnesFirst(s, m)
 	case was.DeletionTimestamp == nil && m.DeletionTimestamp != nil && s.DeletionTimestamp == nil:
+		l.betterFirst(s, was)
 		floor, known := l.floors[s.UID]
-		if left := l.availableWithout(m.UID); l.available(s, was) && known && left < floor-l.debt() && !l.r.kind.fragile && !l.demanded[m.Name] && !l.chosen[m.UID] {
+		if left := l.availableWithout(m.UID); l.available(s, was) && known && left < floor-l.debt() && !l.harmed() && !l.demanded[m.Name] && !l.chosen[m.UID] {
 			l.r.failf("I-7: %s deletes the available %s: %d left, %d needed", s.Name, m.Name, left, floor)
 		}
 	}
@@ -244,7 +252,7 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 // is paused: then the set of the present template follows the replicas.
 func (l *laws) oldOnesFirst(s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
 	d := l.r.w.Deployment()
-	if l.r.kind.fragile || d.Spec.Paused || d.Spec.Strategy.Type != v1alpha1.RecreateMachineDeploymentStrategyType || !deployment.EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
+	if l.harmed() || d.Spec.Paused || d.Spec.Strategy.Type != v1alpha1.RecreateMachineDeploymentStrategyType || !deployment.EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
 		return
 	}
 	for _, o := range l.sets() {
@@ -262,7 +270,7 @@ func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
 		n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] != "true" {
 		return
 	}
-	if left, needed := l.availableWithout(""), least(d)-l.debt(); left < needed && !l.r.kind.fragile {
+	if left, needed := l.availableWithout(""), least(d)-l.debt(); left < needed && !l.harmed() {
 		l.r.failf("I-7: %s is selected: %d left, %d needed", n.Name, left, needed)
 	}
 }
@@ -365,7 +373,8 @@ func (l *laws) oneWriteEach(d deployment.Decision) {
 }
 
 // enoughInView: as far as the controller can see, a cut leaves enough machines
-// (I-7), also where machines fail.
+// (I-7), also where machines fail. Those of a set that has not reported on its
+// present spec are not counted on: it may have been told anything in between.
 func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 	sets, active := map[types.UID]*v1alpha1.MachineSet{}, 0
 	for _, s := range in.Sets {
@@ -400,6 +409,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 		}
 		t, _ := d.Target(s.UID)
 		switch {
+		case !going[m.UID] && s.Status.ObservedGeneration < s.Generation:
 		case !going[m.UID]:
 			left++
 		case t.To < t.From && !l.demanded[m.Name] && !namedBefore(s, m):

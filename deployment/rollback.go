@@ -82,15 +82,12 @@ func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, 
 }
 
 // rolledBack returns the annotations of a deployment that was rolled back to a
-// set.
+// set, which has some, as its revision is one of them.
 func rolledBack(of, from map[string]string) map[string]string {
 	out := maps.Clone(from)
 	maps.DeleteFunc(out, func(k, _ string) bool { return ownAnnotation(k) })
 	for k, v := range of {
 		if ownAnnotation(k) || k == v1alpha1.LastDeploymentReplicaChangeByScalerTime {
-			if out == nil {
-				out = map[string]string{}
-			}
 			out[k] = v
 		}
 	}

@@ -52,6 +52,8 @@ var worldKinds = []worldKind{
 	{name: "recreate, users delete", strategy: v1alpha1.RecreateMachineDeploymentStrategyType, crashes: true, deletes: true},
 	{name: "in place, users delete", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, crashes: true, deletes: true},
 	{name: "in place by hand, users delete", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, manual: true, deletes: true},
+	{name: "rolling, users resize sets", strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, crashes: true, resizes: true},
+	{name: "in place, users resize sets", strategy: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType, crashes: true, resizes: true},
 }
 
 // Caches lag behind, turns are missed, calls fail, processes die, machines fail
@@ -72,18 +74,24 @@ func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
-			var of lived
+			of := lived{happened: troubles{}}
 			of.live(t, kind, *worldFirst, *worldSeeds)
 			kind.short = true
 			of.live(t, kind, *shortFirst, *shortSeeds)
-			t.Logf("%s in %s", &of, time.Since(start).Round(time.Millisecond))
+			t.Logf("%s in %s; %s", &of, time.Since(start).Round(time.Millisecond), of.happened)
+			if of.worlds.Load() >= enoughWorlds {
+				of.happened.wantAll(t, kind)
+			}
 			all.add(&of)
 		})
 	}
 }
 
 // lived counts worlds that have come to rest after all that happened in them.
-type lived struct{ worlds, events, rests, writes atomic.Uint64 }
+type lived struct {
+	worlds, events, rests, writes atomic.Uint64
+	happened                      troubles // of one kind
+}
 
 func (l *lived) add(o *lived) {
 	l.worlds.Add(o.worlds.Load())
@@ -108,6 +116,7 @@ func (l *lived) live(t *testing.T, kind worldKind, first, number uint64) {
 				strings.Join(r.trace[max(0, len(r.trace)-150):], "\n"), r.sizes(), again(t, kind, seed))
 		}
 		l.worlds.Add(1)
+		l.happened.add(r.happened)
 		l.events.Add(uint64(r.runs))
 		l.rests.Add(uint64(r.rests))
 		l.writes.Add(uint64(r.writes))

@@ -36,6 +36,7 @@ type worldKind struct {
 	gates    bool // gates say no for a while
 	spiteful bool // sets let available machines go first
 	deletes  bool // users delete sets and machines by hand
+	resizes  bool // users give sets other sizes by hand
 	short    bool // few machines, and little happens
 }
 
@@ -57,13 +58,14 @@ type randomWorld struct {
 	mix  *rand.Rand // the order in which a planner is shown things again
 	w    *deploymenttest.World
 	laws
-	policy deployment.Policy
-	calm   bool
-	quota  int
-	loud   bool
-	trace  []string
-	runs   int // events, each with what follows until the next, or to rest
-	rests  int // how often it came to rest
+	policy   deployment.Policy
+	calm     bool
+	quota    int
+	loud     bool
+	trace    []string
+	happened troubles
+	runs     int // events, each with what follows until the next, or to rest
+	rests    int // how often it came to rest
 }
 
 // broken is what a world panics with when a law is broken.
@@ -85,7 +87,7 @@ func (r *randomWorld) shuffle(n int, swap func(i, j int)) { r.mix.Shuffle(n, swa
 func (r *randomWorld) oneIn(n int) bool { return !r.calm && r.rng.IntN(n) == 0 }
 
 func newRandomWorld(t testing.TB, kind worldKind, seed uint64, loud bool) *randomWorld {
-	r := &randomWorld{kind: kind, seed: seed, rng: rand.New(rand.NewPCG(seed, kind.stream())), calm: true, loud: loud, quota: 1 << 30}
+	r := &randomWorld{kind: kind, seed: seed, rng: rand.New(rand.NewPCG(seed, kind.stream())), calm: true, loud: loud, quota: 1 << 30, happened: troubles{}}
 	r.mix = r.rng
 	if kind.short {
 		r.mix = rand.New(rand.NewPCG(seed, 8))
@@ -153,20 +155,21 @@ func (r *randomWorld) model() deploymenttest.Model {
 	m := deploymenttest.Model{
 		Create: func(*v1alpha1.Machine) error {
 			if r.running() >= r.quota {
+				r.happened[noCapacity]++
 				return status.Error(codes.ResourceExhausted, "no capacity")
 			}
 			return nil
 		},
 		Join: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.fragile || !r.oneIn(6)
+			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.fragile || !r.goesWrong(neverJoins, 6)
 		},
 		CreationTimeout: 20 * time.Minute,
 		HealthTimeout:   10 * time.Minute,
 		Leave:           func(*v1alpha1.Machine) time.Duration { return time.Duration(r.rng.IntN(120)) * time.Second },
 		Update: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.fragile || !r.oneIn(6)
+			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.fragile || !r.goesWrong(updateFails, 6)
 		},
-		Trouble: deploymenttest.Trouble{Lag: r.lag, Idle: func(string) bool { return r.oneIn(4) }, Call: r.outcome},
+		Trouble: deploymenttest.Trouble{Lag: r.lag, Idle: func(string) bool { return r.goesWrong(turnMissed, 4) }, Call: r.outcome},
 		Watch: deploymenttest.Watch{
 			Write:      func(c deploymenttest.Change) { r.wrote(c) },
 			Deployment: func(in deployment.Observation, d deployment.Decision) { r.planned(in, d) },
@@ -202,14 +205,20 @@ func (r *randomWorld) lag(string, deploymenttest.Kind) int {
 	if r.calm || r.rng.IntN(2) == 0 {
 		return 0
 	}
-	return r.rng.IntN(6)
+	n := r.rng.IntN(6)
+	if n > 0 {
+		r.happened[staleCache]++ // there is news, and some of it is not shown
+	}
+	return n
 }
 
 func (r *randomWorld) outcome(deploymenttest.Call) deploymenttest.Outcome {
 	if !r.kind.crashes || !r.oneIn(12) {
 		return deploymenttest.Done
 	}
-	return deploymenttest.Outcome(1 + r.rng.IntN(4))
+	o := deploymenttest.Outcome(1 + r.rng.IntN(4))
+	r.happened[ofCall[o]]++
+	return o
 }
 
 // gate lets each machine go in some minutes and not in others; all, when the
@@ -223,8 +232,10 @@ func (r *randomWorld) gate(c deployment.Choice) deployment.Answer {
 		return deployment.Answer{Verdict: deployment.Allow}
 	}
 	if turn%3 == 0 {
+		r.happened[gateDenies]++
 		return deployment.Answer{Verdict: deployment.Deny, Reason: "NotThisOne"}
 	}
+	r.happened[gateWaits]++
 	return deployment.Answer{Verdict: deployment.Wait, Reason: "NotNow", Until: time.Unix((c.Now.Unix()/slot+1)*slot, 0)}
 }
 
@@ -264,6 +275,7 @@ func (r *randomWorld) selectSome() {
 	for _, n := range r.w.Nodes() {
 		if n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] == "true" && n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "" && (r.calm || r.rng.IntN(3) == 0) {
 			r.logf("user: selects %s", n.Name)
+			r.happened[selectedByHand]++
 			r.must(r.w.EditNode(n.Name, func(n *corev1.Node) {
 				metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
 			}))
@@ -287,24 +299,30 @@ func (r *randomWorld) harm() {
 	switch r.rng.IntN(7) {
 	case 0, 1:
 		r.logf("harm: %s fails", m.Name)
+		r.happened[machineFails]++
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
 	case 2:
 		r.logf("harm: %s is unknown", m.Name)
+		r.happened[machineUnknown]++
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineUnknown))
 	case 3:
 		r.logf("harm: %s is deleted", m.Name)
+		r.happened[machineDeleted]++
 		r.must(r.w.DeleteMachine(m.Name))
 	case 4:
 		r.logf("harm: %s vanishes", m.Name)
+		r.happened[machineVanishes]++
 		r.must(r.w.Vanish(m.Name))
 	case 5:
 		r.logf("harm: %s loses its labels", m.Name)
+		r.happened[machineLosesLabel]++
 		r.must(r.w.EditMachine(m.Name, func(m *v1alpha1.Machine) {
 			delete(m.Labels, []string{"app", v1alpha1.DefaultMachineDeploymentUniqueLabelKey}[r.rng.IntN(2)])
 		}))
 	case 6:
 		if s := pickFrom(r.rng, r.w.Sets()); s != nil && r.rng.IntN(2) == 0 {
 			r.logf("harm: %s loses its labels", s.Name)
+			r.happened[setLosesLabel]++
 			r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { delete(s.Labels, "app") }))
 		}
 	}
@@ -341,6 +359,15 @@ func pickFrom[T any](rng *rand.Rand, list []*T) *T {
 	return list[rng.IntN(len(list))]
 }
 
+// goesWrong is true once in n times, and notes what goes wrong then.
+func (r *randomWorld) goesWrong(what trouble, n int) bool {
+	wrong := r.oneIn(n)
+	if wrong {
+		r.happened[what]++
+	}
+	return wrong
+}
+
 // event has the user ask for something else.
 func (r *randomWorld) event() {
 	d, kinds, most := r.w.Deployment(), 10, 8
@@ -354,39 +381,60 @@ func (r *randomWorld) event() {
 	case 0, 1:
 		n := int32(r.rng.IntN(most))
 		r.logf("user: %d replicas", n)
+		r.happened[resized]++
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
 	case 2, 3, 4, 5:
 		class := fmt.Sprintf("c%d", 1+r.rng.IntN(3))
 		r.logf("user: class %s", class)
+		r.happened[otherClass]++
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class })
 	case 6:
 		r.logf("user: paused %t", !d.Spec.Paused)
+		r.happened[pausedOrNot]++
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused })
 	case 7:
 		r.logf("user: other node template")
+		r.happened[otherNodes]++
 		r.edit(func(d *v1alpha1.MachineDeployment) {
 			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": fmt.Sprint(r.rng.IntN(100))}
 		})
 	case 8:
 		r.logf("user: rolls back")
+		r.happened[rolledBack]++
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
 	case 9:
 		r.scaleDownByName(1 + r.rng.IntN(2))
 	case 10, 11:
 		if m := pickFrom(r.rng, r.w.Machines()); m != nil {
 			r.logf("user: deletes %s", m.Name)
+			r.happened[machineDeleted]++
 			r.must(r.w.DeleteMachine(m.Name))
 		}
 	case 12, 13:
 		if s := pickFrom(r.rng, r.w.Sets()); s != nil {
 			r.logf("user: deletes %s", s.Name)
+			r.happened[setDeleted]++
 			r.must(r.w.DeleteSet(s.Name))
 		}
+	}
+	if r.kind.resizes && r.rng.IntN(3) == 0 {
+		r.resize(most)
 	}
 	if r.kind.quota && r.rng.IntN(2) == 0 {
 		r.quota = int(r.w.Deployment().Spec.Replicas) + r.rng.IntN(2)
 		r.logf("provider: quota %d", r.quota)
 	}
+}
+
+// resize gives a set another size, as a user does by hand.
+func (r *randomWorld) resize(most int) {
+	s, n := pickFrom(r.rng, r.w.Sets()), int32(r.rng.IntN(most))
+	if s == nil || s.DeletionTimestamp != nil || s.Spec.Replicas == n {
+		return
+	}
+	r.logf("user: gives %s the size %d", s.Name, n)
+	r.happened[setResized]++
+	r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { s.Spec.Replicas = n }))
 }
 
 func (r *randomWorld) edit(change func(*v1alpha1.MachineDeployment)) { r.must(r.w.Edit(change)) }
@@ -406,6 +454,7 @@ func (r *randomWorld) scaleDownByName(k int) []string {
 		return nil
 	}
 	r.logf("autoscaler: without %v", names)
+	r.happened[namedToGo]++
 	r.edit(func(d *v1alpha1.MachineDeployment) {
 		d.Spec.Replicas -= int32(len(names))
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// written returns a Node as a plan writes it, nil if it does not.
+func (p updPlan) written(name string) *corev1.Node {
+	for _, a := range p.dec.Actions {
+		if a, ok := a.(deployment.WriteNode); ok && a.Node.Name == name {
+			return a.Node
+		}
+	}
+	return nil
+}
+
+func TestInPlaceAllMarksOfAnUpdateAreTakenOffTheNodeBeforeItsMachineIsAcknowledged(t *testing.T) {
+	claim := nodeops.ClaimAnnotationPrefix + "somebody"
+	for name, c := range map[string]struct {
+		label  string
+		claims string // what somebody else has recorded on the Node
+		closed bool   // to pods, at the end
+	}{
+		"a candidate":                           {v1alpha1.LabelKeyNodeCandidateForUpdate, "", false},
+		"one that is selected":                  {v1alpha1.LabelKeyNodeSelectedForUpdate, "", false},
+		"one with a result":                     {v1alpha1.LabelKeyNodeUpdateResult, "", false},
+		"a cordon of another stays":             {v1alpha1.LabelKeyNodeUpdateResult, `{"marks":["unschedulable"]}`, true},
+		"one who does other things cordons not": {v1alpha1.LabelKeyNodeUpdateResult, `{"marks":["taint:x=y:NoSchedule"]}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newUpdScene(updDeployment(1, "0", "1", false), "c2", 0, 1)
+			s.machine("new", "m", "moved")
+			n := s.in.Nodes["m"]
+			n.Labels[c.label] = v1alpha1.LabelValueNodeUpdateSuccessful
+			n.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineUpdateFailedReason: "an earlier attempt"}
+			if c.claims != "" {
+				n.Annotations[claim] = c.claims
+			}
+			n.Spec.Unschedulable = true
+			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule}}
+			p := s.plan()
+			_, acknowledged := p.names(s.set("new"))
+			require.False(t, acknowledged, p.dec.String())
+			back := p.written("m")
+			require.NotNil(t, back, p.dec.String())
+			require.Empty(t, back.Labels)
+			require.NotContains(t, back.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
+			require.Equal(t, []corev1.Taint{{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}}, back.Spec.Taints)
+			require.Equal(t, c.closed, back.Spec.Unschedulable)
+
+			s.in.Nodes["m"] = back
+			p = s.plan()
+			_, acknowledged = p.names(s.set("new"))
+			require.True(t, acknowledged, p.dec.String())
+		})
+	}
+}
+
+func TestInPlaceAMachineWithoutANodeIsAcknowledged(t *testing.T) {
+	s := newUpdScene(updDeployment(1, "0", "1", false), "c2", 0, 1)
+	s.machine("new", "m", "moved")
+	delete(s.in.Machines[0].Labels, v1alpha1.NodeLabelKey)
+	p := s.plan()
+	_, acknowledged := p.names(s.set("new"))
+	require.True(t, acknowledged, p.dec.String())
+}
+
+func TestInPlaceAMachineIsNotAcknowledgedBeforeItsSetHasReportedOnASizeWithAPlaceForIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change       func(*v1alpha1.MachineSet)
+		acknowledged bool
+	}{
+		"a set that has reported":          {func(*v1alpha1.MachineSet) {}, true},
+		"one that has not":                 {func(s *v1alpha1.MachineSet) { s.Generation = 2 }, false},
+		"one that asks for fewer":          {func(s *v1alpha1.MachineSet) { s.Spec.Replicas = 0 }, false},
+		"one that is about to go entirely": {func(s *v1alpha1.MachineSet) { s.DeletionTimestamp = deletedAt(1) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newUpdScene(updDeployment(1, "0", "1", false), "c2", 0, 1)
+			s.machine("new", "m", "moved")
+			c.change(s.set("new"))
+			p := s.plan()
+			_, acknowledged := p.names(s.set("new"))
+			require.Equal(t, c.acknowledged, acknowledged, p.dec.String())
+		})
+	}
+}
+
+func TestInPlaceANodeOfTheNewSetIsNoCandidateAndNotSelected(t *testing.T) {
+	s := newUpdScene(updDeployment(1, "0", "1", false), "c2", 0, 1)
+	s.machine("new", "m", "selected")
+	p := s.plan()
+	require.NotNil(t, p.written("m"), p.dec.String())
+	require.Empty(t, p.written("m").Labels)
+}
