@@ -65,6 +65,7 @@ func (c *pass) open() {
 		if a.isNew && machineset.ScaleUpDisabled(s) {
 			a.spec = min(a.spec, int64(a.counts.Present)) // it begins with what it has
 		}
+		c.noteUpdates(a)
 		c.settle(a)
 		c.accounts = append(c.accounts, a)
 	}

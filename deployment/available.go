@@ -13,7 +13,7 @@ import (
 // leaving, its update in place has not begun, and it has been available for as long
 // as its set asks.
 func (c *pass) available(a *account, m *v1alpha1.Machine) bool {
-	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) && !c.inUpdate(m)
+	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) && !c.updating[m]
 }
 
 // settling is for how long machines have to be available before they count. For a

@@ -63,14 +63,21 @@ func (c *pass) updatesInPlace() bool {
 	return c.d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
 }
 
-// inUpdate says whether the update of a machine may begin at any moment, or has
-// begun, so that it is not available whatever its phase is.
-func (c *pass) inUpdate(m *v1alpha1.Machine) bool {
+// noteUpdates finds the machines of a set whose update may begin at any moment, or
+// has begun, so that they are not available whatever their phase is. It is asked
+// often, and Nodes are looked at once.
+func (c *pass) noteUpdates(a *account) {
 	if !c.updatesInPlace() {
-		return false
+		return
 	}
-	node, _ := c.nodeOf(m)
-	return underWay(node, StageOf(m, node))
+	for _, m := range a.machines {
+		if node, _ := c.nodeOf(m); underWay(node, StageOf(m, node)) {
+			if c.updating == nil {
+				c.updating = map[*v1alpha1.Machine]bool{}
+			}
+			c.updating[m] = true
+		}
+	}
 }
 
 // underWay says whether an update in place may begin at any moment, or has begun.
@@ -88,12 +95,12 @@ func succeeded(node *corev1.Node) bool {
 // countUpdating returns how many machines of a set are counted as available and
 // are not, because of their updates.
 func (c *pass) countUpdating(a *account) int64 {
-	if !c.updatesInPlace() {
+	if len(c.updating) == 0 {
 		return 0
 	}
 	var n int64
 	for _, m := range a.machines {
-		if !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) && c.inUpdate(m) {
+		if c.updating[m] && !machineset.Leaving(m) && machineset.AvailableFor(m, a.settling(), c.now) {
 			n++
 		}
 	}

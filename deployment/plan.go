@@ -76,11 +76,12 @@ type pass struct {
 	old         []*v1alpha1.MachineSet      // as observed
 	accounts    []*account                  // of all sets, oldest first
 	edits       edits
-	wanted      map[types.UID]bool // machines that somebody wants gone
-	asked       map[types.UID]bool // what the gates said about a machine
-	refusals    int                // how often they said no
-	refusedMore int                // the hold that counts most of them
-	report      *machine.Event     // for the write of the deployment
+	updating    map[*v1alpha1.Machine]bool // see noteUpdates
+	wanted      map[types.UID]bool         // machines that somebody wants gone
+	asked       map[types.UID]bool         // what the gates said about a machine
+	refusals    int                        // how often they said no
+	refusedMore int                        // the hold that counts most of them
+	report      *machine.Event             // for the write of the deployment
 	out         Decision
 }
 
