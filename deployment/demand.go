@@ -3,6 +3,8 @@
 package deployment
 
 import (
+	"slices"
+
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -28,6 +30,9 @@ func (c *pass) demand() {
 			}
 		}
 		a.stay, a.victims = stay, a.goers
+		a.exposed = slices.DeleteFunc(a.exposed, func(m *v1alpha1.Machine) bool { // those go anyway
+			return machineset.NamedByAutoscaler(a.next, c.edited(m))
+		})
 	}
 }
 
