@@ -35,7 +35,9 @@ type sizing struct {
 	size    Size
 }
 
-// Sizes returns what the sets have, in the order in which they were created.
+// Sizes returns what the sets have, in the order in which they were created. What it
+// returns for a set that has not changed is what it returned before, maps included:
+// read it only.
 func (w *World) Sizes() []Size {
 	newSet, _ := deployment.FindSets(w.deployment, w.truth.sets.list())
 	known := make(map[types.UID]sizing, len(w.sizings))
