@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -135,12 +136,18 @@ func store(t *testing.T, s *stage.Stage, client dynamic.Interface, want *unstruc
 	api := resource(client, want)
 	created := want.DeepCopy()
 	created.SetResourceVersion("") // which no API server takes for a new object, of whatever kind
-	created, err = api.Create(t.Context(), created, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	_, err = api.Create(t.Context(), created, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	require.NoError(t, err)
 	if status, ok := want.Object["status"]; ok {
-		created.Object["status"] = status
-		_, err = api.UpdateStatus(t.Context(), created, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
-		require.NoError(t, err)
+		require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the collector of garbage writes, too
+			live, err := api.Get(t.Context(), want.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			live.Object["status"] = status
+			_, err = api.UpdateStatus(t.Context(), live, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
+			return err
+		}))
 	}
 	have, err := api.Get(t.Context(), want.GetName(), metav1.GetOptions{})
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -85,15 +86,17 @@ func (h *inherited) joined(name string) {
 // drain it.
 func (h *inherited) draining(name string) {
 	h.t.Helper()
-	n := node(h.t, h.Stage, name)
-	now := metav1.NewTime(time.Now().Add(-10 * time.Second)) // in another second than what is written next
-	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-		Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue, Reason: v1alpha1.NodeScaledDown,
-		Message: "Machine Controller is scaling down machine", LastHeartbeatTime: now, LastTransitionTime: now,
-	})
-	_, err := h.Client.CoreV1().Nodes().UpdateStatus(h.t.Context(), n, metav1.UpdateOptions{})
-	require.NoError(h.t, err)
-	_, err = h.Client.CoreV1().Nodes().Patch(h.t.Context(), n.Name, mergePatch, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+	now := metav1.NewTime(time.Now().Add(-10 * time.Second))                        // in another second than what is written next
+	require.NoError(h.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its kubelet writes, too
+		n := node(h.t, h.Stage, name)
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+			Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue, Reason: v1alpha1.NodeScaledDown,
+			Message: "Machine Controller is scaling down machine", LastHeartbeatTime: now, LastTransitionTime: now,
+		})
+		_, err := h.Client.CoreV1().Nodes().UpdateStatus(h.t.Context(), n, metav1.UpdateOptions{})
+		return err
+	}))
+	_, err := h.Client.CoreV1().Nodes().Patch(h.t.Context(), h.NodeName(name), mergePatch, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 	require.NoError(h.t, err)
 }
 
