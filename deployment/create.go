@@ -84,18 +84,17 @@ func (c *pass) create(l *ledger) *v1alpha1.MachineSet {
 func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	owner := metav1.GetControllerOf(taken)
 	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
-		c.hold(taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
-		c.out.Holds[len(c.out.Holds)-1].Until = c.now.Add(defaultRecheck)
+		c.holdUntil(c.now.Add(defaultRecheck), taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
 		return
 	}
-	c.stop(ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
+	c.out.Reason = ReasonNameTaken
+	c.holdUntil(c.now.Add(defaultRecheck), c.d.Name, ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
 	count := int32(1)
 	if n := c.d.Status.CollisionCount; n != nil {
 		count += *n
 	}
 	c.d.Status.CollisionCount = &count
 	c.counters()
-	c.out.Holds[len(c.out.Holds)-1].Until = c.now.Add(defaultRecheck)
 }
 
 // maxReleased is how many sets that were let go, and have machines, are replaced.
@@ -116,8 +115,9 @@ func (c *pass) releasedTooMany() bool {
 	if n <= maxReleased {
 		return false
 	}
-	c.hold(first, ReasonReleased, fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
-	c.out.Holds[len(c.out.Holds)-1].Until = c.now.Add(defaultRecheck) // they are not ours, so their changes may not tell us
+	// They are not ours, so their changes may not tell us.
+	c.holdUntil(c.now.Add(defaultRecheck), first, ReasonReleased,
+		fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
 	return true
 }
 

@@ -153,8 +153,7 @@ func (c *pass) writeMachinesAndNodes() []Action {
 	all := len(actions) + c.edits.later
 	actions = actions[:min(len(actions), c.policy.burst())]
 	if all > len(actions) {
-		c.hold(c.d.Name, ReasonBurst, fmt.Sprintf("%d of %d machines and Nodes are written in this pass", len(actions), all))
-		c.out.Holds[len(c.out.Holds)-1].Until = c.now.Add(time.Second)
+		c.holdUntil(c.now.Add(time.Second), c.d.Name, ReasonBurst, fmt.Sprintf("%d of %d machines and Nodes are written in this pass", len(actions), all))
 	}
 	return actions
 }

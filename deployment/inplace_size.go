@@ -72,16 +72,11 @@ func (u *updates) cutNamed(tooMany int64, why string) int64 {
 		}
 	}
 	for _, o := range u.units {
-		if o.available && machineset.NamedByAutoscaler(o.of.next, u.c.edited(o.machine)) && !o.of.takes(o.machine) {
+		if o.available && machineset.NamedByAutoscaler(o.of.next, u.c.edited(o.machine)) {
 			o.of.lost++
 		}
 	}
 	return taken
-}
-
-// takes says whether this pass chose a machine of a set to go.
-func (a *account) takes(m *v1alpha1.Machine) bool {
-	return slices.ContainsFunc(a.chosen, func(v machineset.Victim) bool { return v.Machine == m })
 }
 
 // mayShrink says whether it is known what a set lets go if it gets smaller: it sees

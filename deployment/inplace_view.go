@@ -32,7 +32,6 @@ type updated struct {
 // openUpdates looks at every machine that stays.
 func (c *pass) openUpdates() *updates {
 	u := &updates{c: c, l: c.inPlaceLedger(), to: c.account(c.newSet)}
-	inPlace := c.updatesInPlace()
 	n := 0
 	for _, a := range c.accounts {
 		n += len(a.machines)
@@ -52,7 +51,7 @@ func (c *pass) openUpdates() *updates {
 			o.of, o.machine = a, m
 			o.node, o.known = c.nodeOf(m)
 			o.stage = StageOf(m, o.node)
-			o.available = machineset.AvailableFor(m, a.settling(), c.now) && (!inPlace || !underWay(o.node, o.stage))
+			o.available = c.available(a, m)
 			u.units = append(u.units, o)
 		}
 	}

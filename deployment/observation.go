@@ -47,24 +47,17 @@ type Observation struct {
 	NameTakenBy *v1alpha1.MachineSet
 }
 
-// ours returns the sets that nobody else controls, and holds the others: what is not
-// the deployment's is neither sized nor deleted.
-func (c *pass) ours(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
-	d := c.in.Deployment
-	return slices.DeleteFunc(sets, func(s *v1alpha1.MachineSet) bool {
-		owner := metav1.GetControllerOfNoCopy(s)
-		foreign := s.Namespace != d.Namespace || owner != nil && owner.UID != d.UID
-		if foreign {
-			c.hold(s.Name, ReasonNotOurs, "it does not belong to the deployment and is left out")
-		}
-		return foreign
-	})
-}
-
-// distinct returns the sets that are not nil, oldest first, and each name once.
-func distinct(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
+// own returns the sets that are not nil and that nobody else controls, oldest first
+// and each name once. What is not the deployment's is held, and neither sized nor
+// deleted.
+func (c *pass) own(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	met := make(map[string]bool, len(sets))
 	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
+		owner := metav1.GetControllerOfNoCopy(s)
+		if s.Namespace != c.d.Namespace || owner != nil && owner.UID != c.d.UID {
+			c.hold(s.Name, ReasonNotOurs, "it does not belong to the deployment and is left out")
+			return true
+		}
 		again := met[s.Name]
 		met[s.Name] = true
 		return again

@@ -38,15 +38,15 @@ func Plan(in Observation, p Policy, now time.Time) Decision {
 		return Decision{Reason: ReasonNothingSeen, Holds: []Hold{{Reason: ReasonNothingSeen, Message: "no deployment"}}}
 	}
 	c := &pass{in: in, policy: p, now: now, d: in.Deployment.DeepCopy()}
-	c.in.Sets = distinct(c.ours(byCreation(in.Sets)))
+	c.in.Sets = c.own(in.Sets)
 	c.newSet, c.old = FindSets(c.d, c.in.Sets)
 	c.out.Status = c.d.Status
 	errs := Validate(c.d)
 	pending := in.Unseen.Observe(in)
 	switch {
 	case !in.Complete:
-		c.stop(ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
-		c.out.Holds[len(c.out.Holds)-1].Until = now.Add(p.recheck()) // that a view is whole now is no change of an object
+		c.out.Reason = ReasonViewIncomplete // that a view is whole now is no change of an object
+		c.holdUntil(now.Add(p.recheck()), c.d.Name, ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
 	case len(pending) > 0:
 		c.unseen(pending)
 	case c.d.DeletionTimestamp != nil:
@@ -87,8 +87,14 @@ type pass struct {
 
 func (c *pass) add(a Action) { c.out.Actions = append(c.out.Actions, a) }
 
+// hold says what is not done, and why, until something changes.
 func (c *pass) hold(subject string, r Reason, message string) {
-	c.out.Holds = append(c.out.Holds, Hold{Subject: subject, Reason: r, Message: message})
+	c.holdUntil(time.Time{}, subject, r, message)
+}
+
+// holdUntil says what is not done before a time.
+func (c *pass) holdUntil(until time.Time, subject string, r Reason, message string) {
+	c.out.Holds = append(c.out.Holds, Hold{Subject: subject, Reason: r, Message: message, Until: until})
 }
 
 // stop holds the whole deployment.

@@ -4,6 +4,7 @@ package deployment
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -62,7 +63,11 @@ func Propagate(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old [
 
 // nextRevision is one more than any old set has, as long as there is such a number.
 func nextRevision(old []*v1alpha1.MachineSet) string {
-	return strconv.FormatInt(max(MaxRevision(old), MaxRevision(old)+1), 10)
+	highest := MaxRevision(old)
+	if highest < math.MaxInt64 {
+		highest++
+	}
+	return strconv.FormatInt(highest, 10)
 }
 
 // propagate updates the new set.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -154,6 +156,14 @@ func ExampleChoose() {
 	// Output:
 	// b Health
 	// c Health
+}
+
+// One of three machines is gone, and its set could not make the next one yet.
+func ExampleMissing() {
+	set := exampleSet(3)
+	owned := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set).Reference()}}}
+	fmt.Println(machineset.Missing([]*v1alpha1.MachineSet{set}, []*v1alpha1.Machine{owned, owned}))
+	// Output: 1
 }
 
 func ExampleCount() {
