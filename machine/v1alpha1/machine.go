@@ -152,7 +152,7 @@ type LastOperation struct {
 	ErrorCode string `json:"errorCode,omitempty"`
 	// LastUpdateTime is when the operation was last written.
 	// +optional
-	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty"`
 	// State of the operation.
 	// +optional
 	State MachineState `json:"state,omitempty"`
@@ -172,7 +172,7 @@ type CurrentStatus struct {
 	// LastUpdateTime is when the phase was last written: the anchor of the
 	// health timeout.
 	// +optional
-	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty"`
 	// PreserveExpiryTime, if set, is until when the machine is preserved.
 	// +optional
 	PreserveExpiryTime *metav1.Time `json:"preserveExpiryTime,omitempty"`

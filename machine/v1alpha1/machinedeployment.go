@@ -215,10 +215,10 @@ type MachineDeploymentCondition struct {
 	Status ConditionStatus `json:"status"`
 	// LastUpdateTime is when the condition was last written.
 	// +optional
-	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty"`
 	// LastTransitionTime is when the status last changed.
 	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 	// Reason is a stable CamelCase word.
 	// +optional
 	Reason string `json:"reason,omitempty"`

@@ -120,7 +120,7 @@ type MachineSetCondition struct {
 	Status ConditionStatus `json:"status"`
 	// LastTransitionTime is when the status last changed.
 	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 	// Reason is a stable CamelCase word.
 	// +optional
 	Reason string `json:"reason,omitempty"`

@@ -102,14 +102,3 @@ func TestRandomObjectsRoundTripThroughTheCodecOfTheScheme(t *testing.T) {
 		})
 	}
 }
-
-func TestZeroTimesOfOurOwnFieldsAreLeftOutInsteadOfWrittenAsNull(t *testing.T) {
-	for _, kind := range kinds {
-		data, err := json.Marshal(newObject(t, kind))
-		require.NoError(t, err)
-		require.NotContains(t, string(data), "UpdateTime", kind)
-	}
-	data, err := json.Marshal(v1alpha1.MachineDeploymentCondition{})
-	require.NoError(t, err)
-	require.JSONEq(t, `{"type":"","status":""}`, string(data))
-}

@@ -4,6 +4,7 @@ package scenarios_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -172,6 +173,52 @@ func release(t *testing.T, api dynamic.ResourceInterface, o *unstructured.Unstru
 	err = api.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{})
 	if !apierrors.IsNotFound(err) { // its owner does not exist, and a collector of garbage is about
 		require.NoError(t, err)
+	}
+}
+
+// A zero metav1.Time is written as null. The API server accepts that in every
+// request and stores the field as absent.
+func TestDefinitions_ZeroTimes_AcceptedAsNull(t *testing.T) {
+	t.Parallel()
+	s := house.Set(t, "zero-times", stage.Options{}) // its manager is not started
+	client, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	require.NoError(t, err)
+	metadata := metav1.ObjectMeta{Namespace: s.Namespace, Name: "zero"}
+	summary := v1alpha1.MachineSummary{Name: "m"}
+	for kind, object := range map[string]any{
+		"Machine": v1alpha1.Machine{ObjectMeta: metadata},
+		"MachineSet": v1alpha1.MachineSet{ObjectMeta: metadata, Status: v1alpha1.MachineSetStatus{
+			Conditions:     []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue}},
+			FailedMachines: &[]v1alpha1.MachineSummary{summary},
+		}},
+		"MachineDeployment": v1alpha1.MachineDeployment{ObjectMeta: metadata, Status: v1alpha1.MachineDeploymentStatus{
+			Conditions:     []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}},
+			FailedMachines: []*v1alpha1.MachineSummary{&summary},
+		}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			data, err := json.Marshal(object)
+			require.NoError(t, err)
+			require.Contains(t, string(data), `Time":null`)
+			sent := &unstructured.Unstructured{}
+			require.NoError(t, json.Unmarshal(data, &sent.Object))
+			sent.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
+			api := resource(client, sent)
+
+			live, err := api.Create(t.Context(), sent, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+			require.NoError(t, err)
+			strict := metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}
+			sent.SetResourceVersion(live.GetResourceVersion())
+			live, err = api.Update(t.Context(), sent, strict)
+			require.NoError(t, err)
+			sent.SetResourceVersion(live.GetResourceVersion())
+			live, err = api.UpdateStatus(t.Context(), sent, strict)
+			require.NoError(t, err)
+			stored, err := json.Marshal(live.Object["status"])
+			require.NoError(t, err)
+			require.NotContains(t, string(stored), `null`)
+			require.Empty(t, lost("", sent.Object["status"], live.Object["status"]))
+		})
 	}
 }
 
