@@ -27,6 +27,7 @@ var paritySections = []struct{ title, folder string }{
 	{"Drains, permits, orphans, nodes, codes", ""},
 	{"What drains can do elsewhere", "drain"},
 	{"Without a number", ""},
+	{"Found by attack", ""},
 }
 
 func parityPage(t *testing.T) string {
@@ -54,7 +55,7 @@ func parityRows(t *testing.T, section string) [][]string {
 		for j := range cells {
 			cells[j] = strings.TrimSpace(cells[j])
 		}
-		if section == "Without a number" {
+		if section == "Without a number" || section == "Found by attack" {
 			cells = append([]string{""}, cells...)
 		}
 		if len(cells) != 3 {

@@ -18,8 +18,8 @@ import (
 // A Decision is everything that one pass intends: what becomes of every set, the
 // writes that this takes, the status, the events, and what is not done and why.
 // Carry out the actions in their order up to the first that fails, reporting the
-// event of each; store the status in any case; report the events. What was not
-// done is decided anew. Nodes are written last, and one that cannot be written is no
+// event of each; store the status in any case; report the events when it is stored, so
+// that each is reported once. What was not done is decided anew. Nodes are written last, and one that cannot be written is no
 // reason to leave out the next.
 type Decision struct {
 	// Reason sums the decision up.
@@ -34,7 +34,7 @@ type Decision struct {
 	Status v1alpha1.MachineDeploymentStatus
 	// WriteStatus says that Status differs from what is stored.
 	WriteStatus bool
-	// Events to report in any case; those of actions come with them.
+	// Events to report once Status is stored; those of actions come with them.
 	Events []machine.Event
 	// Holds say what is not done, and why.
 	Holds []Hold

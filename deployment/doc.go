@@ -6,7 +6,7 @@
 // [Plan] is a pure function: it sees everything once, and returns everything that
 // one pass intends. A controller is the loop around it:
 //
-//	claims := machineset.Claim(machineset.OwnerDeployment(live), live.Spec.Selector, cached)
+//	claims := machineset.Claim(machineset.OwnerDeployment(live), deployment.ClaimSelector(live), cached)
 //	// write claims.Adopt and claims.Release
 //	in := deployment.Observation{
 //		Deployment: live, Sets: claims.Owned, Released: claims.Released, Machines: machines,

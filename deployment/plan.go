@@ -27,6 +27,10 @@ import (
 //     [NoCapacityUseUnavailable] gives up one more if maxUnavailable is 0;
 //   - there is at most one set for a template.
 //
+// A spec that [Validate] refuses, or whose selector is empty, changes nothing but the
+// status: the Progressing condition has the reason InvalidSpec or EmptySelector, and
+// one Event says so. A deployment that is being deleted is deleted nevertheless.
+//
 // It reads the bounds as [Normalise] tells. The sets have to choose who goes as
 // [machineset.Plan] does, and by the order of the policy, as far as nobody is named.
 //
@@ -41,7 +45,7 @@ func Plan(in Observation, p Policy, now time.Time) Decision {
 	c.in.Sets = c.own(in.Sets)
 	c.newSet, c.old = FindSets(c.d, c.in.Sets)
 	c.out.Status = c.d.Status
-	errs := Validate(c.d)
+	refused, why := refusal(c.d)
 	pending := in.Unseen.Observe(in)
 	switch {
 	case !in.Complete:
@@ -51,10 +55,8 @@ func Plan(in Observation, p Policy, now time.Time) Decision {
 		c.unseen(pending)
 	case c.d.DeletionTimestamp != nil:
 		c.delete()
-	case len(errs) > 0:
-		c.stop(ReasonInvalid, errs.ToAggregate().Error())
-	case len(c.d.Spec.Selector.MatchLabels)+len(c.d.Spec.Selector.MatchExpressions) == 0:
-		c.selectsNothing()
+	case refused != "":
+		c.refuse(refused, why)
 	case !slices.Contains(c.d.Finalizers, v1alpha1.MCMFinalizerName):
 		c.out.Reason = ReasonAdopting
 		c.d.Finalizers = append(c.d.Finalizers, v1alpha1.MCMFinalizerName)
@@ -103,17 +105,9 @@ func (c *pass) stop(r Reason, message string) {
 	c.hold(c.d.Name, r, message)
 }
 
-func (c *pass) selectsNothing() {
-	const message = "This deployment is selecting all machines. A non-empty selector is required."
-	c.stop(ReasonSelectsNothing, message)
-	if c.d.Status.ObservedGeneration < c.d.Generation {
-		c.out.Status.ObservedGeneration = c.d.Generation
-		c.out.Events = append(c.out.Events, machine.Event{Type: eventWarning, Reason: EventSelectingAll, Message: message})
-	}
-}
-
 // proceed decides about a valid deployment that is not being deleted.
 func (c *pass) proceed() {
+	c.d.Status.Conditions = withoutRefusal(c.d.Status)
 	c.d.Status.Conditions = withPause(c.d, c.now)
 	c.counters()
 	c.named()

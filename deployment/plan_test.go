@@ -35,43 +35,6 @@ func TestNothingIsDoneWithoutACompleteView(t *testing.T) {
 	}
 }
 
-func TestADeploymentThatIsNotFitIsHeld(t *testing.T) {
-	tests := map[string]struct {
-		change func(d *v1alpha1.MachineDeployment)
-		want   deployment.Reason
-	}{
-		"no selector": {func(d *v1alpha1.MachineDeployment) { d.Spec.Selector = nil }, deployment.ReasonInvalid},
-		"selector that cannot be read": {func(d *v1alpha1.MachineDeployment) {
-			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "near"}}
-		}, deployment.ReasonInvalid},
-		"selector that does not select the template": {func(d *v1alpha1.MachineDeployment) {
-			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "absent", Operator: metav1.LabelSelectorOpExists}}
-		}, deployment.ReasonInvalid},
-		"no strategy":       {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{} }, deployment.ReasonInvalid},
-		"no bounds":         {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.RollingUpdate = nil }, deployment.ReasonInvalid},
-		"no surge":          {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = nil }, deployment.ReasonInvalid},
-		"negative replicas": {func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = -1 }, deployment.ReasonInvalid},
-		"selector is empty": {func(d *v1alpha1.MachineDeployment) { d.Spec.Selector = &metav1.LabelSelector{} }, deployment.ReasonSelectsNothing},
-		"selector with an empty map": {func(d *v1alpha1.MachineDeployment) {
-			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{}}
-		}, deployment.ReasonSelectsNothing},
-		"unknown strategy": {func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.Type = "Sometimes" }, deployment.ReasonInvalid},
-		"bound without a number": {func(d *v1alpha1.MachineDeployment) {
-			d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("many"))
-		}, deployment.ReasonInvalid},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			d := rolling(3, 1, 0)
-			test.change(d)
-			dec := rollPlan(d, rollSet(d, "c0", 3, 3, 3))
-			require.Empty(t, dec.Actions)
-			require.Equal(t, test.want, dec.Reason)
-			require.Contains(t, rollReasons(dec), test.want)
-		})
-	}
-}
-
 func TestTheFinalizerComesFirst(t *testing.T) {
 	d := rolling(3, 1, 0)
 	d.Finalizers = nil

@@ -15,9 +15,9 @@ import (
 
 // Complete says whether a roll-out has ended, judged by the given status: all
 // machines are of the new set, as many as wanted, all available, and the status
-// is of the present spec, which asks for no roll-back.
+// is of the present spec, which was not refused and asks for no roll-back.
 func Complete(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStatus) bool {
-	return d != nil && d.Spec.RollbackTo == nil &&
+	return d != nil && d.Spec.RollbackTo == nil && !saysRefused(status) &&
 		status.UpdatedReplicas == d.Spec.Replicas &&
 		status.Replicas == d.Spec.Replicas &&
 		status.AvailableReplicas == d.Spec.Replicas &&
@@ -72,6 +72,7 @@ func rolloutStatus(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, o
 	if d == nil {
 		return out, time.Time{}
 	}
+	out.Conditions = withoutRefusal(out)
 	complete := atRest && Complete(d, out)
 	cur := GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
 	ended := cur != nil && cur.Reason == v1alpha1.NewMachineSetAvailable && out.Replicas == out.UpdatedReplicas

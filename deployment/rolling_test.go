@@ -30,7 +30,7 @@ func rollEnds(t *testing.T, w *rollWorld) {
 }
 
 func TestARollingUpdateKeepsItsBounds(t *testing.T) {
-	bounds := []intstr.IntOrString{intstr.FromInt32(-3), intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("25%"), intstr.FromString("300%")}
+	bounds := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("25%"), intstr.FromString("300%")}
 	for _, replicas := range []int32{0, 1, 3, 10} {
 		for _, surge := range bounds {
 			for _, unavailable := range bounds {
@@ -190,12 +190,16 @@ func TestDS11MoreAvailableMachinesThanAskedForDoNotStopARollout(t *testing.T) {
 	require.Len(t, target.Victims, 2, "the one that goes already, and one more")
 }
 
-func TestDS14NegativeBoundsAreRead(t *testing.T) {
+func TestDS14NegativeBoundsAreReadAsZeroAndRefused(t *testing.T) {
 	d := rolling(3, -1, -2)
 	b, err := deployment.Normalise(d)
 	require.NoError(t, err)
 	require.Equal(t, deployment.Bounds{Desired: 3, Surge: 0, Unavailable: 1}, b)
-	require.Equal(t, []string{"scale md-c0 from 3 to 2: 2 machines available, minimum 2"}, rollLines(rollPlan(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 0, 0, 0))))
+	dec := rollPlan(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 0, 0, 0))
+	require.Equal(t, deployment.ReasonInvalid, dec.Reason)
+	require.Empty(t, dec.Actions)
+	require.Contains(t, dec.Holds[0].Message, `spec.strategy.rollingUpdate.maxSurge: Invalid value: "-1": must not be negative`)
+	require.Contains(t, dec.Holds[0].Message, `spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "-2": must not be negative`)
 }
 
 func TestDS15ARolloutIsCompleteByWhatTheSetsSayNow(t *testing.T) {

@@ -3,6 +3,7 @@
 package deployment
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,11 +18,13 @@ import (
 )
 
 // Validate returns what is wrong with a deployment; nothing is filled in. It
-// accepts what the reference system accepts, except that a selector has to be
-// given (it may be empty; [Plan] then does nothing), has to be readable, and has to
-// select the labels of the template, by its expressions too: a set that is created
-// is not among those of the deployment otherwise.
-// So negative bounds pass, and [Plan] reads them as zero.
+// accepts what the reference system accepts, with two exceptions:
+//
+//   - A selector has to be given, has to be readable, and has to select the labels of
+//     the template, by its expressions too: a set that is created is not among those
+//     of the deployment otherwise. It may be empty; [Plan] then does nothing.
+//   - maxSurge and maxUnavailable must not be negative. No roll-out with a negative
+//     bound ever ends in the reference system.
 func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	spec := field.NewPath("spec")
 	if d == nil {
@@ -63,38 +66,44 @@ func validateStrategy(s v1alpha1.MachineDeploymentStrategy, path *field.Path) fi
 }
 
 func validateBounds(u v1alpha1.UpdateConfiguration, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if !readable(u.MaxUnavailable) {
-		errs = append(errs, field.Required(path.Child("maxUnavailable"), "unable to convert maxUnavailable to int32"))
-	}
-	if !readable(u.MaxSurge) {
-		errs = append(errs, field.Required(path.Child("maxSurge"), "unable to convert maxSurge to int32"))
-	}
-	return errs
+	return append(validateBound(u.MaxUnavailable, "maxUnavailable", path), validateBound(u.MaxSurge, "maxSurge", path)...)
 }
 
-// readable says whether a bound is a number or a number with a % sign behind.
-func readable(v *intstr.IntOrString) bool {
+func validateBound(v *intstr.IntOrString, name string, path *field.Path) field.ErrorList {
+	n, ok := readBound(v)
+	switch {
+	case !ok:
+		return field.ErrorList{field.Required(path.Child(name), "unable to convert "+name+" to int32")}
+	case n < 0:
+		return field.ErrorList{field.Invalid(path.Child(name), v.String(), "must not be negative")}
+	default:
+		return nil
+	}
+}
+
+// readBound returns the number of a bound, which is a number or a number with a % sign
+// behind, and whether it is one of these.
+func readBound(v *intstr.IntOrString) (int64, bool) {
 	switch {
 	case v == nil:
-		return false
+		return 0, false
 	case v.Type == intstr.Int:
-		return true
+		return int64(v.IntVal), true
 	case v.Type != intstr.String:
-		return false
+		return 0, false
 	}
 	number, ok := strings.CutSuffix(v.StrVal, "%")
-	_, err := strconv.ParseInt(number, 10, 32)
-	return ok && err == nil
+	n, err := strconv.ParseInt(number, 10, 32)
+	return n, ok && err == nil
 }
 
 func validateSelector(s *metav1.LabelSelector, labels map[string]string, path *field.Path) field.ErrorList {
 	if s == nil {
 		return field.ErrorList{field.Required(path, "selector has to be given")}
 	}
-	selector, err := metav1.LabelSelectorAsSelector(s)
+	selector, err := readSelector(s)
 	if err != nil {
-		return field.ErrorList{field.Invalid(path, s, err.Error())}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
 	missing := func(k string) bool { v, ok := labels[k]; return !ok || v != s.MatchLabels[k] }
 	for k := range s.MatchLabels {
@@ -103,9 +112,20 @@ func validateSelector(s *metav1.LabelSelector, labels map[string]string, path *f
 		}
 	}
 	if !selector.Matches(k8slabels.Set(labels)) {
-		return field.ErrorList{field.Invalid(path, s, "does not select spec.template.metadata.labels")}
+		return field.ErrorList{field.Invalid(path, metav1.FormatLabelSelector(s), "does not select spec.template.metadata.labels")}
 	}
 	return nil
+}
+
+// readSelector converts a selector. Of several labels that cannot be read, the error
+// names the first by its key, so that it is the same each time.
+func readSelector(s *metav1.LabelSelector) (k8slabels.Selector, error) {
+	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		if _, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{k: s.MatchLabels[k]}}); err != nil {
+			return nil, err
+		}
+	}
+	return metav1.LabelSelectorAsSelector(s)
 }
 
 func validateClass(c v1alpha1.ClassSpec, path *field.Path) field.ErrorList {

@@ -176,6 +176,16 @@ func (c Claims[T]) NeedsLiveOwner() bool { return len(c.Adopt) > 0 }
 // Owned is not the whole truth: pass it to [Observation].Complete.
 func (c Claims[T]) Settled() bool { return len(c.Adopt) == 0 && len(c.Release) == 0 }
 
+// ClaimSelector returns the selector by which a set claims its machines. It is nil
+// while [Validate] refuses the spec, also for a nil set: with a nil selector [Claim]
+// adopts nothing and releases nothing. The result is that of the set, not a copy.
+func ClaimSelector(set *v1alpha1.MachineSet) *metav1.LabelSelector {
+	if len(Validate(set)) > 0 {
+		return nil
+	}
+	return set.Spec.Selector
+}
+
 // Claim sorts objects by what an owner does with them. It writes nothing.
 //
 // A selector that is nil, empty or cannot be parsed selects nothing, and so

@@ -115,3 +115,25 @@ func TestAdoptionAsksTheLiveOwner(t *testing.T) {
 	deleting.DeletionTimestamp = &metav1.Time{Time: epoch}
 	require.ErrorIs(t, owner.MayAdopt(deleting), machineset.ErrOwnerDeleting)
 }
+
+func TestClaimSelector_InvalidSet_ReleasesAndAdoptsNothing(t *testing.T) {
+	owned, orphan := newMachine("owned", v1alpha1.MachineRunning), newMachine("orphan", v1alpha1.MachineRunning)
+	orphan.OwnerReferences = nil
+	for name, edit := range map[string]func(s *v1alpha1.MachineSetSpec){
+		"nil selector":                func(s *v1alpha1.MachineSetSpec) { s.Selector = nil },
+		"selector of other labels":    func(s *v1alpha1.MachineSetSpec) { s.Selector.MatchLabels = map[string]string{"app": "other"} },
+		"template without the labels": func(s *v1alpha1.MachineSetSpec) { s.Template.Labels = nil },
+		"negative replicas":           func(s *v1alpha1.MachineSetSpec) { s.Replicas = -1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := newSet(1)
+			machines := []*v1alpha1.Machine{owned, orphan}
+			require.Len(t, machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), machines).Adopt, 1)
+			edit(&set.Spec)
+			claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), machines)
+			require.Equal(t, []*v1alpha1.Machine{owned}, claims.Owned)
+			require.True(t, claims.Settled())
+		})
+	}
+	require.Nil(t, machineset.ClaimSelector(nil))
+}

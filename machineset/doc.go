@@ -9,7 +9,7 @@
 // again. A controller is the loop around it:
 //
 //	set := …   // read live
-//	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, cached)
+//	claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), cached)
 //	…          // write claims.Adopt, after a live read of the set, and claims.Release
 //	inFlight[set.UID] = inFlight[set.UID].Observe(cached, synced)
 //

@@ -123,7 +123,7 @@ func (s *sim) reconcile() machineset.Decision {
 		cached = cached[:s.r.IntN(len(cached))]
 	}
 	s.r.Shuffle(len(cached), func(i, j int) { cached[i], cached[j] = cached[j], cached[i] })
-	claims := machineset.Claim(machineset.OwnerSet(s.set), s.set.Spec.Selector, cached)
+	claims := machineset.Claim(machineset.OwnerSet(s.set), machineset.ClaimSelector(s.set), cached)
 	s.inFlight = s.inFlight.Observe(cached, complete)
 	in := machineset.Observation{
 		Set: s.set.DeepCopy(), Machines: claims.Owned, Released: claims.Released, Complete: complete && claims.Settled(), InFlight: s.inFlight,

@@ -90,7 +90,7 @@ func (w *World) observe() (deployment.Observation, error) {
 	d, c := w.deployment, w.planner.cache
 	w.planner.unseen = w.planner.unseen.Observe(c.written(w.planner.unseen))
 	owner := machineset.OwnerDeployment(d)
-	claims := machineset.Claim(owner, d.Spec.Selector, c.sets.list())
+	claims := machineset.Claim(owner, deployment.ClaimSelector(d), c.sets.list())
 	for _, change := range append(claims.Adopt, claims.Release...) {
 		next := *change.Object
 		giveOwners(&next.ObjectMeta, change.Edit)

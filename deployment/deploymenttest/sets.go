@@ -73,7 +73,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	seen := c.mayBelongTo(s.uid)
 	s.inFlight = s.inFlight.Observe(seen, true)
 	owner := machineset.OwnerSet(live)
-	claims := machineset.Claim(owner, live.Spec.Selector, seen)
+	claims := machineset.Claim(owner, machineset.ClaimSelector(live), seen)
 	for _, change := range append(claims.Adopt, claims.Release...) {
 		next := *change.Object
 		giveOwners(&next.ObjectMeta, change.Edit)

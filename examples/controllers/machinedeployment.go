@@ -95,7 +95,7 @@ func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (ti
 // them where that is due, their machines, and the Nodes of these.
 func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
 	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil}
-	claims, err := claim(ctx, machineset.OwnerDeployment(d), d, d.Spec.Selector, r.setsOf, r.api().MachineSets(d.Namespace).Patch)
+	claims, err := claim(ctx, machineset.OwnerDeployment(d), d, deployment.ClaimSelector(d), r.setsOf, r.api().MachineSets(d.Namespace).Patch)
 	if err != nil {
 		return in, err
 	}
@@ -142,13 +142,14 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 		status, event := deployment.CreateFailed(plan.Status, create.Set.Name, err, r.cfg.Clock.Now())
 		plan.Status, plan.WriteStatus, plan.Events = status, true, append(plan.Events, event)
 	}
-	for _, e := range plan.Events {
-		r.cfg.event(d, e)
-	}
 	if plan.WriteStatus {
 		d.Status = plan.Status
-		_, statusErr := r.api().MachineDeployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
-		err = errors.Join(err, ignoreNotFound(statusErr))
+		if _, statusErr := r.api().MachineDeployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{}); statusErr != nil {
+			return plan.NextCheck, errors.Join(err, ignoreNotFound(statusErr)) // the next pass has the same events
+		}
+	}
+	for _, e := range plan.Events {
+		r.cfg.event(d, e)
 	}
 	return plan.NextCheck, err
 }

@@ -80,7 +80,7 @@ func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machine
 		}
 	}
 	patch := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace).Patch
-	claims, err := claim(ctx, machineset.OwnerSet(set), set, set.Spec.Selector, r.machinesOf, patch)
+	claims, err := claim(ctx, machineset.OwnerSet(set), set, machineset.ClaimSelector(set), r.machinesOf, patch)
 	if err != nil {
 		return machineset.Observation{}, err
 	}

@@ -60,6 +60,7 @@ type world struct {
 	judge    judge
 	verbose  bool
 	trace    []string
+	events   []string // of deployments
 	wrongs   []string
 	trouble  int       // how often something went wrong
 	calmFrom time.Time // when the last trouble was over

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// invalidEdits are edits of a valid deployment that make it invalid.
+var invalidEdits = map[string]struct{ patch, reason string }{
+	"unknown strategy":               {`{"spec":{"strategy":{"type":"Sometimes"}}}`, "InvalidSpec"},
+	"surge that is text":             {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"0","maxUnavailable":0}}}}`, "InvalidSpec"},
+	"negative bounds":                {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":-5,"maxUnavailable":-1}}}}`, "InvalidSpec"},
+	"selector that does not match":   {`{"spec":{"selector":{"matchLabels":{"app":"other"}}}}`, "InvalidSpec"},
+	"nil selector":                   {`{"spec":{"selector":null}}`, "InvalidSpec"},
+	"empty selector":                 {`{"spec":{"selector":{"matchLabels":null}}}`, "SelectingAll"},
+	"template without labels":        {`{"spec":{"template":{"metadata":{"labels":null}}}}`, "InvalidSpec"},
+	"fewer replicas, also a bad one": {`{"spec":{"replicas":0,"strategy":{"type":"Sometimes"}}}`, "InvalidSpec"},
+}
+
+// eventLog keeps the events of deployments.
+type eventLog struct {
+	record.EventRecorder
+	w *world
+}
+
+func (l eventLog) Event(o runtime.Object, kind, reason, message string) {
+	if _, ok := o.(*v1alpha1.MachineDeployment); ok {
+		l.w.events = append(l.w.events, fmt.Sprintf("%s %s %s", kind, reason, message))
+	}
+}
+
+// patchDeployment is a user's patch of the deployment.
+func (w *world) patchDeployment(patch string) {
+	_, err := w.machines.MachineV1alpha1().MachineDeployments(ns).Patch(ofOthers, "d", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	must(err)
+	w.collect(others)
+}
+
+// Whatever goes wrong with the write of the status, and however often the process
+// begins again, one Event is reported, and nothing but the status is written.
+func TestMachineDeployment_InvalidSpec_OneEventAndNothingElseChanges(t *testing.T) {
+	t.Parallel()
+	for name, test := range invalidEdits {
+		for _, bad := range []trouble{{}, {what: conflict}, {what: refused}, {what: outage, wait: 40 * time.Second}} {
+			t.Run(fmt.Sprintf("%s, %s", name, bad), func(t *testing.T) {
+				t.Parallel()
+				damaged := false
+				var writes []string
+				once := func(a arrow) (none trouble) {
+					if !damaged || !a.write {
+						return none
+					}
+					if writes = append(writes, fmt.Sprintf("%s %s/%s", a.verb, a.resource, a.sub)); len(writes) > 1 {
+						return none
+					}
+					return bad
+				}
+				s := story{name: name, joins: true, deployment: true, rollout: &rollout{
+					replicas: 2, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+				}}
+				w := newWorld(s, nil, once, false)
+				w.run()
+				require.NoError(t, w.result())
+				d := w.deployment()
+				require.True(t, deployment.Complete(d, d.Status))
+				valid := d.Spec.DeepCopy()
+				sets := all[*v1alpha1.MachineSet](w.control, "machinesets")
+				w.events, damaged = nil, true
+
+				w.patchDeployment(test.patch)
+				w.run()
+				w.end()
+				w.beginAt = w.clock.Now()
+				w.run()
+				d = w.deployment()
+				for _, write := range writes {
+					require.Equal(t, "update machinedeployments/status", write)
+				}
+				require.NotEmpty(t, writes)
+				require.Len(t, w.events, 1, "%v", w.events)
+				require.Contains(t, w.events[0], "Warning "+test.reason)
+				cond := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
+				require.Equal(t, v1alpha1.ConditionFalse, cond.Status)
+				require.NotContains(t, cond.Message, "successfully")
+				require.Equal(t, sets, all[*v1alpha1.MachineSet](w.control, "machinesets"))
+
+				d = d.DeepCopy()
+				d.Spec = *valid
+				_, err := w.machines.MachineV1alpha1().MachineDeployments(ns).Update(ofOthers, d, metav1.UpdateOptions{})
+				require.NoError(t, err)
+				w.collect(others)
+				w.run()
+				w.checkRest()
+				require.NoError(t, w.result())
+				require.Len(t, w.events, 1, "%v", w.events)
+			})
+		}
+	}
+}
