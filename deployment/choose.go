@@ -5,6 +5,7 @@ package deployment
 import (
 	"slices"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -71,11 +72,8 @@ func (c *pass) preserved(m *v1alpha1.Machine) bool {
 	if machineset.Preserved(m, c.now) || !machineset.Failed(m) {
 		return machineset.Preserved(m, c.now)
 	}
-	var view *machineset.NodeView
-	if node, known := c.nodeOf(m); known {
-		view = new(machineset.ViewNode(node))
-	}
-	_, reason := machineset.ReplaceFailed(m, view, c.now)
+	node, looked := c.nodeOf(m)
+	_, reason := machineset.ReplaceFailed(m, machine.NodeView{Looked: looked, Node: node, NoTarget: c.in.NoCluster}, c.now)
 	return reason == machineset.ReasonPreservationAsked
 }
 

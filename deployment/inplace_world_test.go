@@ -315,9 +315,9 @@ func (w *updWorld) control(name string, fresh bool) bool {
 			own = append(own, m)
 		}
 	}
-	in := machineset.Observation{Set: s, Machines: own, Complete: true, InFlight: w.flights[s.UID].Observe(byName(v.machines), true), Nodes: map[string]machineset.NodeView{}}
+	in := machineset.Observation{Set: s, Machines: own, Complete: true, InFlight: w.flights[s.UID].Observe(byName(v.machines), true), Nodes: map[string]machine.NodeView{}}
 	for _, m := range own {
-		in.Nodes[m.Labels[v1alpha1.NodeLabelKey]] = machineset.ViewNode(v.nodes[m.Labels[v1alpha1.NodeLabelKey]])
+		in.Nodes[m.Labels[v1alpha1.NodeLabelKey]] = machine.NodeView{Looked: true, Node: v.nodes[m.Labels[v1alpha1.NodeLabelKey]]}
 	}
 	flight, wrote := in.InFlight, false
 	dec := machineset.Plan(in, machineset.Policy{}, w.now)

@@ -635,12 +635,10 @@ func TestDM55TheSetAndTheMachineAgree(t *testing.T) {
 		for _, nodes := range values {
 			for _, applied := range []string{"-", "now", "false"} {
 				for name, end := range map[string]change{"none": func(*machine.Observation) {}, "future": ending(time.Hour), "past": ending(0)} {
-					for _, there := range []bool{true, false} {
+					for which, change := range nodesOfFailed {
 						in := living(v1alpha1.MachineFailed, sick, copied, asks(own, nodes, applied), end)
-						if !there {
-							in.Node.Node = nil
-						}
-						agree(t, in, fmt.Sprintf("machine %q, node %q (there: %t), applied %q, end %s", own, nodes, there, applied, name))
+						change(&in)
+						agree(t, in, fmt.Sprintf("machine %q, node %q (%s), applied %q, end %s", own, nodes, which, applied, name))
 					}
 				}
 			}
@@ -648,19 +646,33 @@ func TestDM55TheSetAndTheMachineAgree(t *testing.T) {
 	}
 }
 
+// nodesOfFailed are the Nodes that the label of a Failed machine may name.
+var nodesOfFailed = map[string]change{
+	"its own":              func(*machine.Observation) {},
+	"gone":                 func(in *machine.Observation) { in.Node.Node = nil },
+	"of another machine":   onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" }),
+	"none":                 func(in *machine.Observation) { delete(in.Machine.Labels, v1alpha1.NodeLabelKey); in.Node.Node = nil },
+	"none, and no cluster": noTarget,
+	"older, of another VM": onNode(func(n *corev1.Node) {
+		delete(n.Labels, v1alpha1.MachineNameLabelKey)
+		n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-10*365*24*time.Hour)), "simulated:///other"
+	}),
+}
+
 func agree(t *testing.T, in machine.Observation, name string) {
 	t.Helper()
 	set := func(in machine.Observation) (bool, machineset.Reason) {
-		view := machineset.ViewNode(in.Node.Node)
-		return machineset.ReplaceFailed(in.Machine, &view, now)
+		return machineset.ReplaceFailed(in.Machine, in.Node, now)
 	}
 	r := newRoom(in)
 	r.mustRest(t)
+	kept := func() bool { return machineset.Preserved(r.in.Machine, r.now) } // what has expired keeps no machine
 	goes, why := set(in)
-	if goes {
-		require.Nil(t, r.end(), "the set lets it go (%s), the machine keeps it: %s", why, name)
+	require.False(t, goes && kept(), "the set lets it go (%s), the machine keeps it: %s", why, name)
+	if _, known := machine.PreserveValue(r.in.Machine, r.in.Node); known && goes {
+		require.Nil(t, r.end(), "the set lets it go (%s), the machine has an end recorded: %s", why, name)
 	}
 	goes, why = set(r.in)
-	require.Equal(t, r.end() == nil, goes, "in the end the set says %s: %s", why, name)
+	require.Equal(t, !kept(), goes, "in the end the set says %s: %s", why, name)
 	require.NotEqual(t, machineset.ReasonPreservationAsked, why, "the set waits for what never comes: %s", name)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -149,7 +150,7 @@ func TestDS28AFailedMachineWhoseNodeIsGoneIsAskedItself(t *testing.T) {
 	m.Labels[v1alpha1.NodeLabelKey] = "n"
 	m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = v1alpha1.PreserveMachineAnnotationValueNow
 	in := observed(1, m)
-	in.Nodes = map[string]machineset.NodeView{"n": machineset.ViewNode(nil)}
+	in.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
 	d := machineset.Plan(in, machineset.Policy{}, now)
 	require.Empty(t, d.Actions)
 	require.Equal(t, machineset.ReasonPreservationAsked, d.Reason)
@@ -160,7 +161,7 @@ func TestDS29PreservationIsGrantedByWhatIsThereAndNotAgainstTheNode(t *testing.T
 	granted.Annotations[v1alpha1.PreserveMachineAnnotationKey] = v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
 	c.Labels[v1alpha1.NodeLabelKey] = "n"
 	in := observed(3, granted, b, c)
-	in.Nodes = map[string]machineset.NodeView{"n": {Found: true, Preserve: "false"}}
+	in.Nodes = map[string]machine.NodeView{"n": nodeSaying("false")}
 	in.Set.Spec.AutoPreserveFailedMachineMax = 2
 	for _, old := range []int32{0, 1, 7} { // whatever the last status said
 		in.Set.Status.AutoPreserveFailedMachineCount = old

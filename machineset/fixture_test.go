@@ -6,9 +6,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -114,4 +116,13 @@ func namesOf(victims []machineset.Victim) []string {
 		names = append(names, v.Machine.Name)
 	}
 	return names
+}
+
+// nodeSaying is the view of a Node with a preserve annotation; empty is one without.
+func nodeSaying(value string) machine.NodeView {
+	node := &corev1.Node{}
+	if value != "" {
+		node.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: value}
+	}
+	return machine.NodeView{Looked: true, Node: node}
 }

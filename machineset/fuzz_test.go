@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -41,7 +42,7 @@ func FuzzPlan(f *testing.F) {
 			Set: set, Machines: []*v1alpha1.Machine{m, nil, newMachine("o", v1alpha1.MachineRunning)}, Complete: true,
 			Released: []*v1alpha1.Machine{nil, released},
 			InFlight: machineset.InFlight{}.Creating(phase, now.Add(time.Duration(age))).Deleting(preserve, types.UID(marked), now),
-			Nodes:    map[string]machineset.NodeView{"n": {Found: true, Preserve: ofNode}},
+			Nodes:    map[string]machine.NodeView{"n": nodeSaying(ofNode)},
 		}
 		p := machineset.Policy{Burst: int(maxPreserved), Unseen: time.Duration(age), Replaced: int(settle), Order: orderOf([]byte(phase)[:min(8, len(phase))])}
 		d := machineset.Plan(in, p, now)

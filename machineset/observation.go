@@ -5,6 +5,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -33,7 +34,7 @@ type Observation struct {
 	// Nodes holds what is known about the Nodes of Failed machines, by the name in
 	// the machine's label. A name that is absent is a Node that nobody has looked
 	// at; its machine stays.
-	Nodes map[string]NodeView
+	Nodes map[string]machine.NodeView
 }
 
 // A Policy bounds one decision. The zero Policy has the defaults.

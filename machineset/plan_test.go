@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -137,7 +138,7 @@ func TestPlan(t *testing.T) {
 			m := w.add("a", failed)
 			m.Labels[v1alpha1.NodeLabelKey] = "n"
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "when-failed"
-			w.Nodes = map[string]machineset.NodeView{"n": machineset.ViewNode(nil)}
+			w.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
 		}, nil, []string{"a: PreservationPending (machine is Failed and stays)"}},
 		{"the youngest Failed machines are preserved up to the maximum (DS-29: what is there counts, not the status)", 4, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 2
@@ -153,7 +154,7 @@ func TestPlan(t *testing.T) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 2
 			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
 			w.add("b", failed).Labels[v1alpha1.NodeLabelKey] = "unknown"
-			w.Nodes = map[string]machineset.NodeView{"n": {Found: true, Preserve: "false"}}
+			w.Nodes = map[string]machine.NodeView{"n": nodeSaying("false")}
 		}, []string{"delete a (MachineFailed)"}, []string{"b: NodeNotLookedAt (machine is Failed and stays)"}},
 		{"what is granted beyond the maximum is revoked, the oldest first", 2, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
@@ -388,7 +389,7 @@ func TestPredicatesTolerateNil(t *testing.T) {
 	require.False(t, machineset.NamedByAutoscaler(nil, newMachine("m", "Running")))
 	require.False(t, machineset.NamedByAutoscaler(newSet(1), nil))
 	require.Equal(t, 3, machineset.PriorityOf(nil))
-	replace, reason := machineset.ReplaceFailed(nil, nil, now)
+	replace, reason := machineset.ReplaceFailed(nil, machine.NodeView{}, now)
 	require.False(t, replace)
 	require.Empty(t, reason)
 	stale := newMachine("m", "Failed")

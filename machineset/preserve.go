@@ -4,9 +4,13 @@ package machineset
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -25,11 +29,11 @@ import (
 // Ties are broken by name, then UID. Whether a machine is preserved, and for how
 // long, is up to the machine controller, which reads the annotation. Nil machines
 // and those without a UID are skipped.
-func AutoPreserve(machines []*v1alpha1.Machine, nodes map[string]NodeView, capacity int) (grant, revoke []*v1alpha1.Machine) {
+func AutoPreserve(machines []*v1alpha1.Machine, nodes map[string]machine.NodeView, capacity int) (grant, revoke []*v1alpha1.Machine) {
 	for _, m := range machines {
 		switch {
 		case m == nil || m.UID == "" || Leaving(m):
-		case capacity > 0 && mayBeGranted(m, viewOf(nodes, m)):
+		case capacity > 0 && mayBeGranted(m, nodes[m.Labels[v1alpha1.NodeLabelKey]]):
 			grant = append(grant, m)
 		case capacity < 0 && AutoPreserved(m):
 			revoke = append(revoke, m)
@@ -47,22 +51,19 @@ func AutoPreserve(machines []*v1alpha1.Machine, nodes map[string]NodeView, capac
 }
 
 // mayBeGranted reports whether the annotation would make the machine controller
-// preserve this machine, and nobody has said anything else.
-func mayBeGranted(m *v1alpha1.Machine, node *NodeView) bool {
-	own := m.Annotations[v1alpha1.PreserveMachineAnnotationKey]
-	if !Failed(m) || PreservedFailed(m) || asksForPreservation(own) ||
-		own == v1alpha1.PreserveMachineAnnotationValueFalse {
+// preserve this machine, which says nothing about preservation itself.
+func mayBeGranted(m *v1alpha1.Machine, node machine.NodeView) bool {
+	switch m.Annotations[v1alpha1.PreserveMachineAnnotationKey] {
+	case v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,
+		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse:
 		return false
 	}
-	if m.Labels[v1alpha1.NodeLabelKey] != "" && node == nil {
+	if !Failed(m) || PreservedFailed(m) || nodeUnknown(m, node) {
 		return false
 	}
-	return !overruled(m, node)
-}
-
-func viewOf(nodes map[string]NodeView, m *v1alpha1.Machine) *NodeView {
-	if view, found := nodes[m.Labels[v1alpha1.NodeLabelKey]]; found {
-		return &view
-	}
-	return nil
+	granted := *m
+	granted.Annotations = maps.Clone(m.Annotations)
+	metav1.SetMetaDataAnnotation(&granted.ObjectMeta, v1alpha1.PreserveMachineAnnotationKey, v1alpha1.PreserveMachineAnnotationValuePreservedByMCM)
+	value, known := machine.PreserveValue(&granted, node)
+	return known && value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -86,12 +87,12 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 		set.Spec.Selector = pick(r, nil, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}})
 	}
 	set.Spec.AutoPreserveFailedMachineMax = int32(r.IntN(3)) //nolint:gosec // small
-	in := machineset.Observation{Set: set, Complete: r.IntN(8) > 0, Nodes: map[string]machineset.NodeView{}}
+	in := machineset.Observation{Set: set, Complete: r.IntN(8) > 0, Nodes: map[string]machine.NodeView{}}
 	for i := range r.IntN(10) {
 		name := fmt.Sprintf("m%d", i)
 		in.Machines = append(in.Machines, randomMachine(r, name))
 		if r.IntN(3) > 0 {
-			in.Nodes["node-"+name] = machineset.NodeView{Found: r.IntN(2) == 0, Preserve: pick(r, "", "now", "false")}
+			in.Nodes["node-"+name] = pick(r, machine.NodeView{Looked: true}, nodeSaying(pick(r, "", "now", "false")))
 		}
 		if r.IntN(10) == 0 {
 			in.InFlight = in.InFlight.Deleting(name, types.UID("uid-"+name), now.Add(-time.Duration(r.IntN(300))*time.Second))

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -92,9 +93,9 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 		}
 		if n, known := c.nodes[nodeName(m)]; known || w.model.NoCluster {
 			if in.Nodes == nil {
-				in.Nodes = map[string]machineset.NodeView{}
+				in.Nodes = map[string]machine.NodeView{}
 			}
-			in.Nodes[nodeName(m)] = machineset.ViewNode(n)
+			in.Nodes[nodeName(m)] = machine.NodeView{NoTarget: w.model.NoCluster, Looked: true, Node: n}
 		}
 	}
 	return in, nil

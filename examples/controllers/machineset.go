@@ -93,19 +93,19 @@ func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machine
 }
 
 // nodes looks at the Nodes of failed machines.
-func (r *machineSets) nodes(machines []*api.Machine) map[string]machineset.NodeView {
-	views := map[string]machineset.NodeView{}
+func (r *machineSets) nodes(machines []*api.Machine) map[string]machine.NodeView {
+	views := map[string]machine.NodeView{}
 	for _, m := range machines {
 		name := m.Labels[api.NodeLabelKey]
 		if name == "" || !machineset.Failed(m) {
 			continue
 		}
 		if r.node == nil {
-			views[name] = machineset.NodeView{}
+			views[name] = machine.NodeView{NoTarget: true}
 			continue
 		}
 		if node, err := r.node(name); ignoreNotFound(err) == nil {
-			views[name] = machineset.ViewNode(node)
+			views[name] = machine.NodeView{Looked: true, Node: node}
 		}
 	}
 	return views

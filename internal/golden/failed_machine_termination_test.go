@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	sdkmachine "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -26,26 +29,31 @@ func failedMachineTermination(in failedMachineTerminationIn, out failedMachineTe
 			v1alpha1.LastAppliedNodePreserveValueAnnotationKey: in.LastAppliedNodeValue,
 		},
 	}.object()
-	var view *machineset.NodeView
+	var view sdkmachine.NodeView
 	switch in.Node {
 	case "<nonode>":
 	case "<missing>":
 		m.Labels[v1alpha1.NodeLabelKey] = "n"
-		view = &machineset.NodeView{}
+		view.Looked = true
 	default:
 		m.Labels[v1alpha1.NodeLabelKey] = "n"
-		view = &machineset.NodeView{Found: true, Preserve: in.Node}
+		node := &corev1.Node{}
+		if in.Node != "" {
+			node.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: in.Node}
+		}
+		view.Looked, view.Node = true, node
 	}
 	got, reason := machineset.ReplaceFailed(m, view, now)
 	if reason == "" {
 		return nil, errors.New("no reason")
 	}
 	twin := func(m mended) failedMachineTerminationOut { return failedMachineTerminationOut{terminateTwin(in, m)} }
-	return explain([]string{"DS-28"}, twin, out, failedMachineTerminationOut{got})
+	return explain([]string{"DS-28", "DM-15"}, twin, out, failedMachineTerminationOut{got})
 }
 
 // terminateTwin decides by the preservation time, then by the Node, then by the
-// value in force. Mended (DS-28), a machine whose Node is gone has its own value.
+// value in force. Mended (DS-28), a machine whose Node is gone has its own value; and
+// (DM-15) a value of the Node that means nothing is none.
 func terminateTwin(in failedMachineTerminationIn, m mended) bool {
 	asks := func(value string) bool {
 		return slices.Contains([]string{"now", "when-failed", "auto-preserved"}, value)
@@ -58,6 +66,9 @@ func terminateTwin(in failedMachineTerminationIn, m mended) bool {
 	case "<missing>":
 		return !m["DS-28"] || !asks(in.MachineAnnotation)
 	case "<nonode>":
+		node = ""
+	}
+	if m["DM-15"] && !asks(node) && node != "false" {
 		node = ""
 	}
 	if node != "" || in.LastAppliedNodeValue != "" {

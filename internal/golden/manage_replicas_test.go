@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	sdkmachine "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -27,9 +30,9 @@ type manageReplicasOut struct {
 
 func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error) {
 	set, machines := in.MachineSet.object(), machinesOf(in.Machines)
-	nodes := map[string]machineset.NodeView{}
+	nodes := map[string]sdkmachine.NodeView{}
 	for _, m := range in.Machines {
-		nodes[m.Node] = machineset.NodeView{Found: true}
+		nodes[m.Node] = sdkmachine.NodeView{Looked: true, Node: &corev1.Node{}}
 	}
 	d := machineset.Plan(machineset.Observation{Set: set, Machines: machines, Complete: true, Nodes: nodes}, machineset.Policy{}, now)
 	create, deleted := 0, []string{}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// A machine whose label names the Node of another machine fails. The annotation of
+// that Node asks to preserve the other machine, and keeps this one from nothing.
+func TestMachineSet_FailedMachineWithThePreservedNodeOfAnother_IsReplaced(t *testing.T) {
+	t.Parallel()
+	s := story{name: "its label names the Node of another", joins: true, deployment: true, rollout: &rollout{
+		replicas: 2, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+	}}
+	w := newWorld(s, nil, calm, false)
+	w.run()
+	require.NoError(t, w.result())
+	machines := all[*v1alpha1.Machine](w.control, "machines")
+	require.Len(t, machines, 2)
+	astray, other := machines[0], machines[1]
+	node := other.Labels[v1alpha1.NodeLabelKey]
+
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{v1alpha1.NodeLabelKey: node}}})
+	require.NoError(t, err)
+	_, err = w.machines.MachineV1alpha1().Machines(ns).Patch(ofOthers, astray.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	w.patchNode(node, map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"}}})
+	w.collect(others)
+	var preserved, replaced bool
+	w.later(preserveTime-time.Minute, func() {
+		preserved, replaced = machineset.Preserved(w.machine(other.Name), w.clock.Now()), w.machine(astray.Name) == nil
+	})
+	w.run()
+
+	require.True(t, preserved)
+	require.True(t, replaced, "it waits for the preservation of another machine to end")
+	require.NotNil(t, w.machine(other.Name))
+	d := w.deployment()
+	require.True(t, deployment.Complete(d, d.Status))
+	require.Len(t, all[*v1alpha1.Machine](w.control, "machines"), 2)
+}
