@@ -152,7 +152,7 @@ func (p *abortPlace) othersEdit() {
 	require.NoError(p.t, nodeops.SetLabelsOnNode(ctx, p.client, "node-1", map[string]string{"theirs": "1"}))
 	require.NoError(p.t, nodeops.SetAnnotationsOnNode(ctx, p.client, "node-1", map[string]string{"theirs": "2"}))
 	require.NoError(p.t, nodeops.AddOrUpdateConditionsOnNode(ctx, p.client, "node-1", corev1.NodeCondition{Type: "Theirs", Status: corev1.ConditionTrue}))
-	require.NoError(p.t, nodeops.FenceNode(ctx, p.client, "node-1", "", nodeops.Fence{}, now)) // kubectl cordon
+	require.NoError(p.t, sourceErr(nodeops.FenceNode(ctx, p.client, "node-1", "", nodeops.Fence{}, now))) // kubectl cordon
 }
 
 func TestAbortNeedsAnOwnerAndAClient(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,19 +78,25 @@ func (e *FenceError) Unwrap() error { return e.Err }
 // any error, in the order of the rows; what the API server said about a pod is in its
 // [Result] alone.
 func (e Executor) Carry(ctx context.Context, plan Plan) ([]Result, error) {
+	results, _, err := e.carry(ctx, plan)
+	return results, err
+}
+
+// carry is [Executor.Carry]. It also returns the Node that was fenced, or nil.
+func (e Executor) carry(ctx context.Context, plan Plan) ([]Result, *corev1.Node, error) {
 	if e.Client == nil {
-		return nil, ErrNoClient
+		return nil, nil, ErrNoClient
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("drain: %w", err)
+		return nil, nil, fmt.Errorf("drain: %w", err)
 	}
-	fenced := e.fence(ctx, plan.Fence)
-	rows := toAsk(plan, fenced == nil)
+	fenced, err := e.fence(ctx, plan.Fence)
+	rows := toAsk(plan, err == nil)
 	results := e.askAll(ctx, rows)
 	if len(results) < len(rows) {
-		return results, errors.Join(fenced, fmt.Errorf("drain: %w", ctx.Err()))
+		return results, fenced, errors.Join(err, fmt.Errorf("drain: %w", ctx.Err()))
 	}
-	return results, fenced
+	return results, fenced, err
 }
 
 // toAsk returns the rows that ask for something.
@@ -156,17 +163,22 @@ func (e Executor) call(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, timeout)
 }
 
-func (e Executor) fence(ctx context.Context, f *SetFence) error {
+// fence sets a fence and returns the Node with it. A Node that is gone needs none.
+func (e Executor) fence(ctx context.Context, f *SetFence) (*corev1.Node, error) {
 	if f == nil {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := e.call(ctx)
 	defer cancel()
-	err := nodeops.FenceNode(ctx, e.Client, f.Node, f.UID, f.Fence, f.At)
-	if err == nil || apierrors.IsNotFound(err) {
-		return nil
+	node, err := nodeops.FenceNode(ctx, e.Client, f.Node, f.UID, f.Fence, f.At)
+	switch {
+	case err == nil:
+		return node, nil
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	default:
+		return nil, &FenceError{Node: f.Node, Err: err}
 	}
-	return &FenceError{Node: f.Node, Err: err}
 }
 
 // ask makes the one request of a row.

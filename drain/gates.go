@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -20,7 +23,7 @@ func (r *round) gates(plan *Plan) {
 	if r.in.Reach.State != PoweredOff {
 		fence.OutOfService = false // its pods may be running
 	}
-	stands := r.p.KeepSchedulable || fence.Stands(r.in.Node)
+	stands := r.p.KeepSchedulable || fence.Stands(r.in.Node) || !fence.OutOfService && r.outdated()
 	r.open = !stands
 	switch {
 	case stands:
@@ -46,40 +49,57 @@ func (r *round) gates(plan *Plan) {
 
 // policyGates raises what is not valid: ladders, and the fence.
 func (r *round) policyGates() {
-	errs := []error{r.p.Ladder.Validate(), r.p.UnreachableLadder.Validate()}
-	if !r.p.KeepSchedulable {
-		errs = append(errs, r.p.Fence.Validate())
+	for _, err := range r.p.problems() {
+		r.raise(Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()}, true)
 	}
-	for _, err := range errs {
-		if err != nil {
-			r.raise(Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()}, true)
-		}
+}
+
+// problems returns what is wrong with the policy: ladders, and the fence.
+func (p *Policy) problems() []error {
+	errs := []error{p.Ladder.Validate(), p.UnreachableLadder.Validate()}
+	if !p.KeepSchedulable {
+		errs = append(errs, p.Fence.Validate())
 	}
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // baseFence is what the policy's fence always consists of: not what comes and goes with
 // the instance, nor what is only said.
-func (r *round) baseFence() nodeops.Fence {
-	fence := r.p.Fence
+func (p *Policy) baseFence() nodeops.Fence {
+	fence := p.Fence
 	fence.OutOfService, fence.Reason = false, ""
 	return fence
 }
 
+// outdated reports whether the Node was read before the fence of the policy was set: the
+// fence stands as far as is known.
+func (r *round) outdated() bool {
+	version := r.in.Node.ResourceVersion
+	return version != "" && compareVersions(version, r.s.FencedVersion) < 0 && r.s.Fence == r.p.baseFence()
+}
+
 // fenced remembers the fence that stands.
 func (r *round) fenced() {
-	if r.p.KeepSchedulable {
+	if !r.p.KeepSchedulable && !r.outdated() {
+		r.s.fencedBy(r.in.Node, r.p, r.now)
+	}
+}
+
+// fencedBy remembers that a Node has the fence of the policy; nil changes nothing.
+func (s *State) fencedBy(node *corev1.Node, p Policy, now time.Time) {
+	if node == nil {
 		return
 	}
-	r.s.Fence = r.baseFence()
-	if r.s.FencedAt.IsZero() || r.s.FencedAt.After(r.now) {
-		r.s.FencedAt = r.now
+	s.Fence, s.FencedVersion = p.baseFence(), node.ResourceVersion
+	if s.FencedAt.IsZero() || s.FencedAt.After(now) {
+		s.FencedAt = now
 	}
 }
 
 // uncordoned says whether the fence stood before and does not any more. The drain
 // remembers that, and a claim on the Node tells it to one that remembers nothing.
 func (r *round) uncordoned() bool {
-	fence := r.baseFence()
+	fence := r.p.baseFence()
 	if fence.Stands(r.in.Node) {
 		return false
 	}

@@ -65,11 +65,12 @@ func (e Executor) round(ctx context.Context, now time.Time, s State, in Observat
 		in.confirm(pods)
 		next, plan = Step(s, in, p, now)
 	}
-	results, err := e.Carry(ctx, plan)
+	results, fenced, err := e.carry(ctx, plan)
 	switch {
 	case !plan.Over():
 		in.Results = results
 		next, plan = Step(next, in, p, now)
+		next.fencedBy(fenced, p, now)
 	case ctx.Err() != nil:
 		return s, unknown, results, err
 	case errors.As(err, new(*FenceError)):

@@ -24,6 +24,9 @@ type State struct {
 	FencedAt time.Time `json:"fencedAt,omitzero"`
 	// Fence is the one that stood last.
 	Fence nodeops.Fence `json:"fence,omitzero"`
+	// FencedVersion is the resource version of the Node with it. An older Node does not show
+	// whether the fence was taken away since.
+	FencedVersion string `json:"fencedVersion,omitempty"`
 	// UnreachableSince is when the Node was first seen unreachable or off.
 	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
 	// Reached are the rungs that were acted on, of the ladder and of that of

@@ -17,20 +17,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// FenceNode sets a fence. A uid that is not empty says which Node is meant: one that
+// FenceNode sets a fence, and returns the Node as the API server has it then. A uid that is not empty says which Node is meant: one that
 // took its name later is left alone, and the error is [ErrNodeReplaced]. The fence of
 // nobody, which only cordons, is one patch; any other is made by the rules of [UpdateNode].
 // A Node that does not exist is an error, which is NotFound; a fence that makes no
 // sense is a *[FenceError], without a call.
-func FenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f Fence, now time.Time) error {
+func FenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f Fence, now time.Time) (*corev1.Node, error) {
 	if err := f.Validate(); err != nil {
-		return fmt.Errorf("node %q: %w", nodeName, err)
+		return nil, fmt.Errorf("node %q: %w", nodeName, err)
 	}
 	if f.Owner == "" && slices.Equal(f.marks(), []Mark{MarkUnschedulable}) {
 		return patchUnschedulable(ctx, c, nodeName, uid)
 	}
-	_, _, err := UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return f.set(node, now) }))
-	return err
+	node, _, err := UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return f.set(node, now) }))
+	return node, err
 }
 
 // UnfenceNode takes the claim of an owner back, and with it the marks that nobody else
@@ -53,10 +53,10 @@ func onlyIf(uid types.UID, edit func(*corev1.Node) bool) Edit {
 }
 
 // patchUnschedulable cordons with one patch, whatever else the Node carries.
-func patchUnschedulable(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID) error {
+func patchUnschedulable(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID) (*corev1.Node, error) {
 	nodes, err := nodesOf(c, nodeName)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	type fields map[string]any
 	body := fields{"spec": fields{"unschedulable": true}}
@@ -65,16 +65,16 @@ func patchUnschedulable(ctx context.Context, c kubernetes.Interface, nodeName st
 	}
 	patch, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("node %q: %w", nodeName, err)
+		return nil, fmt.Errorf("node %q: %w", nodeName, err)
 	}
-	_, err = nodes.Patch(ctx, nodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	node, err := nodes.Patch(ctx, nodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if refusesUID(err) {
-		return fmt.Errorf("node %q: %w: %w", nodeName, ErrNodeReplaced, err)
+		return nil, fmt.Errorf("node %q: %w: %w", nodeName, ErrNodeReplaced, err)
 	}
 	if err != nil {
-		return fmt.Errorf("node %q: %w", nodeName, err)
+		return nil, fmt.Errorf("node %q: %w", nodeName, err)
 	}
-	return nil
+	return node, nil
 }
 
 // refusesUID says whether the API server refused a patch because of its uid. That an

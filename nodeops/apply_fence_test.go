@@ -37,6 +37,9 @@ func fencePlace(t *testing.T) (*draintest.Cluster, kubernetes.Interface, func() 
 	}
 }
 
+// fenceErr is the error of a call whose Node is of no interest.
+func fenceErr(_ *corev1.Node, err error) error { return err }
+
 // asBefore compares nodes but for the version.
 var asBefore = cmp.Options{cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "ManagedFields"), cmpopts.EquateEmpty()}
 
@@ -44,7 +47,7 @@ func TestAFenceIsSetAndTakenBackWithOneWriteEach(t *testing.T) {
 	cluster, client, read := fencePlace(t)
 	before := read()
 	for range 2 {
-		require.NoError(t, nodeops.FenceNode(t.Context(), client, "n1", before.UID, everything("a"), t0))
+		require.NoError(t, fenceErr(nodeops.FenceNode(t.Context(), client, "n1", before.UID, everything("a"), t0)))
 	}
 	require.True(t, everything("a").Stands(read()))
 	require.Len(t, cluster.HistorySince(before.ResourceVersion), 1)
@@ -63,7 +66,7 @@ func TestTheFenceOfNobodyIsOnePatch(t *testing.T) {
 	cluster := draintest.New(draintest.Options{})
 	require.NoError(t, cluster.Add(crowdedNode()))
 	clientset := cluster.Clientset()
-	require.NoError(t, nodeops.FenceNode(t.Context(), clientset, "n1", "u1", nodeops.Fence{Reason: "not kept"}, t0))
+	require.NoError(t, fenceErr(nodeops.FenceNode(t.Context(), clientset, "n1", "u1", nodeops.Fence{Reason: "not kept"}, t0)))
 	require.Len(t, clientset.Actions(), 1)
 	require.Equal(t, "patch", clientset.Actions()[0].GetVerb())
 	node, err := clientset.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
@@ -76,7 +79,7 @@ func TestAnotherNodeOfTheSameNameIsLeftAlone(t *testing.T) {
 	cluster, client, read := fencePlace(t)
 	before := read()
 	for _, f := range []nodeops.Fence{{}, owned, everything("")} {
-		err := nodeops.FenceNode(t.Context(), client, "n1", "another", f, t0)
+		_, err := nodeops.FenceNode(t.Context(), client, "n1", "another", f, t0)
 		require.ErrorIs(t, err, nodeops.ErrNodeReplaced)
 		require.Contains(t, err.Error(), `"n1"`)
 	}
@@ -88,7 +91,7 @@ func TestAnotherNodeOfTheSameNameIsLeftAlone(t *testing.T) {
 func TestAFenceThatMakesNoSenseIsNotSent(t *testing.T) {
 	cluster := draintest.New(draintest.Options{})
 	clientset := cluster.Clientset()
-	err := nodeops.FenceNode(t.Context(), clientset, "n1", "", nodeops.Fence{Owner: "a/b"}, t0)
+	_, err := nodeops.FenceNode(t.Context(), clientset, "n1", "", nodeops.Fence{Owner: "a/b"}, t0)
 	_, ok := errors.AsType[*nodeops.FenceError](err)
 	require.True(t, ok, "%v", err)
 	require.Empty(t, clientset.Actions())
@@ -98,7 +101,7 @@ func TestRefusalsOfAFenceAreRecognised(t *testing.T) {
 	cluster, client, _ := fencePlace(t)
 	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes"})
 	for _, f := range []nodeops.Fence{{}, owned} {
-		err := nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0)
+		_, err := nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0)
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 		require.NotErrorIs(t, err, nodeops.ErrNodeReplaced)
 		require.Contains(t, err.Error(), `"n1"`)
@@ -135,7 +138,7 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 				if random.IntN(2) == 0 {
 					f.Taint = "example.com/drain-" + strconv.Itoa(i%4)
 				}
-				insist(func() error { return nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0) })
+				insist(func() error { return fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0)) })
 				pause(random)
 				if node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil || !f.Stands(node) {
 					t.Errorf("the fence of %s does not stand while it holds: %v", owner, err)
@@ -191,7 +194,7 @@ func TestANodeReplacedBetweenAttemptsIsNotFenced(t *testing.T) {
 			node.UID = types.UID("u2")
 			return true
 		}
-		require.ErrorIs(t, nodeops.FenceNode(t.Context(), s, "n1", "", owned, t0), nodeops.ErrNodeReplaced)
+		require.ErrorIs(t, fenceErr(nodeops.FenceNode(t.Context(), s, "n1", "", owned, t0)), nodeops.ErrNodeReplaced)
 		require.Empty(t, nodeops.Fences(s.node()))
 	})
 }

@@ -49,7 +49,7 @@
 // set. So [Unfence] opens the node when the last owner leaves, and only if a fence had closed it:
 //
 //	fence := nodeops.Fence{Owner: "os-update", Reason: "kernel 7.1"}
-//	err := nodeops.FenceNode(ctx, client, name, uid, fence, now)
+//	_, err := nodeops.FenceNode(ctx, client, name, uid, fence, now)
 //	… // drain, update, reboot
 //	_, err = nodeops.UnfenceNode(ctx, client, name, uid, fence.Owner)
 //

@@ -168,13 +168,13 @@ func TestTheEndOfTheContextEndsTheRetries(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		err := nodeops.FenceNode(ctx, s, "n1", "", owned, t0)
+		_, err := nodeops.FenceNode(ctx, s, "n1", "", owned, t0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, apierrors.IsConflict(err), "the last answer is not lost: %v", err)
 		require.Equal(t, 50*time.Millisecond, time.Since(start))
 		require.Equal(t, 1, s.writes)
 
-		err = nodeops.FenceNode(ctx, s, "n1", "", owned, t0)
+		_, err = nodeops.FenceNode(ctx, s, "n1", "", owned, t0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 1, s.writes)
 	})
@@ -208,8 +208,8 @@ func everyExecutor(ctx context.Context, s *server, name string) map[string]error
 	return map[string]error{
 		"conditions": nodeops.AddOrUpdateConditionsOnNode(ctx, client, name, cond("A", "True", "", t0)),
 		"taints":     setTaints, "remove taints": removeTaints, "template": template, "capacity": capacity,
-		"cordon": nodeops.FenceNode(ctx, client, name, "", nodeops.Fence{}, t0),
-		"fence":  nodeops.FenceNode(ctx, client, name, "", owned, t0), "unfence": unfence,
+		"cordon": fenceErr(nodeops.FenceNode(ctx, client, name, "", nodeops.Fence{}, t0)),
+		"fence":  fenceErr(nodeops.FenceNode(ctx, client, name, "", owned, t0)), "unfence": unfence,
 		"labels":             nodeops.SetLabelsOnNode(ctx, client, name, map[string]string{"a": "b"}),
 		"remove labels":      nodeops.RemoveLabelsFromNode(ctx, client, name, "a"),
 		"annotations":        nodeops.SetAnnotationsOnNode(ctx, client, name, map[string]string{"a": "b"}),
@@ -241,7 +241,7 @@ func TestNothingIsWrittenIfNothingChanges(t *testing.T) { // DD-46
 			require.NoError(t, nodeops.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", cond("A", "True", "R", zero)))
 			_, err := nodeops.SetTaintsOnNode(t.Context(), s, "n1", since(taint("ours", "", noSchedule), metav1.Now()))
 			require.NoError(t, err)
-			require.NoError(t, nodeops.FenceNode(t.Context(), s, "n1", "", owned, time.Now()))
+			require.NoError(t, fenceErr(nodeops.FenceNode(t.Context(), s, "n1", "", owned, time.Now())))
 			_, err = nodeops.SyncTemplateOnNode(t.Context(), s, "n1", nodeops.Template{Taints: []corev1.Taint{since(taint("tpl", "", noSchedule), metav1.Now())}})
 			require.NoError(t, err)
 			_, err = nodeops.SyncCapacityOnNode(t.Context(), s, "n1", resources("x", "1"))

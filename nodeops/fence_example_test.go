@@ -59,7 +59,8 @@ func ExampleFences() {
 func ExampleUnfenceNode() {
 	ctx, now := context.Background(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "4711"}})
-	fmt.Println(nodeops.FenceNode(ctx, client, "worker-1", "4711", nodeops.Fence{Owner: "os-update"}, now))
+	_, err := nodeops.FenceNode(ctx, client, "worker-1", "4711", nodeops.Fence{Owner: "os-update"}, now)
+	fmt.Println(err)
 	fmt.Println(nodeops.UnfenceNode(ctx, client, "worker-1", "4711", "os-update"))
 	fmt.Println(nodeops.UnfenceNode(ctx, client, "worker-1", "0815", "os-update"))
 	// Output:

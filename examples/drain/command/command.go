@@ -125,7 +125,7 @@ func (c Command) drain(ctx context.Context, o options) error {
 		return nil
 	}
 	if again {
-		if err := nodeops.FenceNode(ctx, client, o.node, in.Node.UID, p.Fence, now); err != nil {
+		if _, err := nodeops.FenceNode(ctx, client, o.node, in.Node.UID, p.Fence, now); err != nil {
 			return fmt.Errorf("fence: %w", err)
 		}
 	}
