@@ -15,6 +15,9 @@
 //
 //	plan, err := drain.Executor{Client: client}.Run(ctx, "node-1", drain.Policy{})
 //
+// Run refuses a drain that cannot end before it changes anything: see [ErrNotFeasible] and
+// [ErrNodeNotFound].
+//
 // Controllers have informers and a queue, and no goroutine to spare for waiting. For
 // them [Executor.Round] makes one round:
 //

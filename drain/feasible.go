@@ -2,7 +2,11 @@
 
 package drain
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Feasible says whether the drain can come to its end with what is known now: false if
 // there are obstacles, if the policy contradicts itself or somebody took the fence
@@ -23,6 +27,30 @@ func (p Plan) Feasible() bool {
 		}
 	}
 	return true
+}
+
+// refused reports whether the caller's policy, or a person who took a fence away, keeps the
+// drain from its end. What belongs to others, such as a budget, or is not evaluated, does not count.
+func (p Plan) refused() bool {
+	if p.Over() {
+		return false
+	}
+	taken := func(g Hold) bool { return g.Reason == ReasonUncordoned }
+	protected := func(row Row) bool { return row.Verdict == Block && row.Reason != ReasonNotEvaluated && p.stuck(&row) }
+	return slices.ContainsFunc(p.Gates, taken) || slices.ContainsFunc(p.Rows, protected)
+}
+
+// refusals says in words what keeps a refused drain from its end; it may be empty.
+func (p Plan) refusals() []string {
+	var said []string
+	for _, part := range (Plan{Gates: p.Gates, Rows: p.Obstacles(), Ladder: p.Ladder}).parts() {
+		part.since = time.Time{}
+		said = append(said, part.String())
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return []string{strings.Join(said, "; ")}
 }
 
 // Obstacles returns the rows of the pods that no waiting helps and no rung of the

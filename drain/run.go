@@ -4,26 +4,41 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
+var (
+	// ErrNodeNotFound is the error of an [Executor.Run] that found no Node of its name. A
+	// Node that goes later is the outcome [NodeGone].
+	ErrNodeNotFound = errors.New("drain: there is no such node")
+	// ErrNotFeasible is the error of an [Executor.Run] that was refused before it changed
+	// anything: the policy protects a pod, or an earlier drain's fence was taken away.
+	ErrNotFeasible = errors.New("drain: not feasible, and nothing was changed")
+)
+
 // UnfinishedError says that a [Executor.Run] ended with pods left that were to go, or
 // without knowing.
 type UnfinishedError struct {
 	// Plan is what was last waited for. Its outcome is [Proceeded] or [GaveUp] if the ladder
-	// ended the drain.
+	// ended the drain. [Plan.Obstacles] names the pods that no waiting helps.
 	Plan Plan
-	// Err is what ended the drain: the error of the context, or what the API server said.
-	// It is nil if the ladder did.
+	// Err is what ended the drain: the error of the context, what the API server said,
+	// [ErrNodeNotFound], [ErrNotFeasible], or what is wrong with the policy. It is nil if the
+	// ladder ended the drain.
 	Err error
 }
 
 // Error returns the name of the Node, what was left and why.
 func (e *UnfinishedError) Error() string {
+	if errors.Is(e.Err, ErrNodeNotFound) || errors.Is(e.Err, ErrNotFeasible) {
+		return strings.Join(append([]string{e.Err.Error(), "node " + e.Plan.Node}, e.Plan.refusals()...), ": ")
+	}
 	s := fmt.Sprintf("drain: node %s is not drained", e.Plan.Node)
 	if e.Plan.Over() {
 		s = fmt.Sprintf("drain: node %s: %s", e.Plan.Node, e.Plan.Outcome)
@@ -50,6 +65,13 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 // cannot list them. When watches break, it goes on with what it knows until they are
 // back.
 //
+// A drain that makes no sense is refused before it changes anything, as kubectl drain does:
+// an invalid policy ([LadderError], [nodeops.FenceError]), a Node that does not exist
+// ([ErrNodeNotFound]), and a pod that the policy protects for ever or a fence that a person took
+// away ([ErrNotFeasible]). Budgets are waited for, since their owner may act when the Node is
+// fenced. So are pods that come later. The Observer is told of each wait when it begins,
+// and the error names what is left in the end.
+//
 // The error is nil if the outcome is [Drained], [NodeGone] or [Skipped], and otherwise an
 // *[UnfinishedError]: with the error of the context if that ended, with that of the API
 // server if the Node or its pods may not be seen, or the Node not be fenced. When it
@@ -66,6 +88,10 @@ func (e Executor) Run(ctx context.Context, nodeName string, p Policy) (Plan, err
 		return plan, &UnfinishedError{Plan: plan, Err: ErrNoNodeName}
 	case ctx.Err() != nil:
 		return plan, &UnfinishedError{Plan: plan, Err: ctx.Err()}
+	}
+	if err := errors.Join(p.problems()...); err != nil {
+		plan.Reason = ReasonInvalidPolicy
+		return plan, &UnfinishedError{Plan: plan, Err: err}
 	}
 	woken := make(chan struct{}, 1)
 	view, err := e.watch(ctx, nodeName, p, func() {
@@ -126,8 +152,10 @@ func (r *run) step(ctx context.Context) time.Time {
 		r.err = err
 		return retry
 	}
-	if r.uid == "" && in.Node != nil {
-		r.uid = in.Node.UID
+	if r.uid == "" {
+		if r.err = r.begin(in, now); r.err != nil {
+			return retry
+		}
 	}
 	if in.Node != nil && in.Node.UID != r.uid { // another one has its name
 		in = Observation{Looked: true, Reach: ReachOf(nil)}
@@ -135,18 +163,39 @@ func (r *run) step(ctx context.Context) time.Time {
 	state, plan, results, err := r.round(ctx, now, r.state, in, r.policy, r.node)
 	plan.Node = r.node
 	told := plan
-	if plan.Fence != nil && err == nil { // it was set, and what was observed is older
+	switch {
+	case plan.Fence == nil:
+	case err == nil: // it was set, and what was observed is older
 		told.Fence, told.FencedAt = nil, now
 		if len(told.Holds()) > 0 { // something else is waited for
 			plan = told
 		}
+	default: // nothing else is waited for until it is
+		told = Plan{Node: r.node, Reason: ReasonNotObserved, Started: plan.Started}
 	}
 	r.tell(r.told, told, results, err, now)
 	r.state, r.err = state, err
 	if plan.Reason != ReasonNotObserved {
-		r.plan, r.told = plan, told
+		r.plan = plan
+	}
+	if told.Reason != ReasonNotObserved {
+		r.told = told
 	}
 	return plan.NextCheck
+}
+
+// begin looks at the Node for the first time, and says why the drain is not begun, or nil.
+func (r *run) begin(in Observation, now time.Time) error {
+	if in.Node == nil {
+		r.plan = Plan{Node: r.node, Outcome: NodeGone, Reason: ReasonNodeGone}
+		return ErrNodeNotFound
+	}
+	r.uid = in.Node.UID
+	if plan := Decide(in, r.policy, now); plan.refused() {
+		r.plan = plan
+		return ErrNotFeasible
+	}
+	return nil
 }
 
 // pause is the least time between two rounds, so that a burst of events is one round, or a
@@ -176,7 +225,10 @@ func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.T
 }
 
 // refused says whether it is no use to ask again.
-func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
+		errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible)
+}
 
 // because joins the end of a context and what was in the way before it.
 func because(end, err error) error {

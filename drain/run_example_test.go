@@ -36,6 +36,28 @@ func ExampleExecutor_Run() {
 	// pod/shop/web-1 BudgetNeverAllows
 }
 
+// Run refuses what it cannot finish before it changes anything: kubectl drain has flags for
+// such pods, and a policy has fields.
+func ExampleExecutor_Run_refused() {
+	cluster := draintest.New(draintest.Options{})
+	if err := cluster.Add(openNode(), newPod("web-1"), newPod("debug", unmanaged)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	executor := drain.Executor{Client: cluster.Client()}
+	plan, err := executor.Run(context.Background(), "node-1", drain.Policy{})
+	fmt.Println(err, errors.Is(err, drain.ErrNotFeasible))
+	for _, row := range plan.Obstacles() {
+		fmt.Println(row.Name, row.Reason)
+	}
+	_, err = executor.Run(context.Background(), "node-2", drain.Policy{})
+	fmt.Println(err, errors.Is(err, drain.ErrNodeNotFound))
+	// Output:
+	// drain: not feasible, and nothing was changed: node node-1: 1 unmanaged: shop/debug true
+	// debug Unmanaged
+	// drain: there is no such node: node node-2 true
+}
+
 // A controller shares its informers with all of its drains. Each event puts the names
 // of the Nodes that it concerns into a queue; nothing waits in between.
 func ExampleInformers() {

@@ -150,14 +150,6 @@ func TestRunThatNeedNotBegin(t *testing.T) {
 			require.Empty(t, w.client.Actions())
 		})
 	})
-	t.Run("there is no such Node", func(t *testing.T) {
-		inRunWorld(t, func(t *testing.T, w *runWorld) {
-			plan, err := w.run(t.Context(), drain.Policy{})
-			require.NoError(t, err)
-			require.Equal(t, drain.NodeGone, plan.Outcome)
-			require.Equal(t, "node-1", plan.Node)
-		}, newPod("a"))
-	})
 	t.Run("without client, name or time", func(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -561,9 +553,10 @@ func TestI11RunLeavesNothingBehind(t *testing.T) {
 			require.True(t, apierrors.IsForbidden(err))
 			return nil
 		},
-		"the Node is gone": func(t *testing.T, c *draintest.Cluster) error {
+		"there is no Node": func(t *testing.T, c *draintest.Cluster) error {
 			_, err := drain.Executor{Client: c.Client()}.Run(t.Context(), "node-1", drain.Policy{})
-			return err
+			require.ErrorIs(t, err, drain.ErrNodeNotFound)
+			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
