@@ -9,16 +9,16 @@ import "time"
 const notReadyForLong = 5 * time.Minute
 
 // ForMachine returns the policy by which the reference system drains the Node of a
-// machine, in all of its modes: pods that nobody brings back and local data go with
-// it; from forceAt on budgets are not asked, pods get a second, and a minute later
-// what is left is left; the pods of a Node that has not answered for five minutes are
-// taken off the API, and a minute later what is left is left. Zero means that force is
-// never used.
+// machine, in all of its modes. All pods are asked to go at once, critical ones too, and pods
+// that nobody brings back and local data go with it. From forceAt on budgets are not asked,
+// pods get a second, and a minute later what is left is left. The pods of a Node that has
+// not answered for five minutes are taken off the API, and a minute later what is left is
+// left. Zero means that force is never used.
 //
 // Whether the Node answers, and since when it does not, is said by [Observation.Reach].
 func ForMachine(forceAt time.Time) Policy {
 	p := Policy{
-		EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true,
+		EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true, Waves: AllAtOnce,
 		UnreachableLadder: Ladder{
 			{After: notReadyForLong, Do: ForceDeletePods}, {After: notReadyForLong + time.Minute, Do: Proceed},
 		},

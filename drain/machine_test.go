@@ -258,3 +258,14 @@ func TestB4NodeMissing(t *testing.T) {
 		})
 	}
 }
+
+// A pod that a budget keeps does not keep critical pods: they are asked at once, long
+// before force.
+func TestForMachine_BudgetBlocksAPod_CriticalPodsAreAskedAtOnce(t *testing.T) {
+	in := observed(newPod("blocked"), newPod("critical", withPriority(2000000000), goldenLabeled("other")))
+	in.Budgets = drain.All(exhausted("web", goldenCovering("web")))
+	plan := drain.Decide(in, drain.ForMachine(now.Add(time.Hour)), now)
+	require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
+	require.Equal(t, drain.ReasonBudget, plan.Rows[0].Reason)
+	require.Equal(t, drain.Evict, plan.Rows[1].Verdict)
+}
