@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -226,8 +227,10 @@ func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.T
 
 // refused says whether it is no use to ask again.
 func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
-		errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible)
+	if errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible) {
+		return true
+	}
+	return slices.ContainsFunc(joined(err), func(one error) bool { return apierrors.IsForbidden(one) || apierrors.IsUnauthorized(one) })
 }
 
 // because joins the end of a context and what was in the way before it.

@@ -184,15 +184,34 @@ func (s Sources) observeMore(ctx context.Context, in *Observation, past State) e
 
 // answered notes what a source said.
 func answered[T any](into *List[T], source Source, items []T, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		*into = All(items...)
 		return nil
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return nil
-	default:
-		return &SourceError{Source: source, Err: err}
 	}
+	for _, one := range joined(err) {
+		if !apierrors.IsForbidden(one) && !apierrors.IsNotFound(one) {
+			return &SourceError{Source: source, Err: err}
+		}
+	}
+	return nil
+}
+
+// joined returns the errors that are joined in err, at any depth, without what wraps them.
+// Each is to be classified by itself: [errors.As] finds the first of its type.
+func joined(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, one := range e.Unwrap() {
+			all = append(all, joined(one)...)
+		}
+		return all
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return joined(inner)
+		}
+	}
+	return []error{err}
 }
 
 // namespacesOf returns the namespaces of pods, in order.

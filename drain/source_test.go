@@ -229,6 +229,21 @@ func TestD1SourcesThatArePolicyHasNoUseForAreNotAsked(t *testing.T) {
 	require.Equal(t, []string{"get nodes", "list pods", "list poddisruptionbudgets", "list daemonsets"}, execAsked(client))
 }
 
+// A source that asks several namespaces may join their errors. One that may be asked again
+// is an error, also behind a refusal.
+func TestSources_RefusalJoinedWithAnotherError_IsAnError(t *testing.T) {
+	forbidden, broken := draintestError(t, draintest.Forbidden), errors.New("broken")
+	for _, err := range []error{errors.Join(forbidden, broken), fmt.Errorf("budgets: %w", errors.Join(forbidden, fmt.Errorf("n: %w", broken)))} {
+		_, got := drain.Sources{Nodes: sourceFailing{}, Pods: sourceFailing{}, Budgets: sourceFailing{err}}.Observe(t.Context(), "node-1", drain.State{})
+		require.ErrorIs(t, got, broken)
+	}
+	in, err := drain.Sources{
+		Nodes: sourceFailing{}, Pods: sourceFailing{}, Budgets: sourceFailing{errors.Join(forbidden, fmt.Errorf("n: %w", forbidden))},
+	}.Observe(t.Context(), "node-1", drain.State{})
+	require.NoError(t, err)
+	require.False(t, in.Budgets.Complete)
+}
+
 // sourceFailing are sources that all fail, or give nothing.
 type sourceFailing struct{ err error }
 

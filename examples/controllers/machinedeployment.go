@@ -133,13 +133,16 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 	d := in.Deployment
 	plan := deployment.Plan(in, r.cfg.Deployments, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
-	last, err := r.act(ctx, d, plan.Actions)
-	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(err) && in.NameTakenBy == nil {
-		if in.NameTakenBy, err = r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{}); err == nil {
+	last, failed, err := r.act(ctx, d, plan.Actions)
+	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(failed) && in.NameTakenBy == nil {
+		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
+		if lookErr == nil {
+			in.NameTakenBy = taken
 			return r.carry(ctx, in) // knowing by whom
 		}
-	} else if ok && err != nil && ctx.Err() == nil {
-		status, event := deployment.CreateFailed(plan.Status, create.Set.Name, err, r.cfg.Clock.Now())
+		err = errors.Join(err, lookErr)
+	} else if ok && failed != nil && ctx.Err() == nil {
+		status, event := deployment.CreateFailed(plan.Status, create.Set.Name, failed, r.cfg.Clock.Now())
 		plan.Status, plan.WriteStatus, plan.Events = status, true, append(plan.Events, event)
 	}
 	if plan.WriteStatus {
@@ -154,13 +157,16 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 	return plan.NextCheck, err
 }
 
-// act carries out actions, and returns the last of them that was tried.
-func (r *machineDeployments) act(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, err error) {
+// act carries out actions. It returns the last one that was tried, its error, and the
+// errors of all.
+func (r *machineDeployments) act(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, failed, err error) {
 	for _, last = range actions {
-		if one := r.actOne(ctx, d, last); one != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", last, one))
+		failed = r.actOne(ctx, d, last)
+		if failed != nil {
+			failed = fmt.Errorf("%s: %w", last, failed)
+			err = errors.Join(err, failed)
 			if _, node := last.(deployment.WriteNode); !node {
-				return last, err
+				return last, failed, err
 			}
 			continue // a Node that cannot be written keeps no other from being written
 		}
@@ -168,7 +174,7 @@ func (r *machineDeployments) act(ctx context.Context, d *api.MachineDeployment, 
 			r.cfg.event(d, *e)
 		}
 	}
-	return last, err
+	return last, failed, err
 }
 
 // actOne carries out one action. What is gone needs no write.

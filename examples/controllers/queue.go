@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,7 +98,7 @@ func (l *loop) next(ctx context.Context) bool {
 	again, err := l.pass(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
-			if !apierrors.IsConflict(err) { // somebody else has written: look again
+			if !onlyConflicts(err) { // after a conflict it is enough to look again
 				l.cfg.note(Note{Kind: l.kind, Key: key.String(), Err: err})
 			}
 			l.queue.AddRateLimited(key)
@@ -112,6 +113,20 @@ func (l *loop) next(ctx context.Context) bool {
 }
 
 func random() float64 { return rand.Float64() } //nolint:gosec // spreads retries, guards nothing
+
+// onlyConflicts reports whether every error that is joined in err is a conflict.
+func onlyConflicts(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case apierrors.APIStatus:
+		return apierrors.IsConflict(err)
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(one error) bool { return !onlyConflicts(one) })
+	case interface{ Unwrap() error }:
+		return onlyConflicts(e.Unwrap())
+	default:
+		return false
+	}
+}
 
 // ignoreNotFound takes the absence of an object for an answer.
 func ignoreNotFound(err error) error {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/machinist-dev/machinist/examples/controllers"
@@ -53,8 +52,6 @@ func observer(log *slog.Logger) func(controllers.Note) {
 	return func(n controllers.Note) {
 		level := levelPass
 		switch {
-		case n.Err != nil && apierrors.IsConflict(n.Err):
-			level = levelWaits
 		case n.Err != nil:
 			level = slog.LevelError
 		case n.Acts:

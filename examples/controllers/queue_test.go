@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// A conflict is no news: the pass is made again. An error that is joined with one is told.
+func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
+	resource := schema.GroupResource{Resource: "machines"}
+	conflict := apierrors.NewConflict(resource, "m", errors.New("later"))
+	forbidden := apierrors.NewForbidden(resource, "m", errors.New("no"))
+	for name, tt := range map[string]struct {
+		err  error
+		told bool
+	}{
+		"a conflict":                   {conflict, false},
+		"a wrapped conflict":           {fmt.Errorf("status: %w", conflict), false},
+		"conflicts":                    {errors.Join(conflict, fmt.Errorf("update: %w", conflict)), false},
+		"a conflict of a fence":        {&drain.FenceError{Node: "n", Err: conflict}, false},
+		"forbidden":                    {forbidden, true},
+		"a conflict, then forbidden":   {errors.Join(conflict, forbidden), true},
+		"forbidden, then a conflict":   {errors.Join(forbidden, conflict), true},
+		"forbidden, deep in the tree":  {fmt.Errorf("pass: %w", errors.Join(errors.Join(conflict), fmt.Errorf("%w: %w", conflict, forbidden))), true},
+		"a conflict and another error": {errors.Join(conflict, errors.New("disk full")), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []error
+			cfg := Config{Clock: clock.RealClock{}, Observe: func(n Note) { told = append(told, n.Err) }}
+			cfg.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+				return newQueue(kind, cfg.Clock)
+			}
+			l := newLoop(&cfg, "machine", func(context.Context, cache.ObjectName) (time.Time, error) { return time.Time{}, tt.err })
+			defer l.queue.ShutDown()
+			l.queue.Add(cache.NewObjectName("n", "m"))
+			require.True(t, l.next(t.Context()))
+			require.Equal(t, tt.told, len(told) == 1)
+			require.Equal(t, 1, l.queue.NumRequeues(cache.NewObjectName("n", "m")))
+			if tt.told {
+				require.Equal(t, tt.err, told[0])
+			}
+		})
+	}
+}
+
+// A Node that could not be written hides neither that the set exists nor that it was made.
+func TestMachineDeployment_NodeWriteFailsBeforeCreate_CreateIsJudgedByItsOwnError(t *testing.T) {
+	_, machines := machinetest.New(draintest.Options{})
+	target := draintest.New(draintest.Options{})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	require.NoError(t, target.Add(node))
+	target.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes"})
+	r := &machineDeployments{cfg: &Config{Machines: machines, Target: target.Client(), Clock: clock.RealClock{}}}
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}
+	edited := node.DeepCopy()
+	edited.Labels = map[string]string{"a": "b"}
+	actions := []deployment.Action{deployment.WriteNode{Before: node, Node: edited}, deployment.CreateSet{Set: set}}
+
+	last, failed, err := r.act(t.Context(), d, actions)
+	require.Equal(t, actions[1], last)
+	require.NoError(t, failed, "the set was made")
+	require.True(t, apierrors.IsConflict(err))
+
+	_, failed, err = r.act(t.Context(), d, actions)
+	require.True(t, apierrors.IsAlreadyExists(failed), "%v", failed)
+	require.False(t, onlyConflicts(err))
+}
