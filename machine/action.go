@@ -151,7 +151,7 @@ type DeleteToken struct {
 // TakePermit asks for the right to fail a machine for bad health, and fills
 // [Observation.Permit]. Then the siblings have to be looked at anew.
 type TakePermit struct {
-	// Key is what is limited: a deployment. Holder is the machine.
+	// Key is what is limited: the text of a [Group]. Holder is the machine.
 	Key, Holder string
 	// Within is how many permits there may be at a time, this one included.
 	Within int

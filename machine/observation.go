@@ -32,9 +32,8 @@ type Observation struct {
 	Tokens TokensView
 	// Permit is the right to fail the machine for bad health, if it was asked for.
 	Permit PermitView
-	// Siblings are the other machines of the same MachineDeployment, and may
-	// include the machine itself. They are read only before a machine is failed
-	// for bad health.
+	// Siblings are the other machines of the same [Group], and may include the machine
+	// itself. They are read only where [NeedsSiblings] says so.
 	Siblings Siblings
 	// Frozen says that the API servers have been out of reach, so that the age of
 	// what was observed proves nothing. A machine that is being deleted goes on.
@@ -144,6 +143,9 @@ type Siblings struct {
 	// Complete says that Machines is the whole list; without it no machine is
 	// failed for bad health.
 	Complete bool
+	// Group is the one whose machines these are. The zero Group means what [GroupOf]
+	// says of the machine alone.
+	Group Group
 	// Machines in any order.
 	Machines []*v1alpha1.Machine
 	// Missing is how many machines their sets want that do not exist, as

@@ -55,7 +55,7 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 }
 
 // replacement returns what a machine that was not well for too long waits for
-// before it is failed, and false if nothing keeps it. A machine of no deployment is
+// before it is failed, and false if nothing keeps it. A machine without a [Group] is
 // not limited, as in the reference system. Machines that are missing count too, as
 // they do not there: one that is gone and whose set could not create the next one at
 // once would leave room for another to go.
@@ -69,11 +69,11 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 // room beside: together they never are more than allowed. One that shows and has
 // its permit still counts twice, for a moment, which is cautious.
 func (l *life) replacement() (Decision, bool) {
-	deployment := l.m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
-	if deployment == "" {
+	group := l.group()
+	if group == (Group{}) {
 		return Decision{}, false
 	}
-	h := Hold{Subject: "machinedeployment/" + deployment, Reason: ReasonReplacementLimit, Until: l.now.Add(actAgain)}
+	h := Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(actAgain)}
 	if !l.in.Siblings.Complete {
 		h.Message = "the other machines are not known"
 		return hold(h), true
@@ -84,7 +84,7 @@ func (l *life) replacement() (Decision, bool) {
 	case room <= 0:
 		h.Message = fmt.Sprintf("%d being replaced >= %d allowed", n, l.p.MaxReplacements)
 	case !permit.Asked:
-		return l.do(TakePermit{Key: l.permitKey(), Holder: string(l.m.UID), Within: room}, ReasonPermit, ""), true
+		return l.do(TakePermit{Key: group.String(), Holder: string(l.m.UID), Within: room}, ReasonPermit, ""), true
 	case !permit.Held:
 		h.Message = "no permit is free"
 		if permit.Until.After(l.now) {
@@ -98,8 +98,12 @@ func (l *life) replacement() (Decision, bool) {
 	return hold(h), true
 }
 
-func (l *life) permitKey() string {
-	return l.m.Namespace + "/" + l.m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
+// group returns the machines with which this one is limited.
+func (l *life) group() Group {
+	if g := l.in.Siblings.Group; g != (Group{}) {
+		return g
+	}
+	return GroupOf(l.m, nil)
 }
 
 // withoutPermit gives back a permit that is not used now, before d is waited for.
@@ -108,7 +112,7 @@ func (l *life) withoutPermit(d Decision) Decision {
 	if d.Do != nil || !l.in.Permit.Held || PermitOver(l.m) {
 		return d
 	}
-	return l.do(ReturnPermit{Key: l.permitKey(), Holder: string(l.m.UID)}, ReasonPermit, d.Message)
+	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, ReasonPermit, d.Message)
 }
 
 // PermitOver says whether the permit that [TakePermit] took for a machine can be

@@ -71,7 +71,7 @@ func OnMachine(before, after *v1alpha1.Machine) Wake {
 		w |= WakeMachine | WakeOwner
 	}
 	if !slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner) {
-		w |= WakeOwner
+		w |= WakeOwner | WakeSiblings
 	}
 	deployment := v1alpha1.LabelKeyMachineDeploymentName
 	if replacements(after) < replacements(before) || before.Labels[deployment] != after.Labels[deployment] {

@@ -32,7 +32,7 @@ func TestWhoIsLookedAtWhenAMachineChanges(t *testing.T) {
 		"an annotation":                  {func(m *v1alpha1.Machine) { m.Annotations = map[string]string{"x": "y"} }, all},
 		"a finalizer":                    {func(m *v1alpha1.Machine) { m.Finalizers = nil }, all},
 		"a deletion":                     {func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }, all},
-		"an owner":                       {func(m *v1alpha1.Machine) { m.OwnerReferences = []metav1.OwnerReference{{UID: "o"}} }, machine.WakeOwner},
+		"an owner":                       {func(m *v1alpha1.Machine) { m.OwnerReferences = []metav1.OwnerReference{{UID: "o"}} }, machine.WakeOwner | machine.WakeSiblings},
 		"a provider ID":                  {func(m *v1alpha1.Machine) { m.Spec.ProviderID = "x" }, all},
 		"a class":                        {func(m *v1alpha1.Machine) { m.Spec.Class.Name = "other" }, all | machine.WakeClass},
 		"a deployment":                   {func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "x" }, all | machine.WakeSiblings},

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -19,23 +18,21 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/permits"
 )
 
 // machines lives the lives of machines.
 type machines struct {
 	*loop
-	cfg      *Config
-	lister   listers.MachineLister
-	classes  listers.MachineClassLister
-	siblings func(deployment string) []*v1alpha1.Machine
-	sets     func(deployment string) []*v1alpha1.MachineSet
-	ofNode   func(node string) []*v1alpha1.Machine
-	secret   secretReader
-	node     func(name string) (*corev1.Node, error)
-	drains   *drain.Informers // nil without a target cluster
-	tokens   func(machine types.UID) []*corev1.Secret
+	cfg     *Config
+	lister  listers.MachineLister
+	classes listers.MachineClassLister
+	groups  *groups
+	ofNode  func(node string) []*v1alpha1.Machine
+	secret  secretReader
+	node    func(name string) (*corev1.Node, error)
+	drains  *drain.Informers // nil without a target cluster
+	tokens  func(machine types.UID) []*corev1.Secret
 
 	latest      *latest[*v1alpha1.Machine]
 	latestNode  *latest[*corev1.Node]
@@ -71,15 +68,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(),
 	}
 	r.loop = newLoop(cfg, "machine", r.pass)
-	r.siblings = index(api.Machines().Informer(), "deployment-of-machine", func(m *v1alpha1.Machine) []string {
-		return []string{deploymentKey(m)}
-	})
-	r.sets = index(api.MachineSets().Informer(), "deployment-of-set", func(s *v1alpha1.MachineSet) []string {
-		if owner := metav1.GetControllerOfNoCopy(s); owner != nil {
-			return []string{s.Namespace + "/" + owner.Name}
-		}
-		return nil
-	})
+	r.groups = newGroups(c)
 	r.ofNode = c.ofNode
 	r.watch(c)
 	if c.target != nil {
@@ -123,7 +112,10 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	r.mu.Unlock()
 	in := machine.Observation{
 		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m), VM: kept.vm, Drain: kept.drain.Again(),
-		Tokens: r.observeTokens(m, &kept), Siblings: r.among(m, r.siblings(deploymentKey(m))),
+		Tokens: r.observeTokens(m, &kept),
+	}
+	if machine.NeedsSiblings(m) {
+		in.Siblings = r.groups.siblings(m)
 	}
 	attachments, err := r.drains.AttachmentsOf(ctx, m.Labels[v1alpha1.NodeLabelKey], nil)
 	in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: kept.asked}
@@ -133,23 +125,15 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 // liveSiblings asks the API server for the siblings: the first lists of a controller
 // that begins may not show yet what the one before it has failed.
 func (r *machines) liveSiblings(ctx context.Context, m *v1alpha1.Machine) (machine.Siblings, error) {
-	name := m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
-	list, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelKeyMachineDeploymentName: name}).String(),
-	})
+	list, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return machine.Siblings{}, err
 	}
-	siblings := make([]*v1alpha1.Machine, len(list.Items))
+	live := make([]*v1alpha1.Machine, len(list.Items))
 	for i := range list.Items {
-		siblings[i] = &list.Items[i]
+		live[i] = &list.Items[i]
 	}
-	return r.among(m, siblings), nil
-}
-
-// among says what is replaced already among the machines of a deployment.
-func (r *machines) among(m *v1alpha1.Machine, siblings []*v1alpha1.Machine) machine.Siblings {
-	return machine.Siblings{Complete: true, Machines: siblings, Missing: machineset.Missing(r.sets(deploymentKey(m)), siblings)}
+	return r.groups.among(m, live), nil
 }
 
 func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
@@ -204,11 +188,6 @@ func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine) machine
 		node = nil
 	}
 	return machine.NodeView{Looked: true, Node: node}
-}
-
-// deploymentKey names the deployment that a machine says it belongs to.
-func deploymentKey(m *v1alpha1.Machine) string {
-	return m.Namespace + "/" + m.Labels[v1alpha1.LabelKeyMachineDeploymentName]
 }
 
 func (r *machines) remember(in machine.Observation, kept memory) {

@@ -56,6 +56,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 		in.Permit = machine.PermitView{Asked: true, Held: refused == nil, Within: a.Within}
 		if refused != nil {
 			in.Permit.Until = refused.RetryAt
+			return nil
 		}
 		var err error // with the permit in hand, they are counted again
 		in.Siblings, err = r.liveSiblings(ctx, in.Machine)
@@ -91,6 +92,9 @@ func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v
 		}
 		r.latest.put(m)
 		in.Machine, in.Node = m, r.observeNode(ctx, m) // it may name its Node only now
+		if machine.NeedsSiblings(m) && !in.Siblings.Complete {
+			in.Siblings = r.groups.siblings(m)
+		}
 		return nil
 	}
 }

@@ -41,15 +41,15 @@ func (r *machines) changed(before, after *v1alpha1.Machine) {
 			r.add(m)
 		}
 		if wake&machine.WakeSiblings != 0 {
-			r.addAll(r.siblings(deploymentKey(m)))
+			r.addWaiting(m)
 		}
 	})(before, after)
 	switch {
 	case after == nil:
-		r.permits.Release(deploymentKey(before), string(before.UID), r.cfg.Clock.Now())
+		r.permits.Release(r.groups.of(before).String(), string(before.UID), r.cfg.Clock.Now())
 		r.forget(before.UID)
 	case machine.PermitOver(after):
-		r.permits.Release(deploymentKey(after), string(after.UID), r.cfg.Clock.Now())
+		r.permits.Release(r.groups.of(after).String(), string(after.UID), r.cfg.Clock.Now())
 	}
 }
 
@@ -83,6 +83,16 @@ func (r *machines) watchTarget(c *caches) {
 func (r *machines) addAll(machines []*v1alpha1.Machine) {
 	for _, m := range machines {
 		r.add(m)
+	}
+}
+
+// addWaiting asks for a pass over each machine of a group that may wait for the
+// replacement limit.
+func (r *machines) addWaiting(m *v1alpha1.Machine) {
+	for _, sibling := range r.groups.siblings(m).Machines {
+		if machine.NeedsSiblings(sibling) {
+			r.add(sibling)
+		}
 	}
 }
 

@@ -90,6 +90,9 @@ func TestRollouts(t *testing.T) {
 // deploy makes the deployment, and lets its user change it at times.
 func (w *world) deploy() {
 	r, labels := w.story.rollout, map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "d"}
+	if w.story.unlabelled {
+		labels = map[string]string{"example.com/pool": "a"}
+	}
 	surge, unavailable := intstr.FromInt32(r.surge), intstr.FromInt32(r.unavailable)
 	bounds := v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable}
 	d := &v1alpha1.MachineDeployment{

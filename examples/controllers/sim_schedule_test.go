@@ -42,6 +42,7 @@ type story struct {
 	detach                     time.Duration // after which volumes are detached that no pod needs; zero is never
 	latePod                    bool          // is bound as a Node is cordoned
 	deployment                 bool          // the machines are of one
+	unlabelled                 bool          // the template of the deployment has no label "name"
 	preserve                   []request
 	preserveNode               bool     // the Node is told, and not the machine
 	rollout                    *rollout // nil for machines without a deployment

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// groups finds the machines among which replacements are limited. Nothing here reads
+// more machines than those of the group that is asked for.
+type groups struct {
+	lister     listers.MachineSetLister
+	sets       func(group string) []*v1alpha1.MachineSet // sets whose machines are of a group
+	alone      func(group string) []*v1alpha1.Machine    // machines that are of a group by themselves
+	machinesOf func(ownerKey string) []*v1alpha1.Machine
+}
+
+func newGroups(c *caches) *groups {
+	api := c.machines.Machine().V1alpha1()
+	return &groups{
+		lister: api.MachineSets().Lister(), machinesOf: c.machinesOf,
+		sets: index(api.MachineSets().Informer(), "group-of-set", func(s *v1alpha1.MachineSet) []string {
+			return []string{groupOfSet(s).String()}
+		}),
+		alone: index(api.Machines().Informer(), "group-of-machine", func(m *v1alpha1.Machine) []string {
+			return []string{machine.GroupOf(m, nil).String()}
+		}),
+	}
+}
+
+// groupOfSet returns the group of the machines that a set creates.
+func groupOfSet(s *v1alpha1.MachineSet) machine.Group {
+	return machine.GroupOf(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.Namespace, Labels: s.Spec.Template.Labels,
+		OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(s).Reference()},
+	}}, s)
+}
+
+// of returns the group of a machine.
+func (g *groups) of(m *v1alpha1.Machine) machine.Group {
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		if set, err := g.lister.MachineSets(m.Namespace).Get(owner.Name); err == nil {
+			return machine.GroupOf(m, set)
+		}
+	}
+	return machine.GroupOf(m, nil)
+}
+
+// siblings returns the machines of the group of m, as the cache shows them.
+func (g *groups) siblings(m *v1alpha1.Machine) machine.Siblings {
+	key := g.of(m).String()
+	found := g.alone(key)
+	for _, set := range g.sets(key) {
+		for _, sibling := range g.machinesOf(string(set.UID)) {
+			if machine.GroupOf(sibling, nil).String() != key { // or it was found before
+				found = append(found, sibling)
+			}
+		}
+	}
+	return g.among(m, found)
+}
+
+// among returns the machines of the group of m among others, and how many are missing.
+func (g *groups) among(m *v1alpha1.Machine, machines []*v1alpha1.Machine) machine.Siblings {
+	group := g.of(m)
+	found := slices.DeleteFunc(machines, func(other *v1alpha1.Machine) bool { return g.of(other) != group })
+	return machine.Siblings{Complete: true, Group: group, Machines: found, Missing: machineset.Missing(g.sets(group.String()), found)}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// TestReplacementLimit_TemplateWithoutLabelName_OneAtATime has all Nodes of a
+// deployment fall silent. Owner references say which machines are limited together.
+func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
+	t.Parallel()
+	for _, unlabelled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("unlabelled %t", unlabelled), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := story{
+					name: "all nodes fall silent", joins: true, deployment: true, unlabelled: unlabelled,
+					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
+				}
+				w := newWorld(s, nil, func(arrow) trouble { return trouble{} }, true)
+				w.later(5*time.Minute, func() {
+					for _, node := range all[*corev1.Node](w.target, "nodes") {
+						w.report(node.Name, corev1.ConditionUnknown)
+					}
+				})
+				most, failed := 0, map[string]bool{}
+				w.runUntil(w.clock.Now().Add(40*time.Minute), func() {
+					replaced := 0
+					for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+						if m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed || m.DeletionTimestamp != nil {
+							failed[m.Name] = true
+							replaced++
+						}
+					}
+					most = max(most, replaced)
+				})
+				w.process.cancel()
+				require.Empty(t, w.wrongs)
+				require.Equal(t, 1, most, "machines that are replaced at a time")
+				require.Len(t, failed, 6, "all are replaced in the end")
+			})
+		})
+	}
+}
+
+// runUntil lets the world go on until a time, and calls look after every step.
+func (w *world) runUntil(end time.Time, look func()) {
+	w.later(end.Sub(w.clock.Now()), func() {})
+	for w.clock.Now().Before(end) && len(w.wrongs) == 0 {
+		if w.live(); !w.step() {
+			w.passTime()
+		}
+		look()
+	}
+}
