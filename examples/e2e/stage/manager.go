@@ -278,6 +278,40 @@ func (m *Manager) Stop(ctx context.Context) error {
 	}
 }
 
+// Pause stops the process as kill -STOP does, until [Manager.Resume]. Its
+// connections stay open.
+func (m *Manager) Pause() error { return m.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (m *Manager) Resume() error { return m.signal(syscall.SIGCONT) }
+
+func (m *Manager) signal(s os.Signal) error {
+	p := m.process()
+	if p == nil {
+		return errors.New("stage: the manager was never started")
+	}
+	return p.cmd.Process.Signal(s)
+}
+
+// Ended waits until the process has ended by itself, which is meant then, and
+// returns how it ended: nil is exit status 0. It returns the error of ctx if that
+// ends before.
+func (m *Manager) Ended(ctx context.Context) error {
+	p := m.process()
+	if p == nil {
+		return errors.New("stage: the manager was never started")
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.done:
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.meant = true
+	return p.err
+}
+
 // Supervise starts the manager again whenever its process ends by itself, as a
 // Deployment does, until ctx ends. It returns how often that was.
 func (m *Manager) Supervise(ctx context.Context) (restarts int) {

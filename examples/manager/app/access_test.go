@@ -87,6 +87,9 @@ func judge(t *testing.T, role, in string, requests ...[]clienttesting.Action) {
 		if named, has := a.(interface{ GetName() string }); has && len(names) > 0 {
 			require.Contains(t, names, named.GetName(), asks(a))
 		}
+		if watched, ok := a.(clienttesting.WatchAction); ok && len(names) > 0 {
+			require.Equal(t, "metadata.name="+names[0], watched.GetWatchRestrictions().Fields.String(), asks(a))
+		}
 		if role == "Role" {
 			require.Equal(t, in, a.GetNamespace(), asks(a))
 		}

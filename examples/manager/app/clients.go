@@ -17,33 +17,36 @@ import (
 // clients are those that a manager needs. Each has a rate and a user agent of its
 // own, so that nothing keeps the lease from being renewed.
 type clients struct {
-	machines versioned.Interface
-	control  kubernetes.Interface // secrets
-	target   kubernetes.Interface // nil without a target cluster
-	lease    kubernetes.Interface
-	events   kubernetes.Interface
+	machines   versioned.Interface
+	control    kubernetes.Interface // secrets
+	target     kubernetes.Interface // nil without a target cluster
+	events     kubernetes.Interface
+	lease      kubernetes.Interface // of the election, which no gate guards
+	leaseWatch kubernetes.Interface // without a limit on the time of a request
 
 	close func()
 }
 
-// newClients builds the clients from the files that the options name.
-func newClients(s *options.MCServer) (clients, error) {
+// newClients builds the clients from the files that the options name. All but those
+// of the election write only while the gate is open.
+func newClients(s *options.MCServer, g *gate) (clients, error) {
 	control, target, err := configs(s)
 	if err != nil {
 		return clients{}, err
 	}
 	b := builder{s: s}
 	c := clients{close: b.close}
-	if config, transport := b.next(control, "machines", false); b.err == nil {
+	if config, transport := b.next(g.guard(control), "machines", false); b.err == nil {
 		c.machines, b.err = versioned.NewForConfigAndClient(config, transport)
 	}
-	c.control = b.core(control, "secrets")
-	c.events = b.core(control, "events")
+	c.control = b.core(g.guard(control), "secrets")
+	c.events = b.core(g.guard(control), "events")
 	renewing := rest.CopyConfig(control)
-	renewing.Timeout = s.LeaderElection.RenewDeadline / 2 // so that one request that hangs is not the end
+	renewing.Timeout = (s.LeaderElection.RenewDeadline - s.LeaderElection.RetryPeriod) / 2 // so that one request that hangs is not the end
 	c.lease = b.core(renewing, "leader-election")
+	c.leaseWatch = b.core(control, "leader-election")
 	if target != nil {
-		c.target = b.core(target, "nodes")
+		c.target = b.core(g.guard(target), "nodes")
 	}
 	if b.err != nil {
 		b.close()

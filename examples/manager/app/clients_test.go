@@ -57,7 +57,7 @@ func TestWhichClusterIsWhich(t *testing.T) {
 			if c.err != nil {
 				require.ErrorIs(t, err, c.err)
 				require.ErrorContains(t, err, "-kubeconfig: ")
-				_, err = newClients(s)
+				_, err = newClients(s, newGate(s.LeaderElection))
 				require.ErrorIs(t, err, c.err)
 				return
 			}
@@ -75,7 +75,7 @@ func TestWhichClusterIsWhich(t *testing.T) {
 func TestEachClientHasARateOfItsOwnAndANoneIsNil(t *testing.T) {
 	s := options.NewMCServer()
 	s.ControlKubeconfig, s.TargetKubeconfig = kubeconfig(t, "https://control"), options.None
-	c, err := newClients(s)
+	c, err := newClients(s, newGate(s.LeaderElection))
 	require.NoError(t, err)
 	defer c.close()
 	require.True(t, c.target == nil, "an interface that holds a nil pointer is not nil")
@@ -86,5 +86,5 @@ func TestEachClientHasARateOfItsOwnAndANoneIsNil(t *testing.T) {
 	require.NotNil(t, c.machines.Discovery())
 	http, ok := c.lease.CoordinationV1().RESTClient().(*rest.RESTClient)
 	require.True(t, ok)
-	require.Equal(t, 5*time.Second, http.Client.Timeout, "half of the renew deadline")
+	require.Equal(t, 4*time.Second, http.Client.Timeout, "so that two fit between a renewal and the renew deadline")
 }

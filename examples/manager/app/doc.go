@@ -29,14 +29,21 @@
 //
 // # What ends it otherwise
 //
-// Only the loss of the lease does: whoever leads and cannot renew it for
-// --leader-elect-renew-deadline stops its controllers, cuts its driver calls
-// short, and ends with [ErrLeaseLost]. That is before another one leads, unless a
-// driver is slow to notice that its call is cut; then the two may overlap for
-// moments, in which every write is still checked against its resource version, and
-// the driver has to be idempotent. So a leader whose
-// API server is away for longer than that ends, and whoever supervises it (a
-// Deployment, systemd) has to start it again; it then waits for the API server
+// Only the loss of the lease does: the leader ends with [ErrLeaseLost] when the last
+// successful renewal is as old as --leader-elect-renew-deadline, and at once when it
+// sees another holder or that the lease was deleted. It watches the lease, and sees
+// the same one --leader-elect-retry-period later at the latest.
+//
+// From that moment on no write and no driver call begins. Both are checked when they
+// leave, below the rate limiters and repetitions of client-go, and by the monotonic
+// clock, which also advances while the process is stopped (SIGSTOP, a debugger). The
+// clock of a machine that is suspended as a whole may stand still. What has begun
+// before is cut short and named in the log as inFlight: it may overlap with the next
+// leader for moments. Writes are still checked against their resource version then,
+// and the driver has to be idempotent.
+//
+// So a leader whose API server is away for longer than that ends, and its supervisor
+// (a Deployment, systemd) has to start it again; it then waits for the API server
 // however long that takes. A standby, and a manager without election, waits
 // without ending. An API server that answers, but not with the machine objects,
 // is waited for a minute: [ErrNotServed].

@@ -5,6 +5,8 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,8 +16,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// ErrLeaseLost says that this manager led and could not renew its lease in time.
-// The process has to end; another one may lead already.
+// ErrLeaseLost says that this manager led and does not any more: it could not renew
+// its lease in time, another manager holds the lease, or the lease was deleted. The
+// process has to end; another one may lead already.
 var ErrLeaseLost = errors.New("the lease was lost")
 
 // elect works while the lease is ours. It returns when the context has ended and
@@ -28,18 +31,23 @@ var ErrLeaseLost = errors.New("the lease was lost")
 func (m *manager) elect(ctx context.Context, events *events) error {
 	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer endElection()
+	m.gate.onLoss(func(why error, inFlight []string) {
+		endElection()
+		m.log.Error("the lease was lost: nothing begins any more", "why", why, "calls", len(inFlight), "inFlight", inFlight)
+	})
 	var leads atomic.Bool
-	worked, lock := make(chan error, 1), m.lock(events)
+	worked := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: m.s.LeaderElection.ResourceName, WatchDog: m.health.lease,
+		Lock: &guardedLock{m.lock(events), m.gate}, Name: m.s.LeaderElection.ResourceName, WatchDog: m.health.lease,
 		LeaseDuration: m.s.LeaderElection.LeaseDuration, RenewDeadline: m.s.LeaderElection.RenewDeadline, RetryPeriod: m.s.LeaderElection.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lease context.Context) {
 				leads.Store(true)
+				var watching sync.WaitGroup
+				watching.Go(func() { m.watchLease(lease, events) })
 				err := m.work(ctx, lease, events)
-				if lease.Err() == nil { // or it is lost, which the end of the work must not hide
-					endElection()
-				}
+				endElection()
+				watching.Wait()
 				worked <- err
 			},
 			OnStoppedLeading: func() {},
@@ -59,16 +67,26 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 		}
 	})()
 	elector.Run(electing)
-	lost := electing.Err() == nil
-	if lost || leads.Load() {
+	return m.stopLeading(electing, leads.Load(), worked, events)
+}
+
+// stopLeading ends what an election was about: the elector has returned. Nothing is
+// given back that was lost, or while a driver call still runs.
+func (m *manager) stopLeading(electing context.Context, led bool, worked <-chan error, events *events) (err error) {
+	if electing.Err() == nil {
+		_ = m.gate.lose(fmt.Errorf("%w: the election gave up", ErrLeaseLost))
+	}
+	lost := m.gate.lost()
+	if lost != nil || led {
 		err = <-worked
 	}
-	if lost {
-		m.log.Error("the lease was lost")
-		return errors.Join(ErrLeaseLost, err)
+	if lost != nil {
+		return errors.Join(lost, err)
 	}
 	if !errors.Is(err, errStuck) {
-		m.release(lock) //nolint:contextcheck // the context has ended, and this comes after it
+		events.close() // the last write
+		m.gate.giveBack()
+		m.release(m.lock(events)) //nolint:contextcheck // the context has ended, and this comes after it
 	}
 	return err
 }
@@ -79,6 +97,50 @@ func (m *manager) lock(events *events) resourcelock.Interface {
 		Client:     m.clients.lease.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: m.identity, EventRecorder: events.recorder},
 	}
+}
+
+// guardedLock tells a gate of every renewal, and of what it sees of the lease.
+type guardedLock struct {
+	resourcelock.Interface
+	gate *gate
+}
+
+// Get implements [resourcelock.Interface]. A leader that sees another holder, or no
+// lease, has lost it.
+func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if !l.gate.leads() {
+		return record, raw, err
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil, l.gate.lose(fmt.Errorf("%w: it was deleted", ErrLeaseLost))
+	case err == nil && record.HolderIdentity != l.Identity():
+		return nil, nil, l.gate.lose(fmt.Errorf("%w: it is held by %q", ErrLeaseLost, record.HolderIdentity))
+	}
+	return record, raw, err
+}
+
+// Create implements [resourcelock.Interface].
+func (l *guardedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.renew(func() error { return l.Interface.Create(ctx, r) })
+}
+
+// Update implements [resourcelock.Interface].
+func (l *guardedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.renew(func() error { return l.Interface.Update(ctx, r) })
+}
+
+// renew writes the lease, and counts from before the request was sent.
+func (l *guardedLock) renew(write func() error) error {
+	if err := l.gate.lapsed(); err != nil {
+		return err
+	}
+	sent := l.gate.now()
+	if err := write(); err != nil {
+		return err
+	}
+	return l.gate.renew(sent)
 }
 
 // release gives the lease back if it is ours, so that the next manager need not

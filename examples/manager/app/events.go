@@ -4,6 +4,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,9 +25,8 @@ const component = "machine-controller"
 // events writes Kubernetes Events. What cannot be written is lost; nothing waits
 // for it.
 type events struct {
-	recorder    record.EventRecorder
-	broadcaster record.EventBroadcaster
-	sink        *eventSink
+	recorder record.EventRecorder
+	close    func() // waits a moment until everything is written, and ends; once
 }
 
 // newEvents returns a recorder that writes with the client, in the order of what
@@ -39,7 +40,16 @@ func newEvents(ctx context.Context, client kubernetes.Interface) *events {
 	sink := &eventSink{client: client.CoreV1(), last: make(chan struct{}, 1)}
 	sink.ctx, sink.cut = context.WithCancel(context.WithoutCancel(ctx))
 	broadcaster.StartRecordingToSink(sink)
-	return &events{broadcaster: broadcaster, sink: sink, recorder: broadcaster.NewRecorder(known, corev1.EventSource{Component: component})}
+	recorder := broadcaster.NewRecorder(known, corev1.EventSource{Component: component})
+	return &events{recorder: recorder, close: sync.OnceFunc(func() {
+		recorder.Event(&corev1.ObjectReference{Kind: component}, corev1.EventTypeNormal, lastEvent, "")
+		select {
+		case <-sink.last:
+		case <-time.After(flush):
+		}
+		sink.cut()
+		broadcaster.Shutdown()
+	})}
 }
 
 // flush is how long the last events may take.
@@ -48,17 +58,6 @@ const flush = 2 * time.Second
 // lastEvent is the reason of the event that says that no more will come. It is
 // not written.
 const lastEvent = "LastEvent"
-
-// close waits a moment until everything is written, and ends.
-func (e *events) close() {
-	e.recorder.Event(&corev1.ObjectReference{Kind: component}, corev1.EventTypeNormal, lastEvent, "")
-	select {
-	case <-e.sink.last:
-	case <-time.After(flush):
-	}
-	e.sink.cut()
-	e.broadcaster.Shutdown()
-}
 
 // eventSink writes events with a context, so that none outlives the manager.
 type eventSink struct {
@@ -73,11 +72,22 @@ func (s *eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
 		s.last <- struct{}{}
 		return e, nil
 	}
-	return s.client.Events(e.Namespace).Create(s.ctx, e, metav1.CreateOptions{})
+	written, err := s.client.Events(e.Namespace).Create(s.ctx, e, metav1.CreateOptions{})
+	return written, dropLate(err)
 }
 
 func (s *eventSink) Update(e *corev1.Event) (*corev1.Event, error) { return s.Create(e) }
 
 func (s *eventSink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
-	return s.client.Events(e.Namespace).Patch(s.ctx, e.Name, "application/strategic-merge-patch+json", data, metav1.PatchOptions{})
+	written, err := s.client.Events(e.Namespace).Patch(s.ctx, e.Name, "application/strategic-merge-patch+json", data, metav1.PatchOptions{})
+	return written, dropLate(err)
+}
+
+// dropLate gives up what this manager may not write any more: the broadcaster would
+// try it again, and hold up the end.
+func dropLate(err error) error {
+	if errors.Is(err, ErrLeaseLost) || errors.Is(err, errGivenBack) {
+		return nil
+	}
+	return err
 }

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
@@ -15,12 +16,15 @@ import (
 // had its effect, and the next leader has to find out.
 type finisher struct {
 	calls context.Context //nolint:containedctx // it is what the type is about
+	gate  *gate
 	next  driver.Driver
 }
 
 // finishing returns d with calls that end with the context, not with that of
-// their caller. None begins when its caller's has ended.
-func finishing(calls context.Context, d driver.Driver) driver.Driver { return &finisher{calls, d} }
+// their caller. None begins when its caller's has ended, or while the gate is shut.
+func finishing(calls context.Context, g *gate, d driver.Driver) driver.Driver {
+	return &finisher{calls, g, d}
+}
 
 // Unwrap returns the driver inside, for [driver.As].
 func (f *finisher) Unwrap() driver.Driver { return f.next }
@@ -29,6 +33,11 @@ func finish[Req, Resp any](ctx context.Context, f *finisher, call func(context.C
 	if ctx.Err() != nil {
 		return nil, status.WrapError(codes.Canceled, "not begun: the manager stops", ctx.Err())
 	}
+	ended, err := f.gate.begin(fmt.Sprint(r))
+	if err != nil {
+		return nil, status.WrapError(codes.Canceled, "not begun: "+err.Error(), err)
+	}
+	defer ended()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(f.calls, cancel)() //nolint:contextcheck // the one that ends calls

@@ -130,8 +130,8 @@ func (r *rig) prepare() *process {
 	s := options.NewMCServer()
 	s.SettleTime = 0
 	s.LeaderElection.LeaseDuration, s.LeaderElection.RenewDeadline, s.LeaderElection.RetryPeriod = time.Second, 500*time.Millisecond, 50*time.Millisecond
-	c := clients{machines: p.machines, control: p.secrets, target: p.nodes, lease: p.leases, events: p.events}
-	p.manager = newManager(s, r.cloud, c, slog.New(slog.NewJSONHandler(p.logs, &slog.HandlerOptions{Level: slog.Level(-10)})))
+	c := clients{machines: p.machines, control: p.secrets, target: p.nodes, lease: p.leases, leaseWatch: p.leases, events: p.events}
+	p.manager = newManager(s, r.cloud, c, newGate(s.LeaderElection), slog.New(slog.NewJSONHandler(p.logs, &slog.HandlerOptions{Level: slog.Level(-10)})))
 	p.pipes = newPipes()
 	p.listen = func() (net.Listener, error) { return p.pipes, nil }
 	return p

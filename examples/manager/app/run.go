@@ -46,12 +46,13 @@ func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error
 	if d == nil {
 		return errNoDriver
 	}
-	c, err := newClients(s)
+	g := newGate(s.LeaderElection)
+	c, err := newClients(s, g)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	return newManager(s, d, c, slog.Default()).run(ctx)
+	return newManager(s, d, c, g, slog.Default()).run(ctx)
 }
 
 var (
@@ -92,6 +93,7 @@ type manager struct {
 	s        *options.MCServer
 	driver   driver.Driver
 	clients  clients
+	gate     *gate
 	log      *slog.Logger
 	identity string
 	listen   func() (net.Listener, error)
@@ -107,9 +109,9 @@ const (
 	servingPatience = time.Minute
 )
 
-func newManager(s *options.MCServer, d driver.Driver, c clients, log *slog.Logger) *manager {
+func newManager(s *options.MCServer, d driver.Driver, c clients, g *gate, log *slog.Logger) *manager {
 	return &manager{
-		s: s, driver: d, clients: c, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(),
+		s: s, driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(),
 		listen: func() (net.Listener, error) {
 			return net.Listen("tcp", net.JoinHostPort(s.Address, strconv.Itoa(s.Port))) //nolint:noctx // binds at once
 		},

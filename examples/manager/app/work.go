@@ -20,13 +20,13 @@ var errStuck = errors.New("a driver call has not ended although its context has"
 // has ended, driver calls in flight have the grace to end; when the lease has,
 // none.
 func (m *manager) work(ctx, lease context.Context, events *events) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || lease.Err() != nil {
 		return nil
 	}
 	m.health.lead()
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
+	calls, cut := context.WithCancel(lease)
 	defer cut()
 	defer context.AfterFunc(lease, stop)()
 
@@ -34,7 +34,7 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 	go func() {
 		done <- controllers.Run(working, controllers.Config{
 			Namespace: m.s.Namespace, Machines: m.clients.machines, Control: m.clients.control, Target: m.clients.target,
-			Driver: finishing(calls, driver.WithDeadline(m.driver, driver.Timeouts{})),
+			Driver: finishing(calls, m.gate, driver.WithDeadline(m.driver, driver.Timeouts{})),
 			Policy: m.s.MachinePolicy(), Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(), Orphans: m.s.OrphanPolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
 			Observe: observer(m.log), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
@@ -45,7 +45,8 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 		return ended(working, err)
 	case <-working.Done():
 	}
-	m.log.Info("stops")
+	inFlight := m.gate.calls()
+	m.log.Info("stops", "calls", len(inFlight), "inFlight", inFlight)
 	m.health.stop()
 	select { // calls in flight have the grace, unless somebody else may lead already
 	case err := <-done:

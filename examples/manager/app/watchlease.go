@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// watchLease ends the leadership as soon as the lease shows another holder or is
+// deleted, until the context ends. Without a watch, the elector sees the same one
+// retry period later at the latest.
+func (m *manager) watchLease(ctx context.Context, events *events) {
+	lock := &guardedLock{m.lock(events), m.gate} // its own: a lock serves one goroutine
+	said := false
+	for ctx.Err() == nil {
+		err := m.followLease(ctx, lock)
+		if apierrors.IsForbidden(err) && !said {
+			said = true
+			m.log.Warn("the lease cannot be watched, and is only looked at when it is renewed: the role of this manager is too old", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(m.s.LeaderElection.RetryPeriod):
+		}
+	}
+}
+
+// followLease makes one watch, which begins with the lease as it is.
+func (m *manager) followLease(ctx context.Context, lock resourcelock.Interface) error {
+	leases := m.clients.leaseWatch.CoordinationV1().Leases(m.s.Namespace)
+	w, err := leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: m.s.LeaderElection.ResourceName}))
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, open := <-w.ResultChan():
+			if !open {
+				return nil
+			}
+			if err := m.leaseChanged(ctx, lock, e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// leaseChanged judges one event. What a watch shows in its beginning may be older
+// than our own lease, so that another holder is believed when a read confirms it,
+// or cannot deny it.
+func (m *manager) leaseChanged(ctx context.Context, lock resourcelock.Interface, e watch.Event) error {
+	switch o := e.Object.(type) {
+	case *metav1.Status:
+		return apierrors.FromObject(o)
+	case *coordinationv1.Lease:
+		if e.Type == watch.Deleted {
+			return m.gate.lose(fmt.Errorf("%w: it was deleted", ErrLeaseLost))
+		}
+		if o.Spec.HolderIdentity != nil && *o.Spec.HolderIdentity == m.identity {
+			return nil
+		}
+		held, _, err := lock.Get(ctx)
+		if err != nil && ctx.Err() == nil || err == nil && held.HolderIdentity != m.identity {
+			return m.gate.lose(fmt.Errorf("%w: it has another holder", ErrLeaseLost))
+		}
+	}
+	return nil
+}
