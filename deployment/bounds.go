@@ -87,10 +87,11 @@ func manual(s v1alpha1.MachineDeploymentStrategy) bool {
 	return s.InPlaceUpdate != nil && s.InPlaceUpdate.OrchestrationType == v1alpha1.OrchestrationTypeManual
 }
 
-// MaxSurge returns how many machines a rolling update may add to the replicas.
-// It is 0 for the other strategies, for nil, and for bounds that cannot be read.
+// MaxSurge returns how many machines an update may add to the replicas: a rolling
+// one, or one in place with automatic orchestration, which creates the new set with
+// them. It is 0 for the other strategies, for nil, and for bounds that cannot be read.
 func MaxSurge(d *v1alpha1.MachineDeployment) int32 {
-	if d == nil || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
+	if d == nil || d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType && manual(d.Spec.Strategy) {
 		return 0
 	}
 	u := update(d.Spec.Strategy)
@@ -140,7 +141,7 @@ func MinAvailable(d *v1alpha1.MachineDeployment) int32 {
 type Bounds struct {
 	// Desired is how many machines are wanted.
 	Desired int32
-	// Surge is how many more may exist during a rolling update.
+	// Surge is how many more may exist during an update; see [MaxSurge].
 	Surge int32
 	// Unavailable is how many of those wanted need not be available.
 	Unavailable int32

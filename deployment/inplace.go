@@ -27,7 +27,7 @@ func (c *pass) updateInPlace() {
 		return
 	}
 	if c.newSet == nil {
-		l := c.inPlaceLedger()
+		l := c.ledger()
 		l.surge -= max(0, l.asked()-l.total()) // what old sets ask for and do not create has its place, too
 		c.create(l)
 		return
@@ -120,16 +120,4 @@ func (c *pass) sizedForPresent() {
 			c.size(a, a.next.Spec.Replicas, fmt.Sprintf("sized for %d replicas", c.d.Spec.Replicas))
 		}
 	}
-}
-
-// inPlaceLedger is the ledger of an update in place. With automatic orchestration
-// there is a surge, with which the new set is created; it stays until the new set
-// has all the machines.
-func (c *pass) inPlaceLedger() *ledger {
-	l := c.ledger()
-	if u := update(c.d.Spec.Strategy); u != nil && !manual(c.d.Spec.Strategy) {
-		surge, _ := resolve(u.MaxSurge, c.d.Spec.Replicas, true)
-		l.surge = int64(max(0, surge))
-	}
-	return l
 }

@@ -31,7 +31,7 @@ type updated struct {
 
 // openUpdates looks at every machine that stays.
 func (c *pass) openUpdates() *updates {
-	u := &updates{c: c, l: c.inPlaceLedger(), to: c.account(c.newSet)}
+	u := &updates{c: c, l: c.ledger(), to: c.account(c.newSet)}
 	n := 0
 	for _, a := range c.accounts {
 		n += len(a.machines)

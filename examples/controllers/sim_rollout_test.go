@@ -229,11 +229,7 @@ func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.Mach
 	}
 	most := d.DeepCopy()
 	most.Spec.Replicas = max(w.judge.promise.most, d.Spec.Replicas)
-	surge := deployment.MaxSurge(most)
-	if most.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType {
-		surge = w.story.rollout.surge
-	}
-	if room := int(most.Spec.Replicas + surge); sum > room {
+	if room := int(most.Spec.Replicas + deployment.MaxSurge(most)); sum > room {
 		w.wrong("I-4: %s grows to %d, which makes %d machines, of %d", grown.Name, grown.Spec.Replicas, sum, room)
 	}
 }

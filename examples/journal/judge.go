@@ -78,7 +78,7 @@ func (r *replay) crowded(e effect, from time.Time) {
 	alive, _ := r.count(e.life.of)
 	if t := r.objects.tallies[e.life.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost) {
 		r.broken(MachinesOfDeployment, "%d machines of %s alive > %d replicas + %d surge, after %s",
-			alive, t.d.Name, t.d.Spec.Replicas, surge(t.d), e.change)
+			alive, t.d.Name, t.d.Spec.Replicas, deployment.MaxSurge(t.d), e.change)
 	}
 	in := owner(e.life.m)
 	s := r.objects.sets[in]

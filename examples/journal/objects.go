@@ -104,25 +104,11 @@ func (r *replay) applyDeployment(c Change, d *v1alpha1.MachineDeployment) {
 	}
 	t.reached = t.reached && !missed && floor(d) <= floor(t.d) || deployment.Complete(d, d.Status)
 	t.d = d
-	room := int(d.Spec.Replicas) + int(surge(d))
+	room := int(d.Spec.Replicas) + int(deployment.MaxSurge(d))
 	if c.Gone || !d.DeletionTimestamp.IsZero() {
 		room, t.reached = unbounded, false
 	}
 	t.room.set(room, r.earliest(c), c.Time)
-}
-
-// surge returns how many machines a deployment may have beyond its replicas. An
-// update in place has a surge too, unless somebody else selects the Nodes.
-func surge(d *v1alpha1.MachineDeployment) int32 {
-	in := d.Spec.Strategy.InPlaceUpdate
-	if d.Spec.Strategy.Type != v1alpha1.InPlaceUpdateMachineDeploymentStrategyType || in == nil || in.OrchestrationType == v1alpha1.OrchestrationTypeManual {
-		return deployment.MaxSurge(d)
-	}
-	n, _, err := deployment.FencePosts(in.MaxSurge, in.MaxUnavailable, d.Spec.Replicas)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // floor returns how many machines have to be available.

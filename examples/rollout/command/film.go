@@ -97,15 +97,10 @@ func floor(d *v1alpha1.MachineDeployment) int {
 
 // ceiling is how many machines may exist.
 func ceiling(d *v1alpha1.MachineDeployment) int {
-	b := boundsOf(d)
-	switch {
-	case d.Spec.Replicas == 0:
+	if d.Spec.Replicas == 0 {
 		return 0
-	case b == nil, manual(d):
-		return int(d.Spec.Replicas)
 	}
-	surge, _, _ := deployment.FencePosts(b.MaxSurge, b.MaxUnavailable, d.Spec.Replicas) // they were read before
-	return int(d.Spec.Replicas) + int(surge)
+	return int(d.Spec.Replicas) + int(deployment.MaxSurge(d))
 }
 
 // holds are those of a decision, with times since the change.

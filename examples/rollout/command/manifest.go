@@ -148,8 +148,5 @@ func check(d *v1alpha1.MachineDeployment) error {
 	case d.Spec.Replicas > mostMachines:
 		return fmt.Errorf("spec.replicas is %d, want at most %d", d.Spec.Replicas, mostMachines)
 	}
-	if err := deployment.Validate(d).ToAggregate(); err != nil {
-		return err
-	}
-	return checkBounds(d)
+	return deployment.Validate(d).ToAggregate()
 }

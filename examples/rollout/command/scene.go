@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -117,30 +116,4 @@ func boundsOf(d *v1alpha1.MachineDeployment) *v1alpha1.UpdateConfiguration {
 	}
 }
 
-// manual says whether users choose what is updated in place, for which there is no surge.
-func manual(d *v1alpha1.MachineDeployment) bool {
-	s := d.Spec.Strategy
-	return s.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType && s.InPlaceUpdate != nil &&
-		s.InPlaceUpdate.OrchestrationType == v1alpha1.OrchestrationTypeManual
-}
-
 var errNoBounds = errors.New("the strategy has no bounds")
-
-// checkBounds says whether the bounds of a deployment mean what they say.
-func checkBounds(d *v1alpha1.MachineDeployment) error {
-	b := boundsOf(d)
-	if b == nil {
-		return nil
-	}
-	for _, bound := range []struct {
-		name  string
-		value *intstr.IntOrString
-	}{
-		{"maxSurge", b.MaxSurge}, {"maxUnavailable", b.MaxUnavailable},
-	} {
-		if v := bound.value; v != nil && strings.HasPrefix(v.String(), "-") {
-			return fmt.Errorf("%s is %s, want 0 or more", bound.name, v)
-		}
-	}
-	return nil
-}
