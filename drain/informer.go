@@ -29,8 +29,8 @@ const (
 // by an index, whatever the size of the cluster. What they return is shared with the
 // informers and must not be changed. They may be used by several goroutines.
 type Informers struct {
-	by      map[Source]cache.SharedIndexInformer
-	waiting volumeWaits
+	by       map[Source]cache.SharedIndexInformer
+	detached detachedVolumes
 }
 
 // NewInformers takes the informers of Nodes and pods from a factory, and those of the
@@ -192,14 +192,12 @@ func (i *Informers) DaemonSetsIn(_ context.Context, namespaces []string) ([]*app
 	return byIndex[*appsv1.DaemonSet](i, SourceDaemonSets, cache.NamespaceIndex, namespaces...)
 }
 
-// AttachmentsOf returns attachments as they were last seen, and remembers which
-// volumes were asked for: see [Informers.OnChange].
+// AttachmentsOf returns attachments as they were last seen.
 func (i *Informers) AttachmentsOf(_ context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error) {
 	here, err := byIndex[*storagev1.VolumeAttachment](i, SourceAttachments, byNode, node)
 	if err != nil {
 		return nil, err
 	}
-	i.waiting.set(node, volumes)
 	all, err := byIndex[*storagev1.VolumeAttachment](i, SourceAttachments, byVolume, volumes...)
 	if err != nil {
 		return nil, err

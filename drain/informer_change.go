@@ -24,8 +24,11 @@ import (
 //     covers a pod on the Node;
 //   - of a DaemonSet that came or went, and of a namespace with other labels, if they
 //     have pods on the Node;
-//   - of an attachment elsewhere of a volume that [Informers.AttachmentsOf] was last asked
-//     about for the Node, and of such a volume that came, went, or is in another phase.
+//   - of an attachment elsewhere of a volume that was detached from the Node, and of such a
+//     volume that came, went, or is in another phase.
+//
+// What the informers are asked does not change whom events concern. Volumes that were detached
+// before OnChange was called are not known: such a drain looks again at its NextCheck.
 //
 // At the beginning it is called once for each Node there is. It may be called for Nodes
 // that nobody drains, several times, and by several goroutines of the informers, which
@@ -108,7 +111,7 @@ func onEvent[T metav1.Object](initial bool, changed func(before, after T)) cache
 
 func (c changes) node(before, after *corev1.Node) {
 	if after == nil {
-		c.informers.waiting.set(before.Name, nil)
+		c.informers.detached.forget(before.Name)
 		c.tell(before.Name)
 		return
 	}
@@ -190,19 +193,31 @@ func (c changes) claim(before, after *corev1.PersistentVolumeClaim) {
 }
 
 func (c changes) attachment(before, after *storagev1.VolumeAttachment) {
-	nodes := map[string]struct{}{}
+	nodes, detached := map[string]struct{}{}, &c.informers.detached
 	for _, attachment := range []*storagev1.VolumeAttachment{before, after} {
 		if attachment == nil {
 			continue
 		}
 		nodes[attachment.Spec.NodeName] = struct{}{}
-		c.informers.waiting.addTo(nodes, attachedVolumeName(attachment))
+		detached.addTo(nodes, attachedVolumeName(attachment))
+	}
+	if before != nil && c.knowsNode(before.Spec.NodeName) {
+		detached.add(before.Spec.NodeName, attachedVolumeName(before))
+	}
+	if after != nil {
+		detached.attached(after.Spec.NodeName, attachedVolumeName(after))
 	}
 	c.tellAll(nodes)
 }
 
-// volume tells the Nodes that wait for a volume to be used elsewhere: one that is released,
-// or deleted, will not be.
+// knowsNode reports whether the Node exists, and so will be forgotten when it goes.
+func (c changes) knowsNode(name string) bool {
+	_, known, err := c.informers.by[SourceNodes].GetIndexer().GetByKey(name)
+	return known && err == nil
+}
+
+// volume tells the Nodes that a volume was detached from, and whose drains may wait for it to
+// be used elsewhere: one that is released, or deleted, will not be.
 func (c changes) volume(before, after *corev1.PersistentVolume) {
 	if before != nil && after != nil && before.UID == after.UID && before.Status.Phase == after.Status.Phase {
 		return
@@ -212,7 +227,7 @@ func (c changes) volume(before, after *corev1.PersistentVolume) {
 		volume = before
 	}
 	nodes := map[string]struct{}{}
-	c.informers.waiting.addTo(nodes, volume.Name)
+	c.informers.detached.addTo(nodes, volume.Name)
 	c.tellAll(nodes)
 }
 
@@ -237,48 +252,71 @@ func (c changes) tellAll(nodes map[string]struct{}) {
 	}
 }
 
-// volumeWaits remembers which Nodes asked about which volumes, as long as they do.
-type volumeWaits struct {
+// mostDetached is how many detached volumes are remembered of a Node: more than can be attached
+// to one at a time.
+const mostDetached = 256
+
+// detachedVolumes remembers from which Nodes volumes were detached, as long as the Nodes
+// exist. Nothing but events of the informers changes it.
+type detachedVolumes struct {
 	mu    sync.Mutex
-	asked map[string][]string            // by Node
+	left  map[string][]string            // by Node, the latest last
 	nodes map[string]map[string]struct{} // by volume
 }
 
-// set replaces what a Node asked about.
-func (w *volumeWaits) set(node string, volumes []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if slices.Equal(w.asked[node], volumes) {
+// add remembers that a volume was detached from a Node.
+func (d *detachedVolumes) add(node, volume string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.nodes[volume][node]; known {
 		return
 	}
-	for _, volume := range w.asked[node] {
-		delete(w.nodes[volume], node)
-		if len(w.nodes[volume]) == 0 {
-			delete(w.nodes, volume)
-		}
+	if d.left == nil {
+		d.left, d.nodes = map[string][]string{}, map[string]map[string]struct{}{}
 	}
-	delete(w.asked, node)
-	if len(volumes) == 0 {
-		return
+	if d.nodes[volume] == nil {
+		d.nodes[volume] = map[string]struct{}{}
 	}
-	if w.asked == nil {
-		w.asked, w.nodes = map[string][]string{}, map[string]map[string]struct{}{}
-	}
-	w.asked[node] = slices.Clone(volumes)
-	for _, volume := range volumes {
-		if w.nodes[volume] == nil {
-			w.nodes[volume] = map[string]struct{}{}
-		}
-		w.nodes[volume][node] = struct{}{}
+	d.nodes[volume][node] = struct{}{}
+	d.left[node] = append(d.left[node], volume)
+	if len(d.left[node]) > mostDetached {
+		d.remove(node, d.left[node][0])
 	}
 }
 
-// addTo adds the Nodes that asked about a volume.
-func (w *volumeWaits) addTo(nodes map[string]struct{}, volume string) {
-	if volume == "" {
-		return
+// attached forgets a volume that is attached to the Node again.
+func (d *detachedVolumes) attached(node, volume string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.nodes[volume][node]; known {
+		d.remove(node, volume)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.Copy(nodes, w.nodes[volume])
+}
+
+// forget forgets a Node.
+func (d *detachedVolumes) forget(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(d.left[node]) > 0 {
+		d.remove(node, d.left[node][0])
+	}
+}
+
+// remove forgets a volume of a Node.
+func (d *detachedVolumes) remove(node, volume string) {
+	d.left[node] = slices.DeleteFunc(d.left[node], func(v string) bool { return v == volume })
+	if len(d.left[node]) == 0 {
+		delete(d.left, node)
+	}
+	delete(d.nodes[volume], node)
+	if len(d.nodes[volume]) == 0 {
+		delete(d.nodes, volume)
+	}
+}
+
+// addTo adds the Nodes that a volume was detached from.
+func (d *detachedVolumes) addTo(nodes map[string]struct{}, volume string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.Copy(nodes, d.nodes[volume])
 }

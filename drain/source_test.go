@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -487,10 +488,7 @@ func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
 			{"an attachment", func() error {
 				return client.StorageV1().VolumeAttachments().Delete(t.Context(), "csi-db-node-1", metav1.DeleteOptions{})
 			}, []string{"node-1"}},
-			{"an attachment elsewhere that nobody waits for", func() error { return cluster.Add(sourceAttachment("db", "node-3")) }, []string{"node-3"}},
-			{"a volume is waited for", func() error {
-				return sourceErr(found.Sources().Observe(t.Context(), "node-1", drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}))
-			}, nil},
+			{"an attachment of a volume that was nowhere before", func() error { return cluster.Add(sourceAttachment("other", "node-3")) }, []string{"node-3"}},
 			{"an attachment elsewhere", func() error { return cluster.Add(sourceAttachment("db", "node-2")) }, []string{"node-1", "node-2"}},
 			{"a volume that is released", func() error {
 				return sourceErr(client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv-db", types.MergePatchType, patch(`{"status":{"phase":"Released"}}`), metav1.PatchOptions{}, "status"))
@@ -498,7 +496,7 @@ func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
 			{"a volume with another label", func() error {
 				return sourceErr(client.CoreV1().PersistentVolumes().Patch(t.Context(), "pv-db", types.MergePatchType, patch(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}))
 			}, nil},
-			{"a volume that nobody waits for", func() error {
+			{"a volume that was not detached", func() error {
 				return cluster.Add(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-other"}})
 			}, nil},
 			{"a volume that is deleted", func() error {
@@ -588,10 +586,6 @@ func TestEventsThatADrainWouldSleepThrough(t *testing.T) {
 				return sourceErr(client.PolicyV1().PodDisruptionBudgets("shop").Patch(t.Context(), "b", types.MergePatchType, []byte(p), metav1.PatchOptions{}, "status"))
 			}
 		}
-		asks := func(s drain.State) func() error {
-			return func() error { return sourceErr(found.Sources().Observe(t.Context(), "node-1", s)) }
-		}
-		waits := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
 		for _, tt := range []struct {
 			name string
 			do   func() error
@@ -604,14 +598,88 @@ func TestEventsThatADrainWouldSleepThrough(t *testing.T) {
 				return client.AppsV1().DaemonSets("shop").Delete(t.Context(), "owner", metav1.DeleteOptions{})
 			}, []string{"node-1", "node-1"}},
 			{"what is as it was", func() error { time.Sleep(5 * time.Minute); return nil }, nil},
-			{"a volume is waited for", asks(waits), nil},
-			{"and is not", asks(drain.State{}), nil},
-			{"and is again", asks(waits), nil},
+			{"a volume that is detached", func() error {
+				return client.StorageV1().VolumeAttachments().Delete(t.Context(), "csi-db-node-1", metav1.DeleteOptions{})
+			}, []string{"node-1"}},
 			{"it is attached elsewhere", func() error { return cluster.Add(sourceAttachment("db", "node-2")) }, []string{"node-1", "node-2"}},
 		} {
 			require.NoError(t, tt.do(), tt.name)
 			require.ElementsMatch(t, tt.want, heard.take(), tt.name)
 		}
+	})
+}
+
+// A second reader, such as a dry run or a machine's own look at its attachments, changes
+// nothing about the Nodes that are woken.
+func TestOnChange_AttachmentsWereRead_WakesTheSameNodes(t *testing.T) {
+	waits := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
+	for name, read := range map[string]func(i *drain.Informers) error{
+		"not at all":   func(*drain.Informers) error { return nil },
+		"by the drain": func(i *drain.Informers) error { return sourceErr(i.Sources().Observe(t.Context(), "node-1", waits)) },
+		"by a dry run": func(i *drain.Informers) error {
+			return sourceErr(i.Sources().Observe(t.Context(), "node-1", drain.State{}))
+		},
+		"for another Node": func(i *drain.Informers) error {
+			return sourceErr(i.AttachmentsOf(t.Context(), "node-2", []string{"pv-db"}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := draintest.New(draintest.Options{})
+				require.NoError(t, cluster.Add(append(sourceVolume("db", "node-1"), newNode())...))
+				factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
+				found, err := drain.NewInformers(factory, sourceAll...)
+				require.NoError(t, err)
+				heard := &sourceHeard{}
+				require.NoError(t, found.OnChange(heard.tell))
+				sourceStart(t, factory)
+				var woken [][]string
+				attachments := cluster.Client().StorageV1().VolumeAttachments()
+				for _, do := range []func() error{
+					func() error { return nil },
+					func() error { return attachments.Delete(t.Context(), "csi-db-node-1", metav1.DeleteOptions{}) },
+					func() error { return cluster.Add(sourceAttachment("db", "node-2")) },
+					func() error { return attachments.Delete(t.Context(), "csi-db-node-2", metav1.DeleteOptions{}) },
+					func() error { return cluster.Add(sourceAttachment("db", "node-1")) },
+					func() error { return cluster.Add(sourceAttachment("db", "node-2")) },
+				} {
+					require.NoError(t, read(found))
+					require.NoError(t, do())
+					nodes := heard.take()
+					slices.Sort(nodes)
+					woken = append(woken, nodes)
+				}
+				require.Equal(t, [][]string{
+					{"node-1"}, {"node-1"}, {"node-1", "node-2"}, {"node-1", "node-2"}, {"node-1"}, {"node-2"},
+				}, woken)
+			})
+		})
+	}
+}
+
+// What is remembered of a Node has a bound: the volume that was detached first is forgotten.
+func TestOnChange_ManyVolumesWereDetached_ForgetsTheOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := draintest.New(draintest.Options{})
+		require.NoError(t, cluster.Add(newNode()))
+		const all = 300
+		for i := range all {
+			require.NoError(t, cluster.Add(sourceAttachment(fmt.Sprint(i), "node-1")))
+		}
+		factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
+		found, err := drain.NewInformers(factory, drain.SourceAttachments)
+		require.NoError(t, err)
+		heard := &sourceHeard{}
+		require.NoError(t, found.OnChange(heard.tell))
+		sourceStart(t, factory)
+		for i := range all {
+			require.NoError(t, cluster.Client().StorageV1().VolumeAttachments().Delete(t.Context(), fmt.Sprintf("csi-%d-node-1", i), metav1.DeleteOptions{}))
+		}
+		heard.take()
+		require.NoError(t, cluster.Add(sourceAttachment("0", "node-2")))
+		require.Equal(t, []string{"node-2"}, heard.take())
+		require.NoError(t, cluster.Add(sourceAttachment(fmt.Sprint(all-1), "node-2")))
+		require.Equal(t, []string{"node-1", "node-2"}, heard.take())
 	})
 }
 
