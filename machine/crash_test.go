@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ func schedule(seed uint64) error {
 	}
 	// Faults come dense or sparse, and end.
 	often, budget := []float64{0.05, 0.2, 0.5}[rng.IntN(3)], rng.IntN(15)
+	if rng.IntN(8) == 0 {
+		o.NodeName = func(machine string) string { return machine + strings.Repeat("n", 64) }
+	}
 	s := newSim(seed, o, p, func(int) blow {
 		if budget <= 0 || rng.Float64() > often {
 			return noBlow
@@ -87,7 +91,10 @@ func lives() map[string]drivertest.CloudOptions {
 		"simple":        {BootTime: time.Minute},
 		"late":          {BootTime: time.Minute, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
 		"uninitialised": {BootTime: time.Minute, NeedsInitialization: true},
-		"all":           {BootTime: time.Minute, NeedsInitialization: true, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
+		"long names": {BootTime: time.Minute, NodeName: func(machine string) string {
+			return machine + strings.Repeat("n", 64)
+		}},
+		"all": {BootTime: time.Minute, NeedsInitialization: true, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
 	}
 }
 

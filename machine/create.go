@@ -89,7 +89,7 @@ func (l *life) reachVM() Decision {
 	if m, changed := l.withVM(); changed {
 		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
 	}
-	if vm.Sighting != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && !l.in.Node.NoTarget {
+	if vm.Sighting != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName == "" && !l.in.Node.NoTarget {
 		return l.incompleteAnswer()
 	}
 	return l.finishVM()
@@ -276,11 +276,12 @@ func (l *life) incompleteAnswer() Decision {
 }
 
 // withVM returns the machine with the identity of its VM, and whether that
-// changes it. What is written down already never changes.
+// changes it. What is written down already never changes. A Node name that cannot be
+// the value of a label is left out; see [NodeNameOf].
 func (l *life) withVM() (*v1alpha1.Machine, bool) {
 	vm := l.in.VM
 	needID := l.m.Spec.ProviderID == ""
-	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != ""
+	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != "" && labelValue(vm.NodeName)
 	if !needID && !needNode {
 		return nil, false
 	}

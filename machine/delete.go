@@ -26,7 +26,7 @@ func (l *life) leave() Decision {
 // depart takes the next step of a machine out. A Node of another machine is not
 // there, whatever the label says.
 func (l *life) depart() Decision {
-	if !l.in.Node.NoTarget && !l.in.Node.Looked {
+	if !l.in.Node.NoTarget && !l.nodeLooked() {
 		return hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
 	}
 	if l.classless() {

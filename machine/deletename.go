@@ -17,7 +17,7 @@ import (
 func (l *life) nameNode() (Decision, bool) {
 	vm, name := l.in.VM, ""
 	switch node := l.ownNode(); {
-	case l.in.Node.NoTarget || l.m.Labels[v1alpha1.NodeLabelKey] != "":
+	case l.in.Node.NoTarget || l.nodeName() != "":
 		return Decision{}, false
 	case node != nil && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name:
 		name = node.Name

@@ -53,7 +53,7 @@ func (l *life) deleteVM() (Decision, bool) {
 			return d, true
 		}
 	}
-	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.Class.usable() {
+	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" && l.in.Class.usable() {
 		return l.do(LookForVM{}, ReasonLookFirst, ""), true // meanwhile its Node may have joined
 	}
 	return l.do(DeleteVM{}, ReasonDrained, ""), true

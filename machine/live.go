@@ -22,9 +22,9 @@ func (l *life) watch() Decision {
 		return l.failed()
 	case l.in.Node.NoTarget:
 		return settled(ReasonAvailable)
-	case l.m.Labels[v1alpha1.NodeLabelKey] == "":
+	case l.nodeName() == "":
 		return l.nodeUnnamed()
-	case !l.in.Node.Looked:
+	case !l.nodeLooked():
 		return hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
 	case node == nil && l.in.Node.Node != nil:
 		return l.nodeForeign()
@@ -34,14 +34,6 @@ func (l *life) watch() Decision {
 		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonNodeDeleted, "")
 	}
 	return l.inTurn(l.syncNode, l.inPlaceUpdate, l.health)
-}
-
-// nodeSubject names the Node, or the machine as long as the Node has no name.
-func (l *life) nodeSubject() string {
-	if name := l.m.Labels[v1alpha1.NodeLabelKey]; name != "" {
-		return "node/" + name
-	}
-	return "machine/" + l.m.Name
 }
 
 // nodeUnnamed finds out which Node a machine has whose label was lost. Nothing

@@ -22,7 +22,7 @@ func (l *life) syncNode() Decision {
 		desired = acceptable(desired)
 		inSync = nodeops.PlanTemplate(node, nodeops.Template{}, desired).Empty()
 	}
-	named := node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
+	named := l.namesNode()
 	guarded := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
 	if inSync && named && guarded {
 		return l.syncCapacity()

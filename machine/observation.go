@@ -61,8 +61,9 @@ func (c ClassView) usable() bool { return c.Class != nil && c.Problem == "" }
 // with what secrets there are.
 func (c ClassView) callable() bool { return c.Class != nil }
 
-// NodeView is what is known of a machine's Node: of that which the label node
-// names now. Whoever writes that label has to look again.
+// NodeView is what is known of a machine's Node: of that which the label node names
+// now, or, without the label, of that for which [NodeNameOf] or the provider ID of
+// the machine stands. A caller that writes the label has to look again.
 type NodeView struct {
 	// NoTarget says that there is no cluster to join: machines end in phase
 	// Available, and no Node is ever looked for.
@@ -70,6 +71,8 @@ type NodeView struct {
 	// Looked says that the Node was looked for in a complete view of the cluster;
 	// without it, a nil Node proves nothing.
 	Looked bool
+	// Name is the name that was looked for. Empty means that of the label node.
+	Name string
 	// Node is the object as last read, or nil if there is none.
 	Node *corev1.Node
 }

@@ -13,8 +13,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -91,6 +93,9 @@ func (s *store) put(m *v1alpha1.Machine) *v1alpha1.Machine {
 // update stores metadata and spec, and ignores the status.
 func (s *store) update(m *v1alpha1.Machine) (*v1alpha1.Machine, error) {
 	have, err := s.current(m)
+	if err == nil {
+		err = refused(m)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -137,16 +142,39 @@ func (s *store) remove(name string) {
 
 func (s *store) concerned(node string) {
 	for _, m := range s.machines {
-		if m.Labels[v1alpha1.NodeLabelKey] == node {
+		if s.nodeOf(m) == node {
 			s.watch(m.Name)
 		}
 	}
+}
+
+// nodeOf returns the name of the Node of a machine, which a label or else its provider
+// ID stands for, or "" for none.
+func (s *store) nodeOf(m *v1alpha1.Machine) string {
+	if label := m.Labels[v1alpha1.NodeLabelKey]; label != "" || m.Spec.ProviderID == "" {
+		return label
+	}
+	for name, node := range s.nodes {
+		if node.Spec.ProviderID == m.Spec.ProviderID {
+			return name
+		}
+	}
+	return ""
+}
+
+// refused returns the error of a label that the API server does not take.
+func refused(m *v1alpha1.Machine) error {
+	if errs := metav1validation.ValidateLabels(m.Labels, field.NewPath("metadata", "labels")); len(errs) > 0 {
+		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Machine").GroupKind(), m.Name, errs)
+	}
+	return nil
 }
 
 // join is what a kubelet does.
 func (s *store) join(name, uid string) {
 	s.nodes[name] = &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID(uid), ResourceVersion: s.next()},
+		Spec:       corev1.NodeSpec{ProviderID: uid},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now())},
 		}},

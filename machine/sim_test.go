@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -326,9 +327,9 @@ func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Obse
 		Node:   machine.NodeView{Looked: true},
 		Tokens: machine.TokensView{Looked: true, Secrets: s.tokensOf(m.UID)},
 	}
-	if label := m.Labels[v1alpha1.NodeLabelKey]; label != "" {
-		in.Node.Node = s.node(label)
-		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: s.attached(label)}
+	if name := cmp.Or(machine.NodeNameOf(m, kept.vm), s.nodeOf(m)); name != "" {
+		in.Node.Node, in.Node.Name = s.node(name), name
+		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: s.attached(name)}
 	}
 	switch omen {
 	case blindToNode:
@@ -536,7 +537,7 @@ func (s *sim) checkRest() {
 	for name, m := range s.machines {
 		own := snapshot.Of(name)
 		vms += len(own.VMs)
-		node := s.nodes[m.Labels[v1alpha1.NodeLabelKey]]
+		node := s.nodes[s.nodeOf(m)]
 		switch {
 		case m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning || !m.DeletionTimestamp.IsZero():
 			s.fault("%s rests in phase %q: %s", name, m.Status.CurrentStatus.Phase, m.Status.LastOperation.Description)
@@ -583,7 +584,7 @@ func (s *sim) round(kept *memory, a machine.DrainNode) machine.DrainView {
 // checkDetached asserts that a VM goes only when the volumes of the pods that went
 // have gone, or have had their time; and all of them, by force.
 func (s *sim) checkDetached(m *v1alpha1.Machine, kept *memory) {
-	node, which := m.Labels[v1alpha1.NodeLabelKey], s.moving
+	node, which := s.nodeOf(m), s.moving
 	if forced(m) {
 		which = s.attached
 	}

@@ -22,6 +22,7 @@ func (l *life) verdict() *corev1.NodeCondition {
 		reason = ReasonPartlyIgnored
 	}
 	errs = append(errs, ignored(l.m)...)
+	errs = append(errs, l.ignoredNodeName()...)
 	if !l.carried { // what a Node has, a Node can have
 		errs = ignoredTemplate(&l.m.Spec.NodeTemplateSpec, errs)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	machineinformers "github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // caches are what the controllers see of the clusters.
@@ -26,6 +27,8 @@ type caches struct {
 	ofClass    func(key cache.ObjectName) []*v1alpha1.Machine      // machines that refer to a class
 	ofSecret   func(key cache.ObjectName) []*v1alpha1.MachineClass // classes that refer to a secret
 	ofNode     func(node string) []*v1alpha1.Machine               // machines that name a Node
+	ofID       func(providerID string) []*v1alpha1.Machine         // machines with a provider ID, which is normalised
+	nodesOfID  func(providerID string) []*corev1.Node              // Nodes with a provider ID, which is normalised; nil without a target cluster
 	machinesOf func(ownerKey string) []*v1alpha1.Machine           // machines of an owner
 }
 
@@ -61,8 +64,45 @@ func (c *caches) index() {
 	machines := c.machines.Machine().V1alpha1().Machines().Informer()
 	c.ofClass = index(machines, "class-of-machine", func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
 	c.ofNode = index(machines, "node-of-machine", func(m *v1alpha1.Machine) []string { return []string{m.Labels[v1alpha1.NodeLabelKey]} })
+	c.ofID = index(machines, "provider-id-of-machine", func(m *v1alpha1.Machine) []string { return providerIDs(m.Spec.ProviderID) })
+	if c.target != nil {
+		c.nodesOfID = index(c.target.Core().V1().Nodes().Informer(), "provider-id-of-node", func(n *corev1.Node) []string { return providerIDs(n.Spec.ProviderID) })
+	}
 	c.machinesOf = index(machines, "owner-of-machine", ownerKey[*v1alpha1.Machine])
 	c.ofSecret = index(c.machines.Machine().V1alpha1().MachineClasses().Informer(), "secrets-of-class", secretKeys)
+}
+
+// providerIDs is the key of a provider ID, or nothing for none.
+func providerIDs(id string) []string {
+	if id = nodeops.NormalizeProviderID(id); id != "" {
+		return []string{id}
+	}
+	return nil
+}
+
+// machinesOfNode returns the machines that a Node is looked at for: those that name it,
+// and those with its provider ID that name none.
+func (c *caches) machinesOfNode(n *corev1.Node) []*v1alpha1.Machine {
+	machines := c.ofNode(n.Name)
+	for _, id := range providerIDs(n.Spec.ProviderID) {
+		for _, m := range c.ofID(id) {
+			if m.Labels[v1alpha1.NodeLabelKey] == "" {
+				machines = append(machines, m)
+			}
+		}
+	}
+	return machines
+}
+
+// nodeOfID returns the one Node with a provider ID, or nil if there is none or there
+// are several.
+func (c *caches) nodeOfID(id string) *corev1.Node {
+	for _, id := range providerIDs(id) {
+		if nodes := c.nodesOfID(id); len(nodes) == 1 {
+			return nodes[0]
+		}
+	}
+	return nil
 }
 
 // secret returns what reads a secret from the cache.

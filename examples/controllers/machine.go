@@ -24,15 +24,18 @@ import (
 // machines lives the lives of machines.
 type machines struct {
 	*loop
-	cfg     *Config
-	lister  listers.MachineLister
-	classes listers.MachineClassLister
-	groups  *groups
-	ofNode  func(node string) []*v1alpha1.Machine
-	secret  secretReader
-	node    func(name string) (*corev1.Node, error)
-	drains  *drain.Informers // nil without a target cluster
-	tokens  func(machine types.UID) []*corev1.Secret
+	cfg      *Config
+	lister   listers.MachineLister
+	classes  listers.MachineClassLister
+	groups   *groups
+	nodeOfID func(providerID string) *corev1.Node
+
+	machinesOfNode func(n *corev1.Node) []*v1alpha1.Machine
+
+	secret secretReader
+	node   func(name string) (*corev1.Node, error)
+	drains *drain.Informers // nil without a target cluster
+	tokens func(machine types.UID) []*corev1.Secret
 
 	latest      *latest[*v1alpha1.Machine]
 	latestNode  *latest[*corev1.Node]
@@ -69,7 +72,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 	}
 	r.loop = newLoop(cfg, "machine", r.pass)
 	r.groups = newGroups(c)
-	r.ofNode = c.ofNode
+	r.nodeOfID, r.machinesOfNode = c.nodeOfID, c.machinesOfNode
 	r.watch(c)
 	if c.target != nil {
 		r.watchTarget(c)
@@ -111,13 +114,13 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	kept := r.memory[m.UID]
 	r.mu.Unlock()
 	in := machine.Observation{
-		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m), VM: kept.vm, Drain: kept.drain.Again(),
+		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m, kept.vm), VM: kept.vm, Drain: kept.drain.Again(),
 		Tokens: r.observeTokens(m, &kept),
 	}
 	if machine.NeedsSiblings(m) {
 		in.Siblings = r.groups.siblings(m)
 	}
-	attachments, err := r.drains.AttachmentsOf(ctx, m.Labels[v1alpha1.NodeLabelKey], nil)
+	attachments, err := r.drains.AttachmentsOf(ctx, in.Node.Name, nil)
 	in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: kept.asked}
 	return in, kept
 }
@@ -166,13 +169,17 @@ func (r *machines) observeTokens(m *v1alpha1.Machine, kept *memory) machine.Toke
 	return view
 }
 
-// observeNode looks for the Node which the machine names. What the cache does not
-// show may have joined just now: before a machine goes, the API server is asked.
-func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine) machine.NodeView {
+// observeNode looks for the Node which the machine names, or else for the one with its
+// provider ID. What the cache does not show may have joined just now: before a machine
+// goes, the API server is asked.
+func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine, vm machine.VMView) machine.NodeView {
 	if r.node == nil {
 		return machine.NodeView{NoTarget: true}
 	}
-	name := m.Labels[v1alpha1.NodeLabelKey]
+	name := machine.NodeNameOf(m, vm)
+	if node := r.nodeOfID(m.Spec.ProviderID); name == "" && node != nil {
+		name = node.Name
+	}
 	if name == "" {
 		return machine.NodeView{Looked: true}
 	}
@@ -181,13 +188,13 @@ func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine) machine
 		node, err = r.cfg.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	}
 	if err != nil {
-		return machine.NodeView{Looked: ignoreNotFound(err) == nil}
+		return machine.NodeView{Looked: ignoreNotFound(err) == nil, Name: name}
 	}
 	node, exists := r.latestNode.of(node)
 	if !exists {
 		node = nil
 	}
-	return machine.NodeView{Looked: true, Node: node}
+	return machine.NodeView{Looked: true, Name: name, Node: node}
 }
 
 func (r *machines) remember(in machine.Observation, kept memory) {

@@ -91,7 +91,7 @@ func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v
 			return nil
 		}
 		r.latest.put(m)
-		in.Machine, in.Node = m, r.observeNode(ctx, m) // it may name its Node only now
+		in.Machine, in.Node = m, r.observeNode(ctx, m, in.VM) // it may name its Node only now
 		if machine.NeedsSiblings(m) && !in.Siblings.Complete {
 			in.Siblings = r.groups.siblings(m)
 		}

@@ -30,8 +30,8 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 	}
 	answer.AskedAt = asked
 	in.VM = in.VM.After(answer, r.cfg.Clock.Now(), r.cfg.Random())
-	if answer.Operation == driver.OpDeleteMachine && ctx.Err() == nil {
-		in.Node = r.observeNode(ctx, in.Machine) // it may have joined meanwhile
+	if ctx.Err() == nil && (answer.Operation == driver.OpDeleteMachine || machine.NodeNameOf(in.Machine, in.VM) != in.Node.Name) {
+		in.Node = r.observeNode(ctx, in.Machine, in.VM) // it may have joined meanwhile, or is known by its name only now
 	}
 	if ctx.Err() != nil && in.VM.Failure.Code == codes.OK {
 		return errors.Join(ctx.Err(), r.lastWord(ctx, in))

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -62,7 +63,7 @@ func (r *machines) watchTarget(c *caches) {
 	_ = r.drains.OnChange(r.addDrained)
 	on(core.Nodes().Informer(), func(before, after *corev1.Node) {
 		if machine.OnNode(before, after) {
-			each(func(n *corev1.Node) { r.addAll(r.ofNode(n.Name)) })(before, after)
+			each(func(n *corev1.Node) { r.addAll(c.machinesOfNode(n)) })(before, after)
 		}
 	})
 	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
@@ -98,8 +99,12 @@ func (r *machines) addWaiting(m *v1alpha1.Machine) {
 
 // addDrained asks for a pass over the machine whose Node is being drained.
 func (r *machines) addDrained(node string) {
-	for _, m := range r.ofNode(node) {
-		if n, _ := r.node(node); machine.Drains(m, n) {
+	n, err := r.node(node)
+	if err != nil {
+		n = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	}
+	for _, m := range r.machinesOfNode(n) {
+		if machine.Drains(m, n) {
 			r.add(m)
 		}
 	}

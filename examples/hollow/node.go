@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ func newNode(vm VM, told orders, now time.Time) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: vm.NodeName,
 			Labels: map[string]string{
-				corev1.LabelHostname: vm.NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+				corev1.LabelHostname: hostname(vm.NodeName), corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 			},
 		},
 		Spec: corev1.NodeSpec{ProviderID: vm.ProviderID},
@@ -149,4 +150,14 @@ func setConditions(status *corev1.NodeStatus, told orders, beat bool, now time.T
 
 func sameCondition(a, b corev1.NodeCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// hostname returns the name of the host of a Node: that of the Node, without its domain
+// if it is longer than a host name or the value of a label may be.
+func hostname(node string) string {
+	const longest = 63
+	if host, _, _ := strings.Cut(node, "."); len(node) > longest && len(host) <= longest {
+		return host
+	}
+	return node
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// NodeNameOf returns the name under which to look for the Node of a machine: the
+// value of its label node, or, without the label, a name that the provider has given
+// and that cannot be the value of a label. A Node name may have 253 characters, and
+// the value of a label 63. Empty means that the name is not known: the Node may still
+// be found by the provider ID of the machine. A nil machine has none.
+//
+// The reference system writes every name into the label. The API server then refuses
+// the write, and the provider ID that stands in it is lost, too.
+func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
+	if m == nil {
+		return ""
+	}
+	if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" {
+		return name
+	}
+	if !labelValue(vm.NodeName) {
+		return vm.NodeName
+	}
+	return ""
+}
+
+// nodeName returns the name of the Node, or "" if it is not known.
+func (l *life) nodeName() string {
+	name := NodeNameOf(l.m, l.in.VM)
+	if node := l.in.Node.Node; name == "" && node != nil && !labelValue(node.Name) {
+		return node.Name
+	}
+	return name
+}
+
+// nodeLooked says whether the Node was looked for under the name that it has.
+func (l *life) nodeLooked() bool {
+	view, label := l.in.Node, l.m.Labels[v1alpha1.NodeLabelKey]
+	return view.Looked && (view.Node != nil || label != "" || view.Name == l.nodeName())
+}
+
+// ignoredNodeName returns why the label node is not written, if so. The provider ID is
+// written down before that is told.
+func (l *life) ignoredNodeName() field.ErrorList {
+	name := l.nodeName()
+	if l.in.Node.NoTarget || l.m.Spec.ProviderID == "" || labelValue(name) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), excerpt(name), fmt.Sprintf(
+		"the name of the Node has %d characters and cannot be the value of a label, which has at most %d: the label stays empty, and the Node is found by its provider ID",
+		len(name), content.LabelValueMaxLength))}
+}
+
+// namesNode says whether the Node carries the name of the machine, or cannot: a name
+// that is no value of a label is not written.
+func (l *life) namesNode() bool {
+	return !labelValue(l.m.Name) || l.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
+}
+
+// nodeSubject names the Node, or the machine as long as the Node has no name.
+func (l *life) nodeSubject() string {
+	if name := l.nodeName(); name != "" {
+		return "node/" + name
+	}
+	return "machine/" + l.m.Name
+}
