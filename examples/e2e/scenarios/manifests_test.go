@@ -242,5 +242,6 @@ func TestWhatManifestsPrintsIsWhatInstallApplies(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"CustomResourceDefinition": len(v1alpha1.CRDs()), "ServiceAccount": 1, "Role": 2, "RoleBinding": 2, "ClusterRole": 1, "ClusterRoleBinding": 1,
+		"ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1,
 	}, kinds)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -250,7 +251,7 @@ func TestGate_RequestInFlight_IsNamed(t *testing.T) {
 	g, clock := newTestGate(t)
 	require.NoError(t, g.renew(clock.now()))
 	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
-		require.Equal(t, []string{"POST /api/v1/namespaces/n/secrets"}, g.calls())
+		assert.Equal(t, []string{"POST /api/v1/namespaces/n/secrets"}, g.calls())
 		created(w, r)
 	})
 	require.NoError(t, write(t.Context(), s.client(t, g)))

@@ -84,6 +84,7 @@ func TestAccessIsAppliedInItsNamespace(t *testing.T) {
 	require.Equal(t, []string{
 		"serviceaccounts n/machinist", "roles n/machinist", "rolebindings n/machinist", "clusterroles /machinist:n", "clusterrolebindings /machinist:n",
 		"roles kube-system/machinist:n", "rolebindings kube-system/machinist:n",
+		"validatingadmissionpolicies /machinist.n", "validatingadmissionpolicybindings /machinist.n",
 	}, s.applied)
 	require.Error(t, install.Access(t.Context(), s, "no namespace"))
 }

@@ -8,7 +8,13 @@
 //	serviceaccount.yaml  who the manager is: "machinist"
 //	control.yaml         what it may do beside the machine objects, in one namespace
 //	target.yaml          what it may do where the machines join: in the whole cluster,
-//	                     and with the secrets in kube-system, for bootstrap tokens
+//	                     and with the secrets in kube-system, for bootstrap tokens;
+//	                     an admission policy allows it to write no other secrets there
+//
+// The admission policy needs Kubernetes 1.30 or later, and takes force moments after
+// it was applied. It restricts writes. Reads cannot be restricted: the manager can
+// list the secrets of kube-system, so a cluster should keep no tokens of service
+// accounts there (secrets of the type kubernetes.io/service-account-token).
 //
 // With two clusters, control.yaml belongs into the one with the machine objects
 // and target.yaml into the one that they join. The files say "default" for the

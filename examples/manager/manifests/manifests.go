@@ -94,19 +94,15 @@ func YAML(namespace string) ([]byte, error) {
 }
 
 // move puts the namespace in place of the default one: in every field of that
-// name, and in the names that carry it.
+// name, in the names that carry it, and in what admission policies say of the
+// service account.
 func move(v any, namespace string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			text, isText := value.(string)
-			prefix, ofNamespace := strings.CutSuffix(text, ":"+defaultNamespace)
-			switch {
-			case isText && key == "namespace" && text == defaultNamespace:
-				v[key] = namespace
-			case isText && key == "name" && ofNamespace:
-				v[key] = prefix + ":" + namespace
-			default:
+			if text, ok := value.(string); ok {
+				v[key] = moved(key, text, namespace)
+			} else {
 				move(value, namespace)
 			}
 		}
@@ -115,6 +111,25 @@ func move(v any, namespace string) {
 			move(item, namespace)
 		}
 	}
+}
+
+// moved is what move makes of one field.
+func moved(key, text, namespace string) string {
+	switch key {
+	case "namespace":
+		if text == defaultNamespace {
+			return namespace
+		}
+	case "name", "policyName":
+		for _, separator := range []string{":", "."} {
+			if prefix, carries := strings.CutSuffix(text, separator+defaultNamespace); carries {
+				return prefix + separator + namespace
+			}
+		}
+	case "expression":
+		return strings.ReplaceAll(text, "system:serviceaccount:"+defaultNamespace+":", "system:serviceaccount:"+namespace+":")
+	}
+	return text
 }
 
 // decode reads the documents of a YAML stream.

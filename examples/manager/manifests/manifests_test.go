@@ -64,6 +64,7 @@ func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
 		"ServiceAccount shoot--a--b/machinist", "Role shoot--a--b/machinist", "RoleBinding shoot--a--b/machinist",
 		"ClusterRole /machinist:shoot--a--b", "ClusterRoleBinding /machinist:shoot--a--b",
 		"Role kube-system/machinist:shoot--a--b", "RoleBinding kube-system/machinist:shoot--a--b",
+		"ValidatingAdmissionPolicy /machinist.shoot--a--b", "ValidatingAdmissionPolicyBinding /machinist.shoot--a--b",
 	}, names)
 	for _, o := range objects {
 		if role, ok, _ := unstructured.NestedString(o.Object, "roleRef", "name"); ok {
@@ -73,6 +74,15 @@ func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
 			require.Equal(t, []any{map[string]any{"kind": "ServiceAccount", "name": manifests.ServiceAccount, "namespace": "shoot--a--b"}}, subjects)
 		}
 	}
+	policy, binding := objects[len(objects)-2].Object, objects[len(objects)-1].Object
+	conditions, _, err := unstructured.NestedSlice(policy, "spec", "matchConditions")
+	require.NoError(t, err)
+	require.Equal(t, []any{map[string]any{
+		"name": "manager", "expression": "request.userInfo.username == 'system:serviceaccount:shoot--a--b:machinist'",
+	}}, conditions)
+	bound, _, err := unstructured.NestedString(binding, "spec", "policyName")
+	require.NoError(t, err)
+	require.Equal(t, "machinist.shoot--a--b", bound)
 	again, err := manifests.Access("default")
 	require.NoError(t, err)
 	require.Equal(t, "default", again[0].GetNamespace(), "the files are as they were")
