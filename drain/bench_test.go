@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain"
 )
@@ -103,6 +104,60 @@ func BenchmarkStep(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// benchApps are so many pods of so many applications, each with a budget, in one namespace.
+// The pods of an application have the same labels, or each has one of its own.
+func benchApps(pods, apps int, own bool) drain.Observation {
+	var items []*corev1.Pod
+	for i := range pods {
+		pod := newPod(fmt.Sprintf("web-%05d", i))
+		pod.Labels = map[string]string{"team": "shop", "tier": "web", "app": fmt.Sprint("app-", i%apps), "version": "v7"}
+		if own {
+			pod.Labels["apps.kubernetes.io/pod-index"] = fmt.Sprint(i)
+		}
+		items = append(items, pod)
+	}
+	in := observed(items...)
+	for i := range apps {
+		in.Budgets.Items = append(in.Budgets.Items, newBudget(fmt.Sprintf("budget-%05d", i), 1, selecting(&metav1.LabelSelector{
+			MatchLabels: map[string]string{"team": "shop", "tier": "web", "app": fmt.Sprint("app-", i)},
+		})))
+	}
+	in.Budgets.Complete = true
+	return in
+}
+
+func BenchmarkStepBySize(b *testing.B) {
+	for _, n := range []int{100, 1000, 10000} {
+		for _, own := range []bool{false, true} {
+			b.Run(fmt.Sprintf("pods=%d/budgets=%d/own=%t", n, n/2, own), func(b *testing.B) {
+				in := benchApps(n, n/2, own)
+				b.ReportAllocs()
+				for b.Loop() {
+					if len(drain.Decide(in, drain.Policy{}, now).Rows) != n {
+						b.Fatal("rows are missing")
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/pod")
+			})
+		}
+	}
+}
+
+// Ten times as many pods and budgets are at most fifteen times as many allocations.
+func TestStep_TenTimesThePodsAndBudgets_AllocatesFifteenTimesAtMost(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		allocs := func(n int) float64 {
+			in := benchApps(n, n/2, own)
+			return testing.AllocsPerRun(5, func() { drain.Decide(in, drain.Policy{}, now) })
+		}
+		few, many := allocs(200), allocs(2000)
+		t.Logf("own labels %t: %.0f and %.0f allocations", own, few, many)
+		if many > 15*few {
+			t.Errorf("own labels %t: %.0f allocations instead of %.0f", own, many, few)
+		}
 	}
 }
 

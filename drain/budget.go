@@ -4,7 +4,6 @@ package drain
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -68,17 +67,17 @@ func share(value *intstr.IntOrString) int {
 // budget is a budget in a round.
 type budget struct {
 	*policyv1.PodDisruptionBudget
-	// pairs are the labels of the pods that it covers, unless there is a selector.
+	// pairs are labels that all pods have that it covers. They are the whole selector if
+	// selector is nil.
 	pairs    []labelPair
 	selector labels.Selector
 	// version identifies it, and how it is now.
 	version string
 	// left is how many pods may still be asked to go.
 	left int32
-	// reason and message say why it refuses, row is it for a row; filled when needed.
+	// reason and message say why it refuses; filled when needed.
 	reason  Reason
 	message string
-	row     []Budget
 }
 
 // withoutBudget says whether the API server evicts a pod without a look at budgets.
@@ -185,33 +184,4 @@ func (b *budget) seen() Budget {
 		Namespace: b.Namespace, Name: b.Name, Allowed: allowed(b.PodDisruptionBudget),
 		Healthy: b.Status.CurrentHealthy, Desired: b.Status.DesiredHealthy, Expected: b.Status.ExpectedPods,
 	}
-}
-
-// rows returns the budget as the one of a row.
-func (b *budget) rows() []Budget {
-	if b.row == nil {
-		b.row = []Budget{b.seen()}
-	}
-	return b.row
-}
-
-// budgetsOf returns budgets for a row.
-func budgetsOf(covering []*budget) []Budget {
-	if len(covering) == 1 {
-		return covering[0].rows()
-	}
-	var seen []Budget
-	for _, b := range covering {
-		seen = append(seen, b.seen())
-	}
-	return seen
-}
-
-// overlapping says which budgets cover a pod together.
-func overlapping(covering []*budget) string {
-	names := make([]string, len(covering))
-	for i, b := range covering {
-		names[i] = b.Namespace + "/" + b.Name
-	}
-	return "budgets " + strings.Join(names, " and ") + " cover it together, which the API server refuses"
 }

@@ -4,7 +4,9 @@ package drain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,14 +26,32 @@ func Covers(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
-// budgetIndex finds the budgets of pods. The zero budgetIndex knows none.
+// budgetIndex finds the budgets of pods. It looks at a budget only for pods that have a label
+// of its selector, and once for all pods with the same labels. The zero budgetIndex knows none.
 type budgetIndex struct {
 	all []budget // by namespace and name
-	// those of the namespace that was asked for last
+	// byLabel are the budgets that cover only pods with this label, rest all others of a
+	// namespace.
+	byLabel map[podLabel][]*budget
+	rest    map[string][]*budget
+	// found are the budgets of pods that were asked for, by namespace and labels.
+	found map[string]*coverage
+	key   []byte   // of the pod that was asked for last
+	names []string // of its labels
+}
+
+// podLabel is a label of the pods of a namespace.
+type podLabel struct {
 	namespace string
-	there     []budget
-	known     bool
-	found     []*budget
+	labelPair
+}
+
+// coverage are the budgets that cover pods with the same labels, by name.
+type coverage struct {
+	budgets []*budget
+	// version, message and rows are filled when needed.
+	version, message string
+	rows             []Budget
 }
 
 // newBudgetIndex reads the budgets, of several copies of one the newest.
@@ -41,60 +61,120 @@ func newBudgetIndex(list List[*policyv1.PodDisruptionBudget]) budgetIndex {
 	}
 	items := slices.Clone(list.Items)
 	slices.SortFunc(items, compareBudgets)
-	all := make([]budget, 0, len(items))
+	x := budgetIndex{all: make([]budget, 0, len(items)), found: map[string]*coverage{}}
 	pairs := make([]labelPair, 0, len(items))
 	for _, item := range items {
-		if item == nil || len(all) > 0 && item.Namespace == all[len(all)-1].Namespace && item.Name == all[len(all)-1].Name {
+		last := len(x.all) - 1
+		if item == nil || last >= 0 && item.Namespace == x.all[last].Namespace && item.Name == x.all[last].Name {
 			continue
 		}
 		b := budget{PodDisruptionBudget: item, version: item.Name + "@" + item.ResourceVersion, left: allowed(item)}
-		if b.selector, pairs = compileSelector(item.Spec.Selector, pairs); b.selector == nil {
-			b.pairs = pairs[len(pairs)-len(item.Spec.Selector.MatchLabels):]
-		}
-		all = append(all, b)
+		from := len(pairs)
+		b.selector, pairs = compileSelector(item.Spec.Selector, pairs)
+		b.pairs = pairs[from:]
+		x.all = append(x.all, b)
 	}
-	return budgetIndex{all: all}
+	x.index()
+	return x
 }
 
-// of returns the budgets that cover a pod, by name, until it is called again.
-func (x *budgetIndex) of(pod *corev1.Pod) []*budget {
+// index puts each budget under the label of its selector that the fewest budgets share.
+func (x *budgetIndex) index() {
+	shared := make(map[podLabel]int, len(x.all))
+	for i := range x.all {
+		for _, pair := range x.all[i].pairs {
+			shared[podLabel{x.all[i].Namespace, pair}]++
+		}
+	}
+	x.byLabel, x.rest = make(map[podLabel][]*budget, len(x.all)), map[string][]*budget{}
+	for i := range x.all {
+		b := &x.all[i]
+		if len(b.pairs) == 0 {
+			x.rest[b.Namespace] = append(x.rest[b.Namespace], b)
+			continue
+		}
+		rarest := slices.MinFunc(b.pairs, func(p, q labelPair) int {
+			return cmp.Or(cmp.Compare(shared[podLabel{b.Namespace, p}], shared[podLabel{b.Namespace, q}]), cmp.Compare(p.key, q.key))
+		})
+		label := podLabel{b.Namespace, rarest}
+		x.byLabel[label] = append(x.byLabel[label], b)
+	}
+}
+
+// of returns the budgets that cover a pod.
+func (x *budgetIndex) of(pod *corev1.Pod) *coverage {
 	if len(x.all) == 0 {
-		return nil
+		return &coverage{}
 	}
-	if !x.known || x.namespace != pod.Namespace {
-		from, _ := slices.BinarySearchFunc(x.all, pod.Namespace, func(b budget, ns string) int { return cmp.Compare(b.Namespace, ns) })
-		to := from
-		for to < len(x.all) && x.all[to].Namespace == pod.Namespace {
-			to++
-		}
-		x.known, x.namespace, x.there = true, pod.Namespace, x.all[from:to]
+	x.setKey(pod)
+	if known := x.found[string(x.key)]; known != nil {
+		return known
 	}
-	x.found = x.found[:0]
-	for i := range x.there {
-		if b := &x.there[i]; b.covers(pod) {
-			x.found = append(x.found, b)
+	found := &coverage{}
+	for _, b := range x.candidates(pod) {
+		if b.covers(pod) {
+			found.budgets = append(found.budgets, b)
 		}
 	}
-	return x.found
+	slices.SortFunc(found.budgets, func(a, b *budget) int { return cmp.Compare(a.Name, b.Name) })
+	x.found[string(x.key)] = found
+	return found
+}
+
+// candidates returns the budgets that may cover a pod, in no order.
+func (x *budgetIndex) candidates(pod *corev1.Pod) []*budget {
+	var may []*budget
+	for key, value := range pod.Labels {
+		may = append(may, x.byLabel[podLabel{pod.Namespace, labelPair{key, value}}]...)
+	}
+	return append(may, x.rest[pod.Namespace]...)
+}
+
+// setKey writes what tells pods with other budgets apart: the namespace and the labels, each
+// with its length.
+func (x *budgetIndex) setKey(pod *corev1.Pod) {
+	x.names, x.key = x.names[:0], x.key[:0]
+	for name := range pod.Labels {
+		x.names = append(x.names, name)
+	}
+	slices.Sort(x.names)
+	x.addKey(pod.Namespace)
+	for _, name := range x.names {
+		x.addKey(name)
+		x.addKey(pod.Labels[name])
+	}
+}
+
+func (x *budgetIndex) addKey(part string) {
+	x.key = append(strconv.AppendInt(x.key, int64(len(part)), 10), ':')
+	x.key = append(x.key, part...)
 }
 
 // labelPair is a label that a pod must have.
 type labelPair struct{ key, value string }
 
-// compileSelector appends the labels of a selector that consists of nothing else, and
-// returns any other as it is. A label that cannot be read is on no pod.
+// compileSelector appends the labels that every pod of a selector has. It returns nil if
+// they are the whole selector. A label that cannot be read is on no pod.
 func compileSelector(s *metav1.LabelSelector, pairs []labelPair) (labels.Selector, []labelPair) {
-	if s == nil || len(s.MatchExpressions) > 0 {
-		selector, err := metav1.LabelSelectorAsSelector(s)
-		if err != nil {
-			selector = labels.Nothing()
-		}
-		return selector, pairs
+	if s == nil {
+		return labels.Nothing(), pairs
 	}
 	for key, value := range s.MatchLabels {
 		pairs = append(pairs, labelPair{key, value})
 	}
-	return nil, pairs
+	if len(s.MatchExpressions) == 0 {
+		return nil, pairs
+	}
+	for _, e := range s.MatchExpressions {
+		if e.Operator == metav1.LabelSelectorOpIn && len(e.Values) == 1 {
+			pairs = append(pairs, labelPair{e.Key, e.Values[0]})
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	return selector, pairs
 }
 
 // covers says whether the budget covers a pod of its namespace.
@@ -110,19 +190,45 @@ func (b *budget) covers(pod *corev1.Pod) bool {
 	return true
 }
 
-// versions identifies budgets and how they are now.
-func versions(budgets []*budget) string {
-	switch len(budgets) {
-	case 0:
-		return ""
-	case 1:
-		return budgets[0].version
+// versions identifies the budgets and how they are now.
+func (c *coverage) versions() string {
+	if c.version == "" && len(c.budgets) > 0 {
+		all := make([]string, len(c.budgets))
+		for i, b := range c.budgets {
+			all[i] = b.version
+		}
+		c.version = strings.Join(all, ",")
 	}
-	all := make([]string, len(budgets))
-	for i, b := range budgets {
-		all[i] = b.version
+	return c.version
+}
+
+// shown returns the budgets for a row.
+func (c *coverage) shown() []Budget {
+	if c.rows == nil && len(c.budgets) > 0 {
+		c.rows = make([]Budget, len(c.budgets))
+		for i, b := range c.budgets {
+			c.rows[i] = b.seen()
+		}
 	}
-	return strings.Join(all, ",")
+	return c.rows
+}
+
+// mostBudgetNames is how many budgets a message names.
+const mostBudgetNames = 5
+
+// overlapping says which budgets cover a pod together.
+func (c *coverage) overlapping() string {
+	if c.message == "" {
+		names := make([]string, min(len(c.budgets), mostBudgetNames))
+		for i := range names {
+			names[i] = c.budgets[i].Namespace + "/" + c.budgets[i].Name
+		}
+		if more := len(c.budgets) - len(names); more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		c.message = "budgets " + strings.Join(names, " and ") + " cover it together, which the API server refuses"
+	}
+	return c.message
 }
 
 // compareBudgets orders budgets by name, and copies of one the newest first, of those

@@ -51,7 +51,7 @@ func (r *round) countAccepted(row *Row, pod *corev1.Pod) {
 	if answer.Asked != Evict || answer.Budgets == "" {
 		return
 	}
-	for _, b := range r.budgets.of(pod) {
+	for _, b := range r.budgets.of(pod).budgets {
 		if b.version == answer.Budgets && b.charges(pod) {
 			b.left = max(0, b.left-1)
 		}
@@ -67,11 +67,11 @@ func (r *round) spend(row *Row, pod *corev1.Pod) {
 	switch {
 	case row.Verdict == Wait:
 		r.explainRefusal(row, covering)
-	case len(covering) > 1:
-		row.Versions = versions(covering)
-		r.hold(row, ReasonBudgets, overlapping(covering), budgetsOf(covering))
-	case len(covering) == 1:
-		b := covering[0]
+	case len(covering.budgets) > 1:
+		row.Versions = covering.versions()
+		r.hold(row, ReasonBudgets, covering.overlapping(), covering.shown())
+	case len(covering.budgets) == 1:
+		b := covering.budgets[0]
 		row.Versions = b.version
 		switch {
 		case !b.charges(pod):
@@ -79,19 +79,19 @@ func (r *round) spend(row *Row, pod *corev1.Pod) {
 			b.left--
 		default:
 			reason, message := b.refusal(pod)
-			r.hold(row, reason, message, b.rows())
+			r.hold(row, reason, message, covering.shown())
 		}
 	}
 }
 
 // explainRefusal adds to what the API server answered which budgets are behind it.
-func (r *round) explainRefusal(row *Row, covering []*budget) {
+func (r *round) explainRefusal(row *Row, covering *coverage) {
 	switch {
-	case row.Reason == ReasonRefused && len(covering) > 1:
+	case row.Reason == ReasonRefused && len(covering.budgets) > 1:
 		// the API server says so in words alone
-		row.Reason, row.Message, row.Budgets = ReasonBudgets, overlapping(covering), budgetsOf(covering)
+		row.Reason, row.Message, row.Budgets = ReasonBudgets, covering.overlapping(), covering.shown()
 	case row.Reason == ReasonBudget:
-		row.Budgets = budgetsOf(covering)
+		row.Budgets = covering.shown()
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *round) forgetRefusals() {
 		if answer.Reason != ReasonBudget || answer.Until.IsZero() {
 			continue
 		}
-		if versions(r.budgets.of(pod)) != answer.Budgets {
+		if r.budgets.of(pod).versions() != answer.Budgets {
 			answer.Until = time.Time{}
 			r.s.Answers[pod.UID] = answer
 		}
