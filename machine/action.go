@@ -61,7 +61,11 @@ type InitializeVM struct {
 
 // DeleteVM calls DeleteMachine, which finds the VM by the machine's provider ID
 // or, if that is empty, by its name.
-type DeleteVM struct{}
+type DeleteVM struct {
+	// ByName says that the provider ID in the request is empty: the one that is
+	// recorded is that of another machine's VM.
+	ByName bool
+}
 
 // UpdateNode writes the metadata and spec of the Node.
 type UpdateNode struct {
@@ -237,7 +241,12 @@ func (CreateVM) String() string { return "create the VM" }
 func (InitializeVM) String() string { return "initialise the VM" }
 
 // String names the call.
-func (DeleteVM) String() string { return "delete the VM" }
+func (a DeleteVM) String() string {
+	if a.ByName {
+		return "delete the VM that has the name of the machine"
+	}
+	return "delete the VM"
+}
 
 // String says what is written.
 func (a UpdateNode) String() string { return "update node: " + a.What }

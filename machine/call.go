@@ -54,6 +54,10 @@ func Call(
 		}
 		return FromInitialize(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
 	case DeleteVM:
+		if a.ByName {
+			m = m.DeepCopy()
+			m.Spec.ProviderID = ""
+		}
 		return FromDelete(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
 	default:
 		return Answer{}, fmt.Errorf("%w: %T", ErrNoCall, do)

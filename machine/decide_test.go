@@ -34,6 +34,8 @@ func after(changes ...change) machine.Observation {
 		Machine: m,
 		Class:   machine.ClassView{Looked: true, Class: class()},
 		Node:    machine.NodeView{Looked: true},
+
+		ProviderID: machine.ProviderIDView{Compared: true},
 	}
 	for _, c := range changes {
 		c(&in)

@@ -96,6 +96,9 @@ const (
 	ReasonVMKnown Reason = "VMKnown"
 	// ReasonVMUnknown: the VM's identity was lost, and is looked for.
 	ReasonVMUnknown Reason = "VMUnknown"
+	// ReasonProviderIDShared: another machine records the same provider ID, or that is
+	// not known.
+	ReasonProviderIDShared Reason = "ProviderIDShared"
 	// ReasonVMUninitialized: the VM has to be initialised.
 	ReasonVMUninitialized Reason = "VMUninitialized"
 	// ReasonVMCreated: the VM exists; now it has to join.

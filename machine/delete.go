@@ -35,6 +35,9 @@ func (l *life) depart() Decision {
 	if d, out := l.nameNode(); out {
 		return d
 	}
+	if d, waits := l.sharedID(); waits {
+		return d
+	}
 	node := l.ownNode()
 	mode := DrainModeFor(l.m, node, l.p, l.now)
 	if node != nil && !l.marked(node, mode) {

@@ -56,7 +56,7 @@ func (l *life) deleteVM() (Decision, bool) {
 	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" && l.in.Class.usable() {
 		return l.do(LookForVM{}, ReasonLookFirst, ""), true // meanwhile its Node may have joined
 	}
-	return l.do(DeleteVM{}, ReasonDrained, ""), true
+	return l.do(DeleteVM{ByName: l.deletesByName()}, ReasonDrained, ""), true
 }
 
 // settled returns from when on the provider shows everything that was made:

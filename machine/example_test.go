@@ -34,6 +34,8 @@ func Example() {
 		},
 		Class: machine.ClassView{Looked: true, Class: class},
 		Node:  machine.NodeView{Looked: true},
+
+		ProviderID: machine.ProviderIDView{Compared: true},
 	}
 	// live decides and acts until there is nothing to do.
 	live := func() {

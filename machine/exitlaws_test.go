@@ -28,6 +28,7 @@ func anyExit(r *rand.Rand) machine.Observation {
 	if r.IntN(4) == 0 {
 		byForce(&in)
 	}
+	in.ProviderID = machine.ProviderIDView{Compared: true}
 	in.Node.Looked, in.Tokens.Looked, in.Attachments = true, true, anyAttachments(r)
 	in.Drain = machine.DrainView{}
 	if r.IntN(2) == 0 {

@@ -64,6 +64,10 @@ func anything(r *rand.Rand) machine.Observation {
 		in.Node.Node = anyNode(r)
 	}
 	in.VM = anyView(r)
+	in.ProviderID = machine.ProviderIDView{Compared: r.IntN(6) > 0, ListedFor: pick(r, "", "", "m")}
+	if r.IntN(6) == 0 {
+		in.ProviderID.Others = []*v1alpha1.Machine{sharer("b")}
+	}
 	in.Drain = machine.DrainView{Done: r.IntN(3) == 0, Round: moment(r), NextCheck: moment(r), Holds: pick(r, nil, []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}})}
 	in.Siblings = machine.Siblings{Complete: r.IntN(2) == 0, Machines: pick(r, nil, []*v1alpha1.Machine{nil, m}, []*v1alpha1.Machine{newMachine("s")})}
 	return in

@@ -107,7 +107,7 @@ func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
 // ownNode returns the Node of the machine, or nil if there is none: a Node of
 // another machine is not there, as far as this one is concerned.
 func (l *life) ownNode() *corev1.Node {
-	if l.in.Node.NoTarget || foreignNode(l.m, l.in.Node.Node) {
+	if l.in.Node.NoTarget || foreignNode(l.m, l.in.Node.Node) || !l.ownsNode() {
 		return nil
 	}
 	return l.in.Node.Node

@@ -24,6 +24,8 @@ type Observation struct {
 	Node NodeView
 	// VM is what the provider has answered so far.
 	VM VMView
+	// ProviderID is what is known of other machines with the same provider ID.
+	ProviderID ProviderIDView
 	// Drain is how far the drain of the Node has come.
 	Drain DrainView
 	// Attachments are the volumes attached to the Node.
@@ -75,6 +77,19 @@ type NodeView struct {
 	Name string
 	// Node is the object as last read, or nil if there is none.
 	Node *corev1.Node
+}
+
+// ProviderIDView is what is known of other machines that record the same provider ID.
+// The zero value is that nothing is known: no VM is deleted by its provider ID then.
+type ProviderIDView struct {
+	// Compared says that the provider IDs of all machines were compared.
+	Compared bool
+	// Others are the machines with the same ID, in any order. The machine itself and
+	// machines with other IDs do not matter.
+	Others []*v1alpha1.Machine
+	// ListedFor is the name of the machine for which the provider lists the VM with
+	// that ID. It is read only if there are Others. Empty means not known.
+	ListedFor string
 }
 
 // DrainView is how far the drain of a Node has come. The zero value asks for a

@@ -323,9 +323,11 @@ func decisionLaws(d machine.Decision, now time.Time) error {
 func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Observation {
 	in := machine.Observation{
 		Machine: m, VM: kept.vm, Drain: kept.drain,
-		Class:  machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},
-		Node:   machine.NodeView{Looked: true},
-		Tokens: machine.TokensView{Looked: true, Secrets: s.tokensOf(m.UID)},
+		Class: machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},
+		Node:  machine.NodeView{Looked: true},
+
+		ProviderID: machine.ProviderIDView{Compared: true},
+		Tokens:     machine.TokensView{Looked: true, Secrets: s.tokensOf(m.UID)},
 	}
 	if name := cmp.Or(machine.NodeNameOf(m, kept.vm), s.nodeOf(m)); name != "" {
 		in.Node.Node, in.Node.Name = s.node(name), name

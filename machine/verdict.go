@@ -15,11 +15,18 @@ import (
 // verdict returns the condition that the machine should carry, or nil for none.
 func (l *life) verdict() *corev1.NodeCondition {
 	if !l.m.DeletionTimestamp.IsZero() { // all that counts then is what would force it
-		return l.verdictOf(ReasonPartlyIgnored, ignoredLabels(l.m.Labels, nil))
+		reason, shared := ReasonPartlyIgnored, l.sharedErrors()
+		if len(shared) > 0 {
+			reason = ReasonProviderIDShared
+		}
+		return l.verdictOf(reason, ignoredLabels(l.m.Labels, shared))
 	}
 	reason, errs := ReasonInvalid, Validate(l.m)
 	if len(errs) == 0 {
 		reason = ReasonPartlyIgnored
+	}
+	if shared := l.sharedErrors(); len(shared) > 0 {
+		errs, reason = append(errs, shared...), ReasonProviderIDShared
 	}
 	errs = append(errs, ignored(l.m)...)
 	errs = append(errs, l.ignoredNodeName()...)

@@ -70,6 +70,57 @@ func TestMachine_NodeNameOver63Characters_RunsAndGoes(t *testing.T) {
 	}
 }
 
+// TestMachine_SharedProviderID_VMOfTheOtherStays deletes each of two machines of which
+// one has taken over the provider ID of the other by hand.
+func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
+	for _, deleted := range []string{"owner", "thief"} {
+		t.Run(deleted, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.start()
+				owner := r.create("owner")
+				r.eventually("running", func() bool { return r.phase("owner") == v1alpha1.MachineRunning })
+				ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
+				owner, err := api.Get(ctx, "owner", metav1.GetOptions{})
+				require.NoError(t, err)
+				thief := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "thief", Namespace: namespace}, Spec: owner.Spec}
+				_, err = api.Create(ctx, thief, metav1.CreateOptions{})
+				require.NoError(t, err)
+				both := func() bool {
+					for _, name := range []string{"owner", "thief"} {
+						m, err := api.Get(ctx, name, metav1.GetOptions{})
+						if err != nil {
+							return false
+						}
+						if c := conditionOf(m, v1alpha1.MachineValid); c == nil || c.Reason != "ProviderIDShared" {
+							return false
+						}
+					}
+					return true
+				}
+				r.eventually("a condition on both", both)
+
+				require.NoError(t, api.Delete(ctx, deleted, metav1.DeleteOptions{}))
+				r.eventually("gone", func() bool { return r.gone(ctx, deleted) })
+				vms := 0
+				for _, vm := range r.cloud.Snapshot().VMs {
+					if vm.DeletedAt.IsZero() {
+						vms++
+						require.Equal(t, "owner", vm.Machine)
+					}
+				}
+				require.Equal(t, map[string]int{"owner": 0, "thief": 1}[deleted], vms)
+				if deleted == "thief" {
+					r.eventually("the condition gone", func() bool {
+						m, err := api.Get(ctx, "owner", metav1.GetOptions{})
+						return err == nil && conditionOf(m, v1alpha1.MachineValid) == nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning
+					})
+				}
+			})
+		})
+	}
+}
+
 // conditionOf returns a condition of a machine, or nil.
 func conditionOf(m *v1alpha1.Machine, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range m.Status.Conditions {

@@ -15,9 +15,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 	"github.com/machinist-dev/machinist/permits"
 )
 
@@ -29,6 +31,7 @@ type machines struct {
 	classes  listers.MachineClassLister
 	groups   *groups
 	nodeOfID func(providerID string) *corev1.Node
+	ofID     func(providerID string) []*v1alpha1.Machine
 
 	machinesOfNode func(n *corev1.Node) []*v1alpha1.Machine
 
@@ -72,7 +75,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 	}
 	r.loop = newLoop(cfg, "machine", r.pass)
 	r.groups = newGroups(c)
-	r.nodeOfID, r.machinesOfNode = c.nodeOfID, c.machinesOfNode
+	r.nodeOfID, r.ofID, r.machinesOfNode = c.nodeOfID, c.ofID, c.machinesOfNode
 	r.watch(c)
 	if c.target != nil {
 		r.watchTarget(c)
@@ -117,12 +120,40 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m, kept.vm), VM: kept.vm, Drain: kept.drain.Again(),
 		Tokens: r.observeTokens(m, &kept),
 	}
+	in.ProviderID = r.observeProviderID(ctx, &in)
 	if machine.NeedsSiblings(m) {
 		in.Siblings = r.groups.siblings(m)
 	}
 	attachments, err := r.drains.AttachmentsOf(ctx, in.Node.Name, nil)
 	in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: kept.asked}
 	return in, kept
+}
+
+// observeProviderID looks for other machines that record the same provider ID. Only for
+// one that is being deleted beside such machines is the provider asked whose VM it is.
+func (r *machines) observeProviderID(ctx context.Context, in *machine.Observation) machine.ProviderIDView {
+	m, view := in.Machine, machine.ProviderIDView{Compared: true}
+	for _, id := range providerIDs(m.Spec.ProviderID) {
+		for _, other := range r.ofID(id) {
+			if other.UID != m.UID {
+				view.Others = append(view.Others, other)
+			}
+		}
+	}
+	if len(view.Others) == 0 || m.DeletionTimestamp.IsZero() || in.Class.Class == nil {
+		return view
+	}
+	secret, _ := mergedSecret(in.Class.Class, r.secret) // a list that fails proves nothing
+	list, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: in.Class.Class, Secret: secret})
+	if err != nil || list == nil {
+		return view
+	}
+	for id, name := range list.MachineList {
+		if nodeops.NormalizeProviderID(id) == nodeops.NormalizeProviderID(m.Spec.ProviderID) {
+			view.ListedFor = name
+		}
+	}
+	return view
 }
 
 // liveSiblings asks the API server for the siblings: the first lists of a controller

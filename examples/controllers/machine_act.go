@@ -91,7 +91,11 @@ func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v
 			return nil
 		}
 		r.latest.put(m)
+		renamed := in.Machine.Spec.ProviderID != m.Spec.ProviderID
 		in.Machine, in.Node = m, r.observeNode(ctx, m, in.VM) // it may name its Node only now
+		if renamed {
+			in.ProviderID = r.observeProviderID(ctx, in)
+		}
 		if machine.NeedsSiblings(m) && !in.Siblings.Complete {
 			in.Siblings = r.groups.siblings(m)
 		}

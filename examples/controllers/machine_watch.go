@@ -45,6 +45,13 @@ func (r *machines) changed(before, after *v1alpha1.Machine) {
 			r.addWaiting(m)
 		}
 	})(before, after)
+	if before == nil || after == nil || before.Spec.ProviderID != after.Spec.ProviderID {
+		each(func(m *v1alpha1.Machine) {
+			for _, id := range providerIDs(m.Spec.ProviderID) {
+				r.addAll(r.ofID(id))
+			}
+		})(before, after)
+	}
 	switch {
 	case after == nil:
 		r.permits.Release(r.groups.of(before).String(), string(before.UID), r.cfg.Clock.Now())

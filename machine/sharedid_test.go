@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// sharer is another machine with the same provider ID, spelled in another way.
+func sharer(name string) *v1alpha1.Machine {
+	m := newMachine(name)
+	m.UID, m.Spec.ProviderID = machineUID("uid-"+name), "Simulated:///1/"
+	return m
+}
+
+// shared returns machine m, which is being deleted, beside one with its provider ID.
+// The Node carries the name of a machine, if that is not empty.
+func shared(nodeNames, listedFor string, changes ...change) machine.Observation {
+	in := after(withID, phase(v1alpha1.MachineTerminating), node(ready(corev1.ConditionTrue)))
+	in.Machine.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
+	in.Node.Node.Spec.ProviderID = "simulated:///1"
+	in.Node.Node.Labels = map[string]string{v1alpha1.MachineNameLabelKey: nodeNames}
+	in.ProviderID = machine.ProviderIDView{Compared: true, Others: []*v1alpha1.Machine{nil, in.Machine, sharer("b"), newMachine("c")}, ListedFor: listedFor}
+	in.Attachments.Looked = true
+	for _, c := range changes {
+		c(&in)
+	}
+	return in
+}
+
+// outcome carries the conditions out that come first, and returns the decision after.
+func outcome(t *testing.T, in machine.Observation) machine.Decision {
+	t.Helper()
+	for range 5 {
+		d := lawful(t, in, machine.DefaultPolicy())
+		switch a := d.Do.(type) {
+		case machine.UpdateStatus:
+			in.Machine = a.Machine
+		case machine.SetNodeCondition:
+			in.Node.Node.Status.Conditions = append(in.Node.Node.Status.Conditions, a.Condition)
+		case machine.DrainNode:
+			in.Drain = machine.DrainView{}.After(a.Mode, machine.DrainView{Done: true}, now)
+		default:
+			return d
+		}
+	}
+	t.Fatal("no end")
+	return machine.Decision{}
+}
+
+func TestSharedProviderID_Deletion_OnlyTheProvedOwnerDeletesTheVM(t *testing.T) {
+	t.Parallel()
+	const byID, byName, waits = "delete the VM", "delete the VM that has the name of the machine", "waits"
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		want string
+	}{
+		"its own name on the node":           {shared("m", ""), byID},
+		"its own name in the list":           {shared("", "m"), byID},
+		"both":                               {shared("m", "m"), byID},
+		"the other's name on the node":       {shared("b", ""), byName},
+		"the other's name in the list":       {shared("", "b"), byName},
+		"no proof":                           {shared("", ""), waits},
+		"proofs that disagree":               {shared("m", "b"), waits},
+		"the name of a machine without it":   {shared("", "c"), waits},
+		"no proof, and force":                {shared("", "", byForce), byName},
+		"the node of another VM proves none": {shared("m", "", otherNode), waits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := outcome(t, tc.in)
+			if tc.want == waits {
+				require.Nil(t, d.Do, d.String())
+				require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+				require.Equal(t, "machine/b", d.Holds[0].Subject)
+				require.NotZero(t, d.NextCheck)
+				return
+			}
+			require.NotNil(t, d.Do, d.String())
+			require.Equal(t, tc.want, d.Do.String())
+		})
+	}
+	in := shared("m", "m")
+	in.ProviderID = machine.ProviderIDView{}
+	d := outcome(t, in)
+	require.Nil(t, d.Do, "nobody has compared: %s", d)
+	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+}
+
+// otherNode gives the Node the provider ID of another VM.
+var otherNode change = func(in *machine.Observation) {
+	in.Node.Node = in.Node.Node.DeepCopy()
+	in.Machine.Spec.ProviderID = "simulated:///2"
+	other := sharer("b")
+	other.Spec.ProviderID = "simulated:///2"
+	in.ProviderID.Others = []*v1alpha1.Machine{other}
+}
+
+func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
+	t.Parallel()
+	in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied)
+	in.ProviderID.Others = []*v1alpha1.Machine{sharer("b"), sharer("a")}
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+	w, ok := d.Do.(machine.UpdateStatus)
+	require.True(t, ok)
+	events := machine.Events(in.Machine, w.Machine)
+	require.Len(t, events, 1)
+	require.Equal(t, "ProviderIDShared", events[0].Reason)
+	require.Contains(t, events[0].Message, "machine a, b records it, too")
+	in.Machine = w.Machine
+	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
+	in.ProviderID.Others = nil
+	require.Equal(t, machine.ReasonValid, lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")
+}
+
+// Whatever is known, no machine deletes by its provider ID a VM that is not proved to
+// be its own.
+func TestSharedProviderID_Law_NoDeletionWithoutProof(t *testing.T) {
+	t.Parallel()
+	deletions := 0
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		in := anyExit(r)
+		in.Machine.Spec.ProviderID = "simulated:///1"
+		in.ProviderID = machine.ProviderIDView{Compared: r.IntN(4) > 0, Others: []*v1alpha1.Machine{sharer("b")}, ListedFor: pick(r, "", "m", "b", "c")}
+		proved := in.ProviderID.Compared && in.ProviderID.ListedFor == in.Machine.Name
+		if node := in.Node.Node; node != nil {
+			node.Spec.ProviderID = pick(r, "", "simulated:///1", "simulated:///2")
+			node.Labels = map[string]string{v1alpha1.MachineNameLabelKey: pick(r, "", in.Machine.Name, "b")}
+			if name := node.Labels[v1alpha1.MachineNameLabelKey]; node.Spec.ProviderID == "simulated:///1" && name != "" {
+				proved = in.ProviderID.Compared && name == in.Machine.Name && (in.ProviderID.ListedFor == "" || in.ProviderID.ListedFor == name)
+			}
+		}
+		for range 6 {
+			d := machine.Decide(in, machine.DefaultPolicy(), now)
+			switch a := d.Do.(type) {
+			case machine.UpdateStatus:
+				in.Machine = a.Machine
+			case machine.SetNodeCondition:
+				in.Node.Node.Status.Conditions = append(in.Node.Node.Status.Conditions, a.Condition)
+			case machine.DrainNode:
+				in.Drain = machine.DrainView{}.After(a.Mode, machine.DrainView{Done: true}, now)
+			case machine.DeleteVM:
+				if !a.ByName {
+					deletions++
+					require.True(t, proved, "seed %d: %s", seed, d)
+				}
+			}
+		}
+	}
+	require.Greater(t, deletions, 20)
+}
+
+func TestCall_DeleteVMByName_ProviderIDIsEmpty(t *testing.T) {
+	t.Parallel()
+	m := sharer("m")
+	for byName, want := range map[bool]string{true: "", false: m.Spec.ProviderID} {
+		asked := &deleteRecorder{}
+		_, err := machine.Call(t.Context(), asked, machine.DeleteVM{ByName: byName}, m, class(), &corev1.Secret{})
+		require.NoError(t, err)
+		require.Equal(t, want, asked.providerID)
+		require.NotEmpty(t, m.Spec.ProviderID, "nothing given is changed")
+	}
+}
+
+type deleteRecorder struct {
+	driver.Driver
+	providerID string
+}
+
+func (d *deleteRecorder) DeleteMachine(_ context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	d.providerID = req.Machine.Spec.ProviderID
+	return &driver.DeleteMachineResponse{}, nil
+}
