@@ -41,7 +41,7 @@ func ownAnnotation(key string) bool {
 // should carry, and whether they are to be written. The input is not modified.
 //
 // Annotations of the deployment are added, except those which belong to one
-// object alone. None is removed, as in the reference system: an annotation that
+// object alone. An empty value is not added to a set that lacks the annotation. None is removed, as in the reference system: an annotation that
 // the deployment does not have may have been put on the set by somebody else, and
 // nothing tells. The revision is raised, never lowered, and a revision that is
 // given up is appended to the history, which forgets the oldest when it grows
@@ -58,7 +58,7 @@ func NewSetAnnotations(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet, re
 	}
 	changed := false
 	for k, v := range d.Annotations {
-		if now, ok := out[k]; !ownAnnotation(k) && (!ok || now != v) {
+		if !ownAnnotation(k) && out[k] != v {
 			out[k], changed = v, true
 		}
 	}

@@ -75,6 +75,7 @@ func (c *pass) create(l *ledger) *v1alpha1.MachineSet {
 		return nil
 	}
 	c.add(CreateSet{Set: s, Message: message})
+	c.created = s
 	c.progress(v1alpha1.NewMachineSetCreated, fmt.Sprintf("Created new machine set %q", s.Name))
 	c.out.Reason = ReasonNewSet
 	return s

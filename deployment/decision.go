@@ -32,7 +32,8 @@ type Decision struct {
 	Actions []Action
 	// Status of the deployment, complete. It is to be stored if WriteStatus.
 	Status v1alpha1.MachineDeploymentStatus
-	// WriteStatus says that Status differs from what is stored.
+	// WriteStatus says that Status is to be stored: it differs from what is stored, or
+	// the deployment takes over the revision of its new set.
 	WriteStatus bool
 	// Events to report once Status is stored; those of actions come with them.
 	Events []machine.Event

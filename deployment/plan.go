@@ -3,6 +3,7 @@
 package deployment
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -84,6 +85,8 @@ type pass struct {
 	refusals    int                        // how often they said no
 	refusedMore int                        // the hold that counts most of them
 	report      *machine.Event             // for the write of the deployment
+	created     *v1alpha1.MachineSet       // the new set that this pass creates
+	statusToo   bool                       // the status is written, whether it differs or not
 	out         Decision
 }
 
@@ -167,7 +170,7 @@ func (c *pass) rollOut() {
 		return
 	}
 	atRest := !c.changing() && c.ledger().atRest()
-	status, expires := rolloutStatus(c.d, c.newSet, c.old, c.now, atRest)
+	status, expires := rolloutStatus(c.d, cmp.Or(c.newSet, c.created), c.old, c.now, atRest)
 	c.out.Status = status
 	if atRest && Complete(c.d, status) {
 		c.out.Reason = ReasonComplete
@@ -209,6 +212,6 @@ func (c *pass) finish() Decision {
 		c.look(h.Until)
 	}
 	c.out.Status = *c.out.Status.DeepCopy()
-	c.out.WriteStatus = !equality.Semantic.DeepEqual(c.out.Status, c.in.Deployment.Status)
+	c.out.WriteStatus = c.statusToo || !equality.Semantic.DeepEqual(c.out.Status, c.in.Deployment.Status)
 	return c.out
 }

@@ -186,7 +186,7 @@ func TestTheNewSetIsComplete(t *testing.T) {
 	cond := deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing)
 	require.Equal(t, v1alpha1.NewMachineSetCreated, cond.Reason)
 
-	status, event := deployment.CreateFailed(dec.Status, s.Name, errors.New("boom"), rollNow)
+	status, event := deployment.CreateFailed(d.Status, s.Name, errors.New("boom"), rollNow)
 	require.Equal(t, v1alpha1.MachineSetCreateError, deployment.GetCondition(status, v1alpha1.MachineDeploymentProgressing).Reason)
 	require.Equal(t, fmt.Sprintf("Warning MachineSetCreateError Failed to create new machine set %q: boom", s.Name), event.String())
 }

@@ -137,7 +137,7 @@ func expiry(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStat
 
 // CreateFailed returns the status to store, and the event to report, when the
 // set of a [CreateSet] could not be created for another reason than that its
-// name is taken. Status is the one that the decision asked to store.
+// name is taken. Status is the stored one: that of the decision counts the set.
 func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error, now time.Time) (v1alpha1.MachineDeploymentStatus, machine.Event) {
 	message := fmt.Sprintf("Failed to create new machine set %q: %v", set, err)
 	out := status.DeepCopy()

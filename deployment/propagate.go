@@ -101,6 +101,7 @@ func (c *pass) adoptRevision() {
 		}
 		c.d.Annotations[v1alpha1.RevisionAnnotation] = revision
 		c.editDeployment("revision is " + revision)
+		c.statusToo = true // as in the reference system
 		again = had && c.newSet.Spec.Replicas < c.d.Spec.Replicas
 	}
 	cond := GetCondition(c.d.Status, v1alpha1.MachineDeploymentProgressing)

@@ -356,7 +356,11 @@ func TestBatchesDouble(t *testing.T) {
 	require.Equal(t, []int{3, 4}, machineset.BatchesFrom(7, 3))
 	require.Empty(t, machineset.Batches(0))
 	require.Empty(t, machineset.Batches(-1))
-	require.Equal(t, []int{1}, machineset.BatchesFrom(1, -7))
+}
+
+func TestBatchesFrom_FirstBatchBelowOne_HasNoBatches(t *testing.T) {
+	require.Empty(t, machineset.BatchesFrom(5, 0))
+	require.Empty(t, machineset.BatchesFrom(1, -7))
 }
 
 func TestWeightsOrderPhasesByWhatIsLost(t *testing.T) {

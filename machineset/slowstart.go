@@ -10,11 +10,11 @@ package machineset
 // Fewer than 1 creations have no batches.
 func Batches(n int) []int { return BatchesFrom(n, 1) }
 
-// BatchesFrom is [Batches] with another size of the first batch; sizes below 1
-// mean 1.
+// BatchesFrom is [Batches] with another size of the first batch. A size below 1 gives
+// no batches.
 func BatchesFrom(n, first int) []int {
 	var batches []int
-	for size := max(1, first); n > 0; {
+	for size := first; size > 0 && n > 0; {
 		batch := min(size, n)
 		batches = append(batches, batch)
 		n -= batch

@@ -70,7 +70,7 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 		case creating && apierrors.IsAlreadyExists(err) && taken == nil:
 			return w.planOnce(w.sets.get(create.Set.Name))
 		case creating:
-			d.Status, _ = deployment.CreateFailed(d.Status, create.Set.Name, err, w.now)
+			d.Status, _ = deployment.CreateFailed(md.Status, create.Set.Name, err, w.now)
 			d.WriteStatus = true
 		}
 		break

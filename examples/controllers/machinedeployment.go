@@ -142,7 +142,7 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 		}
 		err = errors.Join(err, lookErr)
 	} else if ok && failed != nil && ctx.Err() == nil {
-		status, event := deployment.CreateFailed(plan.Status, create.Set.Name, failed, r.cfg.Clock.Now())
+		status, event := deployment.CreateFailed(d.Status, create.Set.Name, failed, r.cfg.Clock.Now())
 		plan.Status, plan.WriteStatus, plan.Events = status, true, append(plan.Events, event)
 	}
 	if plan.WriteStatus {

@@ -71,8 +71,7 @@ func annotationsTwin(d *v1alpha1.MachineDeployment, have map[string]string, revi
 	maps.Copy(out, have)
 	changed := false
 	for k, v := range d.Annotations {
-		now, ok := out[k]
-		if !notCopied[k] && (!ok || now != v) {
+		if !notCopied[k] && out[k] != v {
 			out[k], changed = v, true
 		}
 	}

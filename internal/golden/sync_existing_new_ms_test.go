@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -54,12 +55,14 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 		case deployment.WriteSet:
 			if a.Set.UID == newSet.UID {
 				after = a.Set
-				got.Writes = append(got.Writes, "update machinesets new")
+				got.Writes = append(got.Writes, setWrite)
 			}
 		case deployment.WriteDeployment:
 			got.MachineDeploymentRevisionAnnotation = a.Deployment.Annotations[v1alpha1.RevisionAnnotation]
+			got.Writes = append(got.Writes, deploymentWrite)
 		}
 	}
+	out.Writes = in.effective(out)
 	t := after.Spec.Template.Spec
 	got.MachineSet = syncedSet{
 		after.Annotations, t.Class.Kind, nil, t.NodeTemplateSpec.Labels, after.Spec.MinReadySeconds, after.Spec.AutoPreserveFailedMachineMax,
@@ -69,7 +72,40 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 	}
 	got.Conditions = progressingOnly(plain(plan.Status.Conditions))
 	out.Conditions = progressingOnly(out.Conditions)
+	found := len(got.Conditions) > len(progressingOnly(in.MachineDeployment.Status.Conditions))
+	if plan.WriteStatus && (found || slices.Contains(got.Writes, deploymentWrite)) {
+		got.Writes = append(got.Writes, statusWrite)
+	}
 	return explain([]string{"DS-19"}, func(m mended) syncOut { return syncTwin(in, m) }, out, got)
+}
+
+// What is written, as the vectors say it. That a roll-out writes the status for its
+// counters is no part of these vectors.
+const (
+	setWrite        = "update machinesets new"
+	deploymentWrite = "update machinedeployments md"
+	statusWrite     = "update machinedeployments/status md"
+)
+
+// effective returns the writes of a vector without an update of the deployment that
+// changes nothing: the reference system writes one before each new condition. The
+// second write of the deployment is that of its status.
+func (in syncIn) effective(out syncOut) (writes []string) {
+	updates := 0
+	for _, w := range out.Writes {
+		switch {
+		case !strings.HasPrefix(w, "update machinedeployments"):
+			writes = append(writes, w)
+		case updates > 0 || strings.Contains(w, "status"):
+			writes = append(writes, statusWrite)
+		case in.MachineDeployment.Annotations[v1alpha1.RevisionAnnotation] != out.MachineDeploymentRevisionAnnotation:
+			writes = append(writes, deploymentWrite)
+			updates++
+		default:
+			updates++
+		}
+	}
+	return writes
 }
 
 func progressingOnly(list []condition) []condition {
@@ -104,15 +140,17 @@ func syncTwin(in syncIn, m mended) syncOut {
 	o.Conditions = progressingOnly(o.Conditions)
 	anything = anything || was.kind != want.kind || md.MinReadySeconds != 0 || md.AutoPreserveFailedMachineMax != ms.AutoPreserveFailedMachineMax
 	if anything {
-		o.Writes = []string{"update machinesets new"}
+		o.Writes = []string{setWrite}
 		o.MachineSet = syncedSet{annotations, want.kind, want.drain, want.labels, md.MinReadySeconds, md.AutoPreserveFailedMachineMax}
 		return o
 	}
 	o.MachineSet = syncedSet{maps.Clone(ms.Annotations), was.kind, was.drain, was.labels, 0, ms.AutoPreserveFailedMachineMax}
-	if r, ok := ms.Annotations["deployment.kubernetes.io/revision"]; ok {
+	if r, ok := ms.Annotations["deployment.kubernetes.io/revision"]; ok && r != o.MachineDeploymentRevisionAnnotation {
 		o.MachineDeploymentRevisionAnnotation = r
+		o.Writes = []string{deploymentWrite, statusWrite}
 	}
 	if len(o.Conditions) == 0 {
+		o.Writes = append(slices.DeleteFunc(o.Writes, func(w string) bool { return w == statusWrite }), statusWrite)
 		o.Conditions = []condition{{Type: "Progressing", Status: "True", Reason: "FoundNewMachineSet", Message: `Found new machine set "` + ms.Name + `"`}}
 	}
 	return o
