@@ -16,22 +16,35 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-// Run is a drain in one call. This one is kept up by a budget until its context ends.
+// exampleWaits ends a drain as soon as it waits for a pod.
+type exampleWaits struct{ end context.CancelFunc }
+
+func (w exampleWaits) Observe(e drain.Event) {
+	if e.Type == drain.EventWaiting {
+		fmt.Println(e)
+		w.end()
+	}
+}
+
+// Run is a drain in one call. This one is kept up by a budget: the Observer is told, and here
+// ends the context. What was waited for is in the plan, with or without error.
 func ExampleExecutor_Run() {
 	cluster := draintest.New(draintest.Options{})
 	if err := cluster.Add(newNode(), newPod("web-1"), execBudget("web", "web", 1)); err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 
-	plan, err := drain.Executor{Client: cluster.Client()}.Run(ctx, "node-1", drain.Policy{})
-	fmt.Println(plan.Over(), errors.Is(err, context.DeadlineExceeded))
+	executor := drain.Executor{Client: cluster.Client(), Observer: exampleWaits{cancel}}
+	plan, err := executor.Run(ctx, "node-1", drain.Policy{})
+	fmt.Println(plan.Over(), errors.Is(err, context.Canceled))
 	for _, hold := range plan.Holds() {
 		fmt.Println(hold.Subject, hold.Reason)
 	}
 	// Output:
+	// Waiting pod/shop/web-1 (BudgetNeverAllows): budget shop/web never allows a disruption of so few pods, minAvailable is 1: 1 of 1 healthy, 1 desired
 	// false true
 	// pod/shop/web-1 BudgetNeverAllows
 }

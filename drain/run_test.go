@@ -560,19 +560,20 @@ func TestI11RunLeavesNothingBehind(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 20 * time.Millisecond }})
-			ctx, cancel := context.WithCancel(t.Context())
-			var world sync.WaitGroup
-			world.Go(func() { cluster.Run(ctx) })
-			before := runGoroutines()
-			require.NoError(t, story(t, cluster))
-			for tries := 0; len(runNew(before, runGoroutines())) > 0 && tries < 1000; tries++ {
-				runtime.Gosched() // the fakes end their watches in goroutines of their own
-			}
-			require.Empty(t, runNew(before, runGoroutines()), "goroutines that were not there before")
-			require.Zero(t, cluster.Watching(""))
-			cancel()
-			world.Wait()
+			synctest.Test(t, func(t *testing.T) {
+				cluster := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 20 * time.Millisecond }})
+				ctx, cancel := context.WithCancel(t.Context())
+				var world sync.WaitGroup
+				world.Go(func() { cluster.Run(ctx) })
+				synctest.Wait()
+				before := runGoroutines()
+				require.NoError(t, story(t, cluster))
+				synctest.Wait() // the fakes end their watches in goroutines of their own
+				require.Empty(t, runNew(before, runGoroutines()), "goroutines that were not there before")
+				require.Zero(t, cluster.Watching(""))
+				cancel()
+				world.Wait()
+			})
 		})
 	}
 }

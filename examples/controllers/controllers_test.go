@@ -107,7 +107,7 @@ func (r *rig) start() {
 // eventually waits until f says that it is so.
 func (r *rig) eventually(what string, f func() bool) {
 	r.t.Helper()
-	require.Eventually(r.t, f, 20*time.Second, 2*time.Millisecond, what)
+	require.Eventually(r.t, f, time.Minute, 2*time.Millisecond, what)
 }
 
 // create makes a class with its secret, and a machine of it.

@@ -29,6 +29,9 @@ import (
 
 const namespace = "n"
 
+// patience is how long a test waits for what has to happen. It bounds nothing else.
+const patience = time.Minute
+
 // play runs the controllers over clusters in memory and a cloud without latency,
 // in real time, until the test ends.
 func play(t *testing.T, control *draintest.Cluster, api versioned.Interface, cloud *drivertest.Cloud) {
@@ -82,11 +85,11 @@ func TestARollOutThatIsWatchedWithInterruptionsBreaksNoBound(t *testing.T) {
 		d, err := deployments.Get(ctx, "d", metav1.GetOptions{})
 		return err == nil && deployment.Complete(d, d.Status)
 	}
-	require.Eventually(t, complete, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, complete, patience, 5*time.Millisecond)
 	require.NotZero(t, control.DropWatches())
 	_, err = deployments.Patch(ctx, "d", types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"class":{"name":"two"}}}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, complete, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, complete, patience, 5*time.Millisecond)
 	control.DropWatches("machines")
 	require.NoError(t, deployments.Delete(ctx, "d", metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool {
@@ -94,7 +97,7 @@ func TestARollOutThatIsWatchedWithInterruptionsBreaksNoBound(t *testing.T) {
 		sets, err2 := api.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
 		left, err3 := deployments.List(ctx, metav1.ListOptions{})
 		return errors.Join(err, err2, err3) == nil && len(all.Items)+len(sets.Items)+len(left.Items) == 0
-	}, 20*time.Second, 5*time.Millisecond)
+	}, patience, 5*time.Millisecond)
 
 	log := recorder.Stop()
 	exact := journal.FromHistory(control.History())
@@ -121,7 +124,7 @@ func TestARollOutThatIsWatchedWithInterruptionsBreaksNoBound(t *testing.T) {
 func away(t *testing.T, control *draintest.Cluster) (back func()) {
 	t.Helper()
 	back = control.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "watch"})
-	require.Eventually(t, func() bool { control.DropWatches(); return control.Watching("") == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { control.DropWatches(); return control.Watching("") == 0 }, patience, time.Millisecond)
 	return back
 }
 
@@ -142,7 +145,7 @@ func TestWhatIsMissedWhileTheAPIServerIsAwayIsListedAndTheGapIsTold(t *testing.T
 	recorder, err := journal.Record(ctx, api, namespace)
 	require.NoError(t, err)
 	seen := func(n int) {
-		require.Eventually(t, func() bool { return len(recorder.Log().Changes) >= n }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(recorder.Log().Changes) >= n }, patience, time.Millisecond)
 	}
 	create("a")
 	seen(2)
@@ -190,27 +193,29 @@ func TestWhatIsMissedWhileTheAPIServerIsAwayIsListedAndTheGapIsTold(t *testing.T
 }
 
 func TestAWatchThatIsInterruptedMissesNothing(t *testing.T) {
-	control, api := machinetest.New(draintest.Options{})
-	ctx, client := t.Context(), api.MachineV1alpha1().Machines(namespace)
-	recorder, err := journal.Record(ctx, api, namespace)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return control.Watching("") == 3 }, 5*time.Second, time.Millisecond)
-	cut := time.Now()
-	back := away(t, control)
-	began := time.Now()
-	m, err := client.Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	require.NoError(t, client.Delete(ctx, m.Name, metav1.DeleteOptions{}))
-	time.AfterFunc(300*time.Millisecond, back)
-	require.Eventually(t, func() bool { return len(recorder.Log().Changes) == 2 }, 5*time.Second, time.Millisecond)
-	log := recorder.Stop()
-	for _, c := range log.Changes {
-		require.False(t, c.Listed)
-		require.False(t, c.Since.IsZero(), "held up")
-		require.False(t, c.Since.After(began.Add(200*time.Millisecond)), "long before the watch was back")
-		require.False(t, c.Since.Before(cut))
-	}
-	require.True(t, log.Changes[1].Gone)
+	synctest.Test(t, func(t *testing.T) {
+		control, api := machinetest.New(draintest.Options{})
+		ctx, client := t.Context(), api.MachineV1alpha1().Machines(namespace)
+		recorder, err := journal.Record(ctx, api, namespace)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return control.Watching("") == 3 }, patience, time.Millisecond)
+		cut := time.Now()
+		back := away(t, control)
+		began := time.Now()
+		m, err := client.Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, client.Delete(ctx, m.Name, metav1.DeleteOptions{}))
+		time.AfterFunc(300*time.Millisecond, back)
+		require.Eventually(t, func() bool { return len(recorder.Log().Changes) == 2 }, patience, time.Millisecond)
+		log := recorder.Stop()
+		for _, c := range log.Changes {
+			require.False(t, c.Listed)
+			require.False(t, c.Since.IsZero(), "held up")
+			require.False(t, c.Since.After(began.Add(200*time.Millisecond)), "long before the watch was back")
+			require.False(t, c.Since.Before(cut))
+		}
+		require.True(t, log.Changes[1].Gone)
+	})
 }
 
 func TestARecorderEndsWithItsContextAndTellsOfAFailingServer(t *testing.T) {
@@ -291,7 +296,7 @@ func TestAGapBeginsWhereTheOtherKindsWereSeenLongBefore(t *testing.T) {
 	ctx, client := t.Context(), api.MachineV1alpha1().Machines(namespace)
 	recorder, err := journal.Record(ctx, api, namespace)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return control.Watching("") == 3 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return control.Watching("") == 3 }, patience, time.Millisecond)
 	m, err := client.Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	after := func(log journal.Log, inner bool) (after uint64) {
@@ -304,11 +309,11 @@ func TestAGapBeginsWhereTheOtherKindsWereSeenLongBefore(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { // no deployment was ever written
 		return strconv.FormatUint(after(recorder.Log(), false), 10) == m.ResourceVersion
-	}, 10*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	back := away(t, control)
 	require.NoError(t, client.Delete(ctx, "m", metav1.DeleteOptions{}))
 	control.Compact()
 	back()
-	require.Eventually(t, func() bool { return after(recorder.Log(), true) > 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return after(recorder.Log(), true) > 0 }, patience, time.Millisecond)
 	require.Equal(t, m.ResourceVersion, strconv.FormatUint(after(recorder.Stop(), true), 10))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,12 +66,14 @@ func TestDefinitionsAreAppliedAndWaitedFor(t *testing.T) {
 }
 
 func TestDefinitionsThatAreNeverServedAreNamed(t *testing.T) {
-	s := newServer(t, condition("Established", "False", "not yet"))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err := install.Definitions(ctx, s)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "machineclasses.machine.sapcloud.io is not served: not yet")
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, condition("Established", "False", "not yet"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := install.Definitions(ctx, s)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "machineclasses.machine.sapcloud.io is not served: not yet")
+	})
 }
 
 func TestANameThatIsTakenIsAnErrorAtOnce(t *testing.T) {
