@@ -21,6 +21,7 @@ import (
 // I/O or wait; the others may do neither, and none may start a goroutine.
 var purePackages = []string{
 	"codes", "codes/status", "permits", "nodeops", "machine", "machineset", "deployment", "deployment/deploymenttest", "safety", "drain",
+	"internal/recorded",
 }
 
 // impureFiles are the exceptions, each with its reason.

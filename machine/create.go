@@ -10,6 +10,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -80,6 +81,9 @@ func (l *life) reachVM() Decision {
 			return l.createVM()
 		}
 	case Uninitialized, Present:
+		if !named && vm.Failure.Code != codes.OK { // it was told, and its time is over
+			return l.do(LookForVM{}, ReasonLookFirst, "")
+		}
 		if !named {
 			return l.incompleteAnswer()
 		}
@@ -246,7 +250,7 @@ func (l *life) creationFailed(f CallFailure) (Decision, bool) {
 			}
 		}), true
 	}
-	until := f.until(l.p.Backoff)
+	until := f.until(l.p.Backoff, l.now)
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}
@@ -301,7 +305,28 @@ func (l *life) creationDeadline() time.Time {
 	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
 		return time.Time{}
 	}
-	return l.m.CreationTimestamp.Add(l.p.CreationTimeout)
+	return l.begun().Add(l.p.CreationTimeout)
+}
+
+// begun returns when the machine began to arrive, by the clock of the controllers:
+// when one of them saw it or wrote of it first. That is not before its creation
+// timestamp, which is by the clock of the API server, and counts alone if the
+// controllers have recorded nothing.
+func (l *life) begun() time.Time {
+	created, s := l.m.CreationTimestamp.Time, l.m.Status
+	if !recorded.Known(l.in.FirstSeen, l.now) {
+		return created
+	}
+	own := l.in.FirstSeen
+	for _, t := range []time.Time{s.CurrentStatus.LastUpdateTime.Time, s.LastOperation.LastUpdateTime.Time} {
+		if recorded.Known(t, l.now) && t.Before(own) {
+			own = t
+		}
+	}
+	if recorded.Known(created, l.now) && created.After(own) {
+		return created
+	}
+	return own
 }
 
 // expired says whether the machine has taken too long to join.
@@ -311,5 +336,5 @@ func (l *life) expired() bool {
 }
 
 func (l *life) creationTimeoutText() string {
-	return fmt.Sprintf("Machine %s failed to join the cluster in %s minutes.", l.m.Name, l.p.CreationTimeout)
+	return fmt.Sprintf("Machine %s failed to join the cluster in %s.", l.m.Name, l.p.CreationTimeout)
 }

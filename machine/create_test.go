@@ -19,7 +19,7 @@ import (
 
 const (
 	createFailed = "Cloud provider message - no quota"
-	timedOut     = "Machine m failed to join the cluster in 20m0s minutes."
+	timedOut     = "Machine m failed to join the cluster in 20m0s."
 	incomplete   = `the answer is incomplete: provider ID "", node name "n"`
 	unnamed      = `the answer is incomplete: provider ID "simulated:///1", node name ""`
 )

@@ -111,6 +111,12 @@ func (l *life) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
 	s.CurrentStatus.LastUpdateTime = metav1.NewTime(l.now)
 }
 
+// reenter returns a decision that writes the phase anew, as entered now: when it was
+// entered is not known, and timeouts are counted from that.
+func (l *life) reenter(r Reason) Decision {
+	return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+}
+
 // sameOperation says whether two operations tell people the same.
 func sameOperation(a, b v1alpha1.LastOperation) bool {
 	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description

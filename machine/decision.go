@@ -107,6 +107,9 @@ const (
 	ReasonStaleNode Reason = "StaleNode"
 	// ReasonToken: a bootstrap token is needed, or no longer.
 	ReasonToken Reason = "BootstrapToken"
+	// ReasonStatusInvalid: what the status of the machine says cannot be true, and is
+	// corrected.
+	ReasonStatusInvalid Reason = "StatusInvalid"
 	// ReasonPartlyIgnored: something in the object is not understood, and the
 	// default holds in its place.
 	ReasonPartlyIgnored Reason = "PartlyIgnored"

@@ -5,6 +5,7 @@ package machine
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -46,6 +47,9 @@ func (l *life) depart() Decision {
 	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
 		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
+	if _, known := l.noticed(); !known {
+		return l.reenter(ReasonDeleting)
+	}
 	if want, d := l.verdictDue(); want != nil && d.Do != nil {
 		return d // a force-deletion that forces nothing, and whoever wrote it waits
 	}
@@ -67,13 +71,16 @@ func (l *life) depart() Decision {
 	return l.release()
 }
 
-// noticed returns when the deletion was written down, or else asked for.
-func (l *life) noticed() time.Time {
-	asked, s := l.m.DeletionTimestamp.Time, l.m.Status.CurrentStatus
-	if s.Phase == v1alpha1.MachineTerminating && s.LastUpdateTime.After(asked) {
-		return s.LastUpdateTime.Time
+// noticed returns when the deletion was written down, or else asked for. The
+// deletion timestamp is by the clock of the API server, which may be ahead of ours.
+// If neither time can be true, noticed returns now and false.
+func (l *life) noticed() (time.Time, bool) {
+	at, written := l.m.DeletionTimestamp.Time, l.m.Status.CurrentStatus
+	known := recorded.Known(at, l.now)
+	if own := written.LastUpdateTime.Time; written.Phase == v1alpha1.MachineTerminating && recorded.Known(own, l.now) && (!known || own.After(at)) {
+		at, known = own, true
 	}
-	return asked
+	return recorded.At(at, l.now), known
 }
 
 // begin writes that the machine is Terminating, which ends its preservation.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -25,7 +26,8 @@ func (l *life) marked(node *corev1.Node, mode DrainMode) bool {
 // pressed says that the deletion has been forced for a minute: what could not be done
 // by then is not waited for.
 func (l *life) pressed(mode DrainMode) bool {
-	return mode.forced(l.now) && !l.now.Before(l.noticed().Add(forcedDrain))
+	since, _ := l.noticed()
+	return mode.forced(l.now) && !l.now.Before(since.Add(forcedDrain))
 }
 
 // terminating is the condition that tells others why the Node goes. It is set
@@ -46,7 +48,7 @@ func (l *life) terminating() corev1.NodeCondition {
 // declares them detached. It returns false when that is over, or was over before
 // another controller stopped.
 func (l *life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
-	before, round := takeOver(l.m, node), l.in.Drain.of(mode)
+	before, round := takeOver(l.m, node, l.now), l.in.Drain.of(mode)
 	since, over := round.over(mode, l.now)
 	if before.drained {
 		since, over = l.m.Status.LastOperation.LastUpdateTime.Time, true
@@ -94,7 +96,8 @@ func (l *life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
 	switch {
 	case begun:
 	case len(holds) == 1 && onNode(holds[0]):
-		return op, l.noticed().Add(tellAgain)
+		since, _ := l.noticed()
+		return op, since.Add(tellAgain)
 	default:
 		return op, l.now
 	}
@@ -102,7 +105,7 @@ func (l *life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
 	if sameOperation(op, last) {
 		return op, time.Time{}
 	}
-	return op, last.LastUpdateTime.Add(tellAgain)
+	return op, recorded.At(last.LastUpdateTime.Time, l.now).Add(tellAgain)
 }
 
 // waitsFor names the first holds and counts the others.

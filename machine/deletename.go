@@ -42,8 +42,11 @@ const lookAttempts = 3
 // was found. One that was on its way then may show now, and its Node have joined.
 func (l *life) askedBefore() bool {
 	vm := l.in.VM
-	return !l.m.DeletionTimestamp.IsZero() && l.m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating &&
-		vm.Sighting == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(l.noticed())
+	if l.m.DeletionTimestamp.IsZero() || l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
+		return false
+	}
+	since, known := l.noticed()
+	return known && vm.Sighting == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
 }
 
 // askName looks for the VM to learn the name of its Node, or waits until it may.
@@ -78,7 +81,7 @@ func (l *life) lookFailed(f CallFailure) (Decision, bool) {
 			return l.recordOperation(ReasonProviderFailed, op), true
 		}
 	}
-	until := f.until(l.p.Backoff)
+	until := f.until(l.p.Backoff, l.now)
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}

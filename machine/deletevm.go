@@ -22,8 +22,8 @@ func (v VMView) answersDelete() bool {
 // found too early may show later, and its Node may join.
 func (l *life) vmGone() bool {
 	vm := l.in.VM
-	return vm.answersDelete() &&
-		(takeOver(l.m, nil).vmDeleted || vm.Sighting == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settled()))
+	return vm.answersDelete() && !vm.SeenAt.After(l.now) &&
+		(takeOver(l.m, nil, l.now).vmDeleted || vm.Sighting == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settled()))
 }
 
 // deleteVM deletes the VM, and returns false once it is gone.
@@ -65,7 +65,8 @@ func (l *life) settled() time.Time {
 	if l.p.Settle < 0 {
 		return time.Time{}
 	}
-	return l.noticed().Add(time.Second + l.p.Settle) // recorded times have no fractions
+	since, _ := l.noticed()
+	return since.Add(time.Second + l.p.Settle) // recorded times have no fractions
 }
 
 // classGrace is how long a class is waited for, also by force: it may be about to
@@ -92,7 +93,7 @@ func (l *life) classGone() (Decision, bool) {
 	switch end := last.LastUpdateTime.Add(classGrace); {
 	case force && last.Type == goes.Type && last.State == goes.State && last.ErrorCode == goes.ErrorCode:
 		return Decision{}, false // that is told
-	case !sameOperation(waits, last):
+	case !sameOperation(waits, last), last.LastUpdateTime.After(l.now):
 		return l.recordOperation(h.Reason, waits), true
 	case force && !l.now.Before(end):
 		return l.recordOperation(h.Reason, goes), true
@@ -115,7 +116,7 @@ func (l *life) deletionFailed(f CallFailure) (Decision, bool) {
 	if !sameOperation(op, l.m.Status.LastOperation) || l.newState() {
 		return l.recordOperation(ReasonProviderFailed, op), true
 	}
-	until := f.until(l.p.Backoff)
+	until := f.until(l.p.Backoff, l.now)
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}

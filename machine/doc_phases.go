@@ -24,6 +24,9 @@
 //   - InPlaceUpdating to InPlaceUpdateFailed: UpdateFailed
 //   - InPlaceUpdating to InPlaceUpdateFailed: UpdateTimeout
 //   - any phase to Terminating: Deleted
+//   - any phase to Unknown: PhaseInvalid, if the VM is known and there is a cluster to join
+//   - any phase to CrashLoopBackOff: PhaseInvalid
+//   - InPlaceUpdating to Unknown: NoUpdate
 //
 // The same as a diagram, in the language of Mermaid:
 //
@@ -59,6 +62,9 @@
 //	    InPlaceUpdating --> InPlaceUpdateFailed : UpdateFailed
 //	    InPlaceUpdating --> InPlaceUpdateFailed : UpdateTimeout
 //	    Any --> Terminating : Deleted
+//	    Any --> Unknown : PhaseInvalid
+//	    Any --> CrashLoopBackOff : PhaseInvalid
+//	    InPlaceUpdating --> Unknown : NoUpdate
 //	    note right of Any
 //	        new, CrashLoopBackOff to Pending: VMExists, if there is a cluster to join
 //	        new, CrashLoopBackOff to Available: VMExists, if there is no cluster to join
@@ -66,5 +72,6 @@
 //	        Pending to Running: NodeHealthy, if no critical component is missing
 //	        Failed to Running: NodeHealthy, if the machine is preserved
 //	        Unknown, InPlaceUpdateFailed to Failed: HealthTimeout, if the replacement limit allows
+//	        any phase to Unknown: PhaseInvalid, if the VM is known and there is a cluster to join
 //	    end note
 package machine

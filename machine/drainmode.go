@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -38,8 +39,12 @@ func DrainModeFor(m *v1alpha1.Machine, node *corev1.Node, p Policy, now time.Tim
 		return DrainMode{}
 	}
 	started := now
-	if !m.DeletionTimestamp.IsZero() {
+	switch written := m.Status.CurrentStatus; {
+	case m.DeletionTimestamp.IsZero():
+	case recorded.Known(m.DeletionTimestamp.Time, now):
 		started = m.DeletionTimestamp.Time
+	case written.Phase == v1alpha1.MachineTerminating && recorded.Known(written.LastUpdateTime.Time, now):
+		started = written.LastUpdateTime.Time
 	}
 	mode := drainMode(m, node, p, now, started, forcesDeletion(m))
 	if !mode.forced(now) && !mode.NodeUnreachable { // else nobody unmounts
@@ -61,7 +66,7 @@ func DrainModeForUpdate(m *v1alpha1.Machine, node *corev1.Node, p Policy, now ti
 	started := now
 	if node != nil {
 		c := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate)
-		if c != nil && c.Reason == v1alpha1.SelectedForUpdate && !c.LastTransitionTime.IsZero() {
+		if c != nil && c.Reason == v1alpha1.SelectedForUpdate && recorded.Known(c.LastTransitionTime.Time, now) {
 			started = c.LastTransitionTime.Time
 		}
 	}
@@ -80,7 +85,7 @@ func DrainModeForPreservation(m *v1alpha1.Machine, node *corev1.Node, p Policy, 
 	if m == nil {
 		return DrainMode{KeepSchedulable: true}
 	}
-	started := preservationDrainStarted(m, node)
+	started := preservationDrainStarted(m, node, now)
 	if started.IsZero() {
 		started = now
 	}
@@ -148,7 +153,7 @@ func (l *life) roundDue(node *corev1.Node, mode DrainMode) (bool, time.Time) {
 		next = earliest(next, from.Add(time.Nanosecond))
 	}
 	unforced := mode.forced(l.now) && round.ForcedAt.IsZero() && (!round.Started.IsZero() || round.Round.Before(mode.ForceAt))
-	return round.Round.IsZero() || unforced || !next.IsZero() && !l.now.Before(next), next
+	return !recorded.Known(round.Round, l.now) || unforced || !next.IsZero() && !l.now.Before(next), next
 }
 
 // drainWaits waits for what the last round of the drain waits for.

@@ -5,6 +5,8 @@ package machine
 import (
 	"slices"
 	"time"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // forcedDrain is how long a drain by force may fail before the deletion goes on
@@ -25,10 +27,10 @@ func (v DrainView) After(mode DrainMode, round DrainView, now time.Time) DrainVi
 		Round: now, Done: round.Done, Holds: slices.Clone(round.Holds), NextCheck: round.NextCheck,
 		DoneAt: v.DoneAt, ForcedAt: v.ForcedAt,
 	}
-	if next.Done && next.DoneAt.IsZero() {
+	if next.Done && !recorded.Known(next.DoneAt, now) {
 		next.DoneAt = now
 	}
-	if next.ForcedAt.IsZero() && mode.forced(now) {
+	if !recorded.Known(next.ForcedAt, now) && mode.forced(now) {
 		next.ForcedAt = now
 	}
 	return next

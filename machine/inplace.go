@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -27,8 +28,15 @@ func (l *life) inPlaceUpdate() Decision {
 	if c, due := UpdateCondition(node, l.now); due {
 		return l.setNodeCondition(node, c)
 	}
+	if d, corrects := l.neverUpdated(node); corrects {
+		return d
+	}
 	switch step := updateStep(node); step {
 	case v1alpha1.SelectedForUpdate:
+		since := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate).LastTransitionTime
+		if !recorded.Known(since.Time, l.now) { // the drain begins now
+			return l.setNodeCondition(node, updateCondition(step, "Node is selected for in-place update", l.now))
+		}
 		return l.drainForUpdate(node)
 	case v1alpha1.DrainSuccessful:
 		return l.setNodeCondition(node, updateCondition(v1alpha1.ReadyForUpdate, "Node is ready for in-place update", l.now))
@@ -76,7 +84,7 @@ func (l *life) updateDrainNews(mode DrainMode, holds []Hold) (v1alpha1.LastOpera
 	switch {
 	case sameOperation(op, last):
 		return op, time.Time{}
-	case last.Type == op.Type && last.LastUpdateTime.After(mode.Started):
+	case last.Type == op.Type && last.LastUpdateTime.After(mode.Started) && recorded.Known(last.LastUpdateTime.Time, l.now):
 		return op, last.LastUpdateTime.Add(tellAgain)
 	default:
 		return op, mode.Started.Add(tellAgain)
@@ -121,12 +129,12 @@ func (l *life) waitForUpdate(node *corev1.Node, begun bool, message string) Deci
 		return hold(h)
 	}
 	since := l.m.Status.CurrentStatus.LastUpdateTime
-	if since.IsZero() { // the timeout begins now
-		return l.record(ReasonInPlaceUpdate, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+	if !recorded.Known(since.Time, l.now) { // the timeout begins now
+		return l.reenter(ReasonInPlaceUpdate)
 	}
 	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
 		return hold(h)
 	}
 	return l.concludeStep(node, TriggerUpdateTimeout, v1alpha1.MachineStateFailed,
-		fmt.Sprintf("failed to in-place update in %s minutes.", l.p.InPlaceTimeout))
+		fmt.Sprintf("failed to in-place update in %s.", l.p.InPlaceTimeout))
 }

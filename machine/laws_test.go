@@ -24,7 +24,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // moment is a time around the present.
 func moment(r *rand.Rand) time.Time {
 	return pick(r, time.Time{}, now, now.Add(-time.Nanosecond), now.Add(-time.Second), now.Add(-5*time.Minute),
-		now.Add(-20*time.Minute), now.Add(-3*time.Hour), now.Add(time.Minute))
+		now.Add(-20*time.Minute), now.Add(-3*time.Hour), now.Add(time.Minute),
+		now.Add(3*time.Second), now.Add(30*time.Minute), now.AddDate(173, 0, 0), time.Unix(0, 0))
 }
 
 // anything is an observation of any kind, also of kinds that make no sense.

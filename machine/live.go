@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -58,6 +59,9 @@ func (l *life) nodeUnnamed() Decision {
 	}
 	switch l.m.Status.CurrentStatus.Phase { //nolint:exhaustive // the others have no timeout, or had it above
 	case v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed: // which goes on
+		if !l.in.Node.Looked {
+			return d
+		}
 		return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNodeNotObserved, d.Message) })
 	}
 	return d
@@ -71,7 +75,9 @@ func (l *life) lookAgain() (bool, time.Time) {
 	}
 	again := l.in.VM.SeenAt.Add(time.Minute)
 	if l.in.VM.Failure.Code != codes.OK {
-		again = l.in.VM.Failure.until(l.p.Backoff)
+		again = l.in.VM.Failure.until(l.p.Backoff, l.now)
+	} else if !recorded.Known(l.in.VM.SeenAt, l.now) {
+		again = time.Time{}
 	}
 	return !l.now.Before(again), again
 }
@@ -141,15 +147,15 @@ func (l *life) updateUnseen(r Reason, message string) Decision {
 		return hold(h)
 	}
 	since := l.m.Status.CurrentStatus.LastUpdateTime
-	if since.IsZero() { // the timeout begins now
-		return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+	if !recorded.Known(since.Time, l.now) { // the timeout begins now
+		return l.reenter(r)
 	}
 	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
 		return hold(h)
 	}
 	return l.move(TriggerUpdateTimeout, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
-			"Machine %s failed to in-place update in %s minutes.", l.m.Name, l.p.InPlaceTimeout))
+			"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout))
 	})
 }
 
@@ -216,7 +222,7 @@ func (l *life) run(node *corev1.Node) Decision {
 		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		if s.LastOperation.Type == v1alpha1.MachineOperationCreate && s.LastOperation.State != v1alpha1.MachineStateSuccessful {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
-				"Machine %s successfully joined the cluster in %s", l.m.Name, l.now.Sub(l.m.CreationTimestamp.Time).Round(time.Second)))
+				"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.begun()).Round(time.Second))))
 		} else {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
 				"Machine %s successfully re-joined the cluster", l.m.Name))
@@ -259,8 +265,8 @@ func (l *life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) D
 		return l.missVM(hold(h))
 	}
 	since := l.m.Status.CurrentStatus.LastUpdateTime
-	if since.IsZero() { // the timeout begins now
-		return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+	if !recorded.Known(since.Time, l.now) { // the timeout begins now
+		return l.reenter(r)
 	}
 	if h.Until = since.Add(l.p.HealthTimeout); l.now.Before(h.Until) {
 		return l.missVM(hold(h))
@@ -270,7 +276,7 @@ func (l *life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) D
 	}
 	return l.move(TriggerHealthTimeout, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(s.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
-			"Machine %s health checks failing since last %s minutes. Updating machine phase to Failed. Node Conditions: %s%s",
+			"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
 			l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText()))
 	})
 }

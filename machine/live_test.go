@@ -68,7 +68,7 @@ func TestAMachineLives(t *testing.T) {
 	waitsForOwner := "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"
 	rejoined := `record phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
-	health := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
+	health := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	take := "take one of 1 permits of shoot/pool (Permit)"
 	refused := "nothing (ReplacementLimit: no permit is free); waits for machinedeployment/pool: ReplacementLimit: no permit is free"
 	flapped := spec(func(m *v1alpha1.Machine) { m.Status.Conditions = nil })
@@ -97,7 +97,7 @@ func TestAMachineLives(t *testing.T) {
 		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "Unknown",   (NodeUnhealthy)`},
 		"then it fails":                                              {living(unknown, longUnknown, sick, copied), health},
 		"also if conditions flap (DM-34)":                            {living(unknown, longUnknown, sick, flapped), health},
-		"also without Node (M-2)":                                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
+		"also without Node (M-2)":                                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
 		"not while the others are not known":                         {living(unknown, longUnknown, inPool), "nothing (ReplacementLimit: the other machines are not known); waits for machinedeployment/pool: ReplacementLimit: the other machines are not known"},
 		"not while another is replaced":                              {living(unknown, longUnknown, inPool, siblings(true, running, pending)), "nothing (ReplacementLimit: 1 being replaced >= 1 allowed); waits for machinedeployment/pool: ReplacementLimit: 1 being replaced >= 1 allowed"},
 		"the others being healthy or unknown it wants a permit":      {living(unknown, longUnknown, sick, inPool, siblings(true, running, unknown)), take},
@@ -106,7 +106,7 @@ func TestAMachineLives(t *testing.T) {
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
 		"also if it recovers (DM-31)":                                {living(failed, healthy, copied), waitsForOwner},
 		"also if its Node is gone":                                   {living(failed), waitsForOwner},
-		"a machine that is updated in place is left alone":           {living(v1alpha1.MachineInPlaceUpdating, sick, copied), "nothing (InPlaceUpdate: its update in place is not over); waits for node/n: InPlaceUpdate: its update in place is not over"},
+		"a machine that is updated in place is left alone":           {living(v1alpha1.MachineInPlaceUpdating, sick, atStep(v1alpha1.ReadyForUpdate), copied), "nothing (InPlaceUpdate: it is ready for its update in place); waits for node/n: InPlaceUpdate: it is ready for its update in place"},
 		"one Available joins when there is a cluster":                {living(v1alpha1.MachineAvailable, healthy), rejoined},
 		"until then nothing but its Node can help":                   {living(v1alpha1.MachineAvailable, old, sick, copied), "nothing (WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]); waits for node/n: WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]"},
 		"one Terminating that is not deleted lives (DM-01)":          {living(v1alpha1.MachineTerminating, healthy), rejoined},
@@ -141,7 +141,7 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 	fails := func(ago time.Duration) change {
 		return failure(driver.OpGetMachineStatus, codes.Internal, ago, machine.NotLooked)
 	}
-	gone := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`
+	gone := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"the VM is asked":                      {living(v1alpha1.MachineRunning, lost), "look for the VM (LookFirst)"},
 		"and the name is written down":         {living(v1alpha1.MachineRunning, lost, seen(machine.Present)), "update machine: node n (VMKnown)"},

@@ -18,6 +18,11 @@ import (
 type Observation struct {
 	// Machine is the object as last read. Nil decides nothing.
 	Machine *v1alpha1.Machine
+	// FirstSeen is when this process observed the machine first, by the clock of now.
+	// It may be lost in a restart. The creation timeout is counted from it, or from
+	// what the status recorded before it. Zero means not known: then the timeout is
+	// counted from the creation timestamp, which is by the clock of the API server.
+	FirstSeen time.Time
 	// Class is what is known of the machine's class.
 	Class ClassView
 	// Node is what is known of the machine's Node.

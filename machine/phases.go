@@ -43,6 +43,10 @@ const (
 	TriggerUpdateTimeout Trigger = "UpdateTimeout"
 	// TriggerDeleted: somebody has deleted the machine.
 	TriggerDeleted Trigger = "Deleted"
+	// TriggerPhaseInvalid: the phase is none that a machine can have.
+	TriggerPhaseInvalid Trigger = "PhaseInvalid"
+	// TriggerNoUpdate: the Node is there and takes part in no update in place.
+	TriggerNoUpdate Trigger = "NoUpdate"
 )
 
 // Guard is what has to hold besides, so that a trigger has its effect. The empty
@@ -57,6 +61,9 @@ const (
 	GuardNoTarget Guard = "there is no cluster to join"
 	// GuardBegun: it is written down that a VM is wanted, so that one may exist.
 	GuardBegun Guard = "a VM was asked for"
+	// GuardIdentified: there is a cluster to join, and the provider ID of the VM is
+	// written down.
+	GuardIdentified Guard = "the VM is known and there is a cluster to join"
 	// GuardNotCritical: the Node waits for no critical components.
 	GuardNotCritical Guard = "no critical component is missing"
 	// GuardPreserved: the machine is preserved.
@@ -112,6 +119,9 @@ var transitions = []Transition{
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating}, TriggerUpdateFailed, "", v1alpha1.MachineInPlaceUpdateFailed, ReasonUpdateFailed},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating}, TriggerUpdateTimeout, "", v1alpha1.MachineInPlaceUpdateFailed, ReasonUpdateTimeout},
 	{nil, TriggerDeleted, "", v1alpha1.MachineTerminating, ReasonDeleting},
+	{nil, TriggerPhaseInvalid, GuardIdentified, v1alpha1.MachineUnknown, ReasonStatusInvalid},
+	{nil, TriggerPhaseInvalid, "", v1alpha1.MachineCrashLoopBackOff, ReasonStatusInvalid},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating}, TriggerNoUpdate, "", v1alpha1.MachineUnknown, ReasonStatusInvalid},
 }
 
 // Transitions returns the table of phases: every change of phase that [Decide]
@@ -169,6 +179,8 @@ func (l *life) holds(g Guard) bool {
 		return l.in.Node.NoTarget
 	case GuardBegun:
 		return l.intended()
+	case GuardIdentified:
+		return !l.in.Node.NoTarget && l.m.Spec.ProviderID != ""
 	case GuardNotCritical:
 		return l.in.Node.Node != nil && !criticalTaint(l.in.Node.Node)
 	case GuardPreserved:

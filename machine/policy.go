@@ -13,8 +13,8 @@ import (
 // is the cautious one: it waits for ever, and neither fails nor forces anything.
 // [DefaultPolicy] holds what the reference system does.
 type Policy struct {
-	// CreationTimeout is how long a machine may take to join, counted from its
-	// creation timestamp, before it is failed. Zero means for ever.
+	// CreationTimeout is how long a machine may take to join before it is failed,
+	// counted from its creation; see [Observation.FirstSeen]. Zero means for ever.
 	CreationTimeout time.Duration
 	// HealthTimeout is how long a machine may be Unknown before it is failed,
 	// counted from the change to that phase. Zero means for ever.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -175,29 +176,45 @@ func (l *life) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
 	if PreservedAndDrained(node) || l.in.Drain.of(mode).Done {
 		return Decision{}
 	}
+	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
+		return l.reenter(ReasonPreserved)
+	}
+	var long time.Time // when the Node tells that the drain takes long
+	if long = mode.Started.Add(tellAgain); !l.now.Before(long) {
+		long = time.Time{}
+	}
+	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would take turns without end
+		d := hold(Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: "it is drained for its update in place first"})
+		d.NextCheck = long
+		return d
+	}
 	due, next := l.roundDue(node, mode)
 	if due {
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "for its preservation")
 	}
-	if long := mode.Started.Add(tellAgain); l.now.Before(long) {
-		next = earliest(next, long)
-	}
-	return l.drainWaits(node, mode, next)
+	return l.drainWaits(node, mode, earliest(next, long))
 }
 
 // preservationDrainStarted returns when the drain of a preserved machine that
 // failed was first wanted: the later of the change to phase Failed and the time at
 // which the Node was tainted for it, which are written once.
-func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node) time.Time {
+// A time in the future is passed over; zero means that neither is known.
+func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
 	started := m.Status.CurrentStatus.LastUpdateTime.Time
+	if !recorded.Known(started, now) {
+		started = time.Time{}
+	}
 	if node == nil {
 		return started
 	}
 	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == preservedTaint.Key && t.Effect == preservedTaint.Effect
 	})
-	if i >= 0 && node.Spec.Taints[i].TimeAdded != nil && node.Spec.Taints[i].TimeAdded.After(started) {
-		started = node.Spec.Taints[i].TimeAdded.Time
+	if i < 0 || node.Spec.Taints[i].TimeAdded == nil {
+		return started
+	}
+	if added := node.Spec.Taints[i].TimeAdded.Time; added.After(started) && recorded.Known(added, now) {
+		started = added
 	}
 	return started
 }

@@ -38,7 +38,7 @@ func TestTheReplacementLimitTakesPermits(t *testing.T) {
 	waits := func(why string) string {
 		return "nothing (ReplacementLimit: " + why + "); waits for machinedeployment/pool: ReplacementLimit: " + why
 	}
-	fails := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
+	fails := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	keeps := permit(machine.PermitView{Held: true})
 	refused := func(until time.Duration) change {
 		return permit(machine.PermitView{Asked: true, Within: 1, Until: now.Add(until)})

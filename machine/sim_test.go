@@ -83,8 +83,12 @@ type sim struct {
 	// needsToken says that the user data have a place for a bootstrap token.
 	needsToken bool
 	random     *rand.ChaCha8
-	trace      []string
-	faults     []string
+	// ahead is by how much the clock of the API servers is ahead of the controller's.
+	ahead time.Duration
+	// decided and called count decisions and driver calls.
+	decided, called int
+	trace           []string
+	faults          []string
 }
 
 // volumes are what every Node has attached.
@@ -96,6 +100,7 @@ type volumes struct {
 
 // memory is what a controller keeps of a machine, and loses in a crash.
 type memory struct {
+	first  time.Time // when the machine was seen first
 	vm     machine.VMView
 	drain  machine.DrainView
 	rounds int
@@ -114,7 +119,7 @@ func newSim(seed uint64, o drivertest.CloudOptions, p machine.Policy, at plan) *
 	}
 	o.Clock, o.Seed = s.clock, seed
 	s.cloud = drivertest.NewCloud(o)
-	s.store = newStore(s.clock.Now)
+	s.store = newStore(func() time.Time { return s.clock.Now().Add(s.ahead) })
 	s.watch = func(name string) { s.wake[name] = s.clock.Now() }
 	s.broken = s.fault
 	s.released = s.checkRelease
@@ -199,8 +204,10 @@ func (s *sim) passTime() bool {
 			next = at
 		}
 	}
-	if at := s.nextDetach(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-		next = at
+	if at := s.nextDetach(); !at.IsZero() { // by the clock of the API server
+		if at = at.Add(-s.ahead); next.IsZero() || at.Before(next) {
+			next = at
+		}
 	}
 	if !s.deleteAt.IsZero() && (next.IsZero() || s.deleteAt.Before(next)) {
 		next = s.deleteAt
@@ -233,7 +240,7 @@ func (s *sim) kubelets() {
 	s.detach()
 	for name, m := range s.machines { // what a set does with a machine that failed
 		if m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
-			if m.CreationTimestamp.Add(s.policy.CreationTimeout).After(s.clock.Now()) {
+			if m.CreationTimestamp.Add(s.policy.CreationTimeout).After(s.now()) {
 				s.fault("%s failed before its creation timeout: %s", name, m.Status.LastOperation.Description)
 			}
 			s.remove(name)
@@ -259,10 +266,10 @@ func (s *sim) pass(name string) {
 	}
 	kept := s.memory[m.UID]
 	if kept == nil {
-		kept = &memory{}
+		kept = &memory{first: s.clock.Now()}
 		s.memory[m.UID] = kept
 	}
-	for m != nil {
+	for m != nil && len(s.faults) == 0 {
 		in := s.observe(m, kept, omen)
 		d := machine.Decide(in, s.policy, s.clock.Now())
 		s.checkDecision(name, d)
@@ -283,6 +290,7 @@ func (s *sim) pass(name string) {
 
 // checkDecision asserts what holds for every decision.
 func (s *sim) checkDecision(name string, d machine.Decision) {
+	s.decided++
 	s.note("%s: %s", name, d)
 	if err := decisionLaws(d, s.clock.Now()); err != nil {
 		s.fault("%s: %v", name, err)
@@ -322,7 +330,7 @@ func decisionLaws(d machine.Decision, now time.Time) error {
 
 func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Observation {
 	in := machine.Observation{
-		Machine: m, VM: kept.vm, Drain: kept.drain,
+		Machine: m, FirstSeen: kept.first, VM: kept.vm, Drain: kept.drain,
 		Class: machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},
 		Node:  machine.NodeView{Looked: true},
 
@@ -464,6 +472,7 @@ func (s *sim) callCloud(m *v1alpha1.Machine, kept *memory, do machine.Action, b 
 		state := []string{"", "half-way"}[s.rng.IntN(2)]
 		defer s.cloud.Inject(drivertest.Fault{Kind: kind, Code: all[s.rng.IntN(len(all))], Steps: s.rng.IntN(3), LastKnownState: state})()
 	}
+	s.called++
 	ctx, c, secret := context.Background(), class(), s.cloud.Secret("shoot", "small")
 	var answer machine.Answer
 	switch a := do.(type) {

@@ -116,6 +116,9 @@ func consolidated() []situation {
 		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
 		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
 		{"unless it may take its time", living(unupdated, longUnknown, healthy, copied, patient), "", stays, ""},
+		{"an update of which the Node knows nothing is none", living(updating, healthy), machine.TriggerNoUpdate, "Unknown HealthCheck Processing false", "there it times out, and a healthy machine is replaced"},
+		{"a phase that does not exist is corrected", living("Bogus", healthy), machine.TriggerPhaseInvalid, "Unknown HealthCheck Processing false", "there it stays"},
+		{"also before there is a VM", after(phase("Bogus")), machine.TriggerPhaseInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
 		{"a deletion ends every phase", living(running, leaving), machine.TriggerDeleted, "Terminating Delete Processing false", ""},
 		{"also that of a failed machine", living(failed, leaving), machine.TriggerDeleted, "Terminating Delete Processing false", ""},
 	}
@@ -201,7 +204,7 @@ func TestTheHealthMatrixOfSection283(t *testing.T) {
 		v1alpha1.MachineUnknown:                 {run, stays, stays, ""},
 		v1alpha1.MachineFailed:                  {stays, stays, stays, "its owner replaces it already (DM-31)"},
 		v1alpha1.MachineCrashLoopBackOff:        {stays, stays, stays, "its VM is looked for first (DM-31)"},
-		v1alpha1.MachineInPlaceUpdating:         {stays, stays, stays, ""},
+		v1alpha1.MachineInPlaceUpdating:         {doubt, doubt, stays, "the Node knows of no update, so the phase is corrected"},
 		v1alpha1.MachineInPlaceUpdateSuccessful: {run, doubt, doubt, "nobody would replace it otherwise"},
 		v1alpha1.MachineInPlaceUpdateFailed:     {stays, stays, stays, ""},
 	} {

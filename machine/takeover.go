@@ -4,6 +4,7 @@ package machine
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -74,7 +75,9 @@ var handovers = []handover{
 // That the VM is gone saves the wait for a provider that may not show it yet. To
 // ask for its deletion once more is cheap, and is done. The last step takes over no
 // more than that: whether a Node is there shows by itself.
-func takeOver(m *v1alpha1.Machine, node *corev1.Node) takenOver {
+//
+// A description from the future tells nothing of the Node.
+func takeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) takenOver {
 	op := m.Status.LastOperation
 	if m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating || op.Type != v1alpha1.MachineOperationDelete {
 		return takenOver{}
@@ -86,7 +89,7 @@ func takeOver(m *v1alpha1.Machine, node *corev1.Node) takenOver {
 	case "":
 		return takenOver{}
 	}
-	if node == nil {
+	if node == nil || op.LastUpdateTime.After(now) {
 		return takenOver{}
 	}
 	marked := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition)

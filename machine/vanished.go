@@ -8,6 +8,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -56,6 +57,12 @@ func (l *life) drainTells() bool {
 // before.
 func (l *life) nextLook() time.Time {
 	entered, seen := l.m.Status.CurrentStatus.LastUpdateTime.Time, l.in.VM.SeenAt
+	if !recorded.Known(entered, l.now) {
+		entered = time.Time{}
+	}
+	if !recorded.Known(seen, l.now) {
+		seen = time.Time{}
+	}
 	if seen.Before(entered) {
 		if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown {
 			return entered
@@ -64,7 +71,7 @@ func (l *life) nextLook() time.Time {
 	}
 	next := seen.Add(lookEvery)
 	if f := l.in.VM.Failure; f.Code != codes.OK && f.Operation == driver.OpGetMachineStatus {
-		if until := f.until(l.p.Backoff); until.After(next) {
+		if until := f.until(l.p.Backoff, l.now); until.After(next) {
 			next = until
 		}
 	}

@@ -50,7 +50,7 @@ func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
 		"one that is not is told":                             {living(unknown, notFound(0)), `record phase "Unknown", HealthCheck Processing (VMVanished: ` + text + ")"},
 		"once":                                                {living(unknown, notFound(0), told), gone + provider},
 		"and looked for again after a while":                  {living(unknown, longUnknown, notFound(5*time.Minute), told, patient), "look for the VM (NodeGone: the node does not exist)"},
-		"it fails when its time is over, and tells why":       {living(unknown, longUnknown, notFound(time.Minute), told), `record phase "Failed", HealthCheck Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`},
+		"it fails when its time is over, and tells why":       {living(unknown, longUnknown, notFound(time.Minute), told), `record phase "Failed", HealthCheck Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`},
 		"one that joins was seen just before":                 {living(pending), joins},
 		"and is looked for after a while":                     {living(pending, longPending), "look for the VM (WaitingForNode: the node has not joined yet)"},
 		"it is told of, and nothing is made in its place":     {living(pending, notFound(0)), `record phase "Pending", Create Processing (VMVanished: ` + pendingText + ")"},
@@ -60,7 +60,7 @@ func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
 		"nor one of which nobody knows the class":             {living(unknown, noClass), gone},
 		"a provider that fails is asked no more often":        {living(unknown, failure(driver.OpGetMachineStatus, codes.Internal, time.Second, machine.NotLooked)), gone},
 		"one that failed long ago is":                         {living(unknown, patient, longUnknown, failure(driver.OpGetMachineStatus, codes.Internal, 6*time.Minute, machine.NotLooked)), "look for the VM (NodeGone: the node does not exist)"},
-		"the timeout does not wait for it":                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s minutes. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
+		"the timeout does not wait for it":                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
 		"conditions are recorded first, in their own write":   {living(unknown, sick), `record phase "Unknown",   (ConditionsChanged)`},
 		"a vanished VM of an updated machine is not asked of": {living(v1alpha1.MachineInPlaceUpdateFailed), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
 	})

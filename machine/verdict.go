@@ -89,6 +89,9 @@ func (l *life) verdictDue() (*corev1.NodeCondition, Decision) {
 // otherwise returns what [Decide] decides of a machine without regard to its
 // verdict.
 func (l *life) otherwise() Decision {
+	if !validPhase(l.m.Status.CurrentStatus.Phase) {
+		return l.correctPhase()
+	}
 	if l.arriving() {
 		return l.inTurn(l.preservation, l.arrive)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // Sighting is what the provider has said about the VM of a machine.
@@ -216,7 +217,11 @@ func (v VMView) failure(a Answer, code codes.Code, now time.Time, chance float64
 
 // until returns when the failed operation may be tried again. The first waits are
 // those of the reference system after a failed creation; see [codes.BackoffPolicy].
-func (f CallFailure) until(p codes.BackoffPolicy) time.Time {
+// A failure in the future was recorded before the clock was set back: it counts no more.
+func (f CallFailure) until(p codes.BackoffPolicy, now time.Time) time.Time {
+	if !recorded.Known(f.At, now) {
+		return time.Time{}
+	}
 	wait := codes.Backoff(p, codes.Failure{Category: f.category(), Attempts: f.Attempts, RetryAfter: f.RetryAfter},
 		func() float64 { return f.Chance })
 	return f.At.Add(wait)

@@ -58,7 +58,8 @@ func GetCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *co
 // status is left out, and the copy equals conditions.
 //
 // LastTransitionTime follows [OnStatusOrReason]: while neither status nor reason changes, the
-// recorded time stays, unless it is zero. Apart from that the times are stored as given, and
+// recorded time stays, unless it is zero or later than the new one, which says that a clock
+// was ahead. Apart from that the times are stored as given, and
 // a zero time stays zero, because this function does not know what time it is;
 // [SetCondition] does.
 //
@@ -71,7 +72,8 @@ func CloneAndAddCondition(conditions []corev1.NodeCondition, condition corev1.No
 	i := indexOfCondition(conditions, condition.Type)
 	if i >= 0 {
 		old := &conditions[i]
-		if !OnStatusOrReason.happened(old, &condition) && !old.LastTransitionTime.IsZero() {
+		ahead := !condition.LastTransitionTime.IsZero() && old.LastTransitionTime.After(condition.LastTransitionTime.Time)
+		if !OnStatusOrReason.happened(old, &condition) && !old.LastTransitionTime.IsZero() && !ahead {
 			condition.LastTransitionTime = old.LastTransitionTime
 		}
 	}

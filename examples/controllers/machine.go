@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type machines struct {
 // memory is what is kept of a machine between two passes. Losing it costs time,
 // never safety.
 type memory struct {
+	first    time.Time // when it was observed first
 	vm       machine.VMView
 	draining drain.State
 	drain    machine.DrainView
@@ -59,8 +61,12 @@ type memory struct {
 	token    *corev1.Secret // made, and not in the cache yet
 }
 
-// steps bounds one pass.
+// steps bounds one pass. A machine that does not come to rest in so many is tried again
+// after a pause that grows.
 const steps = 50
+
+// errNoRest says that a pass reached its bound.
+var errNoRest = errors.New("no rest")
 
 // permitTime is for how long a machine that may be failed counts as failed although
 // no cache shows it.
@@ -95,8 +101,9 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 	}
 	in, kept := r.observe(ctx, m)
 	defer func() { r.remember(in, kept) }()
+	var d machine.Decision
 	for range steps {
-		d := machine.Decide(in, r.cfg.Policy, r.cfg.Clock.Now())
+		d = machine.Decide(in, r.cfg.Policy, r.cfg.Clock.Now())
 		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 		if d.Do == nil {
 			return d.NextCheck, nil
@@ -108,7 +115,7 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 			return time.Time{}, nil
 		}
 	}
-	return r.cfg.Clock.Now(), nil
+	return time.Time{}, fmt.Errorf("%w after %d steps, of which the last was: %s", errNoRest, steps, d.Do)
 }
 
 // observe gathers what is known of a machine.
@@ -116,8 +123,11 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	r.mu.Lock()
 	kept := r.memory[m.UID]
 	r.mu.Unlock()
+	if kept.first.IsZero() {
+		kept.first = r.cfg.Clock.Now()
+	}
 	in := machine.Observation{
-		Machine: m, Class: r.observeClass(m), Node: r.observeNode(ctx, m, kept.vm), VM: kept.vm, Drain: kept.drain.Again(),
+		Machine: m, FirstSeen: kept.first, Class: r.observeClass(m), Node: r.observeNode(ctx, m, kept.vm), VM: kept.vm, Drain: kept.drain.Again(),
 		Tokens: r.observeTokens(m, &kept),
 	}
 	in.ProviderID = r.observeProviderID(ctx, &in)

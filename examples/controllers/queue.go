@@ -107,9 +107,22 @@ func (l *loop) next(ctx context.Context) bool {
 	}
 	l.queue.Forget(key)
 	if !again.IsZero() {
-		l.queue.AddAfter(key, max(again.Sub(l.cfg.Clock.Now()), 0))
+		l.queue.AddAfter(key, pause(again.Sub(l.cfg.Clock.Now())))
 	}
 	return true
+}
+
+// overdue is the pause before an object is looked at again whose time to look has come
+// already when its pass ends. Whatever a decision says, no pass follows the one before it
+// at once.
+const overdue = time.Second
+
+// pause returns how long to wait for a look that is due in so long.
+func pause(due time.Duration) time.Duration {
+	if due <= 0 {
+		return overdue
+	}
+	return due
 }
 
 func random() float64 { return rand.Float64() } //nolint:gosec // spreads retries, guards nothing

@@ -294,14 +294,17 @@ func (w *world) assessMachine(was, is *v1alpha1.Machine) {
 	w.assessUpdate(was, is)
 }
 
+// recorded returns when it was that the controllers wrote down as t by their clock.
+func (w *world) recorded(t metav1.Time) time.Time { return t.Add(-w.story.clockAhead) }
+
 // assessPhase judges that a machine fails only when its time is over.
 func (w *world) assessPhase(was, is *v1alpha1.Machine) {
 	from, to, now := was.Status.CurrentStatus, is.Status.CurrentStatus, w.clock.Now()
 	switch {
 	case from.Phase == to.Phase:
 	case to.Phase == v1alpha1.MachineFailed && from.Phase == v1alpha1.MachineUnknown:
-		if now.Before(from.LastUpdateTime.Add(w.policy.HealthTimeout)) {
-			w.wrong("machine %s fails after %s", is.Name, now.Sub(from.LastUpdateTime.Time))
+		if since := w.recorded(from.LastUpdateTime); now.Before(since.Add(w.policy.HealthTimeout)) {
+			w.wrong("machine %s fails after %s", is.Name, now.Sub(since))
 		}
 		w.checkReplacements(is)
 	case to.Phase == v1alpha1.MachineFailed:
@@ -337,7 +340,7 @@ func (w *world) checkReplaced() {
 		}
 	}
 	for _, m := range machines {
-		due := m.Status.CurrentStatus.LastUpdateTime.Add(w.policy.HealthTimeout)
+		due := w.recorded(m.Status.CurrentStatus.LastUpdateTime).Add(w.policy.HealthTimeout)
 		for _, t := range []time.Time{w.calmFrom, w.judge.replaced} {
 			if t.After(due) {
 				due = t

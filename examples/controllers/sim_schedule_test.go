@@ -50,7 +50,8 @@ type story struct {
 	updateAfter                time.Duration
 	updateFails                bool // at first
 	foreignFinalizers          bool
-	oldLists                   bool // the first lists of a process may be old
+	oldLists                   bool          // the first lists of a process may be old
+	clockAhead                 time.Duration // of the controllers' clock, of that of the API servers
 	cloud                      drivertest.CloudOptions
 }
 

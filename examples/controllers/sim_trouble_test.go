@@ -173,6 +173,7 @@ func call[T any](ctx context.Context, p *process, a arrow, do func() (T, error))
 
 func driverCall[R any](ctx context.Context, p *process, op driver.Operation, name string, do func(context.Context) (*R, error)) (*R, error) {
 	var out *R
+	p.w.driverCalls++
 	err := p.through(ctx, arrow{operation: op, name: name, write: true}, func(t trouble) error {
 		kinds := map[what]drivertest.FaultKind{driverFails: drivertest.Refuse, driverLoses: drivertest.LoseResponse, driverHalf: drivertest.Half}
 		if kind, faulty := kinds[t.what]; faulty {

@@ -50,9 +50,11 @@ type world struct {
 	process *process
 	beginAt time.Time // when the next process begins, if there is none
 	arrows  int
-	busy    int // passes since time moved
-	last    Note
-	agenda  []errand
+	// driverCalls and decisions count what the controllers did.
+	driverCalls, decisions int
+	busy                   int // passes since time moved
+	last                   Note
+	agenda                 []errand
 
 	joined   map[string]bool // provider IDs
 	bound    bool            // the late pod
@@ -195,6 +197,9 @@ func (w *world) wrong(format string, args ...any) {
 // note hears what the controllers decide.
 func (w *world) note(n Note) {
 	w.last = n
+	if w.decisions++; w.decisions == 20_000 {
+		w.wrong("%d decisions", w.decisions)
+	}
 	if n.Err != nil {
 		w.say("  %s %s: error: %v", n.Kind, n.Key, n.Err)
 		return

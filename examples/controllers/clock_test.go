@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// wrongClock is the clock of controllers whose machine is set wrong.
+type wrongClock struct {
+	*clocktesting.FakeClock
+	ahead time.Duration
+}
+
+func (c wrongClock) Now() time.Time                  { return c.FakeClock.Now().Add(c.ahead) }
+func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne plays every story
+// with a manager whose clock is behind or ahead of that of the API servers.
+func TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne(t *testing.T) {
+	t.Parallel()
+	for _, s := range clockStories() {
+		for _, ahead := range []time.Duration{-3 * time.Second, -30 * time.Minute, 3 * time.Second, 30 * time.Minute} {
+			t.Run(fmt.Sprintf("%s/%s ahead", s.name, ahead), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					if ahead > drainTimeout { // then every drain is one by force
+						s.pods = 0
+					}
+					right := play(s, nil, calm, false)
+					require.Empty(t, right.wrongs)
+					wrong := s
+					wrong.clockAhead = ahead
+					w := play(wrong, nil, calm, true)
+					require.Empty(t, w.wrongs)
+					t.Logf("driver calls %d (%d), all calls %d (%d), decisions %d (%d)",
+						w.driverCalls, right.driverCalls, w.arrows, right.arrows, w.decisions, right.decisions)
+					require.LessOrEqual(t, w.driverCalls, right.driverCalls+2*s.machines)
+					require.LessOrEqual(t, w.arrows, right.arrows*5/4+10)
+					require.LessOrEqual(t, w.decisions, right.decisions*5/4+20)
+				})
+			})
+		}
+	}
+}
+
+// TestControllers_ClockBehindAndDeletionAmidAPass_MakesNoMoreCallsThanARightClock has the
+// machine deleted at every call of its life: the deletion timestamp is in the future then
+// of all that the pass has found out.
+func TestControllers_ClockBehindAndDeletionAmidAPass_MakesNoMoreCallsThanARightClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, s := range clockStories() {
+			s.machines, s.pods = 1, 0
+			for i := range play(s, nil, calm, false).arrows {
+				deletion := func(a arrow) trouble {
+					if a.n == i {
+						return trouble{what: deleted}
+					}
+					return trouble{}
+				}
+				right := play(s, nil, deletion, false)
+				require.Empty(t, right.wrongs, "%s, deleted at call %d", s.name, i)
+				for _, ahead := range []time.Duration{-3 * time.Second, -30 * time.Minute} {
+					wrong := s
+					wrong.clockAhead = ahead
+					w := play(wrong, nil, deletion, true)
+					require.Empty(t, w.wrongs, "%s, clock %s ahead, deleted at call %d\n%s", s.name, ahead, i, strings.Join(w.trace, "\n"))
+					require.LessOrEqual(t, w.driverCalls, right.driverCalls+2, "%s, clock %s ahead, deleted at call %d", s.name, ahead, i)
+					require.LessOrEqual(t, w.decisions, right.decisions*5/4+20, "%s, clock %s ahead, deleted at call %d", s.name, ahead, i)
+				}
+			}
+		}
+	})
+}
+
+// clockStories are the stories for which a wrong clock matters.
+func clockStories() []story {
+	var all []story
+	for _, s := range stories {
+		s.machines, s.pods, s.cloud.BootTime, s.cloud.Lag = 2, 1, 20*time.Second, 20*time.Second
+		all = append(all, s)
+	}
+	early := all[1]
+	early.name, early.deleteAfter = "it is deleted before its VM shows", 100*time.Millisecond
+	return append(all, early)
+}

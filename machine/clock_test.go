@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// clocks are by how much the clock of the API servers is ahead of the controller's.
+var clocks = []time.Duration{3 * time.Second, 30 * time.Minute, 24 * time.Hour, -3 * time.Second, -30 * time.Minute}
+
+// lifeByClock runs a machine to its end, which is asked for after a while.
+func lifeByClock(o drivertest.CloudOptions, at plan, ahead, deleteAfter time.Duration, force bool) (*sim, time.Duration, error) {
+	s := newSim(1, o, machine.DefaultPolicy(), at)
+	s.ahead, s.needsToken = ahead, true
+	s.volumes = volumes{detach: 1, stay: 1, after: 40 * time.Second}
+	begin := s.clock.Now()
+	s.deleteAt = begin.Add(deleteAfter)
+	m := newMachine("m")
+	if force {
+		m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: "true"}
+	}
+	s.create(m)
+	err := s.run()
+	return s, s.clock.Now().Sub(begin), err
+}
+
+func TestDecide_ClockBehindOrAhead_TakesNoMoreCallsAndDecisionsThanARightOne(t *testing.T) {
+	t.Parallel()
+	for name, o := range lives() {
+		for _, force := range []bool{false, true} {
+			for _, deleteAfter := range []time.Duration{0, 100 * time.Millisecond, 10 * time.Second, 40 * time.Second, 3 * time.Minute} {
+				for _, ahead := range clocks {
+					t.Run(fmt.Sprintf("%s/deleted after %s/force %t/API server %s ahead", name, deleteAfter, force, ahead), func(t *testing.T) {
+						noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
+							return lifeByClock(o, nil, ahead, deleteAfter, force)
+						}, ahead)
+					})
+				}
+			}
+		}
+	}
+}
+
+// A deletion amid a pass has a timestamp that is in the future of all that the pass has
+// found out, if the clock of the controller is behind.
+func TestDecide_ClockBehindAndDeletionAmidAPass_TakesNoMoreCallsThanARightClock(t *testing.T) {
+	t.Parallel()
+	for name, o := range lives() {
+		s, _, err := lifeByClock(o, nil, 0, 3*time.Minute, false)
+		require.NoError(t, err)
+		for i := range s.arrow {
+			at := func(arrow int) blow {
+				if arrow == i {
+					return deleted
+				}
+				return noBlow
+			}
+			for _, ahead := range clocks {
+				t.Run(fmt.Sprintf("%s/deleted at step %d/API server %s ahead", name, i, ahead), func(t *testing.T) {
+					noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
+						return lifeByClock(o, at, ahead, time.Hour, false)
+					}, ahead)
+				})
+			}
+		}
+	}
+}
+
+// noMoreThanRight plays a life by a right clock and by a wrong one.
+func noMoreThanRight(t *testing.T, life func(ahead time.Duration) (*sim, time.Duration, error), ahead time.Duration) {
+	t.Helper()
+	right, took, err := life(0)
+	require.NoError(t, err)
+	s, lasted, err := life(ahead)
+	require.NoError(t, err)
+	require.Empty(t, s.machines)
+	require.LessOrEqual(t, s.called, right.called+2, "driver calls")
+	require.LessOrEqual(t, s.decided, right.decided+10, "decisions")
+	require.LessOrEqual(t, lasted, took+time.Minute)
+}
+
+// loopWorld carries out what is decided of one observation, at a clock that hardly moves:
+// a millisecond passes with each step.
+type loopWorld struct {
+	in  machine.Observation
+	now time.Time
+	// vm says what GetMachineStatus finds.
+	vm error
+}
+
+// apply carries out one action, as a controller would.
+func (w *loopWorld) apply(do machine.Action) {
+	in := &w.in
+	if carriedOut(in, do) {
+		s := &in.Machine.Status
+		for _, t := range []*metav1.Time{&s.LastOperation.LastUpdateTime, &s.CurrentStatus.LastUpdateTime} {
+			*t = t.Rfc3339Copy()
+		}
+		return
+	}
+	answer := machine.Answer{ProviderID: "simulated:///1", NodeName: "n"}
+	switch a := do.(type) {
+	case machine.LookForVM:
+		answer.Operation, answer.Err = driver.OpGetMachineStatus, w.vm
+		if w.vm != nil {
+			answer.ProviderID, answer.NodeName = "", ""
+		}
+	case machine.CreateVM:
+		answer.Operation = driver.OpCreateMachine
+	case machine.InitializeVM:
+		answer.Operation = driver.OpInitializeMachine
+	case machine.DeleteVM:
+		answer = machine.Answer{Operation: driver.OpDeleteMachine}
+	case machine.DrainNode:
+		in.Drain = in.Drain.After(a.Mode, machine.DrainView{NextCheck: w.now.Add(20 * time.Second)}, w.now)
+	case machine.DeleteNode:
+		in.Node.Node = nil
+	case machine.DeleteMachine:
+		in.Machine = in.Machine.DeepCopy()
+		in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
+	case machine.DeleteAttachments:
+		in.Attachments.Attachments = nil
+	case machine.TakePermit:
+		in.Permit = machine.PermitView{Asked: true, Held: true, Within: a.Within}
+	case machine.ReturnPermit:
+		in.Permit.Held = false
+	}
+	if answer.Operation != "" {
+		in.VM = in.VM.After(answer, w.now, 0)
+	}
+}
+
+// rest goes on until there is nothing to do, and returns what was done.
+func (w *loopWorld) rest(p machine.Policy) (d machine.Decision, done []string) {
+	for range 40 {
+		d = machine.Decide(w.in, p, w.now)
+		if d.Do == nil {
+			return d, done
+		}
+		done = append(done, d.String())
+		w.apply(d.Do)
+		w.now = w.now.Add(time.Millisecond)
+		if in := w.in.Machine; !in.DeletionTimestamp.IsZero() && len(in.Finalizers) == 0 {
+			return machine.Decision{}, done
+		}
+	}
+	return d, done
+}
+
+func TestDecide_AnyTimesRecorded_ComesToRestWithoutALoop(t *testing.T) {
+	t.Parallel()
+	acted := 0
+	for seed := range uint64(20000) {
+		r := rand.New(rand.NewPCG(seed, 23))
+		in, p := anyLife(r), anyPolicy(r)
+		in.FirstSeen = pick(r, time.Time{}, now, moment(r))
+		w := loopWorld{in: in, now: now, vm: pick(r, nil, error(status.Error(codes.NotFound, "none")), error(status.Error(codes.Internal, "broken")))}
+		d, done := w.rest(p)
+		require.Less(t, len(done), 40, "seed %d: %s", seed, strings.Join(done[max(0, len(done)-5):], "\n"))
+		require.True(t, d.NextCheck.IsZero() || d.NextCheck.After(w.now.Add(-time.Millisecond)), "seed %d: %s", seed, d)
+		acted += len(done)
+	}
+	require.Greater(t, acted, 20000)
+}
+
+// TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy has the status of a machine edited
+// by hand, whose VM exists and whose Node is healthy.
+func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
+	t.Parallel()
+	begins := append([]v1alpha1.MachinePhase{"Bogus", "running", "Running "}, allPhases...)
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		begin := pick(r, begins...)
+		in := living(begin, healthy)
+		in.Machine.CreationTimestamp, in.FirstSeen = metav1.NewTime(now.Add(-time.Hour)), now
+		in.Machine.Status = anything(r).Machine.Status
+		in.Machine.Status.CurrentStatus.Phase = begin
+		w, d := loopWorld{in: in, now: now}, machine.Decision{}
+		for range 30 {
+			var done []string
+			d, done = w.rest(machine.DefaultPolicy())
+			require.Less(t, len(done), 40, "seed %d: %s", seed, strings.Join(done[max(0, len(done)-5):], "\n"))
+			if d.NextCheck.IsZero() {
+				break
+			}
+			require.True(t, d.NextCheck.After(w.now.Add(-time.Millisecond)), "seed %d: %s", seed, d)
+			require.True(t, d.NextCheck.Before(now.AddDate(0, 0, 1)), "seed %d: %s", seed, d)
+			w.now = d.NextCheck
+		}
+		require.Zero(t, d.NextCheck, "seed %d: %s", seed, d)
+		switch end := w.in.Machine.Status.CurrentStatus.Phase; begin {
+		case v1alpha1.MachineFailed, v1alpha1.MachineInPlaceUpdateFailed: // which is what its owner acts upon
+			require.Equal(t, v1alpha1.MachineFailed, end, "seed %d", seed)
+			require.Equal(t, machine.ReasonFailed, d.Holds[0].Reason, "seed %d", seed)
+		default:
+			require.Equal(t, v1alpha1.MachineRunning, end, "seed %d: from %q: %s", seed, begin, d)
+		}
+	}
+}
