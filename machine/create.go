@@ -81,9 +81,6 @@ func (l *life) reachVM() Decision {
 			return l.createVM()
 		}
 	case Uninitialized, Present:
-		if !named && vm.Failure.Code != codes.OK { // it was told, and its time is over
-			return l.do(LookForVM{}, ReasonLookFirst, "")
-		}
 		if !named {
 			return l.incompleteAnswer()
 		}
@@ -269,6 +266,9 @@ func creationFailureText(f CallFailure) string {
 // incompleteAnswer treats an answer that names neither the VM nor the Node as a
 // failure: it is written down, and asked again later.
 func (l *life) incompleteAnswer() Decision {
+	if l.in.VM.Failure.Code != codes.OK { // a later call failed, which was told, and its time is over
+		return l.do(LookForVM{}, ReasonLookFirst, "")
+	}
 	d, waiting := l.creationFailed(CallFailure{
 		Operation: driver.OpGetMachineStatus, Code: codes.Internal, At: l.in.VM.SeenAt, Attempts: 1,
 		Message: fmt.Sprintf("the answer is incomplete: provider ID %q, node name %q", l.in.VM.ProviderID, l.in.VM.NodeName),
