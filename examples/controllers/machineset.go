@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/machine"
@@ -27,6 +28,7 @@ type machineSets struct {
 	cfg        *Config
 	machinesOf func(ownerKey string) []*api.Machine
 	machine    func(namespace, name string) (*api.Machine, error)
+	set        func(namespace, name string) (*api.MachineSet, error)
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
 	inFlight   keep[machineset.InFlight]
 }
@@ -37,6 +39,9 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 	r := &machineSets{cfg: cfg, machinesOf: c.machinesOf, machine: func(namespace, name string) (*api.Machine, error) {
 		return machines.Lister().Machines(namespace).Get(name)
 	}}
+	r.set = func(namespace, name string) (*api.MachineSet, error) {
+		return informers.MachineSets().Lister().MachineSets(namespace).Get(name)
+	}
 	if c.target != nil {
 		r.node = c.target.Core().V1().Nodes().Lister().Get
 	}
@@ -111,10 +116,24 @@ func (r *machineSets) nodes(machines []*api.Machine) map[string]machine.NodeView
 	return views
 }
 
-// act carries out the actions of a decision.
+// superseded reports whether the cache shows a newer version of a set than the one
+// that was decided about. What is left of that decision is not carried out: the event
+// of the newer version has asked for another pass.
+func (r *machineSets) superseded(set *api.MachineSet) bool {
+	cached, err := r.set(set.Namespace, set.Name)
+	if err != nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, set.ResourceVersion)
+	return err == nil && order > 0
+}
+
+// act carries out the actions of a decision. Before each further deletion and creation
+// it looks at the set again.
 func (r *machineSets) act(ctx context.Context, in machineset.Observation, actions []machineset.Action) (machineset.Failure, error) {
 	var failure machineset.Failure
 	client := r.cfg.Machines.MachineV1alpha1().Machines(in.Set.Namespace)
+	deleted := 0
 	for _, action := range actions {
 		var err error
 		switch a := action.(type) {
@@ -127,6 +146,9 @@ func (r *machineSets) act(ctx context.Context, in machineset.Observation, action
 		case machineset.Look:
 			err = r.look(ctx, client, in.Set, a.Name)
 		case machineset.Delete:
+			if deleted++; deleted > 1 && r.superseded(in.Set) {
+				return failure, nil
+			}
 			failure.Delete = errors.Join(failure.Delete, r.delete(ctx, client, in.Set, a))
 		case machineset.Create:
 			failure.Create = r.create(ctx, client, in.Set, a.Count)
@@ -185,11 +207,15 @@ func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterfa
 }
 
 // create makes machines in batches that double, and stops after the first batch
-// in which something failed.
+// in which something failed, or when the set is superseded.
 func (r *machineSets) create(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, count int) error {
+	created := 0
 	for _, batch := range machineset.Batches(count) {
 		var failed error
 		for range batch {
+			if created++; created > 1 && r.superseded(set) {
+				return failed
+			}
 			failed = errors.Join(failed, r.createOne(ctx, client, set))
 		}
 		if failed != nil {

@@ -116,6 +116,9 @@ func (w *world) report(node string, ready corev1.ConditionStatus) {
 
 // react is what others do because of a write.
 func (w *world) react(write draintest.Write) {
+	if w.onWrite != nil {
+		w.onWrite(write)
+	}
 	if write.After == nil {
 		if _, ok := write.Before.(*corev1.Node); ok {
 			w.later(5*time.Second, func() { w.sweep(ofOthers, write.Name) })

@@ -229,7 +229,7 @@ func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.Mach
 	}
 	most := d.DeepCopy()
 	most.Spec.Replicas = max(w.judge.promise.most, d.Spec.Replicas)
-	if room := int(most.Spec.Replicas + deployment.MaxSurge(most)); sum > room {
+	if room := int(most.Spec.Replicas) + int(deployment.MaxSurge(most)); sum > room {
 		w.wrong("I-4: %s grows to %d, which makes %d machines, of %d", grown.Name, grown.Spec.Replicas, sum, room)
 	}
 }

@@ -62,7 +62,8 @@ type world struct {
 	judge    judge
 	verbose  bool
 	trace    []string
-	events   []string // of deployments
+	events   []string                    // of deployments
+	onWrite  func(write draintest.Write) // of a test
 	wrongs   []string
 	trouble  int       // how often something went wrong
 	calmFrom time.Time // when the last trouble was over
