@@ -42,6 +42,14 @@ type UpdateStatus struct {
 // LookForVM calls GetMachineStatus.
 type LookForVM struct{}
 
+// LookForNode reads the Node from the API server, and not from a cache, and fills
+// [Observation.Node]: the Node and NodeView.AsOf, or NodeView.Unanswered.
+type LookForNode struct {
+	// NodeName is the Node. If it is empty, the Node is looked for by the provider ID
+	// of the machine.
+	NodeName string
+}
+
 // CreateVM calls CreateMachine. That it is about to happen is written down
 // before it is ever decided.
 type CreateVM struct {
@@ -202,6 +210,7 @@ type UpdateSecret struct {
 func (UpdateMachine) isAction()      {}
 func (UpdateStatus) isAction()       {}
 func (LookForVM) isAction()          {}
+func (LookForNode) isAction()        {}
 func (CreateVM) isAction()           {}
 func (InitializeVM) isAction()       {}
 func (DeleteVM) isAction()           {}
@@ -233,6 +242,14 @@ func (a UpdateStatus) String() string {
 
 // String names the call.
 func (LookForVM) String() string { return "look for the VM" }
+
+// String names the Node, if its name is known.
+func (a LookForNode) String() string {
+	if a.NodeName == "" {
+		return "read the node with the provider ID from the API server"
+	}
+	return "read node " + a.NodeName + " from the API server"
+}
 
 // String names the call.
 func (CreateVM) String() string { return "create the VM" }

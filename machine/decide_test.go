@@ -33,7 +33,7 @@ func after(changes ...change) machine.Observation {
 	in := machine.Observation{
 		Machine: m,
 		Class:   machine.ClassView{Looked: true, Class: class()},
-		Node:    machine.NodeView{Looked: true},
+		Node:    machine.NodeView{Looked: true, AsOf: now},
 
 		ProviderID: machine.ProviderIDView{Compared: true},
 	}
@@ -99,7 +99,7 @@ func ready(s corev1.ConditionStatus) corev1.NodeCondition {
 // node is a Node that has all that the machine wants it to have.
 func node(conditions ...corev1.NodeCondition) change {
 	return func(in *machine.Observation) {
-		in.Node = machine.NodeView{Looked: true, Node: &corev1.Node{
+		in.Node = machine.NodeView{Looked: true, AsOf: now, Node: &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: "n", UID: "node-uid", ResourceVersion: "9", Finalizers: []string{v1alpha1.NodeFinalizerName},
 				Labels:      map[string]string{v1alpha1.MachineNameLabelKey: "m", "pool": "a"},

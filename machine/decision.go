@@ -146,6 +146,8 @@ const (
 	ReasonWaitingForNode Reason = "WaitingForNode"
 	// ReasonNodeNotObserved: nobody has looked for the Node in a complete view.
 	ReasonNodeNotObserved Reason = "NodeNotObserved"
+	// ReasonTargetUnreachable: the API server of the Nodes does not answer.
+	ReasonTargetUnreachable Reason = "TargetUnreachable"
 	// ReasonNodeOutOfSync: the Node lacks what the machine wants it to have.
 	ReasonNodeOutOfSync Reason = "NodeOutOfSync"
 	// ReasonNodeTemplateUnreadable: what was last applied to the Node cannot be

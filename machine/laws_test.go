@@ -60,7 +60,7 @@ func anything(r *rand.Rand) machine.Observation {
 	if in.Class.Class != nil && r.IntN(4) == 0 {
 		in.Class.Class.Finalizers = nil
 	}
-	in.Node = machine.NodeView{Looked: r.IntN(4) > 0, NoTarget: r.IntN(6) == 0}
+	in.Node = machine.NodeView{Looked: r.IntN(4) > 0, NoTarget: r.IntN(6) == 0, AsOf: pick(r, time.Time{}, moment(r), now, now, now), Unanswered: r.IntN(6) == 0}
 	if r.IntN(2) == 0 {
 		in.Node.Node = anyNode(r)
 	}
@@ -198,6 +198,10 @@ func identityLaws(in machine.Observation, m *v1alpha1.Machine) error {
 func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) error {
 	was, is := in.Machine.Status.CurrentStatus.Phase, m.Status.CurrentStatus.Phase
 	if is == v1alpha1.MachineFailed && was != is {
+		waits := was == v1alpha1.MachinePending || was == v1alpha1.MachineUnknown || was == v1alpha1.MachineInPlaceUpdateFailed
+		if stale := in.Node.AsOf.IsZero() || !in.Node.Looked; waits && stale && !in.Node.NoTarget && !strings.Contains(m.Status.LastOperation.Description, "old node obj") {
+			return fmt.Errorf("a machine is failed on evidence of unknown age")
+		}
 		zero := p.CreationTimeout <= 0 && p.HealthTimeout <= 0 && in.Machine.Annotations == nil
 		switch {
 		case zero:

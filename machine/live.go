@@ -44,7 +44,7 @@ func (l *life) nodeUnnamed() Decision {
 	case phase == v1alpha1.MachineFailed:
 		return l.failed()
 	case phase == v1alpha1.MachinePending && l.expired():
-		return l.timeOut("")
+		return l.failToJoin()
 	}
 	if d, out := l.nameNode(); out {
 		return d
@@ -206,7 +206,8 @@ func (l *life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 		do.Machine.Status.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		return otherwise
 	}
-	if _, ok := otherwise.Do.(TakePermit); ok { // what it is for will record them
+	switch otherwise.Do.(type) {
+	case TakePermit, LookForNode: // what they are for will record them
 		return otherwise
 	}
 	d := l.record(ReasonConditionsChanged, func(s *v1alpha1.MachineStatus) {
@@ -247,13 +248,22 @@ func (l *life) waitToJoin(r Reason, message string) Decision {
 		return hold(h)
 	}
 	if l.expired() {
-		return l.timeOut("")
+		return l.failToJoin()
 	}
 	h.Until = l.creationDeadline()
 	if r == ReasonCriticalComponents {
 		return hold(h)
 	}
 	return l.missVM(hold(h))
+}
+
+// failToJoin fails a machine whose Node has not joined in time, if the Node was looked
+// for after that time.
+func (l *life) failToJoin() Decision {
+	if d, due := l.evidence(l.creationDeadline()); due {
+		return d
+	}
+	return l.timeOut("")
 }
 
 // unhealthy waits for a machine that is Unknown, or whose update in place has
@@ -271,7 +281,14 @@ func (l *life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) D
 	if h.Until = since.Add(l.p.HealthTimeout); l.now.Before(h.Until) {
 		return l.missVM(hold(h))
 	}
-	if d, waits := l.replacement(); waits {
+	d, waits := l.replacement()
+	if _, takes := d.Do.(TakePermit); waits && !takes {
+		return d
+	}
+	if look, due := l.evidence(h.Until); due {
+		return look
+	}
+	if waits {
 		return d
 	}
 	return l.move(TriggerHealthTimeout, func(s *v1alpha1.MachineStatus) {

@@ -63,7 +63,7 @@ func TestSection24_AddressesAreRecorded(t *testing.T) {
 		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.2"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.9"},
 	}, m.Status.Addresses)
 
-	in.Node = machine.NodeView{Looked: true}
+	in.Node = machine.NodeView{Looked: true, AsOf: now}
 	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
 	m = lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
 	require.Equal(t, v1alpha1.MachinePending, m.Status.CurrentStatus.Phase)

@@ -82,6 +82,13 @@ type NodeView struct {
 	Name string
 	// Node is the object as last read, or nil if there is none.
 	Node *corev1.Node
+	// AsOf is when the API server was asked that said so. Zero means that the age is
+	// not known, as that of a cache, whose watch may be silent without an error. No
+	// machine is failed because of a timeout that ended after AsOf; see [LookForNode].
+	AsOf time.Time
+	// Unanswered says that the API server did not answer the last [LookForNode] of
+	// this pass.
+	Unanswered bool
 }
 
 // ProviderIDView is what is known of other machines that record the same provider ID.

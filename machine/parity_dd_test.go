@@ -89,6 +89,7 @@ func TestDD65NoStatusPutsTheCreationTimeoutOff(t *testing.T) {
 		waits := lawful(t, in, machine.DefaultPolicy())
 		require.Len(t, waits.Holds, 1)
 		require.Equal(t, end, waits.Holds[0].Until)
+		in.Node.AsOf = end
 		u, ok := machine.Decide(in, machine.DefaultPolicy(), end).Do.(machine.UpdateStatus)
 		require.True(t, ok)
 		require.Equal(t, v1alpha1.MachineFailed, u.Machine.Status.CurrentStatus.Phase)

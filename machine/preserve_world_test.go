@@ -78,6 +78,7 @@ func (r *room) rest() (int, error) {
 
 // step decides and does one thing. It returns false if there is nothing to do.
 func (r *room) step() (bool, error) {
+	r.in.Node.AsOf = r.now // it is read at every step
 	before := deepCopy(r.in)
 	r.last = machine.Decide(r.in, r.policy, r.now)
 	r.trace = append(r.trace, r.last.String())

@@ -332,7 +332,7 @@ func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Obse
 	in := machine.Observation{
 		Machine: m, FirstSeen: kept.first, VM: kept.vm, Drain: kept.drain,
 		Class: machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},
-		Node:  machine.NodeView{Looked: true},
+		Node:  machine.NodeView{Looked: true, AsOf: s.clock.Now()},
 
 		ProviderID: machine.ProviderIDView{Compared: true},
 		Tokens:     machine.TokensView{Looked: true, Secrets: s.tokensOf(m.UID)},

@@ -65,6 +65,10 @@ type Config struct {
 	// anything is decided.
 	Started func()
 
+	// Heard, if not nil, is called whenever the target cluster has answered, which it is
+	// asked every ten seconds. It is called by one goroutine.
+	Heard func()
+
 	// newQueue makes the work queue of a kind. Nil is one that works in real time.
 	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// parallel is how many requests a drain makes at a time. Zero is its default.

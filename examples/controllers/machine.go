@@ -45,6 +45,7 @@ type machines struct {
 	latestNode  *latest[*corev1.Node]
 	latestToken *latest[*corev1.Secret]
 	permits     *permits.Ledger
+	silent      silence
 
 	mu     sync.Mutex
 	memory map[types.UID]memory

@@ -35,6 +35,8 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 		return r.written(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{}))
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
 		return r.call(ctx, in, do)
+	case machine.LookForNode:
+		return r.lookForNode(ctx, in, a)
 	case machine.UpdateNode:
 		return r.observed(in)(r.cfg.Target.CoreV1().Nodes().Update(ctx, a.Node, metav1.UpdateOptions{}))
 	case machine.UpdateNodeCapacity:

@@ -32,6 +32,7 @@ func Run(ctx context.Context, cfg Config) error {
 	for _, l := range loops {
 		running.Go(func() { l.run(ctx) })
 	}
+	running.Go(func() { listen(ctx, &cfg) })
 	<-ctx.Done()
 	return nil
 }

@@ -37,7 +37,7 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 			Driver: finishing(calls, m.gate, driver.WithDeadline(m.driver, driver.Timeouts{})),
 			Policy: m.s.MachinePolicy(), Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(), Orphans: m.s.OrphanPolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
-			Observe: observer(m.log), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
+			Observe: observer(m.log), Events: events.recorder, Started: m.started, Heard: m.health.heard, //nolint:contextcheck // a log has no context
 		})
 	}()
 	select {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// TestTargetCluster_OutOfReach_NoMachineIsFailed lets the target cluster vanish for an
+// hour without an error on any watch. Meanwhile Nodes that were silent recover, and the
+// Nodes of new machines join; the controllers hear nothing of that.
+func TestTargetCluster_OutOfReach_NoMachineIsFailed(t *testing.T) {
+	t.Parallel()
+	const away = time.Hour
+	for name, tc := range map[string]struct {
+		answers bool // the API server answers requests, and only the watches are silent
+		boot    time.Duration
+		phase   v1alpha1.MachinePhase // of all machines when the silence begins
+	}{
+		"silent nodes, no answer":         {false, 20 * time.Second, v1alpha1.MachineUnknown},
+		"silent nodes, silent watches":    {true, 20 * time.Second, v1alpha1.MachineUnknown},
+		"machines join, no answer":        {false, 10 * time.Minute, v1alpha1.MachinePending},
+		"machines join, silent watches":   {true, 10 * time.Minute, v1alpha1.MachinePending},
+		"healthy nodes, a silent cluster": {false, 20 * time.Second, v1alpha1.MachineRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := story{name: name, machines: 4, joins: true, cloud: drivertest.CloudOptions{BootTime: tc.boot}}
+				w := newWorld(s, nil, func(arrow) trouble { return trouble{} }, true)
+				begin := w.clock.Now().Add(6 * time.Minute)
+				report := func(c corev1.ConditionStatus) {
+					for _, node := range all[*corev1.Node](w.target, "nodes") {
+						w.report(node.Name, c)
+					}
+				}
+				if tc.phase == v1alpha1.MachineUnknown {
+					w.later(5*time.Minute, func() { report(corev1.ConditionUnknown) })
+					w.later(8*time.Minute, func() { report(corev1.ConditionTrue) })
+				}
+				failed := map[string]bool{}
+				look := func() {
+					for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+						if m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+							failed[m.Name] = true
+						}
+					}
+				}
+				w.runUntil(begin, look)
+				for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+					require.Equal(t, tc.phase, m.Status.CurrentStatus.Phase)
+				}
+				w.troubled(away)
+				w.target.hold(begin.Add(away), w.process.caches)
+				if !tc.answers {
+					w.target.outUntil = begin.Add(away)
+				}
+				arrows := w.arrows
+				w.runUntil(begin.Add(away), look)
+				t.Logf("%d calls in an hour", w.arrows-arrows)
+				require.Less(t, w.arrows-arrows, 2000, "it is asked every ten seconds, and not by every machine")
+				w.runUntil(begin.Add(away+5*time.Minute), look)
+				w.process.cancel()
+				require.Empty(t, w.wrongs)
+				require.Empty(t, failed, strings.Join(tail(w.trace, 60), "\n"))
+				for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+					require.Equal(t, v1alpha1.MachineRunning, m.Status.CurrentStatus.Phase, fmt.Sprint(m.Status))
+				}
+			})
+		})
+	}
+}
+
+// tail returns the last lines.
+func tail(lines []string, n int) []string { return slices.Clone(lines[max(0, len(lines)-n):]) }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// lookTime bounds a question to the API server of the target cluster.
+const lookTime = 5 * time.Second
+
+// heardEvery is how often the target cluster is asked whether it answers.
+const heardEvery = 10 * time.Second
+
+// silence remembers that the target cluster did not answer, so that not every machine
+// waits for it. It is safe for several goroutines.
+type silence struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+// over reports whether the target cluster may be asked at now.
+func (s *silence) over(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !now.Before(s.until)
+}
+
+func (s *silence) begin(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = now.Add(heardEvery)
+}
+
+// lookForNode reads a Node from the API server and puts it into the observation. That
+// there is no answer is put there too, and asked again after a while.
+func (r *machines) lookForNode(ctx context.Context, in *machine.Observation, a machine.LookForNode) error {
+	asked := r.cfg.Clock.Now()
+	if in.Node.Unanswered = !r.silent.over(asked); in.Node.Unanswered {
+		return nil
+	}
+	look, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	node, err := r.readNode(look, in.Machine.Spec.ProviderID, a.NodeName)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		r.silent.begin(asked)
+		in.Node.Unanswered = true
+		r.cfg.note(Note{Kind: r.kind, Key: in.Machine.Namespace + "/" + in.Machine.Name, Text: a.String(), Acts: true, Err: err})
+		return nil
+	}
+	in.Node = machine.NodeView{Looked: true, Name: a.NodeName, Node: node, AsOf: asked}
+	if node != nil {
+		r.latestNode.put(node)
+	}
+	return nil
+}
+
+// readNode reads a Node by its name, or by its provider ID if the name is empty. One
+// that does not exist is nil.
+func (r *machines) readNode(ctx context.Context, providerID, name string) (*corev1.Node, error) {
+	if name != "" {
+		node, err := r.cfg.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, ignoreNotFound(err)
+		}
+		return node, nil
+	}
+	list, err := r.cfg.Target.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	id := nodeops.NormalizeProviderID(providerID)
+	for i := range list.Items {
+		if id != "" && nodeops.NormalizeProviderID(list.Items[i].Spec.ProviderID) == id {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// listen asks the target cluster again and again whether it answers, and tells Heard
+// of every answer, until the context ends.
+func listen(ctx context.Context, cfg *Config) {
+	if cfg.Target == nil || cfg.Heard == nil {
+		return
+	}
+	tick := cfg.Clock.NewTicker(heardEvery)
+	defer tick.Stop()
+	for {
+		if err := ask(ctx, cfg); err != nil && ctx.Err() == nil {
+			cfg.note(Note{Kind: "target", Key: "target-cluster", Text: "ask whether it answers", Err: err})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C():
+		}
+	}
+}
+
+// ask asks the target cluster for one Node.
+func ask(ctx context.Context, cfg *Config) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if _, err := cfg.Target.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return fmt.Errorf("the target cluster does not answer: %w", err)
+	}
+	cfg.Heard()
+	return nil
+}
