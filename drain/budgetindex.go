@@ -219,9 +219,9 @@ const mostBudgetNames = 5
 // overlapping says which budgets cover a pod together.
 func (c *coverage) overlapping() string {
 	if c.message == "" {
-		names := make([]string, min(len(c.budgets), mostBudgetNames))
-		for i := range names {
-			names[i] = c.budgets[i].Namespace + "/" + c.budgets[i].Name
+		var names []string
+		for _, b := range c.budgets[:min(len(c.budgets), mostBudgetNames)] {
+			names = append(names, b.Namespace+"/"+b.Name)
 		}
 		if more := len(c.budgets) - len(names); more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))

@@ -154,7 +154,7 @@ func (r *run) step(ctx context.Context) time.Time {
 		return retry
 	}
 	if r.uid == "" {
-		if r.err = r.begin(in, now); r.err != nil {
+		if r.err = r.begin(ctx, in, now); r.err != nil {
 			return retry
 		}
 	}
@@ -185,18 +185,39 @@ func (r *run) step(ctx context.Context) time.Time {
 	return plan.NextCheck
 }
 
-// begin looks at the Node for the first time, and says why the drain is not begun, or nil.
-func (r *run) begin(in Observation, now time.Time) error {
-	if in.Node == nil {
-		r.plan = Plan{Node: r.node, Outcome: NodeGone, Reason: ReasonNodeGone}
-		return ErrNodeNotFound
+// begin looks at the Node for the first time, and says why the drain is not begun, or nil. A
+// cache may be older than what the caller has just written, so that no drain is refused
+// for what the API server does not say.
+func (r *run) begin(ctx context.Context, in Observation, now time.Time) error {
+	plan, refusal := r.refusal(in, now)
+	if refusal != nil {
+		bounded, cancel := r.call(ctx)
+		defer cancel()
+		live, err := Live{Client: r.Client}.Sources(r.policy).Observe(bounded, r.node, State{})
+		if err == nil {
+			if plan, refusal = r.refusal(live, now); refusal == nil {
+				return &SourceError{Source: SourceNodes, Err: ErrNotSynced}
+			}
+		}
+		r.plan = plan
+		r.plan.Node = r.node
+		return refusal
 	}
 	r.uid = in.Node.UID
-	if plan := Decide(in, r.policy, now); plan.refused() {
-		r.plan = plan
-		return ErrNotFeasible
-	}
 	return nil
+}
+
+// refusal returns the first plan, and why the drain is refused, or nil.
+func (r *run) refusal(in Observation, now time.Time) (Plan, error) {
+	plan := Decide(in, r.policy, now)
+	switch {
+	case in.Node == nil:
+		return plan, ErrNodeNotFound
+	case plan.refused():
+		return plan, ErrNotFeasible
+	default:
+		return plan, nil
+	}
 }
 
 // pause is the least time between two rounds, so that a burst of events is one round, or a

@@ -17,11 +17,14 @@ import (
 )
 
 // exampleWaits ends a drain as soon as it waits for a pod.
-type exampleWaits struct{ end context.CancelFunc }
+type exampleWaits struct {
+	end  context.CancelFunc
+	told drain.Event
+}
 
-func (w exampleWaits) Observe(e drain.Event) {
+func (w *exampleWaits) Observe(e drain.Event) {
 	if e.Type == drain.EventWaiting {
-		fmt.Println(e)
+		w.told = e
 		w.end()
 	}
 }
@@ -37,8 +40,9 @@ func ExampleExecutor_Run() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 
-	executor := drain.Executor{Client: cluster.Client(), Observer: exampleWaits{cancel}}
-	plan, err := executor.Run(ctx, "node-1", drain.Policy{})
+	observer := &exampleWaits{end: cancel}
+	plan, err := drain.Executor{Client: cluster.Client(), Observer: observer}.Run(ctx, "node-1", drain.Policy{})
+	fmt.Println(observer.told)
 	fmt.Println(plan.Over(), errors.Is(err, context.Canceled))
 	for _, hold := range plan.Holds() {
 		fmt.Println(hold.Subject, hold.Reason)

@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -98,6 +100,36 @@ func TestRun_FenceTakenAwayBefore_Refused(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, plan.Outcome)
 	}, node, newPod("a"))
+}
+
+// The first list may come from a cache that does not show yet what the caller has just done.
+func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
+	policy := drain.Policy{Fence: nodeops.Fence{Owner: "updater"}}
+	opened, _, err := policy.Fence.Set(openNode(), now)
+	require.NoError(t, err)
+	opened.Spec.Unschedulable = false
+	for name, before := range map[string][]kruntime.Object{"of a Node that was opened": {opened}, "without the Node": {newPod("a")}} {
+		t.Run(name, func(t *testing.T) {
+			inRunWorld(t, func(t *testing.T, w *runWorld) {
+				old, err := w.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+				if len(old.Items) == 0 {
+					require.NoError(t, w.Add(openNode()))
+				} else {
+					_, err = nodeops.FenceNode(t.Context(), w.Client(), "node-1", "", policy.Fence, now)
+					require.NoError(t, err)
+				}
+				first := true
+				w.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, kruntime.Object, error) {
+					defer func() { first = false }()
+					return first, old, nil
+				})
+				plan, err := w.run(t.Context(), policy)
+				require.NoError(t, err)
+				require.Equal(t, drain.Drained, plan.Outcome)
+			}, before...)
+		})
+	}
 }
 
 // A rung that does away with the obstacle makes the drain feasible.
