@@ -85,11 +85,11 @@ func (c *pass) create(l *ledger) *v1alpha1.MachineSet {
 func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	owner := metav1.GetControllerOf(taken)
 	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
-		c.holdUntil(c.now.Add(defaultRecheck), taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
+		c.holdUntil(c.now.Add(c.policy.recheck()), taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
 		return
 	}
 	c.out.Reason = ReasonNameTaken
-	c.holdUntil(c.now.Add(defaultRecheck), c.d.Name, ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
+	c.holdUntil(c.now.Add(c.policy.recheck()), c.d.Name, ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
 	count := int32(1)
 	if n := c.d.Status.CollisionCount; n != nil {
 		count += *n
@@ -117,7 +117,7 @@ func (c *pass) releasedTooMany() bool {
 		return false
 	}
 	// They are not ours, so their changes may not tell us.
-	c.holdUntil(c.now.Add(defaultRecheck), first, ReasonReleased,
+	c.holdUntil(c.now.Add(c.policy.recheck()), first, ReasonReleased,
 		fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
 	return true
 }

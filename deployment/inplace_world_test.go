@@ -344,7 +344,7 @@ func (w *updWorld) control(name string, fresh bool) bool {
 			if m == nil || m.UID != a.UID || m.DeletionTimestamp != nil {
 				continue
 			}
-			flight = flight.Deleting(a.Name, a.UID, w.now)
+			flight = flight.Deleting(a, w.now)
 			m = m.DeepCopy()
 			m.DeletionTimestamp = new(metav1.NewTime(w.now))
 			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating

@@ -218,6 +218,18 @@ func TestATakenNameLeadsToAnotherOne(t *testing.T) {
 	require.Equal(t, int32(2), *deployment.Plan(in, rollPolicy, rollNow).Status.CollisionCount)
 }
 
+func TestPlan_NameTakenAndRecheckSet_LooksAgainAfterRecheck(t *testing.T) {
+	d := rolling(3, 1, 0)
+	taken := rollPlan(d).Actions[0].(deployment.CreateSet).Set
+	p := rollPolicy
+	p.Recheck = 7 * time.Second
+	in := deployment.Observation{Deployment: d, Complete: true, NameTakenBy: taken}
+	require.Equal(t, rollNow.Add(7*time.Second), deployment.Plan(in, p, rollNow).NextCheck, "the set is the deployment's own")
+	in.NameTakenBy = taken.DeepCopy()
+	in.NameTakenBy.OwnerReferences = nil
+	require.Equal(t, rollNow.Add(7*time.Second), deployment.Plan(in, p, rollNow).NextCheck, "the set is another's")
+}
+
 func TestARolloutIsNotCompleteBeforeItsSetsAreAtRest(t *testing.T) {
 	d := rolling(3, 1, 0)
 	tests := map[string]func(s *v1alpha1.MachineSet){

@@ -75,6 +75,9 @@ type Delete struct {
 	// By says what chose this machine rather than another; see [Victim]. It is empty
 	// if there was no choice.
 	By string
+	// NeverJoined says that the machine is replaced because it failed before it had
+	// joined: [InFlight] remembers it for [ShortLife].
+	NeverJoined bool
 }
 
 // Create asks for Count new machines; see [Name], [NewMachine] and [Batches].

@@ -57,7 +57,7 @@ func (s *pass) failed(eligible []*v1alpha1.Machine, victims []Delete, preserve m
 		if preserve[m.UID] != "" {
 			s.holdFailed(m, ReasonPreservationAsked)
 		} else if gone, reason := ReplaceFailed(m, s.in.Nodes[m.Labels[v1alpha1.NodeLabelKey]], s.now); gone {
-			more = append(more, Delete{Name: m.Name, UID: m.UID, Reason: reason})
+			more = append(more, Delete{Name: m.Name, UID: m.UID, Reason: reason, NeverJoined: neverJoined(m)})
 		} else {
 			s.holdFailed(m, reason)
 		}

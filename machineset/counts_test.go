@@ -82,7 +82,7 @@ func TestEachMachineIsCountedAsWhatItIs(t *testing.T) {
 			set, m := newSet(3), newMachine("m", v1alpha1.MachineRunning)
 			set.Spec.MinReadySeconds = 1
 			c.bend(m)
-			f := machineset.InFlight{}.Creating("x", now).Deleting("going", "uid-going", now)
+			f := machineset.InFlight{}.Creating("x", now).Deleting(machineset.Delete{Name: "going", UID: "uid-going"}, now)
 			c.want.Desired, c.want.InFlight, c.want.Machines, c.want.FullyLabeled = 3, 1, 1, 1
 			require.Empty(t, cmp.Diff(c.want, machineset.Count(set, []*v1alpha1.Machine{nil, m}, f, now)))
 		})

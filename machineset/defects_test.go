@@ -99,7 +99,7 @@ func TestDS23AMachineWithADeletionTimestampIsOnItsWayOut(t *testing.T) {
 	require.EqualValues(t, 1, s.AvailableReplicas)
 
 	in = observed(1, newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineRunning))
-	in.InFlight = in.InFlight.Deleting("a", "uid-a", now)
+	in.InFlight = in.InFlight.Deleting(machineset.Delete{Name: "a", UID: "uid-a"}, now)
 	require.EqualValues(t, 1, machineset.Status(in, machineset.Failure{}, now).AvailableReplicas, "nor one whose deletion is in flight")
 }
 
@@ -190,7 +190,7 @@ func TestDS31AnErrorThatPersistsIsAnotherPass(t *testing.T) {
 		d := machineset.Plan(in, machineset.Policy{}, at)
 		require.Equal(t, []string{"a"}, deleted(d))
 		require.True(t, d.NextCheck.After(at))
-		in.InFlight = in.InFlight.Deleting("a", "uid-a", at).Refused("a")
+		in.InFlight = in.InFlight.Deleting(machineset.Delete{Name: "a", UID: "uid-a"}, at).Refused("a")
 	}
 }
 

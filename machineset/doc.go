@@ -29,7 +29,7 @@
 //		case machineset.Look:
 //			…   // read the machine live; inFlight = inFlight.Looked(a.Name, live, now)
 //		case machineset.Delete:
-//			…   // inFlight = inFlight.Deleting(a.Name, a.UID, now); delete with the UID as precondition
+//			…   // inFlight = inFlight.Deleting(a, now); delete with the UID as precondition
 //		case machineset.Create:
 //			…   // for each batch of Batches(a.Count), for each name:
 //			    // inFlight = inFlight.Creating(name, now); create NewMachine(set, name)

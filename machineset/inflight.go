@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -32,6 +33,10 @@ type InFlight struct {
 	Creates []Sent `json:"creates,omitempty"`
 	// Deletes are the machines whose deletion has not shown up, ordered by name.
 	Deletes []Sent `json:"deletes,omitempty"`
+	// NeverJoined are the machines that were deleted because they failed before they
+	// had joined, ordered by name. Each is remembered for [ShortLife] after its
+	// deletion, by the clock that recorded it. They slow down what is created.
+	NeverJoined []Sent `json:"neverJoined,omitempty"`
 }
 
 // Sent is one call that was made.
@@ -42,44 +47,65 @@ type Sent struct {
 	UID types.UID `json:"uid,omitempty"`
 	// At is when the call was made, or the machine last looked at.
 	At time.Time `json:"at"`
+	// NeverJoined says that it is the deletion of a machine that never joined.
+	NeverJoined bool `json:"neverJoined,omitempty"`
 }
 
 // Creating records that a machine of this name is about to be created. A second
 // record of the same name replaces the first.
 func (f InFlight) Creating(name string, at time.Time) InFlight {
-	return InFlight{Creates: put(f.Creates, Sent{Name: name, At: at}), Deletes: slices.Clone(f.Deletes)}
+	next := f.clone()
+	next.Creates = put(next.Creates, Sent{Name: name, At: at})
+	return next
 }
 
 // Deleting records that this machine is about to be deleted. A second record of
 // the same machine replaces the first.
-func (f InFlight) Deleting(name string, uid types.UID, at time.Time) InFlight {
-	return InFlight{Creates: slices.Clone(f.Creates), Deletes: put(f.Deletes, Sent{Name: name, UID: uid, At: at})}
+func (f InFlight) Deleting(d Delete, at time.Time) InFlight {
+	next := f.clone()
+	next.Deletes = put(next.Deletes, Sent{Name: d.Name, UID: d.UID, At: at, NeverJoined: d.NeverJoined})
+	next.NeverJoined = without(next.NeverJoined, func(s Sent) bool { return !recent(s, at) })
+	return next
+}
+
+func (f InFlight) clone() InFlight {
+	return InFlight{Creates: slices.Clone(f.Creates), Deletes: slices.Clone(f.Deletes), NeverJoined: slices.Clone(f.NeverJoined)}
+}
+
+// recent reports whether a machine that never joined was deleted less than ShortLife
+// ago.
+func recent(s Sent, now time.Time) bool {
+	return recorded.Known(s.At, now) && now.Sub(s.At) < ShortLife
 }
 
 // Refused drops what was recorded for this name: the API server has answered
 // that it did not do it. An answer that was lost, such as a timeout, is not a
-// refusal. "Already exists" is one, unless the machine may stem from an earlier
-// attempt with the same name.
+// refusal, nor is "already exists"; see [InFlight.Failed].
 func (f InFlight) Refused(name string) InFlight {
 	named := func(s Sent) bool { return s.Name == name }
-	return InFlight{Creates: without(f.Creates, named), Deletes: without(f.Deletes, named)}
+	next := f.clone()
+	next.Creates, next.Deletes = without(f.Creates, named), without(f.Deletes, named)
+	return next
 }
 
-// Failed records that the call for this name returned an error. Where the API
-// server answered by a rule (conflict, invalid, forbidden, not found, too many
-// requests, …) it did nothing, and the record is dropped as by
-// [InFlight.Refused]. Where the answer was lost, the record stays. look reports
-// that the server did answer, but not by a rule, so that a live read can tell at
-// once what became of the call: hand its result to [InFlight.Looked].
+// Failed records that the call for this name returned an error. Where the answer was
+// lost, the record stays. look reports that the server did answer, so that a live read
+// can tell at once what became of the call: hand its result to [InFlight.Looked].
+//
+// No answer to a creation proves that there is no machine: client-go repeats a request
+// after an answer such as 503 with Retry-After, and the answer to the second may be
+// "already exists", or that a quota is used up. A deletion was not done where the API
+// server answered by a rule (conflict, forbidden, not found, too many requests, …): its
+// record is dropped as by [InFlight.Refused].
 //
 // It decides by the type of the error, never by its text. A nil error changes
 // nothing.
 func (f InFlight) Failed(name string, err error) (next InFlight, look bool) {
 	switch {
 	case err == nil:
-	case apierrors.IsInternalError(err):
-		return f, true
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
+	case f.names()[name], apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
+		return f, true
 	default:
 		return f.Refused(name), false
 	}
@@ -93,7 +119,7 @@ func (f InFlight) Failed(name string, err error) (next InFlight, look bool) {
 // machines are skipped.
 func (f InFlight) Observe(machines []*v1alpha1.Machine, complete bool) InFlight {
 	if len(f.Creates) == 0 && len(f.Deletes) == 0 {
-		return InFlight{}
+		return InFlight{NeverJoined: slices.Clone(f.NeverJoined)}
 	}
 	asked, seen := f.names(), map[string]bool{}
 	going, staying := f.deleting(), map[types.UID]bool{}
@@ -108,13 +134,17 @@ func (f InFlight) Observe(machines []*v1alpha1.Machine, complete bool) InFlight 
 			staying[m.UID] = !Leaving(m)
 		}
 	}
-	return InFlight{
-		Creates: without(f.Creates, func(s Sent) bool { return seen[s.Name] }),
-		Deletes: without(f.Deletes, func(s Sent) bool {
-			stays, found := staying[s.UID]
-			return found && !stays || !found && complete
-		}),
-	}
+	next := f.clone()
+	next.Creates = without(f.Creates, func(s Sent) bool { return seen[s.Name] })
+	next.Deletes = without(f.Deletes, func(s Sent) bool {
+		stays, found := staying[s.UID]
+		happened := found && !stays || !found && complete
+		if happened && s.NeverJoined {
+			next.NeverJoined = put(next.NeverJoined, s)
+		}
+		return happened
+	})
+	return next
 }
 
 // Looked settles what was recorded for this name by a live read: live is the
@@ -127,7 +157,7 @@ func (f InFlight) Observe(machines []*v1alpha1.Machine, complete bool) InFlight 
 //   - Everything else did happen: it is kept until the cache shows it, and may
 //     be looked at again after another while.
 func (f InFlight) Looked(name string, live *v1alpha1.Machine, at time.Time) InFlight {
-	next := InFlight{Creates: slices.Clone(f.Creates), Deletes: slices.Clone(f.Deletes)}
+	next := f.clone()
 	if live == nil {
 		next.Creates = without(next.Creates, func(s Sent) bool { return s.Name == name })
 	} else {

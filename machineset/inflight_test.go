@@ -19,7 +19,7 @@ import (
 )
 
 func TestInFlightDropsWhatShows(t *testing.T) {
-	f := machineset.InFlight{}.Creating("b", now).Creating("a", now).Deleting("c", "uid-c", now).Deleting("d", "uid-d", now)
+	f := machineset.InFlight{}.Creating("b", now).Creating("a", now).Deleting(machineset.Delete{Name: "c", UID: "uid-c"}, now).Deleting(machineset.Delete{Name: "d", UID: "uid-d"}, now)
 	require.Equal(t, "a", f.Creates[0].Name)
 	require.False(t, f.Empty())
 
@@ -44,7 +44,7 @@ func TestInFlightDropsWhatShows(t *testing.T) {
 
 func TestInFlightEndsByRefusalOrByALiveLook(t *testing.T) {
 	later := now.Add(time.Hour)
-	f := machineset.InFlight{}.Creating("a", now).Deleting("b", "uid-b", now)
+	f := machineset.InFlight{}.Creating("a", now).Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
 	require.True(t, f.Refused("a").Refused("b").Empty())
 	require.Equal(t, f, f.Refused("c"))
 
@@ -63,7 +63,7 @@ func TestInFlightEndsByRefusalOrByALiveLook(t *testing.T) {
 }
 
 func TestInFlightSurvivesJSONAndRepeats(t *testing.T) {
-	f := machineset.InFlight{}.Creating("a", now).Creating("a", now).Deleting("b", "uid-b", now).Deleting("b", "uid-b", now)
+	f := machineset.InFlight{}.Creating("a", now).Creating("a", now).Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now).Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
 	require.Len(t, f.Creates, 1)
 	require.Len(t, f.Deletes, 1)
 	data, err := json.Marshal(f)
@@ -73,7 +73,7 @@ func TestInFlightSurvivesJSONAndRepeats(t *testing.T) {
 	require.Equal(t, f, back)
 }
 
-func TestAFailedCallIsDroppedOnlyIfTheServerRefusedIt(t *testing.T) {
+func TestInFlight_FailedCall_IsDroppedOnlyIfTheServerRefusedADeletion(t *testing.T) {
 	machines := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
 	tests := map[string]struct {
 		err        error
@@ -85,6 +85,7 @@ func TestAFailedCallIsDroppedOnlyIfTheServerRefusedIt(t *testing.T) {
 		"too many requests":                 {apierrors.NewTooManyRequests("later", 1), false, false},
 		"forbidden":                         {apierrors.NewForbidden(machines, "m", errors.New("no")), false, false},
 		"not found, wrapped":                {fmt.Errorf("deleting: %w", apierrors.NewNotFound(machines, "m")), false, false},
+		"unavailable":                       {apierrors.NewServiceUnavailable("503"), true, true},
 		"a timeout of the server":           {apierrors.NewServerTimeout(machines, "create", 1), true, false},
 		"a timeout on the way":              {apierrors.NewTimeoutError("late", 1), true, false},
 		"a broken connection":               {errors.New("connection reset by peer"), true, false},
@@ -94,9 +95,13 @@ func TestAFailedCallIsDroppedOnlyIfTheServerRefusedIt(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			next, look := machineset.InFlight{}.Creating("m", now).Failed("m", test.err)
+			next, look := machineset.InFlight{}.Deleting(machineset.Delete{Name: "m", UID: "uid-m"}, now).Failed("m", test.err)
 			require.Equal(t, test.kept, !next.Empty())
 			require.Equal(t, test.look, look)
+
+			next, look = machineset.InFlight{}.Creating("m", now).Failed("m", test.err)
+			require.False(t, next.Empty(), "no answer to a creation proves that there is no machine")
+			require.Equal(t, test.look || !test.kept, look, "what was answered is looked for")
 		})
 	}
 }

@@ -77,12 +77,12 @@ func TestPlan(t *testing.T) {
 		{"a deletion in flight is chosen already", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", running)
-			w.InFlight = w.InFlight.Deleting("b", "uid-b", now)
+			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
 		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
 		{"a deletion in flight is not replaced before it shows", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", failed)
-			w.InFlight = w.InFlight.Deleting("b", "uid-b", now)
+			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
 		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
 		{"a Failed machine goes first and is replaced in the pass after it", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
@@ -231,7 +231,7 @@ func TestPlan(t *testing.T) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
 			machineset.NameVictims(w.Set, []string{"b"})
-			w.InFlight = w.InFlight.Deleting("b", "uid-b", now)
+			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
 		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
 		{"the autoscaler is heard before the plan, and both before the order", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)

@@ -95,7 +95,7 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 			in.Nodes["node-"+name] = pick(r, machine.NodeView{Looked: true}, nodeSaying(pick(r, "", "now", "false")))
 		}
 		if r.IntN(10) == 0 {
-			in.InFlight = in.InFlight.Deleting(name, types.UID("uid-"+name), now.Add(-time.Duration(r.IntN(300))*time.Second))
+			in.InFlight = in.InFlight.Deleting(machineset.Delete{Name: name, UID: types.UID("uid-" + name)}, now.Add(-time.Duration(r.IntN(300))*time.Second))
 		}
 	}
 	for i := range r.IntN(3) {
@@ -137,7 +137,7 @@ func carryOut(f machineset.InFlight, d machineset.Decision, at time.Time) machin
 				f = f.Creating(fmt.Sprintf("made-%d-%d-%d", at.UnixNano(), i, j), at)
 			}
 		case machineset.Delete:
-			f = f.Deleting(a.Name, a.UID, at)
+			f = f.Deleting(a, at)
 		}
 	}
 	return f

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -218,8 +220,11 @@ func (s *sim) create() error {
 	case !s.chaos || outcome < 6:
 		s.write(name, m)
 		return nil
-	case outcome < 8:
-		s.inFlight = s.inFlight.Refused(name)
+	case outcome < 7:
+		s.answered(name, apierrors.NewForbidden(schema.GroupResource{}, name, errAPI))
+	case outcome < 8: // the client repeats a request that was carried out
+		s.write(name, m)
+		s.answered(name, pick[error](s.r, apierrors.NewAlreadyExists(schema.GroupResource{}, name), apierrors.NewServiceUnavailable("503")))
 	case outcome < 10:
 		s.write(name, m)
 	case outcome < 11:
@@ -228,8 +233,16 @@ func (s *sim) create() error {
 	return errAPI
 }
 
+// answered has a creation answered with an error.
+func (s *sim) answered(name string, err error) {
+	var look bool
+	if s.inFlight, look = s.inFlight.Failed(name, err); look {
+		s.inFlight = s.inFlight.Looked(name, s.api[name], s.now)
+	}
+}
+
 func (s *sim) delete(a machineset.Delete) {
-	s.inFlight = s.inFlight.Deleting(a.Name, a.UID, s.now)
+	s.inFlight = s.inFlight.Deleting(a, s.now)
 	m, found := s.api[a.Name]
 	if !found || m.UID != a.UID || machineset.Leaving(m) {
 		return

@@ -157,7 +157,7 @@ func (w *World) sync(s *setLoop, in *machineset.Observation, a machineset.Sync) 
 }
 
 func (w *World) deleteMachine(s *setLoop, a machineset.Delete) error {
-	s.inFlight = s.inFlight.Deleting(a.Name, a.UID, w.now)
+	s.inFlight = s.inFlight.Deleting(a, w.now)
 	err := w.call(s.name, "delete", KindMachine, a.Name, func() error { return w.machines.remove(s.name, a.Name, a.UID, "") })
 	return w.settle(s, a.Name, ignoreNotFound(err))
 }

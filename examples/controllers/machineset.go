@@ -144,7 +144,7 @@ func (r *machineSets) act(ctx context.Context, in machineset.Observation, action
 		case machineset.Sync:
 			err = r.sync(ctx, client, in.Machines, a)
 		case machineset.Look:
-			err = r.look(ctx, client, in.Set, a.Name)
+			_, err = r.look(ctx, client, in.Set, a.Name)
 		case machineset.Delete:
 			if deleted++; deleted > 1 && r.superseded(in.Set) {
 				return failure, nil
@@ -185,7 +185,8 @@ func (r *machineSets) sync(ctx context.Context, client v1alpha1.MachineInterface
 }
 
 // look reads a machine live, to settle what is in flight for it.
-func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string) error {
+// It returns the machine, or nil if there is none.
+func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string) (*api.Machine, error) {
 	live, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		live, err = nil, nil
@@ -193,17 +194,17 @@ func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface
 	if err == nil {
 		r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Looked(name, live, r.cfg.Clock.Now()) })
 	}
-	return err
+	return live, err
 }
 
 func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, a machineset.Delete) error {
 	now := r.cfg.Clock.Now()
-	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a.Name, a.UID, now) })
+	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a, now) })
 	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))})
 	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		r.cfg.event(set, machineset.Deleted(a.Name, err))
 	}
-	return r.settle(ctx, client, set, a.Name, ignoreNotFound(err))
+	return r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
 }
 
 // create makes machines in batches that double, and stops after the first batch
@@ -237,23 +238,29 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 	now := r.cfg.Clock.Now()
 	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Creating(name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
+	err = r.settle(ctx, client, set, name, true, err)
 	if err == nil || ctx.Err() == nil {
 		r.cfg.event(set, machineset.Created(name, err))
 	}
-	return r.settle(ctx, client, set, name, err)
+	return err
 }
 
-// settle takes the answer to a request into account for what is in flight.
-func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, err error) error {
+// settle takes the answer to a request into account for what is in flight. An error of
+// a creation after which the machine exists and is the set's is none.
+func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, creates bool, err error) error {
 	look := false
 	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight {
 		f, look = f.Failed(name, err)
 		return f
 	})
-	if look {
-		return errors.Join(err, r.look(ctx, client, set, name))
+	if !look {
+		return err
 	}
-	return err
+	live, lookErr := r.look(ctx, client, set, name)
+	if creates && live != nil && metav1.IsControlledBy(live, set) {
+		return nil
+	}
+	return errors.Join(err, lookErr)
 }
 
 // record writes the status of a set, if it has changed.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// failingSet plays a set of eight whose machines all fail before they join, and are gone
+// the moment they are deleted. The API server's clock is ahead of the set's.
+func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) {
+	t.Helper()
+	var inFlight machineset.InFlight
+	machines, end, at := map[string]*v1alpha1.Machine{}, now.Add(lasts), now
+	for at.Before(end) {
+		in := machineset.Observation{Set: newSet(8), Complete: true}
+		for _, m := range machines {
+			in.Machines = append(in.Machines, m)
+		}
+		inFlight = inFlight.Observe(in.Machines, true)
+		in.InFlight = inFlight
+		d := machineset.Plan(in, machineset.Policy{}, at)
+		require.True(t, d.NextCheck.After(at), d.String())
+		passes++
+		for _, a := range d.Actions {
+			switch a := a.(type) {
+			case machineset.Create:
+				for range a.Count {
+					created++
+					m := newMachine(fmt.Sprintf("m%04d", created), v1alpha1.MachineFailed)
+					m.UID, m.CreationTimestamp = types.UID(m.Name), metav1.NewTime(at.Add(ahead))
+					m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed}
+					inFlight = inFlight.Creating(m.Name, at)
+					machines[m.Name] = m
+				}
+			case machineset.Delete:
+				inFlight = inFlight.Deleting(a, at)
+				delete(machines, a.Name)
+			}
+		}
+		if len(d.Actions) > 0 {
+			at = at.Add(100 * time.Millisecond) // its own writes wake it
+		} else {
+			at = d.NextCheck
+		}
+	}
+	return created, passes
+}
+
+func TestPlan_MachinesNeverJoin_AreReplacedOnlyOnceInAWhileWhateverTheClock(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 3 * time.Second, 30 * time.Minute, -3 * time.Second, -30 * time.Minute} {
+		t.Run(fmt.Sprintf("API server %s ahead", ahead), func(t *testing.T) {
+			created, passes := failingSet(t, ahead, time.Minute)
+			require.Equal(t, 16, created, "as many as are wanted, and as many again")
+			require.Less(t, passes, 20)
+			created, passes = failingSet(t, ahead, time.Hour+time.Minute)
+			require.LessOrEqual(t, created, 16*7)
+			require.Greater(t, created, 16*5, "but it goes on")
+			require.Less(t, passes, 200)
+		})
+	}
+}
+
+func TestPlan_MachinesFailAfterTheyJoined_AreAllReplaced(t *testing.T) {
+	inFlight := machineset.InFlight{}
+	for i := range 50 {
+		inFlight = inFlight.Deleting(machineset.Delete{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, now).Observe(nil, true)
+	}
+	d := machineset.Plan(machineset.Observation{Set: newSet(5), Complete: true, InFlight: inFlight}, machineset.Policy{}, now)
+	require.Equal(t, 5, created(d), d.String())
+}
+
+func TestInFlight_DeletionOfAMachineThatNeverJoined_IsRememberedOnceItHappened(t *testing.T) {
+	d := machineset.Delete{Name: "m", UID: "uid-m", NeverJoined: true}
+	f := machineset.InFlight{}.Deleting(d, now)
+	require.Empty(t, f.NeverJoined)
+	require.Empty(t, f.Refused("m").Observe(nil, true).NeverJoined, "a refused deletion did not happen")
+	require.Len(t, f.Observe(nil, true).NeverJoined, 1)
+	f = f.Observe(nil, true)
+	require.Len(t, f.Observe(nil, true).NeverJoined, 1)
+	require.True(t, f.Empty())
+	f = f.Deleting(machineset.Delete{Name: "n", UID: "uid-n"}, now.Add(machineset.ShortLife))
+	require.Empty(t, f.NeverJoined, "after a while it is forgotten")
+}
