@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// successorWithOldLists lets a machine be created, deleted and gone, and then another
+// process begin whose lists end just before an arrow of the first process. It returns
+// how many tokens and VMs were made after the machine was gone.
+func successorWithOldLists(t *testing.T, before func(arrow) bool) (tokens, vms int) {
+	t.Helper()
+	var gone, begun bool
+	seen := map[*site]map[string]int{} // entries of the logs, as of that arrow
+	var w *world
+	s := story{name: "its successor has old lists", machines: 1, joins: true, oldLists: true, deleteRunning: time.Second}
+	w = newWorld(s, nil, func(a arrow) (none trouble) {
+		if len(seen) == 0 && before(a) {
+			for _, s := range []*site{w.control, w.target} {
+				seen[s] = map[string]int{}
+				for resource, log := range s.log {
+					seen[s][resource] = len(log)
+				}
+			}
+		}
+		if gone && a.operation == driver.OpCreateMachine {
+			vms++
+		}
+		return none
+	}, false)
+	w.onWrite = func(write draintest.Write) {
+		if _, token := write.After.(*corev1.Secret); token && write.Before == nil && gone {
+			tokens++
+		}
+		if _, machine := write.Before.(*v1alpha1.Machine); !machine || write.After != nil || gone {
+			return
+		}
+		gone = true
+		w.later(0, func() {
+			w.end()
+			for s, held := range seen {
+				for resource := range s.log {
+					s.held[resource] = held[resource]
+				}
+				s.heldUntil = w.clock.Now().Add(10 * time.Minute)
+			}
+			w.beginAt, begun = w.clock.Now(), true
+		})
+	}
+	w.run()
+	require.Len(t, seen, 2)
+	require.True(t, begun, "the first process has let the machine go")
+	return tokens, vms
+}
+
+// The first lists of a process may be older than the last writes of the one before it.
+// What they show is checked with the API server before a token or a VM is made.
+func TestMachine_GoneBeforeASuccessorWithOldLists_NoTokenAndNoVMIsMade(t *testing.T) {
+	t.Parallel()
+	for name, until := range map[string]func(arrow) bool{
+		"just before its token was made": func(a arrow) bool { return a.verb == "create" && a.resource == "secrets" },
+		"just before its VM was made":    func(a arrow) bool { return a.operation == driver.OpCreateMachine },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tokens, vms := successorWithOldLists(t, until)
+			require.Zero(t, tokens)
+			require.Zero(t, vms)
+		})
+	}
+}
