@@ -26,7 +26,7 @@ type guards[T object] struct {
 }
 
 func newGuards[T object](cfg *Config, kind string, informer cache.SharedIndexInformer) *guards[T] {
-	r := &guards[T]{latest: newLatest[T]()}
+	r := &guards[T]{latest: newLatest[T](shows[T](informer))}
 	r.loop = newLoop(cfg, kind, r.pass)
 	on(informer, each(func(o T) { r.add(o) }))
 	onDelete(informer, func(o T) { r.latest.forget(o.GetUID()) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -16,7 +17,8 @@ type object interface {
 }
 
 // on calls f with every object before and after it was added, changed or deleted;
-// what there is not is nil. An object that is looked at again although nothing has
+// what there is not is nil. An object in whose place the informer shows another one of
+// its name, with another UID, was deleted, and the other one was added. An object that is looked at again although nothing has
 // changed, as every now and then with [Config.Resync], was added.
 func on[T object](informer cache.SharedIndexInformer, f func(before, after T)) {
 	var none T
@@ -25,10 +27,15 @@ func on[T object](informer cache.SharedIndexInformer, f func(before, after T)) {
 		UpdateFunc: func(old, o any) {
 			typed(func(before T) {
 				typed(func(after T) {
-					if before.GetResourceVersion() == after.GetResourceVersion() {
-						before = none
+					switch {
+					case before.GetUID() != after.GetUID():
+						f(before, none)
+						f(none, after)
+					case before.GetResourceVersion() == after.GetResourceVersion():
+						f(none, after)
+					default:
+						f(before, after)
 					}
-					f(before, after)
 				})(o)
 			})(old)
 		},
@@ -50,7 +57,19 @@ func each[T object](f func(T)) func(before, after T) {
 
 // onDelete calls f with every object that is gone.
 func onDelete[T object](informer cache.SharedIndexInformer, f func(T)) {
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: typed(f)}) // fails only once the informer has stopped
+	var none T
+	on(informer, func(before, after T) {
+		if after == none {
+			f(before)
+		}
+	})
+}
+
+// shows returns what says whether the informer shows an object with a UID. It has to be
+// called before the informer starts.
+func shows[T object](informer cache.SharedIndexInformer) func(types.UID) bool {
+	of := index(informer, "uid", func(o T) []types.UID { return []types.UID{o.GetUID()} })
+	return func(uid types.UID) bool { return len(of(uid)) > 0 }
 }
 
 // typed returns what calls f with an object of its type, also with one that was

@@ -11,31 +11,37 @@ import (
 )
 
 // latest remembers what our own writes returned until a cache shows it, so that
-// nothing is decided on news that we know to be old. It is safe for several
-// goroutines.
+// nothing is decided on news that we know to be old. What the cache does not show is
+// not remembered: an answer may come after the cache has lost its object, and nothing
+// would make it forgotten again. It is safe for several goroutines.
 type latest[T metav1.Object] struct {
+	shows   func(types.UID) bool // whether the cache shows an object
 	mu      sync.Mutex
 	objects map[types.UID]T
 	gone    map[types.UID]bool
 }
 
-func newLatest[T metav1.Object]() *latest[T] {
-	return &latest[T]{objects: map[types.UID]T{}, gone: map[types.UID]bool{}}
+func newLatest[T metav1.Object](shows func(types.UID) bool) *latest[T] {
+	return &latest[T]{shows: shows, objects: map[types.UID]T{}, gone: map[types.UID]bool{}}
 }
 
 // put remembers what a write returned.
 func (l *latest[T]) put(o T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.objects[o.GetUID()] = o
+	if l.shows(o.GetUID()) {
+		l.objects[o.GetUID()] = o
+	}
 }
 
-// bury remembers that an object is gone.
+// bury remembers that an object is gone, as long as the cache shows it.
 func (l *latest[T]) bury(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.objects, uid)
-	l.gone[uid] = true
+	if l.shows(uid) {
+		l.gone[uid] = true
+	}
 }
 
 // of returns the newer of what the cache has and what is remembered, or false if

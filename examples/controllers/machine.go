@@ -46,6 +46,7 @@ type machines struct {
 	latestToken *latest[*corev1.Secret]
 	permits     *permits.Ledger
 	silent      silence
+	shows       func(types.UID) bool // whether the cache shows a machine
 
 	mu     sync.Mutex
 	memory map[types.UID]memory
@@ -77,10 +78,10 @@ func newMachines(cfg *Config, c *caches) *machines {
 	api := c.machines.Machine().V1alpha1()
 	r := &machines{
 		cfg: cfg, secret: c.secret(), memory: map[types.UID]memory{}, permits: permits.NewLedger(0, permitTime),
-		latest: newLatest[*v1alpha1.Machine](), latestNode: newLatest[*corev1.Node](), latestToken: newLatest[*corev1.Secret](),
+		shows:  shows[*v1alpha1.Machine](api.Machines().Informer()),
 		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(),
 	}
-	r.loop = newLoop(cfg, "machine", r.pass)
+	r.loop, r.latest = newLoop(cfg, "machine", r.pass), newLatest[*v1alpha1.Machine](r.shows)
 	r.groups = newGroups(c)
 	r.nodeOfID, r.ofID, r.machinesOfNode = c.nodeOfID, c.ofID, c.machinesOfNode
 	r.watch(c)
@@ -242,7 +243,7 @@ func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine, vm mach
 func (r *machines) remember(in machine.Observation, kept memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in.Machine == nil {
+	if in.Machine == nil || !r.shows(in.Machine.UID) { // nothing would make it forgotten again
 		return
 	}
 	kept.vm, kept.drain, kept.asked = in.VM, in.Drain, in.Attachments.AskedAt

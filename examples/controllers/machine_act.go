@@ -78,7 +78,7 @@ func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v
 	return func(m *v1alpha1.Machine, err error) error {
 		switch {
 		case apierrors.IsNotFound(err):
-			r.bury(in.Machine)
+			r.latest.bury(in.Machine.UID)
 			in.Machine = nil
 			return nil
 		case err != nil:
@@ -88,7 +88,7 @@ func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v
 			r.cfg.event(m, e)
 		}
 		if !m.DeletionTimestamp.IsZero() && len(m.Finalizers) == 0 {
-			r.bury(m)
+			r.latest.bury(m.UID)
 			in.Machine = nil
 			return nil
 		}
@@ -102,13 +102,6 @@ func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v
 			in.Siblings = r.groups.siblings(m)
 		}
 		return nil
-	}
-}
-
-// bury remembers that a machine is gone which the cache may still show.
-func (r *machines) bury(m *v1alpha1.Machine) {
-	if cached, err := r.lister.Machines(m.Namespace).Get(m.Name); err == nil && cached.UID == m.UID {
-		r.latest.bury(m.UID)
 	}
 }
 
@@ -130,12 +123,7 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 
 // buryNode remembers that a Node is gone, as long as the cache shows it.
 func (r *machines) buryNode(in *machine.Observation) {
-	uid := in.Node.Node.UID
-	if cached, err := r.node(in.Node.Node.Name); err == nil && cached.UID == uid {
-		r.latestNode.bury(uid)
-	} else {
-		r.latestNode.forget(uid)
-	}
+	r.latestNode.bury(in.Node.Node.UID)
 	in.Node.Node = nil
 }
 
@@ -216,9 +204,8 @@ func (r *machines) deleteToken(ctx context.Context, in *machine.Observation, kep
 	}
 	if kept.token != nil && kept.token.UID == a.UID {
 		kept.token = nil
-	} else if slices.ContainsFunc(r.tokens(in.Machine.UID), func(s *corev1.Secret) bool { return s.UID == a.UID }) {
-		r.latestToken.bury(a.UID)
 	}
+	r.latestToken.bury(a.UID)
 	in.Tokens = r.observeTokens(in.Machine, kept)
 	return nil
 }

@@ -48,7 +48,7 @@ func (r *machines) stillSo(ctx context.Context, in *machine.Observation) (bool, 
 	live, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
 	case err == nil && live.UID != m.UID:
-		r.bury(m)
+		r.latest.bury(m.UID)
 		in.Machine = nil
 		return false, nil
 	case err == nil && live.ResourceVersion == m.ResourceVersion:
