@@ -56,6 +56,9 @@ func (g *groups) of(m *v1alpha1.Machine) machine.Group {
 // siblings returns the machines of the group of m, as the cache shows them.
 func (g *groups) siblings(m *v1alpha1.Machine) machine.Siblings {
 	key := g.of(m).String()
+	if key == "" { // nothing is limited
+		return machine.Siblings{Complete: true}
+	}
 	found := g.alone(key)
 	for _, set := range g.sets(key) {
 		for _, sibling := range g.machinesOf(string(set.UID)) {

@@ -21,56 +21,112 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// orphans deletes VMs that nobody owns, class by class.
+// orphans deletes VMs that nobody owns. Each class is listed by itself, so that a slow
+// one holds up no other; what was listed within a moment is judged together, against
+// one list of the machines.
 type orphans struct {
 	*loop
 	cfg     *Config
 	classes listers.MachineClassLister
 	secret  secretReader
 
-	mu    sync.Mutex
-	state safety.State // of all classes; losing it costs time, never safety
+	mu     sync.Mutex
+	state  safety.State                            // of all classes; losing it costs time, never safety
+	listed map[types.NamespacedName]safety.Listing // and not judged yet
 }
+
+// judgeKey asks the loop to judge what is listed. No class has an empty name.
+var judgeKey = cache.ObjectName{}
+
+// together is how long listings wait for those of other classes.
+const together = time.Second
 
 func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
-	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret()}
+	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), listed: map[types.NamespacedName]safety.Listing{}}
 	r.loop = newLoop(cfg, "orphan", r.pass)
 	on(api.MachineClasses().Informer(), each(func(c *v1alpha1.MachineClass) { r.add(c) }))
 	return r
 }
 
-// pass lists the VMs of a class and then the machines, and acts on what follows.
+// pass lists the VMs of a class, or judges what was listed.
 func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
-	class, err := r.classes.MachineClasses(key.Namespace).Get(key.Name)
+	if key == judgeKey {
+		return time.Time{}, r.judge(ctx)
+	}
+	class, secret, err := r.read(key)
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
 	}
-	secret, err := mergedSecret(class, r.secret)
-	if err != nil {
-		return time.Time{}, err
+	listing := r.list(ctx, class, secret)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.listed) == 0 {
+		r.queue.AddAfter(judgeKey, together)
 	}
-	in := safety.Observation{Listings: []safety.Listing{r.list(ctx, class, secret)}, Namespace: r.cfg.Namespace}
+	r.listed[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}] = listing
+	return time.Time{}, nil
+}
+
+// read returns a class and its secret.
+func (r *orphans) read(key cache.ObjectName) (*v1alpha1.MachineClass, *corev1.Secret, error) {
+	class, err := r.classes.MachineClasses(key.Namespace).Get(key.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	secret, err := mergedSecret(class, r.secret)
+	return class, secret, err
+}
+
+// judge reads the machines, after the VMs, and acts on what follows. The classes are
+// listed again when that is due.
+func (r *orphans) judge(ctx context.Context) error {
+	in := safety.Observation{Namespace: r.cfg.Namespace}
 	if in.Namespace == metav1.NamespaceAll {
 		in.Namespace = safety.AllNamespaces
 	}
+	r.mu.Lock()
+	for _, listing := range r.listed {
+		in.Listings = append(in.Listings, listing)
+	}
+	r.mu.Unlock()
+	var err error
 	if in.Machines, err = r.machines(ctx); err != nil {
-		return time.Time{}, err
+		return err
 	}
 	d := r.step(in)
-	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	for _, a := range d.Actions {
-		if err := r.act(ctx, class, secret, a); err != nil {
+		if err := r.act(ctx, a); err != nil {
 			if ctx.Err() != nil {
-				return time.Time{}, err
+				return err
 			}
-			r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: a.String(), Acts: true, Err: err}) // proposed again later
+			r.cfg.note(Note{Kind: r.kind, Key: a.String(), Text: a.String(), Acts: true, Err: err}) // proposed again later
 		}
 	}
-	return d.NextCheck, nil
+	r.again(in.Listings, d.NextCheck)
+	return nil
 }
 
-// step decides, one class at a time.
+// again has the classes listed anew that were judged, and those judged that were
+// listed meanwhile.
+func (r *orphans) again(judged []safety.Listing, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range judged {
+		if r.listed[l.Class].VMs.AsOf.Equal(l.VMs.AsOf) {
+			delete(r.listed, l.Class)
+		}
+		if !at.IsZero() {
+			r.queue.AddAfter(cache.NewObjectName(l.Class.Namespace, l.Class.Name), at.Sub(r.cfg.Clock.Now()))
+		}
+	}
+	if len(r.listed) > 0 {
+		r.queue.AddAfter(judgeKey, together)
+	}
+}
+
+// step decides, one judgement at a time.
 func (r *orphans) step(in safety.Observation) (d safety.Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,9 +159,13 @@ func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine],
 }
 
 // act deletes a VM, after a last look at the machine of its name.
-func (r *orphans) act(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret, do safety.Action) error {
+func (r *orphans) act(ctx context.Context, do safety.Action) error {
 	switch a := do.(type) {
 	case safety.DeleteVM:
+		class, secret, err := r.read(cache.NewObjectName(a.Namespace, a.Class))
+		if err != nil {
+			return err
+		}
 		live, err := r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.MachineName, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
