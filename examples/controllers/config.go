@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +74,9 @@ type Config struct {
 	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// parallel is how many requests a drain makes at a time. Zero is its default.
 	parallel int
+	panics   *atomic.Int64 // counts them
+	// uncaught says that panics are not caught: a simulation ends its process by one.
+	uncaught bool
 }
 
 // Note is one thing that a controller decided, or that went wrong.
@@ -85,7 +89,8 @@ type Note struct {
 	Text string
 	// Acts says that something is done, Waits that something is not done yet.
 	Acts, Waits bool
-	// Err that ended the pass, or nil.
+	// Err that ended the pass, or nil. It is a [PanicError] if the pass panicked, or
+	// if the driver did, whose Kind is "driver" then and whose Key the request.
 	Err error
 }
 
@@ -114,6 +119,10 @@ func (c *Config) complete() error {
 	if c.Random == nil {
 		c.Random = random
 	}
+	if c.panics == nil {
+		c.panics = &atomic.Int64{}
+	}
+	c.Driver = &safeDriver{Driver: c.Driver, cfg: c}
 	if c.newQueue == nil {
 		c.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 			return newQueue(kind, c.Clock)

@@ -4,9 +4,11 @@ package controllers
 
 import (
 	"fmt"
+	"runtime/debug"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -73,9 +75,11 @@ func shows[T object](informer cache.SharedIndexInformer) func(types.UID) bool {
 }
 
 // typed returns what calls f with an object of its type, also with one that was
-// missed when it went.
+// missed when it went. If f panics, that is logged with the stack, and what f would
+// have woken up is looked at with the next change or resync.
 func typed[T any](f func(T)) func(any) {
 	return func(o any) {
+		defer logPanic()
 		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 			o = gone.Obj
 		}
@@ -85,12 +89,19 @@ func typed[T any](f func(T)) func(any) {
 	}
 }
 
+// logPanic ends a panic of the function that defers it, and logs it with its stack.
+func logPanic() {
+	if value := recover(); value != nil {
+		utilruntime.HandleError(fmt.Errorf("panic: %v\n%s", value, debug.Stack())) //nolint:staticcheck // there is no context here
+	}
+}
+
 // index makes objects findable by what keys returns of them. It has to be called
 // before the informer starts.
 func index[T any, K ~string | cache.ObjectName](informer cache.SharedIndexInformer, name string, keys func(T) []K) func(key K) []T {
 	// It fails only if the informer has started or the name is taken by another index.
-	_ = informer.AddIndexers(cache.Indexers{name: func(o any) ([]string, error) {
-		var names []string
+	_ = informer.AddIndexers(cache.Indexers{name: func(o any) (names []string, _ error) {
+		defer logPanic()
 		if t, ok := o.(T); ok {
 			for _, key := range keys(t) {
 				names = append(names, fmt.Sprint(key))

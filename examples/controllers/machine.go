@@ -102,15 +102,21 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 		return time.Time{}, nil
 	}
 	in, kept := r.observe(ctx, m)
-	defer func() { r.remember(in, kept) }()
+	again, err := r.advance(ctx, key, &in, &kept)
+	r.remember(in, kept) // after a panic nothing is, as observe has taken it
+	return again, err
+}
+
+// advance decides and acts until there is nothing to do.
+func (r *machines) advance(ctx context.Context, key cache.ObjectName, in *machine.Observation, kept *memory) (time.Time, error) {
 	var d machine.Decision
 	for range steps {
-		d = machine.Decide(in, r.cfg.Policy, r.cfg.Clock.Now())
+		d = machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
 		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 		if d.Do == nil {
 			return d.NextCheck, nil
 		}
-		if err := r.act(ctx, &in, &kept, d.Do); err != nil {
+		if err := r.act(ctx, in, kept, d.Do); err != nil {
 			return time.Time{}, fmt.Errorf("%s: %w", d.Do, err)
 		}
 		if in.Machine == nil { // gone
@@ -120,10 +126,11 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 	return time.Time{}, fmt.Errorf("%w after %d steps, of which the last was: %s", errNoRest, steps, d.Do)
 }
 
-// observe gathers what is known of a machine.
+// observe gathers what is known of a machine, and takes what is kept of it.
 func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Observation, memory) {
 	r.mu.Lock()
 	kept := r.memory[m.UID]
+	delete(r.memory, m.UID)
 	r.mu.Unlock()
 	if kept.first.IsZero() {
 		kept.first = r.cfg.Clock.Now()

@@ -95,7 +95,7 @@ func (l *loop) next(ctx context.Context) bool {
 	if ctx.Err() != nil { // what is still queued is left
 		return false
 	}
-	again, err := l.pass(ctx, key)
+	again, err := l.try(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
 			if !onlyConflicts(err) { // after a conflict it is enough to look again

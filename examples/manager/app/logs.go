@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"log/slog"
@@ -65,6 +66,9 @@ func observer(log *slog.Logger) func(controllers.Note) {
 		}
 		if n.Err != nil {
 			message, more = "failed", append(more, "err", n.Err)
+		}
+		if panicked, ok := errors.AsType[*controllers.PanicError](n.Err); ok {
+			more = append(more, "stack", string(panicked.Stack))
 		}
 		log.Log(context.Background(), level, message, more...)
 	}

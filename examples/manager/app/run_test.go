@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -291,6 +293,17 @@ func TestAPortThatIsTakenEndsItAtOnce(t *testing.T) {
 		p.listen = func() (net.Listener, error) { return nil, errors.New("taken") }
 		require.ErrorContains(t, p.start().result(), "taken")
 	})
+}
+
+func TestHealth_DefaultAddress_OnlyTheHostCanAsk(t *testing.T) {
+	s := options.NewMCServer()
+	s.Port = 0 // any
+	l, err := newManager(s, nil, clients{}, newGate(s.LeaderElection), slog.Default()).listen()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	address, err := netip.ParseAddrPort(l.Addr().String())
+	require.NoError(t, err)
+	require.True(t, address.Addr().IsLoopback(), address)
 }
 
 // unreachable is a client whose API server is away.

@@ -19,5 +19,8 @@
 // Where a duration bounds how long a machine may take, zero means for ever, which
 // is the cautious reading; the reference system reads it as no time at all.
 //
+// One default differs: the health checks listen on 127.0.0.1 and not on all
+// addresses. A pod whose kubelet probes it needs --address=0.0.0.0.
+//
 // The package parses no command line and reads no file.
 package options

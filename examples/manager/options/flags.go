@@ -17,7 +17,7 @@ func (s *MCServer) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.MinResyncPeriod, "min-resync-period", s.MinResyncPeriod, "everything is looked at again after one to two times this long; 0 is never")
 	fs.Float32Var(&s.KubeAPIQPS, "kube-api-qps", s.KubeAPIQPS, "requests a second to an API server, for each client")
 	fs.IntVar(&s.KubeAPIBurst, "kube-api-burst", s.KubeAPIBurst, "requests at once to an API server, for each client")
-	fs.StringVar(&s.Address, "address", s.Address, "IP address of the health checks")
+	fs.StringVar(&s.Address, "address", s.Address, "IP address of the health checks; a pod whose kubelet probes it needs 0.0.0.0 or ::")
 	fs.IntVar(&s.Port, "port", s.Port, "port of the health checks")
 	s.addPolicyFlags(fs)
 	fs.BoolVar(&s.HoldAutoscaler, "autoscaler-scaledown-annotation-during-rollout", s.HoldAutoscaler, "keep the cluster autoscaler from removing nodes of a machine deployment while it is rolled out")

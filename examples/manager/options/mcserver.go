@@ -40,7 +40,8 @@ type MachineControllerConfiguration struct {
 	// KubeAPIQPS and KubeAPIBurst bound the requests of each client.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
-	// Address and Port of the health checks.
+	// Address and Port of the health checks. By default only the host itself can ask;
+	// the reference system listens on all addresses.
 	Address string
 	Port    int
 
@@ -112,7 +113,7 @@ func NewMCServer() *MCServer {
 		MinResyncPeriod: 12 * time.Hour,
 		KubeAPIQPS:      20,
 		KubeAPIBurst:    30,
-		Address:         "0.0.0.0",
+		Address:         "127.0.0.1",
 		Port:            10259,
 
 		CreationTimeout:        20 * time.Minute,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
 	options.NewMCServer().AddFlags(fs)
 	for name, value := range map[string]string{
 		"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "concurrent-syncs": "50", "min-resync-period": "12h0m0s",
-		"kube-api-qps": "20", "kube-api-burst": "30", "port": "10259", "address": "0.0.0.0", "machine-creation-timeout": "20m0s",
+		"kube-api-qps": "20", "kube-api-burst": "30", "port": "10259", "machine-creation-timeout": "20m0s",
 		"machine-health-timeout": "10m0s", "machine-drain-timeout": "2h0m0s", "machine-safety-orphan-vms-period": "15m0s",
 		"machine-inplace-update-timeout": "20m0s", "machine-preserve-timeout": "96h0m0s", "machine-pv-detach-timeout": "2m0s",
 		"bootstrap-token-auth-extra-groups": "", "autoscaler-scaledown-annotation-during-rollout": "true",
@@ -45,6 +46,10 @@ func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
 		require.NotNil(t, flag, name)
 		require.Equal(t, value, flag.DefValue, name)
 	}
+}
+
+func TestAddress_Default_IsLoopback(t *testing.T) {
+	require.True(t, net.ParseIP(options.NewMCServer().Address).IsLoopback())
 }
 
 func TestTheDefaultsAreValidAndGiveTheDefaultPolicies(t *testing.T) {

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// newConfig returns a config that is complete, with what its observer is told of
+// errors.
+func newConfig(t *testing.T, d driver.Driver) (cfg *Config, told *[]Note) {
+	t.Helper()
+	control, machines := machinetest.New(draintest.Options{})
+	told = &[]Note{}
+	cfg = &Config{Machines: machines, Control: control.Client(), Driver: d, Workers: 1, Observe: func(n Note) {
+		if n.Err != nil {
+			*told = append(*told, n)
+		}
+	}}
+	require.NoError(t, cfg.complete())
+	return cfg, told
+}
+
+func TestLoop_PassPanics_OthersGoOnAndItBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, told := newConfig(t, drivertest.NewCloud(drivertest.CloudOptions{}))
+		var bad []time.Time
+		good := 0
+		l := newLoop(cfg, "machine", func(_ context.Context, key cache.ObjectName) (time.Time, error) {
+			if key.Name == "bad" {
+				bad = append(bad, time.Now())
+				var none map[string]int
+				none["x"] = 1 // panics
+			}
+			good++
+			return time.Time{}, nil
+		})
+		l.queue.Add(cache.NewObjectName("n", "bad"))
+		l.queue.Add(cache.NewObjectName("n", "good"))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.run(ctx) }()
+		time.Sleep(10 * time.Second) // of the bubble
+		cancel()
+		<-done
+
+		require.Equal(t, 1, good)
+		require.Greater(t, len(bad), 5)
+		require.Less(t, len(bad), 20, "10 s of a back-off that doubles")
+		for i := 2; i < len(bad); i++ {
+			require.Greater(t, bad[i].Sub(bad[i-1]), bad[i-1].Sub(bad[i-2]))
+		}
+		require.Len(t, *told, len(bad))
+		for i, n := range *told {
+			var panicked *PanicError
+			require.ErrorAs(t, n.Err, &panicked)
+			require.Equal(t, "n/bad", n.Key)
+			require.EqualValues(t, i+1, panicked.Count)
+			require.Contains(t, string(panicked.Stack), "TestLoop_PassPanics", "the stack of the panic")
+			require.ErrorContains(t, n.Err, "assignment to entry in nil map")
+		}
+	})
+}
+
+// panicking is a driver that makes a VM and panics before it says so.
+type panicking struct{ driver.Driver }
+
+func (d panicking) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	_, _ = d.Driver.CreateMachine(ctx, r)
+	panic("after the fact")
+}
+
+func (d panicking) ListMachines(context.Context, *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	panic("at once")
+}
+
+func TestDriver_Panics_CallFailsWithInternal(t *testing.T) {
+	cloud := drivertest.NewCloud(drivertest.CloudOptions{})
+	cfg, told := newConfig(t, panicking{cloud})
+	answer, err := cfg.Driver.ListMachines(t.Context(), &driver.ListMachinesRequest{})
+	require.Nil(t, answer)
+	require.Equal(t, codes.Internal, codes.Of(err))
+	require.NotContains(t, err.Error(), "at once", "what a driver panics with is for the log")
+	require.Len(t, *told, 1)
+	require.Equal(t, "driver", (*told)[0].Kind)
+	var panicked *PanicError
+	require.ErrorAs(t, (*told)[0].Err, &panicked)
+	require.Contains(t, string(panicked.Stack), "ListMachines")
+	inside, ok := driver.As[*drivertest.Cloud](&safeDriver{Driver: cloud})
+	require.True(t, ok)
+	require.Same(t, cloud, inside)
+}
+
+func TestMachine_DriverPanicsAfterItMadeTheVM_NoSecondVM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud := drivertest.NewCloud(drivertest.CloudOptions{})
+		cfg, told := newConfig(t, panicking{cloud})
+		cfg.Policy = machine.DefaultPolicy()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- Run(ctx, *cfg) }()
+		api := cfg.Machines.MachineV1alpha1()
+		_, err := cfg.Control.CoreV1().Secrets("n").Create(ctx, cloud.Secret("n", "c"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = api.MachineClasses("n").Create(ctx, cloud.MachineClass("n", "c"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = api.Machines("n").Create(ctx, &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c"}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute) // of the bubble
+		synctest.Wait()
+		m, err := api.Machines("n").Get(ctx, "m", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, v1alpha1.MachineAvailable, m.Status.CurrentStatus.Phase, "it looked for what the call had done")
+		require.Len(t, cloud.Snapshot().VMs, 1)
+		require.NotEmpty(t, *told)
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+func TestMachine_PassPanicsAfterACall_IsForgotten(t *testing.T) {
+	cfg, _ := newConfig(t, drivertest.NewCloud(drivertest.CloudOptions{}))
+	r := newMachines(cfg, newCaches(cfg))
+	r.memory[types.UID("u")] = memory{asked: time.Unix(1, 0)}
+	_, kept := r.observe(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u"}})
+	require.Equal(t, time.Unix(1, 0), kept.asked)
+	require.Empty(t, r.memory, "what is not remembered in the end is looked for again")
+}
+
+func TestInformer_HandlerOrIndexPanics_ProcessGoesOn(t *testing.T) {
+	var logged []string
+	handlers := utilruntime.ErrorHandlers
+	defer func() { utilruntime.ErrorHandlers = handlers }()                                                                                                 //nolint:reassign // put back
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { logged = append(logged, err.Error()) }} //nolint:reassign // as client-go's own tests do
+	typed(func(*corev1.Node) { panic(errors.New("bad node")) })(&corev1.Node{})
+
+	indexer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Node{}, 0, cache.Indexers{})
+	find := index(indexer, "test", func(n *corev1.Node) []string {
+		if n.Name == "bad" {
+			panic("no keys")
+		}
+		return []string{"k"}
+	})
+	for _, name := range []string{"bad", "good"} {
+		require.NoError(t, indexer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	require.Len(t, find("k"), 1)
+	require.Len(t, logged, 2)
+	require.Contains(t, logged[0], "bad node")
+	require.True(t, strings.Contains(logged[1], "no keys") && strings.Contains(logged[1], "panics_test.go"), "with the stack")
+}
