@@ -98,8 +98,8 @@ func run(args []string, out io.Writer) error {
 func installInto(args []string, out io.Writer) error {
 	fs := pflag.NewFlagSet("manager install", pflag.ContinueOnError)
 	kubeconfig := fs.String("kubeconfig", "", "file that leads to the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
-	rbac := fs.Bool("rbac", false, "also the service account of the manager, and what it may do")
-	namespace := fs.String("namespace", "default", "of the service account; it has to exist")
+	rbac := fs.Bool("rbac", false, "also the namespace and the service account of the manager, and what it may do")
+	of := namespaceFlags(fs)
 	timeout := fs.Duration("timeout", time.Minute, "how long everything may take")
 	if err := parse(fs, args, out, "Puts the definitions of the machine objects into a cluster, and waits until they are served.\n\n  manager install [flags]"); err != nil {
 		return err
@@ -124,22 +124,44 @@ func installInto(args []string, out io.Writer) error {
 	}
 	_, _ = fmt.Fprintln(out, "the machine objects are served")
 	if *rbac {
-		if err := install.Access(ctx, client, *namespace); err != nil {
+		if err := install.Access(ctx, client, *of); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(out, "service account %s/%s may do what a manager does\n", *namespace, manifests.ServiceAccount)
+		tell(out, *of)
 	}
 	return nil
+}
+
+// namespaceFlags adds the flags of the commands that say what a manager may do.
+func namespaceFlags(fs *pflag.FlagSet) *manifests.Namespaces {
+	of := &manifests.Namespaces{}
+	fs.StringVar(&of.Machines, "namespace", "default", "of the machine objects; it has to exist")
+	fs.StringVar(&of.Manager, "manager-namespace", "", `of the manager, its service account and its lease; empty is that of the machine objects followed by "-machinist"`)
+	return of
+}
+
+// tell says how to start the manager, and in which order to delete.
+func tell(out io.Writer, of manifests.Namespaces) {
+	if of.Manager == "" {
+		of.Manager = of.Machines + manifests.ManagerSuffix
+	}
+	_, _ = fmt.Fprintf(out, `service account %[2]s/%[3]s may do what a manager does; start it with
+  --namespace=%[1]s --leader-elect-resource-namespace=%[2]s
+to remove everything, delete the machines or the namespace %[1]s first, while the manager runs, and %[2]s when that is gone
+`, of.Machines, of.Manager, manifests.ServiceAccount)
+	if of.Manager == of.Machines {
+		_, _ = fmt.Fprintf(out, "warning: the deletion of the namespace %s ends the manager before the machines: their VMs stay\n", of.Machines)
+	}
 }
 
 // printManifests prints definitions and access.
 func printManifests(args []string, out io.Writer) error {
 	fs := pflag.NewFlagSet("manager manifests", pflag.ContinueOnError)
-	namespace := fs.String("namespace", "default", "of the manager and the machine objects")
+	of := namespaceFlags(fs)
 	if err := parse(fs, args, out, "Prints the definitions of the machine objects, and what a manager may do.\n\n  manager manifests [flags] | kubectl apply -f -"); err != nil {
 		return err
 	}
-	data, err := manifests.YAML(*namespace)
+	data, err := manifests.YAML(*of)
 	if err != nil {
 		return err
 	}

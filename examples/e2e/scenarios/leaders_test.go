@@ -74,7 +74,7 @@ func TestOfTwoManagersOneActsAndTheOtherTakesOver(t *testing.T) {
 // holder returns the identity of the leader, or nothing if the lease was given back.
 func holder(t *testing.T, s *stage.Stage) string {
 	t.Helper()
-	lease, err := s.Client.CoordinationV1().Leases(s.Namespace).Get(t.Context(), "machine-controller", metav1.GetOptions{})
+	lease, err := s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Get(t.Context(), "machine-controller", metav1.GetOptions{})
 	require.NoError(t, err)
 	if lease.Spec.HolderIdentity == nil {
 		return ""

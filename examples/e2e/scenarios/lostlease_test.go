@@ -163,12 +163,12 @@ func TestLeader_LeaseTakenByHand_BeginsNothing(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T, *stage.Stage){
 		"stolen": func(t *testing.T, s *stage.Stage) {
-			_, err := s.Client.CoordinationV1().Leases(s.Namespace).Patch(t.Context(), "machine-controller", mergePatch,
+			_, err := s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Patch(t.Context(), "machine-controller", mergePatch,
 				[]byte(`{"spec":{"holderIdentity":"thief"}}`), metav1.PatchOptions{})
 			require.NoError(t, err)
 		},
 		"deleted": func(t *testing.T, s *stage.Stage) {
-			require.NoError(t, s.Client.CoordinationV1().Leases(s.Namespace).Delete(t.Context(), "machine-controller", metav1.DeleteOptions{}))
+			require.NoError(t, s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Delete(t.Context(), "machine-controller", metav1.DeleteOptions{}))
 		},
 	}
 	for name, take := range cases {

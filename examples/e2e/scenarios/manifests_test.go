@@ -241,7 +241,8 @@ func TestWhatManifestsPrintsIsWhatInstallApplies(t *testing.T) {
 		require.Equal(t, have.GetGeneration(), again.GetGeneration())
 	}
 	require.Equal(t, map[string]int{
-		"CustomResourceDefinition": len(v1alpha1.CRDs()), "ServiceAccount": 1, "Role": 2, "RoleBinding": 2, "ClusterRole": 1, "ClusterRoleBinding": 1,
+		"CustomResourceDefinition": len(v1alpha1.CRDs()), "Namespace": 1, "ServiceAccount": 1, "Role": 2, "RoleBinding": 3,
+		"ClusterRole": 2, "ClusterRoleBinding": 1,
 		"ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1,
 	}, kinds)
 }

@@ -61,7 +61,7 @@ func TestManager_SecretsOfKubeSystem_OnlyBootstrapTokens(t *testing.T) {
 	}
 	s := house.Set(t, "tokens-only", o)
 	ctx := t.Context()
-	secrets, unrestricted := systemSecrets(t, s.Namespace, manifests.ServiceAccount), twinOf(t, s)
+	secrets, unrestricted := systemSecrets(t, s.ManagerNamespace(), manifests.ServiceAccount), twinOf(t, s)
 	all := s.Client.CoreV1().Secrets(metav1.NamespaceSystem)
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	s.Wait(t, patience, "the policy is in force", func(ctx context.Context) (string, error) {

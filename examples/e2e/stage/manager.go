@@ -54,7 +54,10 @@ type process struct {
 // those of all. The name is that of its log.
 func (s *Stage) Manager(name string, flags ...string) *Manager {
 	m := &Manager{stage: s, log: filepath.Join(s.folder, name+".log")}
-	m.flags = []string{"--simulated-cloud=" + s.url, "--target-kubeconfig=" + s.kubeconfig, "--namespace=" + s.Namespace, "--address=127.0.0.1", "-v=2"}
+	m.flags = []string{
+		"--simulated-cloud=" + s.url, "--target-kubeconfig=" + s.kubeconfig, "--namespace=" + s.Namespace,
+		"--leader-elect-resource-namespace=" + s.ManagerNamespace(), "-v=2",
+	}
 	if s.options.NoTarget {
 		m.flags = append(m.flags, "--control-kubeconfig="+s.kubeconfig, "--target-kubeconfig=none") // the last counts
 	}

@@ -15,7 +15,9 @@ import (
 )
 
 // User is the name with which the managers of the stage come to the API server.
-func (s *Stage) User() string { return "system:serviceaccount:" + s.Namespace + ":" + serviceAccount }
+func (s *Stage) User() string {
+	return "system:serviceaccount:" + s.ManagerNamespace() + ":" + serviceAccount
+}
 
 // refusals are answers that no manager may get, whatever goes on around it: it has
 // no business there (401, 403), or what it says makes no sense (400, 405, 415,

@@ -24,6 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/hollow"
 	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
 
@@ -136,7 +137,7 @@ func (s *Stage) access(ctx context.Context) error {
 	if _, err := s.House.Program(ctx, "install", "--kubeconfig="+s.House.kubeconfig, "--rbac", "--namespace="+s.Namespace); err != nil {
 		return err
 	}
-	user, err := s.House.ControlPlane.ServiceAccount(ctx, s.Namespace, serviceAccount)
+	user, err := s.House.ControlPlane.ServiceAccount(ctx, s.ManagerNamespace(), serviceAccount)
 	if err != nil {
 		return err
 	}
@@ -218,6 +219,9 @@ func (s *Stage) Journal() journal.Log { return s.journal.Log() }
 // NodeName is how the Node of a machine is called.
 func (s *Stage) NodeName(machine string) string { return s.Namespace + "-" + machine }
 
+// ManagerNamespace is the namespace of the managers' service account and lease.
+func (s *Stage) ManagerNamespace() string { return s.Namespace + manifests.ManagerSuffix }
+
 // Folder is where the logs of the managers are: beside those of the control plane,
 // with which they stay or go.
 func (s *Stage) Folder() string { return s.folder }
@@ -262,6 +266,10 @@ func (s *Stage) sweep() error {
 		_, err := s.Client.CoreV1().Nodes().Patch(ctx, n.Name, mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		errs = append(errs, ignoreNotFound(err), ignoreNotFound(s.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})))
 	}
-	errs = append(errs, ignoreNotFound(s.Client.CoreV1().Namespaces().Delete(ctx, s.Namespace, metav1.DeleteOptions{})))
+	_, err = s.Client.RbacV1().RoleBindings(s.Namespace).Patch(ctx, manifests.AccessBinding, mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	errs = append(errs, ignoreNotFound(err))
+	for _, namespace := range []string{s.Namespace, s.ManagerNamespace()} {
+		errs = append(errs, ignoreNotFound(s.Client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})))
+	}
 	return errors.Join(errs...)
 }

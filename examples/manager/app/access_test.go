@@ -33,17 +33,18 @@ import (
 var unused = map[string]string{
 	"update machine.sapcloud.io/machinesets/finalizers":        "asked for by an admission plugin, not by a request",
 	"update machine.sapcloud.io/machinedeployments/finalizers": "asked for by an admission plugin, not by a request",
+	"update rbac.authorization.k8s.io/rolebindings":            "when the namespace is deleted: examples/e2e/scenarios",
 }
 
 // permissions are the verbs and resources of a role in the manifests, in a
 // namespace if it has one, each with the names that it is bound to.
-func permissions(t *testing.T, kind, in string) map[string][]string {
+func permissions(t *testing.T, name, in string) map[string][]string {
 	t.Helper()
-	objects, err := manifests.Access(namespace)
+	objects, err := manifests.Access(manifests.Namespaces{Machines: namespace, Manager: managerNamespace})
 	require.NoError(t, err)
 	all := map[string][]string{}
 	for _, o := range objects {
-		if o.GetKind() != kind || o.GetNamespace() != in {
+		if !slices.Contains([]string{"Role", "ClusterRole"}, o.GetKind()) || o.GetName() != name || o.GetNamespace() != in {
 			continue
 		}
 		var role rbacv1.ClusterRole // which has the rules of a Role too
@@ -73,9 +74,12 @@ func asks(a clienttesting.Action) string {
 	return a.GetVerb() + " " + resource
 }
 
-// judge compares the requests of clients with what a role allows, in a namespace
-// if it has one.
-func judge(t *testing.T, role, in string, requests ...[]clienttesting.Action) {
+// managerNamespace is that of the manager and its lease.
+const managerNamespace = "manager"
+
+// judge compares the requests of clients with what a role allows that is bound in a
+// namespace, or in the cluster.
+func judge(t *testing.T, role, in, bound string, requests ...[]clienttesting.Action) {
 	t.Helper()
 	allowed, used := permissions(t, role, in), map[string]bool{}
 	for _, a := range slices.Concat(requests...) {
@@ -90,8 +94,8 @@ func judge(t *testing.T, role, in string, requests ...[]clienttesting.Action) {
 		if watched, ok := a.(clienttesting.WatchAction); ok && len(names) > 0 {
 			require.Equal(t, "metadata.name="+names[0], watched.GetWatchRestrictions().Fields.String(), asks(a))
 		}
-		if role == "Role" {
-			require.Equal(t, in, a.GetNamespace(), asks(a))
+		if bound != "" {
+			require.Equal(t, bound, a.GetNamespace(), asks(a))
 		}
 		used[asks(a)] = true
 	}
@@ -115,6 +119,18 @@ func ofSecrets(all []clienttesting.Action) (secrets, others []clienttesting.Acti
 		}
 	}
 	return secrets, others
+}
+
+// within parts requests: those in a namespace, and the others.
+func within(namespace string, all []clienttesting.Action) (in, others []clienttesting.Action) {
+	for _, a := range all {
+		if a.GetNamespace() == namespace {
+			in = append(in, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	return in, others
 }
 
 // onlyTokens checks that no secrets are looked at but bootstrap tokens of machines.
@@ -183,6 +199,7 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 	r := newRig(t)
 	p := r.prepare()
 	p.s.OrphanVMsGrace, p.s.OrphanVMsPeriod = 50*time.Millisecond, 50*time.Millisecond
+	p.s.LeaderElection.ResourceNamespace = managerNamespace
 	p.s.TokenGroups = "system:bootstrappers:a, system:bootstrappers:b"
 	p.start()
 	r.class("c")
@@ -309,10 +326,12 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 	r.told("MachineSet", "FailedDelete", "Error deleting: ")
 	r.told("MachineDeployment", "ScalingMachineSet", "Scaled up machine set d-")
 	r.told("MachineDeployment", "ScalingMachineSet", "Scaled down machine set d-")
-	judge(t, "Role", namespace, p.machines.Actions(), p.secrets.Actions(), p.leases.Actions(), p.events.Actions())
+	own, events := within(managerNamespace, p.events.Actions())
+	judge(t, "machinist-control:default", "", namespace, p.machines.Actions(), p.secrets.Actions(), events)
+	judge(t, "machinist:default", managerNamespace, managerNamespace, p.leases.Actions(), own)
 	tokens, others := ofSecrets(p.nodes.Actions())
-	judge(t, "ClusterRole", "", others)
-	judge(t, "Role", metav1.NamespaceSystem, tokens)
+	judge(t, "machinist:default", "", "", others)
+	judge(t, "machinist:default", metav1.NamespaceSystem, metav1.NamespaceSystem, tokens)
 	onlyTokens(t, tokens)
 	groups(t, tokens, "system:bootstrappers:a,system:bootstrappers:b")
 	require.NotContains(t, p.logs.String(), hunter2)

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +92,14 @@ func (m *manager) stopLeading(electing context.Context, led bool, worked <-chan 
 	return err
 }
 
+// leaseNamespace is the namespace of the lease.
+func (m *manager) leaseNamespace() string {
+	return cmp.Or(m.s.LeaderElection.ResourceNamespace, m.s.Namespace)
+}
+
 func (m *manager) lock(events *events) resourcelock.Interface {
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: m.s.Namespace, Name: m.s.LeaderElection.ResourceName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: m.leaseNamespace(), Name: m.s.LeaderElection.ResourceName},
 		Client:     m.clients.lease.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: m.identity, EventRecorder: events.recorder},
 	}

@@ -149,6 +149,10 @@ func (m *manager) run(ctx context.Context) error {
 	events := newEvents(ctx, m.clients.events)
 	defer events.close()
 	if m.s.LeaderElection.LeaderElect {
+		if m.leaseNamespace() == m.s.Namespace {
+			m.log.Warn("the lease is in the namespace of the machines: deleting that namespace ends this manager before the machines, and VMs stay",
+				"flag", "--leader-elect-resource-namespace")
+		}
 		err = m.elect(ctx, events)
 	} else {
 		err = m.work(ctx, context.WithoutCancel(ctx), events)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/machinist-dev/machinist/driver"
@@ -29,6 +30,11 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 	calls, cut := context.WithCancel(lease)
 	defer cut()
 	defer context.AfterFunc(lease, stop)()
+
+	var releasing sync.WaitGroup
+	releasing.Go(func() { m.releaseAccess(working) })
+	defer releasing.Wait()
+	defer stop()
 
 	done := make(chan error, 1)
 	go func() {

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/examples/manager/install"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
 // server keeps what is applied, and says of definitions what it is told.
@@ -83,11 +84,12 @@ func TestANameThatIsTakenIsAnErrorAtOnce(t *testing.T) {
 
 func TestAccessIsAppliedInItsNamespace(t *testing.T) {
 	s := newServer(t)
-	require.NoError(t, install.Access(t.Context(), s, "n"))
+	require.NoError(t, install.Access(t.Context(), s, manifests.Namespaces{Machines: "n", Manager: "m"}))
 	require.Equal(t, []string{
-		"serviceaccounts n/machinist", "roles n/machinist", "rolebindings n/machinist", "clusterroles /machinist:n", "clusterrolebindings /machinist:n",
+		"namespaces /m", "serviceaccounts m/machinist", "roles m/machinist:n", "rolebindings m/machinist:n",
+		"clusterroles /machinist-control:n", "rolebindings n/machinist-control", "clusterroles /machinist:n", "clusterrolebindings /machinist:n",
 		"roles kube-system/machinist:n", "rolebindings kube-system/machinist:n",
 		"validatingadmissionpolicies /machinist.n", "validatingadmissionpolicybindings /machinist.n",
 	}, s.applied)
-	require.Error(t, install.Access(t.Context(), s, "no namespace"))
+	require.Error(t, install.Access(t.Context(), s, manifests.Namespaces{Machines: "no namespace"}))
 }

@@ -24,9 +24,40 @@ var files embed.FS
 const (
 	// ServiceAccount is the name of the manager's service account.
 	ServiceAccount = "machinist"
-	// defaultNamespace is that which the files state.
-	defaultNamespace = "default"
+	// AccessBinding is the name of the RoleBinding that lets the manager act in the
+	// namespace of the machines, and AccessFinalizer its finalizer: the manager takes
+	// it away when nothing there needs the manager any more.
+	AccessBinding   = "machinist-control"
+	AccessFinalizer = "machinist.dev/access"
+	// ManagerSuffix follows the namespace of the machines in the name of that of the
+	// manager, unless another is given.
+	ManagerSuffix = "-machinist"
+	// defaultNamespace and defaultOwn are those which the files state.
+	defaultNamespace, defaultOwn = "default", "default-machinist"
 )
+
+// Namespaces are those of a manager.
+type Namespaces struct {
+	// Machines is the namespace of the machine objects.
+	Machines string
+	// Manager is the namespace of the manager, its service account and its lease.
+	// Empty means the other one followed by "-machinist". If both are the same, the
+	// deletion of the namespace ends the manager before the machines.
+	Manager string
+}
+
+// complete fills in what is empty. What is no name of a namespace is [ErrNamespace].
+func (n Namespaces) complete() (Namespaces, error) {
+	if n.Manager == "" {
+		n.Manager = n.Machines + ManagerSuffix
+	}
+	for _, name := range []string{n.Machines, n.Manager} {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return n, fmt.Errorf("%q: %w", name, ErrNamespace)
+		}
+	}
+	return n, nil
+}
 
 // ErrNamespace says that a text is no name of a namespace.
 var ErrNamespace = errors.New("not the name of a namespace")
@@ -45,12 +76,12 @@ func Definitions() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// Access returns the service account of the manager and what it may do, for a
-// manager in a namespace. The caller owns them. What is no name of a namespace is
-// [ErrNamespace].
-func Access(namespace string) ([]*unstructured.Unstructured, error) {
-	if len(validation.IsDNS1123Label(namespace)) > 0 {
-		return nil, fmt.Errorf("%q: %w", namespace, ErrNamespace)
+// Access returns the namespace and the service account of the manager, and what it
+// may do. The caller owns them. What is no name of a namespace is [ErrNamespace].
+func Access(of Namespaces) ([]*unstructured.Unstructured, error) {
+	of, err := of.complete()
+	if err != nil {
+		return nil, err
 	}
 	var all []*unstructured.Unstructured
 	for _, name := range []string{"serviceaccount.yaml", "control.yaml", "target.yaml"} {
@@ -65,19 +96,19 @@ func Access(namespace string) ([]*unstructured.Unstructured, error) {
 		all = append(all, objects...)
 	}
 	for _, o := range all {
-		move(o.Object, namespace)
+		of.move(o.Object)
 	}
 	return all, nil
 }
 
 // YAML returns definitions and access as one stream of documents, for kubectl
 // apply -f -.
-func YAML(namespace string) ([]byte, error) {
+func YAML(of Namespaces) ([]byte, error) {
 	definitions, err := Definitions()
 	if err != nil {
 		return nil, err
 	}
-	access, err := Access(namespace)
+	access, err := Access(of)
 	if err != nil {
 		return nil, err
 	}
@@ -93,41 +124,43 @@ func YAML(namespace string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// move puts the namespace in place of the default one: in every field of that
-// name, in the names that carry it, and in what admission policies say of the
+// move puts the namespaces in place of the default ones: in every field of that
+// name, in the names that carry one, and in what admission policies say of the
 // service account.
-func move(v any, namespace string) {
+func (n Namespaces) move(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
 			if text, ok := value.(string); ok {
-				v[key] = moved(key, text, namespace)
+				v[key] = n.moved(key, text)
 			} else {
-				move(value, namespace)
+				n.move(value)
 			}
 		}
 	case []any:
 		for _, item := range v {
-			move(item, namespace)
+			n.move(item)
 		}
 	}
 }
 
 // moved is what move makes of one field.
-func moved(key, text, namespace string) string {
+func (n Namespaces) moved(key, text string) string {
 	switch key {
-	case "namespace":
-		if text == defaultNamespace {
-			return namespace
+	case "namespace", "name", "policyName":
+		switch {
+		case text == defaultOwn:
+			return n.Manager
+		case text == defaultNamespace && key == "namespace":
+			return n.Machines
 		}
-	case "name", "policyName":
 		for _, separator := range []string{":", "."} {
 			if prefix, carries := strings.CutSuffix(text, separator+defaultNamespace); carries {
-				return prefix + separator + namespace
+				return prefix + separator + n.Machines
 			}
 		}
 	case "expression":
-		return strings.ReplaceAll(text, "system:serviceaccount:"+defaultNamespace+":", "system:serviceaccount:"+namespace+":")
+		return strings.ReplaceAll(text, "system:serviceaccount:"+defaultOwn+":", "system:serviceaccount:"+n.Manager+":")
 	}
 	return text
 }

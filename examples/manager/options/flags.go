@@ -12,7 +12,7 @@ func (s *MCServer) AddFlags(fs *pflag.FlagSet) {
 	}
 	fs.StringVar(&s.TargetKubeconfig, "target-kubeconfig", s.TargetKubeconfig, `file that leads to the cluster which machines join; "none" is no cluster, empty the one that the manager runs in`)
 	fs.StringVar(&s.ControlKubeconfig, "control-kubeconfig", s.ControlKubeconfig, `file that leads to the cluster of the machine objects; "inClusterConfig" is the one that the manager runs in, empty the target cluster`)
-	fs.StringVar(&s.Namespace, "namespace", s.Namespace, "namespace of the machine objects, their secrets and the lease")
+	fs.StringVar(&s.Namespace, "namespace", s.Namespace, "namespace of the machine objects and their secrets")
 	fs.IntVar(&s.ConcurrentSyncs, "concurrent-syncs", s.ConcurrentSyncs, "how many objects of a kind are worked on at a time")
 	fs.DurationVar(&s.MinResyncPeriod, "min-resync-period", s.MinResyncPeriod, "everything is looked at again after one to two times this long; 0 is never")
 	fs.Float32Var(&s.KubeAPIQPS, "kube-api-qps", s.KubeAPIQPS, "requests a second to an API server, for each client")
@@ -50,4 +50,5 @@ func (l *LeaderElection) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "how often the lease is looked at")
 	fs.StringVar(&l.ResourceLock, "leader-elect-resource-lock", l.ResourceLock, "kind of the lock: leases")
 	fs.StringVar(&l.ResourceName, "leader-elect-resource-name", l.ResourceName, "name of the lease; the role of the manager has to allow it")
+	fs.StringVar(&l.ResourceNamespace, "leader-elect-resource-namespace", l.ResourceNamespace, "namespace of the lease; empty is that of the machine objects, with which it would be deleted")
 }

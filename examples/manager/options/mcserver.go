@@ -30,7 +30,7 @@ type MCServer struct {
 
 // MachineControllerConfiguration is how the controllers are configured.
 type MachineControllerConfiguration struct {
-	// Namespace of the machine objects, their secrets and the lease.
+	// Namespace of the machine objects and their secrets.
 	Namespace string
 	// ConcurrentSyncs is how many objects of a kind are worked on at a time.
 	ConcurrentSyncs int
@@ -103,6 +103,9 @@ type LeaderElection struct {
 	ResourceLock string
 	// ResourceName is the name of the lease.
 	ResourceName string
+	// ResourceNamespace is the namespace of the lease. Empty means that of the machine
+	// objects. A lease goes with its namespace, and the manager with its lease.
+	ResourceNamespace string
 }
 
 // NewMCServer returns the defaults of the flags.

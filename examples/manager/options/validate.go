@@ -76,6 +76,8 @@ func (l *LeaderElection) validate(c *complaints) {
 	}
 	c.unless(l.ResourceLock == "leases", "leader-elect-resource-lock", "%q is not leases", l.ResourceLock)
 	c.unless(len(validation.IsDNS1123Subdomain(l.ResourceName)) == 0, "leader-elect-resource-name", "%q is no name of a lease", l.ResourceName)
+	c.unless(l.ResourceNamespace == "" || len(validation.IsDNS1123Label(l.ResourceNamespace)) == 0, "leader-elect-resource-namespace",
+		"%q is no name of a namespace", l.ResourceNamespace)
 	c.unless(l.RetryPeriod > 0, "leader-elect-retry-period", "%s is not above 0", l.RetryPeriod)
 	c.unless(float64(l.RenewDeadline) > jitter*float64(l.RetryPeriod), "leader-elect-renew-deadline",
 		"%s is not above %v times the retry period %s", l.RenewDeadline, jitter, l.RetryPeriod)
