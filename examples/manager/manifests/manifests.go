@@ -25,9 +25,10 @@ const (
 	// ServiceAccount is the name of the manager's service account.
 	ServiceAccount = "machinist"
 	// AccessBinding is the name of the RoleBinding that lets the manager act in the
-	// namespace of the machines, and AccessFinalizer its finalizer: the manager takes
-	// it away when nothing there needs the manager any more.
-	AccessBinding   = "machinist-control"
+	// namespace of the machines.
+	AccessBinding = "machinist-control"
+	// AccessFinalizer is the finalizer of that RoleBinding: the manager takes it away
+	// when nothing there needs the manager any more.
 	AccessFinalizer = "machinist.dev/access"
 	// ManagerSuffix follows the namespace of the machines in the name of that of the
 	// manager, unless another is given.
