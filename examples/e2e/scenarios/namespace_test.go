@@ -37,7 +37,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 	seen := watchCloud(t, s)
 	manager := s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 4, 1, 4)) // who deletes the namespace takes all at once
-	roll(t, s, "workers", "large") // and in the middle of it
+	roll(t, s, "workers", "large")                          // and in the middle of it
 	await(t, seen, drivertest.VMDeletionBegan)
 	require.NotEmpty(t, s.Cloud.Snapshot().VMs)
 
