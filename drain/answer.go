@@ -16,6 +16,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // Result is what one request of a round came to.
@@ -64,7 +66,7 @@ func (a Answer) next(r Result, p Policy, now time.Time) Answer {
 		return a
 	}
 	at := r.At
-	if at.IsZero() || at.After(now) {
+	if !recorded.Known(at, now) {
 		at = now
 	}
 	reason, message, after := AnswerOf(r.Err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // force is what the ladders allow now.
@@ -50,7 +52,7 @@ func (r *round) climb() {
 		return
 	}
 	start = r.in.Reach.Since
-	if start.IsZero() || start.After(r.now) {
+	if !recorded.Known(start, r.now) {
 		start = r.s.UnreachableSince
 	}
 	r.s.UnreachableReached = r.climbOne(r.p.UnreachableLadder, start, r.s.UnreachableReached)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -91,7 +92,7 @@ func (s *State) fencedBy(node *corev1.Node, p Policy, now time.Time) {
 		return
 	}
 	s.Fence, s.FencedVersion = p.baseFence(), node.ResourceVersion
-	if s.FencedAt.IsZero() || s.FencedAt.After(now) {
+	if !recorded.Known(s.FencedAt, now) {
 		s.FencedAt = now
 	}
 }

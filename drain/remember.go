@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // after returns a copy of the state that knows what requests came to.
@@ -81,7 +83,7 @@ func (r *round) remember(rows []Row) {
 
 // rememberPod returns what is to be remembered of one pod.
 func (r *round) rememberPod(pod PodState, row *Row) PodState {
-	if pod.Reason != row.Reason || pod.Since.IsZero() || pod.Since.After(r.now) {
+	if pod.Reason != row.Reason || !recorded.Known(pod.Since, r.now) {
 		pod.Reason, pod.Since = row.Reason, r.now
 	}
 	if pod.Waited && row.Reason == ReasonFinished {

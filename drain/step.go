@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // Decide plans the first round of a drain: what would be done now, and what would
@@ -79,11 +81,11 @@ func newRound(s State, in Observation, p Policy, now time.Time) *round {
 // begin notes what the drain counts its times from, and climbs the ladders.
 func (r *round) begin() {
 	r.s.NodeUID = r.in.Node.UID
-	if r.s.Started.IsZero() || r.s.Started.After(r.now) {
+	if !recorded.Known(r.s.Started, r.now) {
 		r.s.Started = r.now
 	}
 	if r.in.Reach.State == Unreachable || r.in.Reach.State == PoweredOff {
-		if r.s.UnreachableSince.IsZero() || r.s.UnreachableSince.After(r.now) {
+		if !recorded.Known(r.s.UnreachableSince, r.now) {
 			r.s.UnreachableSince = r.now
 		}
 	} else {

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // volumes decides about the volumes of the Node, once it is decided about its pods. A
@@ -202,7 +204,7 @@ func (r *round) rememberVolumes() {
 
 // pastOrNow returns a time that is known and not to come, or now.
 func (r *round) pastOrNow(t time.Time) time.Time {
-	if t.IsZero() || t.After(r.now) {
+	if !recorded.Known(t, r.now) {
 		return r.now
 	}
 	return t

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 const (
@@ -102,7 +104,7 @@ func (r *round) currentWave(rows []Row) (wave int32, left int) {
 		}
 	}
 	held := r.closed != nil || r.open // nobody is asked, or could be
-	if wave != s.Wave || s.WaveSince.IsZero() || s.WaveSince.After(r.now) || held {
+	if wave != s.Wave || !recorded.Known(s.WaveSince, r.now) || held {
 		s.Wave, s.WaveSince = wave, r.now
 	}
 	if end := r.waveEnd(); !end.IsZero() && !end.After(r.now) && wave < LastWave {
