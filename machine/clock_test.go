@@ -46,6 +46,7 @@ func TestDecide_ClockBehindOrAhead_TakesNoMoreCallsAndDecisionsThanARightOne(t *
 			for _, deleteAfter := range []time.Duration{0, 100 * time.Millisecond, 10 * time.Second, 40 * time.Second, 3 * time.Minute} {
 				for _, ahead := range clocks {
 					t.Run(fmt.Sprintf("%s/deleted after %s/force %t/API server %s ahead", name, deleteAfter, force, ahead), func(t *testing.T) {
+						t.Parallel()
 						noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
 							return lifeByClock(o, nil, ahead, deleteAfter, force)
 						}, ahead)
@@ -72,6 +73,7 @@ func TestDecide_ClockBehindAndDeletionAmidAPass_TakesNoMoreCallsThanARightClock(
 			}
 			for _, ahead := range clocks {
 				t.Run(fmt.Sprintf("%s/deleted at step %d/API server %s ahead", name, i, ahead), func(t *testing.T) {
+					t.Parallel()
 					noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
 						return lifeByClock(o, at, ahead, time.Hour, false)
 					}, ahead)
@@ -169,7 +171,7 @@ func TestDecide_AnyTimesRecorded_ComesToRestWithoutALoop(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 23))
 		in, p := anyLife(r), anyPolicy(r)
 		in.FirstSeen = pick(r, time.Time{}, now, moment(r))
-		w := loopWorld{in: in, now: now, vm: pick(r, nil, error(status.Error(codes.NotFound, "none")), error(status.Error(codes.Internal, "broken")))}
+		w := loopWorld{in: in, now: now, vm: pick[error](r, nil, status.Error(codes.NotFound, "none"), status.Error(codes.Internal, "broken"))}
 		d, done := w.rest(p)
 		require.Less(t, len(done), 40, "seed %d: %s", seed, strings.Join(done[max(0, len(done)-5):], "\n"))
 		require.True(t, d.NextCheck.IsZero() || d.NextCheck.After(w.now.Add(-time.Millisecond)), "seed %d: %s", seed, d)
