@@ -130,6 +130,8 @@ func (w *loopWorld) apply(do machine.Action) {
 		answer = machine.Answer{Operation: driver.OpDeleteMachine}
 	case machine.DrainNode:
 		in.Drain = in.Drain.After(a.Mode, machine.DrainView{NextCheck: w.now.Add(20 * time.Second)}, w.now)
+	case machine.LookForNode:
+		in.Node.Looked, in.Node.AsOf, in.Node.Unanswered = true, w.now, false
 	case machine.DeleteNode:
 		in.Node.Node = nil
 	case machine.DeleteMachine:
