@@ -54,6 +54,7 @@ func TestMachineSet_CreateAnsweredUnavailableOrAlreadyExists_MakesNoMachineTooMa
 				r := &machineSets{
 					cfg: cfg, loop: &loop{kind: "machineset", cfg: cfg},
 					machinesOf: func(string) []*v1alpha1.Machine { return nil }, // a cache that shows nothing yet
+					set:        func(string, string) (*v1alpha1.MachineSet, error) { return set, nil },
 					machine: func(_, name string) (*v1alpha1.Machine, error) {
 						return nil, apierrors.NewNotFound(resource, name)
 					},
