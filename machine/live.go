@@ -209,6 +209,7 @@ func (l *life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	switch otherwise.Do.(type) {
 	case TakePermit, LookForNode: // what they are for will record them
 		return otherwise
+	default:
 	}
 	d := l.record(ReasonConditionsChanged, func(s *v1alpha1.MachineStatus) {
 		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)

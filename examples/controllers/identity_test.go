@@ -78,7 +78,7 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
 				r.start()
-				owner := r.create("owner")
+				r.create("owner")
 				r.eventually("running", func() bool { return r.phase("owner") == v1alpha1.MachineRunning })
 				ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
 				owner, err := api.Get(ctx, "owner", metav1.GetOptions{})
