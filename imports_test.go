@@ -90,7 +90,7 @@ var importRules = []importRule{
 		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"deployment", []string{
-		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"deployment/deploymenttest", []string{
 		api, apimachinery, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",

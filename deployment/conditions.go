@@ -46,6 +46,21 @@ func withCondition(conditions []v1alpha1.MachineDeploymentCondition, c v1alpha1.
 	return append(withoutCondition(conditions, c.Type), c)
 }
 
+// withoutFuture returns the conditions with the present time in place of a later one in
+// the Progressing condition: it was recorded by a clock that is ahead of this one. The
+// progress deadline begins anew, rather than late by the difference of the clocks.
+func withoutFuture(conditions []v1alpha1.MachineDeploymentCondition, now time.Time) []v1alpha1.MachineDeploymentCondition {
+	i := slices.IndexFunc(conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == v1alpha1.MachineDeploymentProgressing && c.LastUpdateTime.After(now)
+	})
+	if i < 0 {
+		return conditions
+	}
+	conditions = slices.Clone(conditions)
+	conditions[i].LastUpdateTime = metav1.NewTime(now)
+	return conditions
+}
+
 func withoutCondition(conditions []v1alpha1.MachineDeploymentCondition, kind v1alpha1.MachineDeploymentConditionType) []v1alpha1.MachineDeploymentCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == kind })
 }

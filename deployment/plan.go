@@ -110,7 +110,7 @@ func (c *pass) stop(r Reason, message string) {
 
 // proceed decides about a valid deployment that is not being deleted.
 func (c *pass) proceed() {
-	c.d.Status.Conditions = withoutRefusal(c.d.Status)
+	c.d.Status.Conditions = withoutFuture(withoutRefusal(c.d.Status), c.now)
 	c.d.Status.Conditions = withPause(c.d, c.now)
 	c.counters()
 	c.named()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -178,7 +179,7 @@ func (c *pass) unseen(pending Unseen) {
 	for _, w := range pending {
 		due := w.At.Add(c.policy.unseen())
 		switch {
-		case due.After(c.now):
+		case due.After(c.now) && recorded.Known(w.At, c.now):
 			c.look(due)
 		case len(c.out.Actions) < c.policy.burst():
 			c.add(Look{Kind: w.Kind, Name: w.Name})
