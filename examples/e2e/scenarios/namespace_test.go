@@ -58,7 +58,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 	s.Wait(t, patience, "the namespace is gone", stage.Gone("namespace", namespaces.Get, s.Namespace))
 	s.Wait(t, patience, "nothing is left", s.NothingLeft)
 	require.True(t, manager.Running(), "its account and its lease are elsewhere")
-	require.Contains(t, manager.Log(), "is kept until the machines are gone")
+	require.Contains(t, manager.Log(), "is released: nothing is left there")
 }
 
 // A binding that a person deletes too early stays until nothing needs it.
