@@ -185,6 +185,7 @@ func TestJSON_EveryType_SameBytesAsMCM(t *testing.T) {
 		typ := reflect.TypeOf(row.full)
 		covered[typ] = true
 		t.Run(typ.Name(), func(t *testing.T) {
+			t.Parallel()
 			require.Equal(t, row.zeroJSON, encoded(t, reflect.Zero(typ).Interface()))
 			require.Equal(t, row.fullJSON, encoded(t, row.full))
 			require.Empty(t, unsetFields(typ.Name(), reflect.ValueOf(row.full)), "the full value sets every field")

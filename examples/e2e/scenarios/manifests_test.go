@@ -197,6 +197,7 @@ func TestDefinitions_ZeroTimes_AcceptedAsNull(t *testing.T) {
 		}},
 	} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			data, err := json.Marshal(object)
 			require.NoError(t, err)
 			require.Contains(t, string(data), `Time":null`)
