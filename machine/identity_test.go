@@ -5,7 +5,9 @@ package machine_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
@@ -32,4 +34,29 @@ func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
 		},
 		"one that failed waits for its owner": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
 	})
+}
+
+func TestNodeToDelete_ByProviderID(t *testing.T) {
+	t.Parallel()
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: "cloud:///m"}}
+	node := func(name, machineName string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.MachineNameLabelKey: machineName}}}
+	}
+	own, other, sameID := node("own", "m"), node("other", "n"), node("same-id", "m")
+	for name, tc := range map[string]struct{ named, sameID, want *corev1.Node }{
+		"neither exists":                            {nil, nil, nil},
+		"the named Node is the machine's":           {own, sameID, own},
+		"the named Node is another machine's":       {other, sameID, sameID},
+		"the named Node does not exist":             {nil, sameID, sameID},
+		"no Node has the provider ID":               {other, nil, other},
+		"the Node with the ID is another machine's": {own, other, own},
+		"both Nodes are another machine's":          {other, node("third", "n"), other},
+		"only the Node of another machine exists":   {nil, other, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Same(t, tc.want, machine.NodeToDelete(m, tc.named, tc.sameID))
+		})
+	}
+	require.Nil(t, machine.NodeToDelete(nil, nil, nil))
 }

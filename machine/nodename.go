@@ -5,6 +5,7 @@ package machine
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -30,6 +31,17 @@ func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
 		return vm.NodeName
 	}
 	return ""
+}
+
+// NodeToDelete returns the Node that goes together with a machine: the Node that the
+// machine names, or, if that is missing or belongs to another machine, the Node with the
+// provider ID of the machine. A nil Node is one that does not exist. The result is nil
+// if no Node is left to delete.
+func NodeToDelete(m *v1alpha1.Machine, named, sameID *corev1.Node) *corev1.Node {
+	if sameID != nil && !foreignNode(m, sameID) && (named == nil || foreignNode(m, named)) {
+		return sameID
+	}
+	return named
 }
 
 // nodeName returns the name of the Node, or "" if it is not known.

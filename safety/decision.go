@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -117,6 +118,18 @@ func (a DeleteVM) Machine() *v1alpha1.Machine {
 		ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.MachineName},
 		Spec:       v1alpha1.MachineSpec{ProviderID: a.ProviderID},
 	}
+}
+
+// OwnsNode reports whether a Node is that of the deleted VM and may be deleted with it:
+// the Node has the provider ID of the VM, and its label names no other machine. A nil
+// Node, and one without provider ID, is not.
+func (a DeleteVM) OwnsNode(node *corev1.Node) bool {
+	if node == nil || node.Spec.ProviderID == "" ||
+		nodeops.NormalizeProviderID(node.Spec.ProviderID) != nodeops.NormalizeProviderID(a.ProviderID) {
+		return false
+	}
+	name := node.Labels[v1alpha1.MachineNameLabelKey]
+	return name == "" || name == a.MachineName
 }
 
 // StillRight says whether the deletion may go ahead, given the machine of that

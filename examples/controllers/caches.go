@@ -81,12 +81,12 @@ func providerIDs(id string) []string {
 }
 
 // machinesOfNode returns the machines that a Node is looked at for: those that name it,
-// and those with its provider ID that name none.
+// and those with its provider ID that do not.
 func (c *caches) machinesOfNode(n *corev1.Node) []*v1alpha1.Machine {
 	machines := c.ofNode(n.Name)
 	for _, id := range providerIDs(n.Spec.ProviderID) {
 		for _, m := range c.ofID(id) {
-			if m.Labels[v1alpha1.NodeLabelKey] == "" {
+			if m.Labels[v1alpha1.NodeLabelKey] != n.Name {
 				machines = append(machines, m)
 			}
 		}

@@ -3,6 +3,7 @@
 package controllers_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,9 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
 )
 
 // longName is a Node name that no label can have as its value.
@@ -102,14 +105,7 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 
 				require.NoError(t, api.Delete(ctx, deleted, metav1.DeleteOptions{}))
 				r.eventually("gone", func() bool { return r.gone(ctx, deleted) })
-				vms := 0
-				for _, vm := range r.cloud.Snapshot().VMs {
-					if vm.DeletedAt.IsZero() {
-						vms++
-						require.Equal(t, "owner", vm.Machine)
-					}
-				}
-				require.Equal(t, map[string]int{"owner": 0, "thief": 1}[deleted], vms)
+				require.Equal(t, map[string][]string{"thief": {"owner"}}[deleted], r.liveVMs())
 				if deleted == "thief" {
 					r.eventually("the condition gone", func() bool {
 						m, err := api.Get(ctx, "owner", metav1.GetOptions{})
@@ -119,6 +115,77 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMachine_FinalizerRemovedByHand_NodeGoesWithItsVM takes a machine away without its
+// deletion. The collection of orphans deletes the VM and the Node, and nothing else.
+func TestMachine_FinalizerRemovedByHand_NodeGoesWithItsVM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.orphans = safety.Policy{Grace: time.Second, MaxAge: time.Minute, Period: time.Second, MaxDeletions: 5, MaxPercent: 60}
+		r.start()
+		r.runTwo("kept", "lost")
+		ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
+		require.NoError(t, r.target.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{ProviderID: "other:///1"}}))
+		_, err := api.Patch(ctx, "lost", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.NoError(t, api.Delete(ctx, "lost", metav1.DeleteOptions{}))
+		r.eventually("VM and Node gone", func() bool { return slices.Equal(r.nodeNames(), []string{"kept", "other"}) })
+		require.Len(t, r.liveVMs(), 1)
+		require.Equal(t, v1alpha1.MachineRunning, r.phase("kept"))
+	})
+}
+
+// TestMachine_LabelNamesTheNodeOfAnother_ItsOwnNodeGoes deletes a machine whose label
+// names the Node of another machine.
+func TestMachine_LabelNamesTheNodeOfAnother_ItsOwnNodeGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.runTwo("astray", "other")
+		ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
+		_, err := api.Patch(ctx, "astray", types.MergePatchType, []byte(`{"metadata":{"labels":{"node":"other"}}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		require.NoError(t, api.Delete(ctx, "astray", metav1.DeleteOptions{}))
+		r.eventually("gone", func() bool { return r.gone(ctx, "astray") })
+		require.Equal(t, []string{"other"}, r.nodeNames())
+		require.Len(t, r.liveVMs(), 1)
+		require.Equal(t, v1alpha1.MachineRunning, r.phase("other"))
+	})
+}
+
+// runTwo creates two machines and waits until both are Running.
+func (r *rig) runTwo(first, second string) {
+	r.t.Helper()
+	m := r.create(first)
+	twin := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: second, Namespace: namespace}, Spec: v1alpha1.MachineSpec{Class: m.Spec.Class}}
+	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), twin, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+	r.eventually("running", func() bool {
+		return r.phase(first) == v1alpha1.MachineRunning && r.phase(second) == v1alpha1.MachineRunning
+	})
+}
+
+// nodeNames returns the sorted names of the Nodes.
+func (r *rig) nodeNames() (names []string) {
+	r.t.Helper()
+	nodes, err := r.nodes.CoreV1().Nodes().List(r.t.Context(), metav1.ListOptions{})
+	require.NoError(r.t, err)
+	for i := range nodes.Items {
+		names = append(names, nodes.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// liveVMs returns the machine names of the VMs that were not deleted.
+func (r *rig) liveVMs() (machines []string) {
+	for _, vm := range r.cloud.Snapshot().VMs {
+		if vm.DeletedAt.IsZero() {
+			machines = append(machines, vm.Machine)
+		}
+	}
+	return machines
 }
 
 // conditionOf returns a condition of a machine, or nil.

@@ -237,14 +237,28 @@ func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine, vm mach
 	if apierrors.IsNotFound(err) && !m.DeletionTimestamp.IsZero() {
 		node, err = r.cfg.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	}
-	if err != nil {
-		return machine.NodeView{Looked: ignoreNotFound(err) == nil, Name: name}
+	if ignoreNotFound(err) != nil {
+		return machine.NodeView{Name: name}
 	}
-	node, exists := r.latestNode.of(node)
-	if !exists {
+	if err != nil {
 		node = nil
 	}
+	node = r.latestOf(node)
+	if !m.DeletionTimestamp.IsZero() {
+		node = machine.NodeToDelete(m, node, r.latestOf(r.nodeOfID(m.Spec.ProviderID)))
+	}
 	return machine.NodeView{Looked: true, Name: name, Node: node}
+}
+
+// latestOf returns the latest known version of a Node, or nil if it is gone.
+func (r *machines) latestOf(node *corev1.Node) *corev1.Node {
+	if node == nil {
+		return nil
+	}
+	if node, exists := r.latestNode.of(node); exists {
+		return node
+	}
+	return nil
 }
 
 func (r *machines) remember(in machine.Observation, kept memory) {

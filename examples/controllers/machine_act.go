@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -46,7 +47,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 	case machine.DrainNode:
 		return r.drain(ctx, in, kept, a)
 	case machine.DeleteNode:
-		return r.deleteNode(ctx, in, a)
+		return r.deleteNode(ctx, in)
 	case machine.DeleteAttachments:
 		return r.deleteAttachments(ctx, in, a)
 	case machine.CreateToken:
@@ -140,24 +141,43 @@ func (r *machines) setNodeCondition(ctx context.Context, in *machine.Observation
 	return r.observed(in)(written, err)
 }
 
-// deleteNode takes our finalizer off a Node and deletes it.
-func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a machine.DeleteNode) error {
-	nodes := r.cfg.Target.CoreV1().Nodes()
-	if patch, needed := machine.ReleaseNode(in.Node.Node); needed {
-		released, err := nodes.Patch(ctx, a.NodeName, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-		if err := r.observed(in)(released, err); err != nil || in.Node.Node == nil {
-			return err
-		}
-	}
-	err := nodes.Delete(ctx, a.NodeName, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))})
-	if ignoreNotFound(err) != nil {
-		return err
-	}
-	if len(in.Node.Node.Finalizers) == 0 { // nothing keeps it
+// deleteNode deletes the Node of the machine.
+func (r *machines) deleteNode(ctx context.Context, in *machine.Observation) error {
+	node, err := deleteNode(ctx, r.cfg.Target, in.Node.Node)
+	if node == nil && err == nil { // nothing keeps it
 		r.buryNode(in)
 		return nil
 	}
-	return r.observed(in)(nodes.Get(ctx, a.NodeName, metav1.GetOptions{}))
+	if node != nil {
+		r.latestNode.put(node)
+		in.Node.Node = node
+	}
+	return err
+}
+
+// deleteNode takes our finalizer from a Node and deletes it. It returns the Node as it
+// then is, also with an error, and nil for a Node that is gone.
+func deleteNode(ctx context.Context, target kubernetes.Interface, node *corev1.Node) (*corev1.Node, error) {
+	nodes := target.CoreV1().Nodes()
+	if patch, needed := machine.ReleaseNode(node); needed {
+		released, err := nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			return nil, ignoreNotFound(err)
+		}
+		node = released
+	}
+	err := nodes.Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(node.UID))})
+	switch {
+	case ignoreNotFound(err) != nil:
+		return node, err
+	case len(node.Finalizers) == 0:
+		return nil, nil
+	}
+	left, err := nodes.Get(ctx, node.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return left, nil
 }
 
 // deleteAttachments deletes what says that volumes are attached.

@@ -29,6 +29,7 @@ type orphans struct {
 	cfg     *Config
 	classes listers.MachineClassLister
 	secret  secretReader
+	nodes   func(providerID string) []*corev1.Node // nil without a target cluster
 
 	mu     sync.Mutex
 	state  safety.State                            // of all classes; losing it costs time, never safety
@@ -43,7 +44,7 @@ const together = time.Second
 
 func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
-	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), listed: map[types.NamespacedName]safety.Listing{}}
+	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), nodes: c.nodesOfID, listed: map[types.NamespacedName]safety.Listing{}}
 	r.loop = newLoop(cfg, "orphan", r.pass)
 	on(api.MachineClasses().Informer(), each(func(c *v1alpha1.MachineClass) { r.add(c) }))
 	return r
@@ -177,11 +178,29 @@ func (r *orphans) act(ctx context.Context, do safety.Action) error {
 			return nil
 		}
 		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
-		if codes.Of(err) == codes.NotFound {
-			return nil
+		if err != nil && codes.Of(err) != codes.NotFound {
+			return err
 		}
-		return err
+		return r.deleteNodes(ctx, a)
 	default:
 		return fmt.Errorf("unknown action %T", do)
 	}
+}
+
+// deleteNodes deletes the Node of a VM that is gone: no machine is left to do that.
+func (r *orphans) deleteNodes(ctx context.Context, a safety.DeleteVM) error {
+	for _, id := range providerIDs(a.ProviderID) {
+		if r.nodes == nil {
+			return nil
+		}
+		for _, node := range r.nodes(id) {
+			if !a.OwnsNode(node) {
+				continue
+			}
+			if _, err := deleteNode(ctx, r.cfg.Target, node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
