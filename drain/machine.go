@@ -10,7 +10,7 @@ const notReadyForLong = 5 * time.Minute
 
 // ForMachine returns the policy by which the reference system drains the Node of a
 // machine, in all of its modes. All pods are asked to go at once, critical ones too, and pods
-// that nobody brings back and local data go with it. From forceAt on budgets are not asked,
+// without a controller and local data go with it. From forceAt on budgets are not asked,
 // pods get a second, and a minute later what is left is left. The pods of a Node that has
 // not answered for five minutes are taken off the API, and a minute later what is left is
 // left. Zero means that force is never used.

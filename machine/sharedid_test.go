@@ -94,7 +94,7 @@ func TestSharedProviderID_Deletion_OnlyTheProvedOwnerDeletesTheVM(t *testing.T) 
 	in := shared("m", "m")
 	in.ProviderID = machine.ProviderIDView{}
 	d := outcome(t, in)
-	require.Nil(t, d.Do, "nobody has compared: %s", d)
+	require.Nil(t, d.Do, "the provider IDs were not compared: %s", d)
 	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
 }
 

@@ -42,7 +42,7 @@ func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, now time.Time) (b
 	}
 }
 
-// nodeUnknown reports whether a machine names a Node that nobody has looked at.
+// nodeUnknown reports whether a machine names a Node that was not looked at.
 func nodeUnknown(m *v1alpha1.Machine, node machine.NodeView) bool {
 	return m.Labels[v1alpha1.NodeLabelKey] != "" && !node.Looked && !node.NoTarget
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// orphans deletes VMs that nobody owns. Each class is listed by itself, so that a slow
+// orphans deletes VMs without a machine. Each class is listed by itself, so that a slow
 // one holds up no other; what was listed within a moment is judged together, against
 // one list of the machines.
 type orphans struct {
