@@ -190,10 +190,14 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 29))
 		begin := pick(r, begins...)
+		readyAgain := false
 		in := living(begin, healthy)
 		in.Machine.CreationTimestamp, in.FirstSeen = metav1.NewTime(now.Add(-time.Hour)), now
 		in.Machine.Status = anything(r).Machine.Status
 		in.Machine.Status.CurrentStatus.Phase = begin
+		if entered := in.Machine.Status.CurrentStatus.LastUpdateTime; begin == v1alpha1.MachineFailed && !entered.IsZero() {
+			readyAgain = entered.Time.Before(now.Add(-time.Hour)) // which is since when the Node is Ready
+		}
 		w, d := loopWorld{in: in, now: now}, machine.Decision{}
 		for range 30 {
 			var done []string
@@ -207,8 +211,8 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 			w.now = d.NextCheck
 		}
 		require.Zero(t, d.NextCheck, "seed %d: %s", seed, d)
-		switch end := w.in.Machine.Status.CurrentStatus.Phase; begin {
-		case v1alpha1.MachineFailed, v1alpha1.MachineInPlaceUpdateFailed: // which is what its owner acts upon
+		switch end := w.in.Machine.Status.CurrentStatus.Phase; {
+		case begin == v1alpha1.MachineFailed && !readyAgain, begin == v1alpha1.MachineInPlaceUpdateFailed: // which is what its owner acts upon
 			require.Equal(t, v1alpha1.MachineFailed, end, "seed %d", seed)
 			require.Equal(t, machine.ReasonFailed, d.Holds[0].Reason, "seed %d", seed)
 		default:

@@ -44,7 +44,7 @@ func (l *life) arrive() Decision {
 
 // failed waits for the owner of a machine that has failed.
 func (l *life) failed() Decision {
-	return hold(Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner"})
+	return hold(Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
 }
 
 // timeOut fails a machine that took too long to join.

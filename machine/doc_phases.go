@@ -16,6 +16,7 @@
 //   - Pending to Running: NodeHealthy, if no critical component is missing
 //   - Unknown, Available, Terminating, InPlaceUpdateSuccessful to Running: NodeHealthy
 //   - Failed to Running: NodeHealthy, if the machine is preserved
+//   - Failed to Running: NodeHealthy, if the Node became Ready after the machine failed
 //   - Running, Terminating, InPlaceUpdateSuccessful to Unknown: NodeUnhealthy
 //   - Running, Terminating, InPlaceUpdateSuccessful to Unknown: NodeGone
 //   - Unknown, InPlaceUpdateFailed to Failed: HealthTimeout, if the replacement limit allows
@@ -48,6 +49,7 @@
 //	    Terminating --> Running : NodeHealthy
 //	    InPlaceUpdateSuccessful --> Running : NodeHealthy
 //	    Failed --> Running : NodeHealthy
+//	    Failed --> Running : NodeHealthy
 //	    Running --> Unknown : NodeUnhealthy
 //	    Terminating --> Unknown : NodeUnhealthy
 //	    InPlaceUpdateSuccessful --> Unknown : NodeUnhealthy
@@ -71,6 +73,7 @@
 //	        any phase to CrashLoopBackOff: Rejected, if a VM was asked for
 //	        Pending to Running: NodeHealthy, if no critical component is missing
 //	        Failed to Running: NodeHealthy, if the machine is preserved
+//	        Failed to Running: NodeHealthy, if the Node became Ready after the machine failed
 //	        Unknown, InPlaceUpdateFailed to Failed: HealthTimeout, if the replacement limit allows
 //	        any phase to Unknown: PhaseInvalid, if the VM is known and there is a cluster to join
 //	    end note

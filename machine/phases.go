@@ -68,6 +68,8 @@ const (
 	GuardNotCritical Guard = "no critical component is missing"
 	// GuardPreserved: the machine is preserved.
 	GuardPreserved Guard = "the machine is preserved"
+	// GuardReadyAgain: the Node became Ready after the machine failed. See [ReadyAgain].
+	GuardReadyAgain Guard = "the Node became Ready after the machine failed"
 	// GuardReplaceable: the machine is of no deployment; or the others of its
 	// deployment are known, fewer than [Policy.MaxReplacements] of them are being
 	// replaced, and the machine has the permit to be one of those. See [Replacing] and
@@ -111,6 +113,7 @@ var transitions = []Transition{
 	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, TriggerNodeHealthy, GuardNotCritical, v1alpha1.MachineRunning, ReasonNodeReady},
 	{recovers, TriggerNodeHealthy, "", v1alpha1.MachineRunning, ReasonNodeReady},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, TriggerNodeHealthy, GuardPreserved, v1alpha1.MachineRunning, ReasonNodeReady},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, TriggerNodeHealthy, GuardReadyAgain, v1alpha1.MachineRunning, ReasonNodeReady},
 	{running, TriggerNodeUnhealthy, "", v1alpha1.MachineUnknown, ReasonNodeUnhealthy},
 	{running, TriggerNodeGone, "", v1alpha1.MachineUnknown, ReasonNodeGone},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed}, TriggerHealthTimeout, GuardReplaceable, v1alpha1.MachineFailed, ReasonHealthTimeout},
@@ -185,6 +188,8 @@ func (l *life) holds(g Guard) bool {
 		return l.in.Node.Node != nil && !criticalTaint(l.in.Node.Node)
 	case GuardPreserved:
 		return l.m.Status.CurrentStatus.PreserveExpiryTime != nil
+	case GuardReadyAgain:
+		return l.readyAgain()
 	case GuardReplaceable:
 		_, waits := l.replacement()
 		return !waits

@@ -92,6 +92,7 @@ func consolidated() []situation {
 		{"one in trouble is made before it runs", living(clbf, healthy, seen(machine.Present)), machine.TriggerVMExists, "Pending Create Processing true", "it was not made yet (DM-31)"},
 		{"one that was available joins", living(available, healthy, taint), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
 		{"one that failed does not", living(failed, healthy, copied), "", stays, "its owner replaces it already (DM-31)"},
+		{"unless its Node became Ready afterwards", living(failed, readyAt(time.Second)), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
 		{"unless it is preserved", living(failed, healthy, keptNow), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
 		{"one that was doubted recovers", living(unknown, healthy, taint), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
 		{"its creation may be unfinished", living(unknown, intended, healthy), machine.TriggerNodeHealthy, "Running Create Successful false", ""},

@@ -66,6 +66,10 @@ type Look struct {
 // Delete asks for one machine to be deleted, with its UID as a precondition, so
 // that a late call cannot hit another machine of the same name. Record it with
 // [InFlight.Deleting] before the call.
+//
+// A machine that is deleted for [ReasonFailed] may run again meanwhile. Read its Node from
+// the API server, ask [ReplaceFailed] once more, and make the resource version of the
+// machine a precondition, too.
 type Delete struct {
 	// Name and UID identify the machine.
 	Name string

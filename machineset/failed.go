@@ -18,7 +18,10 @@ import (
 //  3. It has a Node that nobody has looked at: it stays ([ReasonNodeUnknown]).
 //  4. The machine controller is about to preserve it, by [machine.PreserveValue] and
 //     [machine.JudgePreservation]: it stays ([ReasonPreservationAsked]).
-//  5. It goes ([ReasonFailed]).
+//  5. Its Node became Ready after the machine failed, less than a minute ago, by
+//     [machine.ReadyAgain]: it stays ([ReasonNodeReadyAgain]), as the machine controller
+//     is about to make it Running. After that minute it goes.
+//  6. It goes ([ReasonFailed]).
 //
 // A machine whose Node is gone, or belongs to another machine, is asked itself; the
 // reference system's set controller lets it go whatever it asks.
@@ -37,9 +40,25 @@ func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, now time.Time) (b
 		return false, ReasonNodeUnknown
 	case willPreserve(m, node, now):
 		return false, ReasonPreservationAsked
+	case now.Before(mayRecoverUntil(m, node, now)):
+		return false, ReasonNodeReadyAgain
 	default:
 		return true, ReasonFailed
 	}
+}
+
+// recoveryTime is how long a Failed machine whose Node is Ready again may take to become
+// Running, counted from when the Node became Ready.
+const recoveryTime = time.Minute
+
+// mayRecoverUntil returns until when a Failed machine stays because its Node is Ready
+// again, or zero. A Node whose clock is further ahead than that time keeps no machine.
+func mayRecoverUntil(m *v1alpha1.Machine, node machine.NodeView, now time.Time) time.Time {
+	ready := machine.ReadyAgain(m, node, now)
+	if ready.IsZero() || ready.After(now.Add(recoveryTime)) {
+		return time.Time{}
+	}
+	return ready.Add(recoveryTime)
 }
 
 // nodeUnknown reports whether a machine names a Node that was not looked at.

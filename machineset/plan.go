@@ -225,8 +225,11 @@ func (s *pass) incomplete() {
 
 func (s *pass) holdFailed(m *v1alpha1.Machine, reason Reason) {
 	var until time.Time
-	if reason == ReasonPreserved {
+	switch reason { //nolint:exhaustive // the others end with a change of the machine
+	case ReasonPreserved:
 		until = m.Status.CurrentStatus.PreserveExpiryTime.Time
+	case ReasonNodeReadyAgain:
+		until = mayRecoverUntil(m, s.in.Nodes[m.Labels[v1alpha1.NodeLabelKey]], s.now)
 	}
 	s.hold(m.Name, reason, "machine is Failed and stays", until)
 }

@@ -57,6 +57,9 @@ const (
 	ReasonPreserved Reason = "Preserved"
 	// ReasonPreservationAsked says that a Failed machine is about to be preserved.
 	ReasonPreservationAsked Reason = "PreservationPending"
+	// ReasonNodeReadyAgain says that the Node of a Failed machine became Ready after the
+	// machine failed: the machine controller is about to make it Running.
+	ReasonNodeReadyAgain Reason = "NodeReadyAgain"
 	// ReasonNodeUnknown says that nobody has looked at the Node of a machine.
 	ReasonNodeUnknown Reason = "NodeNotLookedAt"
 	// ReasonNoIdentity says that a machine has no UID: a deletion of it could

@@ -31,6 +31,8 @@ type machineSets struct {
 	set        func(namespace, name string) (*api.MachineSet, error)
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
 	inFlight   keep[machineset.InFlight]
+	silent     silence
+	readyAgain keep[readyAgain] // by machine
 }
 
 func newMachineSets(cfg *Config, c *caches) *machineSets {
@@ -48,6 +50,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 	r.loop = newLoop(cfg, "machineset", r.pass)
 	on(sets, each(func(s *api.MachineSet) { r.add(s) }))
 	onDelete(sets, func(s *api.MachineSet) { r.inFlight.forget(s.UID) })
+	onDelete(machines.Informer(), func(m *api.Machine) { r.readyAgain.forget(m.UID) })
 	on(machines.Informer(), func(before, after *api.Machine) {
 		if machine.OnMachine(before, after)&machine.WakeOwner != 0 {
 			each(func(m *api.Machine) { r.addOwner(m, sets) })(before, after)
@@ -67,9 +70,9 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	}
 	d := machineset.Plan(in, r.cfg.Sets, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	failure, err := r.act(ctx, in, d.Actions)
+	failure, again, err := r.act(ctx, in, d.Actions)
 	in.InFlight = r.inFlight.change(set.UID, same)
-	return d.NextCheck, errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)
+	return earliest(d.NextCheck, again), errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)
 }
 
 // same leaves what is in flight as it is.
@@ -129,9 +132,9 @@ func (r *machineSets) superseded(set *api.MachineSet) bool {
 }
 
 // act carries out the actions of a decision. Before each further deletion and creation
-// it looks at the set again.
-func (r *machineSets) act(ctx context.Context, in machineset.Observation, actions []machineset.Action) (machineset.Failure, error) {
-	var failure machineset.Failure
+// it looks at the set again. The time is when to look at Failed machines again that it
+// did not delete; zero means never.
+func (r *machineSets) act(ctx context.Context, in machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
 	client := r.cfg.Machines.MachineV1alpha1().Machines(in.Set.Namespace)
 	deleted := 0
 	for _, action := range actions {
@@ -147,19 +150,20 @@ func (r *machineSets) act(ctx context.Context, in machineset.Observation, action
 			_, err = r.look(ctx, client, in.Set, a.Name)
 		case machineset.Delete:
 			if deleted++; deleted > 1 && r.superseded(in.Set) {
-				return failure, nil
+				return failure, again, nil
 			}
-			failure.Delete = errors.Join(failure.Delete, r.delete(ctx, client, in.Set, a))
+			check, err := r.delete(ctx, client, in, a)
+			failure.Delete, again = errors.Join(failure.Delete, err), earliest(again, check)
 		case machineset.Create:
 			failure.Create = r.create(ctx, client, in.Set, a.Count)
 		default:
 			err = fmt.Errorf("unknown action %T", action)
 		}
 		if err != nil {
-			return failure, fmt.Errorf("%s: %w", action, err)
+			return failure, again, fmt.Errorf("%s: %w", action, err)
 		}
 	}
-	return failure, nil
+	return failure, again, nil
 }
 
 func (r *machineSets) finalizers(ctx context.Context, set *api.MachineSet, edit machineset.FinalizersEdit) error {
@@ -197,14 +201,25 @@ func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface
 	return live, err
 }
 
-func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, a machineset.Delete) error {
+// delete deletes a machine. A time says that the machine stays for now, and when to look
+// again: at once if it changed meanwhile.
+func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterface, in machineset.Observation, a machineset.Delete) (time.Time, error) {
+	set := in.Set
+	same, again := r.preconditions(ctx, in, a)
+	if same == nil {
+		return again, ctx.Err()
+	}
 	now := r.cfg.Clock.Now()
 	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a, now) })
-	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))})
+	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: same})
+	if same.ResourceVersion != nil && apierrors.IsConflict(err) {
+		r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Refused(a.Name) })
+		return now, nil
+	}
 	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		r.cfg.event(set, machineset.Deleted(a.Name, err))
 	}
-	return r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
+	return time.Time{}, r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
 }
 
 // create makes machines in batches that double, and stops after the first batch

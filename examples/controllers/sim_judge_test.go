@@ -312,9 +312,22 @@ func (w *world) assessPhase(was, is *v1alpha1.Machine) {
 			w.wrong("machine %s fails after %s", is.Name, now.Sub(is.CreationTimestamp.Time))
 		}
 	case from.Phase == v1alpha1.MachineFailed && to.Phase == v1alpha1.MachineRunning && from.PreserveExpiryTime != nil:
+	case from.Phase == v1alpha1.MachineFailed && to.Phase == v1alpha1.MachineRunning && w.readySince(is).After(from.LastUpdateTime.Time):
 	case from.Phase == v1alpha1.MachineTerminating, from.Phase == v1alpha1.MachineFailed && to.Phase != v1alpha1.MachineTerminating:
 		w.wrong("machine %s goes from %s to %s", is.Name, from.Phase, to.Phase)
 	}
+}
+
+// readySince returns since when the Node of a machine is Ready, or zero.
+func (w *world) readySince(m *v1alpha1.Machine) time.Time {
+	if node := w.node(m.Labels[v1alpha1.NodeLabelKey]); node != nil {
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				return c.LastTransitionTime.Time
+			}
+		}
+	}
+	return time.Time{}
 }
 
 // checkReplacements judges that not too many machines of a deployment are failed

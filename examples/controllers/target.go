@@ -41,43 +41,57 @@ func (s *silence) begin(now time.Time) {
 	s.until = now.Add(heardEvery)
 }
 
-// lookForNode reads a Node from the API server and puts it into the observation. That
-// there is no answer is put there too, and asked again after a while.
-func (r *machines) lookForNode(ctx context.Context, in *machine.Observation, a machine.LookForNode) error {
-	asked := r.cfg.Clock.Now()
-	if in.Node.Unanswered = !r.silent.over(asked); in.Node.Unanswered {
-		return nil
+// node reads a Node from the API server, by its name, or by the provider ID if the name
+// is empty. That there is no answer is in the view, and is asked again after a while;
+// the error says why.
+func (s *silence) node(ctx context.Context, cfg *Config, providerID, name string) (machine.NodeView, error) {
+	asked := cfg.Clock.Now()
+	if !s.over(asked) {
+		return machine.NodeView{Name: name, Unanswered: true}, nil
 	}
 	look, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	node, err := r.readNode(look, in.Machine.Spec.ProviderID, a.NodeName)
+	node, err := readNode(look, cfg, providerID, name)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.begin(asked)
+		}
+		return machine.NodeView{Name: name, Unanswered: true}, err
+	}
+	return machine.NodeView{Looked: true, Name: name, Node: node, AsOf: asked}, nil
+}
+
+// lookForNode reads a Node from the API server and puts it into the observation.
+func (r *machines) lookForNode(ctx context.Context, in *machine.Observation, a machine.LookForNode) error {
+	view, err := r.silent.node(ctx, r.cfg, in.Machine.Spec.ProviderID, a.NodeName)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		r.silent.begin(asked)
-		in.Node.Unanswered = true
 		r.cfg.note(Note{Kind: r.kind, Key: in.Machine.Namespace + "/" + in.Machine.Name, Text: a.String(), Acts: true, Err: err})
+	}
+	if view.Unanswered {
+		in.Node.Unanswered = true
 		return nil
 	}
-	in.Node = machine.NodeView{Looked: true, Name: a.NodeName, Node: node, AsOf: asked}
-	if node != nil {
-		r.latestNode.put(node)
+	in.Node = view
+	if view.Node != nil {
+		r.latestNode.put(view.Node)
 	}
 	return nil
 }
 
 // readNode reads a Node by its name, or by its provider ID if the name is empty. One
 // that does not exist is nil.
-func (r *machines) readNode(ctx context.Context, providerID, name string) (*corev1.Node, error) {
+func readNode(ctx context.Context, cfg *Config, providerID, name string) (*corev1.Node, error) {
 	if name != "" {
-		node, err := r.cfg.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		node, err := cfg.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, ignoreNotFound(err)
 		}
 		return node, nil
 	}
-	list, err := r.cfg.Target.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	list, err := cfg.Target.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

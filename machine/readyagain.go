@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// ReadyAgain returns when the Node of a Failed machine became Ready, if that was after
+// the machine failed. [Decide] makes such a machine Running again, and its set waits a
+// moment for that before it deletes the machine. The result is zero in all other cases:
+//
+//   - The machine is nil, is not Failed, or is being deleted.
+//   - The Node is missing, was not looked for, or belongs to another machine.
+//   - Ready is not True, or became True before the machine failed: the Node of a VM
+//     that has vanished stays Ready for a while.
+//   - The phase has no time, or one after now.
+//   - The Node takes part in an update in place, which ends by its own rules.
+//
+// The result may be after now, as kubelets have clocks of their own.
+func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
+	if m == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed || !m.DeletionTimestamp.IsZero() {
+		return time.Time{}
+	}
+	if node.NoTarget || !node.Looked || node.Node == nil || foreignNode(m, node.Node) {
+		return time.Time{}
+	}
+	failed, ready := m.Status.CurrentStatus.LastUpdateTime, conditionOf(node.Node.Status.Conditions, corev1.NodeReady)
+	if !recorded.Known(failed.Time, now) || ready == nil || ready.Status != corev1.ConditionTrue ||
+		!ready.LastTransitionTime.After(failed.Time) || conditionOf(node.Node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// readyAgain says whether a Failed machine may run again: its Node became Ready after
+// the machine failed, and waits for no critical component.
+func (l *life) readyAgain() bool {
+	node := l.ownNode()
+	return node != nil && !criticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
+}
+
+// readySoon returns the next check of a Failed machine whose Node has become Ready by
+// a clock that is a little ahead. Zero means that none is needed.
+func (l *life) readySoon() time.Time {
+	at := ReadyAgain(l.m, l.in.Node, l.now)
+	if !at.After(l.now) || at.After(l.now.Add(time.Minute)) {
+		return time.Time{}
+	}
+	return at
+}
