@@ -27,7 +27,7 @@ import (
 //   - of an attachment elsewhere of a volume that was detached from the Node, and of such a
 //     volume that came, went, or is in another phase.
 //
-// What the informers are asked does not change whom events concern. Volumes that were detached
+// What the informers are asked does not change which Nodes events concern. Volumes that were detached
 // before OnChange was called are not known: such a drain looks again at its NextCheck.
 //
 // At the beginning it is called once for each Node there is. It may be called for Nodes
