@@ -220,3 +220,32 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+// TestCreationTimeout_TimesOfSeveralClocks_CountsFromTheBegin has a machine whose Node
+// does not join. Its begin is known from several clocks.
+func TestCreationTimeout_TimesOfSeveralClocks_CountsFromTheBegin(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for name, tc := range map[string]struct{ created, firstSeen, recorded, begin time.Time }{
+		"never seen before":                      {ago(5 * time.Minute), time.Time{}, time.Time{}, ago(5 * time.Minute)},
+		"seen at once":                           {ago(5 * time.Minute), ago(4 * time.Minute), time.Time{}, ago(4 * time.Minute)},
+		"seen after a restart":                   {ago(5 * time.Minute), ago(time.Minute), ago(4 * time.Minute), ago(4 * time.Minute)},
+		"the API server's clock is behind":       {ago(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
+		"the API server's clock is ahead":        {now.Add(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
+		"a record is older than the machine":     {ago(5 * time.Minute), ago(4 * time.Minute), ago(24 * time.Hour), ago(5 * time.Minute)},
+		"a record is of a clock that is ahead":   {ago(5 * time.Minute), ago(4 * time.Minute), now.Add(time.Hour), ago(4 * time.Minute)},
+		"it was seen by a clock that went ahead": {ago(5 * time.Minute), now.Add(2 * time.Hour), time.Time{}, ago(5 * time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := after(withID, seen(machine.Present), phase(v1alpha1.MachinePending), spec(func(m *v1alpha1.Machine) {
+				m.CreationTimestamp = metav1.NewTime(tc.created)
+				m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(tc.recorded)
+			}))
+			in.FirstSeen = tc.firstSeen
+			d := machine.Decide(in, machine.DefaultPolicy(), now)
+			require.NotEmpty(t, d.Holds)
+			require.Equal(t, tc.begin.Add(machine.DefaultPolicy().CreationTimeout), d.Holds[0].Until, "%s", d)
+		})
+	}
+}
