@@ -2,7 +2,8 @@
 
 // Package machinist is the map of a library of machine lifecycles for
 // Kubernetes: how machines, the VMs or hardware behind Nodes, are created,
-// joined, health-checked, rolled, drained and deleted.
+// joined, health-checked, rolled, drained and deleted. It also has the words that the
+// packages share: [Hold], [Reason] and [Event].
 //
 // Each concern is a package of its own, importable alone, of pure functions over
 // typed state. Controllers are thin compositions of them, and live in the module

@@ -68,7 +68,7 @@ const (
 // importRules is the whole table: a package that is not in it fails the test. A
 // wider row is a decision about what every importer of the package has to build.
 var importRules = []importRule{
-	{".", nil, nil, "documentation only"},
+	{".", nil, nil, "words that all packages share must cost nothing"},
 	{"codes", nil, nil, "a provider's error handling must cost nothing"},
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
 	{"permits", nil, nil, "a ledger must cost nothing"},
@@ -84,19 +84,19 @@ var importRules = []importRule{
 		api, apimachinery, clock, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1",
 	}, underAPI, "the kit runs in a provider's tests, with the standard testing package only"},
 	{"machine", []string{
-		api, apimachinery, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go comes in by way of nodeops only"},
 	{"machineset", []string{
-		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"deployment", []string{
-		api, apimachinery, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"deployment/deploymenttest", []string{
-		api, apimachinery, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underClientGo, "a world that the planners of sets and deployments drive; client-go comes in by way of them"},
 	{"drain", []string{
-		api, apimachinery, clientGo, clock, sdk + "/internal/recorded", sdk + "/nodeops",
+		api, apimachinery, sdk, clientGo, clock, sdk + "/internal/recorded", sdk + "/nodeops",
 	}, underFakes, "the executor takes the typed client, the adapter its informers; the fence has owners"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
@@ -105,7 +105,7 @@ var importRules = []importRule{
 		api, apimachinery, clientGo, clock,
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
-		api, apimachinery, sdk + "/codes", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/golden", nil, nil, "tests only"},

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -27,7 +27,7 @@ type Action interface {
 	fmt.Stringer
 	// Event returns what to report on the deployment once the action has
 	// succeeded, nil for nothing.
-	Event() *machine.Event
+	Event() *machinist.Event
 	isAction()
 }
 
@@ -50,7 +50,7 @@ type WriteDeployment struct {
 	// Changes say what differs, and why.
 	Changes []string
 	// Report is the event, nil for none.
-	Report *machine.Event
+	Report *machinist.Event
 }
 
 // WriteNode patches a Node.
@@ -163,16 +163,16 @@ func (a DeleteSet) String() string { return fmt.Sprintf("delete %s: %s", a.Name,
 func (a Look) String() string { return fmt.Sprintf("look for %s %s", strings.ToLower(a.Kind), a.Name) }
 
 // Event returns the report.
-func (a WriteDeployment) Event() *machine.Event { return a.Report }
+func (a WriteDeployment) Event() *machinist.Event { return a.Report }
 
 // Event returns nil.
-func (WriteNode) Event() *machine.Event { return nil }
+func (WriteNode) Event() *machinist.Event { return nil }
 
 // Event returns nil.
-func (WriteMachine) Event() *machine.Event { return nil }
+func (WriteMachine) Event() *machinist.Event { return nil }
 
 // Event reports the size of the new set, unless it is empty.
-func (a CreateSet) Event() *machine.Event {
+func (a CreateSet) Event() *machinist.Event {
 	if a.Set == nil || a.Set.Spec.Replicas <= 0 {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (a CreateSet) Event() *machine.Event {
 }
 
 // Event reports the new size of the set, if it changes.
-func (a WriteSet) Event() *machine.Event {
+func (a WriteSet) Event() *machinist.Event {
 	switch {
 	case a.Set == nil:
 		return nil
@@ -193,15 +193,15 @@ func (a WriteSet) Event() *machine.Event {
 	}
 }
 
-func scaled(direction, set string, to int32) *machine.Event {
-	return &machine.Event{Type: eventNormal, Reason: EventScalingMachineSet, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
+func scaled(direction, set string, to int32) *machinist.Event {
+	return &machinist.Event{Type: eventNormal, Reason: EventScalingMachineSet, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
 }
 
 // Event returns nil.
-func (DeleteSet) Event() *machine.Event { return nil }
+func (DeleteSet) Event() *machinist.Event { return nil }
 
 // Event returns nil.
-func (Look) Event() *machine.Event { return nil }
+func (Look) Event() *machinist.Event { return nil }
 
 // nameOf returns the name of an object that may be nil.
 func nameOf[T interface {

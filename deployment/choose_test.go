@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -53,11 +54,11 @@ func TestGatesAreAskedAboutTheRestOfAReplacementThatAChangeOfTheReplicasWouldEnd
 func TestWhenAGateIsAskedAgain(t *testing.T) {
 	d := rolling(25, 1, 0)
 	in := rollSee(d, rollSet(d, "c0", 25, 25, 25), rollSet(d, "c1", 1, 1, 1))
-	counted := func(answer func(name string) deployment.Answer) deployment.Hold {
+	counted := func(answer func(name string) deployment.Answer) machinist.Hold {
 		policy := rollPolicy
 		policy.Gates = []deployment.Gate{func(c deployment.Choice) deployment.Answer { return answer(c.Machine.Name) }}
 		dec := deployment.Plan(in, policy, rollNow)
-		i := slices.IndexFunc(dec.Holds, func(h deployment.Hold) bool { return h.Message == "gates keep 5 more machines" })
+		i := slices.IndexFunc(dec.Holds, func(h machinist.Hold) bool { return h.Message == "gates keep 5 more machines" })
 		require.GreaterOrEqual(t, i, 0, dec.String())
 		return dec.Holds[i]
 	}

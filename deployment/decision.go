@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -23,7 +23,7 @@ import (
 // reason to leave out the next.
 type Decision struct {
 	// Reason sums the decision up.
-	Reason Reason
+	Reason machinist.Reason
 	// Targets are the sizes of all sets that were observed, oldest first, also of
 	// those that do not change; see [Decision.Target]. There are none if nothing
 	// may be decided about sizes: [Decision.Reason] says why.
@@ -36,9 +36,9 @@ type Decision struct {
 	// the deployment takes over the revision of its new set.
 	WriteStatus bool
 	// Events to report once Status is stored; those of actions come with them.
-	Events []machine.Event
+	Events []machinist.Event
 	// Holds say what is not done, and why.
-	Holds []Hold
+	Holds []machinist.Hold
 	// NextCheck is when to decide again even if nothing changes. It is after the
 	// time of the decision; zero if only a change can help.
 	NextCheck time.Time

@@ -21,7 +21,7 @@ func TestDeleteTakesTheSetsFirstAndThenTheFinalizer(t *testing.T) {
 	dec := w.plan(deployment.Policy{})
 	require.Equal(t, deployment.ReasonDeleting, dec.Reason)
 	require.Equal(t, []deployment.Action{deployment.DeleteSet{Name: "w-b", UID: "w-b-uid", Message: "its deployment is being deleted"}}, dec.Actions)
-	require.Contains(t, dec.String(), "hold w-a: SetDeleting: 3 machines are left")
+	require.Contains(t, dec.String(), "w-a: SetDeleting: 3 machines are left")
 
 	w.sets = nil
 	w.run(t, deployment.Policy{})

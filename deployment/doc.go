@@ -63,7 +63,7 @@
 // never hold it up. What happens when the provider has no capacity for a new
 // machine is up to [Policy.OnNoCapacity].
 //
-// Everything that is not done is a [Hold] with the object that is in the way and
+// Everything that is not done is a [machinist.Hold] with the object that is in the way and
 // the inequality with its numbers.
 //
 // # The maths

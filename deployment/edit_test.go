@@ -285,7 +285,7 @@ func TestBurstBoundsWhatIsWrittenAndSaysSo(t *testing.T) {
 	}
 	dec := w.run(t, deployment.Policy{Burst: 4})
 	require.Equal(t, 4, marked())
-	require.Contains(t, dec.String(), "hold w: BurstLimit: 4 of 9 machines and Nodes are written in this pass")
+	require.Contains(t, dec.String(), "w: BurstLimit: 4 of 9 machines and Nodes are written in this pass")
 	w.run(t, deployment.Policy{Burst: 4})
 	require.Equal(t, 8, marked())
 	w.run(t, deployment.Policy{Burst: 4})

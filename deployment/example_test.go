@@ -128,9 +128,9 @@ func ExamplePlan_waiting() {
 		fmt.Println(h)
 	}
 	// Output:
-	// hold workers-large-0: NoCapacity: no capacity for 1 of the machines of workers-large; the roll-out goes on as far as it can without it: no more in this zone
-	// hold workers-large: SurgeUsedUp: 4 machines >= 3 replicas + 1 max surge
-	// hold workers-small: MinimumAvailable: 3 machines available <= 3 replicas - 0 max unavailable
+	// workers-large-0: NoCapacity: no capacity for 1 of the machines of workers-large; the roll-out goes on as far as it can without it: no more in this zone
+	// workers-large: SurgeUsedUp: 4 machines >= 3 replicas + 1 max surge
+	// workers-small: MinimumAvailable: 3 machines available <= 3 replicas - 0 max unavailable
 }
 
 func ExampleNormalise() {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -104,7 +105,7 @@ const maxRefusals = 20
 // refused holds a machine that a gate keeps. What is beyond a number that a person
 // would read is counted in one hold.
 func (c *pass) refused(m *v1alpha1.Machine, answer Answer) {
-	h := Hold{Subject: m.Name, Reason: ReasonGate, Message: answer.Reason + ": " + answer.Message}
+	h := machinist.Hold{Subject: m.Name, Reason: ReasonGate, Message: answer.Reason + ": " + answer.Message}
 	if answer.Verdict != Deny {
 		h.Until = answer.Until
 	}

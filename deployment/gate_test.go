@@ -136,7 +136,7 @@ func TestManyRefusalsAreToldInFewWords(t *testing.T) {
 		}
 	}
 	require.Equal(t, 21, gates)
-	require.Contains(t, dec.String(), "hold md: Gate: gates keep 29 more machines")
+	require.Contains(t, dec.String(), "md: Gate: gates keep 29 more machines")
 }
 
 func ExampleGate() {
@@ -159,6 +159,6 @@ func ExampleGate() {
 	// Output:
 	// md-c0 3 -> 2 without md-c0-01: 2 machines available, minimum 2
 	// md-c1 0 -> 0
-	// hold md-c1: SurgeUsedUp: 3 machines >= 3 replicas + 0 max surge
-	// hold md-c0-00: Gate: Leader: it leads the quorum (until 2026-03-01T12:01:00Z)
+	// md-c1: SurgeUsedUp: 3 machines >= 3 replicas + 0 max surge
+	// md-c0-00: Gate: Leader: it leads the quorum
 }

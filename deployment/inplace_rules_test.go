@@ -118,7 +118,7 @@ func TestInPlaceSizesFollowMachinesOnlyWhenTheSetHasSeenThemGo(t *testing.T) {
 	}
 	p := scene(3).plan()
 	require.Equal(t, map[string]int32{"old": 3, "new": 0}, p.sizes)
-	require.Contains(t, p.dec.String(), "hold old: SetNotReported: it has reported 3 machines and has 2")
+	require.Contains(t, p.dec.String(), "old: SetNotReported: it has reported 3 machines and has 2")
 	p = scene(2).plan()
 	require.Equal(t, map[string]int32{"old": 2, "new": 1}, p.sizes)
 }

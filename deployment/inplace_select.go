@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -132,7 +133,7 @@ func (u *updates) surgeAgain() bool {
 		return false
 	}
 	if at := cond.LastUpdateTime.Add(patience); at.After(u.c.now) {
-		u.c.out.Holds = append(u.c.out.Holds, Hold{
+		u.c.out.Holds = append(u.c.out.Holds, machinist.Hold{
 			Subject: u.to.set.Name, Reason: ReasonMinimumAvailable, Until: at,
 			Message: fmt.Sprintf("no machine may be unavailable; %d more are created if nothing moves", room),
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -42,7 +42,7 @@ func TestInPlaceASurgeComesAgainIfNothingCouldBeUpdatedOtherwise(t *testing.T) {
 			c.change(s)
 			p := s.plan()
 			require.Equal(t, c.size, p.sizes["new"], p.dec.String())
-			waits := slices.ContainsFunc(p.dec.Holds, func(h deployment.Hold) bool { return h.Until.Equal(time.Unix(1001, 0)) })
+			waits := slices.ContainsFunc(p.dec.Holds, func(h machinist.Hold) bool { return h.Until.Equal(time.Unix(1001, 0)) })
 			require.Equal(t, c.moved == 701, waits, "it is looked at again when a while has passed")
 		})
 	}

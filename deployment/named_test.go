@@ -183,7 +183,7 @@ func TestMS3NamesAreConsumedAndMarksArePut(t *testing.T) {
 	for _, m := range w.machines[1:] {
 		require.Empty(t, m.Annotations)
 	}
-	require.Contains(t, dec.String(), "hold w-a-2: NotRemoved: it is to go and has failed by itself")
+	require.Contains(t, dec.String(), "w-a-2: NotRemoved: it is to go and has failed by itself")
 	require.Contains(t, dec.String(), `hold w: NotRemoved: "w-a-4~?" in`)
 	require.NotContains(t, dec.String(), "nobody")
 }
@@ -242,8 +242,8 @@ func TestNamedMachinesOfOthersAreLeftAlone(t *testing.T) {
 		_, marks := a.(deployment.WriteMachine)
 		require.False(t, marks, "%v", a)
 	}
-	require.Contains(t, dec.String(), "hold other: NotRemoved: it is to go and does not belong to this deployment")
-	require.Contains(t, dec.String(), "hold orphan: NotRemoved: it is to go and belongs to nobody yet")
+	require.Contains(t, dec.String(), "other: NotRemoved: it is to go and does not belong to this deployment")
+	require.Contains(t, dec.String(), "orphan: NotRemoved: it is to go and belongs to nobody yet")
 	written := dec.Actions[0].(deployment.WriteDeployment).Deployment
 	require.Equal(t, "orphan~2026-02-01T00:00:00Z", written.Annotations[namesKey], "it may still be adopted")
 }

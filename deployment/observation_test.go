@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -37,7 +38,7 @@ func TestASetOfAnotherDeploymentIsLeftAlone(t *testing.T) {
 			dec := rollPlan(d, foreign, rollSet(d, "c1", 3, 3, 3))
 			require.Empty(t, rollLines(dec))
 			require.Equal(t, deployment.ReasonComplete, dec.Reason)
-			require.Equal(t, []deployment.Reason{deployment.ReasonNotOurs}, rollReasons(dec))
+			require.Equal(t, []machinist.Reason{deployment.ReasonNotOurs}, rollReasons(dec))
 			require.Len(t, dec.Targets, 1)
 
 			d.DeletionTimestamp = new(metav1.NewTime(rollNow))

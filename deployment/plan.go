@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -40,7 +40,7 @@ import (
 // those of the observation.
 func Plan(in Observation, p Policy, now time.Time) Decision {
 	if in.Deployment == nil {
-		return Decision{Reason: ReasonNothingSeen, Holds: []Hold{{Reason: ReasonNothingSeen, Message: "no deployment"}}}
+		return Decision{Reason: ReasonNothingSeen, Holds: []machinist.Hold{{Reason: ReasonNothingSeen, Message: "no deployment"}}}
 	}
 	c := &pass{in: in, policy: p, now: now, d: in.Deployment.DeepCopy()}
 	c.in.Sets = c.own(in.Sets)
@@ -84,7 +84,7 @@ type pass struct {
 	asked       map[types.UID]bool         // what the gates said about a machine
 	refusals    int                        // how often they said no
 	refusedMore int                        // the hold that counts most of them
-	report      *machine.Event             // for the write of the deployment
+	report      *machinist.Event           // for the write of the deployment
 	created     *v1alpha1.MachineSet       // the new set that this pass creates
 	statusToo   bool                       // the status is written, whether it differs or not
 	out         Decision
@@ -93,17 +93,17 @@ type pass struct {
 func (c *pass) add(a Action) { c.out.Actions = append(c.out.Actions, a) }
 
 // hold says what is not done, and why, until something changes.
-func (c *pass) hold(subject string, r Reason, message string) {
+func (c *pass) hold(subject string, r machinist.Reason, message string) {
 	c.holdUntil(time.Time{}, subject, r, message)
 }
 
 // holdUntil says what is not done before a time.
-func (c *pass) holdUntil(until time.Time, subject string, r Reason, message string) {
-	c.out.Holds = append(c.out.Holds, Hold{Subject: subject, Reason: r, Message: message, Until: until})
+func (c *pass) holdUntil(until time.Time, subject string, r machinist.Reason, message string) {
+	c.out.Holds = append(c.out.Holds, machinist.Hold{Subject: subject, Reason: r, Message: message, Until: until})
 }
 
 // stop holds the whole deployment.
-func (c *pass) stop(r Reason, message string) {
+func (c *pass) stop(r machinist.Reason, message string) {
 	c.out.Reason = r
 	c.hold(c.d.Name, r, message)
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -52,7 +53,7 @@ func TestDeletionTakesTheSetsAndThenTheFinalizer(t *testing.T) {
 	b.DeletionTimestamp = new(metav1.NewTime(rollNow))
 	dec := rollPlan(d, a, nil, b)
 	require.Equal(t, []string{"delete md-c0: its deployment is being deleted"}, rollLines(dec))
-	require.Equal(t, []deployment.Reason{deployment.ReasonSetDeleting}, rollReasons(dec))
+	require.Equal(t, []machinist.Reason{deployment.ReasonSetDeleting}, rollReasons(dec))
 	require.True(t, dec.WriteStatus)
 
 	dec = rollPlan(d)
@@ -85,27 +86,27 @@ func TestOneStep(t *testing.T) {
 		d       *v1alpha1.MachineDeployment
 		sets    []*v1alpha1.MachineSet
 		actions []string
-		holds   []deployment.Reason
+		holds   []machinist.Reason
 	}{
 		"machines that are asked for and not reported use up the surge": {
 			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 0, 0)},
-			nil, []deployment.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable},
+			nil, []machinist.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable},
 		},
 		"a set that has not reported holds growth and cuts": {
 			d, []*v1alpha1.MachineSet{unreported(rollSet(d, "c0", 2, 2, 2)), rollSet(d, "c1", 1, 1, 1)},
-			nil, []deployment.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
+			nil, []machinist.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
 		},
 		"the new set does not grow before it has reported itself": {
 			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 1, 1, 1), unreported(rollSet(d, "c1", 1, 1, 1))},
-			nil, []deployment.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
+			nil, []machinist.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
 		},
 		"machines that go already are not counted as available": {
 			four, []*v1alpha1.MachineSet{rollSet(four, "c0", 2, 13, 10), rollSet(four, "c1", 3, 3, 2)},
-			nil, []deployment.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable, deployment.ReasonNewUnavailable},
+			nil, []machinist.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable, deployment.ReasonNewUnavailable},
 		},
 		"those that stay beside them are": {
 			four, []*v1alpha1.MachineSet{rollSet(four, "c0", 2, 13, 10), rollSet(four, "c1", 3, 3, 3)},
-			[]string{"scale md-c0 from 2 to 1: 4 machines available, minimum 4"}, []deployment.Reason{deployment.ReasonSurgeUsedUp},
+			[]string{"scale md-c0 from 2 to 1: 4 machines available, minimum 4"}, []machinist.Reason{deployment.ReasonSurgeUsedUp},
 		},
 		"a recreation goes on though the replicas change": { // DS-3
 			with(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas, d.Spec.Strategy = 5, recreate.Spec.Strategy }),
@@ -122,19 +123,19 @@ func TestOneStep(t *testing.T) {
 		},
 		"a new set that is being deleted holds": {
 			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), deleted(rollSet(d, "c1", 1, 1, 1))},
-			nil, []deployment.Reason{deployment.ReasonSetDeleting, deployment.ReasonMinimumAvailable},
+			nil, []machinist.Reason{deployment.ReasonSetDeleting, deployment.ReasonMinimumAvailable},
 		},
 		"a paused deployment is scaled and not rolled": {
 			paused, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3)},
-			[]string{"scale md-c0 from 3 to 5: 3 machines < 5 replicas + 1 max surge"}, []deployment.Reason{deployment.ReasonPaused},
+			[]string{"scale md-c0 from 3 to 5: 3 machines < 5 replicas + 1 max surge"}, []machinist.Reason{deployment.ReasonPaused},
 		},
 		"a frozen deployment shrinks and does not grow": {
 			frozen, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1)},
-			[]string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, []deployment.Reason{deployment.ReasonFrozen},
+			[]string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, []machinist.Reason{deployment.ReasonFrozen},
 		},
 		"old machines that are all broken go at once": {
 			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 4, 4, 0), rollSet(d, "c1", 0, 0, 0)},
-			[]string{"scale md-c0 from 4 to 3: 0 machines available, minimum 3"}, []deployment.Reason{deployment.ReasonSurgeUsedUp},
+			[]string{"scale md-c0 from 4 to 3: 0 machines available, minimum 3"}, []machinist.Reason{deployment.ReasonSurgeUsedUp},
 		},
 		"recreate takes the old machines first": {
 			recreate, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3)},
@@ -142,7 +143,7 @@ func TestOneStep(t *testing.T) {
 		},
 		"recreate waits for the old machines": {
 			recreate, []*v1alpha1.MachineSet{rollSet(d, "c0", 0, 1, 0)},
-			nil, []deployment.Reason{deployment.ReasonWaitingForMachines},
+			nil, []machinist.Reason{deployment.ReasonWaitingForMachines},
 		},
 		"the oldest of two equal sets is the new one": {
 			d, []*v1alpha1.MachineSet{later(rollSet(d, "c1", 1, 1, 1)), rollSet(d, "c1", 3, 3, 3)},
@@ -199,7 +200,7 @@ func TestATakenNameLeadsToAnotherOne(t *testing.T) {
 	dec := deployment.Plan(in, rollPolicy, rollNow)
 	require.Empty(t, dec.Actions, "it is ours, and will be seen")
 	require.Nil(t, dec.Status.CollisionCount)
-	require.Equal(t, []deployment.Reason{deployment.ReasonNameTaken}, rollReasons(dec))
+	require.Equal(t, []machinist.Reason{deployment.ReasonNameTaken}, rollReasons(dec))
 
 	in.NameTakenBy.OwnerReferences = nil
 	dec = deployment.Plan(in, rollPolicy, rollNow)
@@ -336,7 +337,7 @@ func TestASetGrowsOnTopOfMachinesThatAreSeenToLeave(t *testing.T) {
 	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{s}, Complete: true}
 	dec := deployment.Plan(in, rollPolicy, rollNow)
 	require.Empty(t, rollLines(dec))
-	require.Equal(t, []deployment.Reason{deployment.ReasonWaitingForMachines}, rollReasons(dec))
+	require.Equal(t, []machinist.Reason{deployment.ReasonWaitingForMachines}, rollReasons(dec))
 
 	m := &v1alpha1.Machine{}
 	m.DeletionTimestamp = new(metav1.NewTime(rollNow))

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -138,7 +138,7 @@ func expiry(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStat
 // CreateFailed returns the status to store, and the event to report, when the
 // set of a [CreateSet] could not be created for another reason than that its
 // name is taken. Status is the stored one: that of the decision counts the set.
-func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error, now time.Time) (v1alpha1.MachineDeploymentStatus, machine.Event) {
+func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error, now time.Time) (v1alpha1.MachineDeploymentStatus, machinist.Event) {
 	message := fmt.Sprintf("Failed to create new machine set %q: %v", set, err)
 	out := status.DeepCopy()
 	out.Conditions = withCondition(out.Conditions, v1alpha1.MachineDeploymentCondition{
@@ -149,5 +149,5 @@ func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error
 		LastUpdateTime:     metav1.NewTime(now),
 		LastTransitionTime: metav1.NewTime(now),
 	})
-	return *out, machine.Event{Type: eventWarning, Reason: v1alpha1.MachineSetCreateError, Message: message}
+	return *out, machinist.Event{Type: eventWarning, Reason: v1alpha1.MachineSetCreateError, Message: message}
 }

@@ -5,7 +5,7 @@ package deployment
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -14,7 +14,7 @@ const selectsAll = "This deployment is selecting all machines. A non-empty selec
 // refusal returns why nothing can be decided about the spec of a deployment. Both
 // results are empty for a spec that can be decided about. The message is the same for
 // the same spec.
-func refusal(d *v1alpha1.MachineDeployment) (r Reason, message string) {
+func refusal(d *v1alpha1.MachineDeployment) (r machinist.Reason, message string) {
 	if errs := Validate(d); len(errs) > 0 {
 		return ReasonInvalid, errs.ToAggregate().Error()
 	}
@@ -37,10 +37,10 @@ func ClaimSelector(d *v1alpha1.MachineDeployment) *metav1.LabelSelector {
 
 // refuse holds a deployment whose spec cannot be decided about. The Progressing
 // condition says so, and one Event does when that condition changes.
-func (c *pass) refuse(r Reason, message string) {
+func (c *pass) refuse(r machinist.Reason, message string) {
 	c.stop(r, message)
 	c.counters()
-	event := string(r)
+	event := r
 	if r == ReasonSelectsNothing {
 		event = EventSelectingAll
 	}
@@ -54,7 +54,7 @@ func (c *pass) refuse(r Reason, message string) {
 		}
 	}
 	c.out.Status.Conditions = append(withoutCondition(c.out.Status.Conditions, cond.Type), cond)
-	c.out.Events = append(c.out.Events, machine.Event{Type: eventWarning, Reason: event, Message: brief(message)})
+	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: event, Message: brief(message)})
 }
 
 // saysRefused reports whether a status says that a spec was refused.

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -20,7 +20,7 @@ import (
 // refusedSpecs are edits that make a spec invalid, with a part of what is said about it.
 var refusedSpecs = map[string]struct {
 	edit   func(spec *v1alpha1.MachineDeploymentSpec)
-	reason deployment.Reason
+	reason machinist.Reason
 	says   string
 }{
 	"nil selector": {func(s *v1alpha1.MachineDeploymentSpec) { s.Selector = nil }, deployment.ReasonInvalid, "spec.selector: Required value: selector has to be given"},
@@ -136,7 +136,7 @@ func TestPlan_OneInvalidSpecAfterAnother_HasAnEventForEach(t *testing.T) {
 func TestPlan_EmptySelector_HasTheEventOfTheReferenceSystem(t *testing.T) {
 	d, set := complete(t)
 	d.Spec.Selector = &metav1.LabelSelector{}
-	require.Equal(t, []machine.Event{{
+	require.Equal(t, []machinist.Event{{
 		Type: "Warning", Reason: deployment.EventSelectingAll,
 		Message: "This deployment is selecting all machines. A non-empty selector is required.",
 	}}, rollPlan(d, set).Events)

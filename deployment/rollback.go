@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -43,26 +43,26 @@ var (
 // replicas, which a roll-back does not.
 //
 // The sets are those of the deployment, in any order. Nothing is modified.
-func Rollback(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, revision int64) (*v1alpha1.MachineDeployment, machine.Event, error) {
+func Rollback(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, revision int64) (*v1alpha1.MachineDeployment, machinist.Event, error) {
 	if d == nil {
-		return nil, machine.Event{}, fmt.Errorf("rolling back: %w", ErrNoRevision)
+		return nil, machinist.Event{}, fmt.Errorf("rolling back: %w", ErrNoRevision)
 	}
 	next := d.DeepCopy()
 	next.Spec.RollbackTo = nil
 	to, message := rollbackTarget(d, sets, revision)
 	if to == nil {
-		return next, machine.Event{Type: eventWarning, Reason: EventRevisionNotFound, Message: message}, fmt.Errorf("rolling back to revision %d: %w", revision, ErrNoRevision)
+		return next, machinist.Event{Type: eventWarning, Reason: EventRevisionNotFound, Message: message}, fmt.Errorf("rolling back to revision %d: %w", revision, ErrNoRevision)
 	}
 	if EqualIgnoreHash(d.Spec.Template, to.Spec.Template) {
 		message := fmt.Sprintf("The rollback revision contains the same template as current deployment %q", d.Name)
-		return next, machine.Event{Type: eventWarning, Reason: EventTemplateUnchanged, Message: message}, fmt.Errorf("rolling back to revision %d: %w", revision, ErrSameTemplate)
+		return next, machinist.Event{Type: eventWarning, Reason: EventTemplateUnchanged, Message: message}, fmt.Errorf("rolling back to revision %d: %w", revision, ErrSameTemplate)
 	}
 	to.Spec.Template.DeepCopyInto(&next.Spec.Template)
 	delete(next.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
 	next.Annotations = rolledBack(d.Annotations, to.Annotations)
 	reached, _ := Revision(to)
 	message = fmt.Sprintf("Rolled back deployment %q to revision %d", d.Name, reached)
-	return next, machine.Event{Type: eventNormal, Reason: EventRolledBack, Message: message}, nil
+	return next, machinist.Event{Type: eventNormal, Reason: EventRolledBack, Message: message}, nil
 }
 
 // rollbackTarget returns the set to go back to, or nil and what is wrong.

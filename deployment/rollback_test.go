@@ -33,7 +33,7 @@ func TestRollbackFindsTheRevision(t *testing.T) {
 			before, sets := w.d.DeepCopy(), append([]*v1alpha1.MachineSet{nil}, w.sets...)
 			next, event, err := deployment.Rollback(w.d, sets, c.revision)
 			require.ErrorIs(t, err, c.err)
-			require.Equal(t, c.reason, event.Reason)
+			require.EqualValues(t, c.reason, event.Reason)
 			require.Equal(t, c.message, event.Message)
 			require.Equal(t, c.class, next.Spec.Template.Spec.Class.Name)
 			require.Nil(t, next.Spec.RollbackTo)

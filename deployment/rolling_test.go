@@ -351,7 +351,7 @@ func TestAFrozenSetDoesNotGrow(t *testing.T) {
 	newSet.Labels[v1alpha1.FreezeLabelKey] = "True"
 	dec := rollPlan(d, old, newSet)
 	require.Empty(t, rollLines(dec))
-	require.Contains(t, dec.String(), "hold md-c1: Frozen")
+	require.Contains(t, dec.String(), "md-c1: Frozen")
 }
 
 func TestASetThatCreatesNothingCountsWhatItHas(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -123,8 +124,8 @@ func rollLines(dec deployment.Decision) []string {
 	return out
 }
 
-func rollReasons(dec deployment.Decision) []deployment.Reason {
-	var out []deployment.Reason
+func rollReasons(dec deployment.Decision) []machinist.Reason {
+	var out []machinist.Reason
 	for _, h := range dec.Holds {
 		out = append(out, h.Reason)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -71,7 +72,7 @@ func (c *pass) newMachines(a *account) {
 			c.hold(a.set.Name, ReasonNewUnavailable, fmt.Sprintf("%d more machines are not available", len(list)-i))
 			return
 		}
-		c.out.Holds = append(c.out.Holds, Hold{Subject: m.Name, Reason: ReasonNewUnavailable, Message: condition(m), Until: c.availableAt(a, m)})
+		c.out.Holds = append(c.out.Holds, machinist.Hold{Subject: m.Name, Reason: ReasonNewUnavailable, Message: condition(m), Until: c.availableAt(a, m)})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
@@ -35,7 +36,7 @@ type Answer struct {
 	// Asked is the request: [Evict], [Delete] or [ForceDelete].
 	Asked Verdict `json:"asked,omitempty"`
 	// Reason is what it came to: [ReasonTerminating] if the request was accepted.
-	Reason Reason `json:"reason,omitempty"`
+	Reason machinist.Reason `json:"reason,omitempty"`
 	// Message is what the API server said, in words for people.
 	Message string `json:"message,omitempty"`
 	// Until is when the request may be repeated. A stronger one need not wait.
@@ -99,7 +100,7 @@ func backOff(p Policy, tries int, pod types.UID) time.Duration {
 // the API server said, and how long it asks to wait, at most a minute. It decides by
 // the types of the error, never by its text. Nil means that the request was accepted:
 // the pod is on its way out, and not gone yet.
-func AnswerOf(err error) (reason Reason, message string, retryAfter time.Duration) {
+func AnswerOf(err error) (reason machinist.Reason, message string, retryAfter time.Duration) {
 	if err == nil {
 		return ReasonTerminating, "", 0
 	}
@@ -113,7 +114,7 @@ func AnswerOf(err error) (reason Reason, message string, retryAfter time.Duratio
 	return reason, clip(strings.Join(strings.Fields(message), " "), longestMessage), retryAfter
 }
 
-func reasonOf(err error) Reason {
+func reasonOf(err error) machinist.Reason {
 	switch {
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause), aboutBudget(err):
 		return ReasonBudget

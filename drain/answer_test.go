@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -48,7 +49,7 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		err     error
-		reason  drain.Reason
+		reason  machinist.Reason
 		message string
 		pause   time.Duration
 	}{
@@ -249,7 +250,7 @@ func TestAnswersOfAnotherClock(t *testing.T) {
 
 func TestOnlyABudgetThatCannotBeChargedIsABudgetThatRefuses(t *testing.T) {
 	no := errors.New("no")
-	for want, err := range map[drain.Reason]error{
+	for want, err := range map[machinist.Reason]error{
 		drain.ReasonBudget:    apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), "web", no),
 		drain.ReasonForbidden: apierrors.NewForbidden(policyv1.Resource("evictions"), "web", no),
 		drain.ReasonConflict:  apierrors.NewConflict(policyv1.Resource("poddisruptionbudget"), "web", no),

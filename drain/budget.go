@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // mostUnconfirmed is how many evictions a budget may have under way that nobody has
@@ -76,7 +78,7 @@ type budget struct {
 	// left is how many pods may still be asked to go.
 	left int32
 	// reason and message say why it refuses; filled when needed.
-	reason  Reason
+	reason  machinist.Reason
 	message string
 }
 
@@ -122,7 +124,7 @@ func allowed(budget *policyv1.PodDisruptionBudget) int32 {
 }
 
 // refusal says why a budget refuses a pod.
-func (b *budget) refusal(pod *corev1.Pod) (Reason, string) {
+func (b *budget) refusal(pod *corev1.Pod) (machinist.Reason, string) {
 	if b.reason == "" {
 		b.reason, b.message = b.explain()
 	}
@@ -132,7 +134,7 @@ func (b *budget) refusal(pod *corev1.Pod) (Reason, string) {
 	return b.reason, b.message
 }
 
-func (b *budget) explain() (Reason, string) {
+func (b *budget) explain() (machinist.Reason, string) {
 	seen := b.seen()
 	failed := syncFailure(b.PodDisruptionBudget)
 	switch {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // spendBudgets lets as many pods of each budget be asked to go as the budget allows, in
@@ -96,7 +98,7 @@ func (r *round) explainRefusal(row *Row, covering *coverage) {
 }
 
 // hold makes a request wait until a budget changes.
-func (r *round) hold(row *Row, reason Reason, message string, budgets []Budget) {
+func (r *round) hold(row *Row, reason machinist.Reason, message string, budgets []Budget) {
 	row.Verdict, row.Reason, row.Budgets = Wait, reason, budgets
 	row.Message = joinMessages(message, row.Message)
 	row.Grace, row.Until = nil, r.now.Add(lookAgain)

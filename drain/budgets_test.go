@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
@@ -91,7 +92,7 @@ func TestBudgetsOfOnePod(t *testing.T) {
 		name    string
 		edit    func(*corev1.Pod)
 		budgets budgets
-		reason  drain.Reason
+		reason  machinist.Reason
 		message string
 	}{
 		{"no budget allows everything", nil, nil, drain.ReasonEvict, ""},
@@ -330,7 +331,7 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 		err     error
 		budgets drain.List[*policyv1.PodDisruptionBudget]
 		verdict drain.Verdict
-		reason  drain.Reason
+		reason  machinist.Reason
 	}{
 		{"a budget that is the same refuses the same", answerRefusal("no", 0), drain.All(newBudget("web", 1)), drain.Wait, drain.ReasonBudget},
 		{"a budget that changed is asked at once", answerRefusal("no", 30), drain.All(newBudget("web", 1, changed)), drain.Evict, drain.ReasonEvict},
@@ -373,7 +374,7 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 // The API server is the judge: with budgets as they are, it refuses nothing of what a
 // plan asks for, and everything that the plan holds for a budget.
 func TestPlansSpendBudgetsAsTheAPIServerDoes(t *testing.T) {
-	reasons := map[drain.Reason]int{}
+	reasons := map[machinist.Reason]int{}
 	for seed := range uint64(400) {
 		d := rand.New(rand.NewPCG(seed, 11))
 		cluster := draintest.New(draintest.Options{Clock: clocktesting.NewFakeClock(now), ManualBudgets: true})
@@ -403,7 +404,7 @@ func TestPlansSpendBudgetsAsTheAPIServerDoes(t *testing.T) {
 			require.Error(t, err, "seed %d: %s", seed, row)
 		}
 	}
-	for _, reason := range []drain.Reason{drain.ReasonEvict, drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever} {
+	for _, reason := range []machinist.Reason{drain.ReasonEvict, drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever} {
 		require.Positive(t, reasons[reason], "%s was met", reason)
 	}
 }
@@ -498,7 +499,7 @@ func TestBudgetsAtTheirLimits(t *testing.T) {
 		name    string
 		pod     *corev1.Pod
 		budgets []*policyv1.PodDisruptionBudget
-		reason  drain.Reason
+		reason  machinist.Reason
 		message string
 	}{
 		{"as many evictions under way as the API server knows", newPod("a"), []*policyv1.PodDisruptionBudget{newBudget("web", 1, underWay(2000))}, drain.ReasonEvict, ""},

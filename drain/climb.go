@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
@@ -148,7 +149,7 @@ func (r *round) leewayFor(pod *corev1.Pod) leeway {
 	for _, f := range r.force.fits {
 		if f.due.Sub(r.now) <= r.ownGrace(pod) {
 			a.allowDeletion(f.do)
-			a.due = earliest(a.due, f.due)
+			a.due = machinist.Earliest(a.due, f.due)
 		}
 	}
 	return a

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -181,7 +182,7 @@ func TestAnInvalidLadderForcesNothing(t *testing.T) {
 			require.Nil(t, plan.Fence, "a policy that contradicts itself does nothing")
 			require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
 			require.Equal(t, drain.ReasonInvalidPolicy, plan.Rows[0].Reason)
-			require.Equal(t, []drain.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy, Message: `drain: rung 1: what is "Pray"?`}}, plan.Gates)
+			require.Equal(t, []machinist.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy, Message: `drain: rung 1: what is "Pray"?`}}, plan.Gates)
 			require.True(t, plan.NextCheck.After(now))
 			require.Equal(t, drain.Draining, drain.Decide(observed(), p, now).Outcome, "and it is never done")
 		})

@@ -32,6 +32,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
@@ -386,11 +387,11 @@ func TestDD60OneRefusalDoesNotStopTheOthers(t *testing.T) {
 	_, plan, err := execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, observed(
 		newPod("a", execApp("two")), newPod("b", execApp("one")), newPod("c", execApp("none"))), drain.Policy{}, "node-1")
 	require.NoError(t, err)
-	var got []drain.Reason
+	var got []machinist.Reason
 	for _, row := range plan.Rows {
 		got = append(got, row.Reason)
 	}
-	require.Equal(t, []drain.Reason{drain.ReasonRefused, drain.ReasonBudget, drain.ReasonTerminating}, got)
+	require.Equal(t, []machinist.Reason{drain.ReasonRefused, drain.ReasonBudget, drain.ReasonTerminating}, got)
 }
 
 // apiServer answers every request with the same status, and counts.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // Feasible says whether the drain can come to its end with what is known now: false if
@@ -35,7 +37,7 @@ func (p Plan) refused() bool {
 	if p.Over() {
 		return false
 	}
-	taken := func(g Hold) bool { return g.Reason == ReasonUncordoned }
+	taken := func(g machinist.Hold) bool { return g.Reason == ReasonUncordoned }
 	protected := func(row Row) bool { return row.Verdict == Block && row.Reason != ReasonNotEvaluated && p.stuck(&row) }
 	return slices.ContainsFunc(p.Gates, taken) || slices.ContainsFunc(p.Rows, protected)
 }
@@ -83,7 +85,7 @@ func (p Plan) stuck(row *Row) bool {
 
 // removes says whether a rung does away with a reason for which a pod stays. One that
 // waits for the instance to be off may never be reached.
-func (r Rung) removes(reason Reason) bool {
+func (r Rung) removes(reason machinist.Reason) bool {
 	if r.IfOff {
 		return false
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // defaultGrace is the grace, in seconds, of a pod that says nothing.
@@ -182,7 +184,7 @@ func (r *round) leaveVolumes(volumes []VolumeRow) {
 }
 
 // withReason joins a reason and its message.
-func withReason(reason Reason, message string) string {
+func withReason(reason machinist.Reason, message string) string {
 	if message == "" {
 		return string(reason)
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -40,7 +41,7 @@ func TestForce(t *testing.T) {
 		reach  drain.Reach
 		answer drain.Answer
 		want   drain.Verdict
-		reason drain.Reason
+		reason machinist.Reason
 		until  time.Duration // zero for none
 	}{
 		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.Reach{}, drain.Answer{}, drain.Delete, drain.ReasonForced, 5 * s},
@@ -205,7 +206,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	t.Run("giving up keeps the reasons", func(t *testing.T) {
 		plan := run(drain.GiveUp)
 		require.Equal(t, drain.GaveUp, plan.Outcome)
-		want := []drain.Reason{drain.ReasonBudget, drain.ReasonUnmanaged, drain.ReasonOverdue, drain.ReasonMirror, drain.ReasonGaveUp}
+		want := []machinist.Reason{drain.ReasonBudget, drain.ReasonUnmanaged, drain.ReasonOverdue, drain.ReasonMirror, drain.ReasonGaveUp}
 		for i, row := range plan.Rows {
 			require.Equal(t, want[i], row.Reason)
 			require.Equal(t, i != 3, row.Verdict == drain.Block, row)

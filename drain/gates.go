@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -31,7 +32,7 @@ func (r *round) gates(plan *Plan) {
 		r.fenced()
 	case r.force.end != "", r.closed != nil: // nothing more is asked
 	case r.uncordoned() && !r.p.Reassert:
-		r.raise(Hold{
+		r.raise(machinist.Hold{
 			Subject: "node/" + r.in.Node.Name, Reason: ReasonUncordoned,
 			Message: "somebody took the fence away: fence the Node again to go on",
 		}, true)
@@ -51,7 +52,7 @@ func (r *round) gates(plan *Plan) {
 // policyGates raises what is not valid: ladders, and the fence.
 func (r *round) policyGates() {
 	for _, err := range r.p.problems() {
-		r.raise(Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()}, true)
+		r.raise(machinist.Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()}, true)
 	}
 }
 
@@ -122,7 +123,7 @@ func (r *round) hooks() {
 			r.note(name + " was waited for until " + formatTime(h.Until) + " and no longer")
 			continue
 		}
-		hold := Hold{Subject: "hook/" + h.Name, Reason: ReasonHook, Message: name + " comes before the end of the drain", Until: h.Until}
+		hold := machinist.Hold{Subject: "hook/" + h.Name, Reason: ReasonHook, Message: name + " comes before the end of the drain", Until: h.Until}
 		if before {
 			hold.Message = name + " comes before any pod is asked to go"
 		}
@@ -137,7 +138,7 @@ func compareHooks(a, b Hook) int {
 }
 
 // raise adds a gate, and closes it to requests.
-func (r *round) raise(h Hold, closed bool) {
+func (r *round) raise(h machinist.Hold, closed bool) {
 	r.raised = append(r.raised, h)
 	if closed && r.closed == nil {
 		r.closed = &h

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -22,7 +23,7 @@ func TestB1BeforeDrain(t *testing.T) {
 	plan := drain.Decide(in, p, now)
 	require.NotNil(t, plan.Fence, "the Node is fenced before")
 	const why = "hook etcd of control-plane comes before any pod is asked to go"
-	require.Equal(t, []drain.Hold{{Subject: "hook/etcd", Reason: drain.ReasonHook, Message: why, Until: now.Add(time.Minute)}}, plan.Gates)
+	require.Equal(t, []machinist.Hold{{Subject: "hook/etcd", Reason: drain.ReasonHook, Message: why, Until: now.Add(time.Minute)}}, plan.Gates)
 	for _, i := range []int{0, 2} {
 		row := plan.Rows[i]
 		require.Equal(t, []any{drain.Wait, drain.ReasonHook, why, now.Add(time.Minute)}, []any{row.Verdict, row.Reason, row.Message, row.Until})
@@ -58,7 +59,7 @@ func TestB1AfterDrain(t *testing.T) {
 	in.Pods = drain.All[*podType]()
 	plan = drain.Decide(in, drain.Policy{}, now)
 	require.Equal(t, drain.Draining, plan.Outcome)
-	require.Equal(t, []drain.Hold{{Subject: "hook/volumes", Reason: drain.ReasonHook, Message: "hook volumes of nobody comes before the end of the drain"}}, plan.Holds())
+	require.Equal(t, []machinist.Hold{{Subject: "hook/volumes", Reason: drain.ReasonHook, Message: "hook volumes of nobody comes before the end of the drain"}}, plan.Holds())
 	require.True(t, plan.NextCheck.After(now))
 	in.Hooks = nil
 	require.Equal(t, drain.Drained, drain.Decide(in, drain.Policy{}, now).Outcome)
@@ -99,7 +100,7 @@ func TestUncordonedInMidDrain(t *testing.T) {
 		require.Nil(t, plan.Fence)
 		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
 		require.Equal(t, drain.ReasonUncordoned, plan.Rows[0].Reason)
-		require.Equal(t, []drain.Hold{{Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: "somebody took the fence away: fence the Node again to go on"}}, plan.Gates)
+		require.Equal(t, []machinist.Hold{{Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: "somebody took the fence away: fence the Node again to go on"}}, plan.Gates)
 		require.True(t, plan.NextCheck.After(at))
 	})
 	t.Run("it goes on when the Node is fenced again", func(t *testing.T) {

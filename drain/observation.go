@@ -10,6 +10,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // Observation is what is known of a Node and its pods. On the zero Observation
@@ -95,7 +97,7 @@ func ReachOf(node *corev1.Node) Reach {
 
 // absent says whether there is no Node to drain. A Node with another UID than the one
 // whose drain began has only its name.
-func (in *Observation) absent(uid types.UID) (Reason, bool) {
+func (in *Observation) absent(uid types.UID) (machinist.Reason, bool) {
 	switch {
 	case in.Reach.State == NeverRegistered:
 		return ReasonNeverRegistered, true

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // EventType is what happened in a drain.
@@ -52,7 +54,7 @@ type Event struct {
 	// Subject names what the event is about, such as pod/shop/web-1.
 	Subject string
 	// Reason is why, as a stable word.
-	Reason Reason
+	Reason machinist.Reason
 	// Message is why, in words for people; it may change.
 	Message string
 	// Row is that of the pod, if the event is about one: the last that there was of a

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -39,7 +40,7 @@ type Plan struct {
 	Outcome Outcome
 	// Reason says why nothing can be planned, or why there was no drain; it is empty
 	// otherwise.
-	Reason Reason
+	Reason machinist.Reason
 	// Message is why, in words for people.
 	Message string
 	// Fence is what has to be done to the Node before anything else, or nil.
@@ -52,7 +53,7 @@ type Plan struct {
 	// Volumes are those that are waited for after the pods, and those that are not.
 	Volumes []VolumeRow
 	// Gates are what else the drain waits for, such as hooks.
-	Gates []Hold
+	Gates []machinist.Hold
 	// NotEvaluated are the sources that nobody asked: what they would say is not
 	// known, which is not the same as nothing.
 	NotEvaluated []Source
@@ -91,7 +92,7 @@ type Row struct {
 	// Verdict is what is done.
 	Verdict Verdict
 	// Reason is why, as a stable word.
-	Reason Reason
+	Reason machinist.Reason
 	// Message is why, in words for people; it may change.
 	Message string
 	// Wave of the pod.
@@ -137,24 +138,10 @@ type VolumeRow struct {
 	// Verdict is [Wait] or [Ignore].
 	Verdict Verdict
 	// Reason is why.
-	Reason Reason
+	Reason machinist.Reason
 	// Message is why, in words for people; it may change.
 	Message string
 	// Since when this has been the reason, as far as the drain remembers.
-	Since time.Time
-	// Until is when to look again, or zero for when something changes.
-	Until time.Time
-}
-
-// Hold is something that a drain waits for.
-type Hold struct {
-	// Subject names it, such as pod/shop/web-1.
-	Subject string
-	// Reason is why, as a stable word.
-	Reason Reason
-	// Message is why, in words for people; it may change.
-	Message string
-	// Since when, as far as the drain remembers.
 	Since time.Time
 	// Until is when to look again, or zero for when something changes.
 	Until time.Time

@@ -13,6 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // pods decides about each pod once, in order. Of several copies of a pod the
@@ -89,14 +91,14 @@ func (r *round) protected(pod *corev1.Pod, op Opinion) (Row, bool) {
 // limit looks again at a pod that does not stop when the policy stops waiting for it.
 func (r *round) limit(pod *corev1.Pod, row Row) Row {
 	if end := r.abandonAt(pod); end.After(r.now) {
-		row.Until = earliest(row.Until, end)
+		row.Until = machinist.Earliest(row.Until, end)
 	}
 	return row
 }
 
 // leftAlone says whether a drain neither touches a pod nor waits for it, whatever rules
 // say of it, and why.
-func (r *round) leftAlone(pod *corev1.Pod) (Reason, bool) {
+func (r *round) leftAlone(pod *corev1.Pod) (machinist.Reason, bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	switch {

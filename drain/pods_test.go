@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -59,7 +60,7 @@ func podsOwner(edit func(*metav1.OwnerReference)) func(*corev1.Pod) {
 // podsVerdict is what a test says of a row: the rest is none of its business.
 type podsVerdict struct {
 	Verdict drain.Verdict
-	Reason  drain.Reason
+	Reason  machinist.Reason
 	Message string
 }
 
@@ -240,7 +241,7 @@ func TestB2SkipTerminatingAfter(t *testing.T) {
 		name    string
 		pod     *corev1.Pod
 		policy  drain.Policy
-		want    drain.Reason
+		want    machinist.Reason
 		until   time.Duration
 		outcome drain.Outcome
 	}{
@@ -429,7 +430,7 @@ func podsRandomPolicy(r *rand.Rand) drain.Policy {
 }
 
 func TestLawsOfPods(t *testing.T) {
-	reasons := map[drain.Reason]int{}
+	reasons := map[machinist.Reason]int{}
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		pods, p := podsRandom(r), podsRandomPolicy(r)
@@ -451,7 +452,7 @@ func TestLawsOfPods(t *testing.T) {
 			podsCheckRow(t, seed, in, p, plan, row)
 		}
 	}
-	for _, reason := range []drain.Reason{
+	for _, reason := range []machinist.Reason{
 		drain.ReasonElsewhere, drain.ReasonMirror, drain.ReasonFinished, drain.ReasonDaemonSet, drain.ReasonTolerates, drain.ReasonRecurring,
 		drain.ReasonAbandoned, drain.ReasonNoIdentity, drain.ReasonRule, drain.ReasonWaitCompleted, drain.ReasonDoNotDisrupt, drain.ReasonWave,
 		drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonEvict, drain.ReasonForced, drain.ReasonTerminating, drain.ReasonOverdue,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // Progress says what happened between two consecutive plans of one drain, and what the
@@ -79,7 +81,7 @@ func (c *comparison) escalated() {
 			continue
 		}
 		c.add(Event{
-			Type: EventEscalated, Subject: nodeSubject(c.node), Reason: Reason(rung.Do), Message: rung.String(), Rung: &rung,
+			Type: EventEscalated, Subject: nodeSubject(c.node), Reason: machinist.Reason(rung.Do), Message: rung.String(), Rung: &rung,
 		})
 	}
 }
@@ -113,7 +115,7 @@ func (c *comparison) pods(results []Result) {
 	for i := range c.after.Rows {
 		now[c.after.Rows[i].key()] = &c.after.Rows[i]
 	}
-	said := make(map[podKey]Reason, len(c.before.Rows)+len(results))
+	said := make(map[podKey]machinist.Reason, len(c.before.Rows)+len(results))
 	for i := range c.before.Rows {
 		row := &c.before.Rows[i]
 		if row.Verdict == Ignore || c.before.Over() {
@@ -162,7 +164,7 @@ func (c *comparison) volumes() {
 	for _, v := range c.after.Volumes {
 		now[v.key()] = v
 	}
-	said := make(map[string]Reason, len(c.before.Volumes))
+	said := make(map[string]machinist.Reason, len(c.before.Volumes))
 	for _, v := range c.before.Volumes {
 		if v.Verdict == Ignore || c.before.Over() {
 			continue
@@ -200,7 +202,7 @@ func (c *comparison) gates() {
 		return
 	}
 	for _, g := range c.after.Gates {
-		known := func(h Hold) bool { return h.Subject == g.Subject && h.Reason == g.Reason }
+		known := func(h machinist.Hold) bool { return h.Subject == g.Subject && h.Reason == g.Reason }
 		if !slices.ContainsFunc(c.before.Gates, known) {
 			c.add(Event{Type: EventWaiting, Subject: g.Subject, Reason: g.Reason, Message: g.Message})
 		}

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -31,19 +32,19 @@ func progressPlan(edits ...func(*drain.Plan)) drain.Plan {
 	return p
 }
 
-func progressRow(name string, v drain.Verdict, r drain.Reason) func(*drain.Plan) {
+func progressRow(name string, v drain.Verdict, r machinist.Reason) func(*drain.Plan) {
 	return func(p *drain.Plan) {
 		p.Rows = append(p.Rows, drain.Row{Namespace: "shop", Name: name, UID: "uid", Verdict: v, Reason: r})
 	}
 }
 
-func progressVolume(v drain.Verdict, r drain.Reason) func(*drain.Plan) {
+func progressVolume(v drain.Verdict, r machinist.Reason) func(*drain.Plan) {
 	return func(p *drain.Plan) {
 		p.Volumes = append(p.Volumes, drain.VolumeRow{Volume: "pv", Verdict: v, Reason: r})
 	}
 }
 
-func progressOver(o drain.Outcome, r drain.Reason) func(*drain.Plan) {
+func progressOver(o drain.Outcome, r machinist.Reason) func(*drain.Plan) {
 	return func(p *drain.Plan) { p.Outcome, p.Reason = o, r }
 }
 
@@ -172,9 +173,9 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 			want: []string{"Left volume/pv (TimedOut)"},
 		},
 		"a gate": {
-			before: progressPlan(func(p *drain.Plan) { p.Gates = []drain.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}} }),
+			before: progressPlan(func(p *drain.Plan) { p.Gates = []machinist.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}} }),
 			after: progressPlan(func(p *drain.Plan) {
-				p.Gates = []drain.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}, {Subject: "hook/b", Reason: drain.ReasonHook, Message: "backup"}}
+				p.Gates = []machinist.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}, {Subject: "hook/b", Reason: drain.ReasonHook, Message: "backup"}}
 			}),
 			want: []string{"Waiting hook/b (Hook): backup"},
 		},

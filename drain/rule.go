@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // Behavior is how a rule wants a pod treated.
@@ -46,7 +48,7 @@ type Opinion struct {
 	Order *int32
 	// Reason is the reason of the row; empty means [ReasonRule] or what fits the
 	// behavior.
-	Reason Reason
+	Reason machinist.Reason
 	// Message says why, in words for people.
 	Message string
 	// Until is when the opinion ends, for a Block or WaitCompleted; zero means when

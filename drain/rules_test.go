@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -198,7 +199,7 @@ func TestNamespacesThatAreNotKnown(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		rules []drain.PodRule
-		want  drain.Reason
+		want  machinist.Reason
 	}{
 		{"a rule selects by its labels", []drain.PodRule{selector(drain.BehaviorSkip, byLabel)}, drain.ReasonNotEvaluated},
 		{"also one that would drain anyway", []drain.PodRule{selector(drain.BehaviorDrain, byLabel)}, drain.ReasonNotEvaluated},

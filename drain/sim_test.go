@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
@@ -271,7 +272,7 @@ func (s *story) check(t *testing.T) {
 	t.Log(s.plan)
 	at := s.clock.Now()
 	end, forced := s.forcedFrom(drain.Proceed, drain.GiveUp), s.forcedFrom(drain.IgnoreBudgets, drain.IgnoreProtection, drain.ForceDeletePods)
-	hooked := slices.ContainsFunc(s.plan.Gates, func(h drain.Hold) bool { return h.Reason == drain.ReasonHook })
+	hooked := slices.ContainsFunc(s.plan.Gates, func(h machinist.Hold) bool { return h.Reason == drain.ReasonHook })
 	if !s.lost && !hooked {
 		require.False(t, !s.plan.Over() && at.Sub(end) > 2*time.Minute, "a ladder that ends ends: %s", s.plan)
 	}

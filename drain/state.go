@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -52,8 +53,8 @@ type State struct {
 // PodState is what a drain remembers of one pod.
 type PodState struct {
 	// Reason is why it was waited for in the last step, Since since when.
-	Reason Reason    `json:"reason,omitempty"`
-	Since  time.Time `json:"since,omitzero"`
+	Reason machinist.Reason `json:"reason,omitempty"`
+	Since  time.Time        `json:"since,omitzero"`
 	// Waited says that it was waited for in the last step.
 	Waited bool `json:"waited,omitempty"`
 	// Volumes are the names of the persistent volumes that it uses.
@@ -63,8 +64,8 @@ type PodState struct {
 // VolumeState is what a drain remembers of one volume of a pod that goes.
 type VolumeState struct {
 	// Reason is why it was waited for in the last step, Since since when.
-	Reason Reason    `json:"reason,omitempty"`
-	Since  time.Time `json:"since,omitzero"`
+	Reason machinist.Reason `json:"reason,omitempty"`
+	Since  time.Time        `json:"since,omitzero"`
 	// Pod is the one that went, or is to go, and uses it. Moves says that it will be
 	// made again, and will use it elsewhere.
 	Pod   types.UID `json:"pod,omitempty"`

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
@@ -60,8 +61,8 @@ type round struct {
 	force force
 	// raised are the gates, closed the first that keeps requests back, or nil; open
 	// says that the fence does not stand, notes is what else is to be said.
-	raised []Hold
-	closed *Hold
+	raised []machinist.Hold
+	closed *machinist.Hold
 	open   bool
 	notes  []string
 	// budgets, namespaces and so on are looked up once.
@@ -141,19 +142,19 @@ func (r *round) nextCheck(plan *Plan) time.Time {
 	for i := range plan.Rows {
 		row := &plan.Rows[i]
 		if row.Verdict != Ignore {
-			next = earliest(next, earliest(onlyLater(row.Until, r.now), onlyLater(row.NextAt, r.now)))
+			next = machinist.Earliest(next, machinist.Earliest(onlyLater(row.Until, r.now), onlyLater(row.NextAt, r.now)))
 		}
 	}
 	for _, v := range plan.Volumes {
 		if v.Verdict != Ignore {
-			next = earliest(next, onlyLater(v.Until, r.now))
+			next = machinist.Earliest(next, onlyLater(v.Until, r.now))
 		}
 	}
 	for _, g := range plan.Gates {
-		next = earliest(next, onlyLater(g.Until, r.now))
+		next = machinist.Earliest(next, onlyLater(g.Until, r.now))
 	}
 	if plan.Fence != nil {
-		next = earliest(next, r.now.Add(r.p.retryEvery()))
+		next = machinist.Earliest(next, r.now.Add(r.p.retryEvery()))
 	}
 	if next.IsZero() {
 		return r.now.Add(lookAgain)
@@ -174,14 +175,6 @@ func nodeName(node *corev1.Node) string {
 		return ""
 	}
 	return node.Name
-}
-
-// earliest returns the earlier time; zero is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // latest returns the later time.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -35,7 +36,7 @@ func TestStepAboutTheNode(t *testing.T) {
 		in      drain.Observation
 		policy  drain.Policy
 		outcome drain.Outcome
-		reason  drain.Reason
+		reason  machinist.Reason
 		fences  bool
 		next    time.Duration // zero for none
 	}{

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 const (
@@ -187,7 +189,7 @@ func (s part) into(groups map[kind]*part, name string, since time.Time) {
 	group.count++
 	group.names = append(group.names, name)
 	if s.rank < asked {
-		group.since = earliest(group.since, since)
+		group.since = machinist.Earliest(group.since, since)
 	}
 }
 
@@ -239,7 +241,7 @@ func budgetsInWords(row *Row) string {
 }
 
 // inWords are the reasons that read better as words, and need no message.
-var inWords = map[Reason]string{
+var inWords = map[machinist.Reason]string{
 	ReasonUnmanaged: "unmanaged", ReasonLocalStorage: "with local storage", ReasonNoIdentity: "without identity",
 	ReasonTerminating: "terminating", ReasonOverdue: "overdue", ReasonWave: "held for an earlier wave",
 	ReasonHook: "held for a hook", ReasonUncordoned: "held without a fence", ReasonInvalidPolicy: "held by the policy",

@@ -16,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -45,7 +46,6 @@ func TestRowsReadAsALine(t *testing.T) {
 		require.Equal(t, tt.want, tt.row.String())
 	}
 	require.Equal(t, "budget shop/web allows 1 disruption: 4 of 5 healthy, 3 desired", drain.Budget{Namespace: "shop", Name: "web", Allowed: 1, Healthy: 4, Expected: 5, Desired: 3}.String())
-	require.Equal(t, "wait hook/backup (Hook): until the backup is done; since 2026-03-01T12:00:00Z", drain.Hold{Subject: "hook/backup", Reason: drain.ReasonHook, Message: "until the backup is done", Since: now}.String())
 	require.Equal(t, "wait volumeattachment/csi-1 (Detaching): volume pv-1; since 2026-03-01T12:00:00Z", drain.VolumeRow{Attachment: "csi-1", Volume: "pv-1", Verdict: drain.Wait, Reason: drain.ReasonDetaching, Since: now}.String())
 	require.Equal(t, "ignore volume/pv-1 (Stays)", drain.VolumeRow{Volume: "pv-1", Verdict: drain.Ignore, Reason: drain.ReasonStays, Since: now}.String())
 }
@@ -106,7 +106,7 @@ func TestD4Summaries(t *testing.T) {
 		{
 			"gates, a missing fence and volumes are told",
 			drain.Plan{
-				Fence: &drain.SetFence{}, GoneSoFar: 2, Gates: []drain.Hold{{Subject: "hook/backup", Reason: drain.ReasonHook, Message: "of team-a", Since: now}},
+				Fence: &drain.SetFence{}, GoneSoFar: 2, Gates: []machinist.Hold{{Subject: "hook/backup", Reason: drain.ReasonHook, Message: "of team-a", Since: now}},
 				Volumes: []drain.VolumeRow{{Attachment: "csi-1", Volume: "pv-1", Verdict: drain.Wait, Reason: drain.ReasonDetaching, Since: now}, {Volume: "pv-2", Verdict: drain.Ignore}},
 			},
 			"2 of 2 pods gone; the node is not fenced yet; waits for hook/backup (Hook): of team-a since 2026-03-01T12:00:00Z; 1 volume (Detaching) since 2026-03-01T12:00:00Z: pv-1",
@@ -138,13 +138,13 @@ func TestSummariesFitInACondition(t *testing.T) {
 			name := fmt.Sprintf("%s-%d", long[:d.IntN(len(long))], i)
 			plan.Rows = append(plan.Rows, drain.Row{
 				Verdict: []drain.Verdict{drain.Wait, drain.Block, drain.Evict, drain.Ignore}[d.IntN(4)],
-				Reason:  []drain.Reason{drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonRefused, drain.ReasonUnmanaged, "Other"}[d.IntN(5)],
+				Reason:  []machinist.Reason{drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonRefused, drain.ReasonUnmanaged, "Other"}[d.IntN(5)],
 				Message: strings.Repeat("word ", d.IntN(50)), Namespace: long[:1+d.IntN(60)], Name: name, Since: now,
 				Budgets: []drain.Budget{{Namespace: long[:60], Name: long}, {}},
 			})
 		}
 		for range d.IntN(3) {
-			plan.Gates = append(plan.Gates, drain.Hold{Subject: "hook/" + long, Message: long})
+			plan.Gates = append(plan.Gates, machinist.Hold{Subject: "hook/" + long, Message: long})
 			plan.Volumes = append(plan.Volumes, drain.VolumeRow{Volume: long, Verdict: drain.Wait})
 		}
 		text := plan.Summary()
@@ -214,8 +214,8 @@ func TestD12FeasibleBeforeTheFirstWrite(t *testing.T) {
 		require.False(t, drain.Decide(observed(newPod("a")), ladder(drain.Rung{After: -1, Do: drain.GiveUp}), now).Feasible())
 	})
 	t.Run("a fence that somebody took away is an obstacle", func(t *testing.T) {
-		require.False(t, drain.Plan{Gates: []drain.Hold{{Reason: drain.ReasonUncordoned}}}.Feasible())
-		require.True(t, drain.Plan{Gates: []drain.Hold{{Reason: drain.ReasonHook}}}.Feasible())
+		require.False(t, drain.Plan{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}.Feasible())
+		require.True(t, drain.Plan{Gates: []machinist.Hold{{Reason: drain.ReasonHook}}}.Feasible())
 	})
 	t.Run("an obstacle that ends by itself is none", func(t *testing.T) {
 		plan := drain.Plan{Rows: []drain.Row{{Verdict: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}
@@ -256,7 +256,7 @@ func TestWhatASummaryHasNoRoomFor(t *testing.T) {
 	t.Run("is counted by pods", func(t *testing.T) {
 		var plan drain.Plan
 		for i := range 20 {
-			plan.Rows = append(plan.Rows, rowsOf(3, drain.Row{Name: "n", Verdict: drain.Wait, Reason: drain.Reason(strings.Repeat(string(rune('A'+i)), 150))})...)
+			plan.Rows = append(plan.Rows, rowsOf(3, drain.Row{Name: "n", Verdict: drain.Wait, Reason: machinist.Reason(strings.Repeat(string(rune('A'+i)), 150))})...)
 		}
 		text := plan.Summary()
 		told := strings.Count(text, "; 3 ")

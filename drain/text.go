@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // String returns the row in one line: what is done with the pod and why, and, for one
@@ -75,8 +77,8 @@ func (v VolumeRow) subject() string {
 	return "volume/" + v.Volume
 }
 
-// String returns the hold in one line: what is waited for, why and since when.
-func (h Hold) String() string {
+// holdText returns a hold in one line: what is waited for, why and since when.
+func holdText(h machinist.Hold) string {
 	return sentence(fmt.Sprintf("wait %s (%s)", h.Subject, h.Reason), append(words(h.Message), since(h.Since)...))
 }
 
@@ -108,24 +110,24 @@ func (b Budget) appendPods(s []byte) []byte {
 
 // Holds returns everything that the drain waits for, also what something is done
 // about now: what concerns the Node first, then pods, then volumes.
-func (p Plan) Holds() []Hold {
-	var holds []Hold
+func (p Plan) Holds() []machinist.Hold {
+	var holds []machinist.Hold
 	if p.Reason == ReasonNotObserved || p.Fence != nil && p.Outcome == Draining {
 		reason := p.Reason
 		if reason == "" {
 			reason = ReasonNotFenced
 		}
-		holds = append(holds, Hold{Subject: "node/" + p.Node, Reason: reason, Message: p.Message, Until: p.NextCheck})
+		holds = append(holds, machinist.Hold{Subject: "node/" + p.Node, Reason: reason, Message: p.Message, Until: p.NextCheck})
 	}
 	holds = append(holds, p.Gates...)
 	for _, r := range p.Rows {
 		if r.Verdict != Ignore {
-			holds = append(holds, Hold{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until})
+			holds = append(holds, machinist.Hold{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until})
 		}
 	}
 	for _, v := range p.Volumes {
 		if v.Verdict != Ignore {
-			holds = append(holds, Hold{Subject: v.subject(), Reason: v.Reason, Message: v.Message, Since: v.Since, Until: v.Until})
+			holds = append(holds, machinist.Hold{Subject: v.subject(), Reason: v.Reason, Message: v.Message, Since: v.Since, Until: v.Until})
 		}
 	}
 	return holds
@@ -146,7 +148,7 @@ func (p Plan) String() string {
 		line(p.Fence.String())
 	}
 	for _, g := range p.Gates {
-		line(g.String())
+		line(holdText(g))
 	}
 	for _, r := range p.Rows {
 		line(r.String())

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -104,7 +105,7 @@ type (
 )
 
 // volumeRow is a row without its message and times.
-func volumeRow(volume, attachment string, verdict drain.Verdict, reason drain.Reason) drain.VolumeRow {
+func volumeRow(volume, attachment string, verdict drain.Verdict, reason machinist.Reason) drain.VolumeRow {
 	return drain.VolumeRow{Volume: volume, Attachment: attachment, Verdict: verdict, Reason: reason}
 }
 

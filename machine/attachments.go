@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // LiveAttachments returns the attachments of a Node that nobody deletes yet, by
@@ -35,9 +37,9 @@ func (l *life) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 	if !l.now.Before(end) {
 		return Decision{}, false
 	}
-	return hold(Hold{
+	return hold(machinist.Hold{
 		Subject: "node/" + node.Name, Reason: ReasonDetaching, Message: "nobody has looked for its volume attachments",
-		Until: earliest(l.now.Add(actAgain), end),
+		Until: machinist.Earliest(l.now.Add(actAgain), end),
 	}), true
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -139,13 +140,13 @@ func decideGuard(now time.Time, guarded, deleting bool, user string, complete bo
 	case user != "" && !guarded && !deleting:
 		return Decision{Do: write(true), Reason: ReasonReferenced, Message: user, NextCheck: now.Add(actAgain)}
 	case user != "" && deleting:
-		return hold(Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
+		return hold(machinist.Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
 	case user != "":
 		return settled(ReasonReferenced)
 	case !guarded:
 		return settled(ReasonUnreferenced)
 	case !complete:
-		return hold(Hold{Subject: "list", Reason: ReasonIncomplete, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: "list", Reason: ReasonIncomplete, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
 	default:
 		return Decision{Do: write(false), Reason: ReasonUnreferenced, NextCheck: now.Add(actAgain)}
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -23,7 +24,7 @@ func TestVanishedAndDrainDoNotOverwriteEachOther(t *testing.T) {
 	in := after(withID, phase(v1alpha1.MachineUnknown), node(notReady, selected), copied, onNode(func(n *corev1.Node) {
 		n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate], n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true", "true"
 	}), vm(machine.VMView{Sighting: machine.Absent, SeenAt: now}))
-	in.Drain = machine.DrainView{Started: since.Time, Round: now, Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Terminating"}}, NextCheck: now.Add(time.Minute)}
+	in.Drain = machine.DrainView{Started: since.Time, Round: now, Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Terminating"}}, NextCheck: now.Add(time.Minute)}
 	for range 4 {
 		u, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
 		if !ok {
@@ -51,7 +52,7 @@ func TestADrainWakesUpWhenItsNodeCountsAsUnreachable(t *testing.T) {
 	nr.LastTransitionTime = metav1.NewTime(now.Add(-4 * time.Minute))
 	term := corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: "True", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 	in := after(withID, leaving, phase(v1alpha1.MachineTerminating), node(nr, term), operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain+"; waits for pod/a/b: Terminating", ""))
-	in.Drain = machine.DrainView{Started: in.Machine.DeletionTimestamp.Time, Round: now, Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Terminating"}}}
+	in.Drain = machine.DrainView{Started: in.Machine.DeletionTimestamp.Time, Round: now, Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Terminating"}}}
 	d := machine.Decide(in, machine.DefaultPolicy(), now)
 	require.False(t, d.NextCheck.After(now.Add(time.Minute+time.Second)), d.NextCheck)
 }

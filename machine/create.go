@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/internal/recorded"
@@ -26,7 +27,7 @@ func (l *life) arrive() Decision {
 		return l.reject(ReasonInvalid, told(errs))
 	}
 	if c := l.in.Class; c.Class == nil && !c.Looked {
-		return hold(Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "nobody has looked", Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "nobody has looked", Until: l.now.Add(actAgain)})
 	}
 	if l.m.Spec.ProviderID == "" && l.expired() && !l.classless() { // one that has a VM may have joined meanwhile
 		return l.timeOut(l.lastErrorCode())
@@ -44,7 +45,7 @@ func (l *life) arrive() Decision {
 
 // failed waits for the owner of a machine that has failed.
 func (l *life) failed() Decision {
-	return hold(Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
+	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
 }
 
 // timeOut fails a machine that took too long to join.
@@ -185,8 +186,8 @@ func (l *life) classUnusable() (Decision, bool) {
 	case l.expired():
 		return l.timeOut(""), true
 	}
-	d := hold(Hold{Subject: l.classSubject(), Reason: ReasonClassUnguarded, Message: "waits for its finalizer", Until: l.now.Add(actAgain)})
-	d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+	d := hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnguarded, Message: "waits for its finalizer", Until: l.now.Add(actAgain)})
+	d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	return d, true
 }
 
@@ -201,7 +202,7 @@ func (l *life) classSubject() string {
 // reject writes down that the machine cannot be made as it is, and waits. The
 // creation timeout goes on, and an intent that was written stays: there may be a
 // VM.
-func (l *life) reject(r Reason, message string) Decision {
+func (l *life) reject(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
 	now, tell := l.m.Status.CurrentStatus.Phase, func(s *v1alpha1.MachineStatus) { s.LastOperation = op }
 	switch next, moves := NextPhase(now, TriggerRejected, l.holds); {
@@ -218,9 +219,9 @@ func (l *life) reject(r Reason, message string) Decision {
 	if r != ReasonInvalid {
 		subject = l.classSubject()
 	}
-	d := hold(Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
+	d := hold(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
 	if !l.expired() {
-		d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
 	return d
 }
@@ -251,8 +252,8 @@ func (l *life) creationFailed(f CallFailure) (Decision, bool) {
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}
-	d := hold(Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
-	d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+	d := hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
+	d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	return d, true
 }
 

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	case !in.Machine.DeletionTimestamp.IsZero():
 		return l.leave()
 	case in.Frozen:
-		return hold(Hold{Subject: "api-server", Reason: ReasonFrozen, Until: now.Add(time.Minute)})
+		return hold(machinist.Hold{Subject: "api-server", Reason: ReasonFrozen, Until: now.Add(time.Minute)})
 	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.guard()
 	default:
@@ -57,7 +58,7 @@ func (*life) inTurn(questions ...func() Decision) Decision {
 			all.Reason, all.Message = d.Reason, d.Message
 		}
 		all.Holds = append(all.Holds, d.Holds...)
-		all.NextCheck = earliest(all.NextCheck, d.NextCheck)
+		all.NextCheck = machinist.Earliest(all.NextCheck, d.NextCheck)
 	}
 	return all
 }
@@ -77,22 +78,22 @@ type life struct {
 const actAgain = 5 * time.Second
 
 // do returns a decision with an effect.
-func (l *life) do(a Action, r Reason, message string) Decision {
+func (l *life) do(a Action, r machinist.Reason, message string) Decision {
 	return Decision{Do: a, Reason: r, Message: message, NextCheck: l.now.Add(actAgain)}
 }
 
 // hold returns a decision that waits.
-func hold(h Hold) Decision {
-	return Decision{Reason: h.Reason, Message: h.Message, Holds: []Hold{h}, NextCheck: h.Until}
+func hold(h machinist.Hold) Decision {
+	return Decision{Reason: h.Reason, Message: h.Message, Holds: []machinist.Hold{h}, NextCheck: h.Until}
 }
 
 // settled returns a decision with nothing left to do until something changes, or
 // until then.
-func settled(r Reason) Decision { return Decision{Reason: r} }
+func settled(r machinist.Reason) Decision { return Decision{Reason: r} }
 
 // record returns a decision that writes the status that change makes of the
 // machine's.
-func (l *life) record(r Reason, change func(*v1alpha1.MachineStatus)) Decision {
+func (l *life) record(r machinist.Reason, change func(*v1alpha1.MachineStatus)) Decision {
 	m := l.m.DeepCopy()
 	change(&m.Status)
 	return l.do(UpdateStatus{Machine: m}, r, m.Status.LastOperation.Description)
@@ -113,7 +114,7 @@ func (l *life) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
 
 // reenter returns a decision that writes the phase anew, as entered now: when it was
 // entered is not known, and timeouts are counted from that.
-func (l *life) reenter(r Reason) Decision {
+func (l *life) reenter(r machinist.Reason) Decision {
 	return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
 }
 
@@ -138,12 +139,4 @@ func withKey(m map[string]string, key, value string) map[string]string {
 // withoutFinalizer returns the finalizers without one of them, in their order.
 func withoutFinalizer(finalizers []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
-}
-
-// earliest returns the earlier of two times, where zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -163,7 +164,7 @@ func deepCopy(in machine.Observation) machine.Observation {
 // scribble writes over everything that a decision refers to.
 func scribble(d machine.Decision) {
 	for i := range d.Holds {
-		d.Holds[i] = machine.Hold{}
+		d.Holds[i] = machinist.Hold{}
 	}
 	meta := func(o *metav1.ObjectMeta) {
 		for _, m := range []map[string]string{o.Labels, o.Annotations} {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // Decision is the next step: what to do, why the rest is not done, and when to
@@ -16,34 +18,14 @@ type Decision struct {
 	// lost; what has to be remembered is written before what depends on it.
 	Do Action
 	// Reason is why, as a stable word.
-	Reason Reason
+	Reason machinist.Reason
 	// Message is why, in words for people; it may change.
 	Message string
 	// Holds are what is not done yet, and what stands in the way.
-	Holds []Hold
+	Holds []machinist.Hold
 	// NextCheck is when to ask again at the latest. Zero means that only a change
 	// of something observed can help. It is never zero next to an action.
 	NextCheck time.Time
-}
-
-// Hold is something that is not done yet.
-type Hold struct {
-	// Subject names the object that stands in the way.
-	Subject string
-	// Reason is why, as a stable word.
-	Reason Reason
-	// Message is why, in words for people; it may change.
-	Message string
-	// Until is when to look again. Zero means when Subject changes.
-	Until time.Time
-}
-
-// String returns the hold in one line, without its time.
-func (h Hold) String() string {
-	if h.Message == "" {
-		return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
-	}
-	return fmt.Sprintf("%s: %s: %s", h.Subject, h.Reason, h.Message)
 }
 
 // String returns the decision in one line, for logs and golden tests.
@@ -65,129 +47,126 @@ func (d Decision) String() string {
 	return b.String()
 }
 
-// Reason is a stable CamelCase word for why a decision is what it is.
-type Reason string
-
 // The reasons of decisions and holds.
 const (
 	// ReasonNotObserved: there is nothing to decide about.
-	ReasonNotObserved Reason = "NotObserved"
+	ReasonNotObserved machinist.Reason = "NotObserved"
 	// ReasonFrozen: the API servers were out of reach; see [Observation.Frozen].
-	ReasonFrozen Reason = "Frozen"
+	ReasonFrozen machinist.Reason = "Frozen"
 	// ReasonNew: the machine is not guarded, and has to be before anything is done
 	// for it.
-	ReasonNew Reason = "New"
+	ReasonNew machinist.Reason = "New"
 	// ReasonInvalid: the object cannot be acted upon as it is written.
-	ReasonInvalid Reason = "Invalid"
+	ReasonInvalid machinist.Reason = "Invalid"
 	// ReasonClassMissing: the class does not exist, or nobody has looked.
-	ReasonClassMissing Reason = "ClassMissing"
+	ReasonClassMissing machinist.Reason = "ClassMissing"
 	// ReasonClassUnguarded: the class may vanish at any time, as its finalizer is
 	// missing.
-	ReasonClassUnguarded Reason = "ClassUnguarded"
+	ReasonClassUnguarded machinist.Reason = "ClassUnguarded"
 	// ReasonClassUnusable: the class or its secrets cannot be used.
-	ReasonClassUnusable Reason = "ClassUnusable"
+	ReasonClassUnusable machinist.Reason = "ClassUnusable"
 	// ReasonIntent: that a VM is about to be asked for is written down first.
-	ReasonIntent Reason = "Intent"
+	ReasonIntent machinist.Reason = "Intent"
 	// ReasonLookFirst: a VM may exist already.
-	ReasonLookFirst Reason = "LookFirst"
+	ReasonLookFirst machinist.Reason = "LookFirst"
 	// ReasonNoVM: there is no VM.
-	ReasonNoVM Reason = "NoVM"
+	ReasonNoVM machinist.Reason = "NoVM"
 	// ReasonVMKnown: the VM's identity is written down.
-	ReasonVMKnown Reason = "VMKnown"
+	ReasonVMKnown machinist.Reason = "VMKnown"
 	// ReasonVMUnknown: the VM's identity was lost, and is looked for.
-	ReasonVMUnknown Reason = "VMUnknown"
+	ReasonVMUnknown machinist.Reason = "VMUnknown"
 	// ReasonProviderIDShared: another machine records the same provider ID, or that is
 	// not known.
-	ReasonProviderIDShared Reason = "ProviderIDShared"
+	ReasonProviderIDShared machinist.Reason = "ProviderIDShared"
 	// ReasonVMUninitialized: the VM has to be initialised.
-	ReasonVMUninitialized Reason = "VMUninitialized"
+	ReasonVMUninitialized machinist.Reason = "VMUninitialized"
 	// ReasonVMCreated: the VM exists; now it has to join.
-	ReasonVMCreated Reason = "VMCreated"
+	ReasonVMCreated machinist.Reason = "VMCreated"
 	// ReasonStaleNode: the Node that the VM is to become belongs to another.
-	ReasonStaleNode Reason = "StaleNode"
+	ReasonStaleNode machinist.Reason = "StaleNode"
 	// ReasonToken: a bootstrap token is needed, or no longer.
-	ReasonToken Reason = "BootstrapToken"
+	ReasonToken machinist.Reason = "BootstrapToken"
 	// ReasonStatusInvalid: what the status of the machine says cannot be true, and is
 	// corrected.
-	ReasonStatusInvalid Reason = "StatusInvalid"
+	ReasonStatusInvalid machinist.Reason = "StatusInvalid"
 	// ReasonPartlyIgnored: something in the object is not understood, and the
 	// default holds in its place.
-	ReasonPartlyIgnored Reason = "PartlyIgnored"
+	ReasonPartlyIgnored machinist.Reason = "PartlyIgnored"
 	// ReasonValid: nothing in the object is wrong any more.
-	ReasonValid Reason = "Valid"
+	ReasonValid machinist.Reason = "Valid"
 	// ReasonPreserved: the machine is preserved.
-	ReasonPreserved Reason = "Preserved"
+	ReasonPreserved machinist.Reason = "Preserved"
 	// ReasonPreservationStopped: the machine is no longer preserved.
-	ReasonPreservationStopped Reason = "PreservationStopped"
+	ReasonPreservationStopped machinist.Reason = "PreservationStopped"
 	// ReasonInPlaceUpdate: the Node is on its way through an update in place.
-	ReasonInPlaceUpdate Reason = "InPlaceUpdate"
+	ReasonInPlaceUpdate machinist.Reason = "InPlaceUpdate"
 	// ReasonDrainedForUpdate: the Node is drained and may be updated in place.
-	ReasonDrainedForUpdate Reason = "DrainedForUpdate"
+	ReasonDrainedForUpdate machinist.Reason = "DrainedForUpdate"
 	// ReasonUpdateSucceeded: the Node says that it is updated.
-	ReasonUpdateSucceeded Reason = "UpdateSucceeded"
+	ReasonUpdateSucceeded machinist.Reason = "UpdateSucceeded"
 	// ReasonUpdateFailed: the Node says that it could not be updated.
-	ReasonUpdateFailed Reason = "UpdateFailed"
+	ReasonUpdateFailed machinist.Reason = "UpdateFailed"
 	// ReasonUpdateTimeout: the update in place took too long.
-	ReasonUpdateTimeout Reason = "UpdateTimeout"
+	ReasonUpdateTimeout machinist.Reason = "UpdateTimeout"
 	// ReasonDetaching: volumes are still attached to the Node.
-	ReasonDetaching Reason = "Detaching"
+	ReasonDetaching machinist.Reason = "Detaching"
 	// ReasonPermit: the right to replace a machine is taken, or given back.
-	ReasonPermit Reason = "Permit"
+	ReasonPermit machinist.Reason = "Permit"
 	// ReasonVMVanished: a VM that was known is no longer found.
-	ReasonVMVanished Reason = "VMVanished"
+	ReasonVMVanished machinist.Reason = "VMVanished"
 	// ReasonVMNotSettled: the provider says that there is no VM, too early to be
 	// believed.
-	ReasonVMNotSettled Reason = "VMNotSettled"
+	ReasonVMNotSettled machinist.Reason = "VMNotSettled"
 	// ReasonProviderFailed: a driver call failed and is tried again later.
-	ReasonProviderFailed Reason = "ProviderFailed"
+	ReasonProviderFailed machinist.Reason = "ProviderFailed"
 	// ReasonCreationTimeout: the machine took too long to join.
-	ReasonCreationTimeout Reason = "CreationTimeout"
+	ReasonCreationTimeout machinist.Reason = "CreationTimeout"
 	// ReasonWaitingForNode: the Node has not joined yet.
-	ReasonWaitingForNode Reason = "WaitingForNode"
+	ReasonWaitingForNode machinist.Reason = "WaitingForNode"
 	// ReasonNodeNotObserved: nobody has looked for the Node in a complete view.
-	ReasonNodeNotObserved Reason = "NodeNotObserved"
+	ReasonNodeNotObserved machinist.Reason = "NodeNotObserved"
 	// ReasonTargetUnreachable: the API server of the Nodes does not answer.
-	ReasonTargetUnreachable Reason = "TargetUnreachable"
+	ReasonTargetUnreachable machinist.Reason = "TargetUnreachable"
 	// ReasonNodeOutOfSync: the Node lacks what the machine wants it to have.
-	ReasonNodeOutOfSync Reason = "NodeOutOfSync"
+	ReasonNodeOutOfSync machinist.Reason = "NodeOutOfSync"
 	// ReasonNodeTemplateUnreadable: what was last applied to the Node cannot be
 	// read.
-	ReasonNodeTemplateUnreadable Reason = "NodeTemplateUnreadable"
+	ReasonNodeTemplateUnreadable machinist.Reason = "NodeTemplateUnreadable"
 	// ReasonNodeReady: the Node is healthy.
-	ReasonNodeReady Reason = "NodeReady"
+	ReasonNodeReady machinist.Reason = "NodeReady"
 	// ReasonNodeUnhealthy: the Node is not healthy.
-	ReasonNodeUnhealthy Reason = "NodeUnhealthy"
+	ReasonNodeUnhealthy machinist.Reason = "NodeUnhealthy"
 	// ReasonNodeGone: the Node does not exist any more.
-	ReasonNodeGone Reason = "NodeGone"
+	ReasonNodeGone machinist.Reason = "NodeGone"
 	// ReasonNodeDeleted: somebody deletes the Node.
-	ReasonNodeDeleted Reason = "NodeDeleted"
+	ReasonNodeDeleted machinist.Reason = "NodeDeleted"
 	// ReasonCriticalComponents: components that the Node needs are not ready.
-	ReasonCriticalComponents Reason = "CriticalComponentsNotReady"
+	ReasonCriticalComponents machinist.Reason = "CriticalComponentsNotReady"
 	// ReasonConditionsChanged: the conditions of the Node are copied.
-	ReasonConditionsChanged Reason = "ConditionsChanged"
+	ReasonConditionsChanged machinist.Reason = "ConditionsChanged"
 	// ReasonHealthTimeout: the machine was unhealthy for too long.
-	ReasonHealthTimeout Reason = "HealthTimeout"
+	ReasonHealthTimeout machinist.Reason = "HealthTimeout"
 	// ReasonReplacementLimit: other machines are being replaced.
-	ReasonReplacementLimit Reason = "ReplacementLimit"
+	ReasonReplacementLimit machinist.Reason = "ReplacementLimit"
 	// ReasonFailed: the machine waits for its owner to replace it.
-	ReasonFailed Reason = "Failed"
+	ReasonFailed machinist.Reason = "Failed"
 	// ReasonAvailable: the VM exists and there is no cluster to join.
-	ReasonAvailable Reason = "Available"
+	ReasonAvailable machinist.Reason = "Available"
 	// ReasonDeleting: the machine is being deleted.
-	ReasonDeleting Reason = "Deleting"
+	ReasonDeleting machinist.Reason = "Deleting"
 	// ReasonDraining: the Node is being drained.
-	ReasonDraining Reason = "Draining"
+	ReasonDraining machinist.Reason = "Draining"
 	// ReasonDrained: nothing is left to drain.
-	ReasonDrained Reason = "Drained"
+	ReasonDrained machinist.Reason = "Drained"
 	// ReasonVMGone: the VM is deleted.
-	ReasonVMGone Reason = "VMGone"
+	ReasonVMGone machinist.Reason = "VMGone"
 	// ReasonReleased: the machine may vanish.
-	ReasonReleased Reason = "Released"
+	ReasonReleased machinist.Reason = "Released"
 	// ReasonReferenced: something refers to the object.
-	ReasonReferenced Reason = "Referenced"
+	ReasonReferenced machinist.Reason = "Referenced"
 	// ReasonUnreferenced: nothing refers to the object.
-	ReasonUnreferenced Reason = "Unreferenced"
+	ReasonUnreferenced machinist.Reason = "Unreferenced"
 	// ReasonIncomplete: what would prove that nothing refers to the object is
 	// missing.
-	ReasonIncomplete Reason = "Incomplete"
+	ReasonIncomplete machinist.Reason = "Incomplete"
 )

@@ -5,6 +5,7 @@ package machine
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -28,7 +29,7 @@ func (l *life) leave() Decision {
 // there, whatever the label says.
 func (l *life) depart() Decision {
 	if !l.in.Node.NoTarget && !l.nodeLooked() {
-		return hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
 	}
 	if l.classless() {
 		return l.release() // there never was a class to make anything of
@@ -116,7 +117,7 @@ func (l *life) unbegun() bool {
 
 // recordOperation writes an operation of the deletion, and the driver's text if
 // it gave one.
-func (l *life) recordOperation(r Reason, op v1alpha1.LastOperation) Decision {
+func (l *life) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) Decision {
 	return l.record(r, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		if l.newState() {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -76,12 +77,12 @@ func TestAMachineLeaves(t *testing.T) {
 	begun := told(29*time.Second, v1alpha1.InitiateDrain)
 	news := "record phase \"Terminating\", Delete Processing (Draining: Initiate node drain; waits for pod/a/b: Budget)"
 	waiting := func(in *machine.Observation) {
-		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Second), Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget", Until: now.Add(time.Second)}}}
+		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Second), Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget", Until: now.Add(time.Second)}}}
 	}
 	fencing := func(since time.Duration) change {
 		return func(in *machine.Observation) {
 			in.Machine.DeletionTimestamp, in.Machine.Status.CurrentStatus.LastUpdateTime = new(metav1.NewTime(now.Add(-since))), metav1.Time{}
-			in.Drain = machine.DrainView{Round: now, Holds: []machine.Hold{{Subject: "node/n", Reason: "NotFenced"}}}
+			in.Drain = machine.DrainView{Round: now, Holds: []machinist.Hold{{Subject: "node/n", Reason: "NotFenced"}}}
 		}
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
@@ -384,7 +385,7 @@ func TestADrainNamesAFewOfManyPods(t *testing.T) {
 	}))
 	in.Drain = machine.DrainView{Round: now}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		in.Drain.Holds = append(in.Drain.Holds, machine.Hold{Subject: "pod/n/" + name, Reason: "DisruptionBudget"})
+		in.Drain.Holds = append(in.Drain.Holds, machinist.Hold{Subject: "pod/n/" + name, Reason: "DisruptionBudget"})
 	}
 	d := machine.Decide(in, machine.DefaultPolicy(), now)
 	require.Nil(t, d.Do)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -69,13 +70,13 @@ func (l *life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decisio
 	if due {
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
 	}
-	next = earliest(next, round.forceEnds(mode, l.now))
+	next = machinist.Earliest(next, round.forceEnds(mode, l.now))
 	if len(round.Holds) > 0 {
 		op, at := l.drainNews(round.Holds)
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.recordOperation(ReasonDraining, op)
 		}
-		next = earliest(next, at)
+		next = machinist.Earliest(next, at)
 	}
 	return l.drainWaits(node, mode, next)
 }
@@ -88,11 +89,11 @@ const tellAgain = 30 * time.Second
 // that it has begun, at once, unless only the Node itself is waited for, which takes
 // a moment; what it waits for, when that has taken long. Zero means that this has
 // been told.
-func (l *life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
+func (l *life) drainNews(holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
 	begun := last.Type == op.Type && last.State == op.State && strings.HasPrefix(last.Description, op.Description)
-	onNode := func(h Hold) bool { return strings.HasPrefix(h.Subject, "node/") }
+	onNode := func(h machinist.Hold) bool { return strings.HasPrefix(h.Subject, "node/") }
 	switch {
 	case begun:
 	case len(holds) == 1 && onNode(holds[0]):
@@ -109,7 +110,7 @@ func (l *life) drainNews(holds []Hold) (v1alpha1.LastOperation, time.Time) {
 }
 
 // waitsFor names the first holds and counts the others.
-func waitsFor(holds []Hold) string {
+func waitsFor(holds []machinist.Hold) string {
 	const shown = 3
 	var names []string
 	for _, h := range holds[:min(shown, len(holds))] {

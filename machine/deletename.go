@@ -5,6 +5,7 @@ package machine
 import (
 	"fmt"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -85,5 +86,5 @@ func (l *life) lookFailed(f CallFailure) (Decision, bool) {
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}
-	return hold(Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}), true
+	return hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}), true
 }

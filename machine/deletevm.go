@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -39,7 +40,7 @@ func (l *life) deleteVM() (Decision, bool) {
 		case l.vmGone():
 			return Decision{}, false
 		case l.now.Before(settled):
-			return hold(Hold{
+			return hold(machinist.Hold{
 				Subject: "provider", Reason: ReasonVMNotSettled, Until: settled,
 				Message: "a VM that was made just before may not show yet",
 			}), true
@@ -77,7 +78,7 @@ const classGrace = time.Minute
 // somebody forces the deletion, then after a minute it is written down that the VM
 // may be left, and classGone returns false: the machine goes without it.
 func (l *life) classGone() (Decision, bool) {
-	h := Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
+	h := machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
 		h.Message, h.Until = "nobody has looked", l.now.Add(actAgain)
 		return hold(h), true
@@ -120,9 +121,9 @@ func (l *life) deletionFailed(f CallFailure) (Decision, bool) {
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}
-	d := hold(Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
+	d := hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
 	if problem := l.in.Class.Problem; problem != "" {
-		d.Holds = append(d.Holds, Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: problem, Until: until})
+		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: problem, Until: until})
 	}
 	return d, true
 }

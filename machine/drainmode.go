@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -134,7 +135,7 @@ func unreachableFrom(conditions []corev1.NodeCondition) time.Time {
 		bad := c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
 			c.Type == "ReadonlyFilesystem" && c.Status != corev1.ConditionFalse
 		if bad && !c.LastTransitionTime.IsZero() {
-			from = earliest(from, c.LastTransitionTime.Add(notReadyForLong))
+			from = machinist.Earliest(from, c.LastTransitionTime.Add(notReadyForLong))
 		}
 	}
 	return from
@@ -147,10 +148,10 @@ func (l *life) roundDue(node *corev1.Node, mode DrainMode) (bool, time.Time) {
 	round := l.in.Drain.of(mode)
 	next := round.NextCheck
 	if !mode.forced(l.now) && !mode.ForceAt.IsZero() {
-		next = earliest(next, mode.ForceAt)
+		next = machinist.Earliest(next, mode.ForceAt)
 	}
 	if from := unreachableFrom(node.Status.Conditions); !from.IsZero() && !round.Round.After(from) {
-		next = earliest(next, from.Add(time.Nanosecond))
+		next = machinist.Earliest(next, from.Add(time.Nanosecond))
 	}
 	unforced := mode.forced(l.now) && round.ForcedAt.IsZero() && (!round.Started.IsZero() || round.Round.Before(mode.ForceAt))
 	return !recorded.Known(round.Round, l.now) || unforced || !next.IsZero() && !l.now.Before(next), next
@@ -160,7 +161,7 @@ func (l *life) roundDue(node *corev1.Node, mode DrainMode) (bool, time.Time) {
 func (l *life) drainWaits(node *corev1.Node, mode DrainMode, next time.Time) Decision {
 	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(l.in.Drain.of(mode).Holds), NextCheck: next}
 	if len(d.Holds) == 0 {
-		d.Holds = []Hold{{Subject: "node/" + node.Name, Reason: ReasonDraining, Until: next}}
+		d.Holds = []machinist.Hold{{Subject: "node/" + node.Name, Reason: ReasonDraining, Until: next}}
 	}
 	return d
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 )
 
@@ -47,7 +48,7 @@ func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
 
 func TestAViewOfADrainKeepsNothingOfTheRound(t *testing.T) {
 	t.Parallel()
-	round := machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b"}}}
+	round := machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b"}}}
 	v := machine.DrainView{}.After(machine.DrainMode{}, round, now)
 	v.Holds[0].Subject = "changed"
 	require.Equal(t, "pod/a/b", round.Holds[0].Subject)

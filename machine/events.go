@@ -8,29 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Event is something to tell people of an object, in the terms of a Kubernetes
-// Event: of a machine, see [Events], and of sets and deployments, whose packages
-// use it too. It never holds anything of a Secret.
-type Event struct {
-	// Type is Normal or Warning.
-	Type string
-	// Reason is a stable CamelCase word; that of a machine is the phase, or the code
-	// of an error.
-	Reason string
-	// Message is for people; it may change. That of a machine has at most 1024
-	// bytes, which is what the API server takes.
-	Message string
-}
-
-// String returns the event in one line, in the form of client-go's FakeRecorder.
-func (e Event) String() string { return e.Type + " " + e.Reason + " " + e.Message }
-
 // ReasonPhaseChanged is the reason of an event for a phase whose name is no
 // CamelCase word. No controller of this module writes such a phase.
-const ReasonPhaseChanged Reason = "PhaseChanged"
+const ReasonPhaseChanged machinist.Reason = "PhaseChanged"
 
 // maxEventMessage is how long the note of an event may be, in bytes.
 const maxEventMessage = 1024
@@ -45,7 +29,7 @@ const maxEventMessage = 1024
 // A nil before is a machine that nobody has seen yet, and so is one of another
 // UID. A nil after tells nothing. The reference system tells nothing at all of a
 // machine.
-func Events(before, after *v1alpha1.Machine) []Event {
+func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	if after == nil {
 		return nil
 	}
@@ -53,7 +37,7 @@ func Events(before, after *v1alpha1.Machine) []Event {
 	if before != nil && before.UID == after.UID {
 		was = before.Status
 	}
-	var events []Event
+	var events []machinist.Event
 	op := after.Status.LastOperation
 	failed := op.State == v1alpha1.MachineStateFailed &&
 		(was.LastOperation.State != v1alpha1.MachineStateFailed || was.LastOperation.ErrorCode != op.ErrorCode)
@@ -74,17 +58,17 @@ func Events(before, after *v1alpha1.Machine) []Event {
 
 // verdictEvent tells that something is wrong with what is written in a machine, if
 // that was not told before.
-func verdictEvent(was, is []corev1.NodeCondition) (Event, bool) {
+func verdictEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
 	c, before := conditionOf(is, v1alpha1.MachineValid), conditionOf(was, v1alpha1.MachineValid)
 	if c == nil || c.Status != corev1.ConditionFalse ||
 		before != nil && before.Status == c.Status && before.Reason == c.Reason && before.Message == c.Message {
-		return Event{}, false
+		return machinist.Event{}, false
 	}
-	return Event{corev1.EventTypeWarning, word(c.Reason, string(ReasonInvalid)), shorten(c.Message)}, true
+	return machinist.Event{Type: corev1.EventTypeWarning, Reason: word(c.Reason, ReasonInvalid), Message: shorten(c.Message)}, true
 }
 
 // phaseEvent tells of a new phase, and of the operation if nothing else does.
-func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) Event {
+func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) machinist.Event {
 	phase, kind := m.Status.CurrentStatus.Phase, corev1.EventTypeNormal
 	switch phase { //nolint:exhaustive // the other phases are no trouble
 	case v1alpha1.MachineUnknown, v1alpha1.MachineFailed, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
@@ -102,22 +86,22 @@ func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) 
 	case operation && m.Status.LastOperation.Description != "":
 		message += ": " + m.Status.LastOperation.Description
 	}
-	return Event{kind, word(string(phase), string(ReasonPhaseChanged)), shorten(message)}
+	return machinist.Event{Type: kind, Reason: word(string(phase), ReasonPhaseChanged), Message: shorten(message)}
 }
 
 // failureEvent tells how an operation failed.
-func failureEvent(op v1alpha1.LastOperation) Event {
-	reason := word(op.ErrorCode, word(string(op.Type)+"Failed", string(ReasonProviderFailed)))
+func failureEvent(op v1alpha1.LastOperation) machinist.Event {
+	reason := word(op.ErrorCode, word(string(op.Type)+"Failed", ReasonProviderFailed))
 	message := op.Description
 	if op.Type != "" {
 		message = string(op.Type) + " failed: " + op.Description
 	}
-	return Event{corev1.EventTypeWarning, reason, shorten(message)}
+	return machinist.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: shorten(message)}
 }
 
 // word returns s if it is a CamelCase word that can be a reason, and otherwise
 // the other one.
-func word(s, otherwise string) string {
+func word(s string, otherwise machinist.Reason) machinist.Reason {
 	if s == "" || len(s) > 128 || s[0] < 'A' || s[0] > 'Z' {
 		return otherwise
 	}
@@ -126,7 +110,7 @@ func word(s, otherwise string) string {
 			return otherwise
 		}
 	}
-	return s
+	return machinist.Reason(s)
 }
 
 // shorten cuts a message where an event has no more room, between two characters.

@@ -5,6 +5,8 @@ package machine
 import (
 	"fmt"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // targetAgain is when an API server that did not answer is asked again.
@@ -19,7 +21,7 @@ func (l *life) evidence(end time.Time) (Decision, bool) {
 	case view.NoTarget, view.Looked && !view.AsOf.IsZero() && !view.AsOf.Before(end):
 		return Decision{}, false
 	case view.Unanswered:
-		return hold(Hold{
+		return hold(machinist.Hold{
 			Subject: "target-cluster", Reason: ReasonTargetUnreachable, Until: l.now.Add(targetAgain),
 			Message: fmt.Sprintf("its API server does not answer, so that %s proves nothing: the machine is not failed", l.nodeSubject()),
 		}), true

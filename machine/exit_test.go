@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
@@ -130,7 +131,7 @@ func (e *exit) round(mode machine.DrainMode) machine.DrainView {
 	}
 	for _, va := range e.in.Attachments.Attachments {
 		if va != nil && va.Spec.NodeName == "n" && mode.Detach && (mode.DetachTimeout == 0 || e.now.Before(end)) {
-			v.Holds = append(v.Holds, machine.Hold{Subject: "volumeattachment/" + va.Name, Reason: machine.ReasonDetaching})
+			v.Holds = append(v.Holds, machinist.Hold{Subject: "volumeattachment/" + va.Name, Reason: machine.ReasonDetaching})
 		}
 	}
 	v.Done = len(v.Holds) == 0

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -39,7 +40,7 @@ func JudgeHealth(conditions []corev1.NodeCondition, rules []HealthRule, now time
 		switch {
 		case !bad:
 		case since.After(now):
-			h.NextCheck = earliest(h.NextCheck, since)
+			h.NextCheck = machinist.Earliest(h.NextCheck, since)
 		default:
 			h.Bad = append(h.Bad, *c)
 		}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -69,7 +70,7 @@ func (l *life) drainForUpdate(node *corev1.Node) Decision {
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.record(ReasonDraining, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 		}
-		next = earliest(next, at)
+		next = machinist.Earliest(next, at)
 	}
 	return l.drainWaits(node, mode, next)
 }
@@ -77,7 +78,7 @@ func (l *life) drainForUpdate(node *corev1.Node) Decision {
 // updateDrainNews returns what the machine should tell of a drain that waits, and
 // when: what it waits for, when that has taken a while. Zero means that this has
 // been told.
-func (l *life) updateDrainNews(mode DrainMode, holds []Hold) (v1alpha1.LastOperation, time.Time) {
+func (l *life) updateDrainNews(mode DrainMode, holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Drain failed due to - %s. Will retry in next sync. %s", waitsFor(holds), v1alpha1.InitiateDrain))
@@ -124,7 +125,7 @@ func (l *life) updating(node *corev1.Node, step string) Decision {
 // waitForUpdate waits for others to take the next step of an update, and if it has
 // begun not for longer than its timeout.
 func (l *life) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
-	h := Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: message}
+	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: message}
 	if !begun || l.p.InPlaceTimeout <= 0 {
 		return hold(h)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -135,7 +136,7 @@ func TestSection10_3And10_4TheProgressOfAnUpdate(t *testing.T) {
 	}
 	done := func(in *machine.Observation) { in.Drain = machine.DrainView{Round: now, Done: true} }
 	waits := func(in *machine.Observation) {
-		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Hour), Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
+		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Hour), Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
 	since := func(ago time.Duration) change {
 		return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-ago)) })
@@ -273,7 +274,7 @@ func TestAMachineIsUpdatedInPlace(t *testing.T) {
 	for result, end := range map[string]string{"successful": updateSucceeds, "failed": updateFailsFirst} {
 		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied))
 		r.drained = func(machine.DrainNode) machine.DrainView {
-			return machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(time.Hour)}
+			return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(time.Hour)}
 		}
 		require.Equal(t, strings.TrimPrefix(updatedLife, "\n")+end, update(t, r, result))
 		r.pass(24 * time.Hour)

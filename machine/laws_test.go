@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -69,7 +70,7 @@ func anything(r *rand.Rand) machine.Observation {
 	if r.IntN(6) == 0 {
 		in.ProviderID.Others = []*v1alpha1.Machine{sharer("b")}
 	}
-	in.Drain = machine.DrainView{Done: r.IntN(3) == 0, Round: moment(r), NextCheck: moment(r), Holds: pick(r, nil, []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}})}
+	in.Drain = machine.DrainView{Done: r.IntN(3) == 0, Round: moment(r), NextCheck: moment(r), Holds: pick(r, nil, []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}})}
 	in.Siblings = machine.Siblings{Complete: r.IntN(2) == 0, Machines: pick(r, nil, []*v1alpha1.Machine{nil, m}, []*v1alpha1.Machine{newMachine("s")})}
 	return in
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -26,7 +27,7 @@ func (l *life) watch() Decision {
 	case l.nodeName() == "":
 		return l.nodeUnnamed()
 	case !l.nodeLooked():
-		return hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
 	case node == nil && l.in.Node.Node != nil:
 		return l.nodeForeign()
 	case node == nil:
@@ -53,9 +54,9 @@ func (l *life) nodeUnnamed() Decision {
 	if due {
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
-	d := hold(Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Message: "the name of its node is not known", Until: again})
+	d := hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Message: "the name of its node is not known", Until: again})
 	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
-		d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
 	switch l.m.Status.CurrentStatus.Phase { //nolint:exhaustive // the others have no timeout, or had it above
 	case v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed: // which goes on
@@ -97,7 +98,7 @@ func (l *life) unidentified() Decision {
 	if due {
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
-	return hold(Hold{Subject: "machine/" + l.m.Name, Reason: ReasonVMUnknown, Message: "its provider ID is not known", Until: again})
+	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonVMUnknown, Message: "its provider ID is not known", Until: again})
 }
 
 // nodeForeign treats a Node of another machine, which the label of this one names,
@@ -118,7 +119,7 @@ func (l *life) staleNode() Decision {
 }
 
 // nodeMissing judges a machine whose Node is not there.
-func (l *life) nodeMissing(r Reason, message string) Decision {
+func (l *life) nodeMissing(r machinist.Reason, message string) Decision {
 	switch l.m.Status.CurrentStatus.Phase {
 	case v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful:
 		return l.move(TriggerNodeGone, func(s *v1alpha1.MachineStatus) {
@@ -141,8 +142,8 @@ func (l *life) nodeMissing(r Reason, message string) Decision {
 
 // updateUnseen waits for a Node that has vanished while it was updated in place,
 // until the update has taken too long.
-func (l *life) updateUnseen(r Reason, message string) Decision {
-	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
+func (l *life) updateUnseen(r machinist.Reason, message string) Decision {
+	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.p.InPlaceTimeout <= 0 {
 		return hold(h)
 	}
@@ -166,7 +167,7 @@ func (l *life) health() Decision {
 	judged := JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
 	d := l.copyConditions(node, l.judge(node, judged))
 	if d.Do == nil {
-		d.NextCheck = earliest(d.NextCheck, judged.NextCheck)
+		d.NextCheck = machinist.Earliest(d.NextCheck, judged.NextCheck)
 	}
 	return d
 }
@@ -243,8 +244,8 @@ func (l *life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 
 // waitToJoin waits for a Node: that of a Pending machine until the creation
 // timeout, which fails the machine.
-func (l *life) waitToJoin(r Reason, message string) Decision {
-	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
+func (l *life) waitToJoin(r machinist.Reason, message string) Decision {
+	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
 		return hold(h)
 	}
@@ -270,8 +271,8 @@ func (l *life) failToJoin() Decision {
 // unhealthy waits for a machine that is Unknown, or whose update in place has
 // failed, to recover until the health timeout, then fails it if the replacement
 // limit allows.
-func (l *life) unhealthy(r Reason, message string, bad []corev1.NodeCondition) Decision {
-	h := Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
+func (l *life) unhealthy(r machinist.Reason, message string, bad []corev1.NodeCondition) Decision {
+	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.p.HealthTimeout <= 0 {
 		return l.missVM(hold(h))
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -54,7 +55,7 @@ func carriesAll(node *corev1.Node, desired nodeops.Template) bool {
 
 // unreadable waits for somebody to repair what was recorded on the Node.
 func (l *life) unreadable(err error) Decision {
-	return hold(Hold{
+	return hold(machinist.Hold{
 		Subject: l.nodeSubject(), Reason: ReasonNodeTemplateUnreadable, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
 }

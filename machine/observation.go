@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -123,7 +124,7 @@ type DrainView struct {
 	// ForcedAt is when the first round by force was made; zero means that none was.
 	ForcedAt time.Time
 	// Holds are what the drain waits for.
-	Holds []Hold
+	Holds []machinist.Hold
 	// NextCheck is when the next round is due; zero means when something changes.
 	NextCheck time.Time
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -89,7 +90,7 @@ type Transition struct {
 	// To is the phase that follows.
 	To v1alpha1.MachinePhase
 	// Reason of the decision that writes it.
-	Reason Reason
+	Reason machinist.Reason
 }
 
 // Phases that rows have in common.
@@ -163,7 +164,7 @@ func (l *life) moves(t Trigger) bool {
 // phase stays, and with it when it was entered: from then timeouts count.
 func (l *life) move(t Trigger, change func(*v1alpha1.MachineStatus)) Decision {
 	row, ok := NextPhase(l.m.Status.CurrentStatus.Phase, t, l.holds)
-	return l.record(Reason(cmp.Or(string(row.Reason), string(t))), func(s *v1alpha1.MachineStatus) {
+	return l.record(machinist.Reason(cmp.Or(string(row.Reason), string(t))), func(s *v1alpha1.MachineStatus) {
 		change(s)
 		if ok && (row.To != s.CurrentStatus.Phase || s.CurrentStatus.LastUpdateTime.IsZero()) {
 			l.enter(s, row.To)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -63,7 +64,7 @@ func TestTheOverridesOfAMachineCount(t *testing.T) {
 	p := machine.DefaultPolicy()
 	disk := node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "DiskPressure", Status: corev1.ConditionTrue})
 	list := func(text string) change { return config(&v1alpha1.MachineConfiguration{NodeConditions: &text}) }
-	reason := func(in machine.Observation) machine.Reason { return lawful(t, in, p).Reason }
+	reason := func(in machine.Observation) machinist.Reason { return lawful(t, in, p).Reason }
 	require.Equal(t, machine.ReasonNodeUnhealthy, reason(living(v1alpha1.MachineRunning, disk, copied)))
 	require.Equal(t, machine.ReasonNodeReady, reason(living(v1alpha1.MachineRunning, disk, copied, list(""))))
 	require.Equal(t, machine.ReasonNodeReady, reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock"))))

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -50,7 +51,7 @@ func (l *life) preservationUnknown() Decision {
 		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
 		return Decision{}
 	}
-	h := Hold{
+	h := machinist.Hold{
 		Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved,
 		Message: "what it says of preservation is not known", Until: l.now.Add(actAgain),
 	}
@@ -99,7 +100,7 @@ func (l *life) recovers(node *corev1.Node) bool {
 
 // keep waits for the end of the preservation.
 func (l *life) keep() Decision {
-	h := Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "for ever"}
+	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "for ever"}
 	if end := l.preservedUntil(); end.Before(forEver) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
 	}

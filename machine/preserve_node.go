@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -114,7 +115,7 @@ func (l *life) showPreserved(node *corev1.Node, value string) Decision {
 			want.Message = preservedDrained + " " + want.Message
 		default:
 			rest.Reason, rest.Message = drain.Reason, drain.Message
-			rest.Holds, rest.NextCheck = append(drain.Holds, rest.Holds...), earliest(rest.NextCheck, drain.NextCheck)
+			rest.Holds, rest.NextCheck = append(drain.Holds, rest.Holds...), machinist.Earliest(rest.NextCheck, drain.NextCheck)
 			if l.now.Before(mode.Started.Add(tellAgain)) {
 				return rest
 			}
@@ -184,7 +185,7 @@ func (l *life) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
 		long = time.Time{}
 	}
 	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would take turns without end
-		d := hold(Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: "it is drained for its update in place first"})
+		d := hold(machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: "it is drained for its update in place first"})
 		d.NextCheck = long
 		return d
 	}
@@ -192,7 +193,7 @@ func (l *life) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
 	if due {
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "for its preservation")
 	}
-	return l.drainWaits(node, mode, earliest(next, long))
+	return l.drainWaits(node, mode, machinist.Earliest(next, long))
 }
 
 // preservationDrainStarted returns when the drain of a preserved machine that

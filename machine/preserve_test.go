@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -127,7 +128,7 @@ func TestAPreservationMayLastForEver(t *testing.T) {
 func TestAPreservedMachineFailsAndRecovers(t *testing.T) {
 	t.Parallel()
 	r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, looked))
-	stuck := machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: now.Add(time.Hour)}
+	stuck := machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: now.Add(time.Hour)}
 	r.drained = func(machine.DrainNode) machine.DrainView { return stuck }
 	becomes := func(s corev1.ConditionStatus) func() {
 		return func() { r.in.Node.Node.Status.Conditions[0].Status = s }
@@ -208,7 +209,7 @@ func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
 		require.True(t, r.tainted(), "the taint comes first")
 		require.False(t, r.in.Node.Node.Spec.Unschedulable)
 		modes = append(modes, a.Mode)
-		return machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
+		return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
 	r.mustRest(t)
 	anchored := machine.DrainMode{Started: now, ForceAt: now.Add(2 * time.Hour), KeepSchedulable: true}
@@ -334,7 +335,7 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 		rounds := 0
 		r.drained = func(machine.DrainNode) machine.DrainView {
 			rounds++
-			return machine.DrainView{Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(5 * time.Second)}
+			return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(5 * time.Second)}
 		}
 		for range 20 {
 			r.mustRest(t)
@@ -551,7 +552,7 @@ func TestPreservationAndUpdateComeToRest(t *testing.T) {
 			stuck := rng.IntN(4)
 			r.drained = func(machine.DrainNode) machine.DrainView {
 				stuck--
-				return machine.DrainView{Done: stuck < 0, Holds: []machine.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(5 * time.Second)}
+				return machine.DrainView{Done: stuck < 0, Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(5 * time.Second)}
 			}
 		}
 		for range 8 {
@@ -661,7 +662,7 @@ var nodesOfFailed = map[string]change{
 
 func agree(t *testing.T, in machine.Observation, name string) {
 	t.Helper()
-	set := func(in machine.Observation) (bool, machineset.Reason) {
+	set := func(in machine.Observation) (bool, machinist.Reason) {
 		return machineset.ReplaceFailed(in.Machine, in.Node, now)
 	}
 	r := newRoom(in)

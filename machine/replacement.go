@@ -5,6 +5,7 @@ package machine
 import (
 	"fmt"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -73,7 +74,7 @@ func (l *life) replacement() (Decision, bool) {
 	if group == (Group{}) {
 		return Decision{}, false
 	}
-	h := Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(actAgain)}
+	h := machinist.Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(actAgain)}
 	if !l.in.Siblings.Complete {
 		h.Message = "the other machines are not known"
 		return hold(h), true
@@ -88,7 +89,7 @@ func (l *life) replacement() (Decision, bool) {
 	case !permit.Held:
 		h.Message = "no permit is free"
 		if permit.Until.After(l.now) {
-			h.Until = earliest(h.Until, permit.Until)
+			h.Until = machinist.Earliest(h.Until, permit.Until)
 		}
 	case permit.Within > room:
 		h.Message = "others began to be replaced meanwhile"

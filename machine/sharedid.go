@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -80,7 +81,7 @@ func (l *life) ownership() ownership {
 // would delete. A deletion by force goes on, and leaves the VM to the other machine.
 func (l *life) sharedID() (Decision, bool) {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
-		return hold(Hold{
+		return hold(machinist.Hold{
 			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(actAgain),
 			Message: "whether another machine records its provider ID is not known",
 		}), true
@@ -94,7 +95,7 @@ func (l *life) sharedID() (Decision, bool) {
 	if _, d := l.verdictDue(); d.Do != nil {
 		return d, true
 	}
-	return hold(Hold{
+	return hold(machinist.Hold{
 		Subject: "machine/" + l.sharers()[0], Reason: ReasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
 	}), true
 }

@@ -117,7 +117,7 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	require.True(t, ok)
 	events := machine.Events(in.Machine, w.Machine)
 	require.Len(t, events, 1)
-	require.Equal(t, "ProviderIDShared", events[0].Reason)
+	require.EqualValues(t, "ProviderIDShared", events[0].Reason)
 	require.Contains(t, events[0].Message, "machine a, b records it, too")
 	in.Machine = w.Machine
 	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")

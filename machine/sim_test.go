@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -303,7 +304,7 @@ func (s *sim) checkDecision(name string, d machine.Decision) {
 
 // decisionLaws are what every decision promises.
 func decisionLaws(d machine.Decision, now time.Time) error {
-	settled := map[machine.Reason]bool{
+	settled := map[machinist.Reason]bool{
 		machine.ReasonNodeReady: true, machine.ReasonAvailable: true, machine.ReasonReleased: true,
 		machine.ReasonUnreferenced: true, machine.ReasonReferenced: true, machine.ReasonNotObserved: true,
 	}

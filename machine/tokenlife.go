@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -29,8 +30,8 @@ func (l *life) createVM() Decision {
 		return l.do(CreateVM{}, ReasonNoVM, "")
 	}
 	if !l.in.Tokens.Looked {
-		d := hold(Hold{Subject: tokenSubject, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain)})
-		d.NextCheck = earliest(d.NextCheck, l.creationDeadline())
+		d := hold(machinist.Hold{Subject: tokenSubject, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain)})
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 		return d
 	}
 	var best BootstrapToken
@@ -108,7 +109,7 @@ func (l *life) dropTokens() Decision {
 		return l.deleteToken(own[0], "the machine does not need it any more")
 	}
 	if deleting && l.in.Class.NeedsToken && !l.in.Tokens.Looked {
-		return hold(Hold{Subject: tokenSubject, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: tokenSubject, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain)})
 	}
 	return Decision{}
 }

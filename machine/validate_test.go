@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -205,7 +206,7 @@ func TestAnInvalidMachineSaysSoInOneWrite(t *testing.T) {
 		Type: v1alpha1.MachineValid, Status: corev1.ConditionFalse, Reason: "Invalid", Message: want,
 		LastTransitionTime: metav1.NewTime(now), LastHeartbeatTime: metav1.NewTime(now),
 	}, verdict(in.Machine)))
-	require.Equal(t, []machine.Event{{Type: "Warning", Reason: "Invalid", Message: want}}, machine.Events(before, in.Machine), "it is told once")
+	require.Equal(t, []machinist.Event{{Type: "Warning", Reason: "Invalid", Message: want}}, machine.Events(before, in.Machine), "it is told once")
 	require.Empty(t, machine.Events(in.Machine, in.Machine))
 
 	d = lawful(t, in, machine.DefaultPolicy())
@@ -237,8 +238,8 @@ func TestAMachineThatAskedForAVMAndBecomesInvalidTellsBoth(t *testing.T) {
 	require.Equal(t, "Invalid", verdict(in.Machine).Reason)
 	events := machine.Events(before, in.Machine)
 	require.Len(t, events, 2)
-	require.Equal(t, "CrashLoopBackOff", events[0].Reason)
-	require.Equal(t, "Invalid", events[1].Reason)
+	require.EqualValues(t, "CrashLoopBackOff", events[0].Reason)
+	require.EqualValues(t, "Invalid", events[1].Reason)
 }
 
 func TestWhatIsIgnoredKeepsNothingFromBeingDone(t *testing.T) {
@@ -263,7 +264,7 @@ func TestWhatIsIgnoredKeepsNothingFromBeingDone(t *testing.T) {
 	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
 }
 
-func texted(events []machine.Event) []string {
+func texted(events []machinist.Event) []string {
 	var out []string
 	for _, e := range events {
 		out = append(out, e.String())

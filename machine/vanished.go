@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/internal/recorded"
@@ -36,12 +37,12 @@ func (l *life) missVM(d Decision) Decision {
 		if op := l.vanishedOperation(); !l.drainTells() && !sameOperation(op, l.m.Status.LastOperation) {
 			return l.record(ReasonVMVanished, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 		}
-		d.Holds = append(d.Holds, Hold{
+		d.Holds = append(d.Holds, machinist.Hold{
 			Subject: "provider", Reason: ReasonVMVanished, Until: next,
 			Message: fmt.Sprintf("the VM %s is not found", l.m.Spec.ProviderID),
 		})
 	}
-	d.NextCheck = earliest(d.NextCheck, next)
+	d.NextCheck = machinist.Earliest(d.NextCheck, next)
 	return d
 }
 

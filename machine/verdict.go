@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -39,7 +40,7 @@ func (l *life) verdict() *corev1.NodeCondition {
 	return l.verdictOf(reason, errs)
 }
 
-func (l *life) verdictOf(reason Reason, errs field.ErrorList) *corev1.NodeCondition {
+func (l *life) verdictOf(reason machinist.Reason, errs field.ErrorList) *corev1.NodeCondition {
 	if len(errs) == 0 {
 		return nil
 	}
@@ -76,7 +77,7 @@ func (l *life) verdictDue() (*corev1.NodeCondition, Decision) {
 	case have != nil && want.Status == have.Status && want.Reason == have.Reason && want.Message == have.Message:
 		return want, Decision{}
 	default:
-		reason, message = Reason(want.Reason), want.Message
+		reason, message = machinist.Reason(want.Reason), want.Message
 		if have != nil && want.Status == have.Status {
 			want.LastTransitionTime = have.LastTransitionTime
 		}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -60,7 +61,7 @@ type Look struct {
 	// UID of the machine; empty for one whose creation has not shown up.
 	UID types.UID
 	// Reason is always [ReasonNotSeen].
-	Reason Reason
+	Reason machinist.Reason
 }
 
 // Delete asks for one machine to be deleted, with its UID as a precondition, so
@@ -75,7 +76,7 @@ type Delete struct {
 	Name string
 	UID  types.UID
 	// Reason is one of those documented as reasons of a Delete.
-	Reason Reason
+	Reason machinist.Reason
 	// By says what chose this machine rather than another; see [Victim]. It is empty
 	// if there was no choice.
 	By string
@@ -128,7 +129,7 @@ func (a Sync) String() string {
 
 // Reason returns [ReasonAutoPreserve] if the preservation is all that changes,
 // else [ReasonTemplateChanged].
-func (a Sync) Reason() Reason {
+func (a Sync) Reason() machinist.Reason {
 	if a.Preserve != nil && a.NodeTemplate == nil && a.Configuration == nil && a.ClassKind == nil {
 		return ReasonAutoPreserve
 	}

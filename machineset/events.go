@@ -5,7 +5,7 @@ package machineset
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 )
 
 // The reasons of the events of a set.
@@ -23,18 +23,18 @@ const (
 // Created returns what to report on the set once the creation of a machine has
 // been answered, with the error of the answer or nil. An answer that was cut short
 // by the end of the caller tells nothing, and is not to be reported.
-func Created(name string, err error) machine.Event {
+func Created(name string, err error) machinist.Event {
 	if err != nil {
-		return machine.Event{Type: corev1.EventTypeWarning, Reason: EventCreateFailed, Message: "Error creating: " + err.Error()}
+		return machinist.Event{Type: corev1.EventTypeWarning, Reason: EventCreateFailed, Message: "Error creating: " + err.Error()}
 	}
-	return machine.Event{Type: corev1.EventTypeNormal, Reason: EventCreated, Message: "Created Machine: " + name}
+	return machinist.Event{Type: corev1.EventTypeNormal, Reason: EventCreated, Message: "Created Machine: " + name}
 }
 
 // Deleted returns the same of the deletion of a machine. That it was gone already
 // is nothing to report.
-func Deleted(name string, err error) machine.Event {
+func Deleted(name string, err error) machinist.Event {
 	if err != nil {
-		return machine.Event{Type: corev1.EventTypeWarning, Reason: EventDeleteFailed, Message: "Error deleting: " + err.Error()}
+		return machinist.Event{Type: corev1.EventTypeWarning, Reason: EventDeleteFailed, Message: "Error deleting: " + err.Error()}
 	}
-	return machine.Event{Type: corev1.EventTypeNormal, Reason: EventDeleted, Message: "Deleted machine: " + name}
+	return machinist.Event{Type: corev1.EventTypeNormal, Reason: EventDeleted, Message: "Deleted machine: " + name}
 }

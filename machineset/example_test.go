@@ -37,7 +37,7 @@ func ExamplePlan() {
 	d = machineset.Plan(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 	// Output:
-	// [] [workers-7d4f9: IncompleteView (the list of machines may not be whole)]
+	// [] [workers-7d4f9: IncompleteView: the list of machines may not be whole]
 	// [delete b (TooManyMachines, by Health)] []
 }
 

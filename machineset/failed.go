@@ -5,6 +5,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -27,7 +28,7 @@ import (
 // reference system's set controller lets it go whatever it asks.
 //
 // A machine that is not Failed, or nil, stays, for no reason.
-func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, now time.Time) (bool, Reason) {
+func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, now time.Time) (bool, machinist.Reason) {
 	if !Failed(m) {
 		return false, ""
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -68,7 +69,7 @@ func TestWhoeverActsOrHoldsAsksAgainAndWhoeverDoesNeitherIsDone(t *testing.T) {
 		d := machineset.Plan(in, machineset.Policy{}, now)
 		require.NotEmpty(t, d.Reason)
 		if len(d.Actions) == 0 && len(d.Holds) == 0 {
-			require.Contains(t, []machineset.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
+			require.Contains(t, []machinist.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
 			require.Zero(t, d.NextCheck)
 			return
 		}

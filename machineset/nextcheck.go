@@ -5,6 +5,8 @@ package machineset
 import (
 	"cmp"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // wake moves the next check forward, never further than one Unseen from now: an
@@ -13,7 +15,7 @@ func (s *pass) wake(at time.Time) {
 	if latest := s.now.Add(s.policy.Unseen); at.After(latest) {
 		at = latest
 	}
-	s.pending = earliest(s.pending, at)
+	s.pending = machinist.Earliest(s.pending, at)
 }
 
 // done fills in the reason and the next check.
@@ -21,16 +23,16 @@ func (s *pass) done() Decision {
 	s.d.Reason = summary(s.d)
 	next := s.pending
 	if len(s.d.Actions) > 0 {
-		next = earliest(next, s.now.Add(s.policy.Unseen))
+		next = machinist.Earliest(next, s.now.Add(s.policy.Unseen))
 	}
 	for _, h := range s.d.Holds {
-		next = earliest(next, cmp.Or(h.Until, s.now.Add(s.policy.Recheck)))
+		next = machinist.Earliest(next, cmp.Or(h.Until, s.now.Add(s.policy.Recheck)))
 	}
 	s.d.NextCheck = next
 	return s.d
 }
 
-func summary(d Decision) Reason {
+func summary(d Decision) machinist.Reason {
 	for _, a := range d.Actions {
 		switch a := a.(type) {
 		case Delete:
@@ -56,11 +58,4 @@ func summary(d Decision) Reason {
 	default:
 		return ReasonNotSeen
 	}
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

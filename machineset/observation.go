@@ -5,6 +5,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -102,10 +103,10 @@ type Decision struct {
 	// leave out the others; they do not depend on each other.
 	Actions []Action
 	// Holds are what is not done, and why.
-	Holds []Hold
+	Holds []machinist.Hold
 	// Reason sums the decision up: that of the first Delete or Create, else of the
 	// first action, else of the first hold, else [ReasonSettled] or [ReasonGone].
-	Reason Reason
+	Reason machinist.Reason
 	// NextCheck is when to ask again, after now; zero if only a change of an
 	// object can help. A decision with actions or holds always has one.
 	NextCheck time.Time

@@ -9,24 +9,25 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // ours returns the machines of an observation that are this set's, once each and
 // in the order of their names, in a slice of its own.
-func ours(in Observation) ([]*v1alpha1.Machine, []Hold) {
+func ours(in Observation) ([]*v1alpha1.Machine, []machinist.Hold) {
 	machines := make([]*v1alpha1.Machine, 0, len(in.Machines))
-	var holds []Hold
+	var holds []machinist.Hold
 	for _, m := range in.Machines {
 		switch {
 		case m == nil:
 		case foreign(in.Set, m):
-			holds = append(holds, Hold{Subject: m.Name, Reason: ReasonNotOurs, Message: "left out of every count"})
+			holds = append(holds, machinist.Hold{Subject: m.Name, Reason: ReasonNotOurs, Message: "left out of every count"})
 		default:
 			machines = append(machines, m)
 		}
 	}
-	slices.SortFunc(holds, func(a, b Hold) int { return strings.Compare(a.Subject, b.Subject) })
+	slices.SortFunc(holds, func(a, b machinist.Hold) int { return strings.Compare(a.Subject, b.Subject) })
 	return Distinct(machines), holds
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -82,7 +83,7 @@ type pass struct {
 
 // observe sorts out the machines of the set, and what is in flight of them.
 func (s *pass) observe() {
-	var holds []Hold
+	var holds []machinist.Hold
 	s.machines, holds = ours(s.in)
 	s.d.Holds = append(s.d.Holds, holds...)
 	s.in.InFlight = s.in.InFlight.Observe(s.in.Machines, s.in.Complete)
@@ -223,7 +224,7 @@ func (s *pass) incomplete() {
 	s.hold(s.in.Set.Name, ReasonIncomplete, "the list of machines may not be whole", time.Time{})
 }
 
-func (s *pass) holdFailed(m *v1alpha1.Machine, reason Reason) {
+func (s *pass) holdFailed(m *v1alpha1.Machine, reason machinist.Reason) {
 	var until time.Time
 	switch reason { //nolint:exhaustive // the others end with a change of the machine
 	case ReasonPreserved:
@@ -236,6 +237,6 @@ func (s *pass) holdFailed(m *v1alpha1.Machine, reason Reason) {
 
 func (s *pass) do(a Action) { s.d.Actions = append(s.d.Actions, a) }
 
-func (s *pass) hold(subject string, reason Reason, message string, until time.Time) {
-	s.d.Holds = append(s.d.Holds, Hold{Subject: subject, Reason: reason, Message: message, Until: until})
+func (s *pass) hold(subject string, reason machinist.Reason, message string, until time.Time) {
+	s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: subject, Reason: reason, Message: message, Until: until})
 }

@@ -48,18 +48,18 @@ func TestPlan(t *testing.T) {
 			w.add("a", running)
 		}, []string{"create 2 (TooFewMachines)"}, nil},
 		{"no more than the burst is created in a pass", 30, machineset.Policy{Burst: 10}, func(*world) {},
-			[]string{"create 10 (TooFewMachines)"}, []string{"ms: BurstLimit (10 of 30 machines are created in this pass)"}},
+			[]string{"create 10 (TooFewMachines)"}, []string{"ms: BurstLimit: 10 of 30 machines are created in this pass"}},
 		{"a creation in flight is not asked for again (DS-2)", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.InFlight = w.InFlight.Creating("b", now)
-		}, nil, []string{"b: InFlight (1 creations and 0 deletions have not shown up yet)"}},
+		}, nil, []string{"b: InFlight: 1 creations and 0 deletions have not shown up yet"}},
 		{"a creation that shows is no longer in flight", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.InFlight = w.InFlight.Creating("a", now)
 		}, []string{"create 1 (TooFewMachines)"}, nil},
 		{"a creation in flight for too long is looked for, and not replaced", 1, machineset.Policy{}, func(w *world) {
 			w.InFlight = w.InFlight.Creating("b", now.Add(-time.Hour))
-		}, []string{"look for b (NotSeenInTime)"}, []string{"b: InFlight (1 creations and 0 deletions have not shown up yet)"}},
+		}, []string{"look for b (NotSeenInTime)"}, []string{"b: InFlight: 1 creations and 0 deletions have not shown up yet"}},
 		{"what is too much goes, the least loss first", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", v1alpha1.MachinePending)
@@ -78,12 +78,12 @@ func TestPlan(t *testing.T) {
 			w.add("a", running)
 			w.add("b", running)
 			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
-		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
+		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
 		{"a deletion in flight is not replaced before it shows", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", failed)
 			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
-		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
+		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
 		{"a Failed machine goes first and is replaced in the pass after it", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", failed)
@@ -97,11 +97,11 @@ func TestPlan(t *testing.T) {
 			w.add("a", failed)
 			marked(w.add("b", running))
 			w.add("c", running)
-		}, []string{"delete b (MarkedForDeletion, by NamedByAutoscaler)", "delete a (MachineFailed)"}, []string{"ms: Frozen (2 machines missing, label freeze)"}},
+		}, []string{"delete b (MarkedForDeletion, by NamedByAutoscaler)", "delete a (MachineFailed)"}, []string{"ms: Frozen: 2 machines missing, label freeze"}},
 		{"a set whose scale-up is disabled does the same (DS-27)", 5, machineset.Policy{}, func(w *world) {
 			w.Set.Labels = disabled
 			w.add("a", failed)
-		}, []string{"delete a (MachineFailed)"}, []string{"ms: ScaleUpDisabled (4 machines missing, label node.machine.sapcloud.io/scale-up-disabled)"}},
+		}, []string{"delete a (MachineFailed)"}, []string{"ms: ScaleUpDisabled: 4 machines missing, label node.machine.sapcloud.io/scale-up-disabled"}},
 		{"freeze is spelled exactly", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "true"}
 		}, []string{"create 1 (TooFewMachines)"}, nil},
@@ -127,19 +127,19 @@ func TestPlan(t *testing.T) {
 		}, nil, nil},
 		{"a preserved Failed machine stays, and says how long", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
-		}, nil, []string{"a: Preserved (machine is Failed and stays)"}},
+		}, nil, []string{"a: Preserved: machine is Failed and stays"}},
 		{"a Failed machine whose preservation is over goes", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(0))
 		}, []string{"delete a (PreservationExpired)"}, nil},
 		{"a Failed machine whose Node nobody has looked at stays", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
-		}, nil, []string{"a: NodeNotLookedAt (machine is Failed and stays)"}},
+		}, nil, []string{"a: NodeNotLookedAt: machine is Failed and stays"}},
 		{"a Failed machine whose Node is gone is asked itself (DS-28)", 1, machineset.Policy{}, func(w *world) {
 			m := w.add("a", failed)
 			m.Labels[v1alpha1.NodeLabelKey] = "n"
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "when-failed"
 			w.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
-		}, nil, []string{"a: PreservationPending (machine is Failed and stays)"}},
+		}, nil, []string{"a: PreservationPending: machine is Failed and stays"}},
 		{"the youngest Failed machines are preserved up to the maximum (DS-29: what is there counts, not the status)", 4, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 2
 			w.Set.Status.AutoPreserveFailedMachineCount = 0
@@ -148,14 +148,14 @@ func TestPlan(t *testing.T) {
 			w.add("c", failed).CreationTimestamp = metav1.NewTime(now)
 			w.add("d", running)
 		}, []string{"update preservation of c (AutoPreservation)", "delete b (MachineFailed)"}, []string{
-			"a: PreservationPending (machine is Failed and stays)", "c: PreservationPending (machine is Failed and stays)",
+			"a: PreservationPending: machine is Failed and stays", "c: PreservationPending: machine is Failed and stays",
 		}},
 		{"a Failed machine whose Node says no, or nobody knows what, is not granted it (DS-29)", 2, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 2
 			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
 			w.add("b", failed).Labels[v1alpha1.NodeLabelKey] = "unknown"
 			w.Nodes = map[string]machine.NodeView{"n": nodeSaying("false")}
-		}, []string{"delete a (MachineFailed)"}, []string{"b: NodeNotLookedAt (machine is Failed and stays)"}},
+		}, []string{"delete a (MachineFailed)"}, []string{"b: NodeNotLookedAt: machine is Failed and stays"}},
 		{"what is granted beyond the maximum is revoked, the oldest first", 2, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", running).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
@@ -169,13 +169,13 @@ func TestPlan(t *testing.T) {
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m.DeletionTimestamp = deletedNow()
 			w.add("b", failed)
-		}, []string{"update preservation of b (AutoPreservation)"}, []string{"b: PreservationPending (machine is Failed and stays)"}},
+		}, []string{"update preservation of b (AutoPreservation)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
 		{"a machine that goes anyway is not preserved first", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).CreationTimestamp = metav1.NewTime(now)
 			marked(w.Machines[0])
 			w.add("b", failed)
-		}, []string{"update preservation of b (AutoPreservation)", "delete a (MarkedForDeletion, by NamedByAutoscaler)"}, []string{"b: PreservationPending (machine is Failed and stays)"}},
+		}, []string{"update preservation of b (AutoPreservation)", "delete a (MarkedForDeletion, by NamedByAutoscaler)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
 		{"a machine whose preservation is over is not preserved again", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(-60))
@@ -184,28 +184,28 @@ func TestPlan(t *testing.T) {
 			w.Complete = false
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed)
-		}, nil, []string{"ms: IncompleteView (the list of machines may not be whole)"}},
+		}, nil, []string{"ms: IncompleteView: the list of machines may not be whole"}},
 		{"a machine in another namespace does not count", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running).Namespace = "elsewhere"
 			w.add("b", running)
-		}, nil, []string{"a: ControlledByAnother (left out of every count)"}},
+		}, nil, []string{"a: ControlledByAnother: left out of every count"}},
 		{"of two views of one machine, that which is leaving counts", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("a", running).DeletionTimestamp = deletedNow()
 		}, []string{"create 1 (TooFewMachines)"}, nil},
 		{"no more than the burst is looked for in a pass", 2, machineset.Policy{Burst: 1}, func(w *world) {
 			w.InFlight = w.InFlight.Creating("a", epoch).Creating("b", epoch)
-		}, []string{"look for a (NotSeenInTime)"}, []string{"a: InFlight (2 creations and 0 deletions have not shown up yet)"}},
+		}, []string{"look for a (NotSeenInTime)"}, []string{"a: InFlight: 2 creations and 0 deletions have not shown up yet"}},
 		{"a machine that moves to another set counts and is not chosen", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful"
 		}, nil, nil},
 		{"a machine without identity counts and is never deleted", 0, machineset.Policy{}, func(w *world) {
 			w.add("a", running).UID = ""
-		}, nil, []string{"a: NoIdentity (machine has no UID)"}},
+		}, nil, []string{"a: NoIdentity: machine has no UID"}},
 		{"a machine of another set does not count", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running).OwnerReferences[0].UID = "uid-another"
 			w.add("b", running)
-		}, nil, []string{"a: ControlledByAnother (left out of every count)"}},
+		}, nil, []string{"a: ControlledByAnother: left out of every count"}},
 		{"an update freshly done outweighs an Unknown machine (DS-26)", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachineInPlaceUpdateSuccessful)
 			w.add("b", v1alpha1.MachineUnknown)
@@ -232,7 +232,7 @@ func TestPlan(t *testing.T) {
 			w.add("b", running)
 			machineset.NameVictims(w.Set, []string{"b"})
 			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
-		}, nil, []string{"b: InFlight (0 creations and 1 deletions have not shown up yet)"}},
+		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
 		{"the autoscaler is heard before the plan, and both before the order", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
@@ -247,11 +247,11 @@ func TestPlan(t *testing.T) {
 		{"a machine that has not been Running for long is waited for (DS-20)", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.MinReadySeconds = 60
 			w.add("a", running).Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Second))
-		}, nil, []string{"a: MinReadySeconds (1 machines do not count as available before they have been so for minReadySeconds)"}},
+		}, nil, []string{"a: MinReadySeconds: 1 machines do not count as available before they have been so for minReadySeconds"}},
 		{"nothing is done to a set without a selector (DS-21)", 3, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.Selector = nil
 			w.add("a", failed)
-		}, nil, []string{"ms: InvalidMachineSet (spec.selector: Required value: Selector must not be empty)"}},
+		}, nil, []string{"ms: InvalidMachineSet: spec.selector: Required value: Selector must not be empty"}},
 		{"the finalizer comes before the first machine", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Finalizers = nil
 		}, []string{"add finalizer to set ms (FinalizerMissing)", "create 1 (TooFewMachines)"}, nil},
@@ -261,7 +261,7 @@ func TestPlan(t *testing.T) {
 			w.add("a", failed)
 			w.add("b", running)
 		}, []string{"update class kind of a (TemplateChanged)", "update class kind of b (TemplateChanged)"},
-			[]string{"ms: IncompleteView (the list of machines may not be whole)"}},
+			[]string{"ms: IncompleteView: the list of machines may not be whole"}},
 		{"a deleted set deletes its machines, no more than the burst (DS-32)", 5, machineset.Policy{Burst: 2}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.add("a", running)
@@ -269,23 +269,23 @@ func TestPlan(t *testing.T) {
 			w.add("c", v1alpha1.MachinePending)
 			w.add("d", running).DeletionTimestamp = deletedNow()
 		}, []string{"delete c (MachineSetDeleting)", "delete a (MachineSetDeleting)"},
-			[]string{"ms: BurstLimit (2 of 3 machines are deleted in this pass)", "a: WaitingForMachines (4 machines left)"}},
+			[]string{"ms: BurstLimit: 2 of 3 machines are deleted in this pass", "a: WaitingForMachines: 4 machines left"}},
 		{"a deleted set deletes its machines though it is not valid", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Set.Spec.Selector = nil
 			w.add("a", running)
-		}, []string{"delete a (MachineSetDeleting)"}, []string{"a: WaitingForMachines (1 machines left)"}},
+		}, []string{"delete a (MachineSetDeleting)"}, []string{"a: WaitingForMachines: 1 machines left"}},
 		{"a deleted set goes when no machine is left", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 		}, []string{"remove finalizer from set ms (NoMachineLeft)"}, nil},
 		{"a deleted set waits for creations in flight", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.InFlight = w.InFlight.Creating("a", now)
-		}, nil, []string{"a: InFlight (1 creations and 0 deletions have not shown up yet)"}},
+		}, nil, []string{"a: InFlight: 1 creations and 0 deletions have not shown up yet"}},
 		{"a deleted set is not let go on a view that may not be whole", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Complete = false
-		}, nil, []string{"ms: IncompleteView (the list of machines may not be whole)"}},
+		}, nil, []string{"ms: IncompleteView: the list of machines may not be whole"}},
 		{"a deleted set without our finalizer is no longer ours", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Set.Finalizers = []string{"other"}

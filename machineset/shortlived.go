@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -50,7 +51,7 @@ func (s *pass) worthwhile(missing int) int {
 		message += fmt.Sprintf(": %d that were deleted within %s of their creation are still there", s.counts.ShortLived, ShortLife)
 	}
 	for _, sent := range gone {
-		until = earliest(until, sent.At.Add(ShortLife))
+		until = machinist.Earliest(until, sent.At.Add(ShortLife))
 	}
 	if len(gone) > 0 {
 		message += fmt.Sprintf(": %d that failed before they joined were deleted within the last %s", len(gone), ShortLife)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -49,7 +50,7 @@ func TestMS6MachinesThatDoNotLiveAreReplacedOnlyAsLongAsFewAreOnTheirWayOut(t *t
 			if c.created == c.desired {
 				return
 			}
-			require.Contains(t, d.Holds, machineset.Hold{
+			require.Contains(t, d.Holds, machinist.Hold{
 				Subject: "m00", Reason: machineset.ReasonShortLived,
 				Message: fmt.Sprintf("%d of %d missing machines are not created: %d that were deleted within 10m0s of their creation are still there", c.desired-c.created, c.desired, c.leaving),
 			})

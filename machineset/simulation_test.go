@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -134,7 +135,7 @@ func (s *sim) reconcile() machineset.Decision {
 	d := machineset.Plan(in, machineset.Policy{Burst: 4}, s.now)
 	require.Equal(s.t, d, machineset.Plan(in, machineset.Policy{Burst: 4}, s.now)) // I-19
 	if len(d.Actions) == 0 && len(d.Holds) == 0 {                                  // I-12
-		require.Contains(s.t, []machineset.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
+		require.Contains(s.t, []machinist.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
 	}
 	for _, a := range d.Actions {
 		if s.chaos && s.r.IntN(20) == 0 {

@@ -11,74 +11,72 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Reason is why something is done or not done, as a stable word.
-type Reason string
-
 // Reasons to delete a VM.
 const (
 	// NoMachine means that there is no machine of the VM's name.
-	NoMachine Reason = "NoMachine"
+	NoMachine machinist.Reason = "NoMachine"
 	// SecondVM means that the machine of the VM's name has another VM, which is
 	// there as well.
-	SecondVM Reason = "SecondVM"
+	SecondVM machinist.Reason = "SecondVM"
 )
 
 // Reasons not to delete yet which are about one VM.
 const (
 	// WaitingForGrace means that the VM has not been unowned for long enough.
-	WaitingForGrace Reason = "WaitingForGrace"
+	WaitingForGrace machinist.Reason = "WaitingForGrace"
 	// DeletionProposed means that the deletion was proposed a while ago and the VM
 	// is still listed.
-	DeletionProposed Reason = "DeletionProposed"
+	DeletionProposed machinist.Reason = "DeletionProposed"
 	// ReportOnly means that the policy deletes nothing.
-	ReportOnly Reason = "ReportOnly"
+	ReportOnly machinist.Reason = "ReportOnly"
 	// RateLimited means that enough deletions were proposed for now.
-	RateLimited Reason = "RateLimited"
+	RateLimited machinist.Reason = "RateLimited"
 	// NoIdentity means that the VM has no provider ID. A deletion without one
 	// would be of everything under the machine's name.
-	NoIdentity Reason = "NoIdentity"
+	NoIdentity machinist.Reason = "NoIdentity"
 	// NoName means that the VM carries no name of a machine.
-	NoName Reason = "NoName"
+	NoName machinist.Reason = "NoName"
 	// SeveralNames means that one listing has the VM under several names.
-	SeveralNames Reason = "SeveralNames"
+	SeveralNames machinist.Reason = "SeveralNames"
 	// OwnVMNotListed means that the machine of the VM's name has another VM, which
 	// is not in the listing: perhaps this is that one.
-	OwnVMNotListed Reason = "OwnVMNotListed"
+	OwnVMNotListed machinist.Reason = "OwnVMNotListed"
 	// SimilarIdentity means that the provider IDs of the VM and of the machine of
 	// its name differ but end in the same way: perhaps it is one VM.
-	SimilarIdentity Reason = "SimilarIdentity"
+	SimilarIdentity machinist.Reason = "SimilarIdentity"
 	// OtherNamespace means that a machine of the VM's name is in another namespace
 	// than the class.
-	OtherNamespace Reason = "OtherNamespace"
+	OtherNamespace machinist.Reason = "OtherNamespace"
 )
 
 // Reasons not to delete which are about a whole class, or about all.
 const (
 	// Unsupported means that the driver cannot list VMs.
-	Unsupported Reason = "Unsupported"
+	Unsupported machinist.Reason = "Unsupported"
 	// ListingIncomplete means that the VMs were not all listed.
-	ListingIncomplete Reason = "ListingIncomplete"
+	ListingIncomplete machinist.Reason = "ListingIncomplete"
 	// ListingStale means that the listing is too old, or from the future.
-	ListingStale Reason = "ListingStale"
+	ListingStale machinist.Reason = "ListingStale"
 	// ListedTwice means that there are several listings of the class.
-	ListedTwice Reason = "ListedTwice"
+	ListedTwice machinist.Reason = "ListedTwice"
 	// MachinesIncomplete means that the machines were not all read.
-	MachinesIncomplete Reason = "MachinesIncomplete"
+	MachinesIncomplete machinist.Reason = "MachinesIncomplete"
 	// MachinesStale means that the machines were read too long ago, or in the
 	// future.
-	MachinesStale Reason = "MachinesStale"
+	MachinesStale machinist.Reason = "MachinesStale"
 	// MachinesOlder means that the machines were read before the VMs.
-	MachinesOlder Reason = "MachinesOlder"
+	MachinesOlder machinist.Reason = "MachinesOlder"
 	// OutOfScope means that the machines of the class's namespace were not read.
-	OutOfScope Reason = "OutOfScope"
+	OutOfScope machinist.Reason = "OutOfScope"
 	// NoMachines means that there are VMs, and no machine at all in the namespace.
-	NoMachines Reason = "NoMachines"
+	NoMachines machinist.Reason = "NoMachines"
 	// TooMany means that a suspiciously large part of the VMs is unowned.
-	TooMany Reason = "TooMany"
+	TooMany machinist.Reason = "TooMany"
 )
 
 // Action is something to do. It is one of [DeleteVM].
@@ -97,7 +95,7 @@ type DeleteVM struct {
 	// Namespace and Class are those of the class that listed it.
 	Namespace, Class string
 	// Reason is [NoMachine] or [SecondVM].
-	Reason Reason
+	Reason machinist.Reason
 	// OwnerUID and OwnerProviderID are, for SecondVM, those of the machine whose
 	// VM is another one.
 	OwnerUID        types.UID
@@ -149,33 +147,13 @@ func (a DeleteVM) StillRight(live *v1alpha1.Machine) bool {
 	}
 }
 
-// Hold is something that is not done, with what stands in the way.
-type Hold struct {
-	// Subject names it: "vm …", "class …" or "machines".
-	Subject string
-	// Reason is why, as a stable word.
-	Reason Reason
-	// Message is why, in words for people; it may change.
-	Message string
-	// Until is when to look again. Zero, with [Unsupported] only, means never.
-	Until time.Time
-}
-
-// String returns the hold in one line, without its time.
-func (h Hold) String() string {
-	if h.Message == "" {
-		return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
-	}
-	return fmt.Sprintf("%s: %s: %s", h.Subject, h.Reason, h.Message)
-}
-
 // Decision is what to do now, what is not done, and when to look again.
 type Decision struct {
 	// Actions, each right without the others. Those never proposed before come
 	// first, and of them those that were found first.
 	Actions []Action
 	// Holds sorted by subject.
-	Holds []Hold
+	Holds []machinist.Hold
 	// NextCheck is when to list again. Zero means that there is nothing to list.
 	// It is never zero next to an action, and never before now.
 	NextCheck time.Time

@@ -53,7 +53,7 @@
 // let go.
 //
 // A class whose listing fails holds nothing but itself. Everything that is not
-// done is a [Hold] that names what is in the way and when to look again.
+// done is a [machinist.Hold] that names what is in the way and when to look again.
 //
 // # What it does not do
 //

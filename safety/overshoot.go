@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -74,9 +74,9 @@ const (
 // Reasons of a freeze, which are also those of the Frozen conditions.
 const (
 	// Overshooting means that a set has too many machines.
-	Overshooting Reason = v1alpha1.OverShootingReplicaCount
+	Overshooting machinist.Reason = v1alpha1.OverShootingReplicaCount
 	// FreezeFollows means that a deployment follows its sets.
-	FreezeFollows Reason = v1alpha1.MachineDeploymentStateSync
+	FreezeFollows machinist.Reason = v1alpha1.MachineDeploymentStateSync
 )
 
 // OvershootOf judges one set that has so many machines: if it is not frozen and
@@ -108,7 +108,7 @@ func overshootMessage(set *v1alpha1.MachineSet, machines, high int) string {
 // and the condition Frozen, which come or go together, and without the annotation
 // that asks to unfreeze if they go. It also returns the event to report once it is
 // written, nil for none.
-func FreezeSet(set *v1alpha1.MachineSet, f Freezing, r Reason, message string, now time.Time) (*v1alpha1.MachineSet, *machine.Event) {
+func FreezeSet(set *v1alpha1.MachineSet, f Freezing, r machinist.Reason, message string, now time.Time) (*v1alpha1.MachineSet, *machinist.Event) {
 	next := set.DeepCopy()
 	if next == nil || f != FreezeBegins && f != FreezeEnds {
 		return next, nil
@@ -116,7 +116,7 @@ func FreezeSet(set *v1alpha1.MachineSet, f Freezing, r Reason, message string, n
 	label(next, f)
 	if f == FreezeEnds {
 		next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, frozenSetCondition)
-		return next, &machine.Event{Type: "Normal", Reason: "UnfrozeMachineSet", Message: "SafetyController: Unfroze MachineSet " + set.Name}
+		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineSet", Message: "SafetyController: Unfroze MachineSet " + set.Name}
 	}
 	i := slices.IndexFunc(next.Status.Conditions, frozenSetCondition)
 	if i < 0 || next.Status.Conditions[i].Status != v1alpha1.ConditionTrue || next.Status.Conditions[i].Reason != string(r) {
@@ -124,11 +124,11 @@ func FreezeSet(set *v1alpha1.MachineSet, f Freezing, r Reason, message string, n
 			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(r), Message: message, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	return next, &machine.Event{Type: "Normal", Reason: "FrozeMachineSet", Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
+	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineSet", Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
 }
 
 // FreezeDeployment is [FreezeSet] for a deployment, without an event.
-func FreezeDeployment(d *v1alpha1.MachineDeployment, f Freezing, r Reason, message string, now time.Time) *v1alpha1.MachineDeployment {
+func FreezeDeployment(d *v1alpha1.MachineDeployment, f Freezing, r machinist.Reason, message string, now time.Time) *v1alpha1.MachineDeployment {
 	next := d.DeepCopy()
 	if next == nil || f != FreezeBegins && f != FreezeEnds {
 		return next

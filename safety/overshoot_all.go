@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -50,7 +50,7 @@ type FreezeWrite struct {
 	// Message says why, for people.
 	Message string
 	// Event is what to report on the object once it is written, nil for nothing.
-	Event *machine.Event
+	Event *machinist.Event
 }
 
 // String returns the write in one line.
@@ -70,7 +70,7 @@ type OvershootDecision struct {
 	// Writes of all sets, then of all deployments, by their names.
 	Writes []FreezeWrite
 	// Holds are the sets that stay frozen, by their names.
-	Holds []Hold
+	Holds []machinist.Hold
 	// NextCheck is when to look again. It is after now.
 	NextCheck time.Time
 }
@@ -95,7 +95,7 @@ func Overshoot(in OvershootObservation, p OvershootPolicy, now time.Time) Oversh
 	s := overshoot{in: in, policy: p, now: now, frozen: map[types.UID]string{}}
 	s.d.NextCheck = now.Add(p.period())
 	if !in.Complete {
-		s.d.Holds = append(s.d.Holds, Hold{Subject: "machines", Reason: MachinesIncomplete, Message: "the lists may not be whole", Until: s.d.NextCheck})
+		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: MachinesIncomplete, Message: "the lists may not be whole", Until: s.d.NextCheck})
 		return s.d
 	}
 	s.look()
@@ -178,7 +178,7 @@ func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 		if _, known := s.frozen[controllerOf(set)]; !known {
 			s.frozen[controllerOf(set)] = ""
 		}
-		s.d.Holds = append(s.d.Holds, Hold{
+		s.d.Holds = append(s.d.Holds, machinist.Hold{
 			Subject: "set " + set.Name, Reason: Overshooting, Until: s.d.NextCheck,
 			Message: fmt.Sprintf("%d machines; it goes on at %d", n, low),
 		})

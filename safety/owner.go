@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -37,7 +38,7 @@ func ownersOf(machines []*v1alpha1.Machine) owners {
 // verdict is what is found of one VM: owned (the zero verdict), unowned, or in
 // doubt.
 type verdict struct {
-	unowned, doubt Reason
+	unowned, doubt machinist.Reason
 	owner          *v1alpha1.Machine // the machine with another VM
 }
 
@@ -65,7 +66,7 @@ func (o owners) judge(id string, vm VM, namespace string, listed map[string]VM) 
 	if len(same) == 0 {
 		return verdict{unowned: NoMachine}
 	}
-	var doubt Reason
+	var doubt machinist.Reason
 	for _, m := range same {
 		_, there := listed[nodeops.NormalizeProviderID(m.Spec.ProviderID)]
 		switch {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -38,13 +39,13 @@ type sim struct {
 	next    time.Time
 	calm    bool            // no faults, no lies
 	hidden  map[string]bool // machines that the API server has not got back yet
-	deleted map[safety.Reason]int
+	deleted map[machinist.Reason]int
 }
 
 func newSim(t *testing.T, seed uint64) *sim {
 	s := &sim{
 		t: t, r: rand.New(rand.NewPCG(seed, 7)), fake: clocktesting.NewFakeClock(start), store: map[string]*v1alpha1.Machine{},
-		policy: safety.DefaultPolicy(), deleted: map[safety.Reason]int{}, hidden: map[string]bool{},
+		policy: safety.DefaultPolicy(), deleted: map[machinist.Reason]int{}, hidden: map[string]bool{},
 	}
 	s.cloud = drivertest.NewCloud(drivertest.CloudOptions{
 		Clock: s.fake, Lag: time.Minute, ShutdownTime: 3 * time.Minute, ForgetfulCreate: true, Seed: seed,
@@ -200,7 +201,7 @@ func (s *sim) run(d time.Duration) {
 }
 
 func TestNoOwnedVMIsEverDeletedAndEveryOrphanFinallyIs(t *testing.T) {
-	total := map[safety.Reason]int{}
+	total := map[machinist.Reason]int{}
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			s := newSim(t, seed)

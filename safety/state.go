@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
 // State is what [Step] remembers. It can be stored as JSON, or be kept in
@@ -26,7 +28,7 @@ type Sighting struct {
 	// MachineName that the VM carries.
 	MachineName string `json:"machineName"`
 	// Reason why nobody owns it: [NoMachine] or [SecondVM].
-	Reason Reason `json:"reason"`
+	Reason machinist.Reason `json:"reason"`
 	// First and Last are the times of the first and the latest listing which show
 	// it so, without another finding between them.
 	First time.Time `json:"first"`

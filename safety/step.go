@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -55,10 +56,10 @@ func Step(state State, in Observation, policy Policy, now time.Time) (State, Dec
 	d := Decision{Actions: s.propose()}
 	d.Holds = sortHolds(s.holds)
 	for _, h := range d.Holds {
-		d.NextCheck = earlier(d.NextCheck, h.Until)
+		d.NextCheck = machinist.Earliest(d.NextCheck, h.Until)
 	}
 	if len(s.found) > 0 {
-		d.NextCheck = earlier(d.NextCheck, now.Add(p.Period))
+		d.NextCheck = machinist.Earliest(d.NextCheck, now.Add(p.Period))
 	}
 	return s.next.compact(), d
 }
@@ -72,7 +73,7 @@ type step struct {
 	next   State
 	found  []findings
 	ripe   map[string]candidate // by normalized provider ID
-	holds  []Hold
+	holds  []machinist.Hold
 }
 
 // findings are the unowned VMs of one listing.
@@ -92,15 +93,15 @@ type candidate struct {
 
 // doubt returns why nothing can be concluded from a listing of which there are n,
 // or a hold without a reason.
-func (s *step) doubt(l Listing, n int) Hold {
-	h := Hold{Subject: "class " + l.Class.String(), Until: s.now.Add(s.policy.Retry)}
+func (s *step) doubt(l Listing, n int) machinist.Hold {
+	h := machinist.Hold{Subject: "class " + l.Class.String(), Until: s.now.Add(s.policy.Retry)}
 	machines := s.Machines
 	incomplete := !machines.Complete || slices.Contains(machines.Items, nil)
 	switch {
 	case n > 1:
 		h.Reason, h.Message = ListedTwice, fmt.Sprintf("%d listings", n)
 	case l.Unsupported:
-		return Hold{Subject: h.Subject, Reason: Unsupported, Message: "the driver cannot list VMs"}
+		return machinist.Hold{Subject: h.Subject, Reason: Unsupported, Message: "the driver cannot list VMs"}
 	case !l.VMs.Complete:
 		h.Reason, h.Message = ListingIncomplete, l.Problem
 	case s.stale(l.VMs.AsOf):
@@ -175,7 +176,7 @@ func (s *step) distinct(items []VM) (vms map[string]VM, unclear int) {
 		}
 	}
 	for id, vm := range vms {
-		var why Reason
+		var why machinist.Reason
 		switch {
 		case s.owners.byID[id]:
 			continue
@@ -195,8 +196,8 @@ func (s *step) distinct(items []VM) (vms map[string]VM, unclear int) {
 }
 
 // suspicious says whether the unowned VMs speak against the machines.
-func (s *step) suspicious(l Listing, unowned, listed int) (Hold, bool) {
-	h := Hold{Subject: "class " + l.Class.String(), Until: s.now.Add(s.policy.Period)}
+func (s *step) suspicious(l Listing, unowned, listed int) (machinist.Hold, bool) {
+	h := machinist.Hold{Subject: "class " + l.Class.String(), Until: s.now.Add(s.policy.Period)}
 	switch {
 	case unowned > 0 && s.owners.in[l.Class.Namespace] == 0 && !s.policy.EmptyInventory:
 		h.Reason = NoMachines
@@ -205,7 +206,7 @@ func (s *step) suspicious(l Listing, unowned, listed int) (Hold, bool) {
 		h.Reason = TooMany
 		h.Message = fmt.Sprintf("%d unowned of %d VMs > %d %%, and > %d", unowned, listed, s.policy.MaxPercent, s.policy.AlwaysFew)
 	default:
-		return Hold{}, false
+		return machinist.Hold{}, false
 	}
 	return h, true
 }
@@ -257,25 +258,17 @@ func (s *step) propose() []Action {
 
 // hold notes a hold. One that has ended means that the evidence is older than
 // that: a new listing helps.
-func (s *step) hold(subject string, r Reason, message string, until time.Time) {
+func (s *step) hold(subject string, r machinist.Reason, message string, until time.Time) {
 	if !until.After(s.now) {
 		until = s.now.Add(s.policy.Retry)
 	}
-	s.holds = append(s.holds, Hold{Subject: subject, Reason: r, Message: message, Until: until})
+	s.holds = append(s.holds, machinist.Hold{Subject: subject, Reason: r, Message: message, Until: until})
 }
 
 // sortHolds returns the holds in a total order, each once.
-func sortHolds(holds []Hold) []Hold {
-	slices.SortFunc(holds, func(a, b Hold) int {
+func sortHolds(holds []machinist.Hold) []machinist.Hold {
+	slices.SortFunc(holds, func(a, b machinist.Hold) int {
 		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message), a.Until.Compare(b.Until))
 	})
 	return slices.Compact(holds)
-}
-
-// earlier returns the earlier of two times of which zero is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -22,7 +23,7 @@ func TestAVMWithoutAMachineIsDeletedAfterTwoListingsAGraceApart(t *testing.T) {
 	w := newWorld(vm("lost"))
 	s, d := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
 	require.Empty(t, d.Actions)
-	require.Equal(t, []safety.Reason{safety.WaitingForGrace}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
 	require.Equal(t, start.Add(10*time.Minute), d.NextCheck)
 
 	_, again := safety.Step(s, w.at(start), safety.DefaultPolicy(), start.Add(4*time.Minute))
@@ -42,7 +43,7 @@ func TestWhoOwnsAVM(t *testing.T) {
 		vm      safety.VM
 		machine *v1alpha1.Machine
 		deleted bool
-		held    safety.Reason
+		held    machinist.Reason
 	}{
 		"nobody, if there is no machine":                         {vm: vm("x"), deleted: true},
 		"its machine":                                            {vm: vm("x"), machine: machine("shoot", "x", id("x"))},
@@ -73,7 +74,7 @@ func TestWhoOwnsAVM(t *testing.T) {
 				require.Empty(t, d.Actions)
 			}
 			if tc.held != "" {
-				require.Equal(t, []safety.Reason{tc.held}, reasons(d))
+				require.Equal(t, []machinist.Reason{tc.held}, reasons(d))
 			} else {
 				require.Empty(t, d.Holds)
 			}
@@ -115,13 +116,13 @@ func TestManySecondVMsDoNotLookLikeLostMachines(t *testing.T) {
 	half.Machines.Items = half.Machines.Items[:5]
 	d := twice(w.at(start), half, safety.DefaultPolicy())
 	require.Empty(t, d.Actions, "but lost machines hold second VMs too")
-	require.Equal(t, []safety.Reason{safety.TooMany}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.TooMany}, reasons(d))
 }
 
 // spoilers each take one piece of evidence away (I-3).
 var spoilers = map[string]struct {
 	spoil func(*safety.Observation)
-	held  safety.Reason
+	held  machinist.Reason
 }{
 	"an incomplete listing":            {func(o *safety.Observation) { o.Listings[0].VMs.Complete = false }, safety.ListingIncomplete},
 	"an old listing":                   {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = late.Add(-6 * time.Minute) }, safety.ListingStale},
@@ -152,7 +153,7 @@ func TestWithoutEvidenceNothingIsDeleted(t *testing.T) {
 			tc.spoil(&bad)
 			d := twice(w.at(start), bad, safety.DefaultPolicy())
 			require.Empty(t, d.Actions)
-			require.Equal(t, []safety.Reason{tc.held}, reasons(d))
+			require.Equal(t, []machinist.Reason{tc.held}, reasons(d))
 			require.Equal(t, tc.held == safety.Unsupported, d.NextCheck.IsZero())
 			require.NotEmpty(t, d.Holds[0].Subject)
 		})
@@ -194,10 +195,10 @@ func TestAnotherReasonMakesGraceBeginAnew(t *testing.T) {
 	first := w.at(start)
 	first.Machines.Items = append(first.Machines.Items[:3], first.Machines.Items[4:]...)
 	s, d := safety.Step(safety.State{}, first, safety.DefaultPolicy(), start)
-	require.Equal(t, []safety.Reason{safety.WaitingForGrace, safety.WaitingForGrace}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.WaitingForGrace, safety.WaitingForGrace}, reasons(d))
 	_, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
 	require.Empty(t, d.Actions)
-	require.Equal(t, []safety.Reason{safety.WaitingForGrace}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
 }
 
 func TestAnotherClassThatDoubtsTheVMMakesGraceBeginAnew(t *testing.T) {
@@ -237,7 +238,7 @@ func TestAFindingOfLongAgoIsForgotten(t *testing.T) {
 	day := start.Add(24 * time.Hour)
 	_, d := safety.Step(s, w.at(day), safety.DefaultPolicy(), day)
 	require.Empty(t, d.Actions)
-	require.Equal(t, []safety.Reason{safety.WaitingForGrace}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
 }
 
 // DD-33: in the reference system the first class that fails ends the run.
@@ -251,7 +252,7 @@ func TestAClassThatFailsHoldsOnlyItself(t *testing.T) {
 	}
 	d := twice(mixed(start), mixed(late), safety.DefaultPolicy())
 	require.Equal(t, []string{"lost"}, names(d))
-	require.Equal(t, []safety.Hold{{
+	require.Equal(t, []machinist.Hold{{
 		Subject: "class shoot/bad", Reason: safety.ListingIncomplete, Message: "the listing failed with Unauthenticated", Until: late.Add(time.Minute),
 	}}, d.Holds)
 }
@@ -279,7 +280,7 @@ func TestAListingThatContradictsItselfIsHeld(t *testing.T) {
 	w := newWorld(vm("lost"), safety.VM{ProviderID: "cloud:////zone/lost", MachineName: "found"})
 	d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
 	require.Empty(t, d.Actions)
-	require.Equal(t, []safety.Reason{safety.SeveralNames}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.SeveralNames}, reasons(d))
 }
 
 // DD-32: in the reference system nothing bounds what one run deletes.
@@ -313,7 +314,7 @@ func TestADeletionIsProposedAgainIfTheVMStays(t *testing.T) {
 	s, _ = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
 	soon, later := late.Add(9*time.Minute), late.Add(10*time.Minute)
 	s, d := safety.Step(s, w.at(soon), safety.DefaultPolicy(), soon)
-	require.Equal(t, []safety.Reason{safety.DeletionProposed}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.DeletionProposed}, reasons(d))
 	require.Equal(t, later, d.NextCheck)
 	_, d = safety.Step(s, w.at(later), safety.DefaultPolicy(), later)
 	require.Equal(t, []string{"lost"}, names(d))
@@ -323,9 +324,9 @@ func TestTheZeroPolicyOnlyReports(t *testing.T) {
 	w := newWorld(vm("lost"))
 	d := twice(w.at(start), w.at(late), safety.Policy{AlwaysFew: 1})
 	require.Empty(t, d.Actions)
-	require.Equal(t, []safety.Hold{{Subject: "vm " + id("lost"), Reason: safety.ReportOnly, Message: "NoMachine", Until: late.Add(15 * time.Minute)}}, d.Holds)
+	require.Equal(t, []machinist.Hold{{Subject: "vm " + id("lost"), Reason: safety.ReportOnly, Message: "NoMachine", Until: late.Add(15 * time.Minute)}}, d.Holds)
 	d = twice(w.at(start), w.at(late), safety.Policy{})
-	require.Equal(t, []safety.Reason{safety.TooMany}, reasons(d))
+	require.Equal(t, []machinist.Reason{safety.TooMany}, reasons(d))
 }
 
 func TestAnEmptyCloudIsNothingToHold(t *testing.T) {
@@ -345,7 +346,7 @@ func TestAnEmptyInventoryIsBelievedOnlyIfThePolicySaysSo(t *testing.T) {
 	w.machines = nil
 	p := safety.DefaultPolicy()
 	p.MaxPercent = 100
-	require.Equal(t, []safety.Reason{safety.NoMachines}, reasons(twice(w.at(start), w.at(late), p)))
+	require.Equal(t, []machinist.Reason{safety.NoMachines}, reasons(twice(w.at(start), w.at(late), p)))
 	p.EmptyInventory = true
 	require.Len(t, twice(w.at(start), w.at(late), p).Actions, 5)
 }

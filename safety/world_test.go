@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -67,7 +68,7 @@ func names(d safety.Decision) (out []string) {
 	return out
 }
 
-func reasons(d safety.Decision) (out []safety.Reason) {
+func reasons(d safety.Decision) (out []machinist.Reason) {
 	for _, h := range d.Holds {
 		out = append(out, h.Reason)
 	}

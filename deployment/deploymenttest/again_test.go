@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -108,7 +109,7 @@ func slow(m *v1alpha1.Machine) (time.Duration, bool) {
 	return time.Duration(m.Name[len(m.Name)-1]-'0'+1) * 10 * time.Second, true
 }
 
-func timed(h deployment.Hold) bool { return !h.Until.IsZero() }
+func timed(h machinist.Hold) bool { return !h.Until.IsZero() }
 
 // counted is what sizes have to be.
 func counted(w *deploymenttest.World) []deploymenttest.Size {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -189,5 +190,5 @@ func (w *World) record(d *v1alpha1.MachineDeployment, decision deployment.Decisi
 // holds nothing until a time. Such a time may follow from the status. Where there is
 // trouble a controller takes every turn that it gets.
 func idle(d deployment.Decision) bool {
-	return len(d.Actions) == 0 && !slices.ContainsFunc(d.Holds, func(h deployment.Hold) bool { return !h.Until.IsZero() })
+	return len(d.Actions) == 0 && !slices.ContainsFunc(d.Holds, func(h machinist.Hold) bool { return !h.Until.IsZero() })
 }

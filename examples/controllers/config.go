@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -140,8 +141,8 @@ func (c *Config) note(n Note) {
 }
 
 // event tells people, if somebody listens.
-func (c *Config) event(o runtime.Object, e machine.Event) {
+func (c *Config) event(o runtime.Object, e machinist.Event) {
 	if c.Events != nil {
-		c.Events.Event(o, e.Type, e.Reason, e.Message)
+		c.Events.Event(o, e.Type, string(e.Reason), e.Message)
 	}
 }

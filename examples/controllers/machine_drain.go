@@ -26,10 +26,7 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	executor := drain.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}
 	state, plan, err := executor.Round(ctx, kept.draining, seen, policy, a.NodeName)
 	kept.draining = state
-	round := machine.DrainView{Done: plan.Over(), NextCheck: plan.NextCheck}
-	for _, h := range plan.Holds() {
-		round.Holds = append(round.Holds, machine.Hold{Subject: h.Subject, Reason: machine.Reason(h.Reason), Message: h.Message, Until: h.Until})
-	}
+	round := machine.DrainView{Done: plan.Over(), NextCheck: plan.NextCheck, Holds: plan.Holds()}
 	in.Drain = in.Drain.After(a.Mode, round, r.cfg.Clock.Now())
 	return errors.Join(notSeen, err)
 }

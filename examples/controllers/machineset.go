@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
 	api "github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -72,7 +73,7 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	failure, again, err := r.act(ctx, in, d.Actions)
 	in.InFlight = r.inFlight.change(set.UID, same)
-	return earliest(d.NextCheck, again), errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)
+	return machinist.Earliest(d.NextCheck, again), errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)
 }
 
 // same leaves what is in flight as it is.
@@ -153,7 +154,7 @@ func (r *machineSets) act(ctx context.Context, in machineset.Observation, action
 				return failure, again, nil
 			}
 			check, err := r.delete(ctx, client, in, a)
-			failure.Delete, again = errors.Join(failure.Delete, err), earliest(again, check)
+			failure.Delete, again = errors.Join(failure.Delete, err), machinist.Earliest(again, check)
 		case machineset.Create:
 			failure.Create = r.create(ctx, client, in.Set, a.Count)
 		default:

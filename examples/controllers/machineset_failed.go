@@ -9,18 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	api "github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
-
-// earliest returns the earlier of two times, where zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
 
 // recoverTime is how long a Failed machine stays after its set has first read that its Node
 // is Ready again. After an outage the Node may be Ready for long, and the watch of the
@@ -72,6 +65,6 @@ func (r *machineSets) preconditions(ctx context.Context, in machineset.Observati
 	if goes {
 		return same, time.Time{}
 	}
-	r.cfg.note(Note{Kind: r.kind, Key: in.Set.Namespace + "/" + in.Set.Name, Text: machineset.Hold{Subject: m.Name, Reason: reason}.String(), Waits: true, Err: err})
+	r.cfg.note(Note{Kind: r.kind, Key: in.Set.Namespace + "/" + in.Set.Name, Text: machinist.Hold{Subject: m.Name, Reason: reason}.String(), Waits: true, Err: err})
 	return nil, now.Add(heardEvery)
 }

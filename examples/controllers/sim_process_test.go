@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 )
 
@@ -127,7 +128,7 @@ func waits(last Note, again time.Time, now bool) error {
 	reason, _, _ := strings.Cut(strings.TrimPrefix(last.Text, "nothing ("), ":")
 	reason = strings.TrimSuffix(reason, ")")
 	switch {
-	case !last.Waits && !slices.Contains(arrived, machine.Reason(reason)):
+	case !last.Waits && !slices.Contains(arrived, machinist.Reason(reason)):
 		return fmt.Errorf("does nothing and waits for nothing: %s", last.Text)
 	case last.Waits && (!named || strings.HasPrefix(subject, ":")):
 		return fmt.Errorf("does not say what it waits for: %s", last.Text)
@@ -140,6 +141,6 @@ func waits(last Note, again time.Time, now bool) error {
 // arrived are the reasons of a machine that needs nothing; watched are the kinds
 // whose changes wake it.
 var (
-	arrived = []machine.Reason{machine.ReasonNodeReady, machine.ReasonAvailable, machine.ReasonReleased, machine.ReasonNotObserved}
+	arrived = []machinist.Reason{machine.ReasonNodeReady, machine.ReasonAvailable, machine.ReasonReleased, machine.ReasonNotObserved}
 	watched = []string{"machine/", "machineclass/", "node/", "pod/", "volumeattachment/"}
 )

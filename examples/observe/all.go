@@ -2,6 +2,8 @@
 
 package observe
 
+import "github.com/machinist-dev/machinist"
+
 import "github.com/machinist-dev/machinist/drain"
 
 // All hands every event to each of the observers, in order. Nil ones are left out.
@@ -46,6 +48,6 @@ func worries(e drain.Event) bool {
 }
 
 // ofBudget says whether a budget holds a pod, which is then not even asked to go.
-func ofBudget(reason drain.Reason) bool {
+func ofBudget(reason machinist.Reason) bool {
 	return reason == drain.ReasonBudget || reason == drain.ReasonBudgetNever || reason == drain.ReasonBudgets
 }

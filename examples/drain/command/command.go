@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -135,7 +136,7 @@ func (c Command) drain(ctx context.Context, o options) error {
 // uncordoned says whether an earlier drain of the same owner left a fence that somebody took
 // away since, such as with kubectl uncordon.
 func uncordoned(plan drain.Plan) bool {
-	return slices.ContainsFunc(plan.Gates, func(g drain.Hold) bool { return g.Reason == drain.ReasonUncordoned })
+	return slices.ContainsFunc(plan.Gates, func(g machinist.Hold) bool { return g.Reason == drain.ReasonUncordoned })
 }
 
 func (c Command) words() words { return words{now: c.Clock.Now(), zone: c.Zone} }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -28,7 +29,7 @@ func (w words) explainPlan(plan drain.Plan) []string {
 			blocks = append(blocks, fmt.Sprintf("volume %s\n  left:    %s\n", v.Volume, reasonOf(v.Reason, v.Message)))
 			continue
 		}
-		blocks = append(blocks, w.explainHold(drain.Hold{
+		blocks = append(blocks, w.explainHold(machinist.Hold{
 			Subject: "volume " + v.Volume, Reason: v.Reason, Message: v.Message, Since: v.Since, Until: v.Until,
 		}))
 	}
@@ -55,7 +56,7 @@ func (w words) explainRow(r drain.Row) string {
 	return b.String()
 }
 
-func (w words) explainHold(h drain.Hold) string {
+func (w words) explainHold(h machinist.Hold) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  now:     wait, %s\n", h.Subject, reasonOf(h.Reason, h.Message))
 	if !h.Since.IsZero() {

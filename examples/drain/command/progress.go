@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -174,7 +175,7 @@ func (p *progress) waits(e drain.Event, name string) string {
 	case e.Reason == drain.ReasonTerminating && p.asked[e.Subject] != "":
 		return ""
 	case e.Row == nil:
-		return "waiting for " + p.words.hold(drain.Hold{Subject: name, Reason: e.Reason, Message: e.Message})
+		return "waiting for " + p.words.hold(machinist.Hold{Subject: name, Reason: e.Reason, Message: e.Message})
 	case p.explain:
 		return "waiting for " + strings.TrimRight(p.words.explainRow(*e.Row), "\n")
 	default:

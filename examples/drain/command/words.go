@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 )
 
@@ -99,7 +100,7 @@ func happens(e drain.Escalation) string {
 }
 
 // remedy is the flag that does something about a reason, or nothing.
-func remedy(reason drain.Reason) string {
+func remedy(reason machinist.Reason) string {
 	switch reason {
 	case drain.ReasonUnmanaged:
 		return "--force evicts it"
@@ -115,7 +116,7 @@ func remedy(reason drain.Reason) string {
 }
 
 // hold is what else the drain waits for, on one line.
-func (w words) hold(h drain.Hold) string {
+func (w words) hold(h machinist.Hold) string {
 	s := h.Subject + ": " + reasonOf(h.Reason, h.Message)
 	if !h.Since.IsZero() {
 		s += "; since " + w.clock(h.Since)
@@ -131,7 +132,7 @@ func (w words) again(until time.Time) string {
 	return "looked at again at " + w.clock(until) + " or when something changes"
 }
 
-func reasonOf(reason drain.Reason, message string) string {
+func reasonOf(reason machinist.Reason, message string) string {
 	if message == "" {
 		return string(reason)
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
@@ -151,7 +152,7 @@ func TestWhatTheAPIServerAnswersToEvictions(t *testing.T) {
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	client := w.client.CoreV1().Pods(w.ns)
-	evict := func(name string, uid string) (drain.Reason, string) {
+	evict := func(name string, uid string) (machinist.Reason, string) {
 		e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
 		if uid != "" {
 			e.DeleteOptions = metav1.NewPreconditionDeleteOptions(uid)

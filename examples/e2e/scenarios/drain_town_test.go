@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
@@ -244,7 +245,7 @@ func (g *going) end(t *testing.T) *going {
 }
 
 // waits for a drain to say that it waits for something, and returns what it says.
-func (g *going) waits(t *testing.T, w *town, subject string, reason drain.Reason) drain.Event {
+func (g *going) waits(t *testing.T, w *town, subject string, reason machinist.Reason) drain.Event {
 	t.Helper()
 	var found drain.Event
 	w.until(t, fmt.Sprintf("the drain waits for %s: %s", subject, reason), func(context.Context) bool {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinist
+
+import (
+	"fmt"
+	"time"
+)
+
+// Reason is a stable CamelCase word that says why something is done, is not done, or
+// has happened. The packages document the words that they use. Texts for people go
+// into a message.
+type Reason string
+
+// Hold is one thing that a decision does not do yet, and why. The zero Hold names
+// nothing.
+type Hold struct {
+	// Subject names the object that is waited for, such as "machine a" or
+	// "pod/shop/web-1".
+	Subject string
+	// Reason is why.
+	Reason Reason
+	// Message is why, for people. Its text may change.
+	Message string
+	// Since is when the wait began. Zero means that the decision does not remember it.
+	Since time.Time
+	// Until is when to decide again. Zero means when Subject changes.
+	Until time.Time
+}
+
+// String returns the hold in one line, without its times, so that the same hold has the
+// same text in every decision.
+func (h Hold) String() string {
+	if h.Message == "" {
+		return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
+	}
+	return fmt.Sprintf("%s: %s: %s", h.Subject, h.Reason, h.Message)
+}
+
+// Event is a Kubernetes Event to report on the object that a decision is about.
+type Event struct {
+	// Type is "Normal" or "Warning".
+	Type string
+	// Reason is why.
+	Reason Reason
+	// Message is for people. Its text may change.
+	Message string
+}
+
+// String returns the event in one line, in the form of client-go's FakeRecorder.
+func (e Event) String() string { return fmt.Sprintf("%s %s %s", e.Type, e.Reason, e.Message) }
+
+// Earliest returns the earliest of the times that are not zero. It returns zero if all
+// are zero.
+func Earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if first.IsZero() || !t.IsZero() && t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
