@@ -184,7 +184,7 @@ func TestMS3NamesAreConsumedAndMarksArePut(t *testing.T) {
 		require.Empty(t, m.Annotations)
 	}
 	require.Contains(t, dec.String(), "w-a-2: NotRemoved: it is to go and has failed by itself")
-	require.Contains(t, dec.String(), `hold w: NotRemoved: "w-a-4~?" in`)
+	require.Contains(t, dec.String(), `w: NotRemoved: "w-a-4~?" in`)
 	require.NotContains(t, dec.String(), "nobody")
 }
 
