@@ -10,7 +10,6 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // written returns a Node as a plan writes it, nil if it does not.
@@ -24,7 +23,7 @@ func (p updPlan) written(name string) *corev1.Node {
 }
 
 func TestInPlaceAllMarksOfAnUpdateAreTakenOffTheNodeBeforeItsMachineIsAcknowledged(t *testing.T) {
-	claim := nodeops.ClaimAnnotationPrefix + "somebody"
+	claim := "fence.machinist.dev/somebody"
 	for name, c := range map[string]struct {
 		label  string
 		claims string // what somebody else has recorded on the Node

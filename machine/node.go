@@ -18,23 +18,21 @@ import (
 // syncNode keeps the Node as the machine wants it: the name of the machine, our
 // finalizer, the node template, and the virtual capacity of the class.
 func (l *life) syncNode() Decision {
-	node, desired, inSync := l.in.Node.Node, nodeTemplate(l.m), l.carried
-	if !inSync {
-		desired = acceptable(desired)
-		inSync = nodeops.PlanTemplate(node, nodeops.Template{}, desired).Empty()
+	node, change := l.in.Node.Node, nodeops.Change{}
+	if !l.carried {
+		var err error
+		if change, err = nodeops.SyncTemplate(node, acceptable(nodeTemplate(l.m))); err != nil {
+			return l.unreadable(err)
+		}
 	}
 	named := l.namesNode()
 	guarded := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
-	if inSync && named && guarded {
+	if change.Node == nil && named && guarded {
 		return l.syncCapacity()
 	}
-	node, change, err := nodeops.SyncTemplate(node, desired)
-	if err != nil {
-		return l.unreadable(err)
-	}
-	var what string
-	if !change.Empty() {
-		what = change.String()
+	what := change.Text
+	if node = change.Node; node == nil {
+		node = l.in.Node.Node.DeepCopy()
 	}
 	if !named {
 		node.Labels, what = withKey(node.Labels, v1alpha1.MachineNameLabelKey, l.m.Name), cmp.Or(what, "machine name")
@@ -49,8 +47,8 @@ func (l *life) syncNode() Decision {
 // on it: it needs no merge then, as what was applied before is what is wanted. And
 // what a Node has, a Node can have.
 func carriesAll(node *corev1.Node, desired nodeops.Template) bool {
-	change := nodeops.PlanTemplate(node, nodeops.Template{}, desired)
-	return change.Empty() && len(change.Ignored) == 0
+	change, err := nodeops.SyncTemplate(node, desired)
+	return err == nil && change.Node == nil && len(change.Ignored) == 0
 }
 
 // unreadable waits for somebody to repair what was recorded on the Node.
@@ -66,18 +64,14 @@ func (l *life) syncCapacity() Decision {
 	if c == nil || c.NodeTemplate == nil {
 		return Decision{}
 	}
-	desired := c.NodeTemplate.VirtualCapacity
-	if nodeops.PlanCapacity(l.in.Node.Node, desired, desired).Empty() { // and so recorded
-		return Decision{}
-	}
-	node, change, err := nodeops.SyncCapacity(l.in.Node.Node, desired)
+	change, err := nodeops.SyncCapacity(l.in.Node.Node, c.NodeTemplate.VirtualCapacity)
 	if err != nil {
 		return l.unreadable(err)
 	}
-	if change.Empty() {
+	if change.Node == nil {
 		return Decision{}
 	}
-	return l.do(UpdateNodeCapacity{Node: node}, ReasonNodeOutOfSync, change.String())
+	return l.do(UpdateNodeCapacity{Node: change.Node}, ReasonNodeOutOfSync, change.Text)
 }
 
 // foreignNode says whether a Node, although the label of the machine names it,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -110,7 +112,9 @@ func (r *room) act(do machine.Action) error {
 		r.in.Node.Node.Status = status
 	case machine.SetNodeCondition:
 		s := &r.in.Node.Node.Status
-		s.Conditions, _ = nodeops.SetCondition(s.Conditions, a.Condition, nodeops.OnStatusOrReason, r.now)
+		c := a.Condition
+		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(r.now), metav1.NewTime(r.now)
+		s.Conditions = nodeops.CloneAndAddCondition(s.Conditions, c)
 	case machine.DrainNode:
 		round := machine.DrainView{Done: true}
 		if r.drained != nil {
@@ -182,7 +186,11 @@ func (r *room) end() *time.Time {
 
 // condition returns a condition of the Node.
 func (r *room) condition(t corev1.NodeConditionType) *corev1.NodeCondition {
-	return nodeops.GetCondition(r.in.Node.Node, t)
+	conditions := r.in.Node.Node.Status.Conditions
+	if i := slices.IndexFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == t }); i >= 0 {
+		return &conditions[i]
+	}
+	return nil
 }
 
 // tainted says whether the Node has the taint of preserved Nodes.

@@ -33,7 +33,7 @@ func FenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid
 	return node, err
 }
 
-// UnfenceNode takes the claim of an owner back, and with it the marks that nobody else
+// UnfenceNode removes the claim of an owner, and the marks that no other owner
 // holds, as [Unfence] does, by the rules of [UpdateNode]. It reports whether there was
 // something to write. The uid is as for [FenceNode], and so is the answer about a Node
 // that does not exist.
@@ -43,7 +43,7 @@ func UnfenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, u
 }
 
 // onlyIf makes an edit of the Node with this uid; empty means any.
-func onlyIf(uid types.UID, edit func(*corev1.Node) bool) Edit {
+func onlyIf(uid types.UID, edit func(*corev1.Node) bool) func(*corev1.Node) (bool, error) {
 	return func(node *corev1.Node) (bool, error) {
 		if uid != "" && node.UID != uid {
 			return false, ErrNodeReplaced

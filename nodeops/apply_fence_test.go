@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -154,11 +153,14 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 	group.Go(func() {
 		for i := range 40 {
 			insist(func() error {
-				_, err := nodeops.SetTaintsOnNode(t.Context(), client, "n1", taint("other/"+strconv.Itoa(i), "", noSchedule))
-				return err
+				return setTaintOnNode(t.Context(), client, taint("other/"+strconv.Itoa(i), "", noSchedule))
 			})
 			insist(func() error {
-				return nodeops.SetLabelsOnNode(t.Context(), client, "n1", map[string]string{"other": strconv.Itoa(i)})
+				_, _, err := nodeops.UpdateNode(t.Context(), client, "n1", func(node *corev1.Node) (bool, error) {
+					node.Labels["other"] = strconv.Itoa(i)
+					return true, nil
+				})
+				return err
 			})
 			time.Sleep(50 * time.Millisecond) // of the bubble
 		}
@@ -184,17 +186,4 @@ func insist(call func() error) {
 // pause lets others go first.
 func pause(random *rand.Rand) {
 	time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond) // of the bubble
-}
-
-// A Node that was deleted and made again between two attempts is another.
-func TestANodeReplacedBetweenAttemptsIsNotFenced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, crowdedNode())
-		s.meddle = func(_ int, node *corev1.Node) bool {
-			node.UID = types.UID("u2")
-			return true
-		}
-		require.ErrorIs(t, fenceErr(nodeops.FenceNode(t.Context(), s, "n1", "", owned, t0)), nodeops.ErrNodeReplaced)
-		require.Empty(t, nodeops.Fences(s.node()))
-	})
 }

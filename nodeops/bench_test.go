@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/nodeops"
@@ -13,9 +14,8 @@ import (
 
 var (
 	sinkConditions []corev1.NodeCondition
-	sinkCondition  *corev1.NodeCondition
 	sinkTaints     []corev1.Taint
-	sinkChange     nodeops.TemplateChange
+	sinkChange     nodeops.Change
 	sinkMatch      nodeops.MatchResult
 	sinkIndex      *nodeops.Index
 )
@@ -32,14 +32,6 @@ func BenchmarkCloneAndAddCondition(b *testing.B) {
 	}
 }
 
-func BenchmarkGetCondition(b *testing.B) {
-	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: manyConditions(10)}}
-	b.ReportAllocs()
-	for b.Loop() {
-		sinkCondition = nodeops.GetCondition(node, "Condition9")
-	}
-}
-
 func BenchmarkSetTaint(b *testing.B) {
 	have := []corev1.Taint{taint("a", "", noSchedule), taint("b", "", noSchedule), taint("c", "", noExecute)}
 	b.ReportAllocs()
@@ -48,15 +40,16 @@ func BenchmarkSetTaint(b *testing.B) {
 	}
 }
 
-func BenchmarkPlanTemplateUnchanged(b *testing.B) {
+func BenchmarkSyncTemplateUnchanged(b *testing.B) {
 	desired := nodeops.Template{
 		Labels: map[string]string{"a": "1", "b": "2", "c": "3"}, Annotations: map[string]string{"a": "1"},
 		Taints: []corev1.Taint{taint("a", "", noSchedule)},
 	}
-	node, _ := nodeops.MergeTemplate(crowdedNode(), nodeops.Template{}, desired)
+	change, err := nodeops.SyncTemplate(crowdedNode(), desired)
+	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		sinkChange = nodeops.PlanTemplate(node, desired, desired)
+		sinkChange, _ = nodeops.SyncTemplate(change.Node, desired)
 	}
 }
 
@@ -67,12 +60,6 @@ func BenchmarkMatch(b *testing.B) {
 			candidates[i] = nodeops.Candidate{Name: fmt.Sprint("m", i), NodeName: fmt.Sprint("n", i), ProviderID: fmt.Sprint("aws:///eu-west-1a/i-", i)}
 		}
 		node := named(candidates[n/2].NodeName, candidates[n/2].ProviderID)
-		b.Run(fmt.Sprintf("list/%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				sinkMatch = nodeops.Match(node, candidates)
-			}
-		})
 		b.Run(fmt.Sprintf("newindex/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -5,6 +5,7 @@ package nodeops
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,170 +14,136 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// CapacityChange is what is to be done to the status of a node so that it reports a virtual
-// capacity. The zero CapacityChange is nothing.
-type CapacityChange struct {
-	// Set are the resources that are missing or have another quantity.
-	Set corev1.ResourceList
-	// Remove are the resources, sorted, that were applied before, are on the node, and are wanted no longer.
-	Remove []corev1.ResourceName
-	// Base is the new text of [LastAppliedCapacityAnnotation], or empty if it need not be written.
-	Base string
-	// DropBase says that the annotation is to be removed, because nothing is applied any more.
-	DropBase bool
-}
+// lastAppliedCapacity is the annotation that records the virtual capacity which was applied to
+// a Node last. Key and form are those of the reference system: the JSON of a resource list.
+const lastAppliedCapacity = "node.machine.sapcloud.io/last-applied-virtual-capacity"
 
-// Empty reports whether nothing is to be done.
-func (c CapacityChange) Empty() bool {
-	return len(c.Set) == 0 && len(c.Remove) == 0 && c.Base == "" && !c.DropBase
-}
-
-// String lists the change for people. The text is stable for the same change, but its form is not.
-func (c CapacityChange) String() string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
-		quantity := c.Set[name]
-		parts = append(parts, "set "+string(name)+"="+quantity.String())
-	}
-	for _, name := range c.Remove {
-		parts = append(parts, "remove "+string(name))
-	}
-	switch {
-	case c.DropBase:
-		parts = append(parts, "forget what was applied")
-	case c.Base != "":
-		parts = append(parts, "record what was applied")
-	}
-	if len(parts) == 0 {
-		return "nothing"
-	}
-	return strings.Join(parts, "; ")
-}
-
-// SyncCapacity returns a deep copy of node whose status.capacity contains desired, with what
-// had to change for it. What was applied before is read from the node ([LastAppliedCapacity]);
-// if that cannot be read, the error is a [*BaseError] and the copy is unchanged. A nil
-// node gives nil.
+// SyncCapacity returns what node needs so that its status.capacity contains desired, by the
+// comparison of three states of [SyncTemplate]. Quantities are compared by amount: 1Gi and
+// 1024Mi are the same. A resource without a name is passed over. An empty desired removes
+// what was applied before, and the record. If the record cannot be read, the error says so,
+// and there is no change. A nil node needs nothing.
 //
-// An empty desired means that nothing is wanted any more, and takes away what was applied before. Whoever
-// has no opinion (a class that describes no node) does not ask.
-//
-// The new node is to be stored by an update of the status subresource, which for nodes also stores
-// the annotations: capacity and record are written together or not at all. It must not carry
-// a change of the spec, which that write would drop.
-func SyncCapacity(node *corev1.Node, desired corev1.ResourceList) (*corev1.Node, CapacityChange, error) {
-	base, err := LastAppliedCapacity(node)
-	if err != nil {
-		return node.DeepCopy(), CapacityChange{}, err
-	}
-	out, change := MergeCapacity(node, base, desired)
-	return out, change, nil
-}
-
-// MergeCapacity is [SyncCapacity] with base given: what was applied before, and is therefore ours to
-// remove. With a nil base nothing is removed.
-func MergeCapacity(node *corev1.Node, base, desired corev1.ResourceList) (*corev1.Node, CapacityChange) {
+// Store the new Node with an update of the status subresource, which for Nodes also stores
+// the annotations.
+func SyncCapacity(node *corev1.Node, desired corev1.ResourceList) (Change, error) {
 	if node == nil {
-		return nil, CapacityChange{}
-	}
-	change := PlanCapacity(node, base, desired)
-	out := node.DeepCopy()
-	change.apply(out)
-	return out, change
-}
-
-// PlanCapacity returns what has to change on node, by the same comparison of three states as
-// [PlanTemplate]. Quantities are compared by amount: 1Gi and 1024Mi are the same. A resource
-// without a name is passed over. A nil node needs nothing.
-func PlanCapacity(node *corev1.Node, base, desired corev1.ResourceList) CapacityChange {
-	if node == nil {
-		return CapacityChange{}
+		return Change{}, nil
 	}
 	if _, ok := desired[""]; ok {
 		desired = maps.Clone(desired)
 		delete(desired, "")
 	}
-	var c CapacityChange
+	text, present := node.Annotations[lastAppliedCapacity]
+	e, recorded, base := capacityEdit{}, len(desired) > 0 && isCapacity(text, desired), desired
+	if !recorded {
+		var err error
+		if base, err = decodeCapacity(text); err != nil {
+			return Change{}, fmt.Errorf("annotation %s cannot be read: %w", lastAppliedCapacity, err)
+		}
+		e.drop = present && len(desired) == 0
+		if len(desired) > 0 && !equalResources(base, desired) {
+			e.record = encodeCapacity(desired)
+		}
+	}
+	e.plan(node.Status.Capacity, base, desired)
+	if len(e.set) == 0 && len(e.remove) == 0 && e.record == "" && !e.drop {
+		return Change{}, nil
+	}
+	return Change{Node: e.apply(node), Text: e.text()}, nil
+}
+
+// capacityEdit is the difference between a Node and the virtual capacity that it has to report.
+type capacityEdit struct {
+	set    corev1.ResourceList
+	remove []corev1.ResourceName
+	// record is the new text of the annotation, or empty if the old one still holds.
+	record string
+	// drop removes the annotation, because nothing is applied any more.
+	drop bool
+}
+
+// plan compares what is there, what was applied before and what is desired.
+func (e *capacityEdit) plan(live, base, desired corev1.ResourceList) {
 	for name, want := range desired {
-		if have, ok := node.Status.Capacity[name]; ok && have.Cmp(want) == 0 {
+		if have, ok := live[name]; ok && have.Cmp(want) == 0 {
 			continue
 		}
-		if c.Set == nil {
-			c.Set = make(corev1.ResourceList)
+		if e.set == nil {
+			e.set = make(corev1.ResourceList)
 		}
-		c.Set[name] = want.DeepCopy()
+		e.set[name] = want
 	}
 	for name := range base {
 		_, wanted := desired[name]
-		if _, there := node.Status.Capacity[name]; there && !wanted {
-			c.Remove = append(c.Remove, name)
+		if _, there := live[name]; there && !wanted {
+			e.remove = append(e.remove, name)
 		}
 	}
-	slices.Sort(c.Remove)
-	c.planRecord(node.Annotations, desired)
-	return c
+	slices.Sort(e.remove)
 }
 
-// planRecord decides what happens to the annotation.
-func (c *CapacityChange) planRecord(annotations map[string]string, desired corev1.ResourceList) {
-	text, recorded := annotations[LastAppliedCapacityAnnotation]
-	if len(desired) == 0 {
-		c.DropBase = recorded
-		return
-	}
-	if isCapacity(text, desired) {
-		return
-	}
-	if have, err := DecodeCapacity(text); err != nil || !equalResources(have, desired) {
-		c.Base = EncodeCapacity(desired)
-	}
-}
-
-// apply carries the change out on node, which it may change.
-func (c CapacityChange) apply(node *corev1.Node) {
-	for _, name := range c.Remove {
+// apply returns a deep copy of node with the edit.
+func (e *capacityEdit) apply(node *corev1.Node) *corev1.Node {
+	node = node.DeepCopy()
+	for _, name := range e.remove {
 		delete(node.Status.Capacity, name)
 	}
-	if len(c.Set) > 0 && node.Status.Capacity == nil {
-		node.Status.Capacity = make(corev1.ResourceList, len(c.Set))
+	if len(e.set) > 0 && node.Status.Capacity == nil {
+		node.Status.Capacity = make(corev1.ResourceList, len(e.set))
 	}
-	for name, quantity := range c.Set {
+	for name, quantity := range e.set {
 		node.Status.Capacity[name] = quantity.DeepCopy()
 	}
 	switch {
-	case c.DropBase:
-		node.Annotations, _ = removeKeys(node.Annotations, []string{LastAppliedCapacityAnnotation})
-	case c.Base != "":
-		node.Annotations, _ = setKey(node.Annotations, LastAppliedCapacityAnnotation, c.Base)
+	case e.drop:
+		delete(node.Annotations, lastAppliedCapacity)
+	case e.record != "":
+		node.Annotations = setKey(node.Annotations, lastAppliedCapacity, e.record)
 	}
+	return node
 }
 
-// EncodeCapacity returns the text under which capacity is recorded on a node: the JSON of a
-// resource list.
-func EncodeCapacity(capacity corev1.ResourceList) string {
+// text lists the edit for people.
+func (e *capacityEdit) text() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(e.set)) {
+		quantity := e.set[name]
+		parts = append(parts, "set "+string(name)+"="+quantity.String())
+	}
+	for _, name := range e.remove {
+		parts = append(parts, "remove "+string(name))
+	}
+	switch {
+	case e.drop:
+		parts = append(parts, "forget what was applied")
+	case e.record != "":
+		parts = append(parts, "record what was applied")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// encodeCapacity returns the text under which capacity is recorded on a Node.
+func encodeCapacity(capacity corev1.ResourceList) string {
 	text, err := json.Marshal(capacity)
-	if err != nil {
-		// Names and quantities always encode.
+	if err != nil { // names and quantities always encode
 		return "{}"
 	}
 	return string(text)
 }
 
-// DecodeCapacity reads a text as [EncodeCapacity] or the reference system writes it. An empty
-// or blank text is nil. The error is a [*BaseError].
+// decodeCapacity reads a text as encodeCapacity or the reference system writes it. An empty or
+// blank text is nil.
 //
-// Whoever may write to a node may write this annotation. As a quantity with an exponent of many digits
-// takes minutes to parse, one with more than three is an error, and so is one of more than 256 characters.
-func DecodeCapacity(text string) (corev1.ResourceList, error) {
+// Every writer of a Node may write this annotation. A quantity with an exponent of many digits
+// takes minutes to parse. More than three digits there, or 256 characters, are an error.
+func decodeCapacity(text string) (corev1.ResourceList, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	var quantities map[corev1.ResourceName]boundedQuantity
 	if err := json.Unmarshal([]byte(text), &quantities); err != nil {
-		return nil, &BaseError{Annotation: LastAppliedCapacityAnnotation, Err: err}
-	}
-	if quantities == nil {
-		return nil, nil
+		return nil, err
 	}
 	capacity := make(corev1.ResourceList, len(quantities))
 	for name, quantity := range quantities {
@@ -185,7 +152,7 @@ func DecodeCapacity(text string) (corev1.ResourceList, error) {
 	return capacity, nil
 }
 
-// errCostlyQuantity is the cause of a [BaseError] for a quantity that nobody means.
+// errCostlyQuantity is why a quantity is not parsed that no resource has.
 var errCostlyQuantity = errors.New("a quantity has too many digits")
 
 // boundedQuantity is a quantity that does not parse if that would be costly.
@@ -207,15 +174,6 @@ func (q *boundedQuantity) UnmarshalJSON(value []byte) error {
 		return errCostlyQuantity
 	}
 	return (*resource.Quantity)(q).UnmarshalJSON(value)
-}
-
-// LastAppliedCapacity returns the virtual capacity that was applied to node last, according to
-// its annotation: nil if it has none or node is nil. The error is a [*BaseError].
-func LastAppliedCapacity(node *corev1.Node) (corev1.ResourceList, error) {
-	if node == nil {
-		return nil, nil
-	}
-	return DecodeCapacity(node.Annotations[LastAppliedCapacityAnnotation])
 }
 
 // equalResources reports whether a and b have the same names with the same amounts.

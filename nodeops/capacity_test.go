@@ -3,6 +3,8 @@
 package nodeops_test
 
 import (
+	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -15,8 +17,6 @@ import (
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
-
-const capacityKey = nodeops.LastAppliedCapacityAnnotation
 
 // resources returns a list from pairs of name and quantity.
 func resources(pairs ...string) corev1.ResourceList {
@@ -54,91 +54,97 @@ func TestSyncCapacity(t *testing.T) {
 		"what was ours and is gone only leaves the record": {
 			node(`{"a":"1","b":"1"}`, resources("a", "1")), resources("a", "1"), resources("a", "1"), `{"a":"1"}`, "record what was applied",
 		},
-		"what matched from the start is recorded (DM-23)": {
+		"what matched from the start is recorded": {
 			node("", resources("a", "1")), resources("a", "1"), resources("a", "1"), `{"a":"1"}`, "record what was applied",
 		},
 		"nothing wanted removes record and resources": {
 			node(`{"a":"1"}`, resources("cpu", "4", "a", "1")), nil, resources("cpu", "4"), "", "remove a; forget what was applied",
 		},
 		"nothing wanted and nothing recorded is nothing": {
-			node("", resources("cpu", "4")), nil, resources("cpu", "4"), "", "nothing",
+			node("", resources("cpu", "4")), nil, resources("cpu", "4"), "", "",
 		},
 		"the same amount in another unit is no change": {
-			node(`{"m":"1024Mi"}`, resources("m", "1Gi")), resources("m", "1073741824"), resources("m", "1Gi"), `{"m":"1024Mi"}`, "nothing",
+			node(`{"m":"1024Mi"}`, resources("m", "1Gi")), resources("m", "1073741824"), resources("m", "1Gi"), `{"m":"1024Mi"}`, "",
 		},
 		"a resource without a name is passed over": {
-			node("", resources("cpu", "4")), resources("", "1"), resources("cpu", "4"), "", "nothing",
+			node("", resources("cpu", "4")), resources("", "1"), resources("cpu", "4"), "", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, desired := tc.node.DeepCopy(), tc.desired.DeepCopy()
-			got, change, err := nodeops.SyncCapacity(tc.node, tc.desired)
-			require.NoError(t, err)
-			require.Equal(t, tc.change, change.String())
-			require.Equal(t, tc.change == "nothing", change.Empty())
+			got, change := applied(t, tc.node)(nodeops.SyncCapacity(tc.node, tc.desired))
+			require.Equal(t, tc.change, change.Text)
 			require.Empty(t, cmp.Diff(tc.capacity, got.Status.Capacity))
 			require.Equal(t, tc.base, got.Annotations[capacityKey])
 			require.Empty(t, cmp.Diff(before, tc.node))
 			require.Empty(t, cmp.Diff(desired, tc.desired))
-			_, change, err = nodeops.SyncCapacity(got, tc.desired)
-			require.NoError(t, err)
-			require.True(t, change.Empty(), "the second time nothing changes: %s", change)
+			_, change = applied(t, got)(nodeops.SyncCapacity(got, tc.desired))
+			require.Nil(t, change.Node, "the second time nothing changes: %s", change.Text)
 		})
 	}
 }
 
-func TestSyncCapacityStopsAtARecordThatCannotBeRead(t *testing.T) {
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{capacityKey: `{"a":"many"}`}},
-		Status:     corev1.NodeStatus{Capacity: resources("a", "1")},
-	}
-	got, change, err := nodeops.SyncCapacity(node, nil)
-	var typed *nodeops.BaseError
-	require.ErrorAs(t, err, &typed)
-	require.Equal(t, capacityKey, typed.Annotation)
-	require.Contains(t, err.Error(), capacityKey)
-	require.True(t, change.Empty())
-	require.Equal(t, node, got)
-
-	got, _ = nodeops.MergeCapacity(node, nil, resources("b", "1"))
-	require.Equal(t, `{"b":"1"}`, got.Annotations[capacityKey])
-	require.Len(t, got.Status.Capacity, 2, "with an unknown base nothing is removed")
+// withCapacityRecord returns a node with the text as record.
+func withCapacityRecord(text string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{capacityKey: text}}}
 }
 
-func TestDecodeCapacityRefusesWhatWouldTakeMinutes(t *testing.T) {
+func TestSyncCapacity_CostlyQuantityInTheRecord_IsAnError(t *testing.T) {
 	digits := strings.Repeat("9", 257)
 	for _, quantity := range []string{`"1e-99999999"`, `1e-99999999`, `"1\u0065-99999999"`, `"1E+1000"`, `"` + digits + `"`, digits} {
-		_, err := nodeops.DecodeCapacity(`{"a":` + quantity + `}`)
-		var typed *nodeops.BaseError
-		require.ErrorAs(t, err, &typed, quantity)
+		_, err := nodeops.SyncCapacity(withCapacityRecord(`{"a":`+quantity+`}`), nil)
+		require.ErrorContains(t, err, "too many digits", quantity)
 	}
-	got, err := nodeops.DecodeCapacity(`{"a":"1E","b":1e3,"c":"1e-3","d":"12345678901234567890","e":null,"f":"123456"}`)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(resources("a", "1E", "b", "1k", "c", "1m", "d", "12345678901234567890", "e", "0", "f", "123456"), got))
-}
-
-func TestCapacityOfANilNodeIsNothing(t *testing.T) {
-	got, change, err := nodeops.SyncCapacity(nil, resources("a", "1"))
-	require.NoError(t, err)
-	require.Nil(t, got)
-	require.True(t, change.Empty())
-	require.True(t, nodeops.PlanCapacity(nil, resources("a", "1"), resources("b", "1")).Empty())
-	got, _ = nodeops.MergeCapacity(nil, nil, nil)
-	require.Nil(t, got)
+	node := withCapacityRecord(`{"a":"1E","b":1e3,"c":"1e-3","d":"12345678901234567890","e":null,"f":"123456"}`)
+	node.Status.Capacity = resources("a", "1E", "b", "1k", "c", "1m", "d", "12345678901234567890", "e", "0", "f", "123456")
+	_, change := applied(t, node)(nodeops.SyncCapacity(node, node.Status.Capacity))
+	require.Nil(t, change.Node, change.Text)
 }
 
 // A quantity beyond 63 bits is a pointer inside, and Add changes what it points to.
 func TestSyncCapacitySharesNoQuantity(t *testing.T) {
 	const large = "99999999999999999999"
 	desired := resources("a", large)
-	out, change, err := nodeops.SyncCapacity(&corev1.Node{}, desired)
-	require.NoError(t, err)
-	for _, list := range []corev1.ResourceList{out.Status.Capacity, change.Set} {
-		quantity := list["a"]
-		quantity.Add(resource.MustParse("1"))
-		require.Empty(t, cmp.Diff(resources("a", large), desired))
+	out, _ := applied(t, nil)(nodeops.SyncCapacity(&corev1.Node{}, desired))
+	quantity := out.Status.Capacity["a"]
+	quantity.Add(resource.MustParse("1"))
+	require.Empty(t, cmp.Diff(resources("a", large), desired))
+}
+
+func TestSyncCapacity_AnyRecord_IsRenewedIfItMeansAnotherCapacity(t *testing.T) {
+	list := func(r *rand.Rand) corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for range 1 + r.IntN(2) {
+			l[corev1.ResourceName("x"+anyText(r))] = resource.MustParse(pick(r, "0", "1", "1000m", "1Gi", "1024Mi", "100n", "12345678901234567890", "1.5", "-3"))
+		}
+		return l
 	}
-	require.Empty(t, cmp.Diff(resources("a", "100000000000000000000"), out.Status.Capacity), "node and change share none either")
+	for seed := range uint64(20000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		before, desired := list(r), list(r)
+		if r.IntN(2) == 0 {
+			desired = before
+		}
+		encoded, err := json.Marshal(before)
+		require.NoError(t, err)
+		text := string(encoded)
+		if r.IntN(4) == 0 { // another writer has changed it
+			i := r.IntN(len(text))
+			text = text[:i] + string(`":,{}x1`[r.IntN(7)]) + text[i+r.IntN(2):]
+		}
+		change, err := nodeops.SyncCapacity(withCapacityRecord(text), desired)
+		var decoded corev1.ResourceList
+		if unreadable := json.Unmarshal([]byte(text), &decoded); err != nil {
+			require.Error(t, unreadable, "seed %d: %s", seed, text)
+			continue
+		}
+		require.Equal(t, !sameAmounts(decoded, desired), strings.Contains(change.Text, "record"), "seed %d: %s", seed, text)
+	}
+}
+
+// sameAmounts reports whether both have the same names with the same amounts.
+func sameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
 func TestCapacityLaws(t *testing.T) {
@@ -153,11 +159,12 @@ func TestCapacityLaws(t *testing.T) {
 	for range 1500 {
 		node := &corev1.Node{Status: corev1.NodeStatus{Capacity: random()}}
 		for range 4 {
-			base, err := nodeops.LastAppliedCapacity(node)
-			require.NoError(t, err)
+			var base corev1.ResourceList
+			if text := node.Annotations[capacityKey]; text != "" {
+				require.NoError(t, json.Unmarshal([]byte(text), &base))
+			}
 			desired := random()
-			out, _, err := nodeops.SyncCapacity(node, desired)
-			require.NoError(t, err)
+			out, _ := applied(t, node)(nodeops.SyncCapacity(node, desired))
 			for name, want := range desired {
 				have, ok := out.Status.Capacity[name]
 				require.True(t, ok && have.Cmp(want) == 0, "%s is there", name)
@@ -175,4 +182,19 @@ func TestCapacityLaws(t *testing.T) {
 			node = out
 		}
 	}
+}
+
+func FuzzCapacityBase(f *testing.F) {
+	for _, s := range []string{`{"cpu":"1","memory":"1Gi"}`, `null`, ``, `{}`, `[]`, `{"cpu":"1e9"}`, `{"a":-1.5}`, `{"a":"1e-30"}`, `{"":1}`, `{"a":"1e999"}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		change, err := nodeops.SyncCapacity(withCapacityRecord(text), resources("a", "2"))
+		if err != nil {
+			return
+		}
+		node, _ := applied(t, withCapacityRecord(text))(change, err)
+		_, again := applied(t, node)(nodeops.SyncCapacity(node, resources("a", "2")))
+		require.Nil(t, again.Node, again.Text)
+	})
 }

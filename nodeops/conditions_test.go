@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,18 +32,6 @@ func cond(kind, status, reason string, at time.Time) corev1.NodeCondition {
 	}
 }
 
-func TestGetConditionReturnsACopyOrNil(t *testing.T) {
-	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{cond("Ready", "True", "", t0)}}}
-	got := nodeops.GetCondition(node, "Ready")
-	require.NotNil(t, got)
-	got.Status = "changed"
-	require.Equal(t, corev1.ConditionTrue, node.Status.Conditions[0].Status)
-
-	require.Nil(t, nodeops.GetCondition(node, "Other"))
-	require.Nil(t, nodeops.GetCondition(node, ""))
-	require.Nil(t, nodeops.GetCondition(nil, "Ready"))
-}
-
 func TestCloneAndAddCondition(t *testing.T) {
 	a, b := cond("A", "True", "R", t0), cond("B", "True", "R", t0)
 	withTransition := func(c corev1.NodeCondition, at time.Time) corev1.NodeCondition {
@@ -59,7 +48,7 @@ func TestCloneAndAddCondition(t *testing.T) {
 		"without a type nothing is added":  {[]corev1.NodeCondition{a}, cond("", "True", "", t1), []corev1.NodeCondition{a}},
 		"without a status nothing changes": {[]corev1.NodeCondition{a}, cond("A", "", "", t1), []corev1.NodeCondition{a}},
 		"nothing added to nothing is nil":  {nil, cond("A", "", "", t1), nil},
-		"a known type is replaced where it stands (DD-46)": {
+		"a known type is replaced where it stands": {
 			[]corev1.NodeCondition{a, b}, cond("A", "False", "R", t1), []corev1.NodeCondition{cond("A", "False", "R", t1), b},
 		},
 		"the transition time stays while status and reason stay": {
@@ -88,7 +77,23 @@ func TestCloneAndAddCondition(t *testing.T) {
 	}
 }
 
-func TestSetCondition(t *testing.T) {
+// stored applies AddOrUpdateConditionsOnNode to a node with the conditions. It returns what is
+// stored, and whether there was a write. The time is t2.
+func stored(t *testing.T, have []corev1.NodeCondition, add corev1.NodeCondition) (_ []corev1.NodeCondition, changed bool) {
+	s := newServer(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: have}})
+	require.NoError(t, nodeops.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", add))
+	return s.node().Status.Conditions, s.writes > 0
+}
+
+// atT2 runs a test in a bubble whose time is t2.
+func atT2(t *testing.T, test func(t *testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(t2)) // time of the bubble
+		test(t)
+	})
+}
+
+func TestAddOrUpdateConditionsOnNode_Times(t *testing.T) {
 	times := func(heartbeat, transition time.Time) corev1.NodeCondition {
 		return corev1.NodeCondition{
 			Type: "A", Status: "True", Reason: "R",
@@ -103,109 +108,70 @@ func TestSetCondition(t *testing.T) {
 	for name, tc := range map[string]struct {
 		have    []corev1.NodeCondition
 		set     corev1.NodeCondition
-		rule    nodeops.Transition
 		want    corev1.NodeCondition
 		changed bool
 	}{
-		"zero times of a new condition become now": {nil, times(zero, zero), 0, times(t2, t2), true},
-		"given times of a new condition are kept":  {nil, times(t0, t1), 0, times(t0, t1), true},
-		"the same without times is no change": {
-			[]corev1.NodeCondition{times(t0, t0)}, times(zero, zero), 0, times(t0, t0), false,
-		},
-		"a new heartbeat is a change, and no transition": {
-			[]corev1.NodeCondition{times(t0, t0)}, times(t1, t1), 0, times(t1, t0), true,
-		},
-		"zero times on record are filled": {
-			[]corev1.NodeCondition{times(zero, zero)}, times(zero, zero), 0, times(t2, t2), true,
-		},
+		"zero times of a new condition become now": {nil, times(zero, zero), times(t2, t2), true},
+		"given times of a new condition are kept":  {nil, times(t0, t1), times(t0, t1), true},
+		"the same without times is no change":      {[]corev1.NodeCondition{times(t0, t0)}, times(zero, zero), times(t0, t0), false},
+		"a new heartbeat is no transition":         {[]corev1.NodeCondition{times(t0, t0)}, times(t1, t1), times(t1, t0), true},
+		"zero times on record are filled":          {[]corev1.NodeCondition{times(zero, zero)}, times(zero, zero), times(t2, t2), true},
 		"a new status is a transition now": {
-			[]corev1.NodeCondition{times(t0, t0)}, with(times(zero, zero), "False", "R"), 0, with(times(t0, t2), "False", "R"), true,
+			[]corev1.NodeCondition{times(t0, t0)}, with(times(zero, zero), "False", "R"), with(times(t0, t2), "False", "R"), true,
 		},
 		"a new status is a transition at the given time": {
-			[]corev1.NodeCondition{times(t0, t0)}, with(times(t1, t1), "False", "R"), 0, with(times(t1, t1), "False", "R"), true,
+			[]corev1.NodeCondition{times(t0, t0)}, with(times(t1, t1), "False", "R"), with(times(t1, t1), "False", "R"), true,
 		},
 		"a changed copy of the old condition does not carry the old transition time along": {
-			[]corev1.NodeCondition{times(t0, t0)}, with(times(t0, t0), "False", "R"), 0, with(times(t0, t2), "False", "R"), true,
+			[]corev1.NodeCondition{times(t0, t0)}, with(times(t0, t0), "False", "R"), with(times(t0, t2), "False", "R"), true,
 		},
-		"a new reason is a transition by the first rule": {
-			[]corev1.NodeCondition{times(t0, t0)}, with(times(t1, t1), "True", "S"), nodeops.OnStatusOrReason, with(times(t1, t1), "True", "S"), true,
-		},
-		"a new reason is no transition by the second rule": {
-			[]corev1.NodeCondition{times(t0, t0)}, with(times(t1, t1), "True", "S"), nodeops.OnStatus, with(times(t1, t0), "True", "S"), true,
-		},
+		"a new reason is a transition":     {[]corev1.NodeCondition{times(t0, t0)}, with(times(t1, t1), "True", "S"), with(times(t1, t1), "True", "S"), true},
+		"a repetition is dropped":          {[]corev1.NodeCondition{times(t0, t0), times(t0, t0)}, times(t0, t0), times(t0, t0), true},
+		"without a status nothing changes": {[]corev1.NodeCondition{times(t0, t0)}, with(times(t1, t1), "", "R"), times(t0, t0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := slices.Clone(tc.have)
-			got, changed := nodeops.SetCondition(tc.have, tc.set, tc.rule, t2)
-			require.Empty(t, cmp.Diff([]corev1.NodeCondition{tc.want}, got))
-			require.Equal(t, tc.changed, changed)
-			require.Empty(t, cmp.Diff(before, tc.have))
+			atT2(t, func(t *testing.T) {
+				got, changed := stored(t, tc.have, tc.set)
+				require.Empty(t, cmp.Diff([]corev1.NodeCondition{tc.want}, got))
+				require.Equal(t, tc.changed, changed)
+			})
 		})
 	}
 }
 
-func TestSetConditionWithoutTypeOrStatusChangesNothing(t *testing.T) {
-	have := []corev1.NodeCondition{cond("A", "True", "R", t0)}
-	for _, c := range []corev1.NodeCondition{cond("", "True", "", t1), cond("A", "", "", t1)} {
-		got, changed := nodeops.SetCondition(have, c, 0, t1)
-		require.False(t, changed)
-		require.Equal(t, have, got)
-		got[0].Message = "scribble"
-		require.Empty(t, have[0].Message)
-	}
-}
-
-func TestSetConditionReportsADroppedRepetition(t *testing.T) {
-	a := cond("A", "True", "R", t0)
-	got, changed := nodeops.SetCondition([]corev1.NodeCondition{a, a}, a, 0, t1)
-	require.True(t, changed)
-	require.Equal(t, []corev1.NodeCondition{a}, got)
-}
-
-func TestAddOrUpdateConditionReturnsADeepCopy(t *testing.T) {
-	require.Nil(t, nodeops.AddOrUpdateCondition(nil, cond("A", "True", "", t0)))
-	node := crowdedNode()
-	before := node.DeepCopy()
-	got := nodeops.AddOrUpdateCondition(node, cond("Z", "True", "", t0))
-	require.Len(t, got.Status.Conditions, len(node.Status.Conditions)+1)
-	got.Labels["l"] = "scribble"
-	got.Status.Images[0].SizeBytes = 99
-	got.Status.Conditions[0].Message = "scribble"
-	require.Empty(t, cmp.Diff(before, node))
-}
-
-// The laws of SetCondition, on random lists: the others stay as they are and in order, the input is
-// not touched, no zero time is stored, and the second time changes nothing.
-func TestSetConditionLaws(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	random := func() corev1.NodeCondition {
-		c := cond(pick(rng, "A", "B", "C"), pick(rng, "True", "False"), pick(rng, "R", "S"), pick(rng, time.Time{}, t0, t1, t2))
-		c.LastTransitionTime = metav1.NewTime(pick(rng, time.Time{}, t0, t1, t2))
-		return c
-	}
-	for range 3000 {
-		var have []corev1.NodeCondition
-		for _, kind := range []string{"A", "B", "C"} {
-			if rng.IntN(2) == 0 {
-				c := random()
-				c.Type = corev1.NodeConditionType(kind)
-				have = append(have, c)
-			}
+// Laws on random lists: the other conditions stay in their order, no zero time is stored, a
+// write is a change, and the second time nothing is written.
+func TestAddOrUpdateConditionsOnNode_Laws(t *testing.T) {
+	atT2(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		random := func() corev1.NodeCondition {
+			c := cond(pick(rng, "A", "B", "C"), pick(rng, "True", "False"), pick(rng, "R", "S"), pick(rng, time.Time{}, t0, t1, t2))
+			c.LastTransitionTime = metav1.NewTime(pick(rng, time.Time{}, t0, t1, t2))
+			return c
 		}
-		set, rule, before := random(), nodeops.Transition(rng.IntN(2)), slices.Clone(have)
-		got, changed := nodeops.SetCondition(have, set, rule, t2)
-		info := fmt.Sprintf("have %+v set %+v rule %v", have, set, rule)
-		require.Empty(t, cmp.Diff(before, have), info)
-		require.Equal(t, changed, !cmp.Equal(have, got), info)
-		require.Empty(t, cmp.Diff(othersThan(set.Type, have), othersThan(set.Type, got)), info)
-		stored := nodeops.GetCondition(&corev1.Node{Status: corev1.NodeStatus{Conditions: got}}, set.Type)
-		require.NotNil(t, stored, info)
-		require.False(t, stored.LastHeartbeatTime.IsZero() || stored.LastTransitionTime.IsZero(), info)
-		require.Equal(t, set.Status, stored.Status, info)
-		again, changed := nodeops.SetCondition(got, set, rule, t2.Add(time.Hour))
-		require.False(t, changed, info)
-		require.Empty(t, cmp.Diff(got, again), info)
-	}
+		for range 500 {
+			var have []corev1.NodeCondition
+			for _, kind := range []string{"A", "B", "C"} {
+				if rng.IntN(2) == 0 {
+					c := random()
+					c.Type = corev1.NodeConditionType(kind)
+					have = append(have, c)
+				}
+			}
+			set := random()
+			got, changed := stored(t, have, set)
+			info := fmt.Sprintf("have %+v set %+v", have, set)
+			require.Equal(t, changed, !cmp.Equal(have, got), info)
+			require.Empty(t, cmp.Diff(othersThan(set.Type, have), othersThan(set.Type, got)), info)
+			found := condition(&corev1.Node{Status: corev1.NodeStatus{Conditions: got}}, set.Type)
+			require.NotNil(t, found, info)
+			require.False(t, found.LastHeartbeatTime.IsZero() || found.LastTransitionTime.IsZero(), info)
+			require.Equal(t, set.Status, found.Status, info)
+			again, changed := stored(t, got, set)
+			require.False(t, changed, info)
+			require.Empty(t, cmp.Diff(got, again), info)
+		}
+	})
 }
 
 func TestCloneAndAddConditionAllocatesOnce(t *testing.T) {
@@ -213,11 +179,6 @@ func TestCloneAndAddConditionAllocatesOnce(t *testing.T) {
 	for _, c := range []corev1.NodeCondition{have[3], cond("New", "True", "", t0)} {
 		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { sinkConditions = nodeops.CloneAndAddCondition(have, c) }), 1.0)
 	}
-}
-
-func TestTransitionHasAName(t *testing.T) {
-	require.Equal(t, "OnStatusOrReason", nodeops.Transition(0).String())
-	require.Equal(t, "OnStatus", nodeops.OnStatus.String())
 }
 
 // othersThan returns the conditions that are not of the type.

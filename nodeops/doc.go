@@ -13,19 +13,14 @@
 //		// store node with these taints
 //	}
 //
-// For each decision there is a function that does the whole round against an API server: read, decide,
-// write, and begin again if somebody else wrote meanwhile. They take a [context.Context]; what
-// takes none does no I/O. Several decisions share one write through [UpdateNode]:
+// [UpdateNode] stores any such edit: it reads, edits and writes the node, and begins again if
+// another writer came first. No such write loses what another one did. A function that takes a
+// [context.Context] calls the API server; one that takes none does no I/O.
 //
-//	_, changed, err := nodeops.UpdateNode(ctx, client, name, func(node *corev1.Node) (bool, error) {
-//		var tainted, labelled bool
-//		node.Spec.Taints, tainted = nodeops.SetTaint(node.Spec.Taints, preserved)
-//		node.Labels, labelled = nodeops.SetLabel(node.Labels, key, value)
-//		return tainted || labelled, nil
+//	_, changed, err := nodeops.UpdateNode(ctx, client, name, func(node *corev1.Node) (changed bool, _ error) {
+//		node.Spec.Taints, changed = nodeops.SetTaint(node.Spec.Taints, preserved)
+//		return changed, nil
 //	})
-//
-// No such write loses what another one did. Taints, conditions and templates are written with the
-// version that was read; labels and annotations are patched key by key.
 //
 // # Templates
 //
@@ -37,9 +32,9 @@
 //
 // # Matching
 //
-// [Match], and [Index] for many nodes, find the machine of a node by the node name that the machine
-// recorded, or by provider id. Provider ids are compared in the spelling of [NormalizeProviderID].
-// What is not clear is a conflict with the names of those involved, and never a guess.
+// An [Index] finds the machine of a node by the node name that the machine recorded, or by
+// provider ID. Provider IDs are compared in the spelling of [NormalizeProviderID].
+// Contradicting evidence is a conflict with the names of the machines involved, and never a guess.
 //
 // # Fences
 //

@@ -5,7 +5,6 @@ package nodeops_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,21 +12,6 @@ import (
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
-
-// A condition is stored once; asking again with the same news changes nothing.
-func ExampleSetCondition() {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	condition := corev1.NodeCondition{Type: "Terminating", Status: corev1.ConditionTrue, Reason: "ScaleDown"}
-
-	conditions, changed := nodeops.SetCondition(nil, condition, nodeops.OnStatusOrReason, now)
-	fmt.Println(changed, conditions[0].LastTransitionTime.UTC().Format(time.TimeOnly))
-
-	conditions, changed = nodeops.SetCondition(conditions, condition, nodeops.OnStatusOrReason, now.Add(time.Hour))
-	fmt.Println(changed, conditions[0].LastTransitionTime.UTC().Format(time.TimeOnly))
-	// Output:
-	// true 12:00:00
-	// false 12:00:00
-}
 
 func ExampleAddOrUpdateConditionsOnNode() {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
@@ -56,46 +40,35 @@ func ExampleSetTaint() {
 	// 1 false
 }
 
-func ExampleParseTaint() {
-	edit, err := nodeops.ParseTaint("dedicated=gpu:NoSchedule")
-	fmt.Println(edit.Taint.Key, edit.Taint.Value, edit.Taint.Effect, err)
-
-	_, err = nodeops.ParseTaint("dedicated=gpu")
-	fmt.Println(err)
-	// Output:
-	// dedicated gpu NoSchedule <nil>
-	// taint "dedicated=gpu": the effect is missing
-}
-
-// What was applied before and is wanted no longer goes; what others have set stays.
+// What was applied before and is wanted no longer goes; entries of other writers stay.
 func ExampleSyncTemplate() {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"set-by": "somebody-else"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"set-by": "another"}}}
 
-	node, change, _ := nodeops.SyncTemplate(node, nodeops.Template{Labels: map[string]string{"pool": "a", "zone": "1"}})
-	fmt.Println(change)
+	change, _ := nodeops.SyncTemplate(node, nodeops.Template{Labels: map[string]string{"pool": "a", "zone": "1"}})
+	fmt.Println(change.Text)
 
-	node, change, _ = nodeops.SyncTemplate(node, nodeops.Template{Labels: map[string]string{"pool": "b"}})
-	fmt.Println(change)
-	fmt.Println(node.Labels)
+	change, _ = nodeops.SyncTemplate(change.Node, nodeops.Template{Labels: map[string]string{"pool": "b"}})
+	fmt.Println(change.Text)
+	fmt.Println(change.Node.Labels)
 	// Output:
 	// set labels pool, zone; record what was applied
 	// set labels pool; remove labels zone; record what was applied
-	// map[pool:b set-by:somebody-else]
+	// map[pool:b set-by:another]
 }
 
-func ExampleMatch() {
-	machines := []nodeops.Candidate{
+func ExampleIndex() {
+	machines := nodeops.NewIndex([]nodeops.Candidate{
 		{Name: "machine-1", NodeName: "ip-10-0-0-1", ProviderID: "aws:///eu-west-1a/i-0aaa"},
 		{Name: "machine-2", ProviderID: "aws:///eu-west-1a/i-0bbb"}, // does not know its node yet
-	}
+	})
 	node := func(name, id string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
 	}
-	fmt.Println(nodeops.Match(node("ip-10-0-0-1", "aws:///eu-west-1a/i-0aaa"), machines))
-	fmt.Println(nodeops.Match(node("ip-10-0-0-2", "aws://eu-west-1a/i-0bbb"), machines))
-	fmt.Println(nodeops.Match(node("ip-10-0-0-3", "aws:///eu-west-1a/i-0ccc"), machines))
+	fmt.Println(machines.Match(node("ip-10-0-0-1", "aws:///eu-west-1a/i-0aaa")))
+	fmt.Println(machines.Match(node("ip-10-0-0-2", "aws://eu-west-1a/i-0bbb")))
+	fmt.Println(machines.Match(node("ip-10-0-0-3", "aws:///eu-west-1a/i-0ccc")))
 	// The name of machine-1's node, on another instance.
-	fmt.Println(nodeops.Match(node("ip-10-0-0-1", "aws:///eu-west-1a/i-0ddd"), machines))
+	fmt.Println(machines.Match(node("ip-10-0-0-1", "aws:///eu-west-1a/i-0ddd")))
 	// Output:
 	// NodeName: machine-1
 	// ProviderID: machine-2
@@ -103,12 +76,19 @@ func ExampleMatch() {
 	// Contradiction: machine-1
 }
 
-func ExampleNewIndex() {
-	index := nodeops.NewIndex([]nodeops.Candidate{{Name: "machine-1", NodeName: "worker-1"}})
-	result := index.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
-	if result.Found() {
-		fmt.Println("it belongs to", result.Names[0])
+// Two controllers write one Node: each edit is made again on what the other one has stored.
+func ExampleUpdateNode() {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
+	preserved := corev1.Taint{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}
+	edit := func(node *corev1.Node) (changed bool, _ error) {
+		node.Spec.Taints, changed = nodeops.SetTaint(node.Spec.Taints, preserved)
+		return changed, nil
+	}
+	for range 2 {
+		node, changed, err := nodeops.UpdateNode(context.Background(), client, "worker-1", edit)
+		fmt.Println(len(node.Spec.Taints), changed, err)
 	}
 	// Output:
-	// it belongs to machine-1
+	// 1 true <nil>
+	// 1 false <nil>
 }

@@ -17,38 +17,37 @@ import (
 )
 
 var (
-	// ErrNoClient is returned by the functions that call an API server when they are given a nil client.
-	ErrNoClient = errors.New("nodeops: no client")
-	// ErrNoNodeName is returned by the functions that call an API server when the node name is empty.
-	ErrNoNodeName = errors.New("nodeops: no node name")
+	errNoClient   = errors.New("nodeops: no client")
+	errNoNodeName = errors.New("nodeops: no node name")
 	// ErrNodeReplaced is returned when the node was deleted and created again under the same
 	// name between two attempts at one write. Nothing was written to the new one.
 	ErrNodeReplaced = errors.New("nodeops: the node was replaced by another of the same name")
 )
 
-// Edit changes a node in place, and reports whether it did. The node is a fresh copy that
-// belongs to the edit. An Edit may be called several times, each time with what the API server has
-// by then, and must depend on nothing but that.
-type Edit func(node *corev1.Node) (changed bool, err error)
-
 // UpdateNode reads the node, lets edit change it, and stores metadata and spec; changes of
 // the status are not stored. It returns the node as stored, or as read if edit changed
-// nothing, in which case nothing is written.
+// nothing, in which case nothing is written. The Node that edit gets is a copy of its own; edit
+// may be called several times, each time with what the API server has by then. A nil edit
+// changes nothing.
 //
 // The write carries the version that was read, so that no change of another writer is
 // lost: if there was one, the API server refuses, and edit gets the new state. That happens at most
 // five times, with 100 to 200 ms in between, and ends with the context. Errors are wrapped:
 // NotFound and Conflict of [k8s.io/apimachinery/pkg/api/errors] are recognised, and so is whatever
 // edit returned. Conflict means that all attempts met one.
-func UpdateNode(ctx context.Context, c kubernetes.Interface, nodeName string, edit Edit) (_ *corev1.Node, changed bool, err error) {
+func UpdateNode(
+	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
+) (_ *corev1.Node, changed bool, err error) {
 	return modify(ctx, c, nodeName, edit, func(nodes typedcorev1.NodeInterface, node *corev1.Node) (*corev1.Node, error) {
 		return nodes.Update(ctx, node, metav1.UpdateOptions{})
 	})
 }
 
-// UpdateNodeStatus is [UpdateNode] for the status subresource. The API server then stores
+// updateNodeStatus is UpdateNode for the status subresource. The API server then stores
 // status and metadata; changes of the spec are not stored.
-func UpdateNodeStatus(ctx context.Context, c kubernetes.Interface, nodeName string, edit Edit) (_ *corev1.Node, changed bool, err error) {
+func updateNodeStatus(
+	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
+) (_ *corev1.Node, changed bool, err error) {
 	return modify(ctx, c, nodeName, edit, func(nodes typedcorev1.NodeInterface, node *corev1.Node) (*corev1.Node, error) {
 		return nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
 	})
@@ -56,7 +55,7 @@ func UpdateNodeStatus(ctx context.Context, c kubernetes.Interface, nodeName stri
 
 // modify is the loop of read, edit and write.
 func modify(
-	ctx context.Context, c kubernetes.Interface, nodeName string, edit Edit,
+	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(*corev1.Node) (changed bool, err error),
 	write func(typedcorev1.NodeInterface, *corev1.Node) (*corev1.Node, error),
 ) (node *corev1.Node, changed bool, err error) {
 	if edit == nil {
@@ -94,9 +93,9 @@ func modify(
 func nodesOf(c kubernetes.Interface, nodeName string) (typedcorev1.NodeInterface, error) {
 	switch {
 	case c == nil:
-		return nil, ErrNoClient
+		return nil, errNoClient
 	case nodeName == "":
-		return nil, ErrNoNodeName
+		return nil, errNoNodeName
 	}
 	return c.CoreV1().Nodes(), nil
 }

@@ -59,7 +59,7 @@ func (e *FenceError) Error() string {
 // that Kubernetes sets itself.
 func (f Fence) Validate() error {
 	if f.Owner != "" {
-		if wrong := validation.IsQualifiedName(ClaimAnnotationPrefix + f.Owner); len(wrong) > 0 {
+		if wrong := validation.IsQualifiedName(claimAnnotationPrefix + f.Owner); len(wrong) > 0 {
 			return &FenceError{Field: "owner", Value: f.Owner, Problem: strings.Join(wrong, "; ")}
 		}
 	}
@@ -103,7 +103,7 @@ func (f Fence) Outlived(node *corev1.Node) bool {
 		return false
 	}
 	claim, ok := claimOf(node, f.Owner)
-	return ok && claim.Holds(MarkOutOfService) && MarkOutOfService.on(node)
+	return ok && claim.Holds(markOutOfService) && markOutOfService.on(node)
 }
 
 // Set returns a deep copy of node with the fence, and whether that differs from node. It
@@ -159,7 +159,7 @@ func (f Fence) extend(c Claim, ours markSet, now time.Time) Claim {
 		held = markSet(held).with(m)
 	}
 	if !f.OutOfService {
-		held = slices.DeleteFunc(slices.Clone(held), func(m Mark) bool { return m == MarkOutOfService })
+		held = slices.DeleteFunc(slices.Clone(held), func(m Mark) bool { return m == markOutOfService })
 	}
 	if c.Since.IsZero() {
 		c.Since = now.UTC().Truncate(time.Second)
@@ -193,7 +193,7 @@ func Unfence(node *corev1.Node, owner string) (_ *corev1.Node, changed bool) {
 func unfence(node *corev1.Node, owner string) bool {
 	claim, changed := claimOf(node, owner)
 	if changed {
-		deleteAnnotation(node, ClaimAnnotationPrefix+owner)
+		deleteAnnotation(node, claimAnnotationPrefix+owner)
 	}
 	ours := fenceMarks(node)
 	known := ours.whichStand(node)

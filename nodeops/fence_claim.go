@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ClaimAnnotationPrefix is what the annotations of claims begin with. The owner follows.
-const ClaimAnnotationPrefix = "fence.machinist.dev/"
+// claimAnnotationPrefix is what the annotations of claims begin with. The owner follows.
+const claimAnnotationPrefix = "fence.machinist.dev/"
 
 // Claim is what one owner of fences holds on a Node, as its annotation says.
 type Claim struct {
@@ -47,7 +47,7 @@ func Fences(node *corev1.Node) []Claim {
 	}
 	var claims []Claim
 	for key := range node.Annotations {
-		if owner, ok := strings.CutPrefix(key, ClaimAnnotationPrefix); ok && owner != "" {
+		if owner, ok := strings.CutPrefix(key, claimAnnotationPrefix); ok && owner != "" {
 			claim, _ := claimOf(node, owner)
 			claims = append(claims, claim)
 		}
@@ -65,7 +65,7 @@ type claimText struct {
 
 // claimOf returns the claim of an owner, and whether there is one.
 func claimOf(node *corev1.Node, owner string) (Claim, bool) {
-	value, ok := node.Annotations[ClaimAnnotationPrefix+owner]
+	value, ok := node.Annotations[claimAnnotationPrefix+owner]
 	if !ok || owner == "" {
 		return Claim{Owner: owner}, false
 	}
@@ -98,5 +98,5 @@ func (c Claim) store(node *corev1.Node) {
 	if err != nil {
 		text = nil // which holds everything
 	}
-	node.Annotations, _ = SetAnnotation(node.Annotations, ClaimAnnotationPrefix+c.Owner, string(text))
+	node.Annotations = setKey(node.Annotations, claimAnnotationPrefix+c.Owner, string(text))
 }

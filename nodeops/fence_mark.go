@@ -11,27 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FenceMarksAnnotation is the annotation that remembers which marks fences have set, so
+// fenceMarksAnnotation is the annotation that remembers which marks fences have set, so
 // that no other is ever taken away: a list of [Mark], separated by commas.
-const FenceMarksAnnotation = "machinist.dev/fence-marks"
+const fenceMarksAnnotation = "machinist.dev/fence-marks"
 
 // Mark is one thing on a Node that a [Fence] sets.
 type Mark string
 
-// The marks that owners share. That of a [Fence.Taint] is the result of [TaintMark].
-const (
-	// MarkUnschedulable is spec.unschedulable.
-	MarkUnschedulable Mark = "unschedulable"
-	// MarkExcluded is the label node.kubernetes.io/exclude-from-external-load-balancers.
-	MarkExcluded Mark = "exclude-from-external-load-balancers"
-	// MarkOutOfService is the taint node.kubernetes.io/out-of-service with effect NoExecute.
-	MarkOutOfService Mark = "out-of-service"
-)
-
-// TaintMark returns the mark of a taint with this key and effect NoSchedule.
-func TaintMark(key string) Mark { return taintMark + Mark(key) }
+// MarkUnschedulable is spec.unschedulable.
+const MarkUnschedulable Mark = "unschedulable"
 
 const (
+	// markExcluded is the label node.kubernetes.io/exclude-from-external-load-balancers.
+	markExcluded Mark = "exclude-from-external-load-balancers"
+	// markOutOfService is the taint node.kubernetes.io/out-of-service with effect NoExecute.
+	markOutOfService Mark = "out-of-service"
+	// taintMark stands before the key of a [Fence.Taint], whose effect is NoSchedule.
 	taintMark Mark = "taint/"
 	// excludedValue is what a fence sets. Another value was set by another.
 	excludedValue = "true"
@@ -44,13 +39,13 @@ var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodes
 func (f Fence) marks() []Mark {
 	marks := make([]Mark, 0, 3)
 	if f.ExcludeFromLoadBalancers {
-		marks = append(marks, MarkExcluded)
+		marks = append(marks, markExcluded)
 	}
 	if f.OutOfService {
-		marks = append(marks, MarkOutOfService)
+		marks = append(marks, markOutOfService)
 	}
 	if f.Taint != "" {
-		return append(marks, TaintMark(f.Taint))
+		return append(marks, taintMark+Mark(f.Taint))
 	}
 	return append(marks, MarkUnschedulable)
 }
@@ -60,12 +55,12 @@ func (m Mark) isTaint() bool { return strings.HasPrefix(string(m), string(taintM
 
 // known says whether this package knows how to set the mark.
 func (m Mark) known() bool {
-	return m == MarkUnschedulable || m == MarkExcluded || m == MarkOutOfService || m.isTaint()
+	return m == MarkUnschedulable || m == markExcluded || m == markOutOfService || m.isTaint()
 }
 
 // taint returns the taint of a mark that is one.
 func (m Mark) taint() corev1.Taint {
-	if m == MarkOutOfService {
+	if m == markOutOfService {
 		return outOfService
 	}
 	return corev1.Taint{Key: strings.TrimPrefix(string(m), string(taintMark)), Effect: corev1.TaintEffectNoSchedule}
@@ -76,7 +71,7 @@ func (m Mark) on(node *corev1.Node) bool {
 	switch {
 	case m == MarkUnschedulable:
 		return node.Spec.Unschedulable
-	case m == MarkExcluded:
+	case m == markExcluded:
 		_, on := node.Labels[corev1.LabelNodeExcludeBalancers]
 		return on
 	case m.known():
@@ -89,9 +84,9 @@ func (m Mark) on(node *corev1.Node) bool {
 // asSet says whether the mark is on the node as a fence sets it.
 func (m Mark) asSet(node *corev1.Node) bool {
 	switch m {
-	case MarkExcluded:
+	case markExcluded:
 		return node.Labels[corev1.LabelNodeExcludeBalancers] == excludedValue
-	case MarkOutOfService:
+	case markOutOfService:
 		return carriesTaint(node.Spec.Taints, &outOfService)
 	default:
 		return m.on(node)
@@ -103,9 +98,9 @@ func (m Mark) set(node *corev1.Node, now time.Time) {
 	switch {
 	case m == MarkUnschedulable:
 		node.Spec.Unschedulable = true
-	case m == MarkExcluded:
-		node.Labels, _ = SetLabel(node.Labels, corev1.LabelNodeExcludeBalancers, excludedValue)
-	case m == MarkOutOfService:
+	case m == markExcluded:
+		node.Labels = setKey(node.Labels, corev1.LabelNodeExcludeBalancers, excludedValue)
+	case m == markOutOfService:
 		taint := m.taint()
 		taint.TimeAdded = &metav1.Time{Time: now.UTC().Truncate(time.Second)}
 		node.Spec.Taints, _ = SetTaint(node.Spec.Taints, taint)
@@ -119,7 +114,7 @@ func (m Mark) take(node *corev1.Node) {
 	switch {
 	case m == MarkUnschedulable:
 		node.Spec.Unschedulable = false
-	case m == MarkExcluded:
+	case m == markExcluded:
 		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
 		if len(node.Labels) == 0 {
 			node.Labels = nil
@@ -149,7 +144,7 @@ func (s markSet) whichStand(node *corev1.Node) markSet {
 // fenceMarks returns the marks that fences have set on the node, as far as it remembers.
 func fenceMarks(node *corev1.Node) markSet {
 	var s markSet
-	for m := range strings.SplitSeq(node.Annotations[FenceMarksAnnotation], ",") {
+	for m := range strings.SplitSeq(node.Annotations[fenceMarksAnnotation], ",") {
 		if m = strings.TrimSpace(m); m != "" {
 			s = s.with(Mark(m))
 		}
@@ -179,14 +174,14 @@ func (s markSet) store(node *corev1.Node) bool {
 		return false
 	}
 	if len(s) == 0 {
-		deleteAnnotation(node, FenceMarksAnnotation)
+		deleteAnnotation(node, fenceMarksAnnotation)
 		return true
 	}
 	names := make([]string, len(s))
 	for i, m := range s {
 		names[i] = string(m)
 	}
-	node.Annotations, _ = SetAnnotation(node.Annotations, FenceMarksAnnotation, strings.Join(names, ","))
+	node.Annotations = setKey(node.Annotations, fenceMarksAnnotation, strings.Join(names, ","))
 	return true
 }
 

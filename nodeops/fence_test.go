@@ -19,7 +19,14 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-const excluded = corev1.LabelNodeExcludeBalancers
+const (
+	excluded    = corev1.LabelNodeExcludeBalancers
+	claimPrefix = "fence.machinist.dev/"
+	marksKey    = "machinist.dev/fence-marks"
+
+	markExcluded     nodeops.Mark = "exclude-from-external-load-balancers"
+	markOutOfService nodeops.Mark = "out-of-service"
+)
 
 // owned is a plain cordon with an owner.
 var owned = nodeops.Fence{Owner: "a", Reason: "update"}
@@ -145,7 +152,7 @@ func TestAClaimSaysWhoWhySinceWhenAndWhat(t *testing.T) {
 	node = fenced(t, node, nodeops.Fence{Owner: "b", ExcludeFromLoadBalancers: true})
 	require.Equal(t, []nodeops.Claim{
 		{Owner: "a", Reason: "update", Since: t0, Marks: []nodeops.Mark{nodeops.MarkUnschedulable}},
-		{Owner: "b", Since: t0, Marks: []nodeops.Mark{nodeops.MarkExcluded, nodeops.MarkUnschedulable}},
+		{Owner: "b", Since: t0, Marks: []nodeops.Mark{markExcluded, nodeops.MarkUnschedulable}},
 	}, nodeops.Fences(node))
 	require.JSONEq(t, `{"reason":"update","since":"`+t0.UTC().Format(time.RFC3339)+`","marks":["unschedulable"]}`, node.Annotations["fence.machinist.dev/a"])
 
@@ -156,7 +163,7 @@ func TestAClaimSaysWhoWhySinceWhenAndWhat(t *testing.T) {
 		wider, _, err := nodeops.Fence{Owner: "a", Reason: "off", OutOfService: true}.Set(node, t0.Add(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, nodeops.Claim{
-			Owner: "a", Reason: "off", Since: t0, Marks: []nodeops.Mark{nodeops.MarkOutOfService, nodeops.MarkUnschedulable},
+			Owner: "a", Reason: "off", Since: t0, Marks: []nodeops.Mark{markOutOfService, nodeops.MarkUnschedulable},
 		}, nodeops.Fences(wider)[0])
 		i := slices.IndexFunc(wider.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 		require.True(t, wider.Spec.Taints[i].TimeAdded.Time.Equal(t0.Add(time.Hour)))
@@ -166,13 +173,13 @@ func TestAClaimSaysWhoWhySinceWhenAndWhat(t *testing.T) {
 	})
 	t.Run("marks are sorted and told once", func(t *testing.T) {
 		node := crowdedNode()
-		node.Annotations[nodeops.ClaimAnnotationPrefix+"a"] = `{"marks":["unschedulable","taint/x","unschedulable"]}`
-		require.Equal(t, []nodeops.Mark{nodeops.TaintMark("x"), nodeops.MarkUnschedulable}, nodeops.Fences(node)[0].Marks)
+		node.Annotations[claimPrefix+"a"] = `{"marks":["unschedulable","taint/x","unschedulable"]}`
+		require.Equal(t, []nodeops.Mark{"taint/x", nodeops.MarkUnschedulable}, nodeops.Fences(node)[0].Marks)
 	})
 	t.Run("a narrower fence goes on to hold what it held", func(t *testing.T) {
 		require.True(t, nodeops.Fence{Owner: "b"}.Stands(node))
 		node := fenced(t, node, nodeops.Fence{Owner: "b", Taint: "example.com/drain"})
-		require.Equal(t, []nodeops.Mark{nodeops.MarkExcluded, nodeops.TaintMark("example.com/drain"), nodeops.MarkUnschedulable}, nodeops.Fences(node)[1].Marks)
+		require.Equal(t, []nodeops.Mark{markExcluded, "taint/example.com/drain", nodeops.MarkUnschedulable}, nodeops.Fences(node)[1].Marks)
 		node = unfenced(t, node, "b")
 		require.NotContains(t, node.Labels, excluded)
 		require.True(t, node.Spec.Unschedulable, "a holds it")
@@ -184,7 +191,7 @@ func TestN1WhatWasThereBeforeSurvives(t *testing.T) { // N-1
 	before.Spec.Unschedulable = true
 	before.Labels[excluded] = "by-hand"
 	node := fenced(t, before, nodeops.Fence{Owner: "a", ExcludeFromLoadBalancers: true, OutOfService: true})
-	require.NotContains(t, node.Annotations, nodeops.FenceMarksAnnotation, "nothing was set")
+	require.NotContains(t, node.Annotations, marksKey, "nothing was set")
 	require.Empty(t, cmp.Diff(before, unfenced(t, node, "a")))
 }
 
@@ -193,14 +200,14 @@ func TestN1TheTaintOfOwnersGoesWithTheLastOfThem(t *testing.T) { // N-1
 	node = fenced(t, node, nodeops.Fence{Owner: "a", Taint: "example.com/drain"})
 	node = fenced(t, node, nodeops.Fence{Owner: "b", Taint: "example.com/drain"})
 	node = unfenced(t, node, "a")
-	require.True(t, nodeops.HasTaintKey(node.Spec.Taints, "example.com/drain"))
+	require.True(t, hasKey(node, "example.com/drain"))
 	node = unfenced(t, node, "b")
-	require.False(t, nodeops.HasTaintKey(node.Spec.Taints, "example.com/drain"))
+	require.False(t, hasKey(node, "example.com/drain"))
 	require.Contains(t, node.Labels, excluded)
 
 	t.Run("also if the memory was lost", func(t *testing.T) {
 		node := fenced(t, crowdedNode(), nodeops.Fence{Owner: "a", Taint: "example.com/drain"})
-		delete(node.Annotations, nodeops.FenceMarksAnnotation)
+		delete(node.Annotations, marksKey)
 		require.Empty(t, cmp.Diff(crowdedNode(), unfenced(t, node, "a")))
 	})
 }
@@ -260,7 +267,7 @@ func TestMalformedAnnotationsDoNoHarm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := fenced(t, crowdedNode(), owned)
 			node = fenced(t, node, everything("a"))
-			node.Annotations[nodeops.ClaimAnnotationPrefix+"b"] = value
+			node.Annotations[claimPrefix+"b"] = value
 			claim := nodeops.Fences(node)[1]
 			require.True(t, claim.Unreadable)
 			require.True(t, nodeops.Fence{Owner: "b", OutOfService: true}.Stands(node), "it holds everything")
@@ -280,17 +287,17 @@ func TestMalformedAnnotationsDoNoHarm(t *testing.T) {
 	}
 	t.Run("a memory of nonsense takes nothing away", func(t *testing.T) {
 		node := crowdedNode()
-		node.Annotations[nodeops.FenceMarksAnnotation] = " ,, later-mark,taint/ ,"
+		node.Annotations[marksKey] = " ,, later-mark,taint/ ,"
 		require.Empty(t, cmp.Diff(node, unfenced(t, fenced(t, node, owned), "a"),
-			cmpopts.IgnoreMapEntries(func(k, _ string) bool { return k == nodeops.FenceMarksAnnotation })))
-		require.Equal(t, "later-mark", unfenced(t, node, "a").Annotations[nodeops.FenceMarksAnnotation], "a later version knows")
+			cmpopts.IgnoreMapEntries(func(k, _ string) bool { return k == marksKey })))
+		require.Equal(t, "later-mark", unfenced(t, node, "a").Annotations[marksKey], "a later version knows")
 	})
 }
 
 func TestN7WhatNobodyHoldsIsTakenAwayByAnybody(t *testing.T) { // N-7
 	node := fenced(t, crowdedNode(), nodeops.Fence{Owner: "a", ExcludeFromLoadBalancers: true})
 	node = fenced(t, node, nodeops.Fence{Owner: "b"})
-	delete(node.Annotations, nodeops.ClaimAnnotationPrefix+"a") // by hand
+	delete(node.Annotations, claimPrefix+"a") // by hand
 	node = unfenced(t, node, "")
 	require.NotContains(t, node.Labels, excluded)
 	require.True(t, node.Spec.Unschedulable)
@@ -309,7 +316,8 @@ func TestI13TwoOwnersAndAHumanInAnyOrder(t *testing.T) {
 			b:   nodeops.Fence{Owner: "b", ExcludeFromLoadBalancers: true},
 			see: func(n *corev1.Node) bool { return n.Labels[excluded] == "true" },
 			flip: func(n *corev1.Node, on bool) {
-				if n.Labels, _ = nodeops.SetLabel(n.Labels, excluded, "true"); !on {
+				n.Labels = maps.Clone(n.Labels)
+				if n.Labels[excluded] = "true"; !on {
 					delete(n.Labels, excluded)
 				}
 			},
@@ -317,7 +325,7 @@ func TestI13TwoOwnersAndAHumanInAnyOrder(t *testing.T) {
 		"out of service": {
 			a:   nodeops.Fence{Owner: "a", OutOfService: true},
 			b:   nodeops.Fence{Owner: "b", Taint: "example.com/b", OutOfService: true},
-			see: func(n *corev1.Node) bool { return nodeops.HasTaintKey(n.Spec.Taints, corev1.TaintNodeOutOfService) },
+			see: func(n *corev1.Node) bool { return hasKey(n, corev1.TaintNodeOutOfService) },
 			flip: func(n *corev1.Node, on bool) {
 				service := taint(corev1.TaintNodeOutOfService, "nodeshutdown", noExecute)
 				if n.Spec.Taints, _ = nodeops.SetTaint(n.Spec.Taints, service); !on {
@@ -459,8 +467,8 @@ func FuzzFencesOnAnyAnnotations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, owner, value, memory, key string, marks uint8) {
 		node := crowdedNode()
 		node.Spec.Unschedulable = marks&8 > 0
-		node.Annotations[nodeops.ClaimAnnotationPrefix+"b"] = value
-		node.Annotations[nodeops.FenceMarksAnnotation] = memory
+		node.Annotations[claimPrefix+"b"] = value
+		node.Annotations[marksKey] = memory
 		fence := nodeops.Fence{Owner: owner, Taint: key, ExcludeFromLoadBalancers: marks&1 > 0, OutOfService: marks&2 > 0}
 		if fence.Validate() != nil {
 			return
@@ -472,12 +480,12 @@ func FuzzFencesOnAnyAnnotations(f *testing.F) {
 		}
 		got = unfenced(t, got, owner)
 		if owner != "" {
-			require.NotContains(t, got.Annotations, nodeops.ClaimAnnotationPrefix+owner)
+			require.NotContains(t, got.Annotations, claimPrefix+owner)
 		}
 		require.Equal(t, others.Labels["l"], got.Labels["l"])
 		require.Equal(t, others.Annotations["a"], got.Annotations["a"])
 		if owner != "b" {
-			require.Equal(t, value, got.Annotations[nodeops.ClaimAnnotationPrefix+"b"])
+			require.Equal(t, value, got.Annotations[claimPrefix+"b"])
 		}
 	})
 }

@@ -3,22 +3,21 @@
 package nodeops
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Candidate is a machine that a node may belong to, as far as that can be told.
+// Candidate is a machine that a Node may belong to.
 type Candidate struct {
-	// Name identifies the machine for the caller. It is not compared with anything.
+	// Name identifies the machine in the result. It is not compared with anything.
 	Name string
-	// NodeName is the node that the machine says is its own (the value of its label "node").
-	// Empty: it does not know yet.
+	// NodeName is the Node that the machine names as its own (the value of its label "node").
+	// Empty means that it does not know yet.
 	NodeName string
-	// ProviderID is the machine's provider id. Empty: it does not know yet, or the ids of this
-	// cloud's machines and nodes have nothing in common and are not to be compared.
+	// ProviderID is the machine's provider ID. Empty means that it does not know yet, or that
+	// the IDs of this cloud's machines and Nodes cannot be compared.
 	ProviderID string
 }
 
@@ -26,40 +25,27 @@ type Candidate struct {
 type MatchReason string
 
 const (
-	// NoMatch means that no candidate knows the node. It is the reason of the zero [MatchResult].
-	NoMatch MatchReason = ""
-	// NothingToMatch means that the node is nil or has neither a name nor a provider id.
-	NothingToMatch MatchReason = "NothingToMatch"
-	// MatchedByNodeName means that exactly one candidate names the node, and nothing speaks against it.
+	// NoMatch means that no candidate knows the Node, or that the Node is nil or has neither a
+	// name nor a provider ID.
+	NoMatch MatchReason = "NoMatch"
+	// MatchedByNodeName means that exactly one candidate names the Node, and nothing speaks against it.
 	MatchedByNodeName MatchReason = "NodeName"
-	// MatchedByProviderID means that no candidate names the node, that exactly one has its provider id,
-	// and that this one names no other node.
+	// MatchedByProviderID means that no candidate names the Node, that exactly one has its provider ID,
+	// and that this one names no other Node.
 	MatchedByProviderID MatchReason = "ProviderID"
-	// Ambiguous means that several candidates name the node, or that none does and several have its
-	// provider id.
+	// Ambiguous means that several candidates name the Node, or that none does and several have its
+	// provider ID.
 	Ambiguous MatchReason = "Ambiguous"
-	// Contradiction means that name and provider id point to different machines: the candidate
-	// that names the node has the id of another instance (a node name was used again), or
-	// another candidate has the node's id, or the candidate with the node's id names another node.
+	// Contradiction means that name and provider ID point to different machines: the candidate
+	// that names the Node has the ID of another instance (a Node name was used again), or
+	// another candidate has the Node's ID, or the candidate with the Node's ID names another Node.
 	Contradiction MatchReason = "Contradiction"
 )
 
-// String returns the reason as text; NoMatch has one, too.
-func (r MatchReason) String() string {
-	if r == NoMatch {
-		return "NoMatch"
-	}
-	return string(r)
-}
-
-// MatchResult is the answer to the question which machine a node belongs to. The zero
-// MatchResult means none.
+// MatchResult says which machine a Node belongs to.
 type MatchResult struct {
 	// Reason says how the match was found, or why there is none.
 	Reason MatchReason
-	// Index is the place of the match among the candidates, if there is one, and otherwise -1
-	// (0 in the zero MatchResult: ask [MatchResult.Found]).
-	Index int
 	// Names are the names of the candidates that the result is about, sorted: one for a match, all of
 	// those in conflict for [Ambiguous] and [Contradiction], none otherwise.
 	Names []string
@@ -70,86 +56,93 @@ func (r MatchResult) Found() bool {
 	return r.Reason == MatchedByNodeName || r.Reason == MatchedByProviderID
 }
 
-// Conflict reports whether there are candidates, but none that could be chosen without guessing.
-func (r MatchResult) Conflict() bool { return r.Reason == Ambiguous || r.Reason == Contradiction }
-
 // String returns the reason and the names.
 func (r MatchResult) String() string {
 	if len(r.Names) == 0 {
-		return r.Reason.String()
+		return string(r.Reason)
 	}
-	return fmt.Sprintf("%s: %s", r.Reason, strings.Join(r.Names, ", "))
+	return string(r.Reason) + ": " + strings.Join(r.Names, ", ")
 }
 
-// Match finds the machine that node belongs to: the one that names it, or else the one with
-// its provider id, compared as [NormalizeProviderID] says. It never guesses. Several
-// candidates are [Ambiguous], and evidence for different machines is a [Contradiction]; see there.
-// An empty name or id matches nothing. The result does not depend on the order of the
-// candidates, except for Index.
-//
-// For more than one node, an [Index] of the same candidates gives the same answers and does not go
-// through all of them each time.
-func Match(node *corev1.Node, candidates []Candidate) MatchResult {
-	nodeName, id := nodeIdentity(node)
-	var named, identified []int
-	for i := range candidates {
-		c := &candidates[i]
-		if nodeName != "" && c.NodeName == nodeName {
-			named = append(named, i)
-		}
-		if id != "" && c.ProviderID != "" && NormalizeProviderID(c.ProviderID) == id {
-			identified = append(identified, i)
-		}
-	}
-	return decideMatch(nodeName, id, named, identified, candidates)
+// Index finds the machine of a Node among many in constant time. It does not follow later
+// changes of the machines. The zero and the nil Index contain nothing. An Index is read only,
+// and safe for use by multiple goroutines.
+type Index struct {
+	candidates []Candidate
+	byNodeName map[string][]int
+	byID       map[string][]int
 }
 
-// nodeIdentity returns what a node is known by: its name and its normalized provider id.
-func nodeIdentity(node *corev1.Node) (name, id string) {
-	if node == nil {
-		return "", ""
+// NewIndex returns an index of candidates, and keeps no reference to the slice.
+func NewIndex(candidates []Candidate) *Index {
+	x := &Index{
+		candidates: slices.Clone(candidates),
+		byNodeName: make(map[string][]int, len(candidates)),
+		byID:       make(map[string][]int, len(candidates)),
 	}
-	return node.Name, NormalizeProviderID(node.Spec.ProviderID)
+	// One array for the lists of one, which nearly all are.
+	numbers := make([]int, len(candidates))
+	for i, c := range x.candidates {
+		numbers[i] = i
+		one := numbers[i : i+1 : i+1]
+		insert(x.byNodeName, c.NodeName, one)
+		insert(x.byID, NormalizeProviderID(c.ProviderID), one)
+	}
+	return x
 }
 
-// decideMatch decides between the candidates that name the node and those with its id.
-func decideMatch(nodeName, id string, named, identified []int, candidates []Candidate) MatchResult {
+// insert adds the number in one to those under key, unless key is empty.
+func insert(m map[string][]int, key string, one []int) {
+	if key == "" {
+		return
+	}
+	if have := m[key]; have != nil {
+		m[key] = append(have, one...)
+		return
+	}
+	m[key] = one
+}
+
+// Match returns the machine that node belongs to: the one that names it, or else the one with
+// its provider ID, compared as [NormalizeProviderID] says. It never guesses: several candidates
+// are [Ambiguous], and evidence for different machines is a [Contradiction]. An empty name or
+// ID matches nothing. The result does not depend on the order of the candidates.
+func (x *Index) Match(node *corev1.Node) MatchResult {
+	if x == nil || node == nil {
+		return MatchResult{Reason: NoMatch}
+	}
+	id := NormalizeProviderID(node.Spec.ProviderID)
+	named, identified := x.byNodeName[node.Name], x.byID[id] // an empty name or id is under no key
 	switch {
-	case nodeName == "" && id == "":
-		return MatchResult{Reason: NothingToMatch, Index: -1}
 	case len(named) > 1:
-		return conflict(Ambiguous, candidates, named)
+		return x.conflict(Ambiguous, named)
 	case len(named) == 1:
 		i := named[0]
-		claimed := NormalizeProviderID(candidates[i].ProviderID)
-		if id != "" && claimed != "" && !sameLastElement(claimed, id) {
-			return conflict(Contradiction, candidates, named, identified)
+		claimed := NormalizeProviderID(x.candidates[i].ProviderID)
+		another := id != "" && claimed != "" && !sameLastElement(claimed, id)
+		if another || slices.ContainsFunc(identified, func(k int) bool { return k != i }) {
+			return x.conflict(Contradiction, named, identified)
 		}
-		if slices.ContainsFunc(identified, func(k int) bool { return k != i }) {
-			return conflict(Contradiction, candidates, named, identified)
-		}
-		return MatchResult{Reason: MatchedByNodeName, Index: i, Names: []string{candidates[i].Name}}
+		return MatchResult{Reason: MatchedByNodeName, Names: []string{x.candidates[i].Name}}
 	case len(identified) > 1:
-		return conflict(Ambiguous, candidates, identified)
+		return x.conflict(Ambiguous, identified)
+	case len(identified) == 1 && x.candidates[identified[0]].NodeName != "" && node.Name != "":
+		return x.conflict(Contradiction, identified)
 	case len(identified) == 1:
-		i := identified[0]
-		if other := candidates[i].NodeName; other != "" && nodeName != "" {
-			return conflict(Contradiction, candidates, identified)
-		}
-		return MatchResult{Reason: MatchedByProviderID, Index: i, Names: []string{candidates[i].Name}}
+		return MatchResult{Reason: MatchedByProviderID, Names: []string{x.candidates[identified[0]].Name}}
 	}
-	return MatchResult{Reason: NoMatch, Index: -1}
+	return MatchResult{Reason: NoMatch}
 }
 
-// conflict returns a result without a match, with the names of the candidates involved.
-func conflict(reason MatchReason, candidates []Candidate, groups ...[]int) MatchResult {
-	involved := slices.Concat(groups...)
-	slices.Sort(involved)
-	involved = slices.Compact(involved)
-	names := make([]string, len(involved))
-	for k, i := range involved {
-		names[k] = candidates[i].Name
+// conflict returns a result without a match, with the sorted names of the candidates involved.
+func (x *Index) conflict(reason MatchReason, groups ...[]int) MatchResult {
+	numbers := slices.Concat(groups...)
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	names := make([]string, len(numbers))
+	for k, i := range numbers {
+		names[k] = x.candidates[i].Name
 	}
 	slices.Sort(names)
-	return MatchResult{Reason: reason, Index: -1, Names: names}
+	return MatchResult{Reason: reason, Names: names}
 }

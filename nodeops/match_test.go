@@ -94,66 +94,53 @@ func TestMatch(t *testing.T) {
 		node       *corev1.Node
 		candidates []nodeops.Candidate
 		want       string
-		index      int
 	}{
-		"nothing is asked":      {nil, []nodeops.Candidate{{Name: "m"}}, "NothingToMatch", -1},
-		"empty matches nothing": {named("", ""), []nodeops.Candidate{{Name: "m"}}, "NothingToMatch", -1},
+		"nothing is asked":      {nil, []nodeops.Candidate{{Name: "m"}}, "NoMatch"},
+		"empty matches nothing": {named("", ""), []nodeops.Candidate{{Name: "m"}}, "NoMatch"},
 		"an id of slashes is empty": {
-			named("", "aws:///"), []nodeops.Candidate{{Name: "m", ProviderID: "aws:///"}}, "NothingToMatch", -1,
+			named("", "aws:///"), []nodeops.Candidate{{Name: "m", ProviderID: "aws:///"}}, "NoMatch",
 		},
-		"an empty id does not match an empty id":      {named("n", ""), []nodeops.Candidate{{Name: "m"}}, "NoMatch", -1},
-		"an unreadable id does not match another one": {named("n", "aws:///"), []nodeops.Candidate{{Name: "m", ProviderID: "aws://"}}, "NoMatch", -1},
-		"no candidates":             {named("n", a), nil, "NoMatch", -1},
-		"others only":               {named("n", a), []nodeops.Candidate{{"m", "n2", b}}, "NoMatch", -1},
-		"by node name":              {named("n", ""), []nodeops.Candidate{{"x", "n2", b}, {"m", "n", a}}, "NodeName: m", 1},
-		"by node name, id unknown":  {named("n", a), []nodeops.Candidate{{"m", "n", ""}}, "NodeName: m", 0},
-		"by node name and id":       {named("n", a), []nodeops.Candidate{{"m", "n", a}}, "NodeName: m", 0},
-		"region instead of zone":    {named("n", a), []nodeops.Candidate{{"m", "n", "aws:///eu-west-1/i-a"}}, "NodeName: m", 0},
-		"late label, by id":         {named("n", a), []nodeops.Candidate{{"x", "n2", b}, {"m", "", "AWS://eu-west-1a/i-a/"}}, "ProviderID: m", 1},
-		"region is not enough":      {named("n", a), []nodeops.Candidate{{"m", "", "aws:///eu-west-1/i-a"}}, "NoMatch", -1},
-		"case variants on azure":    {named("n", "azure:///S/VM"), []nodeops.Candidate{{"m", "", "azure:///s/vm"}}, "ProviderID: m", 0},
-		"two with the node name":    {named("n", a), []nodeops.Candidate{{"y", "n", a}, {"x", "n", b}}, "Ambiguous: x, y", -1},
-		"two with the id":           {named("n", a), []nodeops.Candidate{{"y", "", a}, {"x", "", a}}, "Ambiguous: x, y", -1},
-		"the node name used again":  {named("n", a), []nodeops.Candidate{{"old", "n", b}}, "Contradiction: old", -1},
-		"old and new by that name":  {named("n", a), []nodeops.Candidate{{"old", "n", b}, {"new", "", a}}, "Contradiction: new, old", -1},
-		"name here and id there":    {named("n", a), []nodeops.Candidate{{"x", "n", ""}, {"y", "", a}}, "Contradiction: x, y", -1},
-		"the id with another name":  {named("n", a), []nodeops.Candidate{{"m", "n2", a}}, "Contradiction: m", -1},
-		"a node without a name yet": {named("", a), []nodeops.Candidate{{"m", "n2", a}}, "ProviderID: m", 0},
+		"an empty id does not match an empty id":      {named("n", ""), []nodeops.Candidate{{Name: "m"}}, "NoMatch"},
+		"an unreadable id does not match another one": {named("n", "aws:///"), []nodeops.Candidate{{Name: "m", ProviderID: "aws://"}}, "NoMatch"},
+		"no candidates":             {named("n", a), nil, "NoMatch"},
+		"others only":               {named("n", a), []nodeops.Candidate{{"m", "n2", b}}, "NoMatch"},
+		"by node name":              {named("n", ""), []nodeops.Candidate{{"x", "n2", b}, {"m", "n", a}}, "NodeName: m"},
+		"by node name, id unknown":  {named("n", a), []nodeops.Candidate{{"m", "n", ""}}, "NodeName: m"},
+		"by node name and id":       {named("n", a), []nodeops.Candidate{{"m", "n", a}}, "NodeName: m"},
+		"region instead of zone":    {named("n", a), []nodeops.Candidate{{"m", "n", "aws:///eu-west-1/i-a"}}, "NodeName: m"},
+		"late label, by id":         {named("n", a), []nodeops.Candidate{{"x", "n2", b}, {"m", "", "AWS://eu-west-1a/i-a/"}}, "ProviderID: m"},
+		"region is not enough":      {named("n", a), []nodeops.Candidate{{"m", "", "aws:///eu-west-1/i-a"}}, "NoMatch"},
+		"case variants on azure":    {named("n", "azure:///S/VM"), []nodeops.Candidate{{"m", "", "azure:///s/vm"}}, "ProviderID: m"},
+		"two with the node name":    {named("n", a), []nodeops.Candidate{{"y", "n", a}, {"x", "n", b}}, "Ambiguous: x, y"},
+		"two with the id":           {named("n", a), []nodeops.Candidate{{"y", "", a}, {"x", "", a}}, "Ambiguous: x, y"},
+		"the node name used again":  {named("n", a), []nodeops.Candidate{{"old", "n", b}}, "Contradiction: old"},
+		"old and new by that name":  {named("n", a), []nodeops.Candidate{{"old", "n", b}, {"new", "", a}}, "Contradiction: new, old"},
+		"name here and id there":    {named("n", a), []nodeops.Candidate{{"x", "n", ""}, {"y", "", a}}, "Contradiction: x, y"},
+		"the id with another name":  {named("n", a), []nodeops.Candidate{{"m", "n2", a}}, "Contradiction: m"},
+		"a node without a name yet": {named("", a), []nodeops.Candidate{{"m", "n2", a}}, "ProviderID: m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(tc.candidates)
-			got := nodeops.Match(tc.node, tc.candidates)
+			x := nodeops.NewIndex(tc.candidates)
+			got := x.Match(tc.node)
 			require.Equal(t, tc.want, got.String())
-			require.Equal(t, tc.index, got.Index)
-			require.Equal(t, tc.index >= 0, got.Found())
-			require.Equal(t, strings.HasPrefix(tc.want, "Ambiguous") || strings.HasPrefix(tc.want, "Contradiction"), got.Conflict())
-			require.Equal(t, got, nodeops.NewIndex(tc.candidates).Match(tc.node))
+			require.Equal(t, strings.HasPrefix(tc.want, "NodeName") || strings.HasPrefix(tc.want, "ProviderID"), got.Found())
 			require.Equal(t, before, tc.candidates)
+			for i := range tc.candidates {
+				tc.candidates[i] = nodeops.Candidate{Name: "scribble", NodeName: "n"}
+			}
+			require.Equal(t, got, x.Match(tc.node), "the index keeps no reference")
 		})
 	}
-	require.False(t, nodeops.MatchResult{}.Found(), "the zero result is no match")
-	require.Equal(t, "NoMatch", nodeops.MatchResult{}.String())
-}
-
-func TestIndexWithoutCandidatesMatchesNothing(t *testing.T) {
 	var none *nodeops.Index
-	var zero nodeops.Index
-	for _, x := range []*nodeops.Index{none, &zero, nodeops.NewIndex(nil)} {
+	for _, x := range []*nodeops.Index{none, {}, nodeops.NewIndex(nil)} {
 		require.Equal(t, nodeops.NoMatch, x.Match(named("n", "x")).Reason)
-		require.Equal(t, nodeops.NothingToMatch, x.Match(nil).Reason)
-		require.Zero(t, x.Len())
+		require.Equal(t, nodeops.NoMatch, x.Match(nil).Reason)
 	}
+	require.False(t, nodeops.MatchResult{}.Found(), "the zero result is no match")
 }
 
-func TestIndexKeepsNoReference(t *testing.T) {
-	candidates := []nodeops.Candidate{{Name: "m", NodeName: "n"}}
-	x := nodeops.NewIndex(candidates)
-	candidates[0] = nodeops.Candidate{Name: "other", NodeName: "other"}
-	require.Equal(t, []string{"m"}, x.Match(named("n", "")).Names)
-	require.Equal(t, 1, x.Len())
-}
-
-// Index and Match agree, the order of the candidates does not matter, and a match is never one of an empty id.
+// The order of the candidates does not matter, and a match is never one of an empty ID.
 func TestMatchLaws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	ids := []string{"", "aws:///", "aws:///z/a", "aws://z//a/", "aws:///y/a", "aws:///z/b", "azure:///z/A", "azure:///Z/a", "a"}
@@ -163,27 +150,25 @@ func TestMatchLaws(t *testing.T) {
 			candidates[i] = nodeops.Candidate{Name: fmt.Sprint("m", i), NodeName: pick(rng, "", "n1", "n2", "n3"), ProviderID: pick(rng, ids...)}
 		}
 		node := named(pick(rng, "", "n1", "n2"), pick(rng, ids...))
-		got := nodeops.Match(node, candidates)
+		got := nodeops.NewIndex(candidates).Match(node)
 		info := fmt.Sprintf("%v %v %+v -> %v", node.Name, node.Spec.ProviderID, candidates, got)
-		require.Equal(t, got, nodeops.NewIndex(candidates).Match(node), info)
 
 		other := slices.Clone(candidates)
 		rng.Shuffle(len(other), func(i, k int) { other[i], other[k] = other[k], other[i] })
-		turned := nodeops.Match(node, other)
-		require.Equal(t, got.Reason, turned.Reason, info)
-		require.Equal(t, got.Names, turned.Names, info)
+		require.Equal(t, got, nodeops.NewIndex(other).Match(node), info)
 
-		require.False(t, got.Found() && got.Conflict(), info)
-		require.Equal(t, got.Found(), got.Index >= 0, info)
-		if got.Found() {
-			c := candidates[got.Index]
-			require.Equal(t, []string{c.Name}, got.Names)
-			byName := node.Name != "" && c.NodeName == node.Name
-			byID := nodeops.NormalizeProviderID(c.ProviderID) != "" &&
-				nodeops.NormalizeProviderID(c.ProviderID) == nodeops.NormalizeProviderID(node.Spec.ProviderID)
-			require.True(t, byName || byID, info)
-			for i, o := range candidates {
-				require.False(t, i != got.Index && node.Name != "" && o.NodeName == node.Name, "a second one names the node: "+info)
+		id := nodeops.NormalizeProviderID(node.Spec.ProviderID)
+		byName := func(c nodeops.Candidate) bool { return node.Name != "" && c.NodeName == node.Name }
+		byID := func(c nodeops.Candidate) bool { return id != "" && nodeops.NormalizeProviderID(c.ProviderID) == id }
+		for _, c := range candidates {
+			switch matched := slices.Contains(got.Names, c.Name); {
+			case matched:
+				require.True(t, byName(c) || byID(c), info)
+			case got.Found():
+				require.False(t, byName(c), "another one names the node: "+info)
+				require.False(t, byID(c), "another one has the id: "+info)
+			case got.Reason == nodeops.NoMatch:
+				require.False(t, byName(c) || byID(c), info)
 			}
 		}
 	}

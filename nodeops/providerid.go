@@ -54,7 +54,7 @@ func NormalizeProviderID(id string) string {
 // This is the looser rule by which the cluster autoscaler and the reference system recognise
 // an instance, whatever zone, region or project stands before its name. It cannot tell apart two instances of
 // the same name in different places, and so it is good for doubting a match, not for making one:
-// [Match] uses it only to see that two ids cannot belong together.
+// [Index.Match] uses it only to see that two ids cannot belong together.
 func SameInstance(a, b string) bool {
 	return sameLastElement(NormalizeProviderID(a), NormalizeProviderID(b))
 }

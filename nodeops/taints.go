@@ -20,27 +20,10 @@ func SetTaint(taints []corev1.Taint, t corev1.Taint) (_ []corev1.Taint, changed 
 	return setTaint(out, t)
 }
 
-// SetTaints sets each of set as [SetTaint] does, in the given order. Of several with the same
-// key and effect the last one decides.
-func SetTaints(taints, set []corev1.Taint) (_ []corev1.Taint, changed bool) {
-	out := cloneTaints(taints, len(set))
-	for _, t := range distinctTaints(set) {
-		var c bool
-		out, c = setTaint(out, t)
-		changed = changed || c
-	}
-	return out, changed
-}
-
 // RemoveTaint returns a copy of taints without those that have the key and the effect of t,
 // and whether there was one. Value and TimeAdded of t do not matter.
 func RemoveTaint(taints []corev1.Taint, t corev1.Taint) (_ []corev1.Taint, changed bool) {
 	return removeTaints(taints, func(x *corev1.Taint) bool { return sameTaintIdentity(x, &t) })
-}
-
-// RemoveTaints removes each of remove as [RemoveTaint] does.
-func RemoveTaints(taints, remove []corev1.Taint) (_ []corev1.Taint, changed bool) {
-	return removeTaints(taints, func(x *corev1.Taint) bool { return indexOfTaint(remove, x) >= 0 })
 }
 
 // RemoveTaintKey returns a copy of taints without those that have the key, whatever their
@@ -54,15 +37,10 @@ func HasTaint(taints []corev1.Taint, t corev1.Taint) bool {
 	return indexOfTaint(taints, &t) >= 0
 }
 
-// HasTaintKey reports whether taints contains one with the key, whatever its effect.
-func HasTaintKey(taints []corev1.Taint, key string) bool {
-	return slices.ContainsFunc(taints, func(x corev1.Taint) bool { return x.Key == key })
-}
-
-// EqualTaints reports whether a and b are the same set: the same values under the same
+// equalTaints reports whether a and b are the same set: the same values under the same
 // keys and effects. Order, TimeAdded and repetitions do not matter; of several with the same key and
 // effect the last one counts.
-func EqualTaints(a, b []corev1.Taint) bool {
+func equalTaints(a, b []corev1.Taint) bool {
 	a, b = distinctTaints(a), distinctTaints(b)
 	if len(a) != len(b) {
 		return false
