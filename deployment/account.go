@@ -55,7 +55,7 @@ func (c *pass) open() {
 			asks.Spec.MinReadySeconds = max(asks.Spec.MinReadySeconds, c.d.Spec.MinReadySeconds)
 			a.minReady = asks.Spec.MinReadySeconds
 		}
-		a.counts = machineset.Count(&asks, a.machines, machineset.InFlight{}, c.now)
+		a.counts = machineset.Count(&asks, a.machines, nil, c.now)
 		a.replicas = max(int64(s.Status.Replicas), int64(a.counts.Machines))
 		a.leaving = int64(a.counts.Leaving)
 		a.unseen = a.replicas - int64(a.counts.Machines)
@@ -73,7 +73,7 @@ func (c *pass) open() {
 
 // settle finds out who goes for the size that a set has, and who stays.
 func (c *pass) settle(a *account) {
-	a.stay = machineset.Eligible(a.machines, machineset.InFlight{})
+	a.stay = machineset.Eligible(a.machines, nil)
 	var possible []machineset.Victim
 	a.goers, possible = c.goers(a.set, a.stay, a.spec, a.unseen)
 	a.victims = a.goers

@@ -105,9 +105,9 @@ type DeleteSet struct {
 }
 
 // Look asks for a live read of an object, past every cache, whose result is
-// handed to [Unseen.Looked].
+// handed to machine.Expectations.
 type Look struct {
-	// Kind is [KindSet], [KindMachine] or [KindNode].
+	// Kind is "MachineSet", "Machine" or "Node".
 	Kind string
 	// Name of the object.
 	Name string

@@ -189,7 +189,7 @@ func (c *pass) name(a *account, to int64) int {
 		machineset.NameVictims(a.next, nil)
 		return 0
 	case to > int64(a.set.Spec.Replicas):
-		a.victims, _ = c.goers(a.set, machineset.Eligible(a.machines, machineset.InFlight{}), to, a.unseen)
+		a.victims, _ = c.goers(a.set, machineset.Eligible(a.machines, nil), to, a.unseen)
 	default:
 		a.victims = append(slices.Clip(a.goers), a.chosen...)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -84,10 +85,10 @@ func TestPlan_WriteRecordedInTheFuture_IsLookedForAtOnce(t *testing.T) {
 	written := set.DeepCopy()
 	written.ResourceVersion = "7"
 	in := rollSee(d, set)
-	in.Unseen = deployment.Unseen{}.Wrote(written, rollNow.Add(time.Hour))
+	in.Expectations = machine.Expectations{}.Updated(written, rollNow.Add(time.Hour))
 	dec := deployment.Plan(in, rollPolicy, rollNow)
-	require.Equal(t, []deployment.Action{deployment.Look{Kind: deployment.KindSet, Name: set.Name}}, dec.Actions)
-	in.Unseen = in.Unseen.Looked(deployment.KindSet, set.Name, set, rollNow)
+	require.Equal(t, []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: set.Name}}, dec.Actions)
+	in.Expectations = in.Expectations.Looked(machine.KindSet, set.Name, set, rollNow)
 	dec = deployment.Plan(in, rollPolicy, rollNow)
 	for _, a := range dec.Actions {
 		_, look := a.(deployment.Look)

@@ -12,8 +12,8 @@
 //		Deployment: live, Sets: claims.Owned, Released: claims.Released, Machines: machines,
 //		Nodes: nodes, Complete: synced && claims.Settled(),
 //	}
-//	unseen = unseen.Observe(in)
-//	in.Unseen = unseen
+//	expected = expected.Observe(cached, synced)
+//	in.Expectations = expected
 //	dec := deployment.Plan(in, policy, time.Now())
 //	for _, a := range dec.Actions {
 //		switch a := a.(type) {
@@ -21,7 +21,7 @@
 //		case deployment.CreateSet: // create a.Set
 //			// … and the other actions; an unknown one is an error
 //		}
-//		unseen = unseen.Wrote(written, time.Now())
+//		expected = expected.Updated(written, time.Now()) // or Created
 //	}
 //	if dec.WriteStatus {
 //		// store dec.Status

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -80,7 +80,7 @@ func (w *updWorld) selectByHand() bool {
 			next := n.DeepCopy()
 			next.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true"
 			w.tell("  somebody selects %s", n.Name)
-			w.write(deployment.KindNode, next)
+			w.write(machine.KindNode, next)
 			return true
 		}
 	}

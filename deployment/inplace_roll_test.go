@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -101,8 +102,8 @@ func TestInPlaceAMachineWhoseNodeVanishesIsReplaced(t *testing.T) {
 	w := rolled(t, 2, updDeployment(4, "0", "1", false))
 	w.lenient = true
 	w.until("one is being updated", func() bool { return w.phases(v1alpha1.MachineInPlaceUpdating) == 1 })
-	w.remove(deployment.KindNode, "nm02")
-	w.remove(deployment.KindNode, "nm04")
+	w.remove(machine.KindNode, "nm02")
+	w.remove(machine.KindNode, "nm04")
 	w.settle(150)
 	w.mustBeUpdated()
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -211,7 +212,7 @@ func TestDS9TheWorstMachinesComeFirstAndMarksAreTakenBack(t *testing.T) {
 		w := rolled(t, 9, updDeployment(4, "0", "1", false))
 		m := w.live.machines["m04"].DeepCopy()
 		m.Annotations[v1alpha1.MachinePriority] = "1"
-		w.write(deployment.KindMachine, m)
+		w.write(machine.KindMachine, m)
 		w.until("one is selected", func() bool { return w.phases(v1alpha1.MachineInPlaceUpdating) == 1 })
 		require.Equal(t, v1alpha1.MachineInPlaceUpdating, w.live.machines["m04"].Status.CurrentStatus.Phase)
 	})
@@ -232,7 +233,7 @@ func TestR8TheSameChoiceIsMadeToReplaceAndToUpdate(t *testing.T) {
 		for name, priority := range map[string]string{"m05": "1", "m03": "2"} {
 			m := w.live.machines[name].DeepCopy()
 			m.Annotations[v1alpha1.MachinePriority] = priority
-			w.write(deployment.KindMachine, m)
+			w.write(machine.KindMachine, m)
 		}
 		w.policy.Gates = []deployment.Gate{func(c deployment.Choice) deployment.Answer {
 			require.Equal(t, inPlace, c.InPlace)

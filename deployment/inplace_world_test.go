@@ -37,8 +37,8 @@ type updWorld struct {
 	live    updView
 	log     []updWrite
 	caches  map[string]*updCache
-	unseen  deployment.Unseen
-	flights map[types.UID]machineset.InFlight
+	unseen  machine.Expectations
+	flights map[types.UID]machine.Expectations
 	policy  deployment.Policy
 	names   int
 	// fails names the machines whose update fails, gone those whose Node vanishes.
@@ -76,13 +76,24 @@ func newUpdView() updView {
 	return updView{map[string]*v1alpha1.MachineSet{}, map[string]*v1alpha1.Machine{}, map[string]*corev1.Node{}}
 }
 
+// find returns an object of a kind and name, whichever set controls it.
+func (v updView) find(kind, name string) metav1.Object {
+	switch kind {
+	case machine.KindSet:
+		return v.sets[name]
+	case machine.KindMachine:
+		return v.machines[name]
+	}
+	return v.nodes[name]
+}
+
 func (v updView) apply(w updWrite) {
 	switch w.kind {
-	case deployment.KindSet:
+	case machine.KindSet:
 		put(v.sets, w)
-	case deployment.KindMachine:
+	case machine.KindMachine:
 		put(v.machines, w)
-	case deployment.KindNode:
+	case machine.KindNode:
 		put(v.nodes, w)
 	}
 }
@@ -128,7 +139,7 @@ func newUpdWorld(t *testing.T, seed uint64, d *v1alpha1.MachineDeployment) *updW
 	t.Helper()
 	w := &updWorld{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), d: d,
-		live: newUpdView(), caches: map[string]*updCache{}, flights: map[types.UID]machineset.InFlight{},
+		live: newUpdView(), caches: map[string]*updCache{}, flights: map[types.UID]machine.Expectations{},
 		fails: func(*v1alpha1.Machine) bool { return false }, done: map[types.UID]int{}, below: math.MaxInt,
 	}
 	return w
@@ -182,13 +193,13 @@ func byName[T any](m map[string]T) []T {
 // its actions; below 0 it does not. It says whether something was written.
 func (w *updWorld) deploy(fresh bool, crash int) bool {
 	v := w.see("deployment", fresh)
-	in := deployment.Observation{Deployment: w.d, Sets: byName(v.sets), Machines: byName(v.machines), Nodes: map[string]*corev1.Node{}, Complete: true, Unseen: w.unseen}
+	in := deployment.Observation{Deployment: w.d, Sets: byName(v.sets), Machines: byName(v.machines), Nodes: map[string]*corev1.Node{}, Complete: true, Expectations: w.unseen}
 	for _, m := range v.machines {
 		if n := m.Labels[v1alpha1.NodeLabelKey]; n != "" && n != w.hidden {
 			in.Nodes[n] = v.nodes[n]
 		}
 	}
-	w.unseen = w.unseen.Observe(in)
+	w.unseen = w.unseen.Observe(v.find, true)
 	var before deployment.Observation
 	if w.frozen {
 		before = updCopy(in)
@@ -244,8 +255,8 @@ func (w *updWorld) do(a deployment.Action) bool {
 		a.Set.UID, a.Set.Generation = types.UID("s"+strconv.Itoa(w.names)), 1
 		a.Set.CreationTimestamp = metav1.NewTime(w.now.Add(time.Duration(w.names) * time.Second))
 		a.Set.Name = "set" + strconv.Itoa(w.names)
-		w.write(deployment.KindSet, a.Set)
-		w.unseen = w.unseen.Wrote(a.Set, w.now)
+		w.write(machine.KindSet, a.Set)
+		w.unseen = w.unseen.Created(a.Set, w.now)
 	case deployment.WriteSet:
 		live := w.live.sets[a.Set.Name]
 		if live == nil || live.ResourceVersion != a.Set.ResourceVersion {
@@ -255,39 +266,39 @@ func (w *updWorld) do(a deployment.Action) bool {
 			a.Set.Generation++
 		}
 		a.Set.Status = live.Status
-		w.write(deployment.KindSet, a.Set)
-		w.unseen = w.unseen.Wrote(a.Set, w.now)
+		w.write(machine.KindSet, a.Set)
+		w.unseen = w.unseen.Updated(a.Set, w.now)
 	case deployment.WriteMachine:
 		live := w.live.machines[a.Machine.Name]
 		if live == nil || live.ResourceVersion != a.Machine.ResourceVersion {
 			return false
 		}
-		w.write(deployment.KindMachine, a.Machine)
-		w.unseen = w.unseen.Wrote(a.Machine, w.now)
+		w.write(machine.KindMachine, a.Machine)
+		w.unseen = w.unseen.Updated(a.Machine, w.now)
 	case deployment.WriteNode:
 		live := w.live.nodes[a.Node.Name]
 		if live == nil || live.ResourceVersion != a.Before.ResourceVersion {
 			return false
 		}
 		n := a.Node.DeepCopy()
-		w.write(deployment.KindNode, n)
-		w.unseen = w.unseen.Wrote(n, w.now)
+		w.write(machine.KindNode, n)
+		w.unseen = w.unseen.Updated(n, w.now)
 	case deployment.WriteDeployment:
 		w.d = a.Deployment
 		w.d.Generation++
 	case deployment.Look:
 		var obj metav1.Object
 		switch a.Kind {
-		case deployment.KindSet:
+		case machine.KindSet:
 			obj = orNil(w.live.sets[a.Name])
-		case deployment.KindMachine:
+		case machine.KindMachine:
 			obj = orNil(w.live.machines[a.Name])
-		case deployment.KindNode:
+		case machine.KindNode:
 			obj = orNil(w.live.nodes[a.Name])
 		}
 		w.unseen = w.unseen.Looked(a.Kind, a.Name, obj, w.now)
 	case deployment.DeleteSet:
-		w.remove(deployment.KindSet, a.Name)
+		w.remove(machine.KindSet, a.Name)
 	default:
 		w.t.Fatalf("unknown action %T", a)
 	}
@@ -315,11 +326,11 @@ func (w *updWorld) control(name string, fresh bool) bool {
 			own = append(own, m)
 		}
 	}
-	in := machineset.Observation{Set: s, Machines: own, Complete: true, InFlight: w.flights[s.UID].Observe(byName(v.machines), true), Nodes: map[string]machine.NodeView{}}
+	in := machineset.Observation{Set: s, Machines: own, Complete: true, Expectations: w.flights[s.UID].Observe(v.find, true), Nodes: map[string]machine.NodeView{}}
 	for _, m := range own {
 		in.Nodes[m.Labels[v1alpha1.NodeLabelKey]] = machine.NodeView{Looked: true, Node: v.nodes[m.Labels[v1alpha1.NodeLabelKey]]}
 	}
-	flight, wrote := in.InFlight, false
+	flight, wrote := in.Expectations, false
 	dec := machineset.Plan(in, machineset.Policy{}, w.now)
 	for _, a := range dec.Actions {
 		before := w.available()
@@ -336,21 +347,21 @@ func (w *updWorld) control(name string, fresh bool) bool {
 					w.fail("%d machines, %d may exist", n, w.most())
 				}
 				m.CreationTimestamp = metav1.NewTime(w.now.Add(time.Duration(w.names) * time.Second))
-				flight = flight.Creating(m.Name, w.now)
-				w.write(deployment.KindMachine, m)
+				flight = flight.Creating(machine.KindMachine, m.Name, w.now)
+				w.write(machine.KindMachine, m)
 			}
 		case machineset.Delete:
 			m := w.live.machines[a.Name]
 			if m == nil || m.UID != a.UID || m.DeletionTimestamp != nil {
 				continue
 			}
-			flight = flight.Deleting(a, w.now)
+			flight = flight.Deleting(machine.KindMachine, a.Name, a.UID, w.now)
 			m = m.DeepCopy()
 			m.DeletionTimestamp = new(metav1.NewTime(w.now))
 			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
-			w.write(deployment.KindMachine, m)
+			w.write(machine.KindMachine, m)
 		case machineset.Look:
-			flight = flight.Looked(a.Name, w.live.machines[a.Name], w.now)
+			flight = flight.Looked(machine.KindMachine, a.Name, w.live.machines[a.Name], w.now)
 		}
 		wrote = true
 		w.tell("  %s: %s", name, a)
@@ -361,7 +372,7 @@ func (w *updWorld) control(name string, fresh bool) bool {
 	if status.Replicas != s.Status.Replicas || status.AvailableReplicas != s.Status.AvailableReplicas || status.ObservedGeneration != s.Status.ObservedGeneration {
 		next := s.DeepCopy()
 		next.Status = status
-		w.write(deployment.KindSet, next)
+		w.write(machine.KindSet, next)
 		return true
 	}
 	return wrote
@@ -384,15 +395,15 @@ func (w *updWorld) live1(m *v1alpha1.Machine) bool {
 	phase := m.Status.CurrentStatus.Phase
 	switch {
 	case m.DeletionTimestamp != nil:
-		w.remove(deployment.KindMachine, m.Name)
+		w.remove(machine.KindMachine, m.Name)
 		if node != nil {
-			w.remove(deployment.KindNode, node.Name)
+			w.remove(machine.KindNode, node.Name)
 		}
 		return true
 	case phase == v1alpha1.MachineFailed:
 		return false
 	case m.Labels[v1alpha1.NodeLabelKey] == "":
-		w.write(deployment.KindNode, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n" + m.Name, UID: "n" + m.UID}})
+		w.write(machine.KindNode, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n" + m.Name, UID: "n" + m.UID}})
 		next := m.DeepCopy()
 		next.Labels[v1alpha1.NodeLabelKey] = "n" + m.Name
 		return w.phase(next, v1alpha1.MachineRunning, nil)
@@ -408,7 +419,7 @@ func (w *updWorld) live1(m *v1alpha1.Machine) bool {
 	case step == v1alpha1.SelectedForUpdate && phase != v1alpha1.MachineInPlaceUpdating:
 		n := node.DeepCopy()
 		n.Spec.Unschedulable = true
-		w.write(deployment.KindNode, n)
+		w.write(machine.KindNode, n)
 		return w.phase(m, v1alpha1.MachineInPlaceUpdating, nil)
 	case step == v1alpha1.SelectedForUpdate:
 		w.condition(m, node, corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: "True", Reason: v1alpha1.ReadyForUpdate})
@@ -421,7 +432,7 @@ func (w *updWorld) live1(m *v1alpha1.Machine) bool {
 		} else {
 			w.done[m.UID]++
 		}
-		w.write(deployment.KindNode, n)
+		w.write(machine.KindNode, n)
 		return true
 	case step == v1alpha1.UpdateSuccessful && phase == v1alpha1.MachineInPlaceUpdating:
 		return w.phase(m, v1alpha1.MachineInPlaceUpdateSuccessful, node.Status.Conditions)
@@ -436,7 +447,7 @@ func (w *updWorld) live1(m *v1alpha1.Machine) bool {
 	case hasTaint(node) && !node.Spec.Unschedulable:
 		n := node.DeepCopy()
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isCritical)
-		w.write(deployment.KindNode, n)
+		w.write(machine.KindNode, n)
 		return true
 	}
 	return false
@@ -462,17 +473,17 @@ func (w *updWorld) phase(m *v1alpha1.Machine, p v1alpha1.MachinePhase, condition
 		next.Status.Conditions = slices.Clone(conditions)
 	}
 	w.tell("  %s is %s", m.Name, p)
-	w.write(deployment.KindMachine, next)
+	w.write(machine.KindMachine, next)
 	return true
 }
 
 func (w *updWorld) condition(m *v1alpha1.Machine, node *corev1.Node, c corev1.NodeCondition) {
 	n := node.DeepCopy()
 	n.Status.Conditions = []corev1.NodeCondition{c}
-	w.write(deployment.KindNode, n)
+	w.write(machine.KindNode, n)
 	next := m.DeepCopy()
 	next.Status.Conditions = slices.Clone(n.Status.Conditions)
-	w.write(deployment.KindMachine, next)
+	w.write(machine.KindMachine, next)
 }
 
 // available returns how many machines are of use: they are Running, and nobody may

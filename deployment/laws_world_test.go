@@ -103,7 +103,7 @@ func (l *laws) machinesThereAre() int64 {
 	var n int64
 	inPlace := l.r.kind.strategy == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
 	for _, s := range l.sets() {
-		c := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now())
+		c := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
 		switch {
 		case s.DeletionTimestamp != nil: // it makes no more
 			n += int64(c.Machines)
@@ -202,7 +202,7 @@ func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before 
 // makesMore says whether a set asks for machines that it does not have. A size that
 // follows machines which have moved to the set makes none: they were there before.
 func (l *laws) makesMore(s *v1alpha1.MachineSet) bool {
-	return machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()).Present < int(s.Spec.Replicas)
+	return machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()).Present < int(s.Spec.Replicas)
 }
 
 // onlyOneSet: no set is made for a template that has one.
@@ -234,7 +234,7 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	was, existed := c.Before.(*v1alpha1.Machine)
 	switch {
 	case !existed:
-		if n := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()); n.Present-n.Moving > n.Desired {
+		if n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()); n.Present-n.Moving > n.Desired {
 			// Those that have moved in are given their place by the deployment.
 			l.r.failf("I-4: %s has %d machines, and %d have moved to it, of %d", s.Name, n.Present, n.Moving, n.Desired)
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -32,9 +33,9 @@ type Observation struct {
 	// Complete says that Sets and Machines are all there are. Without that nothing
 	// is done.
 	Complete bool
-	// Unseen are the writes of this process that Sets, Machines and Nodes have to
+	// Expectations are the writes of this process that Sets, Machines and Nodes have to
 	// show. Nothing is done before they do.
-	Unseen Unseen
+	Expectations machine.Expectations
 	// Nodes are the Nodes of the machines by name, as a cache shows them. A name
 	// that is absent is a Node that nobody has looked at, nil one that does not
 	// exist. Nodes that are not known are neither marked nor updated.

@@ -25,7 +25,7 @@ func (l *laws) onlyItsOwn(c deploymenttest.Change, s *v1alpha1.MachineSet, m *v1
 	case l.harmed(), l.r.kind.deletes, l.demanded[m.Name], machineset.Failed(was):
 		return // others take some as well, or they are replaced
 	}
-	if n := machineset.Count(s, l.r.w.MachinesOf(s), machineset.InFlight{}, l.r.w.Now()); n.Present < n.Desired {
+	if n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()); n.Present < n.Desired {
 		l.r.failf("%s deletes %s, and is left with %d machines of %d", s.Name, m.Name, n.Present, n.Desired)
 	}
 }

@@ -47,13 +47,13 @@ func Plan(in Observation, p Policy, now time.Time) Decision {
 	c.newSet, c.old = FindSets(c.d, c.in.Sets)
 	c.out.Status = c.d.Status
 	refused, why := refusal(c.d)
-	pending := in.Unseen.Observe(in)
+	pending := in.Expectations.Observe(in.find, in.Complete)
 	switch {
 	case !in.Complete:
 		c.out.Reason = ReasonViewIncomplete // that a view is whole now is no change of an object
 		c.holdUntil(now.Add(p.recheck()), c.d.Name, ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
 	case len(pending) > 0:
-		c.unseen(pending)
+		c.expect(pending)
 	case c.d.DeletionTimestamp != nil:
 		c.delete()
 	case refused != "":

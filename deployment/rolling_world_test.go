@@ -246,7 +246,7 @@ func (w *rollWorld) run(steps int) {
 func (w *rollWorld) String() string {
 	var out []string
 	for _, s := range w.sets {
-		c := machineset.Count(s, w.of(s), machineset.InFlight{}, w.now)
+		c := machineset.Count(s, w.of(s), nil, w.now)
 		out = append(out, fmt.Sprintf("%s %d/%d/%d", s.Spec.Template.Spec.Class.Name, s.Spec.Replicas, c.Machines, c.Available))
 	}
 	return strings.Join(out, "  ")

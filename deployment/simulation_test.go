@@ -254,7 +254,7 @@ func (r *randomWorld) rest() {
 		if s == newSet {
 			want = d.Spec.Replicas
 		}
-		c := machineset.Count(s, r.w.MachinesOf(s), machineset.InFlight{}, r.w.Now())
+		c := machineset.Count(s, r.w.MachinesOf(s), nil, r.w.Now())
 		if s.Spec.Replicas != want || c.Machines != int(want) || c.Available != int(want) {
 			r.failf("at rest, but %s has size %d and %+v", s.Name, s.Spec.Replicas, c)
 		}

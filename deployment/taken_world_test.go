@@ -63,7 +63,7 @@ func (l *laws) beingCarriedOut() bool {
 		machines := l.r.w.MachinesOf(s)
 		named := func(m *v1alpha1.Machine) bool { return !machineset.Leaving(m) && namedBefore(s, m) }
 		if slices.ContainsFunc(machines, named) ||
-			s.DeletionTimestamp == nil && machineset.Count(s, machines, machineset.InFlight{}, l.r.w.Now()).Present > int(s.Spec.Replicas) {
+			s.DeletionTimestamp == nil && machineset.Count(s, machines, nil, l.r.w.Now()).Present > int(s.Spec.Replicas) {
 			return true
 		}
 	}

@@ -54,7 +54,7 @@ type Sync struct {
 }
 
 // Look asks for a live read of a machine, past every cache, whose result is
-// handed to [InFlight.Looked].
+// handed to [machine.Expectations.Looked].
 type Look struct {
 	// Name of the machine.
 	Name string
@@ -66,7 +66,7 @@ type Look struct {
 
 // Delete asks for one machine to be deleted, with its UID as a precondition, so
 // that a late call cannot hit another machine of the same name. Record it with
-// [InFlight.Deleting] before the call.
+// [machine.Expectations.Deleting] and [NeverJoined.Deleting] before the call.
 //
 // A machine that is deleted for [ReasonFailed] may run again meanwhile. Read its Node from
 // the API server, ask [ReplaceFailed] once more, and make the resource version of the
@@ -81,12 +81,12 @@ type Delete struct {
 	// if there was no choice.
 	By string
 	// NeverJoined says that the machine is replaced because it failed before it had
-	// joined: [InFlight] remembers it for [ShortLife].
+	// joined.
 	NeverJoined bool
 }
 
 // Create asks for Count new machines; see [Name], [NewMachine] and [Batches].
-// Record each with [InFlight.Creating] before the call.
+// Record each with [machine.Expectations.Creating] before the call.
 type Create struct {
 	// Count is at least 1.
 	Count int

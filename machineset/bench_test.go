@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -85,6 +86,6 @@ func BenchmarkCount(b *testing.B) {
 	set, machines := newSet(0), manyMachines(5_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		machineset.Count(set, machines, machineset.InFlight{}, now)
+		machineset.Count(set, machines, machine.Expectations{}, now)
 	}
 }

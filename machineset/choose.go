@@ -13,7 +13,7 @@ import (
 
 // eligible returns the machines among which a set that stays may choose.
 func (s *pass) eligible() []*v1alpha1.Machine {
-	return Eligible(s.deletable(), s.in.InFlight)
+	return Eligible(s.deletable(), s.in.Expectations)
 }
 
 // deletable returns the machines that are not on their way out already, those

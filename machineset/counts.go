@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -61,14 +62,14 @@ type Counts struct {
 // Count counts the machines of a set. The list must hold them and nothing else;
 // nil machines are skipped, and the set may be nil. The counts depend on the time
 // only if the set has minReadySeconds.
-func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, f InFlight, now time.Time) Counts {
-	c := Counts{InFlight: len(f.Creates)}
+func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Expectations, now time.Time) Counts {
+	c := Counts{InFlight: len(e.Creates())}
 	var template []label
 	if set != nil {
 		c.Desired = int(max(0, set.Spec.Replicas))
 		template = labelsOf(set.Spec.Template.Labels)
 	}
-	settle, asked := settleTime(set), f.deleting()
+	settle, asked := settleTime(set), deleting(e)
 	for _, m := range machines {
 		if m == nil {
 			continue
@@ -146,8 +147,8 @@ func (c Counts) Surplus() int {
 
 // Present returns the machines that are neither leaving nor about to. Nil machines
 // are skipped.
-func Present(machines []*v1alpha1.Machine, f InFlight) []*v1alpha1.Machine {
-	asked := f.deleting()
+func Present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
+	asked := deleting(e)
 	out := make([]*v1alpha1.Machine, 0, len(machines))
 	for _, m := range machines {
 		if !Leaving(m) && !asked[m.UID] {
@@ -160,8 +161,8 @@ func Present(machines []*v1alpha1.Machine, f InFlight) []*v1alpha1.Machine {
 // Eligible returns the machines among which a set may choose if it has too many:
 // those that are neither leaving nor about to, that do not move to another set
 // ([Transferred]), and that have a UID. Nil machines are skipped.
-func Eligible(machines []*v1alpha1.Machine, f InFlight) []*v1alpha1.Machine {
-	return slices.DeleteFunc(Present(machines, f), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
+func Eligible(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
+	return slices.DeleteFunc(Present(machines, e), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
 }
 
 // label is one entry of a map that is asked for once for every machine: going

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -82,12 +83,12 @@ func TestEachMachineIsCountedAsWhatItIs(t *testing.T) {
 			set, m := newSet(3), newMachine("m", v1alpha1.MachineRunning)
 			set.Spec.MinReadySeconds = 1
 			c.bend(m)
-			f := machineset.InFlight{}.Creating("x", now).Deleting(machineset.Delete{Name: "going", UID: "uid-going"}, now)
+			f := machine.Expectations{}.Creating(machine.KindMachine, "x", now).Deleting(machine.KindMachine, "going", "uid-going", now)
 			c.want.Desired, c.want.InFlight, c.want.Machines, c.want.FullyLabeled = 3, 1, 1, 1
 			require.Empty(t, cmp.Diff(c.want, machineset.Count(set, []*v1alpha1.Machine{nil, m}, f, now)))
 		})
 	}
-	require.Equal(t, machineset.Counts{}, machineset.Count(nil, nil, machineset.InFlight{}, now))
+	require.Equal(t, machineset.Counts{}, machineset.Count(nil, nil, machine.Expectations{}, now))
 }
 
 func TestCountsAddUpAndAreThoseOfPlanAndStatus(t *testing.T) {
@@ -99,12 +100,12 @@ func TestCountsAddUpAndAreThoseOfPlanAndStatus(t *testing.T) {
 				mine = append(mine, m)
 			}
 		}
-		in.InFlight = in.InFlight.Observe(in.Machines, in.Complete)
-		c := machineset.Count(in.Set, mine, in.InFlight, now)
+		in.Expectations = in.Expectations.Observe(named(in.Machines), in.Complete)
+		c := machineset.Count(in.Set, mine, in.Expectations, now)
 		require.Equal(t, c.Machines, c.Present+c.Leaving)
 		require.GreaterOrEqual(t, c.Present, c.Going+c.Moving+c.Eligible)
-		require.Len(t, machineset.Eligible(mine, in.InFlight), c.Eligible)
-		require.Len(t, machineset.Present(mine, in.InFlight), c.Present-c.Going)
+		require.Len(t, machineset.Eligible(mine, in.Expectations), c.Eligible)
+		require.Len(t, machineset.Present(mine, in.Expectations), c.Present-c.Going)
 		require.GreaterOrEqual(t, c.Available+c.Settling, c.Ready)
 		require.GreaterOrEqual(t, c.Failed, c.PreservedFailed)
 
@@ -128,7 +129,7 @@ func TestCountsAddUpAndAreThoseOfPlanAndStatus(t *testing.T) {
 		}
 		if len(deletes(d)) > 0 && in.Set.DeletionTimestamp == nil {
 			demanded := 0
-			for _, m := range machineset.Eligible(mine, in.InFlight) {
+			for _, m := range machineset.Eligible(mine, in.Expectations) {
 				if machineset.NamedByAutoscaler(in.Set, m) {
 					demanded++
 				}
@@ -143,7 +144,7 @@ func TestCountsAddUpAndAreThoseOfPlanAndStatus(t *testing.T) {
 func TestAPreservedMachineIsTreatedAsOneByAll(t *testing.T) {
 	kept, good := preserved(newMachine("kept", v1alpha1.MachineFailed)), newMachine("good", v1alpha1.MachineRunning)
 	in := observed(2, kept, good)
-	c := machineset.Count(in.Set, in.Machines, in.InFlight, now)
+	c := machineset.Count(in.Set, in.Machines, in.Expectations, now)
 	require.Equal(t, 2, c.Present, "it counts as a replica: none is created in its place")
 	require.Equal(t, 1, c.Available)
 	require.Equal(t, 1, c.PreservedFailed)

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -99,7 +101,7 @@ func TestDS23AMachineWithADeletionTimestampIsOnItsWayOut(t *testing.T) {
 	require.EqualValues(t, 1, s.AvailableReplicas)
 
 	in = observed(1, newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineRunning))
-	in.InFlight = in.InFlight.Deleting(machineset.Delete{Name: "a", UID: "uid-a"}, now)
+	in.Expectations = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", now)
 	require.EqualValues(t, 1, machineset.Status(in, machineset.Failure{}, now).AvailableReplicas, "nor one whose deletion is in flight")
 }
 
@@ -190,7 +192,8 @@ func TestDS31AnErrorThatPersistsIsAnotherPass(t *testing.T) {
 		d := machineset.Plan(in, machineset.Policy{}, at)
 		require.Equal(t, []string{"a"}, deleted(d))
 		require.True(t, d.NextCheck.After(at))
-		in.InFlight = in.InFlight.Deleting(machineset.Delete{Name: "a", UID: "uid-a"}, at).Refused("a")
+		in.Expectations, _ = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", at).
+			Failed(machine.KindMachine, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
 	}
 }
 

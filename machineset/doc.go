@@ -11,11 +11,11 @@
 //	set := …   // read live
 //	claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), cached)
 //	…          // write claims.Adopt, after a live read of the set, and claims.Release
-//	inFlight[set.UID] = inFlight[set.UID].Observe(cached, synced)
+//	expected[set.UID] = expected[set.UID].Observe(cachedMachine, synced)
 //
 //	in := machineset.Observation{
 //		Set: set, Machines: claims.Owned, Complete: synced && claims.Settled(),
-//		Released: claims.Released, InFlight: inFlight[set.UID], Nodes: views,
+//		Released: claims.Released, Expectations: expected[set.UID], NeverJoined: neverJoined[set.UID], Nodes: views,
 //	}
 //	d := machineset.Plan(in, policy, now)
 //	for _, a := range d.Actions {
@@ -27,13 +27,14 @@
 //		case machineset.Sync:
 //			…   // update the machine to a.Apply(machine)
 //		case machineset.Look:
-//			…   // read the machine live; inFlight = inFlight.Looked(a.Name, live, now)
+//			…   // read the machine live; expected = expected.Looked(machine.KindMachine, a.Name, live, now)
 //		case machineset.Delete:
-//			…   // inFlight = inFlight.Deleting(a, now); delete with the UID as precondition
+//			…   // expected = expected.Deleting(machine.KindMachine, a.Name, a.UID, now); neverJoined = neverJoined.Deleting(a, now)
+//			    // delete with the UID as precondition
 //		case machineset.Create:
 //			…   // for each batch of Batches(a.Count), for each name:
-//			    // inFlight = inFlight.Creating(name, now); create NewMachine(set, name)
-//			    // if the API server refused a call: inFlight = inFlight.Refused(name)
+//			    // expected = expected.Creating(machine.KindMachine, name, now); create NewMachine(set, name)
+//			    // after an error: expected, look = expected.Failed(machine.KindMachine, name, err)
 //		default:
 //			…   // an error: this loop is older than the package
 //		}
@@ -47,7 +48,7 @@
 // By its own action a set never has more machines than it wants, those on their way
 // out not counted (they are replaced without waiting for their end), however far its
 // cache lags behind, whichever calls fail, and whatever answers are lost; see
-// [InFlight]. If something takes the labels off its machines, so that they have to
+// [machine.Expectations]. If something takes the labels off its machines, so that they have to
 // be released and replaced, it stops soon; see [Policy].Replaced. A scale-down by
 // k deletes k machines, beside those that have failed and are replaced: those that
 // an autoscaler named, then those that the set itself names ([NameVictims]), then

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -43,20 +44,20 @@ func ExamplePlan() {
 
 // What was asked for counts from the moment it is asked for, even if the cache
 // lags behind and the answer is lost.
-func ExampleInFlight() {
+func ExampleObservation_expectations() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	in := machineset.Observation{Set: exampleSet(1), Complete: true}
 	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
 
 	name, _ := machineset.Name(in.Set, "x8k2p")
-	in.InFlight = in.InFlight.Creating(name, now) // before the call
+	in.Expectations = in.Expectations.Creating(machine.KindMachine, name, now) // before the call
 	d := machineset.Plan(in, machineset.Policy{}, now)
 	fmt.Println(d.Actions, d.Holds[0].Reason, d.NextCheck.Sub(now))
 
 	now = d.NextCheck
 	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
 
-	in.InFlight = in.InFlight.Looked(name, nil, now) // a live read: NotFound
+	in.Expectations = in.Expectations.Looked(machine.KindMachine, name, nil, now) // a live read: NotFound
 	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
 	// Output:
 	// [create 1 (TooFewMachines)]
@@ -175,7 +176,7 @@ func ExampleCount() {
 	machines := []*v1alpha1.Machine{
 		young, newMachine("old", v1alpha1.MachineRunning), newMachine("gone", v1alpha1.MachineTerminating),
 	}
-	c := machineset.Count(set, machines, machineset.InFlight{}.Creating("new", now), now)
+	c := machineset.Count(set, machines, machine.Expectations{}.Creating(machine.KindMachine, "new", now), now)
 	fmt.Println(c.Machines, "machines,", c.Present, "present,", c.Available, "available,", c.Missing(), "missing")
 	m, at := machineset.NextAvailable(machines, time.Minute, now)
 	fmt.Println(m.Name, "is available in", at.Sub(now))

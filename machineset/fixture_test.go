@@ -126,3 +126,15 @@ func nodeSaying(value string) machine.NodeView {
 	}
 	return machine.NodeView{Looked: true, Node: node}
 }
+
+// named finds machines by their name.
+func named(machines []*v1alpha1.Machine) func(kind, name string) metav1.Object {
+	return func(_, name string) metav1.Object {
+		for _, m := range machines {
+			if m != nil && m.Name == name {
+				return m
+			}
+		}
+		return nil
+	}
+}

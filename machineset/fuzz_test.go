@@ -40,9 +40,9 @@ func FuzzPlan(f *testing.F) {
 		released.OwnerReferences, released.Annotations[machineset.ReleasedAnnotation] = nil, victims
 		in := machineset.Observation{
 			Set: set, Machines: []*v1alpha1.Machine{m, nil, newMachine("o", v1alpha1.MachineRunning)}, Complete: true,
-			Released: []*v1alpha1.Machine{nil, released},
-			InFlight: machineset.InFlight{}.Creating(phase, now.Add(time.Duration(age))).Deleting(machineset.Delete{Name: preserve, UID: types.UID(marked)}, now),
-			Nodes:    map[string]machine.NodeView{"n": nodeSaying(ofNode)},
+			Released:     []*v1alpha1.Machine{nil, released},
+			Expectations: machine.Expectations{}.Creating(machine.KindMachine, phase, now.Add(time.Duration(age))).Deleting(machine.KindMachine, preserve, types.UID(marked), now),
+			Nodes:        map[string]machine.NodeView{"n": nodeSaying(ofNode)},
 		}
 		p := machineset.Policy{Burst: int(maxPreserved), Unseen: time.Duration(age), Replaced: int(settle), Order: orderOf([]byte(phase)[:min(8, len(phase))])}
 		d := machineset.Plan(in, p, now)

@@ -97,7 +97,7 @@ func exhaust(t *testing.T, in machineset.Observation, p machineset.Policy) (mach
 			return in, n, sorted(names)
 		}
 		n, names = n+created(d), append(names, deleted(d)...)
-		in.InFlight = carryOut(in.InFlight, d, now.Add(time.Duration(i)))
+		in.Expectations = carryOut(in.Expectations, d, now.Add(time.Duration(i)))
 	}
 	t.Error("it never has enough")
 	return in, n, names
@@ -124,8 +124,8 @@ func TestDS2ARepeatOnTheSameViewAddsNothing(t *testing.T) {
 					looks++
 				}
 			}
-			f := in.InFlight.Observe(in.Machines, in.Complete)
-			require.Equal(t, len(f.Creates)+len(f.Deletes), looks)
+			f := in.Expectations.Observe(named(in.Machines), in.Complete)
+			require.Equal(t, len(f), looks)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestCreationsStayBelowTheCeiling(t *testing.T) {
 			limit = 0
 		}
 		if n := created(machineset.Plan(in, p, now)); n > 0 {
-			c := machineset.Count(in.Set, in.Machines, in.InFlight.Observe(in.Machines, true), now)
+			c := machineset.Count(in.Set, in.Machines, in.Expectations.Observe(named(in.Machines), true), now)
 			foreign, released := 0, 0
 			for _, m := range in.Machines {
 				if !machineset.Leaving(m) && m.OwnerReferences[0].UID != in.Set.UID {

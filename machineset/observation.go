@@ -30,8 +30,11 @@ type Observation struct {
 	// because they lost their labels ([Claims.Released]). They are not the set's,
 	// and bound what it creates; see [Policy.Replaced].
 	Released []*v1alpha1.Machine
-	// InFlight is what this process asked for and the cache may not show yet.
-	InFlight InFlight
+	// Expectations are the creations and deletions of this process that the cache may
+	// not show yet.
+	Expectations machine.Expectations
+	// NeverJoined are the machines that were deleted before they had joined.
+	NeverJoined NeverJoined
 	// Nodes holds what is known about the Nodes of Failed machines, by the name in
 	// the machine's label. A name that is absent is a Node that nobody has looked
 	// at; its machine stays.

@@ -86,9 +86,9 @@ func (s *pass) observe() {
 	var holds []machinist.Hold
 	s.machines, holds = ours(s.in)
 	s.d.Holds = append(s.d.Holds, holds...)
-	s.in.InFlight = s.in.InFlight.Observe(s.in.Machines, s.in.Complete)
-	s.asked = s.in.InFlight.deleting()
-	s.counts = Count(s.in.Set, s.machines, s.in.InFlight, s.now)
+	s.in.Expectations = expected(s.in.Expectations, s.in.Machines, s.in.Complete)
+	s.asked = deleting(s.in.Expectations)
+	s.counts = Count(s.in.Set, s.machines, s.in.Expectations, s.now)
 }
 
 // keepSet decides about a set that is to stay.
@@ -147,7 +147,7 @@ func (s *pass) settling() {
 	if s.counts.Settling == 0 {
 		return
 	}
-	if m, at := NextAvailable(Present(s.machines, s.in.InFlight), settleTime(s.in.Set), s.now); m != nil {
+	if m, at := NextAvailable(Present(s.machines, s.in.Expectations), settleTime(s.in.Set), s.now); m != nil {
 		s.hold(m.Name, ReasonSettling, fmt.Sprintf("%d machines do not count as available before they have been so for minReadySeconds", s.counts.Settling), at)
 	}
 }
@@ -192,18 +192,19 @@ func (s *pass) sync(preserve map[types.UID]string) {
 // look asks after what has been in flight for too long.
 func (s *pass) look() {
 	old := 0
-	for _, sent := range slices.Concat(s.in.InFlight.Creates, s.in.InFlight.Deletes) {
-		if due := sent.At.Add(s.policy.Unseen); due.After(s.now) {
+	creates, deletes := s.in.Expectations.Creates(), s.in.Expectations.Deletes()
+	pending := slices.Concat(creates, deletes)
+	for _, x := range pending {
+		if due := x.At.Add(s.policy.Unseen); due.After(s.now) {
 			s.wake(due)
 		} else if old < s.policy.Burst {
 			old++
-			s.do(Look{Name: sent.Name, UID: sent.UID, Reason: ReasonNotSeen})
+			s.do(Look{Name: x.Name, UID: x.UID, Reason: ReasonNotSeen})
 		}
 	}
-	if f := s.in.InFlight; !f.Empty() {
-		first := slices.Concat(f.Creates, f.Deletes)[0]
-		s.hold(first.Name, ReasonInFlight, fmt.Sprintf("%d creations and %d deletions have not shown up yet",
-			len(f.Creates), len(f.Deletes)), s.pending)
+	if len(pending) > 0 {
+		s.hold(pending[0].Name, ReasonInFlight, fmt.Sprintf("%d creations and %d deletions have not shown up yet",
+			len(creates), len(deletes)), s.pending)
 	}
 }
 

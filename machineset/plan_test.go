@@ -51,14 +51,14 @@ func TestPlan(t *testing.T) {
 			[]string{"create 10 (TooFewMachines)"}, []string{"ms: BurstLimit: 10 of 30 machines are created in this pass"}},
 		{"a creation in flight is not asked for again (DS-2)", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
-			w.InFlight = w.InFlight.Creating("b", now)
+			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now)
 		}, nil, []string{"b: InFlight: 1 creations and 0 deletions have not shown up yet"}},
 		{"a creation that shows is no longer in flight", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
-			w.InFlight = w.InFlight.Creating("a", now)
+			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", now)
 		}, []string{"create 1 (TooFewMachines)"}, nil},
 		{"a creation in flight for too long is looked for, and not replaced", 1, machineset.Policy{}, func(w *world) {
-			w.InFlight = w.InFlight.Creating("b", now.Add(-time.Hour))
+			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now.Add(-time.Hour))
 		}, []string{"look for b (NotSeenInTime)"}, []string{"b: InFlight: 1 creations and 0 deletions have not shown up yet"}},
 		{"what is too much goes, the least loss first", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
@@ -77,12 +77,12 @@ func TestPlan(t *testing.T) {
 		{"a deletion in flight is chosen already", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", running)
-			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
+			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
 		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
 		{"a deletion in flight is not replaced before it shows", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", failed)
-			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
+			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
 		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
 		{"a Failed machine goes first and is replaced in the pass after it", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
@@ -194,7 +194,7 @@ func TestPlan(t *testing.T) {
 			w.add("a", running).DeletionTimestamp = deletedNow()
 		}, []string{"create 1 (TooFewMachines)"}, nil},
 		{"no more than the burst is looked for in a pass", 2, machineset.Policy{Burst: 1}, func(w *world) {
-			w.InFlight = w.InFlight.Creating("a", epoch).Creating("b", epoch)
+			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", epoch).Creating(machine.KindMachine, "b", epoch)
 		}, []string{"look for a (NotSeenInTime)"}, []string{"a: InFlight: 2 creations and 0 deletions have not shown up yet"}},
 		{"a machine that moves to another set counts and is not chosen", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful"
@@ -231,7 +231,7 @@ func TestPlan(t *testing.T) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
 			machineset.NameVictims(w.Set, []string{"b"})
-			w.InFlight = w.InFlight.Deleting(machineset.Delete{Name: "b", UID: "uid-b"}, now)
+			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
 		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
 		{"the autoscaler is heard before the plan, and both before the order", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
@@ -280,7 +280,7 @@ func TestPlan(t *testing.T) {
 		}, []string{"remove finalizer from set ms (NoMachineLeft)"}, nil},
 		{"a deleted set waits for creations in flight", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
-			w.InFlight = w.InFlight.Creating("a", now)
+			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", now)
 		}, nil, []string{"a: InFlight: 1 creations and 0 deletions have not shown up yet"}},
 		{"a deleted set is not let go on a view that may not be whole", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
@@ -325,15 +325,15 @@ func TestNextCheckIsTheEarliestThingThatHelps(t *testing.T) {
 	require.Equal(t, d.NextCheck, d.Holds[0].Until)
 	require.Equal(t, machineset.ReasonPreserved, d.Reason)
 
-	in.InFlight = in.InFlight.Creating("c", now.Add(-20*time.Second))
+	in.Expectations = in.Expectations.Creating(machine.KindMachine, "c", now.Add(-20*time.Second))
 	d = machineset.Plan(in, policy, now)
 	require.Equal(t, now.Add(40*time.Second), d.NextCheck, "the creation grows old")
 
-	in.InFlight = machineset.InFlight{}.Creating("c", now.Add(time.Hour))
+	in.Expectations = machine.Expectations{}.Creating(machine.KindMachine, "c", now.Add(time.Hour))
 	d = machineset.Plan(in, policy, now)
 	require.Equal(t, now.Add(time.Minute), d.NextCheck, "a clock that was ahead")
 
-	in.InFlight = machineset.InFlight{}
+	in.Expectations = machine.Expectations{}
 	in.Set.Spec.Replicas = 3
 	d = machineset.Plan(in, policy, now)
 	require.Equal(t, now.Add(time.Minute), d.NextCheck, "whoever acts looks again")

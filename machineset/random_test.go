@@ -95,11 +95,14 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 			in.Nodes["node-"+name] = pick(r, machine.NodeView{Looked: true}, nodeSaying(pick(r, "", "now", "false")))
 		}
 		if r.IntN(10) == 0 {
-			in.InFlight = in.InFlight.Deleting(machineset.Delete{Name: name, UID: types.UID("uid-" + name)}, now.Add(-time.Duration(r.IntN(300))*time.Second))
+			in.NeverJoined = in.NeverJoined.Deleting(machineset.Delete{UID: types.UID("uid-" + name), NeverJoined: true}, now.Add(-time.Duration(r.IntN(900))*time.Second))
+		}
+		if r.IntN(10) == 0 {
+			in.Expectations = in.Expectations.Deleting(machine.KindMachine, name, types.UID("uid-"+name), now.Add(-time.Duration(r.IntN(300))*time.Second))
 		}
 	}
 	for i := range r.IntN(3) {
-		in.InFlight = in.InFlight.Creating(fmt.Sprintf("new%d", i), now.Add(-time.Duration(r.IntN(300))*time.Second))
+		in.Expectations = in.Expectations.Creating(machine.KindMachine, fmt.Sprintf("new%d", i), now.Add(-time.Duration(r.IntN(300))*time.Second))
 	}
 	if r.IntN(3) == 0 {
 		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
@@ -129,15 +132,15 @@ func copyOf(in machineset.Observation) machineset.Observation {
 }
 
 // carryOut records what a shell records before it makes the calls.
-func carryOut(f machineset.InFlight, d machineset.Decision, at time.Time) machineset.InFlight {
+func carryOut(f machine.Expectations, d machineset.Decision, at time.Time) machine.Expectations {
 	for i, a := range d.Actions {
 		switch a := a.(type) {
 		case machineset.Create:
 			for j := range a.Count {
-				f = f.Creating(fmt.Sprintf("made-%d-%d-%d", at.UnixNano(), i, j), at)
+				f = f.Creating(machine.KindMachine, fmt.Sprintf("made-%d-%d-%d", at.UnixNano(), i, j), at)
 			}
 		case machineset.Delete:
-			f = f.Deleting(a, at)
+			f = f.Deleting(machine.KindMachine, a.Name, a.UID, at)
 		}
 	}
 	return f

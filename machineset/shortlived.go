@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -50,8 +51,8 @@ func (s *pass) worthwhile(missing int) int {
 	if s.counts.ShortLived > 0 {
 		message += fmt.Sprintf(": %d that were deleted within %s of their creation are still there", s.counts.ShortLived, ShortLife)
 	}
-	for _, sent := range gone {
-		until = machinist.Earliest(until, sent.At.Add(ShortLife))
+	for _, at := range gone {
+		until = machinist.Earliest(until, at.Add(ShortLife))
 	}
 	if len(gone) > 0 {
 		message += fmt.Sprintf(": %d that failed before they joined were deleted within the last %s", len(gone), ShortLife)
@@ -60,12 +61,41 @@ func (s *pass) worthwhile(missing int) int {
 	return allowed
 }
 
-// goneUnjoined returns the machines that never joined, were deleted not long ago, and
-// are not counted otherwise.
-func (s *pass) goneUnjoined() []Sent {
-	counted := map[types.UID]bool{}
+// goneUnjoined returns when machines that never joined were deleted, if that was less
+// than ShortLife ago, and they are not counted otherwise.
+func (s *pass) goneUnjoined() NeverJoined {
+	gone := s.in.NeverJoined.recent(s.now)
 	for _, m := range s.machines {
-		counted[m.UID] = !Leaving(m) || shortLived(m)
+		if !Leaving(m) || shortLived(m) {
+			delete(gone, m.UID)
+		}
 	}
-	return without(s.in.InFlight.NeverJoined, func(sent Sent) bool { return !recent(sent, s.now) || counted[sent.UID] })
+	return gone
+}
+
+// NeverJoined is when this process deleted machines of one set that failed before they
+// had joined, by UID. Each slows down what is created for [ShortLife] after its
+// deletion, by the clock that recorded it. The zero NeverJoined is that there were none.
+// It is a value, and may be stored as JSON; losing it costs creations that fail.
+type NeverJoined map[types.UID]time.Time
+
+// Deleting returns a copy with a machine that is about to be deleted, if it never joined,
+// and without those that count no longer.
+func (n NeverJoined) Deleting(d Delete, at time.Time) NeverJoined {
+	next := n.recent(at)
+	if d.NeverJoined {
+		next[d.UID] = at
+	}
+	return next
+}
+
+// recent returns a copy with the deletions of the last ShortLife.
+func (n NeverJoined) recent(now time.Time) NeverJoined {
+	next := NeverJoined{}
+	for uid, at := range n {
+		if recorded.Known(at, now) && now.Sub(at) < ShortLife {
+			next[uid] = at
+		}
+	}
+	return next
 }

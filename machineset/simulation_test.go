@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -35,7 +36,8 @@ type sim struct {
 	cache    map[string]*v1alpha1.Machine
 	events   map[string][]*v1alpha1.Machine // not delivered yet; nil is a removal
 	late     []lateCreate
-	inFlight machineset.InFlight
+	expected machine.Expectations
+	unjoined machineset.NeverJoined
 	serial   int
 	version  int
 	creates  int
@@ -127,9 +129,10 @@ func (s *sim) reconcile() machineset.Decision {
 	}
 	s.r.Shuffle(len(cached), func(i, j int) { cached[i], cached[j] = cached[j], cached[i] })
 	claims := machineset.Claim(machineset.OwnerSet(s.set), machineset.ClaimSelector(s.set), cached)
-	s.inFlight = s.inFlight.Observe(cached, complete)
+	s.expected = s.expected.Observe(named(cached), complete)
 	in := machineset.Observation{
-		Set: s.set.DeepCopy(), Machines: claims.Owned, Released: claims.Released, Complete: complete && claims.Settled(), InFlight: s.inFlight,
+		Set: s.set.DeepCopy(), Machines: claims.Owned, Released: claims.Released, Complete: complete && claims.Settled(), Expectations: s.expected,
+		NeverJoined: s.unjoined,
 	}
 	s.claim(claims)
 	d := machineset.Plan(in, machineset.Policy{Burst: 4}, s.now)
@@ -185,7 +188,7 @@ func (s *sim) act(a machineset.Action) {
 			s.write(a.Name, a.Apply(m))
 		}
 	case machineset.Look:
-		s.inFlight = s.inFlight.Looked(a.Name, s.api[a.Name], s.now)
+		s.expected = s.expected.Looked(machine.KindMachine, a.Name, s.api[a.Name], s.now)
 	case machineset.Delete:
 		s.delete(a)
 	case machineset.Create:
@@ -211,7 +214,7 @@ func (s *sim) create() error {
 	require.NoError(s.t, err)
 	m.UID = types.UID(fmt.Sprintf("uid-%d", s.serial))
 	m.CreationTimestamp = metav1.NewTime(s.now)
-	s.inFlight = s.inFlight.Creating(name, s.now)
+	s.expected = s.expected.Creating(machine.KindMachine, name, s.now)
 
 	// I-4, against the truth, not against the cache.
 	require.Less(s.t, s.owned()+len(s.late), int(s.set.Spec.Replicas), "created too many")
@@ -234,16 +237,16 @@ func (s *sim) create() error {
 	return errAPI
 }
 
-// answered has a creation answered with an error.
+// answered has a creation or a deletion answered with an error.
 func (s *sim) answered(name string, err error) {
 	var look bool
-	if s.inFlight, look = s.inFlight.Failed(name, err); look {
-		s.inFlight = s.inFlight.Looked(name, s.api[name], s.now)
+	if s.expected, look = s.expected.Failed(machine.KindMachine, name, err); look {
+		s.expected = s.expected.Looked(machine.KindMachine, name, s.api[name], s.now)
 	}
 }
 
 func (s *sim) delete(a machineset.Delete) {
-	s.inFlight = s.inFlight.Deleting(a, s.now)
+	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, a.Name, a.UID, s.now), s.unjoined.Deleting(a, s.now)
 	m, found := s.api[a.Name]
 	if !found || m.UID != a.UID || machineset.Leaving(m) {
 		return
@@ -253,7 +256,7 @@ func (s *sim) delete(a machineset.Delete) {
 	}
 	if s.chaos && s.r.IntN(6) == 0 {
 		if s.r.IntN(2) == 0 {
-			s.inFlight = s.inFlight.Refused(a.Name)
+			s.answered(a.Name, apierrors.NewForbidden(schema.GroupResource{}, a.Name, errAPI))
 		}
 		return // the call, or the process that made it, got lost
 	}
@@ -338,7 +341,7 @@ func (s *sim) crash() {
 	for _, l := range s.late { // what was under way arrives before a new process has listed
 		s.write(l.machine.Name, l.machine)
 	}
-	s.late, s.inFlight = nil, machineset.InFlight{}
+	s.late, s.expected, s.unjoined = nil, nil, nil
 	for name := range maps.Clone(s.events) {
 		for range s.events[name] {
 			s.deliver(name)
@@ -464,7 +467,7 @@ func TestSimulationReachesTheDesiredStateAndNeverLeavesItsBounds(t *testing.T) {
 		s.settle()
 		require.Equal(t, int(s.set.Spec.Replicas), s.live(), "seed %d", seed)
 		require.Len(t, s.api, s.live(), "seed %d", seed)
-		require.True(t, s.inFlight.Empty(), "seed %d", seed)
+		require.Empty(t, s.expected, "seed %d", seed)
 		require.True(t, machineset.HasFinalizer(s.set), "seed %d", seed)
 		for _, m := range s.api {
 			require.False(t, machineset.Failed(m), "seed %d", seed)

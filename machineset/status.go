@@ -63,7 +63,7 @@ func Status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 	}
 	machines, _ := ours(in)
 	s.ObservedGeneration = in.Set.Generation
-	fill(&s, Count(in.Set, machines, in.InFlight.Observe(in.Machines, true), now))
+	fill(&s, Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now))
 	s.FailedMachines = failedMachines(machines)
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -26,7 +27,7 @@ func TestStatusInFlightCreationsCountAsMachinesUntilTheyShow(t *testing.T) {
 	at := metav1.Now().Time
 	in := machineset.Observation{
 		Set: set, Complete: true, Machines: []*v1alpha1.Machine{shown},
-		InFlight: machineset.InFlight{}.Creating("a", at).Creating("b", at).Creating("c", at),
+		Expectations: machine.Expectations{}.Creating(machine.KindMachine, "a", at).Creating(machine.KindMachine, "b", at).Creating(machine.KindMachine, "c", at),
 	}
 	status := machineset.Status(in, machineset.Failure{}, at)
 	require.EqualValues(t, 3, status.Replicas, "one that shows, and two that do not")

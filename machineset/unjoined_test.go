@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -19,15 +20,16 @@ import (
 // the moment they are deleted. The API server's clock is ahead of the set's.
 func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) {
 	t.Helper()
-	var inFlight machineset.InFlight
+	var expected machine.Expectations
+	var unjoined machineset.NeverJoined
 	machines, end, at := map[string]*v1alpha1.Machine{}, now.Add(lasts), now
 	for at.Before(end) {
 		in := machineset.Observation{Set: newSet(8), Complete: true}
 		for _, m := range machines {
 			in.Machines = append(in.Machines, m)
 		}
-		inFlight = inFlight.Observe(in.Machines, true)
-		in.InFlight = inFlight
+		expected = expected.Observe(named(in.Machines), true)
+		in.Expectations, in.NeverJoined = expected, unjoined
 		d := machineset.Plan(in, machineset.Policy{}, at)
 		require.True(t, d.NextCheck.After(at), d.String())
 		passes++
@@ -39,11 +41,11 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 					m := newMachine(fmt.Sprintf("m%04d", created), v1alpha1.MachineFailed)
 					m.UID, m.CreationTimestamp = types.UID(m.Name), metav1.NewTime(at.Add(ahead))
 					m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed}
-					inFlight = inFlight.Creating(m.Name, at)
+					expected = expected.Creating(machine.KindMachine, m.Name, at)
 					machines[m.Name] = m
 				}
 			case machineset.Delete:
-				inFlight = inFlight.Deleting(a, at)
+				expected, unjoined = expected.Deleting(machine.KindMachine, a.Name, a.UID, at), unjoined.Deleting(a, at)
 				delete(machines, a.Name)
 			}
 		}
@@ -71,23 +73,24 @@ func TestPlan_MachinesNeverJoin_AreReplacedOnlyOnceInAWhileWhateverTheClock(t *t
 }
 
 func TestPlan_MachinesFailAfterTheyJoined_AreAllReplaced(t *testing.T) {
-	inFlight := machineset.InFlight{}
+	var unjoined machineset.NeverJoined
 	for i := range 50 {
-		inFlight = inFlight.Deleting(machineset.Delete{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, now).Observe(nil, true)
+		unjoined = unjoined.Deleting(machineset.Delete{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, now)
 	}
-	d := machineset.Plan(machineset.Observation{Set: newSet(5), Complete: true, InFlight: inFlight}, machineset.Policy{}, now)
+	d := machineset.Plan(machineset.Observation{Set: newSet(5), Complete: true, NeverJoined: unjoined}, machineset.Policy{}, now)
 	require.Equal(t, 5, created(d), d.String())
 }
 
-func TestInFlight_DeletionOfAMachineThatNeverJoined_IsRememberedOnceItHappened(t *testing.T) {
-	d := machineset.Delete{Name: "m", UID: "uid-m", NeverJoined: true}
-	f := machineset.InFlight{}.Deleting(d, now)
-	require.Empty(t, f.NeverJoined)
-	require.Empty(t, f.Refused("m").Observe(nil, true).NeverJoined, "a refused deletion did not happen")
-	require.Len(t, f.Observe(nil, true).NeverJoined, 1)
-	f = f.Observe(nil, true)
-	require.Len(t, f.Observe(nil, true).NeverJoined, 1)
-	require.True(t, f.Empty())
-	f = f.Deleting(machineset.Delete{Name: "n", UID: "uid-n"}, now.Add(machineset.ShortLife))
-	require.Empty(t, f.NeverJoined, "after a while it is forgotten")
+func TestNeverJoined_Deleting_ReturnsACopyWithoutTheOldOnes(t *testing.T) {
+	n := machineset.NeverJoined(nil).Deleting(machineset.Delete{UID: "a", NeverJoined: true}, now)
+	require.Equal(t, machineset.NeverJoined{"a": now}, n)
+	require.Equal(t, n, n.Deleting(machineset.Delete{UID: "b"}, now))
+	require.Empty(t, n.Deleting(machineset.Delete{UID: "b"}, now.Add(machineset.ShortLife)))
+	require.Len(t, n, 1, "the receiver is a value")
+}
+
+func TestPlan_MachineThatNeverJoinedIsNotDeletedYet_CountsOnce(t *testing.T) {
+	in := machineset.Observation{Set: newSet(2), Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning)}, Complete: true}
+	in.NeverJoined = machineset.NeverJoined{"uid-a": now, "uid-b": now}
+	require.Equal(t, 1, created(machineset.Plan(in, machineset.Policy{}, now)))
 }

@@ -186,7 +186,7 @@ func TestVictimsStickWhileTheHealthOfMachinesFlaps(t *testing.T) {
 			for _, name := range deleted(d) {
 				asked[name] = true
 			}
-			in.InFlight = carryOut(in.InFlight, d, at)
+			in.Expectations = carryOut(in.Expectations, d, at)
 		}
 		require.Len(t, asked, excess, "seed %d", seed)
 	}

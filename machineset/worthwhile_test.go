@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -31,7 +32,7 @@ func TestMS6MachinesThatAreThereOrAskedForLeaveLessRoomForOthersThatMayNotLive(t
 				in.Machines = append(in.Machines, newMachine(fmt.Sprintf("a%02d", i), v1alpha1.MachineRunning))
 			}
 			for i := range c.asked {
-				in.InFlight = in.InFlight.Creating(fmt.Sprintf("b%02d", i), now)
+				in.Expectations = in.Expectations.Creating(machine.KindMachine, fmt.Sprintf("b%02d", i), now)
 			}
 			for i := range c.shortLived {
 				m := newMachine(fmt.Sprintf("c%02d", i), v1alpha1.MachineTerminating)

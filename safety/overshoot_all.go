@@ -156,7 +156,7 @@ func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	if owned {
 		room = &Room{parent.Deployment.Spec.Replicas, parent.Surge}
 	}
-	n := machineset.Count(set, s.machines[set.UID], machineset.InFlight{}, s.now).Present
+	n := machineset.Count(set, s.machines[set.UID], nil, s.now).Present
 	high, low := s.policy.Marks(set.Spec.Replicas, room)
 	verdict, message := OvershootOf(set, n, room, s.policy), overshootMessage(set, n, high)
 	_, asked := set.Annotations[v1alpha1.UnfreezeAnnotation]

@@ -126,7 +126,7 @@ func counted(w *deploymenttest.World) []deploymenttest.Size {
 		}
 		sizes = append(sizes, deploymenttest.Size{
 			Name: s.Name, Class: s.Spec.Template.Spec.Class.Name, New: s == newSet, Spec: s.Spec.Replicas,
-			Counts: machineset.Count(s, machines, machineset.InFlight{}, w.Now()), Phases: phases,
+			Counts: machineset.Count(s, machines, nil, w.Now()), Phases: phases,
 		})
 	}
 	return sizes

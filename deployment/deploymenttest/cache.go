@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -77,22 +76,18 @@ func (c *cache) showMachine(name string, next *v1alpha1.Machine) {
 	}
 }
 
-// written returns those objects that writes are of. What the cache has counts, and
-// not only what is claimed: a set may have been released.
-func (c *cache) written(writes deployment.Unseen) deployment.Observation {
-	in := deployment.Observation{Nodes: map[string]*corev1.Node{}}
-	for _, write := range writes {
-		switch Kind(write.Kind) {
-		case KindDeployment:
-		case KindSet:
-			in.Sets = append(in.Sets, c.sets.get(write.Name))
-		case KindMachine:
-			in.Machines = append(in.Machines, c.machines.get(write.Name))
-		case KindNode:
-			in.Nodes[write.Name] = c.nodes[write.Name]
-		}
+// find returns an object of a kind and name, to whichever deployment it belongs.
+func (c *cache) find(kind, name string) metav1.Object {
+	switch Kind(kind) {
+	case KindSet:
+		return c.sets.get(name)
+	case KindMachine:
+		return c.machines.get(name)
+	case KindNode:
+		return c.nodes[name]
+	default:
+		return nil
 	}
-	return in
 }
 
 // mayBelongTo returns the machines of a set and those of nobody.

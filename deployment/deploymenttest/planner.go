@@ -11,6 +11,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -20,7 +21,7 @@ type planner struct {
 	loop
 	cache    *cache
 	follower *follower // nil: the truth
-	unseen   deployment.Unseen
+	expected machine.Expectations
 	last     deployment.Decision
 }
 
@@ -38,7 +39,7 @@ func (w *World) plan() {
 	behind := w.look(name, p.follower)
 	err := w.planOnce(nil)
 	if err == errCrash { //nolint:errorlint // never wrapped
-		p.unseen = nil
+		p.expected = nil
 		catchUp(p.follower)
 	}
 	if err != nil || behind {
@@ -89,7 +90,7 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 // observe gathers what is known of the deployment, and claims its sets.
 func (w *World) observe() (deployment.Observation, error) {
 	d, c := w.deployment, w.planner.cache
-	w.planner.unseen = w.planner.unseen.Observe(c.written(w.planner.unseen))
+	w.planner.expected = w.planner.expected.Observe(c.find, true)
 	owner := machineset.OwnerDeployment(d)
 	claims := machineset.Claim(owner, deployment.ClaimSelector(d), c.sets.list())
 	for _, change := range append(claims.Adopt, claims.Release...) {
@@ -105,7 +106,7 @@ func (w *World) observe() (deployment.Observation, error) {
 	}
 	in := deployment.Observation{
 		Deployment: d, Sets: claims.Owned, Machines: c.machines.list(), Complete: claims.Settled(), Released: claims.Released,
-		Unseen: w.planner.unseen, NoCluster: w.model.NoCluster,
+		Expectations: w.planner.expected, NoCluster: w.model.NoCluster,
 	}
 	if !w.model.NoCluster {
 		in.Nodes = c.nodes
@@ -130,13 +131,13 @@ func (w *World) act(action deployment.Action, d **v1alpha1.MachineDeployment) er
 	case deployment.WriteMachine:
 		return w.call(by, "update", KindMachine, a.Machine.Name, func() error { return w.wrote(w.machines.write(by, a.Machine, metadataAndSpec)) })
 	case deployment.CreateSet:
-		return w.call(by, "create", KindSet, a.Set.Name, func() error { return w.wrote(w.sets.create(by, a.Set)) })
+		return w.call(by, "create", KindSet, a.Set.Name, func() error { return w.created(w.sets.create(by, a.Set)) })
 	case deployment.WriteSet:
 		return w.call(by, "update", KindSet, a.Set.Name, func() error { return w.wrote(w.sets.write(by, a.Set, metadataAndSpec)) })
 	case deployment.DeleteSet:
 		return w.call(by, "delete", KindSet, a.Name, func() error { return ignoreNotFound(w.sets.remove(by, a.Name, a.UID, a.ResourceVersion)) })
 	case deployment.Look:
-		w.planner.unseen = w.planner.unseen.Looked(a.Kind, a.Name, w.read(Kind(a.Kind), a.Name), w.now)
+		w.planner.expected = w.planner.expected.Looked(a.Kind, a.Name, w.read(Kind(a.Kind), a.Name), w.now)
 		return nil
 	default:
 		return fmt.Errorf("unknown action %T", action)
@@ -158,7 +159,15 @@ func (w *World) read(k Kind, name string) metav1.Object {
 // wrote remembers a write which the cache has to show.
 func (w *World) wrote(o metav1.Object, err error) error {
 	if err == nil {
-		w.planner.unseen = w.planner.unseen.Wrote(o, w.now)
+		w.planner.expected = w.planner.expected.Updated(o, w.now)
+	}
+	return err
+}
+
+// created remembers a creation which the cache has to show.
+func (w *World) created(o metav1.Object, err error) error {
+	if err == nil {
+		w.planner.expected = w.planner.expected.Created(o, w.now)
 	}
 	return err
 }

@@ -21,7 +21,8 @@ type setLoop struct {
 	loop
 	name     string
 	uid      types.UID
-	inFlight machineset.InFlight
+	expected machine.Expectations
+	unjoined machineset.NeverJoined
 	follower *follower // nil: the truth
 }
 
@@ -57,7 +58,7 @@ func (w *World) pass(s *setLoop) {
 		}
 	}
 	if err == errCrash { //nolint:errorlint // never wrapped
-		s.inFlight = machineset.InFlight{}
+		s.expected, s.unjoined = nil, nil
 		catchUp(s.follower)
 	}
 	if err != nil || behind {
@@ -72,7 +73,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 		c = s.follower.cache
 	}
 	seen := c.mayBelongTo(s.uid)
-	s.inFlight = s.inFlight.Observe(seen, true)
+	s.expected = s.expected.Observe(c.find, true)
 	owner := machineset.OwnerSet(live)
 	claims := machineset.Claim(owner, machineset.ClaimSelector(live), seen)
 	for _, change := range append(claims.Adopt, claims.Release...) {
@@ -86,7 +87,9 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 			return machineset.Observation{}, err
 		}
 	}
-	in := machineset.Observation{Set: live, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, InFlight: s.inFlight}
+	in := machineset.Observation{
+		Set: live, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Expectations: s.expected, NeverJoined: s.unjoined,
+	}
 	for _, m := range claims.Owned {
 		if !machineset.Failed(m) {
 			continue
@@ -115,7 +118,7 @@ func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machi
 		case machineset.Sync:
 			err = w.sync(s, in, a)
 		case machineset.Look:
-			s.inFlight = s.inFlight.Looked(a.Name, w.Machine(a.Name), w.now)
+			s.expected = s.expected.Looked(machine.KindMachine, a.Name, w.machines.get(a.Name), w.now)
 		case machineset.Delete:
 			failure.Delete = w.deleteMachine(s, a)
 			err = failure.Delete
@@ -157,7 +160,7 @@ func (w *World) sync(s *setLoop, in *machineset.Observation, a machineset.Sync) 
 }
 
 func (w *World) deleteMachine(s *setLoop, a machineset.Delete) error {
-	s.inFlight = s.inFlight.Deleting(a, w.now)
+	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, a.Name, a.UID, w.now), s.unjoined.Deleting(a, w.now)
 	err := w.call(s.name, "delete", KindMachine, a.Name, func() error { return w.machines.remove(s.name, a.Name, a.UID, "") })
 	return w.settle(s, a.Name, ignoreNotFound(err))
 }
@@ -192,7 +195,7 @@ func (w *World) createMachine(s *setLoop, set *v1alpha1.MachineSet) error {
 	if err != nil {
 		return err
 	}
-	s.inFlight = s.inFlight.Creating(name, w.now)
+	s.expected = s.expected.Creating(machine.KindMachine, name, w.now)
 	err = w.call(s.name, "create", KindMachine, name, func() error {
 		_, err := w.machines.create(s.name, m)
 		return err
@@ -202,12 +205,12 @@ func (w *World) createMachine(s *setLoop, set *v1alpha1.MachineSet) error {
 
 // settle takes the answer to a request into account for what is in flight.
 func (w *World) settle(s *setLoop, name string, err error) error {
-	next, look := s.inFlight.Failed(name, err)
+	next, look := s.expected.Failed(machine.KindMachine, name, err)
 	if err == errCrash { //nolint:errorlint // never wrapped
 		return err
 	}
-	if s.inFlight = next; look {
-		s.inFlight = s.inFlight.Looked(name, w.Machine(name), w.now)
+	if s.expected = next; look {
+		s.expected = s.expected.Looked(machine.KindMachine, name, w.machines.get(name), w.now)
 	}
 	return err
 }

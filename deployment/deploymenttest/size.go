@@ -67,7 +67,7 @@ func (w *World) sizeOf(s *v1alpha1.MachineSet) sizing {
 	}
 	next.size = Size{
 		Name: s.Name, Class: s.Spec.Template.Spec.Class.Name, Spec: s.Spec.Replicas,
-		Counts: machineset.Count(s, machines, machineset.InFlight{}, w.now), Phases: map[v1alpha1.MachinePhase]int{},
+		Counts: machineset.Count(s, machines, nil, w.now), Phases: map[v1alpha1.MachinePhase]int{},
 	}
 	for _, m := range machines {
 		switch {

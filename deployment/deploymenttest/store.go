@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -25,9 +25,9 @@ type Kind string
 // The kinds of objects.
 const (
 	KindDeployment Kind = "MachineDeployment"
-	KindSet        Kind = deployment.KindSet
-	KindMachine    Kind = deployment.KindMachine
-	KindNode       Kind = deployment.KindNode
+	KindSet        Kind = machine.KindSet
+	KindMachine    Kind = machine.KindMachine
+	KindNode       Kind = machine.KindNode
 )
 
 func (k Kind) resource() schema.GroupResource {

@@ -65,7 +65,7 @@ func TestMachineSet_CreateAnsweredUnavailableOrAlreadyExists_MakesNoMachineTooMa
 				list, err := client.MachineV1alpha1().Machines(ns).List(t.Context(), metav1.ListOptions{})
 				require.NoError(t, err)
 				require.Len(t, list.Items, 3)
-				require.Len(t, r.inFlight.change(set.UID, same).Creates, 3)
+				require.Len(t, r.memory.get(set.UID).expected.Creates(), 3)
 			})
 		}
 	}

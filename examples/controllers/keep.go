@@ -28,6 +28,13 @@ func (k *keep[V]) change(uid types.UID, f func(V) V) V {
 	return v
 }
 
+// get returns the value of an object.
+func (k *keep[V]) get(uid types.UID) V {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.of[uid]
+}
+
 // forget forgets an object that is gone.
 func (k *keep[V]) forget(uid types.UID) {
 	k.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +30,8 @@ type machineDeployments struct {
 	set        func(namespace, name string) (*api.MachineSet, error)
 	machinesOf func(ownerKey string) []*api.Machine
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
-	unseen     keep[deployment.Unseen]
+	machine    func(namespace, name string) (*api.Machine, error)
+	expected   keep[machine.Expectations]
 }
 
 // gather is for how long changes of machines are gathered before their deployment is
@@ -45,9 +45,12 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	r.set = func(namespace, name string) (*api.MachineSet, error) {
 		return sets.Lister().MachineSets(namespace).Get(name)
 	}
+	r.machine = func(namespace, name string) (*api.Machine, error) {
+		return informers.Machines().Lister().Machines(namespace).Get(name)
+	}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
-	onDelete(deployments, func(d *api.MachineDeployment) { r.unseen.forget(d.UID) })
+	onDelete(deployments, func(d *api.MachineDeployment) { r.expected.forget(d.UID) })
 	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments) }))
 	ofMachine := func(m *api.Machine) {
 		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
@@ -95,6 +98,10 @@ func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (ti
 // them where that is due, their machines, and the Nodes of these.
 func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
 	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil}
+	// Before the lists are read: what the caches show now, the lists show.
+	in.Expectations = r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations {
+		return e.Observe(func(kind, name string) metav1.Object { return r.find(d.Namespace, kind, name) }, true)
+	})
 	claims, err := claim(ctx, machineset.OwnerDeployment(d), d, deployment.ClaimSelector(d), r.setsOf, r.api().MachineSets(d.Namespace).Patch)
 	if err != nil {
 		return in, err
@@ -110,21 +117,25 @@ func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployme
 			}
 		}
 	}
-	in.Unseen = r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Observe(r.shown(in, u)) })
 	return in, nil
 }
 
-// shown adds the sets to what is known of a deployment that were written for it, to
-// whomever they belong by now.
-func (r *machineDeployments) shown(in deployment.Observation, written deployment.Unseen) deployment.Observation {
-	for _, w := range written {
-		if w.Kind == deployment.KindSet {
-			if s, err := r.set(in.Deployment.Namespace, w.Name); err == nil {
-				in.Sets = append(slices.Clip(in.Sets), s)
-			}
-		}
+// find returns an object as the caches show it, to whichever deployment it belongs, or nil.
+func (r *machineDeployments) find(namespace, kind, name string) metav1.Object {
+	var found metav1.Object
+	var err error
+	switch {
+	case kind == machine.KindSet:
+		found, err = r.set(namespace, name)
+	case kind == machine.KindMachine:
+		found, err = r.machine(namespace, name)
+	case kind == machine.KindNode && r.node != nil:
+		found, err = r.node(name)
 	}
-	return in
+	if err != nil {
+		return nil
+	}
+	return found
 }
 
 // carry decides, carries out what is decided up to the first thing that fails, and
@@ -187,17 +198,17 @@ func (r *machineDeployments) actOne(ctx context.Context, d *api.MachineDeploymen
 		}
 		return ignoreNotFound(err)
 	case deployment.CreateSet:
-		return r.wrote(d)(r.api().MachineSets(d.Namespace).Create(ctx, a.Set, metav1.CreateOptions{}))
+		return r.wrote(d, machine.Expectations.Created)(r.api().MachineSets(d.Namespace).Create(ctx, a.Set, metav1.CreateOptions{}))
 	case deployment.WriteSet:
-		return r.wrote(d)(r.api().MachineSets(d.Namespace).Update(ctx, a.Set, metav1.UpdateOptions{}))
+		return r.wrote(d, machine.Expectations.Updated)(r.api().MachineSets(d.Namespace).Update(ctx, a.Set, metav1.UpdateOptions{}))
 	case deployment.WriteMachine:
-		return r.wrote(d)(r.api().Machines(d.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.wrote(d, machine.Expectations.Updated)(r.api().Machines(d.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
 	case deployment.WriteNode:
 		patch, err := a.Patch()
 		if err != nil {
 			return err
 		}
-		return r.wrote(d)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
+		return r.wrote(d, machine.Expectations.Updated)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
 	case deployment.DeleteSet:
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
 		if a.ResourceVersion != "" {
@@ -212,10 +223,10 @@ func (r *machineDeployments) actOne(ctx context.Context, d *api.MachineDeploymen
 }
 
 // wrote remembers a write until the caches show it.
-func (r *machineDeployments) wrote(d *api.MachineDeployment) func(metav1.Object, error) error {
+func (r *machineDeployments) wrote(d *api.MachineDeployment, record func(machine.Expectations, metav1.Object, time.Time) machine.Expectations) func(metav1.Object, error) error {
 	return func(o metav1.Object, err error) error {
 		if err == nil {
-			r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Wrote(o, r.cfg.Clock.Now()) })
+			r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations { return record(e, o, r.cfg.Clock.Now()) })
 		}
 		return ignoreNotFound(err)
 	}
@@ -226,11 +237,11 @@ func (r *machineDeployments) look(ctx context.Context, d *api.MachineDeployment,
 	var live metav1.Object
 	var err error
 	switch a.Kind {
-	case deployment.KindSet:
+	case machine.KindSet:
 		live, err = r.api().MachineSets(d.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
-	case deployment.KindMachine:
+	case machine.KindMachine:
 		live, err = r.api().Machines(d.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
-	case deployment.KindNode:
+	case machine.KindNode:
 		live, err = r.cfg.Target.CoreV1().Nodes().Get(ctx, a.Name, metav1.GetOptions{})
 	default:
 		return fmt.Errorf("unknown kind %q", a.Kind)
@@ -239,7 +250,9 @@ func (r *machineDeployments) look(ctx context.Context, d *api.MachineDeployment,
 		live, err = nil, nil
 	}
 	if err == nil {
-		r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Looked(a.Kind, a.Name, live, r.cfg.Clock.Now()) })
+		r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations {
+			return e.Looked(a.Kind, a.Name, live, r.cfg.Clock.Now())
+		})
 	}
 	return err
 }

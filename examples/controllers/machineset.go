@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,9 +30,23 @@ type machineSets struct {
 	machine    func(namespace, name string) (*api.Machine, error)
 	set        func(namespace, name string) (*api.MachineSet, error)
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
-	inFlight   keep[machineset.InFlight]
+	memory     keep[setMemory]
 	silent     silence
 	readyAgain keep[readyAgain] // by machine
+}
+
+// setMemory is what is kept of a set between two passes.
+type setMemory struct {
+	expected machine.Expectations
+	unjoined machineset.NeverJoined
+}
+
+// expect changes what is expected of the cache for a set, and returns it.
+func (r *machineSets) expect(set *api.MachineSet, change func(machine.Expectations) machine.Expectations) machine.Expectations {
+	return r.memory.change(set.UID, func(m setMemory) setMemory {
+		m.expected = change(m.expected)
+		return m
+	}).expected
 }
 
 func newMachineSets(cfg *Config, c *caches) *machineSets {
@@ -50,7 +63,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 	}
 	r.loop = newLoop(cfg, "machineset", r.pass)
 	on(sets, each(func(s *api.MachineSet) { r.add(s) }))
-	onDelete(sets, func(s *api.MachineSet) { r.inFlight.forget(s.UID) })
+	onDelete(sets, func(s *api.MachineSet) { r.memory.forget(s.UID) })
 	onDelete(machines.Informer(), func(m *api.Machine) { r.readyAgain.forget(m.UID) })
 	on(machines.Informer(), func(before, after *api.Machine) {
 		if machine.OnMachine(before, after)&machine.WakeOwner != 0 {
@@ -72,33 +85,36 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	d := machineset.Plan(in, r.cfg.Sets, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	failure, again, err := r.act(ctx, in, d.Actions)
-	in.InFlight = r.inFlight.change(set.UID, same)
+	in.Expectations = r.memory.get(set.UID).expected
 	return machinist.Earliest(d.NextCheck, again), errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)
 }
-
-// same leaves what is in flight as it is.
-func same(f machineset.InFlight) machineset.InFlight { return f }
 
 // observe gathers what is known of a set: its machines, adopting and releasing
 // them where that is due, what is in flight, and the Nodes of failed machines.
 func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machineset.Observation, error) {
-	var shown []*api.Machine // whoever has them; looked for before the list, which shows them then if they are ours
-	for _, sent := range r.inFlight.change(set.UID, same).Creates {
-		if m, err := r.machine(set.Namespace, sent.Name); err == nil {
-			shown = append(shown, m)
-		}
-	}
+	// Before the list is read: what the cache shows now, the list shows.
+	r.expect(set, func(e machine.Expectations) machine.Expectations {
+		return e.Observe(func(_, name string) metav1.Object { return r.cached(set.Namespace, name) }, true)
+	})
 	patch := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace).Patch
 	claims, err := claim(ctx, machineset.OwnerSet(set), set, machineset.ClaimSelector(set), r.machinesOf, patch)
 	if err != nil {
 		return machineset.Observation{}, err
 	}
+	memory := r.memory.get(set.UID)
 	return machineset.Observation{
 		Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: r.nodes(claims.Owned),
-		InFlight: r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight {
-			return f.Observe(slices.Concat(claims.Owned, shown), claims.Settled())
-		}),
+		Expectations: memory.expected, NeverJoined: memory.unjoined,
 	}, nil
+}
+
+// cached returns a machine as the cache shows it, or nil.
+func (r *machineSets) cached(namespace, name string) *api.Machine {
+	m, err := r.machine(namespace, name)
+	if err != nil {
+		return nil
+	}
+	return m
 }
 
 // nodes looks at the Nodes of failed machines.
@@ -197,7 +213,9 @@ func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface
 		live, err = nil, nil
 	}
 	if err == nil {
-		r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Looked(name, live, r.cfg.Clock.Now()) })
+		r.expect(set, func(e machine.Expectations) machine.Expectations {
+			return e.Looked(machine.KindMachine, name, live, r.cfg.Clock.Now())
+		})
 	}
 	return live, err
 }
@@ -211,11 +229,12 @@ func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterfa
 		return again, ctx.Err()
 	}
 	now := r.cfg.Clock.Now()
-	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Deleting(a, now) })
+	r.memory.change(set.UID, func(m setMemory) setMemory {
+		return setMemory{m.expected.Deleting(machine.KindMachine, a.Name, a.UID, now), m.unjoined.Deleting(a, now)}
+	})
 	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: same})
 	if same.ResourceVersion != nil && apierrors.IsConflict(err) {
-		r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Refused(a.Name) })
-		return now, nil
+		return now, r.settle(ctx, client, set, a.Name, false, err)
 	}
 	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		r.cfg.event(set, machineset.Deleted(a.Name, err))
@@ -252,7 +271,7 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 		return err
 	}
 	now := r.cfg.Clock.Now()
-	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight { return f.Creating(name, now) })
+	r.expect(set, func(e machine.Expectations) machine.Expectations { return e.Creating(machine.KindMachine, name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
 	err = r.settle(ctx, client, set, name, true, err)
 	if err == nil || ctx.Err() == nil {
@@ -265,9 +284,9 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 // a creation after which the machine exists and is the set's is none.
 func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, creates bool, err error) error {
 	look := false
-	r.inFlight.change(set.UID, func(f machineset.InFlight) machineset.InFlight {
-		f, look = f.Failed(name, err)
-		return f
+	r.expect(set, func(e machine.Expectations) machine.Expectations {
+		e, look = e.Failed(machine.KindMachine, name, err)
+		return e
 	})
 	if !look {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -34,10 +34,10 @@ func TestASetThatIsLetGoRightAfterItWasWrittenIsNotWaitedFor(t *testing.T) {
 				return set(version), nil
 			},
 		}
-		r.unseen.change(d.UID, func(u deployment.Unseen) deployment.Unseen { return u.Wrote(set("7"), time.Unix(0, 0)) })
+		r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations { return e.Updated(set("7"), time.Unix(0, 0)) })
 		in, err := r.observe(t.Context(), d)
 		require.NoError(t, err)
-		require.Len(t, in.Unseen, pending, "the cache shows version %s", version)
+		require.Len(t, in.Expectations, pending, "the cache shows version %s", version)
 	}
 }
 

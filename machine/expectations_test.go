@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+var wrote = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// version returns a set called x at a resource version.
+func version(uid types.UID, resourceVersion string) *v1alpha1.MachineSet {
+	return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: uid, ResourceVersion: resourceVersion}}
+}
+
+func ownedBy(owner types.UID, s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+	s.OwnerReferences = []metav1.OwnerReference{{UID: owner, Controller: new(true)}}
+	return s
+}
+
+func deletedAt(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+	s.DeletionTimestamp = &metav1.Time{Time: wrote}
+	return s
+}
+
+// shows is a cache with one object; nil is an empty one.
+func shows(o metav1.Object) func(kind, name string) metav1.Object {
+	return func(kind, name string) metav1.Object {
+		if s, ok := o.(*v1alpha1.MachineSet); ok && kind == machine.KindSet && name == "x" {
+			return s
+		}
+		return nil
+	}
+}
+
+func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
+	const complete, partial = true, false
+	creating := machine.Expectations{}.Creating(machine.KindSet, "x", wrote)
+	deleting := machine.Expectations{}.Deleting(machine.KindSet, "x", "a", wrote)
+	created := machine.Expectations{}.Created(ownedBy("d", version("a", "10")), wrote)
+	updated := machine.Expectations{}.Updated(ownedBy("d", version("a", "10")), wrote)
+	var none *v1alpha1.MachineSet
+	for name, c := range map[string]struct {
+		of       machine.Expectations
+		object   metav1.Object
+		complete bool
+		observed bool // whether it is expected still after Observe
+		looked   bool // and after Looked
+	}{
+		"creating, nothing there":             {creating, nil, complete, true, false},
+		"creating, there":                     {creating, version("a", "1"), partial, false, true},
+		"created, nothing there":              {created, none, complete, true, false},
+		"created, there":                      {created, ownedBy("d", version("a", "10")), partial, false, true},
+		"created, there, released":            {created, version("a", "12"), partial, false, false},
+		"created, the one before still there": {created, version("b", "9"), complete, true, false},
+		"created, replaced":                   {created, version("b", "11"), partial, false, false},
+		"updated, earlier version":            {updated, ownedBy("d", version("a", "9")), complete, true, true},
+		"updated, the version":                {updated, ownedBy("d", version("a", "10")), partial, false, true},
+		"updated, later version":              {updated, ownedBy("d", version("a", "100")), partial, false, true},
+		"updated, version without order":      {updated, version("a", "?"), partial, false, true},
+		"updated, gone":                       {updated, nil, complete, false, false},
+		"updated, not in a partial view":      {updated, none, partial, true, false},
+		"updated, replaced":                   {updated, version("b", "1"), partial, false, false},
+		"deleting, still there":               {deleting, version("a", "9"), complete, true, false},
+		"deleting, being deleted":             {deleting, deletedAt(version("a", "9")), partial, false, true},
+		"deleting, gone":                      {deleting, nil, complete, false, true},
+		"deleting, not in a partial view":     {deleting, nil, partial, true, true},
+		"deleting, replaced":                  {deleting, version("b", "9"), partial, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Len(t, c.of, 1)
+			require.Equal(t, c.observed, len(c.of.Observe(shows(c.object), c.complete)) == 1)
+			later := wrote.Add(time.Minute)
+			left := c.of.Looked(machine.KindSet, "x", c.object, later)
+			require.Equal(t, c.looked, len(left) == 1)
+			for _, x := range left {
+				require.Equal(t, later, x.At)
+			}
+			require.Equal(t, wrote, c.of[0].At, "the receiver is a value")
+			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "y", c.object, later), "of another name")
+			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "x", &corev1.Node{}, later), "of another kind")
+		})
+	}
+}
+
+func TestExpectations_Records_AreOrderedAndTheLastOfANameCounts(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "x", UID: "u", ResourceVersion: "7"}
+	e := machine.Expectations{}.Updated(&corev1.Secret{ObjectMeta: meta}, wrote).Updated(&corev1.Node{ObjectMeta: meta}, wrote).
+		Creating(machine.KindMachine, "y", wrote).Creating(machine.KindMachine, "x", wrote).Deleting(machine.KindMachine, "x", "u", wrote)
+	var got []string
+	for _, x := range e {
+		got = append(got, x.Kind+"/"+x.Name+" "+x.Call)
+	}
+	require.Equal(t, []string{"Machine/x delete", "Machine/y create", "Node/x update", "Secret/x update"}, got)
+	require.Equal(t, e[1:2], e.Creates())
+	require.Equal(t, e[:1], e.Deletes())
+	for _, nothing := range []metav1.Object{nil, (*v1alpha1.Machine)(nil), (*corev1.Node)(nil)} {
+		require.Equal(t, e, e.Created(nothing, wrote).Updated(nothing, wrote))
+	}
+}
+
+func TestExpectations_FailedCall_IsDroppedOnlyIfTheServerRefusedADeletion(t *testing.T) {
+	machines := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
+	for name, c := range map[string]struct {
+		err        error
+		kept, look bool
+	}{
+		"no error":                          {nil, true, false},
+		"a conflict":                        {apierrors.NewConflict(machines, "m", errors.New("old")), false, false},
+		"one that exists already":           {apierrors.NewAlreadyExists(machines, "m"), false, false},
+		"too many requests":                 {apierrors.NewTooManyRequests("later", 1), false, false},
+		"forbidden":                         {apierrors.NewForbidden(machines, "m", errors.New("no")), false, false},
+		"not found, wrapped":                {fmt.Errorf("deleting: %w", apierrors.NewNotFound(machines, "m")), false, false},
+		"unavailable":                       {apierrors.NewServiceUnavailable("503"), true, true},
+		"a timeout of the server":           {apierrors.NewServerTimeout(machines, "create", 1), true, false},
+		"a timeout on the way":              {apierrors.NewTimeoutError("late", 1), true, false},
+		"a broken connection":               {errors.New("connection reset by peer"), true, false},
+		"an end of the context":             {context.DeadlineExceeded, true, false},
+		"an internal error":                 {apierrors.NewInternalError(errors.New("etcd")), true, true},
+		"a text that says it was forbidden": {errors.New("machines \"m\" is forbidden"), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := machine.Expectations{}.Creating(machine.KindMachine, "n", wrote)
+			next, look := other.Deleting(machine.KindMachine, "m", "u", wrote).Failed(machine.KindMachine, "m", c.err)
+			require.Equal(t, c.kept, len(next.Deletes()) == 1)
+			require.Equal(t, c.look, look)
+			require.Equal(t, other, next.Creates())
+
+			next, look = other.Creating(machine.KindMachine, "m", wrote).Failed(machine.KindMachine, "m", c.err)
+			require.Len(t, next, 2, "no answer to a creation proves that there is no machine")
+			require.Equal(t, c.look || !c.kept, look, "what was answered is looked for")
+		})
+	}
+}
+
+func FuzzExpectations(f *testing.F) {
+	f.Add([]byte(`[{"kind":"MachineSet","name":"x","call":"update","uid":"u","resourceVersion":"7","at":"2026-03-01T12:00:00Z"}]`), "8", true)
+	f.Add([]byte(`[{"kind":"?","resourceVersion":"-"},{"call":"create"}]`), "", false)
+	f.Fuzz(func(t *testing.T, text []byte, resourceVersion string, complete bool) {
+		var e machine.Expectations
+		if json.Unmarshal(text, &e) != nil {
+			return
+		}
+		back, err := json.Marshal(e)
+		require.NoError(t, err)
+		var again machine.Expectations
+		require.NoError(t, json.Unmarshal(back, &again))
+		object := version("u", resourceVersion)
+		left := e.Observe(shows(object), complete)
+		require.LessOrEqual(t, len(left), len(e))
+		require.Equal(t, left, left.Observe(shows(object), complete))
+		require.LessOrEqual(t, len(e.Looked(machine.KindSet, "x", object, wrote)), len(e))
+		require.LessOrEqual(t, len(e.Creates())+len(e.Deletes()), len(e))
+		require.Empty(t, cmp.Diff(e, again), "nothing is modified")
+	})
+}
