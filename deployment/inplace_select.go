@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -75,12 +76,9 @@ func (u *updates) candidates() []*updated {
 
 // joining says whether a machine is on its way to being available.
 func joining(m *v1alpha1.Machine) bool {
-	switch m.Status.CurrentStatus.Phase {
-	case "", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning:
-		return true
-	default:
-		return false
-	}
+	phase := m.Status.CurrentStatus.Phase
+	traits := machine.TraitsOf(phase)
+	return !traits.Trouble && !traits.Updating && phase != v1alpha1.MachineTerminating
 }
 
 // choose selects the Nodes of up to want candidates, and returns how many.

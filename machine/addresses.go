@@ -10,7 +10,7 @@ import (
 
 // addresses returns every address that is known of the machine: what is
 // recorded, what the provider named, and the name of the Node as a host name.
-func (l *life) addresses() []corev1.NodeAddress {
+func (l *logic) addresses() []corev1.NodeAddress {
 	all := mergeAddresses(l.m.Status.Addresses, l.in.VM.Addresses)
 	if l.in.VM.NodeName != "" {
 		all = mergeAddresses(all, []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: l.in.VM.NodeName}})

@@ -29,7 +29,7 @@ func LiveAttachments(node string, attachments []*storagev1.VolumeAttachment) []A
 // detach deletes what says that volumes are attached to a Node that was drained by
 // force since then, and returns false when that is over: nobody is there to unmount
 // them. That they are detached is not waited for.
-func (l *life) detach(node *corev1.Node, since time.Time) (Decision, bool) {
+func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 	if l.in.Attachments.Looked {
 		return l.forceDetach(node)
 	}
@@ -45,7 +45,7 @@ func (l *life) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 
 // forceDetach deletes what says that volumes are attached. What could not be
 // deleted for a minute is left.
-func (l *life) forceDetach(node *corev1.Node) (Decision, bool) {
+func (l *logic) forceDetach(node *corev1.Node) (Decision, bool) {
 	live, asked := LiveAttachments(node.Name, l.in.Attachments.Attachments), l.in.Attachments.AskedAt
 	if len(live) == 0 || !asked.IsZero() && !l.now.Before(asked.Add(forcedDrain)) {
 		return Decision{}, false

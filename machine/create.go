@@ -5,7 +5,6 @@ package machine
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/machinist-dev/machinist"
@@ -15,14 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// arriving says whether the machine is on its way to its VM. One in a later phase
-// has had it, also if its provider ID was lost.
-func (l *life) arriving() bool {
-	return slices.Contains(arriving, l.m.Status.CurrentStatus.Phase)
-}
-
 // arrive leads a machine to its VM.
-func (l *life) arrive() Decision {
+func (l *logic) arrive() Decision {
 	if errs := Validate(l.m); len(errs) > 0 {
 		return l.reject(ReasonInvalid, told(errs))
 	}
@@ -44,13 +37,13 @@ func (l *life) arrive() Decision {
 }
 
 // failed waits for the owner of a machine that has failed.
-func (l *life) failed() Decision {
+func (l *logic) failed() Decision {
 	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
 }
 
 // timeOut fails a machine that took too long to join.
-func (l *life) timeOut(errorCode string) Decision {
-	return l.move(TriggerCreationTimeout, func(s *v1alpha1.MachineStatus) {
+func (l *logic) timeOut(errorCode string) Decision {
+	return l.move(ReasonCreationTimeout, func(s *v1alpha1.MachineStatus) {
 		t := cmp.Or(s.LastOperation.Type, v1alpha1.MachineOperationCreate)
 		s.LastOperation = l.operation(t, v1alpha1.MachineStateFailed, l.creationTimeoutText())
 		s.LastOperation.ErrorCode = errorCode
@@ -59,7 +52,7 @@ func (l *life) timeOut(errorCode string) Decision {
 
 // lastErrorCode returns how the last call failed, also if that is not written down
 // yet.
-func (l *life) lastErrorCode() string {
+func (l *logic) lastErrorCode() string {
 	if f := l.in.VM.Failure; f.Code != codes.OK {
 		return f.Code.String()
 	}
@@ -68,7 +61,7 @@ func (l *life) lastErrorCode() string {
 
 // reachVM looks for the VM, makes it if there is none, and writes down what it
 // finds.
-func (l *life) reachVM() Decision {
+func (l *logic) reachVM() Decision {
 	vm := l.in.VM
 	if vm.Failure.Code != codes.OK {
 		if d, waiting := l.creationFailed(vm.Failure); waiting {
@@ -106,7 +99,7 @@ func (l *life) reachVM() Decision {
 // Once the creation timeout is over, a VM that shows is left to its Node: if that
 // has joined meanwhile, nothing is wrong. A VM that is to become the Node of
 // another machine is not finished.
-func (l *life) finishVM() Decision {
+func (l *logic) finishVM() Decision {
 	if !l.in.Node.NoTarget && foreignNode(l.m, l.in.Node.Node) {
 		return l.staleNode()
 	}
@@ -122,13 +115,13 @@ func (l *life) finishVM() Decision {
 }
 
 // newState says whether the driver gave a text that is not written down yet.
-func (l *life) newState() bool {
+func (l *logic) newState() bool {
 	state := l.in.VM.LastKnownState
 	return state != "" && state != l.m.Status.LastKnownState
 }
 
 // join writes that the VM exists, and that it has to join if there is a cluster.
-func (l *life) join() Decision {
+func (l *logic) join() Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
 	if l.in.Node.NoTarget {
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
@@ -137,7 +130,7 @@ func (l *life) join() Decision {
 	if vanished {
 		op.Description += l.vanishedText()
 	}
-	d := l.move(TriggerVMExists, func(s *v1alpha1.MachineStatus) {
+	d := l.move(ReasonVMCreated, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		if l.in.Node.NoTarget {
 			s.Addresses = l.addresses()
@@ -153,7 +146,7 @@ func (l *life) join() Decision {
 }
 
 // guard adds the finalizer, and the priority that orders scale-down.
-func (l *life) guard() Decision {
+func (l *logic) guard() Decision {
 	m := l.m.DeepCopy()
 	m.Finalizers = append(m.Finalizers, v1alpha1.MCMFinalizerName)
 	if m.Annotations[v1alpha1.MachinePriority] == "" {
@@ -164,15 +157,15 @@ func (l *life) guard() Decision {
 
 // intended says whether it is written down that a VM is wanted. From then on one
 // may exist.
-func (l *life) intended() bool {
+func (l *logic) intended() bool {
 	op := l.m.Status.LastOperation
 	return l.m.Spec.ProviderID != "" ||
-		l.m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff ||
+		l.phase() == v1alpha1.MachineCrashLoopBackOff ||
 		op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing
 }
 
 // classUnusable returns why nothing can be made of the class, if so.
-func (l *life) classUnusable() (Decision, bool) {
+func (l *logic) classUnusable() (Decision, bool) {
 	c := l.in.Class
 	switch {
 	case c.Class == nil:
@@ -192,7 +185,7 @@ func (l *life) classUnusable() (Decision, bool) {
 }
 
 // classSubject names the class, or the machine if that names none.
-func (l *life) classSubject() string {
+func (l *logic) classSubject() string {
 	if name := l.m.Spec.Class.Name; name != "" {
 		return "machineclass/" + name
 	}
@@ -202,14 +195,14 @@ func (l *life) classSubject() string {
 // reject writes down that the machine cannot be made as it is, and waits. The
 // creation timeout goes on, and an intent that was written stays: there may be a
 // VM.
-func (l *life) reject(r machinist.Reason, message string) Decision {
+func (l *logic) reject(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
-	now, tell := l.m.Status.CurrentStatus.Phase, func(s *v1alpha1.MachineStatus) { s.LastOperation = op }
-	switch next, moves := NextPhase(now, TriggerRejected, l.holds); {
+	tell := func(s *v1alpha1.MachineStatus) { s.LastOperation = op }
+	switch to, moves := l.next(ReasonInvalid); {
 	case l.expired() && !l.classless():
-		return l.move(TriggerCreationTimeout, tell)
-	case moves && next.To != now:
-		d := l.move(TriggerRejected, tell)
+		return l.move(ReasonCreationTimeout, tell)
+	case moves && to != l.phase():
+		d := l.move(ReasonInvalid, tell)
 		d.Reason = r
 		return d
 	case !sameOperation(op, l.m.Status.LastOperation):
@@ -229,19 +222,19 @@ func (l *life) reject(r machinist.Reason, message string) Decision {
 // classless says that nothing was begun for the machine as its class does not exist.
 // It is not failed: its owner would replace it by others of the same kind, and it
 // could not be told any more that there is no VM, without which it could not go.
-func (l *life) classless() bool { return l.unbegun() && l.in.Class.Looked && l.in.Class.Class == nil }
+func (l *logic) classless() bool { return l.unbegun() && l.in.Class.Looked && l.in.Class.Class == nil }
 
 // creationFailed writes down how a call failed, and waits until it may be
 // repeated. It returns false when that time has come.
-func (l *life) creationFailed(f CallFailure) (Decision, bool) {
+func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
 	if l.expired() {
 		return l.timeOut(f.Code.String()), true
 	}
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, creationFailureText(f))
 	op.ErrorCode = f.Code.String()
-	phase := l.m.Status.CurrentStatus.Phase
+	phase := l.phase()
 	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() {
-		return l.move(TriggerProviderFailed, func(s *v1alpha1.MachineStatus) {
+		return l.move(ReasonProviderFailed, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = op
 			if l.newState() {
 				s.LastKnownState = l.in.VM.LastKnownState
@@ -266,7 +259,7 @@ func creationFailureText(f CallFailure) string {
 
 // incompleteAnswer treats an answer that names neither the VM nor the Node as a
 // failure: it is written down, and asked again later.
-func (l *life) incompleteAnswer() Decision {
+func (l *logic) incompleteAnswer() Decision {
 	if l.in.VM.Failure.Code != codes.OK { // a later call failed, which was told, and its time is over
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
@@ -283,7 +276,7 @@ func (l *life) incompleteAnswer() Decision {
 // withVM returns the machine with the identity of its VM, and whether that
 // changes it. What is written down already never changes. A Node name that cannot be
 // the value of a label is left out; see [NodeNameOf].
-func (l *life) withVM() (*v1alpha1.Machine, bool) {
+func (l *logic) withVM() (*v1alpha1.Machine, bool) {
 	vm := l.in.VM
 	needID := l.m.Spec.ProviderID == ""
 	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != "" && labelValue(vm.NodeName)
@@ -302,7 +295,7 @@ func (l *life) withVM() (*v1alpha1.Machine, bool) {
 
 // creationDeadline returns when the machine has taken too long to join, or zero
 // for never.
-func (l *life) creationDeadline() time.Time {
+func (l *logic) creationDeadline() time.Time {
 	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
 		return time.Time{}
 	}
@@ -313,7 +306,7 @@ func (l *life) creationDeadline() time.Time {
 // when one of them saw it or wrote of it first. That is not before its creation
 // timestamp, which is by the clock of the API server, and counts alone if the
 // controllers have recorded nothing.
-func (l *life) begun() time.Time {
+func (l *logic) begun() time.Time {
 	created, s := l.m.CreationTimestamp.Time, l.m.Status
 	if !recorded.Known(l.in.FirstSeen, l.now) {
 		return created
@@ -331,11 +324,11 @@ func (l *life) begun() time.Time {
 }
 
 // expired says whether the machine has taken too long to join.
-func (l *life) expired() bool {
+func (l *logic) expired() bool {
 	end := l.creationDeadline()
 	return !end.IsZero() && !l.now.Before(end)
 }
 
-func (l *life) creationTimeoutText() string {
+func (l *logic) creationTimeoutText() string {
 	return fmt.Sprintf("Machine %s failed to join the cluster in %s.", l.m.Name, l.p.CreationTimeout)
 }

@@ -27,7 +27,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	if in.Machine == nil {
 		return Decision{Reason: ReasonNotObserved}
 	}
-	l := life{in: in, m: in.Machine, p: p.forMachine(in.Machine), now: now}
+	l := logic{in: in, m: in.Machine, p: p.forMachine(in.Machine), now: now}
 	switch {
 	case !in.Machine.DeletionTimestamp.IsZero():
 		return l.leave()
@@ -44,7 +44,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 // inTurn asks one question after the other. The first answer with an effect is
 // the decision; without one, all that the answers wait for is waited for, and the
 // reason is that of the first which waits. The zero Decision is no answer.
-func (*life) inTurn(questions ...func() Decision) Decision {
+func (*logic) inTurn(questions ...func() Decision) Decision {
 	var all Decision
 	for _, ask := range questions {
 		d := ask()
@@ -63,8 +63,8 @@ func (*life) inTurn(questions ...func() Decision) Decision {
 	return all
 }
 
-// life is one decision in the making. Nothing changes it.
-type life struct {
+// logic is one decision in the making. Nothing changes it.
+type logic struct {
 	in  Observation
 	m   *v1alpha1.Machine
 	p   Policy
@@ -78,7 +78,7 @@ type life struct {
 const actAgain = 5 * time.Second
 
 // do returns a decision with an effect.
-func (l *life) do(a Action, r machinist.Reason, message string) Decision {
+func (l *logic) do(a Action, r machinist.Reason, message string) Decision {
 	return Decision{Do: a, Reason: r, Message: message, NextCheck: l.now.Add(actAgain)}
 }
 
@@ -93,20 +93,20 @@ func settled(r machinist.Reason) Decision { return Decision{Reason: r} }
 
 // record returns a decision that writes the status that change makes of the
 // machine's.
-func (l *life) record(r machinist.Reason, change func(*v1alpha1.MachineStatus)) Decision {
+func (l *logic) record(r machinist.Reason, change func(*v1alpha1.MachineStatus)) Decision {
 	m := l.m.DeepCopy()
 	change(&m.Status)
 	return l.do(UpdateStatus{Machine: m}, r, m.Status.LastOperation.Description)
 }
 
 // operation returns a last operation that is written now.
-func (l *life) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
+func (l *logic) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
 	return v1alpha1.LastOperation{Type: t, State: s, Description: description, LastUpdateTime: metav1.NewTime(l.now)}
 }
 
 // enter changes the phase. What else the current status holds, such as the end
 // of a preservation, stays.
-func (l *life) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
+func (l *logic) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
 	s.CurrentStatus.Phase = phase
 	s.CurrentStatus.TimeoutActive = phase == v1alpha1.MachinePending
 	s.CurrentStatus.LastUpdateTime = metav1.NewTime(l.now)
@@ -114,7 +114,7 @@ func (l *life) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
 
 // reenter returns a decision that writes the phase anew, as entered now: when it was
 // entered is not known, and timeouts are counted from that.
-func (l *life) reenter(r machinist.Reason) Decision {
+func (l *logic) reenter(r machinist.Reason) Decision {
 	return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
 }
 

@@ -100,8 +100,6 @@ const (
 	ReasonPreservationStopped machinist.Reason = "PreservationStopped"
 	// ReasonInPlaceUpdate: the Node is on its way through an update in place.
 	ReasonInPlaceUpdate machinist.Reason = "InPlaceUpdate"
-	// ReasonDrainedForUpdate: the Node is drained and may be updated in place.
-	ReasonDrainedForUpdate machinist.Reason = "DrainedForUpdate"
 	// ReasonUpdateSucceeded: the Node says that it is updated.
 	ReasonUpdateSucceeded machinist.Reason = "UpdateSucceeded"
 	// ReasonUpdateFailed: the Node says that it could not be updated.

@@ -15,7 +15,7 @@ import (
 // removed. Which of these is next follows from which of them are still there.
 //
 // A machine that has lost our finalizer is left alone: it gets none any more.
-func (l *life) leave() Decision {
+func (l *logic) leave() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(ReasonReleased)
 	}
@@ -27,7 +27,7 @@ func (l *life) leave() Decision {
 
 // depart takes the next step of a machine out. A Node of another machine is not
 // there, whatever the label says.
-func (l *life) depart() Decision {
+func (l *logic) depart() Decision {
 	if !l.in.Node.NoTarget && !l.nodeLooked() {
 		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
 	}
@@ -45,7 +45,7 @@ func (l *life) depart() Decision {
 	if node != nil && !l.marked(node, mode) {
 		return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.terminating()}, ReasonDeleting, "")
 	}
-	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
+	if l.phase() != v1alpha1.MachineTerminating {
 		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
 	if _, known := l.noticed(); !known {
@@ -75,7 +75,7 @@ func (l *life) depart() Decision {
 // noticed returns when the deletion was written down, or else asked for. The
 // deletion timestamp is by the clock of the API server, which may be ahead of ours.
 // If neither time can be true, noticed returns now and false.
-func (l *life) noticed() (time.Time, bool) {
+func (l *logic) noticed() (time.Time, bool) {
 	at, written := l.m.DeletionTimestamp.Time, l.m.Status.CurrentStatus
 	known := recorded.Known(at, l.now)
 	if own := written.LastUpdateTime.Time; written.Phase == v1alpha1.MachineTerminating && recorded.Known(own, l.now) && (!known || own.After(at)) {
@@ -85,8 +85,8 @@ func (l *life) noticed() (time.Time, bool) {
 }
 
 // begin writes that the machine is Terminating, which ends its preservation.
-func (l *life) begin(op v1alpha1.LastOperation) Decision {
-	return l.move(TriggerDeleted, func(s *v1alpha1.MachineStatus) {
+func (l *logic) begin(op v1alpha1.LastOperation) Decision {
+	return l.move(ReasonDeleting, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		s.CurrentStatus.PreserveExpiryTime = nil
 		if l.newState() {
@@ -98,7 +98,7 @@ func (l *life) begin(op v1alpha1.LastOperation) Decision {
 // release removes our finalizer, once nothing is left of the machine: also no
 // bootstrap token, for nobody would look for it any more. By force, one that could
 // not be deleted for a minute is left to its end.
-func (l *life) release() Decision {
+func (l *logic) release() Decision {
 	if d := l.dropTokens(); d.Reason != "" && !l.pressed(DrainModeFor(l.m, nil, l.p, l.now)) {
 		return d
 	}
@@ -109,7 +109,7 @@ func (l *life) release() Decision {
 
 // unbegun says that it was never written down that a VM is wanted, so that there
 // is none.
-func (l *life) unbegun() bool {
+func (l *logic) unbegun() bool {
 	s := l.m.Status
 	return !l.intended() && s.CurrentStatus.Phase == "" && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.VM.ProviderID == "" &&
 		(s.LastOperation.Type == "" || s.LastOperation.Type == v1alpha1.MachineOperationCreate)
@@ -117,7 +117,7 @@ func (l *life) unbegun() bool {
 
 // recordOperation writes an operation of the deletion, and the driver's text if
 // it gave one.
-func (l *life) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) Decision {
+func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) Decision {
 	return l.record(r, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		if l.newState() {

@@ -17,7 +17,7 @@ import (
 
 // marked says whether the Node tells that it goes. By force, one that could not be
 // told for a minute is not waited for.
-func (l *life) marked(node *corev1.Node, mode DrainMode) bool {
+func (l *logic) marked(node *corev1.Node, mode DrainMode) bool {
 	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return true
 	}
@@ -26,20 +26,20 @@ func (l *life) marked(node *corev1.Node, mode DrainMode) bool {
 
 // pressed says that the deletion has been forced for a minute: what could not be done
 // by then is not waited for.
-func (l *life) pressed(mode DrainMode) bool {
+func (l *logic) pressed(mode DrainMode) bool {
 	since, _ := l.noticed()
 	return mode.forced(l.now) && !l.now.Before(since.Add(forcedDrain))
 }
 
 // terminating is the condition that tells others why the Node goes. It is set
 // while the phase still tells.
-func (l *life) terminating() corev1.NodeCondition {
+func (l *logic) terminating() corev1.NodeCondition {
 	c := corev1.NodeCondition{
 		Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue,
 		Reason: v1alpha1.NodeScaledDown, Message: "Machine Controller is scaling down machine",
 		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
 	}
-	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+	if l.phase() == v1alpha1.MachineFailed {
 		c.Reason, c.Message = v1alpha1.NodeUnhealthy, "Machine Controller is terminating failed machine"
 	}
 	return c
@@ -48,7 +48,7 @@ func (l *life) terminating() corev1.NodeCondition {
 // vacate drains the Node, which includes that its volumes are detached, and by force
 // declares them detached. It returns false when that is over, or was over before
 // another controller stopped.
-func (l *life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
+func (l *logic) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 	before, round := takeOver(l.m, node, l.now), l.in.Drain.of(mode)
 	since, over := round.over(mode, l.now)
 	if before.drained {
@@ -65,7 +65,7 @@ func (l *life) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 }
 
 // drain makes a round of draining, or waits for what the last one waits for.
-func (l *life) drain(node *corev1.Node, mode DrainMode, round DrainView) Decision {
+func (l *logic) drain(node *corev1.Node, mode DrainMode, round DrainView) Decision {
 	due, next := l.roundDue(node, mode)
 	if due {
 		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
@@ -89,7 +89,7 @@ const tellAgain = 30 * time.Second
 // that it has begun, at once, unless only the Node itself is waited for, which takes
 // a moment; what it waits for, when that has taken long. Zero means that this has
 // been told.
-func (l *life) drainNews(holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
+func (l *logic) drainNews(holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
 	begun := last.Type == op.Type && last.State == op.State && strings.HasPrefix(last.Description, op.Description)

@@ -15,7 +15,7 @@ import (
 // was written down, and writes it down: the Node may have joined, and has to be
 // drained. If the provider cannot tell after a few attempts, the deletion goes
 // on. A Node that says itself that it is the machine's needs no such question.
-func (l *life) nameNode() (Decision, bool) {
+func (l *logic) nameNode() (Decision, bool) {
 	vm, name := l.in.VM, ""
 	switch node := l.ownNode(); {
 	case l.in.Node.NoTarget || l.nodeName() != "":
@@ -41,9 +41,9 @@ const lookAttempts = 3
 
 // askedBefore says whether it was before the deletion was written down that no VM
 // was found. One that was on its way then may show now, and its Node have joined.
-func (l *life) askedBefore() bool {
+func (l *logic) askedBefore() bool {
 	vm := l.in.VM
-	if l.m.DeletionTimestamp.IsZero() || l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
+	if l.m.DeletionTimestamp.IsZero() || l.phase() != v1alpha1.MachineTerminating {
 		return false
 	}
 	since, known := l.noticed()
@@ -52,7 +52,7 @@ func (l *life) askedBefore() bool {
 
 // askName looks for the VM to learn the name of its Node, or waits until it may.
 // It returns false if there is no use in that.
-func (l *life) askName() (Decision, bool) {
+func (l *logic) askName() (Decision, bool) {
 	if !l.in.Class.usable() {
 		return Decision{}, false
 	}
@@ -71,12 +71,12 @@ func (l *life) askName() (Decision, bool) {
 // lookFailed writes down how a machine that is being deleted failed to learn the
 // name of its Node, and waits until it may ask again. It returns false when that
 // time has come.
-func (l *life) lookFailed(f CallFailure) (Decision, bool) {
+func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
 	if !l.m.DeletionTimestamp.IsZero() {
 		op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 			"Getting VM status failed due to - %s. However, will re-try in the next resync. %s", f.Message, v1alpha1.GetVMStatus))
 		switch {
-		case l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating:
+		case l.phase() != v1alpha1.MachineTerminating:
 			return l.begin(op), true
 		case !sameOperation(op, l.m.Status.LastOperation):
 			return l.recordOperation(ReasonProviderFailed, op), true

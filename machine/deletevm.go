@@ -21,7 +21,7 @@ func (v VMView) answersDelete() bool {
 
 // vmGone says whether it is believed that there is no VM any more. What was not
 // found too early may show later, and its Node may join.
-func (l *life) vmGone() bool {
+func (l *logic) vmGone() bool {
 	vm := l.in.VM
 	return vm.answersDelete() && !vm.SeenAt.After(l.now) &&
 		(takeOver(l.m, nil, l.now).vmDeleted || vm.Sighting == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settled()))
@@ -33,7 +33,7 @@ func (l *life) vmGone() bool {
 // controller has had the same answer before. Otherwise, and if nothing was found,
 // something made just before may not show yet: then the deletion has to be repeated
 // after a while.
-func (l *life) deleteVM() (Decision, bool) {
+func (l *logic) deleteVM() (Decision, bool) {
 	vm := l.in.VM
 	if settled := l.settled(); vm.answersDelete() {
 		switch {
@@ -62,7 +62,7 @@ func (l *life) deleteVM() (Decision, bool) {
 
 // settled returns from when on the provider shows everything that was made:
 // nothing is made any more once the phase Terminating is written.
-func (l *life) settled() time.Time {
+func (l *logic) settled() time.Time {
 	if l.p.Settle < 0 {
 		return time.Time{}
 	}
@@ -77,7 +77,7 @@ const classGrace = time.Minute
 // classGone waits for a class without which the driver cannot be called. If
 // somebody forces the deletion, then after a minute it is written down that the VM
 // may be left, and classGone returns false: the machine goes without it.
-func (l *life) classGone() (Decision, bool) {
+func (l *logic) classGone() (Decision, bool) {
 	h := machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
 		h.Message, h.Until = "nobody has looked", l.now.Add(actAgain)
@@ -107,7 +107,7 @@ func (l *life) classGone() (Decision, bool) {
 // deletionFailed writes down how the deletion failed, and waits until it may be
 // repeated. It returns false when that time has come. A secret that is missing is
 // named too, as it may be the reason.
-func (l *life) deletionFailed(f CallFailure) (Decision, bool) {
+func (l *logic) deletionFailed(f CallFailure) (Decision, bool) {
 	why := f.Message
 	if problem := l.in.Class.Problem; problem != "" {
 		why += " (" + problem + ")"

@@ -144,7 +144,7 @@ func unreachableFrom(conditions []corev1.NodeCondition) time.Time {
 // roundDue says whether a round of the drain is due, and otherwise when the next
 // one will be. The time of force, and that after which the Node counts as
 // unreachable, are reason for a round of their own.
-func (l *life) roundDue(node *corev1.Node, mode DrainMode) (bool, time.Time) {
+func (l *logic) roundDue(node *corev1.Node, mode DrainMode) (bool, time.Time) {
 	round := l.in.Drain.of(mode)
 	next := round.NextCheck
 	if !mode.forced(l.now) && !mode.ForceAt.IsZero() {
@@ -158,7 +158,7 @@ func (l *life) roundDue(node *corev1.Node, mode DrainMode) (bool, time.Time) {
 }
 
 // drainWaits waits for what the last round of the drain waits for.
-func (l *life) drainWaits(node *corev1.Node, mode DrainMode, next time.Time) Decision {
+func (l *logic) drainWaits(node *corev1.Node, mode DrainMode, next time.Time) Decision {
 	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(l.in.Drain.of(mode).Holds), NextCheck: next}
 	if len(d.Holds) == 0 {
 		d.Holds = []machinist.Hold{{Subject: "node/" + node.Name, Reason: ReasonDraining, Until: next}}

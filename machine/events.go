@@ -70,8 +70,7 @@ func verdictEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
 // phaseEvent tells of a new phase, and of the operation if nothing else does.
 func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) machinist.Event {
 	phase, kind := m.Status.CurrentStatus.Phase, corev1.EventTypeNormal
-	switch phase { //nolint:exhaustive // the other phases are no trouble
-	case v1alpha1.MachineUnknown, v1alpha1.MachineFailed, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
+	if TraitsOf(phase).Trouble {
 		kind = corev1.EventTypeWarning
 	}
 	message := fmt.Sprintf("Phase is %q", phase)

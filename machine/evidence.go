@@ -16,7 +16,7 @@ const targetAgain = 10 * time.Second
 // timeout has ended: what a cache shows may be older than that, also if nothing says
 // so. It returns false if what is known of the Node is not older than end. An API
 // server that does not answer is waited for: nothing is failed meanwhile.
-func (l *life) evidence(end time.Time) (Decision, bool) {
+func (l *logic) evidence(end time.Time) (Decision, bool) {
 	switch view := l.in.Node; {
 	case view.NoTarget, view.Looked && !view.AsOf.IsZero() && !view.AsOf.Before(end):
 		return Decision{}, false

@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,9 +57,7 @@ func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
 // NeedsSiblings reports whether [Decide] may read the siblings of a machine: only in
 // the phases in which bad health can fail it. A nil machine needs none.
 func NeedsSiblings(m *v1alpha1.Machine) bool {
-	return m != nil && m.DeletionTimestamp.IsZero() && slices.ContainsFunc(transitions, func(row Transition) bool {
-		return row.Guard == GuardReplaceable && slices.Contains(row.From, m.Status.CurrentStatus.Phase)
-	})
+	return m != nil && m.DeletionTimestamp.IsZero() && leads(m.Status.CurrentStatus.Phase, ReasonHealthTimeout)
 }
 
 // setOf returns the reference to the MachineSet that controls a machine, or nil.

@@ -21,7 +21,7 @@ import (
 //
 // How far the Node has come goes before its result, so that the result of an
 // earlier update ends no later one before it has begun.
-func (l *life) inPlaceUpdate() Decision {
+func (l *logic) inPlaceUpdate() Decision {
 	node := l.ownNode()
 	if node == nil {
 		return Decision{}
@@ -46,20 +46,20 @@ func (l *life) inPlaceUpdate() Decision {
 	}
 }
 
-func (l *life) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Decision {
+func (l *logic) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Decision {
 	return l.do(SetNodeCondition{NodeName: node.Name, Condition: c}, ReasonInPlaceUpdate, "")
 }
 
 // drainForUpdate drains a Node that is selected. That the drain is over is written
 // to the machine first: the agent may only act after the phase tells.
-func (l *life) drainForUpdate(node *corev1.Node) Decision {
+func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 	mode := DrainModeForUpdate(l.m, node, l.p, l.now)
 	round := l.in.Drain.of(mode)
 	if round.Done {
-		if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdating {
+		if l.phase() == v1alpha1.MachineInPlaceUpdating {
 			return l.setNodeCondition(node, updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now))
 		}
-		return l.concludeStep(node, TriggerDrainedForUpdate, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
+		return l.concludeStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}
 	due, next := l.roundDue(node, mode)
 	if due {
@@ -78,7 +78,7 @@ func (l *life) drainForUpdate(node *corev1.Node) Decision {
 // updateDrainNews returns what the machine should tell of a drain that waits, and
 // when: what it waits for, when that has taken a while. Zero means that this has
 // been told.
-func (l *life) updateDrainNews(mode DrainMode, holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
+func (l *logic) updateDrainNews(mode DrainMode, holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Drain failed due to - %s. Will retry in next sync. %s", waitsFor(holds), v1alpha1.InitiateDrain))
@@ -92,25 +92,25 @@ func (l *life) updateDrainNews(mode DrainMode, holds []machinist.Hold) (v1alpha1
 	}
 }
 
-// concludeStep writes the change of phase that follows from t, together with the
+// concludeStep writes the change of phase that follows from why, together with the
 // conditions of the Node.
-func (l *life) concludeStep(node *corev1.Node, t Trigger, state v1alpha1.MachineState, text string) Decision {
-	return l.copyConditions(node, l.move(t, func(s *v1alpha1.MachineStatus) {
+func (l *logic) concludeStep(node *corev1.Node, why machinist.Reason, state v1alpha1.MachineState, text string) Decision {
+	return l.copyConditions(node, l.move(why, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text)
 	}))
 }
 
 // updating follows an update that is for others to make: to its result, or to its
 // timeout.
-func (l *life) updating(node *corev1.Node, step string) Decision {
+func (l *logic) updating(node *corev1.Node, step string) Decision {
 	switch result := node.Labels[v1alpha1.LabelKeyNodeUpdateResult]; {
-	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(TriggerUpdateSucceeded):
-		return l.concludeStep(node, TriggerUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
-	case result == v1alpha1.LabelValueNodeUpdateFailed && l.moves(TriggerUpdateFailed):
-		return l.concludeStep(node, TriggerUpdateFailed, v1alpha1.MachineStateFailed,
+	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(ReasonUpdateSucceeded):
+		return l.concludeStep(node, ReasonUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
+	case result == v1alpha1.LabelValueNodeUpdateFailed && l.moves(ReasonUpdateFailed):
+		return l.concludeStep(node, ReasonUpdateFailed, v1alpha1.MachineStateFailed,
 			"failed to update dependencies: "+node.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason])
 	}
-	switch begun := l.moves(TriggerUpdateTimeout); {
+	switch begun := l.moves(ReasonUpdateTimeout); {
 	case step == v1alpha1.CandidateForUpdate:
 		return l.waitForUpdate(node, begun, "it is a candidate for an update in place, and not selected")
 	case step == v1alpha1.ReadyForUpdate:
@@ -124,7 +124,7 @@ func (l *life) updating(node *corev1.Node, step string) Decision {
 
 // waitForUpdate waits for others to take the next step of an update, and if it has
 // begun not for longer than its timeout.
-func (l *life) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
+func (l *logic) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
 	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: message}
 	if !begun || l.p.InPlaceTimeout <= 0 {
 		return hold(h)
@@ -136,6 +136,6 @@ func (l *life) waitForUpdate(node *corev1.Node, begun bool, message string) Deci
 	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
 		return hold(h)
 	}
-	return l.concludeStep(node, TriggerUpdateTimeout, v1alpha1.MachineStateFailed,
+	return l.concludeStep(node, ReasonUpdateTimeout, v1alpha1.MachineStateFailed,
 		fmt.Sprintf("failed to in-place update in %s.", l.p.InPlaceTimeout))
 }

@@ -158,7 +158,7 @@ func TestSection10_3And10_4TheProgressOfAnUpdate(t *testing.T) {
 		"other news wait": {of(running, selected, v1alpha1.SelectedForUpdate, waits, news29("other")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"a drain that waits for nobody names the Node":     {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Round: now} }), "nothing (Draining); waits for node/n: Draining"},
 		"the drain of another reason counts for nothing":   {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},
-		"once drained the phase tells":                     {of(running, selected, v1alpha1.SelectedForUpdate, done), `record phase "InPlaceUpdating", InPlaceUpdate Processing (DrainedForUpdate: Machine m is undergoing an in-place update)`},
+		"once drained the phase tells":                     {of(running, selected, v1alpha1.SelectedForUpdate, done), `record phase "InPlaceUpdating", InPlaceUpdate Processing (Drained: Machine m is undergoing an in-place update)`},
 		"then the Node":                                    {of(updating, selected, v1alpha1.SelectedForUpdate, done), "set condition InPlaceUpdate=True (DrainSuccessful) on node n (InPlaceUpdate)"},
 		"after a crash it is drained again":                {of(updating, selected, v1alpha1.SelectedForUpdate), drain},
 		"then it is ready":                                 {of(updating, selected, v1alpha1.DrainSuccessful), "set condition InPlaceUpdate=True (ReadyForUpdate) on node n (InPlaceUpdate)"},

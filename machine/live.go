@@ -15,10 +15,10 @@ import (
 )
 
 // live watches over a machine that has a VM.
-func (l *life) live() Decision { return l.withoutPermit(l.watch()) }
+func (l *logic) live() Decision { return l.withoutPermit(l.watch()) }
 
-func (l *life) watch() Decision {
-	phase, node := l.m.Status.CurrentStatus.Phase, l.ownNode()
+func (l *logic) watch() Decision {
+	phase, node := l.phase(), l.ownNode()
 	switch {
 	case l.in.Node.NoTarget && phase == v1alpha1.MachineFailed:
 		return l.failed()
@@ -40,8 +40,8 @@ func (l *life) watch() Decision {
 
 // nodeUnnamed finds out which Node a machine has whose label was lost. Nothing
 // is concluded from that loss.
-func (l *life) nodeUnnamed() Decision {
-	switch phase := l.m.Status.CurrentStatus.Phase; {
+func (l *logic) nodeUnnamed() Decision {
+	switch phase := l.phase(); {
 	case phase == v1alpha1.MachineFailed:
 		return l.failed()
 	case phase == v1alpha1.MachinePending && l.expired():
@@ -55,22 +55,18 @@ func (l *life) nodeUnnamed() Decision {
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
 	d := hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Message: "the name of its node is not known", Until: again})
-	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
+	if l.phase() == v1alpha1.MachinePending {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
-	switch l.m.Status.CurrentStatus.Phase { //nolint:exhaustive // the others have no timeout, or had it above
-	case v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed: // which goes on
-		if !l.in.Node.Looked {
-			return d
-		}
-		return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNodeNotObserved, d.Message) })
+	if timed := leads(l.phase(), ReasonHealthTimeout) || leads(l.phase(), ReasonUpdateTimeout); !timed || !l.in.Node.Looked {
+		return d
 	}
-	return d
+	return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNodeNotObserved, d.Message) })
 }
 
 // lookAgain says whether the VM of a machine that has lost what was known of it is
 // looked for now, and otherwise when.
-func (l *life) lookAgain() (bool, time.Time) {
+func (l *logic) lookAgain() (bool, time.Time) {
 	if !l.in.Class.usable() {
 		return false, l.now.Add(time.Minute)
 	}
@@ -86,8 +82,8 @@ func (l *life) lookAgain() (bool, time.Time) {
 // unidentified finds out which VM a machine has whose provider ID was lost, and
 // writes it down again. Nothing is concluded from that loss: no VM is made, and the
 // machine is watched as before.
-func (l *life) unidentified() Decision {
-	if l.m.Spec.ProviderID != "" || l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+func (l *logic) unidentified() Decision {
+	if l.m.Spec.ProviderID != "" || l.phase() == v1alpha1.MachineFailed {
 		return Decision{}
 	}
 	if l.in.VM.ProviderID != "" {
@@ -104,33 +100,33 @@ func (l *life) unidentified() Decision {
 // nodeForeign treats a Node of another machine, which the label of this one names,
 // as if it were not there. A machine that is on its way to join cannot: what its
 // VM would become is another's.
-func (l *life) nodeForeign() Decision {
-	if l.moves(TriggerStaleNode) {
+func (l *logic) nodeForeign() Decision {
+	if l.moves(ReasonStaleNode) {
 		return l.staleNode()
 	}
 	return l.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
 }
 
 // staleNode fails a machine whose VM was to become a Node that belongs to another.
-func (l *life) staleNode() Decision {
-	return l.move(TriggerStaleNode, func(s *v1alpha1.MachineStatus) {
+func (l *logic) staleNode() Decision {
+	return l.move(ReasonStaleNode, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj")
 	})
 }
 
 // nodeMissing judges a machine whose Node is not there.
-func (l *life) nodeMissing(r machinist.Reason, message string) Decision {
-	switch l.m.Status.CurrentStatus.Phase {
-	case v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful:
-		return l.move(TriggerNodeGone, func(s *v1alpha1.MachineStatus) {
+func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
+	switch phase := l.phase(); {
+	case leads(phase, ReasonNodeGone):
+		return l.move(ReasonNodeGone, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 				"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name))
 		})
-	case v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed:
+	case leads(phase, ReasonHealthTimeout):
 		return l.unhealthy(r, message, nil)
-	case v1alpha1.MachineInPlaceUpdating:
+	case leads(phase, ReasonUpdateTimeout):
 		return l.updateUnseen(r, message)
-	case v1alpha1.MachineFailed:
+	case phase == v1alpha1.MachineFailed:
 		return l.failed()
 	default:
 		if r == ReasonNodeGone {
@@ -142,7 +138,7 @@ func (l *life) nodeMissing(r machinist.Reason, message string) Decision {
 
 // updateUnseen waits for a Node that has vanished while it was updated in place,
 // until the update has taken too long.
-func (l *life) updateUnseen(r machinist.Reason, message string) Decision {
+func (l *logic) updateUnseen(r machinist.Reason, message string) Decision {
 	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.p.InPlaceTimeout <= 0 {
 		return hold(h)
@@ -154,7 +150,7 @@ func (l *life) updateUnseen(r machinist.Reason, message string) Decision {
 	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
 		return hold(h)
 	}
-	return l.move(TriggerUpdateTimeout, func(s *v1alpha1.MachineStatus) {
+	return l.move(ReasonUpdateTimeout, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
 			"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout))
 	})
@@ -162,7 +158,7 @@ func (l *life) updateUnseen(r machinist.Reason, message string) Decision {
 
 // health judges a machine by the conditions of its Node, and looks again when a
 // condition will have been bad for long enough to count.
-func (l *life) health() Decision {
+func (l *logic) health() Decision {
 	node := l.in.Node.Node
 	judged := JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
 	d := l.copyConditions(node, l.judge(node, judged))
@@ -173,13 +169,13 @@ func (l *life) health() Decision {
 }
 
 // judge returns what follows for the machine from how its Node is.
-func (l *life) judge(node *corev1.Node, judged Health) Decision {
-	switch phase := l.m.Status.CurrentStatus.Phase; {
-	case phase == v1alpha1.MachineInPlaceUpdating:
+func (l *logic) judge(node *corev1.Node, judged Health) Decision {
+	switch phase := l.phase(); {
+	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
 		return settled(ReasonNodeReady)
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
 		return l.unhealthy(ReasonUpdateFailed, "the update in place has failed", node.Status.Conditions)
-	case judged.Healthy && l.moves(TriggerNodeHealthy):
+	case judged.Healthy && l.moves(ReasonNodeReady):
 		return l.run(node)
 	case phase == v1alpha1.MachineFailed:
 		return l.failed()
@@ -187,9 +183,9 @@ func (l *life) judge(node *corev1.Node, judged Health) Decision {
 		return l.waitToJoin(ReasonCriticalComponents, "critical components are not ready")
 	case judged.Healthy:
 		return settled(ReasonNodeReady)
-	case l.moves(TriggerNodeUnhealthy):
+	case l.moves(ReasonNodeUnhealthy):
 		return l.doubt(node, judged.Bad)
-	case phase == v1alpha1.MachineUnknown:
+	case leads(phase, ReasonHealthTimeout):
 		return l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(judged.Bad), judged.Bad)
 	default:
 		return l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(judged.Bad))
@@ -199,7 +195,7 @@ func (l *life) judge(node *corev1.Node, judged Health) Decision {
 // copyConditions records the conditions of the Node if they have changed;
 // otherwise what was decided stands. A decision to write something else records
 // them too, so that no change can put off a timeout.
-func (l *life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
+func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !ConditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
@@ -220,8 +216,8 @@ func (l *life) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 }
 
 // run records that the machine is healthy.
-func (l *life) run(node *corev1.Node) Decision {
-	return l.move(TriggerNodeHealthy, func(s *v1alpha1.MachineStatus) {
+func (l *logic) run(node *corev1.Node) Decision {
+	return l.move(ReasonNodeReady, func(s *v1alpha1.MachineStatus) {
 		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		if s.LastOperation.Type == v1alpha1.MachineOperationCreate && s.LastOperation.State != v1alpha1.MachineStateSuccessful {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
@@ -234,8 +230,8 @@ func (l *life) run(node *corev1.Node) Decision {
 }
 
 // doubt records that a machine that was healthy is not.
-func (l *life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
-	return l.move(TriggerNodeUnhealthy, func(s *v1alpha1.MachineStatus) {
+func (l *logic) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
+	return l.move(ReasonNodeUnhealthy, func(s *v1alpha1.MachineStatus) {
 		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
 		s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 			"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad)))
@@ -244,9 +240,9 @@ func (l *life) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 
 // waitToJoin waits for a Node: that of a Pending machine until the creation
 // timeout, which fails the machine.
-func (l *life) waitToJoin(r machinist.Reason, message string) Decision {
+func (l *logic) waitToJoin(r machinist.Reason, message string) Decision {
 	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
-	if l.m.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
+	if l.phase() != v1alpha1.MachinePending {
 		return hold(h)
 	}
 	if l.expired() {
@@ -261,7 +257,7 @@ func (l *life) waitToJoin(r machinist.Reason, message string) Decision {
 
 // failToJoin fails a machine whose Node has not joined in time, if the Node was looked
 // for after that time.
-func (l *life) failToJoin() Decision {
+func (l *logic) failToJoin() Decision {
 	if d, due := l.evidence(l.creationDeadline()); due {
 		return d
 	}
@@ -271,7 +267,7 @@ func (l *life) failToJoin() Decision {
 // unhealthy waits for a machine that is Unknown, or whose update in place has
 // failed, to recover until the health timeout, then fails it if the replacement
 // limit allows.
-func (l *life) unhealthy(r machinist.Reason, message string, bad []corev1.NodeCondition) Decision {
+func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeCondition) Decision {
 	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.p.HealthTimeout <= 0 {
 		return l.missVM(hold(h))
@@ -293,7 +289,7 @@ func (l *life) unhealthy(r machinist.Reason, message string, bad []corev1.NodeCo
 	if waits {
 		return d
 	}
-	return l.move(TriggerHealthTimeout, func(s *v1alpha1.MachineStatus) {
+	return l.move(ReasonHealthTimeout, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = l.operation(s.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
 			"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
 			l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText()))

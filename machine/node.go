@@ -17,7 +17,7 @@ import (
 
 // syncNode keeps the Node as the machine wants it: the name of the machine, our
 // finalizer, the node template, and the virtual capacity of the class.
-func (l *life) syncNode() Decision {
+func (l *logic) syncNode() Decision {
 	node, change := l.in.Node.Node, nodeops.Change{}
 	if !l.carried {
 		var err error
@@ -52,14 +52,14 @@ func carriesAll(node *corev1.Node, desired nodeops.Template) bool {
 }
 
 // unreadable waits for somebody to repair what was recorded on the Node.
-func (l *life) unreadable(err error) Decision {
+func (l *logic) unreadable(err error) Decision {
 	return hold(machinist.Hold{
 		Subject: l.nodeSubject(), Reason: ReasonNodeTemplateUnreadable, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
 }
 
 // syncCapacity keeps the virtual capacity of the class on the Node.
-func (l *life) syncCapacity() Decision {
+func (l *logic) syncCapacity() Decision {
 	c := l.in.Class.Class
 	if c == nil || c.NodeTemplate == nil {
 		return Decision{}
@@ -101,7 +101,7 @@ func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
 
 // ownNode returns the Node of the machine, or nil if there is none: a Node of
 // another machine is not there, as far as this one is concerned.
-func (l *life) ownNode() *corev1.Node {
+func (l *logic) ownNode() *corev1.Node {
 	if l.in.Node.NoTarget || foreignNode(l.m, l.in.Node.Node) || !l.ownsNode() {
 		return nil
 	}

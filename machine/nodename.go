@@ -45,7 +45,7 @@ func NodeToDelete(m *v1alpha1.Machine, named, sameID *corev1.Node) *corev1.Node 
 }
 
 // nodeName returns the name of the Node, or "" if it is not known.
-func (l *life) nodeName() string {
+func (l *logic) nodeName() string {
 	name := NodeNameOf(l.m, l.in.VM)
 	if node := l.in.Node.Node; name == "" && node != nil && !labelValue(node.Name) {
 		return node.Name
@@ -54,14 +54,14 @@ func (l *life) nodeName() string {
 }
 
 // nodeLooked says whether the Node was looked for under the name that it has.
-func (l *life) nodeLooked() bool {
+func (l *logic) nodeLooked() bool {
 	view, label := l.in.Node, l.m.Labels[v1alpha1.NodeLabelKey]
 	return view.Looked && (view.Node != nil || label != "" || view.Name == l.nodeName())
 }
 
 // ignoredNodeName returns why the label node is not written, if so. The provider ID is
 // written down before that is told.
-func (l *life) ignoredNodeName() field.ErrorList {
+func (l *logic) ignoredNodeName() field.ErrorList {
 	name := l.nodeName()
 	if l.in.Node.NoTarget || l.m.Spec.ProviderID == "" || labelValue(name) {
 		return nil
@@ -73,12 +73,12 @@ func (l *life) ignoredNodeName() field.ErrorList {
 
 // namesNode says whether the Node carries the name of the machine, or cannot: a name
 // that is no value of a label is not written.
-func (l *life) namesNode() bool {
+func (l *logic) namesNode() bool {
 	return !labelValue(l.m.Name) || l.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
 }
 
 // nodeSubject names the Node, or the machine as long as the Node has no name.
-func (l *life) nodeSubject() string {
+func (l *logic) nodeSubject() string {
 	if name := l.nodeName(); name != "" {
 		return "node/" + name
 	}

@@ -31,7 +31,7 @@ func TestSection24_WithoutATargetCluster(t *testing.T) {
 		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"and the VM is initialised all the same":                   {after(intended, withID, noTarget, nameless), "initialise the VM (VMUninitialized)"},
 		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Sighting: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
-		"success phase: Available":                                 {after(intended, withID, noTarget, seen(machine.Present)), `record phase "Available", Create Successful (Available: Created machine on cloud provider)`},
+		"success phase: Available":                                 {after(intended, withID, noTarget, seen(machine.Present)), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
 		"health: off":                                              {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
 		"creation timeout: on, as long as there is no VM":          {after(intended, noTarget, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},

@@ -3,16 +3,14 @@
 package machine_test
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -48,7 +46,7 @@ func TestEveryChangeOfPhaseIsARowAndEveryRowIsAChange(t *testing.T) {
 			require.NotEmpty(t, from, "nothing leads to %s", row.To)
 		}
 		for _, p := range from {
-			require.NotZero(t, seen[phaseChange{p, row.To}], "%s: never from %q", row, p)
+			require.NotZero(t, seen[phaseChange{p, row.To}], "%s to %s: never from %q", row.Why, row.To, p)
 		}
 	}
 }
@@ -77,7 +75,7 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 // TestEveryRowOfTheTableHasItsReason leads a machine along each row, alone.
 func TestEveryRowOfTheTableHasItsReason(t *testing.T) {
 	t.Parallel()
-	situations := map[machine.Trigger][]change{}
+	situations := map[machinist.Reason][]change{}
 	for _, s := range consolidated() {
 		if s.trigger != "" {
 			situations[s.trigger] = append(situations[s.trigger], func(in *machine.Observation) { *in = s.in })
@@ -85,100 +83,33 @@ func TestEveryRowOfTheTableHasItsReason(t *testing.T) {
 	}
 	for _, row := range machine.Transitions() {
 		reached := false
-		for _, situation := range situations[row.Trigger] {
+		for _, situation := range situations[row.Why] {
 			in := after(situation)
 			if row.From != nil && !slices.Contains(row.From, in.Machine.Status.CurrentStatus.Phase) {
 				continue
 			}
 			c, d, _ := nextPhase(t, 0, in, machine.DefaultPolicy())
-			reached = reached || c.to == row.To && (d.Reason == row.Reason || row.Trigger == machine.TriggerRejected)
+			reached = reached || c.to == row.To && (d.Reason == row.Why || row.Why == machine.ReasonInvalid)
 		}
-		require.True(t, reached, "%s", row)
+		require.True(t, reached, "%v", row)
 	}
 }
 
-func TestTheTableOfPhasesIsTheCallersToChange(t *testing.T) {
+func TestPhaseRank_ByPhase_IsByWhatIsLost(t *testing.T) {
 	t.Parallel()
-	table := machine.Transitions()
-	for i := range table {
-		table[i].To = "changed"
-		for j := range table[i].From {
-			table[i].From[j] = "changed"
-		}
+	in := func(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+		return &v1alpha1.Machine{Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{Phase: phase}}}
 	}
-	row, ok := machine.NextPhase(v1alpha1.MachinePending, machine.TriggerNodeHealthy, func(machine.Guard) bool { return true })
-	require.True(t, ok)
-	require.Equal(t, v1alpha1.MachineRunning, row.To)
-	row.From[0] = "changed"
-	require.NotEmpty(t, cmp.Diff(table, machine.Transitions()))
-	again, ok := machine.NextPhase(v1alpha1.MachinePending, machine.TriggerNodeHealthy, func(machine.Guard) bool { return true })
-	require.True(t, ok)
-	require.Equal(t, v1alpha1.MachinePending, again.From[0])
-}
-
-func TestTheFirstRowThatFitsCounts(t *testing.T) {
-	t.Parallel()
-	only := func(guards ...machine.Guard) func(machine.Guard) bool {
-		return func(g machine.Guard) bool { return slices.Contains(guards, g) }
-	}
-	for name, tc := range map[string]struct {
-		from  v1alpha1.MachinePhase
-		t     machine.Trigger
-		holds func(machine.Guard) bool
-		want  v1alpha1.MachinePhase
-		ok    bool
-	}{
-		"with a cluster a machine has to join":          {"", machine.TriggerVMExists, only(machine.GuardTarget), v1alpha1.MachinePending, true},
-		"without one it is available":                   {"", machine.TriggerVMExists, only(machine.GuardNoTarget), v1alpha1.MachineAvailable, true},
-		"nil guards hold nothing":                       {"", machine.TriggerVMExists, nil, "", false},
-		"but the empty one":                             {v1alpha1.MachineRunning, machine.TriggerNodeGone, nil, v1alpha1.MachineUnknown, true},
-		"any phase is any":                              {"Strange", machine.TriggerDeleted, nil, v1alpha1.MachineTerminating, true},
-		"a phase that is not named stays":               {"Strange", machine.TriggerNodeHealthy, only(machine.GuardPreserved), "", false},
-		"a trigger that nobody knows does nothing":      {"", "Strange", only(machine.GuardTarget), "", false},
-		"one that failed recovers only if preserved":    {v1alpha1.MachineFailed, machine.TriggerNodeHealthy, only(machine.GuardPreserved), v1alpha1.MachineRunning, true},
-		"a limit that refuses keeps a machine as it is": {v1alpha1.MachineUnknown, machine.TriggerHealthTimeout, only(), "", false},
+	for i, phase := range []v1alpha1.MachinePhase{
+		"Terminating", "Failed", "InPlaceUpdateFailed", "CrashLoopBackOff", "Unknown", "",
+		"Pending", "InPlaceUpdating", "Available", "Running",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			row, ok := machine.NextPhase(tc.from, tc.t, tc.holds)
-			require.Equal(t, tc.ok, ok)
-			require.Equal(t, tc.want, row.To)
-		})
+		require.Equal(t, i, machine.PhaseRank(in(phase)), "%q", phase)
 	}
-}
-
-// TestThePicturesShowTheTable fails if the table has changed since the pictures
-// were drawn: go generate ./machine draws them.
-func TestThePicturesShowTheTable(t *testing.T) {
-	t.Parallel()
-	comment, err := os.ReadFile("doc_phases.go")
-	require.NoError(t, err)
-	page, err := os.ReadFile("../docs/phases.md")
-	require.NoError(t, err)
-	diagram := machine.PhaseDiagram(machine.Transitions())
-	require.Contains(t, string(page), "```mermaid\n"+diagram+"```\n")
-	require.Contains(t, string(comment), "//\t"+strings.ReplaceAll(strings.TrimSuffix(diagram, "\n"), "\n", "\n//\t")+"\npackage machine\n")
-	var rows strings.Builder
-	for _, row := range machine.Transitions() {
-		fmt.Fprintf(&rows, "//   - %s\n", row)
-		require.Contains(t, string(page), fmt.Sprintf("| %s | %s | %s |\n", row.Trigger, row.Guard, row.Reason))
-	}
-	require.Contains(t, string(comment), "//\n"+rows.String()+"//\n")
-	require.Equal(t, len(machine.Transitions()), strings.Count(string(page), "\n| ")-1)
-}
-
-func ExamplePhaseDiagram() {
-	fmt.Print(machine.PhaseDiagram([]machine.Transition{
-		{From: []v1alpha1.MachinePhase{"", "Pending"}, Trigger: "NodeHealthy", Guard: "it is day", To: "Running"},
-		{Trigger: "Deleted", To: "Terminating"},
-	}))
-	// Output:
-	// stateDiagram-v2
-	//     state "any phase" as Any
-	//     [*] --> Running : NodeHealthy
-	//     Pending --> Running : NodeHealthy
-	//     Any --> Terminating : Deleted
-	//     note right of Any
-	//         new, Pending to Running: NodeHealthy, if it is day
-	//     end note
+	require.Equal(t, 9, machine.PhaseRank(in("InPlaceUpdateSuccessful")))
+	require.Equal(t, 9, machine.PhaseRank(in("Strange")))
+	require.Equal(t, 9, machine.PhaseRank(nil))
+	deleted := in("Running")
+	deleted.DeletionTimestamp = &metav1.Time{Time: now}
+	require.Zero(t, machine.PhaseRank(deleted))
 }

@@ -20,7 +20,7 @@ import (
 // machine, and ends with that record being removed; everything else is put in
 // place, and taken back, in between. So a crash anywhere ends in the same place.
 // The record is never moved while the preservation lasts.
-func (l *life) preservation() Decision {
+func (l *logic) preservation() Decision {
 	value, known := PreserveValue(l.m, l.in.Node)
 	if !known {
 		return l.preservationUnknown()
@@ -37,7 +37,7 @@ func (l *life) preservation() Decision {
 }
 
 // preservedUntil returns the recorded end of the preservation, or zero.
-func (l *life) preservedUntil() time.Time {
+func (l *logic) preservedUntil() time.Time {
 	if end := l.m.Status.CurrentStatus.PreserveExpiryTime; end != nil {
 		return end.Time
 	}
@@ -46,7 +46,7 @@ func (l *life) preservedUntil() time.Time {
 
 // preservationUnknown waits for what says whether the machine is preserved, if
 // anything on the machine is about that.
-func (l *life) preservationUnknown() Decision {
+func (l *logic) preservationUnknown() Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && lastApplied(l.m) == "" &&
 		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
 		return Decision{}
@@ -62,7 +62,7 @@ func (l *life) preservationUnknown() Decision {
 }
 
 // preserve begins the preservation that value asks for, and goes on with it.
-func (l *life) preserve(value string) Decision {
+func (l *logic) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
 		end := PreserveEnd(l.now, l.p.PreserveTimeout)
 		d := l.record(ReasonPreserved, func(s *v1alpha1.MachineStatus) {
@@ -85,7 +85,7 @@ func (l *life) preserve(value string) Decision {
 }
 
 // namedNode returns the Node that the machine names, or nil if there is none.
-func (l *life) namedNode() *corev1.Node {
+func (l *logic) namedNode() *corev1.Node {
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
 		return nil
 	}
@@ -94,12 +94,12 @@ func (l *life) namedNode() *corev1.Node {
 
 // recovers says whether the machine is about to run again, so that its Node need
 // not be drained if it had failed.
-func (l *life) recovers(node *corev1.Node) bool {
-	return l.moves(TriggerNodeHealthy) && JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now).Healthy
+func (l *logic) recovers(node *corev1.Node) bool {
+	return l.moves(ReasonNodeReady) && JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now).Healthy
 }
 
 // keep waits for the end of the preservation.
-func (l *life) keep() Decision {
+func (l *logic) keep() Decision {
 	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "for ever"}
 	if end := l.preservedUntil(); end.Before(forEver) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
@@ -111,7 +111,7 @@ func (l *life) keep() Decision {
 // it. What a preservation has left on the Node whose record was lost is recognised
 // by what only a preservation puts there: the condition, which therefore goes last
 // then, and the taint. The annotations alone may be those of a roll-out.
-func (l *life) stopPreserving(forget bool) Decision {
+func (l *logic) stopPreserving(forget bool) Decision {
 	active := l.m.Status.CurrentStatus.PreserveExpiryTime != nil
 	if node := l.namedNode(); node != nil {
 		stale := staleCondition(node, active)
@@ -138,7 +138,7 @@ func (l *life) stopPreserving(forget bool) Decision {
 
 // noteRequest keeps on the machine what its Node says of preservation, which
 // replaces what the machine says, or with forget nothing of either.
-func (l *life) noteRequest(forget bool) Decision {
+func (l *logic) noteRequest(forget bool) Decision {
 	const request, applied = v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedNodePreserveValueAnnotationKey
 	var says string
 	drop := []string{request, applied}

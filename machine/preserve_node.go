@@ -37,8 +37,8 @@ const (
 // has that already, and what is said of it: the autoscaler is told to leave it alone; one that failed is
 // tainted before it is drained, and no longer tainted when it runs again. What
 // the node template sets is left as it says.
-func (l *life) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
-	phase, tainted := l.m.Status.CurrentStatus.Phase, nodeops.HasTaint(node.Spec.Taints, preservedTaint)
+func (l *logic) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
+	phase, tainted := l.phase(), nodeops.HasTaint(node.Spec.Taints, preservedTaint)
 	annotate := node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled)
 	taint := phase == v1alpha1.MachineFailed && !tainted
 	untaint := phase == v1alpha1.MachineRunning && tainted && !l.templatedTaint()
@@ -66,7 +66,7 @@ func (l *life) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
 // if there is nothing of that. With forget it asks for preservation no more. The
 // annotations that keep the autoscaler away are also those of a roll-out, and go
 // only if it is known, by was or by the taint, that the Node was preserved.
-func (l *life) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
+func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	var drop []string
 	tainted := nodeops.HasTaint(node.Spec.Taints, preservedTaint)
 	if (was || tainted && !l.templatedTaint()) && node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
@@ -92,21 +92,21 @@ func (l *life) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 
 // templated says whether the node template sets an annotation, so that it would
 // be put back.
-func (l *life) templated(key string) bool {
+func (l *logic) templated(key string) bool {
 	_, found := l.m.Spec.NodeTemplateSpec.Annotations[key]
 	return found
 }
 
 // templatedTaint says whether the node template sets the taint of preserved Nodes.
-func (l *life) templatedTaint() bool {
+func (l *logic) templatedTaint() bool {
 	return nodeops.HasTaint(l.m.Spec.NodeTemplateSpec.Spec.Taints, preservedTaint)
 }
 
 // showPreserved says on the Node that it is preserved. The Node of a machine that
 // failed is drained first; if that takes long, the Node says so.
-func (l *life) showPreserved(node *corev1.Node, value string) Decision {
+func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 	want, rest := l.preservedCondition(value), l.keep()
-	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+	if l.phase() == v1alpha1.MachineFailed {
 		mode := DrainModeForPreservation(l.m, node, l.p, l.now)
 		switch drain := l.drainPreserved(node, mode); {
 		case drain.Do != nil:
@@ -130,7 +130,7 @@ func (l *life) showPreserved(node *corev1.Node, value string) Decision {
 }
 
 // preservedCondition is the condition of a Node that is preserved.
-func (l *life) preservedCondition(value string) corev1.NodeCondition {
+func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	reason := v1alpha1.PreservedByUser
 	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
 		reason = v1alpha1.PreservedByMCM
@@ -143,7 +143,7 @@ func (l *life) preservedCondition(value string) corev1.NodeCondition {
 }
 
 // stopped is the condition of a Node that is preserved no more.
-func (l *life) stopped() corev1.NodeCondition {
+func (l *logic) stopped() corev1.NodeCondition {
 	return corev1.NodeCondition{
 		Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped,
 		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
@@ -173,7 +173,7 @@ func PreservedAndDrained(node *corev1.Node) bool {
 
 // drainPreserved drains the Node of a preserved machine that failed: it returns the
 // next round, or what the last one waits for, and nothing when that is over.
-func (l *life) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
+func (l *logic) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
 	if PreservedAndDrained(node) || l.in.Drain.of(mode).Done {
 		return Decision{}
 	}

@@ -40,14 +40,14 @@ func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
 
 // readyAgain says whether a Failed machine may run again: its Node became Ready after
 // the machine failed, and waits for no critical component.
-func (l *life) readyAgain() bool {
+func (l *logic) readyAgain() bool {
 	node := l.ownNode()
 	return node != nil && !criticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
 }
 
 // readySoon returns the next check of a Failed machine whose Node has become Ready by
 // a clock that is a little ahead. Zero means that none is needed.
-func (l *life) readySoon() time.Time {
+func (l *logic) readySoon() time.Time {
 	at := ReadyAgain(l.m, l.in.Node, l.now)
 	if !at.After(l.now) || at.After(l.now.Add(time.Minute)) {
 		return time.Time{}

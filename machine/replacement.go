@@ -32,16 +32,12 @@ func Replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
 
 // replacements returns for how many a machine counts.
 func replacements(m *v1alpha1.Machine) int {
-	n := 0
-	switch phase := m.Status.CurrentStatus.Phase; phase {
-	case v1alpha1.MachineRunning, v1alpha1.MachineUnknown:
-	case v1alpha1.MachineTerminating:
+	n, status := 0, m.Status.CurrentStatus
+	if status.Phase == v1alpha1.MachineTerminating {
 		n++
-		fallthrough
-	default:
-		if m.Status.CurrentStatus.PreserveExpiryTime == nil {
-			n++
-		}
+	}
+	if status.PreserveExpiryTime == nil && !TraitsOf(status.Phase).serving {
+		n++
 	}
 	return n
 }
@@ -69,7 +65,7 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 // it shows (see [PermitOver]), and was among those which the permit had to find
 // room beside: together they never are more than allowed. One that shows and has
 // its permit still counts twice, for a moment, which is cautious.
-func (l *life) replacement() (Decision, bool) {
+func (l *logic) replacement() (Decision, bool) {
 	group := l.group()
 	if group == (Group{}) {
 		return Decision{}, false
@@ -100,7 +96,7 @@ func (l *life) replacement() (Decision, bool) {
 }
 
 // group returns the machines with which this one is limited.
-func (l *life) group() Group {
+func (l *logic) group() Group {
 	if g := l.in.Siblings.Group; g != (Group{}) {
 		return g
 	}
@@ -109,7 +105,7 @@ func (l *life) group() Group {
 
 // withoutPermit gives back a permit that is not used now, before d is waited for.
 // That of a machine which has been failed is none of these: see [PermitOver].
-func (l *life) withoutPermit(d Decision) Decision {
+func (l *logic) withoutPermit(d Decision) Decision {
 	if d.Do != nil || !l.in.Permit.Held || PermitOver(l.m) {
 		return d
 	}
@@ -125,13 +121,5 @@ func (l *life) withoutPermit(d Decision) Decision {
 // recovered instead, [Decide] gives back a permit that [Observation.Permit] says is
 // held.
 func PermitOver(m *v1alpha1.Machine) bool {
-	if m == nil {
-		return true
-	}
-	switch m.Status.CurrentStatus.Phase {
-	case v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed:
-		return false
-	default:
-		return true
-	}
+	return m == nil || !TraitsOf(m.Status.CurrentStatus.Phase).mayFail
 }

@@ -26,7 +26,7 @@ const (
 
 // sharers returns the names of the other machines that record the same provider ID,
 // in order. One in another namespace has that before its name.
-func (l *life) sharers() []string {
+func (l *logic) sharers() []string {
 	id := nodeops.NormalizeProviderID(l.m.Spec.ProviderID)
 	if id == "" {
 		return nil
@@ -49,7 +49,7 @@ func (l *life) sharers() []string {
 // ownership returns whose VM the recorded provider ID is. What counts as proof is the
 // name of a machine on the Node with that ID, and the name for which the provider lists
 // the VM. They have to agree, and to name one of the machines that record the ID.
-func (l *life) ownership() ownership {
+func (l *logic) ownership() ownership {
 	others := l.sharers()
 	if len(others) == 0 {
 		return ownVM
@@ -79,7 +79,7 @@ func (l *life) ownership() ownership {
 
 // sharedID holds the deletion of a machine as long as it is not known whose VM it
 // would delete. A deletion by force goes on, and leaves the VM to the other machine.
-func (l *life) sharedID() (Decision, bool) {
+func (l *logic) sharedID() (Decision, bool) {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
 		return hold(machinist.Hold{
 			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(actAgain),
@@ -89,7 +89,7 @@ func (l *life) sharedID() (Decision, bool) {
 	switch {
 	case l.ownership() != sharedVM, forcesDeletion(l.m):
 		return Decision{}, false
-	case l.m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating:
+	case l.phase() != v1alpha1.MachineTerminating:
 		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
 	}
 	if _, d := l.verdictDue(); d.Do != nil {
@@ -102,17 +102,17 @@ func (l *life) sharedID() (Decision, bool) {
 
 // deletesByName says whether the VM is deleted by the name of the machine alone, as the
 // recorded provider ID is, or may be, that of another machine's VM.
-func (l *life) deletesByName() bool { return l.ownership() != ownVM }
+func (l *logic) deletesByName() bool { return l.ownership() != ownVM }
 
 // ownsNode says whether the Node may be that of the machine. That of a VM which is
 // another machine's is not, nor is one of a VM that may be when the machine goes.
-func (l *life) ownsNode() bool {
+func (l *logic) ownsNode() bool {
 	own := l.ownership()
 	return own == ownVM || own == sharedVM && l.m.DeletionTimestamp.IsZero()
 }
 
 // sharedText says which machines record the same provider ID, and what to do.
-func (l *life) sharedText() string {
+func (l *logic) sharedText() string {
 	const most = 3
 	names := l.sharers()
 	more := ""
@@ -125,7 +125,7 @@ func (l *life) sharedText() string {
 }
 
 // sharedErrors returns what is wrong with the provider ID, for the condition.
-func (l *life) sharedErrors() field.ErrorList {
+func (l *logic) sharedErrors() field.ErrorList {
 	if len(l.sharers()) == 0 {
 		return nil
 	}

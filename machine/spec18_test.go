@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -24,7 +25,7 @@ import (
 type situation struct {
 	name    string
 	in      machine.Observation
-	trigger machine.Trigger // the row of our table
+	trigger machinist.Reason // the row of our table
 	want    string
 	// deviates says why this is not what the reference system does.
 	deviates string
@@ -74,54 +75,54 @@ func consolidated() []situation {
 		updated   = v1alpha1.MachineInPlaceUpdateSuccessful
 		unupdated = v1alpha1.MachineInPlaceUpdateFailed
 	)
-	healthTimeout := machine.TriggerHealthTimeout
+	healthTimeout := machine.ReasonHealthTimeout
 	return []situation{
 		{"a VM that was made is written down first", after(intended, seen(machine.Uninitialized)), "", stays, ""},
-		{"a new machine with its VM has to join", after(intended, withID, seen(machine.Present)), machine.TriggerVMExists, "Pending Create Processing true", ""},
-		{"so has one that had trouble", living(clbf, seen(machine.Present)), machine.TriggerVMExists, "Pending Create Processing true", ""},
-		{"without a cluster it is available", after(intended, withID, noTarget, seen(machine.Present)), machine.TriggerVMExists, "Available Create Successful false", ""},
-		{"also after trouble", living(clbf, noTarget, seen(machine.Present)), machine.TriggerVMExists, "Available Create Successful false", ""},
-		{"a driver that fails in time is asked again", after(intended, callFailed(codes.Internal)), machine.TriggerProviderFailed, "CrashLoopBackOff Create Failed false", ""},
-		{"a machine for which a VM was asked for is in trouble without its class", after(intended, noClass), machine.TriggerRejected, "CrashLoopBackOff Create Failed false", "told in the status (DM-47)"},
-		{"a driver that fails too late fails the machine", after(intended, old, callFailed(codes.Internal)), machine.TriggerCreationTimeout, "Failed Create Failed false", ""},
-		{"also after trouble", after(phase(clbf), old, callFailed(codes.Internal)), machine.TriggerCreationTimeout, "Failed Create Failed false", ""},
-		{"the Node of another fails a machine that is to join", living(pending, intended, healthy, ofAnother), machine.TriggerStaleNode, "Failed Create Failed false", ""},
-		{"a healthy Node runs", living(pending, intended, healthy), machine.TriggerNodeHealthy, "Running Create Successful false", ""},
+		{"a new machine with its VM has to join", after(intended, withID, seen(machine.Present)), machine.ReasonVMCreated, "Pending Create Processing true", ""},
+		{"so has one that had trouble", living(clbf, seen(machine.Present)), machine.ReasonVMCreated, "Pending Create Processing true", ""},
+		{"without a cluster it is available", after(intended, withID, noTarget, seen(machine.Present)), machine.ReasonVMCreated, "Available Create Successful false", ""},
+		{"also after trouble", living(clbf, noTarget, seen(machine.Present)), machine.ReasonVMCreated, "Available Create Successful false", ""},
+		{"a driver that fails in time is asked again", after(intended, callFailed(codes.Internal)), machine.ReasonProviderFailed, "CrashLoopBackOff Create Failed false", ""},
+		{"a machine for which a VM was asked for is in trouble without its class", after(intended, noClass), machine.ReasonInvalid, "CrashLoopBackOff Create Failed false", "told in the status (DM-47)"},
+		{"a driver that fails too late fails the machine", after(intended, old, callFailed(codes.Internal)), machine.ReasonCreationTimeout, "Failed Create Failed false", ""},
+		{"also after trouble", after(phase(clbf), old, callFailed(codes.Internal)), machine.ReasonCreationTimeout, "Failed Create Failed false", ""},
+		{"the Node of another fails a machine that is to join", living(pending, intended, healthy, ofAnother), machine.ReasonStaleNode, "Failed Create Failed false", ""},
+		{"a healthy Node runs", living(pending, intended, healthy), machine.ReasonNodeReady, "Running Create Successful false", ""},
 		{"not before its critical components", living(pending, intended, healthy, copied, taint, looked), "", stays, ""},
-		{"who does not join in time fails", living(pending, old, operation("Update", "Processing", "", "")), machine.TriggerCreationTimeout, "Failed Update Failed false", ""},
-		{"one in trouble is made before it runs", living(clbf, healthy, seen(machine.Present)), machine.TriggerVMExists, "Pending Create Processing true", "it was not made yet (DM-31)"},
-		{"one that was available joins", living(available, healthy, taint), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
+		{"who does not join in time fails", living(pending, old, operation("Update", "Processing", "", "")), machine.ReasonCreationTimeout, "Failed Update Failed false", ""},
+		{"one in trouble is made before it runs", living(clbf, healthy, seen(machine.Present)), machine.ReasonVMCreated, "Pending Create Processing true", "it was not made yet (DM-31)"},
+		{"one that was available joins", living(available, healthy, taint), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
 		{"one that failed does not", living(failed, healthy, copied), "", stays, "its owner replaces it already (DM-31)"},
-		{"unless its Node became Ready afterwards", living(failed, readyAt(time.Second)), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
-		{"unless it is preserved", living(failed, healthy, keptNow), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
-		{"one that was doubted recovers", living(unknown, healthy, taint), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
-		{"its creation may be unfinished", living(unknown, intended, healthy), machine.TriggerNodeHealthy, "Running Create Successful false", ""},
-		{"one that was updated runs", living(updated, healthy), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
-		{"one that is not deleted after all runs", living(leavesNow, healthy), machine.TriggerNodeHealthy, "Running HealthCheck Successful false", ""},
-		{"a running machine with a sick Node is doubted", living(running, sick), machine.TriggerNodeUnhealthy, "Unknown HealthCheck Processing false", ""},
-		{"so is one whose Node is gone", living(running, conditionsKnown), machine.TriggerNodeGone, "Unknown HealthCheck Processing false", ""},
-		{"also if its Node was never seen", living(running), machine.TriggerNodeGone, "Unknown HealthCheck Processing false", "there it stays Running, for ever"},
+		{"unless its Node became Ready afterwards", living(failed, readyAt(time.Second)), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"unless it is preserved", living(failed, healthy, keptNow), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"one that was doubted recovers", living(unknown, healthy, taint), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"its creation may be unfinished", living(unknown, intended, healthy), machine.ReasonNodeReady, "Running Create Successful false", ""},
+		{"one that was updated runs", living(updated, healthy), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"one that is not deleted after all runs", living(leavesNow, healthy), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"a running machine with a sick Node is doubted", living(running, sick), machine.ReasonNodeUnhealthy, "Unknown HealthCheck Processing false", ""},
+		{"so is one whose Node is gone", living(running, conditionsKnown), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", ""},
+		{"also if its Node was never seen", living(running), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", "there it stays Running, for ever"},
 		{"one that does not recover fails, of no deployment", living(unknown, longUnknown, sick, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
 		{"with its permit, of a deployment", living(unknown, longUnknown, sick, healthLast, inPool, siblings(true), held(1)), healthTimeout, "Failed HealthCheck Failed false", ""},
 		{"one that is refused stays", living(unknown, longUnknown, sick, copied, inPool, siblings(true, pending)), "", stays, ""},
 		{"one that may take its time stays", living(unknown, longUnknown, sick, copied, looked, patient), "", stays, ""},
 		{"a frozen controller leaves it alone", living(unknown, longUnknown, sick, frozen), "", stays, "there the end of the freeze makes it Running"},
-		{"a Node drained for its update is updated", living(running, healthy, atStep(v1alpha1.SelectedForUpdate), updateDrained), machine.TriggerDrainedForUpdate, "InPlaceUpdating InPlaceUpdate Processing false", ""},
-		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.TriggerUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
-		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("failed")), machine.TriggerUpdateFailed, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
-		{"one that takes too long is none", living(updating, longUpdating, healthy, atStep(v1alpha1.ReadyForUpdate)), machine.TriggerUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
-		{"also if its Node is gone", living(updating, longUpdating), machine.TriggerUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"a Node drained for its update is updated", living(running, healthy, atStep(v1alpha1.SelectedForUpdate), updateDrained), machine.ReasonDrained, "InPlaceUpdating InPlaceUpdate Processing false", ""},
+		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.ReasonUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("failed")), machine.ReasonUpdateFailed, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"one that takes too long is none", living(updating, longUpdating, healthy, atStep(v1alpha1.ReadyForUpdate)), machine.ReasonUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"also if its Node is gone", living(updating, longUpdating), machine.ReasonUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
 		{"which may take for ever", living(updating, longUpdating, config(&v1alpha1.MachineConfiguration{MachineInPlaceUpdateTimeout: &metav1.Duration{}})), "", stays, ""},
-		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.TriggerUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.ReasonUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
 		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
 		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
 		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
 		{"unless it may take its time", living(unupdated, longUnknown, healthy, copied, patient), "", stays, ""},
-		{"an update of which the Node knows nothing is none", living(updating, healthy), machine.TriggerNoUpdate, "Unknown HealthCheck Processing false", "there it times out, and a healthy machine is replaced"},
-		{"a phase that does not exist is corrected", living("Bogus", healthy), machine.TriggerPhaseInvalid, "Unknown HealthCheck Processing false", "there it stays"},
-		{"also before there is a VM", after(phase("Bogus")), machine.TriggerPhaseInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
-		{"a deletion ends every phase", living(running, leaving), machine.TriggerDeleted, "Terminating Delete Processing false", ""},
-		{"also that of a failed machine", living(failed, leaving), machine.TriggerDeleted, "Terminating Delete Processing false", ""},
+		{"an update of which the Node knows nothing is none", living(updating, healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it times out, and a healthy machine is replaced"},
+		{"a phase that does not exist is corrected", living("Bogus", healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it stays"},
+		{"also before there is a VM", after(phase("Bogus")), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
+		{"a deletion ends every phase", living(running, leaving), machine.ReasonDeleting, "Terminating Delete Processing false", ""},
+		{"also that of a failed machine", living(failed, leaving), machine.ReasonDeleting, "Terminating Delete Processing false", ""},
 	}
 }
 

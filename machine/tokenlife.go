@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 const (
@@ -25,7 +24,7 @@ const (
 
 // createVM makes the VM, with a bootstrap token if its user data have a place for
 // one and there is a cluster to join.
-func (l *life) createVM() Decision {
+func (l *logic) createVM() Decision {
 	if l.in.Node.NoTarget || !l.in.Class.NeedsToken {
 		return l.do(CreateVM{}, ReasonNoVM, "")
 	}
@@ -55,7 +54,7 @@ func (l *life) createVM() Decision {
 const tokenSubject = "secrets/" + metav1.NamespaceSystem
 
 // tokenNeeded returns until when a token has to last with which a VM is made now.
-func (l *life) tokenNeeded() time.Time {
+func (l *logic) tokenNeeded() time.Time {
 	if end := l.creationDeadline(); !end.IsZero() {
 		return end
 	}
@@ -63,8 +62,8 @@ func (l *life) tokenNeeded() time.Time {
 }
 
 // tokenEnd returns when a token ends that is made now: late enough for
-// [life.tokenNeeded], in whole seconds as a Secret tells them.
-func (l *life) tokenEnd() time.Time {
+// [logic.tokenNeeded], in whole seconds as a Secret tells them.
+func (l *logic) tokenEnd() time.Time {
 	end := l.now.Add(foreverToken)
 	if l.p.CreationTimeout > 0 {
 		end = l.now.Add(l.p.CreationTimeout)
@@ -77,7 +76,7 @@ func (l *life) tokenEnd() time.Time {
 
 // ownTokens returns the bootstrap tokens that were made for the machine, by name,
 // without those that are being deleted. A Secret that only has the label is none.
-func (l *life) ownTokens() []*corev1.Secret {
+func (l *logic) ownTokens() []*corev1.Secret {
 	var own []*corev1.Secret
 	for _, s := range l.in.Tokens.Secrets {
 		if l.m.UID != "" && TokenOwner(s) == l.m.UID && s.Type == corev1.SecretTypeBootstrapToken &&
@@ -91,7 +90,7 @@ func (l *life) ownTokens() []*corev1.Secret {
 	return own
 }
 
-func (l *life) deleteToken(s *corev1.Secret, message string) Decision {
+func (l *logic) deleteToken(s *corev1.Secret, message string) Decision {
 	return l.do(DeleteToken{Namespace: s.Namespace, Name: s.Name, UID: s.UID}, ReasonToken, message)
 }
 
@@ -100,9 +99,9 @@ func (l *life) deleteToken(s *corev1.Secret, message string) Decision {
 //
 // That nobody has looked stops no machine that lives. One that is being deleted
 // waits for it if its class has a place for a token, as nobody will look after it.
-func (l *life) dropTokens() Decision {
+func (l *logic) dropTokens() Decision {
 	deleting := !l.m.DeletionTimestamp.IsZero()
-	if l.in.Node.NoTarget || !deleting && joining(l.m.Status.CurrentStatus.Phase) {
+	if l.in.Node.NoTarget || !deleting && leads(l.phase(), ReasonStaleNode) {
 		return Decision{}
 	}
 	if own := l.ownTokens(); len(own) > 0 {
@@ -112,11 +111,6 @@ func (l *life) dropTokens() Decision {
 		return hold(machinist.Hold{Subject: tokenSubject, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain)})
 	}
 	return Decision{}
-}
-
-// joining says whether a machine in that phase may still need a token.
-func joining(phase v1alpha1.MachinePhase) bool {
-	return phase == "" || phase == v1alpha1.MachineCrashLoopBackOff || phase == v1alpha1.MachinePending
 }
 
 // String says how many tokens there are, and nothing of them.

@@ -23,8 +23,8 @@ const lookEvery = 5 * time.Minute
 // wrong, and what is done about it is its owner's.
 //
 // The reference system does not look.
-func (l *life) missVM(d Decision) Decision {
-	if phase := l.m.Status.CurrentStatus.Phase; phase != v1alpha1.MachinePending && phase != v1alpha1.MachineUnknown {
+func (l *logic) missVM(d Decision) Decision {
+	if !TraitsOf(l.phase()).searched {
 		return d
 	}
 	next := time.Time{}
@@ -48,7 +48,7 @@ func (l *life) missVM(d Decision) Decision {
 
 // drainTells says that a drain for an update in place tells of itself in the last
 // operation, which has room for one.
-func (l *life) drainTells() bool {
+func (l *logic) drainTells() bool {
 	node := l.ownNode()
 	return node != nil && updateStep(node) == v1alpha1.SelectedForUpdate
 }
@@ -56,7 +56,7 @@ func (l *life) drainTells() bool {
 // nextLook returns when the VM is looked for next: when the machine becomes
 // Unknown, and then every few minutes. That of a Pending machine was seen just
 // before.
-func (l *life) nextLook() time.Time {
+func (l *logic) nextLook() time.Time {
 	entered, seen := l.m.Status.CurrentStatus.LastUpdateTime.Time, l.in.VM.SeenAt
 	if !recorded.Known(entered, l.now) {
 		entered = time.Time{}
@@ -65,7 +65,7 @@ func (l *life) nextLook() time.Time {
 		seen = time.Time{}
 	}
 	if seen.Before(entered) {
-		if l.m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown {
+		if l.phase() == v1alpha1.MachineUnknown {
 			return entered
 		}
 		seen = entered
@@ -81,12 +81,12 @@ func (l *life) nextLook() time.Time {
 
 // vanished says that the provider knew the VM of the machine once, and does not
 // find it any more.
-func (l *life) vanished() bool {
+func (l *logic) vanished() bool {
 	return l.in.VM.Sighting == Absent && !l.in.VM.Blind && l.m.Spec.ProviderID != ""
 }
 
 // vanishedText is what is told of a VM that has vanished, or empty.
-func (l *life) vanishedText() string {
+func (l *logic) vanishedText() string {
 	if !l.vanished() {
 		return ""
 	}
@@ -94,8 +94,8 @@ func (l *life) vanishedText() string {
 }
 
 // vanishedOperation is what is told of a machine whose VM has vanished.
-func (l *life) vanishedOperation() v1alpha1.LastOperation {
-	if l.m.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
+func (l *logic) vanishedOperation() v1alpha1.LastOperation {
+	if l.phase() == v1alpha1.MachinePending {
 		return l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vanishedText())
 	}
 	return l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,

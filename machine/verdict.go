@@ -14,7 +14,7 @@ import (
 )
 
 // verdict returns the condition that the machine should carry, or nil for none.
-func (l *life) verdict() *corev1.NodeCondition {
+func (l *logic) verdict() *corev1.NodeCondition {
 	if !l.m.DeletionTimestamp.IsZero() { // all that counts then is what would force it
 		reason, shared := ReasonPartlyIgnored, l.sharedErrors()
 		if len(shared) > 0 {
@@ -40,7 +40,7 @@ func (l *life) verdict() *corev1.NodeCondition {
 	return l.verdictOf(reason, errs)
 }
 
-func (l *life) verdictOf(reason machinist.Reason, errs field.ErrorList) *corev1.NodeCondition {
+func (l *logic) verdictOf(reason machinist.Reason, errs field.ErrorList) *corev1.NodeCondition {
 	if len(errs) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (l *life) verdictOf(reason machinist.Reason, errs field.ErrorList) *corev1.
 
 // validity shows on the object what is wrong with it, in the status write that
 // comes next anyway if there is one. It keeps nothing else from being done.
-func (l *life) validity() Decision {
+func (l *logic) validity() Decision {
 	want, d := l.verdictDue()
 	if d.Do == nil {
 		return d
@@ -67,7 +67,7 @@ func (l *life) validity() Decision {
 
 // verdictDue returns the verdict, and the decision that writes it if that is not
 // recorded yet.
-func (l *life) verdictDue() (*corev1.NodeCondition, Decision) {
+func (l *logic) verdictDue() (*corev1.NodeCondition, Decision) {
 	want, have := l.verdict(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
 	reason, message := ReasonValid, ""
 	switch {
@@ -89,11 +89,11 @@ func (l *life) verdictDue() (*corev1.NodeCondition, Decision) {
 
 // otherwise returns what [Decide] decides of a machine without regard to its
 // verdict.
-func (l *life) otherwise() Decision {
-	if !validPhase(l.m.Status.CurrentStatus.Phase) {
+func (l *logic) otherwise() Decision {
+	if _, exists := phaseTraits[l.phase()]; !exists {
 		return l.correctPhase()
 	}
-	if l.arriving() {
+	if leads(l.phase(), ReasonVMCreated) { // one in a later phase has had a VM, also if its provider ID was lost
 		return l.inTurn(l.preservation, l.arrive)
 	}
 	return l.inTurn(l.dropTokens, l.preservation, l.unidentified, l.live)

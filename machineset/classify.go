@@ -5,6 +5,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ func Ready(m *v1alpha1.Machine) bool {
 // Available reports whether a machine is Running, or Available (which is what
 // machines become where there is no cluster to join). A nil machine is not.
 func Available(m *v1alpha1.Machine) bool {
-	return Ready(m) || m != nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineAvailable
+	return m != nil && machine.TraitsOf(m.Status.CurrentStatus.Phase).Available
 }
 
 // Failed reports whether the phase of a machine is Failed. A nil machine is not.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -73,9 +74,9 @@ func Mark() Criterion {
 	}}
 }
 
-// Health lets machines go first that are worth least; see [Weight].
+// Health lets machines go first that are worth least; see [machine.PhaseRank].
 func Health() Criterion {
-	return Criterion{ByHealth, func(m *v1alpha1.Machine) int64 { return int64(Weight(m)) }}
+	return Criterion{ByHealth, func(m *v1alpha1.Machine) int64 { return int64(machine.PhaseRank(m)) }}
 }
 
 // OldestFirst lets machines go first that were created first.

@@ -35,7 +35,7 @@ func (c Criterion) rank(m *v1alpha1.Machine) int64 {
 type Order []Criterion
 
 // DeletionOrder is the order in which the machines of a set go, as in the
-// reference system except for the weights of phases (see [Weight]), and for the
+// reference system except for the ranks of phases (see [machine.PhaseRank]), and for the
 // names at the end: [Preservation], [Preserver], [PreservationEnd], [Priority],
 // [Mark], [Health], [OldestFirst].
 func DeletionOrder(now time.Time) Order {

@@ -363,22 +363,6 @@ func TestBatchesFrom_FirstBatchBelowOne_HasNoBatches(t *testing.T) {
 	require.Empty(t, machineset.BatchesFrom(1, -7))
 }
 
-func TestWeightsOrderPhasesByWhatIsLost(t *testing.T) {
-	want := []v1alpha1.MachinePhase{
-		"Terminating", "Failed", "InPlaceUpdateFailed", "CrashLoopBackOff", "Unknown", "",
-		"Pending", "InPlaceUpdating", "Available", "Running",
-	}
-	for i, phase := range want {
-		require.Equal(t, i, machineset.Weight(newMachine("m", phase)), "%q", phase)
-	}
-	require.Equal(t, 9, machineset.Weight(newMachine("m", "InPlaceUpdateSuccessful")))
-	require.Equal(t, 9, machineset.Weight(newMachine("m", "Strange")))
-	require.Equal(t, 9, machineset.Weight(nil))
-	leaving := newMachine("m", "Running")
-	leaving.DeletionTimestamp = deletedNow()
-	require.Zero(t, machineset.Weight(leaving))
-}
-
 func TestPredicatesTolerateNil(t *testing.T) {
 	require.True(t, machineset.Leaving(nil))
 	for _, is := range []func(*v1alpha1.Machine) bool{

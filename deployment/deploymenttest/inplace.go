@@ -92,15 +92,15 @@ func (w *World) endUpdate(name string) {
 	const op = v1alpha1.MachineOperationInPlaceUpdate
 	switch w.Node(m).Labels[v1alpha1.LabelKeyNodeUpdateResult] {
 	case v1alpha1.LabelValueNodeUpdateSuccessful:
-		if row, moves := machine.NextPhase(phase, machine.TriggerUpdateSucceeded, nil); moves {
+		if phase == v1alpha1.MachineInPlaceUpdating || phase == v1alpha1.MachineInPlaceUpdateFailed {
 			w.say("%s has been updated in place", name)
-			w.enter(m, row.To, op, v1alpha1.MachineStateSuccessful, "it has been updated in place")
+			w.enter(m, v1alpha1.MachineInPlaceUpdateSuccessful, op, v1alpha1.MachineStateSuccessful, "it has been updated in place")
 			w.after(0, name, m.UID, (*World).heal)
 		}
 	case v1alpha1.LabelValueNodeUpdateFailed:
-		if row, moves := machine.NextPhase(phase, machine.TriggerUpdateFailed, nil); moves {
+		if phase == v1alpha1.MachineInPlaceUpdating {
 			w.say("%s could not be updated in place", name)
-			w.enter(m, row.To, op, v1alpha1.MachineStateFailed, "it could not be updated in place")
+			w.enter(m, v1alpha1.MachineInPlaceUpdateFailed, op, v1alpha1.MachineStateFailed, "it could not be updated in place")
 			w.giveUp(m)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -70,14 +71,14 @@ func (t *theatre) measure(f *Frame, sizes []deploymenttest.Size) {
 func machinesIn(s deploymenttest.Size) Machines {
 	m := Machines{Available: s.Counts.Available}
 	for phase, n := range s.Phases {
-		switch phase {
-		case v1alpha1.MachineRunning, v1alpha1.MachineAvailable:
+		switch traits := machine.TraitsOf(phase); {
+		case traits.Available:
 			m.Settling += n
-		case v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful:
+		case traits.Updating:
 			m.Updating += n
-		case v1alpha1.MachineTerminating:
+		case phase == v1alpha1.MachineTerminating:
 			m.Leaving += n
-		case v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
+		case traits.Trouble:
 			m.Failed += n
 		default:
 			m.Joining += n

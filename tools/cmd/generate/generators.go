@@ -21,9 +21,6 @@ const (
 	typesPkg   = module + "/" + typesDir
 	clientPkg  = module + "/" + clientDir
 	deepCopies = "zz_generated.deepcopy.go"
-	// The pictures of the phases of a machine.
-	phasesComment = "machine/doc_phases.go"
-	phasesPage    = "docs/phases.md"
 	// header is the first line of every generated Go file.
 	header = "// SPDX-License-Identifier: Apache-2.0\n"
 )
@@ -92,17 +89,7 @@ func generate(ctx context.Context, root, scratch string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := postProcess(scratch); err != nil {
-		return err
-	}
-	return drawPhases(ctx, root, scratch)
-}
-
-// drawPhases writes what the table of phases looks like. Unlike the others this
-// generator needs the SDK itself: the table is data of package machine.
-func drawPhases(ctx context.Context, root, scratch string) error {
-	_, err := command(ctx, root, "go", "run", "./tools/cmd/phases/main.go", scratch)
-	return err
+	return postProcess(scratch)
 }
 
 // run builds the generator at the version which tools/go.mod pins, and runs it.

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes everything in the repository that is written by a
-// program: the deep copies and CustomResourceDefinitions of machine/v1alpha1,
-// the whole of machine/client, and the pictures of the phases of a machine.
+// program: the deep copies and CustomResourceDefinitions of machine/v1alpha1, and
+// the whole of machine/client.
 //
 //	go run ./tools/cmd/generate          # write what has changed, delete what is stale
 //	go run ./tools/cmd/generate -check   # write nothing, exit 1 naming what is stale
 //
 // The generators run in a scratch module which holds the hand-written types and
 // nothing else. So a broken or half-written generated file cannot disturb them,
-// and both modes differ only in what is done with the result. The pictures are
-// drawn last, from the SDK as it stands.
+// and both modes differ only in what is done with the result.
 package main
 
 import (

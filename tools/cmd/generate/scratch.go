@@ -46,7 +46,7 @@ func prepare(root, scratch string) error {
 // generated reports whether the file at a slash-separated path, relative to the
 // root, belongs to this program.
 func generated(path string) bool {
-	return path == typesDir+"/"+deepCopies || path == phasesComment || path == phasesPage ||
+	return path == typesDir+"/"+deepCopies ||
 		strings.HasPrefix(path, typesDir+"/crds/") ||
 		strings.HasPrefix(path, clientDir+"/")
 }
@@ -109,7 +109,7 @@ func apply(root string, changes []change) error {
 // read returns the generated files below dir by their slash-separated paths.
 func read(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, sub := range []string{typesDir, clientDir, phasesComment, phasesPage} {
+	for _, sub := range []string{typesDir, clientDir} {
 		err := filepath.WalkDir(filepath.Join(dir, sub), func(path string, d fs.DirEntry, err error) error {
 			if os.IsNotExist(err) {
 				return nil
