@@ -64,8 +64,7 @@ func TestLatest_AfterTheCacheHasLostTheObject_NothingIsKept(t *testing.T) {
 	l.forget("1")
 	l.put(withUID("1", "3")) // an answer that comes late
 	l.bury("2")
-	require.Empty(t, l.objects)
-	require.Empty(t, l.gone)
+	require.Empty(t, l.held)
 }
 
 // The memory of a machine holds a bootstrap token. A pass that ends after the cache has
