@@ -84,7 +84,7 @@ var importRules = []importRule{
 		api, apimachinery, clock, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1",
 	}, underAPI, "the kit runs in a provider's tests, with the standard testing package only"},
 	{"machine", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go comes in by way of nodeops only"},
 	{"machineset", []string{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
@@ -96,7 +96,10 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underClientGo, "a world that the planners of sets and deployments drive; client-go comes in by way of them"},
 	{"drain", []string{
-		api, apimachinery, sdk, clientGo, clock, sdk + "/internal/recorded", sdk + "/nodeops",
+		api, apimachinery, sdk, sdk + "/internal/recorded", sdk + "/nodeops",
+	}, underClientGo, "client-go comes in by way of nodeops only"},
+	{"drain/runner", []string{
+		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/nodeops",
 	}, underFakes, "the executor takes the typed client, the adapter its informers; the fence has owners"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,

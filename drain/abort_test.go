@@ -22,6 +22,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -31,12 +32,12 @@ type abortPlace struct {
 	clock   *clocktesting.FakeClock
 	cluster *draintest.Cluster
 	client  kubernetes.Interface
-	drain   drain.Executor
+	drain   runner.Executor
 	policy  drain.Policy
-	reach   drain.Reach
+	reach   drain.NodeReachability
 	state   drain.State
 	results []drain.Result
-	events  []drain.Event
+	events  []drain.Progress
 }
 
 func newAbortPlace(t *testing.T, node *corev1.Node, fence nodeops.Fence) *abortPlace {
@@ -45,11 +46,11 @@ func newAbortPlace(t *testing.T, node *corev1.Node, fence nodeops.Fence) *abortP
 	p.cluster = draintest.New(draintest.Options{Clock: p.clock})
 	require.NoError(t, p.cluster.Add(node, newPod("web-1"), newPod("web-2"), newPod("web-3")))
 	p.client = p.cluster.Client()
-	p.drain = drain.Executor{Client: p.client, Clock: p.clock, Parallel: 1, Observer: p}
+	p.drain = runner.Executor{Client: p.client, Clock: p.clock, Parallel: 1, Observer: p}
 	return p
 }
 
-func (p *abortPlace) Observe(e drain.Event) { p.events = append(p.events, e) }
+func (p *abortPlace) Observe(e drain.Progress) { p.events = append(p.events, e) }
 
 // node returns the Node without its version.
 func (p *abortPlace) node() *corev1.Node {
@@ -61,17 +62,17 @@ func (p *abortPlace) node() *corev1.Node {
 }
 
 // step makes one round by hand, and lets some time pass.
-func (p *abortPlace) step() drain.Plan {
+func (p *abortPlace) step() drain.Decision {
 	p.t.Helper()
 	list, err := p.client.CoreV1().Pods("").List(p.t.Context(), metav1.ListOptions{})
 	require.NoError(p.t, err)
-	in := drain.Observation{Looked: true, Node: p.node(), Pods: drain.List[*corev1.Pod]{Complete: true}, Reach: p.reach, Results: p.results}
+	in := drain.Observation{Looked: true, Node: p.node(), Pods: drain.List[*corev1.Pod]{Complete: true}, Reachability: p.reach, Results: p.results}
 	for i := range list.Items {
 		in.Pods.Items = append(in.Pods.Items, &list.Items[i])
 	}
-	var plan drain.Plan
+	var plan drain.Decision
 	p.state, plan = drain.Step(p.state, in, p.policy, p.clock.Now())
-	p.results, err = p.drain.Carry(p.t.Context(), plan)
+	p.results, err = p.drain.Apply(p.t.Context(), plan)
 	require.NoError(p.t, err)
 	p.clock.Step(10 * time.Second)
 	p.cluster.Tick()
@@ -107,7 +108,7 @@ func TestD12AbortAfterEachStepRestoresTheNode(t *testing.T) { // D-12, N-7
 			for steps := range 6 {
 				t.Run(fmt.Sprintf("%s, %s, %d steps", from, with, steps), func(t *testing.T) {
 					p := newAbortPlace(t, node, fence)
-					p.reach = drain.Reach{State: drain.PoweredOff, Since: now}
+					p.reach = drain.NodeReachability{State: drain.PoweredOff, Since: now}
 					before := p.node()
 					for range steps {
 						p.step()
@@ -161,9 +162,9 @@ func (p *abortPlace) othersEdit() {
 func TestAbortNeedsAnOwnerAndAClient(t *testing.T) {
 	p := newAbortPlace(t, openNode(), nodeops.Fence{})
 	version := p.cluster.ResourceVersion()
-	require.ErrorIs(t, p.drain.Abort(t.Context(), "node-1", "", p.policy), drain.ErrNoOwner)
-	require.ErrorIs(t, drain.Executor{}.Abort(t.Context(), "node-1", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}}), drain.ErrNoClient)
-	require.NoError(t, drain.Executor{}.Abort(t.Context(), "node-1", "", drain.Policy{KeepSchedulable: true}), "nothing was done to the Node")
+	require.ErrorIs(t, p.drain.Abort(t.Context(), "node-1", "", p.policy), runner.ErrUnusable)
+	require.ErrorIs(t, runner.Executor{}.Abort(t.Context(), "node-1", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}}), runner.ErrUnusable)
+	require.NoError(t, runner.Executor{}.Abort(t.Context(), "node-1", "", drain.Policy{KeepSchedulable: true}), "nothing was done to the Node")
 	require.Error(t, p.drain.Abort(t.Context(), "", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}}), "no name of a Node")
 	require.Empty(t, p.cluster.HistorySince(version))
 }
@@ -192,7 +193,7 @@ func TestAnAbortThatFailsSaysSo(t *testing.T) {
 	err := p.drain.Abort(t.Context(), "node-1", "", p.policy)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.Len(t, p.events, 1)
-	require.Equal(t, drain.EventUnfenced, p.events[0].Type)
+	require.Equal(t, drain.ProgressUnfenced, p.events[0].Type)
 	require.Error(t, p.events[0].Err)
 	remove()
 
@@ -208,7 +209,7 @@ func TestAnAbortThatFailsSaysSo(t *testing.T) {
 func TestAnAbortThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		err := drain.Executor{Client: hangingNodes{draintest.New(draintest.Options{}).Client()}, CallTimeout: 5 * time.Second}.
+		err := runner.Executor{Client: hangingNodes{draintest.New(draintest.Options{}).Client()}, CallTimeout: 5 * time.Second}.
 			Abort(t.Context(), "node-1", "", drain.Policy{Fence: nodeops.Fence{Owner: "me"}})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 5*time.Second, time.Since(start))

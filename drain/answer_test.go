@@ -161,7 +161,7 @@ func TestARefusedEvictionDoesNotHoldBackForce(t *testing.T) {
 	s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{
 		"uid-a": {Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(4 * time.Second)},
 	}}
-	policy := drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
+	policy := drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
 	_, plan := drain.Step(s, observed(newPod("a")), policy, now)
 	require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
 }
@@ -178,7 +178,7 @@ func TestDD61RefusalsAreRepeatedSlowerAndSlower(t *testing.T) {
 		var s drain.State
 		asked := map[types.UID][]time.Time{}
 		for at := now; at.Before(now.Add(10 * time.Minute)); at = at.Add(time.Duration(random.Int64N(int64(time.Second)))) {
-			var plan drain.Plan
+			var plan drain.Decision
 			s, plan = drain.Step(s, in, policy, at)
 			in.Results = nil
 			for _, row := range plan.Rows {

@@ -24,6 +24,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // newBudget returns a budget of the pods of newPod that allows so many disruptions of
@@ -188,7 +189,7 @@ func TestBudgetsOfOnePod(t *testing.T) {
 
 			seen.Budgets.Complete = false
 			require.Equal(t, tt.reason, drain.Decide(seen, drain.Policy{}, now).Rows[0].Reason, "what is known counts though it may not be all")
-			force := drain.Policy{Anchor: drain.Anchor{At: now}, Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
+			force := drain.Policy{Anchor: drain.Anchor{At: now}, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
 			require.Equal(t, drain.Delete, drain.Decide(seen, force, now).Rows[0].Verdict, "force asks no budget")
 		})
 	}
@@ -241,7 +242,7 @@ func TestCovers(t *testing.T) {
 	require.False(t, drain.Covers(newBudget("web", 1), newPod("a", func(p *corev1.Pod) { p.Namespace = "other" })))
 }
 
-func budgetVerdicts(plan drain.Plan) string {
+func budgetVerdicts(plan drain.Decision) string {
 	var s []string
 	for _, row := range plan.Rows {
 		s = append(s, row.Name+" "+string(row.Verdict)+" "+string(row.Reason))
@@ -388,8 +389,8 @@ func TestPlansSpendBudgetsAsTheAPIServerDoes(t *testing.T) {
 		client := cluster.Client()
 		in := observedCluster(t, client)
 		plan := drain.Decide(in, drain.Policy{}, now)
-		executor := drain.Executor{Client: client, Parallel: 1, Clock: clocktesting.NewFakeClock(now)}
-		results, err := executor.Carry(t.Context(), plan)
+		executor := runner.Executor{Client: client, Parallel: 1, Clock: clocktesting.NewFakeClock(now)}
+		results, err := executor.Apply(t.Context(), plan)
 		require.NoError(t, err)
 		for _, result := range results {
 			require.NoError(t, result.Err, "seed %d: %s", seed, result.Row)

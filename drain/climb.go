@@ -52,7 +52,7 @@ func (r *round) climb() {
 	if r.s.UnreachableSince.IsZero() {
 		return
 	}
-	start = r.in.Reach.Since
+	start = r.in.Reachability.Since
 	if !recorded.Known(start, r.now) {
 		start = r.s.UnreachableSince
 	}
@@ -68,7 +68,7 @@ func (r *round) climbOne(l Ladder, start time.Time, before []Reached) []Reached 
 	for i, rung := range l {
 		due := start.Add(rung.After)
 		if rung.GraceFits {
-			r.force.fits = append(r.force.fits, fit{do: rung.Do, due: due})
+			r.force.fits = append(r.force.fits, fit{do: rung.Action, due: due})
 		}
 		if len(reached) < i {
 			continue // one below is still to come
@@ -77,12 +77,12 @@ func (r *round) climbOne(l Ladder, start time.Time, before []Reached) []Reached 
 			due = latest(due, reached[i-1].At.Add(l.pause(i)))
 		}
 		if r.now.Before(due) {
-			r.force.expect(rung.Do, due)
+			r.force.expect(rung.Action, due)
 			continue
 		}
 		at, known := reachedAt(before, rung, r.now)
 		reached = append(reached, Reached{Rung: rung, At: at})
-		if !rung.IfOff || r.in.Reach.State == PoweredOff {
+		if !rung.IfOff || r.in.Reachability.State == PoweredOff {
 			r.force.allow(rung)
 			r.force.fresh = r.force.fresh || !known
 		}
@@ -93,7 +93,7 @@ func (r *round) climbOne(l Ladder, start time.Time, before []Reached) []Reached 
 // pause is how long a rung comes after the one below it.
 func (l Ladder) pause(i int) time.Duration {
 	pause := l[i].After - l[i-1].After
-	if l[i].Do.ends() {
+	if l[i].Action.ends() {
 		return max(pause, shortestGrace)
 	}
 	return pause
@@ -113,7 +113,7 @@ func reachedAt(before []Reached, rung Rung, now time.Time) (at time.Time, known 
 // allow adds what a rung allows.
 func (f *force) allow(rung Rung) {
 	f.rungs = append(f.rungs, rung)
-	switch rung.Do {
+	switch rung.Action {
 	case CapGrace:
 		if f.grace == 0 || rung.Grace < f.grace {
 			f.grace = rung.Grace
@@ -124,10 +124,10 @@ func (f *force) allow(rung Rung) {
 		f.ignoreBudgets, f.forceDelete = true, true
 	case Proceed, GiveUp:
 		if f.end != Proceed {
-			f.end = rung.Do
+			f.end = rung.Action
 		}
 	default:
-		f.allowDeletion(rung.Do)
+		f.allowDeletion(rung.Action)
 	}
 }
 

@@ -16,16 +16,16 @@ import (
 type climber struct {
 	t     *testing.T
 	p     drain.Policy
-	reach drain.Reach
+	reach drain.NodeReachability
 	state drain.State
 }
 
 // at plans at a time after now and returns what is done with the pod.
-func (c *climber) at(after time.Duration) drain.Plan {
+func (c *climber) at(after time.Duration) drain.Decision {
 	c.t.Helper()
 	in := observed(newPod("a"))
-	in.Reach = c.reach
-	var plan drain.Plan
+	in.Reachability = c.reach
+	var plan drain.Decision
 	c.state, plan = drain.Step(c.state, in, c.p, now.Add(after))
 	return plan
 }
@@ -44,9 +44,9 @@ func anchored(l drain.Ladder) drain.Policy {
 }
 
 var threeRungs = drain.Ladder{
-	{After: 10 * time.Minute, Do: drain.IgnoreBudgets},
-	{After: 20 * time.Minute, Do: drain.ForceDeletePods},
-	{After: 25 * time.Minute, Do: drain.Proceed},
+	{After: 10 * time.Minute, Action: drain.IgnoreBudgets},
+	{After: 20 * time.Minute, Action: drain.ForceDeletePods},
+	{After: 25 * time.Minute, Action: drain.Proceed},
 }
 
 func TestClimbing(t *testing.T) {
@@ -69,7 +69,7 @@ func TestClimbing(t *testing.T) {
 		require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(39*m))
 	})
 	t.Run("what is polite does not", func(t *testing.T) {
-		c := climber{t: t, p: anchored(drain.Ladder{{After: m, Do: drain.CapGrace, Grace: 20 * time.Second}, {After: 2 * m, Do: drain.IgnoreProtection}})}
+		c := climber{t: t, p: anchored(drain.Ladder{{After: m, Action: drain.CapGrace, Grace: 20 * time.Second}, {After: 2 * m, Action: drain.IgnoreProtection}})}
 		plan := c.at(3 * m)
 		require.Len(t, plan.Rungs, 2)
 	})
@@ -105,7 +105,7 @@ func TestClimbing(t *testing.T) {
 	t.Run("a policy that is changed counts at once", func(t *testing.T) {
 		c := climber{t: t, p: anchored(threeRungs)}
 		require.Equal(t, drain.Delete, c.verdict(12*m))
-		c.p.Ladder = drain.Ladder{{After: 5 * m, Do: drain.IgnoreBudgets}, {After: 15 * m, Do: drain.Proceed}}
+		c.p.Ladder = drain.Ladder{{After: 5 * m, Action: drain.IgnoreBudgets}, {After: 15 * m, Action: drain.Proceed}}
 		require.Equal(t, drain.Delete, c.verdict(13*m), "budgets have been ignored since 12 minutes")
 		require.Equal(t, now.Add(22*m), c.at(13*m).NextAt, "so the end comes ten minutes after that")
 		c.p.Ladder = nil
@@ -121,21 +121,21 @@ func TestClimbing(t *testing.T) {
 
 func TestRungsIfOff(t *testing.T) {
 	const m = time.Minute
-	ladder := drain.Ladder{{Do: drain.ForceDeletePods, IfOff: true}, {After: 5 * m, Do: drain.IgnoreBudgets}, {After: 10 * m, Do: drain.Proceed}}
+	ladder := drain.Ladder{{Action: drain.ForceDeletePods, IfOff: true}, {After: 5 * m, Action: drain.IgnoreBudgets}, {After: 10 * m, Action: drain.Proceed}}
 	t.Run("it has no effect before, and holds nothing up", func(t *testing.T) {
-		c := climber{t: t, p: anchored(ladder), reach: drain.Reach{State: drain.Unreachable}}
+		c := climber{t: t, p: anchored(ladder), reach: drain.NodeReachability{State: drain.Unreachable}}
 		require.Equal(t, drain.Evict, c.verdict(0))
 		require.Equal(t, drain.Delete, c.verdict(5*m))
 		require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(10*m))
 	})
 	t.Run("it has its effect when the instance goes off later", func(t *testing.T) {
-		c := climber{t: t, p: anchored(ladder), reach: drain.Reach{State: drain.Unreachable}}
+		c := climber{t: t, p: anchored(ladder), reach: drain.NodeReachability{State: drain.Unreachable}}
 		require.Equal(t, drain.Evict, c.verdict(2*m))
-		c.reach = drain.Reach{State: drain.PoweredOff}
+		c.reach = drain.NodeReachability{State: drain.PoweredOff}
 		plan := c.at(3 * m)
 		require.Equal(t, drain.ForceDelete, plan.Rows[0].Verdict)
 		require.Equal(t, int64(0), *plan.Rows[0].Grace)
-		c.reach = drain.Reach{}
+		c.reach = drain.NodeReachability{}
 		require.Equal(t, drain.Evict, c.verdict(4*m), "and none if it is on again")
 	})
 }
@@ -143,14 +143,14 @@ func TestRungsIfOff(t *testing.T) {
 func TestUnreachableLadderIsCountedFromTheCondition(t *testing.T) {
 	const m = time.Minute
 	p := drain.Policy{UnreachableLadder: drain.ForceDeleteAfter(5 * m)}
-	c := climber{t: t, p: p, reach: drain.Reach{State: drain.Unreachable, Since: now.Add(-4 * m)}}
+	c := climber{t: t, p: p, reach: drain.NodeReachability{State: drain.Unreachable, Since: now.Add(-4 * m)}}
 	require.Equal(t, drain.Evict, c.verdict(0))
 	require.Equal(t, now.Add(m), c.at(0).NextAt)
 	require.Equal(t, drain.ForceDelete, c.verdict(m))
-	c.reach = drain.Reach{}
+	c.reach = drain.NodeReachability{}
 	require.Equal(t, drain.Evict, c.verdict(2*m), "a Node that is back is drained as usual")
 	require.Empty(t, c.state.UnreachableReached)
-	c.reach = drain.Reach{State: drain.Unreachable, Since: now.Add(time.Hour)}
+	c.reach = drain.NodeReachability{State: drain.Unreachable, Since: now.Add(time.Hour)}
 	require.Equal(t, drain.Evict, c.verdict(3*m))
 	require.Equal(t, drain.ForceDelete, c.verdict(8*m), "another clock's future is not waited for")
 }
@@ -170,14 +170,14 @@ func TestNextIsTheRungToCome(t *testing.T) {
 }
 
 func TestAnInvalidLadderForcesNothing(t *testing.T) {
-	broken := drain.Ladder{{Do: drain.ForceDeletePods}, {Do: "Pray"}}
+	broken := drain.Ladder{{Action: drain.ForceDeletePods}, {Action: "Pray"}}
 	for name, p := range map[string]drain.Policy{
 		"the ladder":                {Ladder: broken},
 		"that of unreachable Nodes": {UnreachableLadder: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := observed(newPod("a"))
-			in.Node, in.Reach.State = openNode(), drain.PoweredOff
+			in.Node, in.Reachability.State = openNode(), drain.PoweredOff
 			plan := drain.Decide(in, p, now)
 			require.Nil(t, plan.Fence, "a policy that contradicts itself does nothing")
 			require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
@@ -192,21 +192,21 @@ func TestAnInvalidLadderForcesNothing(t *testing.T) {
 func TestRungsOfTwoLadders(t *testing.T) {
 	in := func(pod *podType) drain.Observation {
 		in := observed(pod)
-		in.Reach.State = drain.Unreachable
+		in.Reachability.State = drain.Unreachable
 		return in
 	}
 	t.Run("the shortest grace counts, whichever ladder has it", func(t *testing.T) {
-		short, long := drain.Ladder{{Do: drain.CapGrace, Grace: 2 * time.Second}}, drain.Ladder{{Do: drain.CapGrace, Grace: 20 * time.Second}}
+		short, long := drain.Ladder{{Action: drain.CapGrace, Grace: 2 * time.Second}}, drain.Ladder{{Action: drain.CapGrace, Grace: 20 * time.Second}}
 		for _, policy := range []drain.Policy{{Ladder: short, UnreachableLadder: long}, {Ladder: long, UnreachableLadder: short}} {
 			require.Equal(t, int64(2), *drain.Decide(in(newPod("a")), policy, now).Rows[0].Grace)
 		}
 	})
 	t.Run("a milder rung takes nothing back", func(t *testing.T) {
-		policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.IgnoreProtection}}, UnreachableLadder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
+		policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreProtection}}, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
 		require.Equal(t, drain.Delete, drain.Decide(in(newPod("a", unmanaged)), policy, now).Rows[0].Verdict)
 	})
 	t.Run("a rung that is new is acted on at once, though others are known", func(t *testing.T) {
-		policy := drain.Policy{Ladder: drain.Ladder{{After: time.Second, Do: drain.CapGrace, Grace: time.Second}}, UnreachableLadder: drain.Ladder{{Do: drain.IgnoreBudgets}}}
+		policy := drain.Policy{Ladder: drain.Ladder{{After: time.Second, Action: drain.CapGrace, Grace: time.Second}}, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
 		s, plan := drain.Step(drain.State{}, in(newPod("a")), policy, now)
 		seen := in(newPod("a"))
 		seen.Results = []drain.Result{{Row: plan.Rows[0]}}
@@ -218,7 +218,7 @@ func TestRungsOfTwoLadders(t *testing.T) {
 
 func TestOfTwoRungsAtOneTimeThatOfTheFirstLadderIsNext(t *testing.T) {
 	in := observed(newPod("a"))
-	in.Reach.State = drain.Unreachable
+	in.Reachability.State = drain.Unreachable
 	policy := drain.Policy{Ladder: drain.ForceAfter(time.Hour, 0), UnreachableLadder: drain.ForceDeleteAfter(time.Hour)}
 	require.Equal(t, drain.IgnoreBudgets, drain.Decide(in, policy, now).Next)
 }

@@ -23,9 +23,9 @@ type twin struct{ at map[int]time.Time }
 func (w *twin) reached(l drain.Ladder, start, now time.Time) (n, fresh int, next time.Time) {
 	for i, rung := range l {
 		at := start.Add(rung.After)
-		if final := rung.Do == drain.ForceDeletePods || rung.Do == drain.Proceed || rung.Do == drain.GiveUp; final && i > 0 {
+		if final := rung.Action == drain.ForceDeletePods || rung.Action == drain.Proceed || rung.Action == drain.GiveUp; final && i > 0 {
 			pause := rung.After - l[i-1].After
-			if rung.Do != drain.ForceDeletePods {
+			if rung.Action != drain.ForceDeletePods {
 				pause = max(pause, time.Second)
 			}
 			if late := w.at[i-1].Add(pause); late.After(at) {
@@ -71,10 +71,10 @@ func TestI9EscalationBeginsAtItsDeadline(t *testing.T) {
 			n, fresh, due := w.reached(l, now, at)
 			require.Len(t, plan.Rungs, n, "seed %d: %v at %s: %v", seed, l, at.Sub(now), plan.Rungs)
 			for _, rung := range l[n-fresh : n] {
-				acted[rung.Do]++
+				acted[rung.Action]++
 			}
 			if plan.Over() {
-				require.True(t, l[n-1].Do == drain.Proceed || l[n-1].Do == drain.GiveUp)
+				require.True(t, l[n-1].Action == drain.Proceed || l[n-1].Action == drain.GiveUp)
 				break
 			}
 			require.False(t, !due.IsZero() && plan.NextCheck.After(due), "seed %d: nobody sleeps through a deadline", seed)
@@ -118,7 +118,7 @@ func strengthOf(v drain.Verdict) int {
 func strongest(l drain.Ladder) drain.Verdict {
 	v := drain.Evict
 	for _, rung := range l {
-		switch rung.Do {
+		switch rung.Action {
 		case drain.ForceDeletePods:
 			return drain.ForceDelete
 		case drain.IgnoreBudgets, drain.IgnoreProtection:

@@ -5,27 +5,10 @@
 // if the waiting takes too long.
 //
 // [Step] is a function: from what is remembered of the drain, what is observed, a
-// policy and the time to a [Plan], with one row for each pod. It waits for nothing: a
+// policy and the time to a [Decision], with one row for each pod. It waits for nothing: a
 // wait is a row that says what it is for, since when, and what comes next. [Decide] is
-// the first step, and so the dry run. An [Executor] carries out one round of a plan
-// with one request for each pod.
-//
-// Whoever wants a drain and nothing else calls [Executor.Run], which watches the Node
-// and returns when the drain is over or its context is:
-//
-//	plan, err := drain.Executor{Client: client}.Run(ctx, "node-1", drain.Policy{})
-//
-// Run refuses a drain that cannot end before it changes anything: see [ErrNotFeasible] and
-// [ErrNodeNotFound].
-//
-// Controllers have informers and a queue, and no goroutine to spare for waiting. For
-// them [Executor.Round] makes one round:
-//
-//	state, plan, err := executor.Round(ctx, state, observation, policy, "node-1")
-//	if plan.Over() {
-//		… // plan.Outcome says how it ended
-//	}
-//	… // report plan.Summary(); come back when something observed changes, or at plan.NextCheck
+// the first step, and so the dry run. Package drain/runner carries decisions out, for a
+// controller with a queue or for a tool that waits for the end.
 //
 // # What the policy says
 //
@@ -39,7 +22,7 @@
 //
 // Only the Node and its pods are necessary. Every other source of an [Observation] is
 // optional, and what it would have said is then listed as not evaluated, which is not
-// the same as nothing. Sources are plain slices; [Informers] and [Live] fill them.
+// the same as nothing. Lists are plain slices; package drain/runner fills them, from informers or from the API server.
 //
 // # What is remembered
 //
@@ -53,8 +36,7 @@
 // successor of the same name is never meant. An accepted eviction is not a pod that has
 // gone: a drain is [Drained] only when every pod that was to go has gone and the Node
 // is fenced. A deadline, a refusal or the end of a context never looks like that.
-// The fence has owners, see [nodeops.Fence]; [Executor.Abort] takes back what a drain
-// did to the Node.
+// The fence has owners, see [nodeops.Fence].
 //
 // The package does not decide whether a Node may be drained now, as package permits
 // does, nor what becomes of its machine.

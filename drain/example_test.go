@@ -17,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // Two pods under a budget that spares one of them: the second goes when the first has
@@ -39,7 +40,7 @@ func Example() {
 	}
 
 	policy := drain.Policy{Ladder: drain.ForceAfter(2*time.Hour, 0)}
-	executor := drain.Executor{Client: cluster.Client(), Clock: clock}
+	executor := runner.Executor{Client: cluster.Client(), Clock: clock}
 	var state drain.State
 	var results []drain.Result
 	for {
@@ -49,13 +50,13 @@ func Example() {
 			return
 		}
 		seen.Results = results
-		var plan drain.Plan
+		var plan drain.Decision
 		state, plan = drain.Step(state, seen, policy, clock.Now())
 		fmt.Print(clock.Now().Format("15:04:05"), "\n", plan)
 		if plan.Over() {
 			return
 		}
-		results, err = executor.Carry(ctx, plan)
+		results, err = executor.Apply(ctx, plan)
 		if err != nil {
 			fmt.Println(err)
 		}
@@ -149,7 +150,7 @@ func ExampleDecide() {
 
 // Whether a drain can come to its end is known before the first write, as far as its
 // sources tell: here a budget allows nothing, and the ladder never gets past it.
-func ExamplePlan_Feasible() {
+func ExampleDecision_Feasible() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	seen := drain.Observation{
 		Looked: true, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: corev1.NodeSpec{Unschedulable: true}},

@@ -35,6 +35,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // execCluster returns a cluster with these objects on a fake clock.
@@ -46,14 +47,14 @@ func execCluster(t testing.TB, objects ...runtime.Object) *draintest.Cluster {
 }
 
 // execSerial carries plans out one request after the other, at the time of a cluster.
-func execSerial(cluster *draintest.Cluster, client kubernetes.Interface) drain.Executor {
-	return drain.Executor{Client: client, Clock: cluster.Clock(), Parallel: 1}
+func execSerial(cluster *draintest.Cluster, client kubernetes.Interface) runner.Executor {
+	return runner.Executor{Client: client, Clock: cluster.Clock(), Parallel: 1}
 }
 
 // execObserve looks at a cluster, past all faults of its clients.
 func execObserve(t testing.TB, cluster *draintest.Cluster) drain.Observation {
 	t.Helper()
-	in, err := drain.Live{Client: cluster.Client()}.Sources(drain.Policy{}).Observe(t.Context(), "node-1", drain.State{})
+	in, err := runner.Observe(t.Context(), runner.Live{Client: cluster.Client()}, "node-1", drain.Policy{}, drain.State{})
 	require.NoError(t, err)
 	return in
 }
@@ -84,8 +85,8 @@ func execAsked(client interface{ Actions() []clienttesting.Action }) []string {
 }
 
 // execPlan is a plan that asks the same of these pods.
-func execPlan(verdict drain.Verdict, names ...string) drain.Plan {
-	plan := drain.Plan{Node: "node-1"}
+func execPlan(verdict drain.Verdict, names ...string) drain.Decision {
+	plan := drain.Decision{Node: "node-1"}
 	for _, name := range names {
 		plan.Rows = append(plan.Rows, drain.Row{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Verdict: verdict})
 	}
@@ -97,7 +98,7 @@ func TestCarryFencesThenEvicts(t *testing.T) {
 	node.Spec.Taints = []corev1.Taint{{Key: "of-somebody", Effect: corev1.TaintEffectNoSchedule}}
 	cluster := execCluster(t, node, newPod("a"), newPod("b"), newPod("agent", ownedBy("DaemonSet")))
 	client := cluster.Clientset()
-	results, err := execSerial(cluster, client).Carry(t.Context(), drain.Decide(execObserve(t, cluster), drain.Policy{}, now))
+	results, err := execSerial(cluster, client).Apply(t.Context(), drain.Decide(execObserve(t, cluster), drain.Policy{}, now))
 	require.NoError(t, err)
 	require.Len(t, results, 2)
 	require.Equal(t, []string{"patch nodes", "create pods/eviction", "create pods/eviction"}, execAsked(client), "one request for each")
@@ -117,7 +118,7 @@ func TestCarryAsksForTheGraceOfTheRow(t *testing.T) {
 		cluster := execCluster(t, newNode(), newPod("a"))
 		plan := execPlan(verdict, "a")
 		plan.Rows[0].Grace = new(int64(7))
-		_, err := execSerial(cluster, cluster.Client()).Carry(t.Context(), plan)
+		_, err := execSerial(cluster, cluster.Client()).Apply(t.Context(), plan)
 		require.NoError(t, err)
 		require.Equal(t, int64(7), *execObserve(t, cluster).Pods.Items[0].DeletionGracePeriodSeconds)
 	}
@@ -128,7 +129,7 @@ func TestDD11ASuccessorOfTheSameNameIsSpared(t *testing.T) {
 		for _, where := range []string{"node-1", "node-2"} {
 			t.Run(fmt.Sprint(verdict, " on ", where), func(t *testing.T) {
 				cluster := execCluster(t, newNode(), newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor"; p.Spec.NodeName = where }))
-				results, err := execSerial(cluster, cluster.Client()).Carry(t.Context(), execPlan(verdict, "a"))
+				results, err := execSerial(cluster, cluster.Client()).Apply(t.Context(), execPlan(verdict, "a"))
 				require.NoError(t, err)
 				require.True(t, apierrors.IsConflict(results[0].Err), results[0].Err)
 				successor, err := cluster.Client().CoreV1().Pods("shop").Get(t.Context(), "a", metav1.GetOptions{})
@@ -145,10 +146,10 @@ func TestDD11ACacheThatLagsDoesNotAskAgainAtOnce(t *testing.T) {
 	require.NoError(t, cluster.Add(newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })))
 	client := cluster.Clientset()
 	executor := execSerial(cluster, client)
-	state, plan, err := executor.Round(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
+	state, plan, err := executor.Pass(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.ReasonConflict, plan.Rows[0].Reason)
-	_, _, err = executor.Round(t.Context(), state, in, drain.Policy{}, "node-1")
+	_, _, err = executor.Pass(t.Context(), state, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Len(t, client.Actions(), 1)
 }
@@ -159,8 +160,8 @@ func TestASuccessorOfTheNodeIsNotFenced(t *testing.T) {
 	successor := openNode()
 	successor.UID = "uid-successor"
 	require.NoError(t, cluster.Add(successor))
-	results, err := execSerial(cluster, cluster.Client()).Carry(t.Context(), plan)
-	require.ErrorAs(t, err, new(*drain.FenceError))
+	results, err := execSerial(cluster, cluster.Client()).Apply(t.Context(), plan)
+	require.ErrorAs(t, err, new(*runner.FenceError))
 	require.Empty(t, results)
 	require.False(t, execObserve(t, cluster).Node.Spec.Unschedulable)
 }
@@ -169,7 +170,7 @@ func TestANodeThatIsGoneNeedsNoFence(t *testing.T) {
 	cluster := execCluster(t, newPod("a"))
 	in := observed(newPod("a"))
 	in.Node = openNode()
-	results, err := execSerial(cluster, cluster.Client()).Carry(t.Context(), drain.Decide(in, drain.Policy{}, now))
+	results, err := execSerial(cluster, cluster.Client()).Apply(t.Context(), drain.Decide(in, drain.Policy{}, now))
 	require.NoError(t, err)
 	require.Len(t, results, 1)
 	require.NoError(t, results[0].Err)
@@ -190,9 +191,9 @@ func TestWithoutFence(t *testing.T) {
 			cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
 			plan := execPlan(tt.verdict, "a", "b")
 			plan.Fence = &drain.SetFence{Node: "node-1"}
-			results, err := execSerial(cluster, cluster.Client()).Carry(t.Context(), plan)
+			results, err := execSerial(cluster, cluster.Client()).Apply(t.Context(), plan)
 			require.True(t, apierrors.IsForbidden(err), err)
-			fence, ok := errors.AsType[*drain.FenceError](err)
+			fence, ok := errors.AsType[*runner.FenceError](err)
 			require.True(t, ok)
 			require.Equal(t, "node-1", fence.Node)
 			require.ErrorContains(t, err, "fence node node-1: ")
@@ -207,7 +208,7 @@ func TestCarryEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		client := cluster.Clientset()
-		results, err := execSerial(cluster, client).Carry(ctx, drain.Decide(execObserve(t, cluster), drain.Policy{}, now))
+		results, err := execSerial(cluster, client).Apply(ctx, drain.Decide(execObserve(t, cluster), drain.Policy{}, now))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Empty(t, results)
 		require.Empty(t, client.Actions())
@@ -222,7 +223,7 @@ func TestCarryEndsWithItsContext(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		results, err := execSerial(cluster, client).Carry(ctx, drain.Decide(execObserve(t, cluster), drain.Policy{}, now))
+		results, err := execSerial(cluster, client).Apply(ctx, drain.Decide(execObserve(t, cluster), drain.Policy{}, now))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Len(t, results, 2)
 		require.Equal(t, "b", results[1].Row.Name)
@@ -235,7 +236,7 @@ func TestCarryEndsWithItsContext(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 			defer cancel()
 			start := time.Now()
-			results, err := drain.Executor{Client: cluster.Client(), Parallel: 3}.Carry(ctx, execPlan(drain.Delete, names...))
+			results, err := runner.Executor{Client: cluster.Client(), Parallel: 3}.Apply(ctx, execPlan(drain.Delete, names...))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Len(t, results, 6)
 			require.Equal(t, 2*time.Second, time.Since(start), "it returns when those under way have been answered")
@@ -272,7 +273,7 @@ func TestB3ParallelRequests(t *testing.T) {
 					return time.Second
 				}})
 				start := time.Now()
-				results, err := drain.Executor{Client: cluster.Client(), Parallel: tt.parallel}.Carry(t.Context(), plan)
+				results, err := runner.Executor{Client: cluster.Client(), Parallel: tt.parallel}.Apply(t.Context(), plan)
 				require.NoError(t, err)
 				require.Equal(t, tt.want, time.Since(start))
 				require.LessOrEqual(t, most.Load(), int64(tt.most))
@@ -294,7 +295,7 @@ func TestOneAfterTheOtherMeansInOrder(t *testing.T) {
 	require.Equal(t, "c", want[0].Name, "waves come first")
 	cluster := execCluster(t)
 	client := cluster.Clientset()
-	results, err := execSerial(cluster, client).Carry(t.Context(), plan)
+	results, err := execSerial(cluster, client).Apply(t.Context(), plan)
 	require.NoError(t, err)
 	for i, action := range client.Actions() {
 		require.Equal(t, want[i].Name, action.(clienttesting.DeleteAction).GetName())
@@ -307,8 +308,8 @@ func TestB3EachCallHasItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &hangingPods{Interface: draintest.New(draintest.Options{}).Client(), name: "b"}
 		start := time.Now()
-		results, err := drain.Executor{Client: client, Parallel: 1, CallTimeout: 5 * time.Second}.
-			Carry(t.Context(), execPlan(drain.Delete, "a", "b", "c"))
+		results, err := runner.Executor{Client: client, Parallel: 1, CallTimeout: 5 * time.Second}.
+			Apply(t.Context(), execPlan(drain.Delete, "a", "b", "c"))
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, time.Since(start))
 		require.ErrorIs(t, results[1].Err, context.DeadlineExceeded)
@@ -316,7 +317,7 @@ func TestB3EachCallHasItsOwnTime(t *testing.T) {
 		require.Equal(t, start.Add(5*time.Second).UTC(), results[1].At.UTC(), "a result is as old as its answer")
 
 		start = time.Now()
-		_, err = drain.Executor{Client: client}.Carry(t.Context(), execPlan(drain.Delete, "b"))
+		_, err = runner.Executor{Client: client}.Apply(t.Context(), execPlan(drain.Delete, "b"))
 		require.NoError(t, err)
 		require.Equal(t, 30*time.Second, time.Since(start))
 	})
@@ -359,22 +360,22 @@ func (c hangingPod) Delete(ctx context.Context, name string, o metav1.DeleteOpti
 
 func TestResultsHaveTheTimeOfTheirAnswer(t *testing.T) {
 	cluster := execCluster(t, newNode(), newPod("a"))
-	results, err := drain.Executor{Client: cluster.Client(), Clock: cluster.Clock()}.Carry(t.Context(), execPlan(drain.Evict, "a"))
+	results, err := runner.Executor{Client: cluster.Client(), Clock: cluster.Clock()}.Apply(t.Context(), execPlan(drain.Evict, "a"))
 	require.NoError(t, err)
 	require.Equal(t, now, results[0].At)
 }
 
 func TestCarryWithoutClient(t *testing.T) {
-	results, err := drain.Executor{}.Carry(t.Context(), execPlan(drain.Evict, "a"))
-	require.ErrorIs(t, err, drain.ErrNoClient)
+	results, err := runner.Executor{}.Apply(t.Context(), execPlan(drain.Evict, "a"))
+	require.ErrorIs(t, err, runner.ErrUnusable)
 	require.Empty(t, results)
 }
 
 func TestCarryDoesNothingForAnEmptyPlan(t *testing.T) {
 	cluster := execCluster(t)
 	client := cluster.Clientset()
-	for _, plan := range []drain.Plan{{}, drain.Decide(drain.Observation{}, drain.Policy{}, now)} {
-		results, err := execSerial(cluster, client).Carry(t.Context(), plan)
+	for _, plan := range []drain.Decision{{}, drain.Decide(drain.Observation{}, drain.Policy{}, now)} {
+		results, err := execSerial(cluster, client).Apply(t.Context(), plan)
 		require.NoError(t, err)
 		require.Empty(t, results)
 	}
@@ -384,7 +385,7 @@ func TestCarryDoesNothingForAnEmptyPlan(t *testing.T) {
 func TestDD60OneRefusalDoesNotStopTheOthers(t *testing.T) {
 	cluster := execCluster(t, newNode(), execBudget("b1", "two", 1), execBudget("b2", "two", 1), execBudget("b3", "one", 1),
 		newPod("a", execApp("two")), newPod("b", execApp("one")), newPod("c", execApp("none")))
-	_, plan, err := execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, observed(
+	_, plan, err := execSerial(cluster, cluster.Client()).Pass(t.Context(), drain.State{}, observed(
 		newPod("a", execApp("two")), newPod("b", execApp("one")), newPod("c", execApp("none"))), drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	var got []machinist.Reason
@@ -452,7 +453,7 @@ func TestD13ARefusalIsAskedOnce(t *testing.T) {
 	} {
 		t.Run(string(verdict), func(t *testing.T) {
 			client, requests := apiServer(t, http.StatusTooManyRequests, http.Header{"Retry-After": {"10"}}, refusal)
-			results, err := drain.Executor{Client: client, Clock: clock.RealClock{}}.Carry(t.Context(), execPlan(verdict, "a"))
+			results, err := runner.Executor{Client: client, Clock: clock.RealClock{}}.Apply(t.Context(), execPlan(verdict, "a"))
 			require.NoError(t, err)
 			require.Equal(t, []string{want}, requests.all())
 			require.Contains(t, requests.body[0], "uid-a")
@@ -470,7 +471,7 @@ func TestDD20EvictionsAreOfTheStableVersion(t *testing.T) {
 	})
 	plan := execPlan(drain.Evict, "a")
 	plan.Rows[0].Grace = new(int64(5))
-	results, err := drain.Executor{Client: client}.Carry(t.Context(), plan)
+	results, err := runner.Executor{Client: client}.Apply(t.Context(), plan)
 	require.NoError(t, err)
 	require.NoError(t, results[0].Err)
 	require.Len(t, requests.all(), 1, "and nothing is discovered first")

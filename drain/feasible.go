@@ -4,8 +4,6 @@ package drain
 
 import (
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/machinist-dev/machinist"
 )
@@ -14,7 +12,7 @@ import (
 // there are obstacles, if the policy contradicts itself or somebody took the fence
 // away, if the drain was given up, or if it could not be planned at all. True is no
 // promise: what is not evaluated may still refuse.
-func (p Plan) Feasible() bool {
+func (p Decision) Feasible() bool {
 	if p.Reason == ReasonNotObserved || p.Outcome == GaveUp {
 		return false
 	}
@@ -31,34 +29,31 @@ func (p Plan) Feasible() bool {
 	return true
 }
 
-// refused reports whether the caller's policy, or a person who took a fence away, keeps the
-// drain from its end. What belongs to others, such as a budget, or is not evaluated, does not count.
-func (p Plan) refused() bool {
+// Refusals returns why the caller's policy, or a person who took a fence away, keeps the drain
+// from its end. It is empty if the drain may begin. What belongs to others, such as a budget,
+// or is not evaluated, does not count.
+func (p Decision) Refusals() []machinist.Hold {
 	if p.Over() {
-		return false
-	}
-	taken := func(g machinist.Hold) bool { return g.Reason == ReasonUncordoned }
-	protected := func(row Row) bool { return row.Verdict == Block && row.Reason != ReasonNotEvaluated && p.stuck(&row) }
-	return slices.ContainsFunc(p.Gates, taken) || slices.ContainsFunc(p.Rows, protected)
-}
-
-// refusals says in words what keeps a refused drain from its end; it may be empty.
-func (p Plan) refusals() []string {
-	var said []string
-	for _, part := range (Plan{Gates: p.Gates, Rows: p.Obstacles(), Ladder: p.Ladder}).parts() {
-		part.since = time.Time{}
-		said = append(said, part.String())
-	}
-	if len(said) == 0 {
 		return nil
 	}
-	return []string{strings.Join(said, "; ")}
+	var refusals []machinist.Hold
+	for _, g := range p.Gates {
+		if g.Reason == ReasonUncordoned {
+			refusals = append(refusals, g)
+		}
+	}
+	for i := range p.Rows {
+		if row := &p.Rows[i]; row.Verdict == Block && row.Reason != ReasonNotEvaluated && p.stuck(row) {
+			refusals = append(refusals, row.hold())
+		}
+	}
+	return refusals
 }
 
 // Obstacles returns the rows of the pods that no waiting helps and no rung of the
 // ladder removes, in order: somebody has to change the pod, a budget, a permission or
 // the policy. When the drain was given up it returns all that are left.
-func (p Plan) Obstacles() []Row {
+func (p Decision) Obstacles() []Row {
 	var stuck []Row
 	for i := range p.Rows {
 		if p.stuck(&p.Rows[i]) {
@@ -69,7 +64,7 @@ func (p Plan) Obstacles() []Row {
 }
 
 // stuck says whether neither time nor the ladder helps a pod.
-func (p Plan) stuck(row *Row) bool {
+func (p Decision) stuck(row *Row) bool {
 	switch {
 	case row.Verdict != Wait && row.Verdict != Block:
 		return false
@@ -89,7 +84,7 @@ func (r Rung) removes(reason machinist.Reason) bool {
 	if r.IfOff {
 		return false
 	}
-	switch r.Do {
+	switch r.Action {
 	case Proceed:
 		return true
 	case IgnoreBudgets, ForceDeletePods:

@@ -33,40 +33,40 @@ func forcedSince(d time.Duration) drain.Policy { return drain.ForMachine(now.Add
 
 func TestForce(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	unreachable := drain.Reach{State: drain.Unreachable, Since: now.Add(-time.Hour)}
+	unreachable := drain.NodeReachability{State: drain.Unreachable, Since: now.Add(-time.Hour)}
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod
 		policy drain.Policy
-		reach  drain.Reach
+		reach  drain.NodeReachability
 		answer drain.Answer
 		want   drain.Verdict
 		reason machinist.Reason
 		until  time.Duration // zero for none
 	}{
-		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.Reach{}, drain.Answer{}, drain.Delete, drain.ReasonForced, 5 * s},
-		{"one moment before its time it does nothing", newPod("a"), forcedSince(-1), drain.Reach{}, drain.Answer{}, drain.Evict, drain.ReasonEvict, 5 * s},
-		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.Reach{}, drain.Answer{Asked: drain.Evict, Until: now.Add(s)}, drain.Delete, drain.ReasonForced, 5 * s},
-		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.Reach{}, drain.Answer{Asked: drain.Delete, Reason: drain.ReasonThrottled, Until: now.Add(s)}, drain.Wait, drain.ReasonThrottled, s},
-		{"it shortens the grace of a pod on its way out", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.Reach{}, drain.Answer{}, drain.Delete, drain.ReasonForced, 5 * s},
-		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.Reach{}, drain.Answer{}, drain.Wait, drain.ReasonTerminating, s},
-		{"it waits a little for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.Reach{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
-		{"without it nothing is left behind", newPod("a", leaving(-time.Hour, 0)), anything, drain.Reach{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
+		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, drain.ReasonForced, 5 * s},
+		{"one moment before its time it does nothing", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Answer{}, drain.Evict, drain.ReasonEvict, 5 * s},
+		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Until: now.Add(s)}, drain.Delete, drain.ReasonForced, 5 * s},
+		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Delete, Reason: drain.ReasonThrottled, Until: now.Add(s)}, drain.Wait, drain.ReasonThrottled, s},
+		{"it shortens the grace of a pod on its way out", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, drain.ReasonForced, 5 * s},
+		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonTerminating, s},
+		{"it waits a little for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
+		{"without it nothing is left behind", newPod("a", leaving(-time.Hour, 0)), anything, drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
 		{"nobody stops a pod on an unreachable Node", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
 		{"nor one that was told to stop", newPod("a", leaving(-time.Hour, 1)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
 		{"and that does not wait for a refused deletion with grace", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{Asked: drain.Delete, Until: now.Add(s)}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
 		{"but waits for what finalizers hold there", newPod("a", withFinalizer, leaving(-m, 0)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Wait, drain.ReasonUnreachable, m},
 		{"who hurries waits a second for a pod that should have stopped", newPod("a", leaving(-300*time.Millisecond, 1)), drain.Policy{UnreachableLadder: drain.HurryTerminating()}, unreachable, drain.Answer{}, drain.Wait, drain.ReasonUnreachable, 700 * time.Millisecond},
 		{"and no longer", newPod("a", leaving(-s, 1)), drain.Policy{UnreachableLadder: drain.HurryTerminating()}, unreachable, drain.Answer{}, drain.Ignore, drain.ReasonAbandoned, 0},
-		{"force alone does not lose local data", newPod("a", emptyDir), anchored(drain.ForceAfter(0, s)), drain.Reach{}, drain.Answer{}, drain.Block, drain.ReasonLocalStorage, 0},
+		{"force alone does not lose local data", newPod("a", emptyDir), anchored(drain.ForceAfter(0, s)), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonLocalStorage, 0},
 		{"an unreachable Node alone does not lose an unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.ForceDeleteAfter(0)}, unreachable, drain.Answer{}, drain.Block, drain.ReasonUnmanaged, 0},
-		{"a pod of a DaemonSet is left alone under force", newPod("a", ownedBy("DaemonSet"), emptyDir), forcedSince(0), drain.Reach{}, drain.Answer{}, drain.Ignore, drain.ReasonDaemonSet, 0},
+		{"a pod of a DaemonSet is left alone under force", newPod("a", ownedBy("DaemonSet"), emptyDir), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Ignore, drain.ReasonDaemonSet, 0},
 		{"a pod of the Node itself is left alone", newPod("a", ownedBy("Node")), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Ignore, drain.ReasonMirror, 0},
-		{"a pod without UID cannot be meant", newPod("a", func(p *corev1.Pod) { p.UID = "" }), forcedSince(0), drain.Reach{}, drain.Answer{}, drain.Block, drain.ReasonNoIdentity, 0},
+		{"a pod without UID cannot be meant", newPod("a", func(p *corev1.Pod) { p.UID = "" }), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonNoIdentity, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
-			in.Reach = tt.reach
+			in.Reachability = tt.reach
 			_, plan := drain.Step(answered(tt.policy, in, tt.answer), in, tt.policy, now)
 			row := plan.Rows[0]
 			var until time.Time
@@ -80,7 +80,7 @@ func TestForce(t *testing.T) {
 
 // A rung that has just been reached is not held up by what was answered before.
 func TestI9AnAnswerDoesNotPutARungOff(t *testing.T) {
-	p := anchored(drain.Ladder{{Do: drain.IgnoreBudgets}, {After: time.Minute, Do: drain.CapGrace, Grace: time.Second}})
+	p := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.CapGrace, Grace: time.Second}})
 	in := observed(newPod("a"))
 	at := now.Add(time.Minute)
 	s, plan := drain.Step(drain.State{}, in, p, at.Add(-time.Second))
@@ -95,7 +95,7 @@ func TestI9AnAnswerDoesNotPutARungOff(t *testing.T) {
 
 func TestB3GraceOverride(t *testing.T) {
 	const s = time.Second
-	del, evict := anchored(drain.Ladder{{Do: drain.IgnoreBudgets}}), drain.Policy{}
+	del, evict := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), drain.Policy{}
 	capped := anchored(drain.ForceAfter(0, 5*s))
 	with := func(p drain.Policy, d time.Duration) drain.Policy { p.MaxGrace = d; return p }
 	for _, tt := range []struct {
@@ -159,10 +159,10 @@ func TestB3GraceFits(t *testing.T) {
 		{"the end of one that will not is brought forward", newPod("a", leaving(20*s, 30)), within(12 * s), drain.Delete, 12, drain.IgnoreProtection, 12 * s},
 		{"as far as that goes", newPod("a", leaving(s, 1)), within(0), drain.Wait, -1, drain.Proceed, s},
 		{"a pod that should have stopped is not asked again and again", newPod("a", leaving(-m, 30)), within(0), drain.Wait, -1, drain.Proceed, s},
-		{"a cap makes the time shorter", newPod("a"), anchored(drain.Ladder{{Do: drain.CapGrace, Grace: 5 * s}, {After: 10 * s, Do: drain.IgnoreBudgets, GraceFits: true}}), drain.Evict, 5, drain.IgnoreBudgets, 5 * s},
+		{"a cap makes the time shorter", newPod("a"), anchored(drain.Ladder{{Action: drain.CapGrace, Grace: 5 * s}, {After: 10 * s, Action: drain.IgnoreBudgets, GraceFits: true}}), drain.Evict, 5, drain.IgnoreBudgets, 5 * s},
 		{"so does that of the policy", newPod("a"), func() drain.Policy { p := within(10 * s); p.MaxGrace = 4 * s; return p }(), drain.Evict, 4, drain.IgnoreProtection, 6 * s},
-		{"what fits a budget does not fit a protection", newPod("a", unmanaged), anchored(drain.Ladder{{After: s, Do: drain.IgnoreBudgets, GraceFits: true}}), drain.Block, -1, drain.IgnoreBudgets, s},
-		{"of two times the earlier one counts", newPod("a"), anchored(drain.Ladder{{After: 10 * s, Do: drain.IgnoreBudgets, GraceFits: true}, {After: 20 * s, Do: drain.IgnoreProtection, GraceFits: true}}), drain.Delete, 10, drain.IgnoreBudgets, 10 * s},
+		{"what fits a budget does not fit a protection", newPod("a", unmanaged), anchored(drain.Ladder{{After: s, Action: drain.IgnoreBudgets, GraceFits: true}}), drain.Block, -1, drain.IgnoreBudgets, s},
+		{"of two times the earlier one counts", newPod("a"), anchored(drain.Ladder{{After: 10 * s, Action: drain.IgnoreBudgets, GraceFits: true}, {After: 20 * s, Action: drain.IgnoreProtection, GraceFits: true}}), drain.Delete, 10, drain.IgnoreBudgets, 10 * s},
 		{"a grace that is longer than all time fits as well", newPod("a", withGrace(1<<62)), within(time.Hour), drain.Delete, 3600, drain.IgnoreProtection, time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestB3GraceFits(t *testing.T) {
 func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	budget := drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
 	pods := []*corev1.Pod{newPod("a"), newPod("b", unmanaged), newPod("c", leaving(-time.Minute, 30)), newPod("d", mirror), newPod("e")}
-	run := func(end drain.Escalation) drain.Plan {
-		p := anchored(drain.Ladder{{Do: end}})
+	run := func(end drain.Escalation) drain.Decision {
+		p := anchored(drain.Ladder{{Action: end}})
 		s := drain.State{Answers: map[types.UID]drain.Answer{"uid-a": budget}}
 		_, plan := drain.Step(s, observed(pods...), p, now)
 		require.True(t, plan.Over())
@@ -225,22 +225,22 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 		require.Empty(t, plan.Holds())
 	})
 	t.Run("of two ends going on counts", func(t *testing.T) {
-		proceed, giveUp := drain.Ladder{{Do: drain.Proceed}}, drain.Ladder{{Do: drain.GiveUp}}
+		proceed, giveUp := drain.Ladder{{Action: drain.Proceed}}, drain.Ladder{{Action: drain.GiveUp}}
 		in := observed(newPod("a"))
-		in.Reach.State = drain.Unreachable
+		in.Reachability.State = drain.Unreachable
 		for _, p := range []drain.Policy{{Ladder: proceed, UnreachableLadder: giveUp}, {Ladder: giveUp, UnreachableLadder: proceed}} {
 			require.Equal(t, drain.Proceeded, drain.Decide(in, p, now).Outcome)
 		}
 	})
 	t.Run("an end with nobody left is an ordinary one", func(t *testing.T) {
-		p := anchored(drain.Ladder{{Do: drain.GiveUp}})
+		p := anchored(drain.Ladder{{Action: drain.GiveUp}})
 		require.Equal(t, drain.Drained, drain.Decide(observed(newPod("d", mirror)), p, now).Outcome)
 	})
 	t.Run("what is not waited for any more is not drained either", func(t *testing.T) {
 		stuck := newPod("a", leaving(-time.Minute, 30))
 		require.Equal(t, drain.Proceeded, drain.Decide(observed(stuck), drain.Policy{SkipTerminatingAfter: time.Second}, now).Outcome)
 		in := observed(stuck)
-		in.Reach.State = drain.Unreachable
+		in.Reachability.State = drain.Unreachable
 		plan := drain.Decide(in, drain.Policy{UnreachableLadder: drain.HurryTerminating()}, now)
 		require.Equal(t, drain.Delete, plan.Rows[0].Verdict, "its grace is cut once")
 		in.Pods.Items[0] = newPod("a", leaving(-time.Second, 1))
@@ -249,7 +249,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	t.Run("an end that never fenced the Node is not drained", func(t *testing.T) {
 		in := observed()
 		in.Node = openNode()
-		require.Equal(t, drain.Proceeded, drain.Decide(in, anchored(drain.Ladder{{Do: drain.Proceed}}), now).Outcome)
+		require.Equal(t, drain.Proceeded, drain.Decide(in, anchored(drain.Ladder{{Action: drain.Proceed}}), now).Outcome)
 	})
 }
 

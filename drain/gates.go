@@ -4,6 +4,7 @@ package drain
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,10 +20,10 @@ import (
 // gates raises what else the drain waits for: a policy that contradicts itself, a fence
 // that somebody took away, hooks. The first one that keeps requests back is
 // remembered.
-func (r *round) gates(plan *Plan) {
+func (r *round) gates(plan *Decision) {
 	r.policyGates()
 	fence := r.p.Fence
-	if r.in.Reach.State != PoweredOff {
+	if r.in.Reachability.State != PoweredOff {
 		fence.OutOfService = false // its pods may be running
 	}
 	stands := r.p.KeepSchedulable || fence.Stands(r.in.Node) || !fence.OutOfService && r.outdated()
@@ -56,6 +57,10 @@ func (r *round) policyGates() {
 	}
 }
 
+// Validate returns what is wrong with the policy: its ladders, or its fence. A drain with a
+// policy that is not valid does nothing but say so.
+func (p Policy) Validate() error { return errors.Join(p.problems()...) }
+
 // problems returns what is wrong with the policy: ladders, and the fence.
 func (p *Policy) problems() []error {
 	errs := []error{p.Ladder.Validate(), p.UnreachableLadder.Validate()}
@@ -87,11 +92,17 @@ func (r *round) fenced() {
 	}
 }
 
-// fencedBy remembers that a Node has the fence of the policy; nil changes nothing.
-func (s *State) fencedBy(node *corev1.Node, p Policy, now time.Time) {
-	if node == nil {
-		return
+// Fenced returns the state of a drain whose fence was set just now. The Node is the one that
+// the API server returned; nil changes nothing.
+func (s State) Fenced(node *corev1.Node, p Policy, now time.Time) State {
+	if node != nil {
+		s.fencedBy(node, p, now)
 	}
+	return s
+}
+
+// fencedBy remembers that a Node has the fence of the policy.
+func (s *State) fencedBy(node *corev1.Node, p Policy, now time.Time) {
 	s.Fence, s.FencedVersion = p.baseFence(), node.ResourceVersion
 	if !recorded.Known(s.FencedAt, now) {
 		s.FencedAt = now

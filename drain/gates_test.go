@@ -69,7 +69,7 @@ func TestB1AfterDrain(t *testing.T) {
 func TestHooksAndTheEndOfALadder(t *testing.T) {
 	in := observed(newPod("a"))
 	in.Hooks = []drain.Hook{{Name: "volumes", Stage: drain.AfterDrain, Until: now.Add(time.Minute)}}
-	proceed, giveUp := anchored(drain.Ladder{{Do: drain.Proceed}}), anchored(drain.Ladder{{Do: drain.GiveUp}})
+	proceed, giveUp := anchored(drain.Ladder{{Action: drain.Proceed}}), anchored(drain.Ladder{{Action: drain.GiveUp}})
 	require.Equal(t, drain.Draining, drain.Decide(in, proceed, now).Outcome)
 	require.Equal(t, now.Add(time.Minute), drain.Decide(in, proceed, now).NextCheck)
 	require.Equal(t, drain.Proceeded, drain.Decide(in, proceed, now.Add(time.Minute)).Outcome)
@@ -143,7 +143,7 @@ func TestUncordonedInMidDrain(t *testing.T) {
 		p := drain.Policy{Fence: nodeops.Fence{OutOfService: true}}
 		s, _ := drain.Step(drain.State{}, observed(newPod("a")), p, now)
 		off := observed(newPod("a"))
-		off.Reach.State = drain.PoweredOff
+		off.Reachability.State = drain.PoweredOff
 		_, plan := drain.Step(s, off, p, at)
 		require.Empty(t, plan.Gates)
 		require.Empty(t, plan.Message)
@@ -196,11 +196,11 @@ func TestB4ANodeIsPutBackIntoServiceWhenItsInstanceIsOn(t *testing.T) {
 	node, _, err := p.Fence.Set(openNode(), now)
 	require.NoError(t, err)
 	in := observed(newPod("a"))
-	in.Node, in.Reach.State = node, drain.PoweredOff
+	in.Node, in.Reachability.State = node, drain.PoweredOff
 	s, plan := drain.Step(drain.State{}, in, p, now)
 	require.Nil(t, plan.Fence)
 
-	in.Reach.State = drain.Reachable
+	in.Reachability.State = drain.Reachable
 	s, plan = drain.Step(s, in, p, now)
 	require.NotNil(t, plan.Fence)
 	require.False(t, plan.Fence.Fence.OutOfService)
@@ -259,7 +259,7 @@ func TestWhoseFenceWasTakenAway(t *testing.T) {
 func TestTheFirstGateIsToldOfPods(t *testing.T) {
 	in := observed(newPod("a"))
 	in.Hooks = []drain.Hook{{Name: "a"}, {Name: "b", Until: now.Add(time.Minute)}}
-	plan := drain.Decide(in, drain.Policy{Ladder: drain.Ladder{{After: -1, Do: drain.GiveUp}}}, now)
+	plan := drain.Decide(in, drain.Policy{Ladder: drain.Ladder{{After: -1, Action: drain.GiveUp}}}, now)
 	require.Len(t, plan.Gates, 3)
 	require.Equal(t, drain.ReasonInvalidPolicy, plan.Rows[0].Reason)
 	require.Zero(t, plan.Rows[0].Until)

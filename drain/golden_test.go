@@ -35,10 +35,10 @@ type goldenStory struct {
 }
 
 // at plans a step so long after the beginning, and tells of it.
-func (g *goldenStory) at(after time.Duration, title string, in drain.Observation) drain.Plan {
+func (g *goldenStory) at(after time.Duration, title string, in drain.Observation) drain.Decision {
 	at := now.Add(after)
 	in.DaemonSets = drain.All(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
-	var plan drain.Plan
+	var plan drain.Decision
 	g.s, plan = drain.Step(g.s, in, g.p, at)
 	fmt.Fprintf(&g.text, "# %s %s\n%ssummary: %s\n\n", at.Format(time.TimeOnly), title, plan, plan.Summary())
 	return plan
@@ -65,7 +65,7 @@ func goldenCovering(app string) func(*policyv1.PodDisruptionBudget) {
 }
 
 // goldenRefused are the results of the requests of a plan to these pods.
-func goldenRefused(plan drain.Plan, err error, pods ...string) []drain.Result {
+func goldenRefused(plan drain.Decision, err error, pods ...string) []drain.Result {
 	var results []drain.Result
 	for _, row := range plan.Rows {
 		for _, name := range pods {
@@ -94,7 +94,7 @@ func TestPlansReadAsText(t *testing.T) {
 			)
 			in.Node = openNode()
 			if name == "unreachable" || name == "hurried" {
-				in.Reach = drain.Reach{State: drain.Unreachable, Since: now.Add(-time.Hour)}
+				in.Reachability = drain.NodeReachability{State: drain.Unreachable, Since: now.Add(-time.Hour)}
 			}
 			g := &goldenStory{p: p}
 			plan := g.at(0, "nobody has fenced the Node, and nobody asked for budgets", in)
@@ -196,11 +196,11 @@ func TestLaddersReadAsText(t *testing.T) {
 	g := &goldenStory{p: drain.Policy{
 		Anchor: drain.Anchor{Name: "deletionTimestamp", At: now},
 		Ladder: drain.Ladder{
-			{After: 10 * time.Minute, Do: drain.CapGrace, Grace: 5 * time.Second},
-			{After: 20 * time.Minute, Do: drain.IgnoreBudgets},
-			{After: 30 * time.Minute, Do: drain.IgnoreProtection},
-			{After: 40 * time.Minute, Do: drain.ForceDeletePods, IfOff: true},
-			{After: 50 * time.Minute, Do: drain.GiveUp},
+			{After: 10 * time.Minute, Action: drain.CapGrace, Grace: 5 * time.Second},
+			{After: 20 * time.Minute, Action: drain.IgnoreBudgets},
+			{After: 30 * time.Minute, Action: drain.IgnoreProtection},
+			{After: 40 * time.Minute, Action: drain.ForceDeletePods, IfOff: true},
+			{After: 50 * time.Minute, Action: drain.GiveUp},
 		},
 	}}
 	g.at(0, "nothing is forced", in)
@@ -209,7 +209,7 @@ func TestLaddersReadAsText(t *testing.T) {
 	leaving(20*time.Minute+5*time.Second, 5)(web)
 	g.at(30*time.Minute, "and protection", in)
 	g.at(40*time.Minute, "the instance is not off", in)
-	in.Reach.State = drain.PoweredOff
+	in.Reachability.State = drain.PoweredOff
 	g.at(45*time.Minute, "the instance is off", in)
 	g.at(50*time.Minute, "it is given up", in)
 	g.check(t, "ladder")
@@ -256,7 +256,7 @@ func TestEndsReadAsText(t *testing.T) {
 	g := &goldenStory{p: drain.Policy{}}
 	g.at(0, "nothing is known", drain.Observation{})
 	g.at(time.Second, "the Node is gone", drain.Observation{Looked: true})
-	g.at(2*time.Second, "the machine never joined", drain.Observation{Reach: drain.Reach{State: drain.NeverRegistered}})
+	g.at(2*time.Second, "the machine never joined", drain.Observation{Reachability: drain.NodeReachability{State: drain.NeverRegistered}})
 	g.at(3*time.Second, "there are no pods", observed())
 	in := observed(newPod("web"))
 	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
@@ -264,10 +264,8 @@ func TestEndsReadAsText(t *testing.T) {
 	g.at(4*time.Second, "somebody has uncordoned the Node", in)
 	g.p.Reassert = true
 	g.at(5*time.Second, "which the policy does not accept", in)
-	g.p.Ladder = drain.Ladder{{Do: drain.GiveUp}, {Do: drain.Proceed}}
+	g.p.Ladder = drain.Ladder{{Action: drain.GiveUp}, {Action: drain.Proceed}}
 	g.at(6*time.Second, "the ladder contradicts itself", in)
-	g.p.Skip = "the cluster is deleted"
-	g.at(7*time.Second, "the policy says not to drain", in)
 
 	g.p, in.Node = drain.Policy{Ladder: drain.ProceedAfter(time.Hour), EvictUnmanaged: true}, newNode()
 	in.Pods.Items = nil

@@ -38,8 +38,8 @@ func (e Escalation) ends() bool { return e == Proceed || e == GiveUp }
 type Rung struct {
 	// After is how long after the anchor the rung is reached.
 	After time.Duration `json:"after,omitempty"`
-	// Do is what is allowed from then on.
-	Do Escalation `json:"do"`
+	// Action is what is allowed from then on.
+	Action Escalation `json:"action"`
 	// Grace is what a [CapGrace] leaves, at least a second.
 	Grace time.Duration `json:"grace,omitempty"`
 	// GraceFits reaches an [IgnoreBudgets] or [IgnoreProtection] for each pod so
@@ -53,8 +53,8 @@ type Rung struct {
 
 // String returns the rung in a few words.
 func (r Rung) String() string {
-	s := fmt.Sprintf("after %s %s", r.After, r.Do)
-	if r.Do == CapGrace {
+	s := fmt.Sprintf("after %s %s", r.After, r.Action)
+	if r.Action == CapGrace {
 		s += " " + r.Grace.String()
 	}
 	if r.GraceFits {
@@ -74,7 +74,7 @@ func (r Rung) like(other Rung) bool {
 
 // patient says whether a rung that comes late waits until the one below it has had
 // its time: what it does cannot be taken back.
-func (r Rung) patient() bool { return r.Do.ends() || r.Do == ForceDeletePods && !r.IfOff }
+func (r Rung) patient() bool { return r.Action.ends() || r.Action == ForceDeletePods && !r.IfOff }
 
 // Ladder is how a drain escalates, rung by rung. The empty Ladder never does.
 //
@@ -109,15 +109,15 @@ func (l Ladder) Validate() error {
 		case problem != "":
 		case i > 0 && rung.After < l[i-1].After:
 			problem = "it comes before the rung below it"
-		case i > 0 && l[i-1].Do.ends():
+		case i > 0 && l[i-1].Action.ends():
 			problem = "it is above the end"
-		case rung.Do == CapGrace && lowest >= 0 && rung.Grace > lowest:
+		case rung.Action == CapGrace && lowest >= 0 && rung.Grace > lowest:
 			problem = "it leaves more grace than a rung below it"
 		}
 		if problem != "" {
 			return &LadderError{Rung: i, Problem: problem}
 		}
-		if rung.Do == CapGrace {
+		if rung.Action == CapGrace {
 			lowest = rung.Grace
 		}
 	}
@@ -126,21 +126,21 @@ func (l Ladder) Validate() error {
 
 // problem says what is wrong with a rung on its own.
 func (r Rung) problem() string {
-	switch r.Do {
+	switch r.Action {
 	case CapGrace, SkipTerminating, IgnoreBudgets, IgnoreProtection, ForceDeletePods, Proceed, GiveUp:
 	default:
-		return fmt.Sprintf("what is %q?", string(r.Do))
+		return fmt.Sprintf("what is %q?", string(r.Action))
 	}
 	switch {
 	case r.After < 0:
 		return "it is before the anchor"
-	case r.Do == CapGrace && r.Grace < shortestGrace:
+	case r.Action == CapGrace && r.Grace < shortestGrace:
 		return "it leaves less than a second of grace"
-	case r.Do != CapGrace && r.Grace != 0:
+	case r.Action != CapGrace && r.Grace != 0:
 		return "it has a grace and caps none"
-	case r.GraceFits && r.Do != IgnoreBudgets && r.Do != IgnoreProtection:
+	case r.GraceFits && r.Action != IgnoreBudgets && r.Action != IgnoreProtection:
 		return "it deletes nothing whose grace could fit"
-	case r.IfOff && r.Do != ForceDeletePods:
+	case r.IfOff && r.Action != ForceDeletePods:
 		return "it does not depend on whether the instance is off"
 	default:
 		return ""

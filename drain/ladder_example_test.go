@@ -15,14 +15,14 @@ func ExampleLadder() {
 	p := drain.Policy{
 		Anchor: drain.Anchor{Name: "deletionTimestamp", At: now},
 		Ladder: drain.Ladder{
-			{After: time.Hour, Do: drain.IgnoreBudgets},
-			{After: time.Hour, Do: drain.CapGrace, Grace: 30 * time.Second},
-			{After: 70 * time.Minute, Do: drain.Proceed},
+			{After: time.Hour, Action: drain.IgnoreBudgets},
+			{After: time.Hour, Action: drain.CapGrace, Grace: 30 * time.Second},
+			{After: 70 * time.Minute, Action: drain.Proceed},
 		},
 	}
 	var state drain.State
 	for _, after := range []time.Duration{0, time.Hour, 70 * time.Minute} {
-		var plan drain.Plan
+		var plan drain.Decision
 		state, plan = drain.Step(state, observed(newPod("web")), p, now.Add(after))
 		fmt.Println(plan.Rows[0].Verdict, plan.Outcome, plan.Next)
 	}

@@ -21,21 +21,21 @@ func TestLaddersGoUp(t *testing.T) {
 		problem string // empty if there is none
 	}{
 		{"the empty ladder is valid", nil, 0, ""},
-		{"rungs of the same time are", drain.Ladder{{Do: drain.IgnoreBudgets}, {Do: drain.CapGrace, Grace: time.Second}, {Do: drain.Proceed}}, 0, ""},
-		{"a rung before the anchor is not", drain.Ladder{{After: -1, Do: drain.IgnoreBudgets}}, 0, "before the anchor"},
-		{"a rung before the one below it is not", drain.Ladder{{After: 2, Do: drain.IgnoreBudgets}, {After: 1, Do: drain.Proceed}}, 1, "before the rung below"},
-		{"nothing is above going on", drain.Ladder{{Do: drain.Proceed}, {Do: drain.IgnoreBudgets}}, 1, "above the end"},
-		{"nothing is above giving up", drain.Ladder{{Do: drain.GiveUp}, {Do: drain.Proceed}}, 1, "above the end"},
-		{"a cap of nothing is not", drain.Ladder{{Do: drain.CapGrace}}, 0, "less than a second"},
-		{"a cap above a lower one is not", drain.Ladder{{Do: drain.CapGrace, Grace: time.Second}, {Do: drain.IgnoreBudgets}, {Do: drain.CapGrace, Grace: time.Minute}}, 2, "more grace"},
-		{"caps that fall are", drain.Ladder{{Do: drain.CapGrace, Grace: time.Minute}, {Do: drain.CapGrace, Grace: time.Second}}, 0, ""},
-		{"a grace that caps nothing is not", drain.Ladder{{Do: drain.IgnoreBudgets, Grace: time.Second}}, 0, "caps none"},
-		{"grace fits deletions", drain.Ladder{{Do: drain.IgnoreBudgets, GraceFits: true}, {Do: drain.IgnoreProtection, GraceFits: true}}, 0, ""},
-		{"grace does not fit an end", drain.Ladder{{Do: drain.Proceed, GraceFits: true}}, 0, "grace could fit"},
-		{"an instance that is off is for force", drain.Ladder{{Do: drain.ForceDeletePods, IfOff: true}}, 0, ""},
-		{"and for nothing else", drain.Ladder{{Do: drain.IgnoreBudgets, IfOff: true}}, 0, "instance is off"},
+		{"rungs of the same time are", drain.Ladder{{Action: drain.IgnoreBudgets}, {Action: drain.CapGrace, Grace: time.Second}, {Action: drain.Proceed}}, 0, ""},
+		{"a rung before the anchor is not", drain.Ladder{{After: -1, Action: drain.IgnoreBudgets}}, 0, "before the anchor"},
+		{"a rung before the one below it is not", drain.Ladder{{After: 2, Action: drain.IgnoreBudgets}, {After: 1, Action: drain.Proceed}}, 1, "before the rung below"},
+		{"nothing is above going on", drain.Ladder{{Action: drain.Proceed}, {Action: drain.IgnoreBudgets}}, 1, "above the end"},
+		{"nothing is above giving up", drain.Ladder{{Action: drain.GiveUp}, {Action: drain.Proceed}}, 1, "above the end"},
+		{"a cap of nothing is not", drain.Ladder{{Action: drain.CapGrace}}, 0, "less than a second"},
+		{"a cap above a lower one is not", drain.Ladder{{Action: drain.CapGrace, Grace: time.Second}, {Action: drain.IgnoreBudgets}, {Action: drain.CapGrace, Grace: time.Minute}}, 2, "more grace"},
+		{"caps that fall are", drain.Ladder{{Action: drain.CapGrace, Grace: time.Minute}, {Action: drain.CapGrace, Grace: time.Second}}, 0, ""},
+		{"a grace that caps nothing is not", drain.Ladder{{Action: drain.IgnoreBudgets, Grace: time.Second}}, 0, "caps none"},
+		{"grace fits deletions", drain.Ladder{{Action: drain.IgnoreBudgets, GraceFits: true}, {Action: drain.IgnoreProtection, GraceFits: true}}, 0, ""},
+		{"grace does not fit an end", drain.Ladder{{Action: drain.Proceed, GraceFits: true}}, 0, "grace could fit"},
+		{"an instance that is off is for force", drain.Ladder{{Action: drain.ForceDeletePods, IfOff: true}}, 0, ""},
+		{"and for nothing else", drain.Ladder{{Action: drain.IgnoreBudgets, IfOff: true}}, 0, "instance is off"},
 		{"a rung must do something", drain.Ladder{{}}, 0, `what is ""`},
-		{"that is known", drain.Ladder{{Do: "Pray"}}, 0, `what is "Pray"`},
+		{"that is known", drain.Ladder{{Action: "Pray"}}, 0, `what is "Pray"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.ladder.Validate()
@@ -53,10 +53,10 @@ func TestLaddersGoUp(t *testing.T) {
 
 func TestRungsReadAsText(t *testing.T) {
 	for want, rung := range map[string]drain.Rung{
-		"after 0s IgnoreBudgets":                  {Do: drain.IgnoreBudgets},
-		"after 1m0s CapGrace 2s":                  {After: time.Minute, Do: drain.CapGrace, Grace: 2 * time.Second},
-		"after 1h0m0s IgnoreBudgets (grace fits)": {After: time.Hour, Do: drain.IgnoreBudgets, GraceFits: true},
-		"after 1s ForceDeletePods (if off)":       {After: time.Second, Do: drain.ForceDeletePods, IfOff: true},
+		"after 0s IgnoreBudgets":                  {Action: drain.IgnoreBudgets},
+		"after 1m0s CapGrace 2s":                  {After: time.Minute, Action: drain.CapGrace, Grace: 2 * time.Second},
+		"after 1h0m0s IgnoreBudgets (grace fits)": {After: time.Hour, Action: drain.IgnoreBudgets, GraceFits: true},
+		"after 1s ForceDeletePods (if off)":       {After: time.Second, Action: drain.ForceDeletePods, IfOff: true},
 	} {
 		require.Equal(t, want, rung.String())
 	}
@@ -68,15 +68,15 @@ func TestReadyMadeLadders(t *testing.T) {
 		name      string
 		got, want drain.Ladder
 	}{
-		{"force after an hour, with a grace", drain.ForceAfter(hour, 5*second), drain.Ladder{{After: hour, Do: drain.IgnoreBudgets}, {After: hour, Do: drain.CapGrace, Grace: 5 * second}}},
-		{"force with the pods' own grace", drain.ForceAfter(hour, 0), drain.Ladder{{After: hour, Do: drain.IgnoreBudgets}}},
-		{"force at once, with a second at least", drain.ForceAfter(-1, 1), drain.Ladder{{Do: drain.IgnoreBudgets}, {Do: drain.CapGrace, Grace: second}}},
-		{"Karpenter's deadline", drain.TerminateWithin(hour), drain.Ladder{{After: hour, Do: drain.IgnoreProtection, GraceFits: true}, {After: hour, Do: drain.Proceed}}},
-		{"Karpenter's deadline of nothing", drain.TerminateWithin(-hour), drain.Ladder{{Do: drain.IgnoreProtection, GraceFits: true}, {Do: drain.Proceed}}},
-		{"Cluster API's timeout", drain.ProceedAfter(hour), drain.Ladder{{After: hour, Do: drain.Proceed}}},
+		{"force after an hour, with a grace", drain.ForceAfter(hour, 5*second), drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}, {After: hour, Action: drain.CapGrace, Grace: 5 * second}}},
+		{"force with the pods' own grace", drain.ForceAfter(hour, 0), drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}}},
+		{"force at once, with a second at least", drain.ForceAfter(-1, 1), drain.Ladder{{Action: drain.IgnoreBudgets}, {Action: drain.CapGrace, Grace: second}}},
+		{"Karpenter's deadline", drain.TerminateWithin(hour), drain.Ladder{{After: hour, Action: drain.IgnoreProtection, GraceFits: true}, {After: hour, Action: drain.Proceed}}},
+		{"Karpenter's deadline of nothing", drain.TerminateWithin(-hour), drain.Ladder{{Action: drain.IgnoreProtection, GraceFits: true}, {Action: drain.Proceed}}},
+		{"Cluster API's timeout", drain.ProceedAfter(hour), drain.Ladder{{After: hour, Action: drain.Proceed}}},
 		{"Cluster API's timeout of zero is none", drain.ProceedAfter(0), nil},
-		{"Cluster API's rule for Nodes that do not answer", drain.HurryTerminating(), drain.Ladder{{Do: drain.CapGrace, Grace: second}, {Do: drain.SkipTerminating}}},
-		{"the reference system's rule for Nodes that do not answer", drain.ForceDeleteAfter(5 * time.Minute), drain.Ladder{{After: 5 * time.Minute, Do: drain.ForceDeletePods}}},
+		{"Cluster API's rule for Nodes that do not answer", drain.HurryTerminating(), drain.Ladder{{Action: drain.CapGrace, Grace: second}, {Action: drain.SkipTerminating}}},
+		{"the reference system's rule for Nodes that do not answer", drain.ForceDeleteAfter(5 * time.Minute), drain.Ladder{{After: 5 * time.Minute, Action: drain.ForceDeletePods}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, tt.got)
@@ -96,15 +96,15 @@ func TestTightening(t *testing.T) {
 		{"nothing becomes something", nil, drain.ForceAfter(hour, 0), drain.ForceAfter(hour, 0)},
 		{"the earlier time rules", drain.ProceedAfter(hour), drain.ProceedAfter(minute), drain.ProceedAfter(minute)},
 		{"a later time changes nothing", drain.ProceedAfter(minute), drain.ProceedAfter(hour), drain.ProceedAfter(minute)},
-		{"both escalate", drain.ForceAfter(hour, 0), drain.ForceDeleteAfter(2 * hour), drain.Ladder{{After: hour, Do: drain.IgnoreBudgets}, {After: 2 * hour, Do: drain.ForceDeletePods}}},
+		{"both escalate", drain.ForceAfter(hour, 0), drain.ForceDeleteAfter(2 * hour), drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}, {After: 2 * hour, Action: drain.ForceDeletePods}}},
 		{"but not above the end", drain.ForceAfter(hour, 0), drain.ProceedAfter(minute), drain.ProceedAfter(minute)},
-		{"the end comes after all else of its time", drain.ProceedAfter(hour), drain.ForceAfter(hour, 0), drain.Ladder{{After: hour, Do: drain.IgnoreBudgets}, {After: hour, Do: drain.Proceed}}},
-		{"a higher cap adds nothing", drain.Ladder{{Do: drain.CapGrace, Grace: minute}}, drain.Ladder{{After: 1, Do: drain.CapGrace, Grace: hour}}, drain.Ladder{{Do: drain.CapGrace, Grace: minute}}},
+		{"the end comes after all else of its time", drain.ProceedAfter(hour), drain.ForceAfter(hour, 0), drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}, {After: hour, Action: drain.Proceed}}},
+		{"a higher cap adds nothing", drain.Ladder{{Action: drain.CapGrace, Grace: minute}}, drain.Ladder{{After: 1, Action: drain.CapGrace, Grace: hour}}, drain.Ladder{{Action: drain.CapGrace, Grace: minute}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, tt.l.Tighten(tt.m)) })
 	}
 	t.Run("one that is not valid stays so", func(t *testing.T) {
-		broken := drain.Ladder{{Do: "Pray"}}
+		broken := drain.Ladder{{Action: "Pray"}}
 		require.Equal(t, broken, broken.Tighten(drain.ProceedAfter(hour)))
 		require.Equal(t, broken, drain.ProceedAfter(hour).Tighten(broken))
 	})
@@ -140,12 +140,12 @@ func TestB6DeadlineMayOnlyTighten(t *testing.T) {
 func firstTime(l drain.Ladder, want drain.Rung) time.Duration {
 	for _, rung := range l {
 		switch {
-		case rung.Do != want.Do || rung.GraceFits != want.GraceFits || rung.IfOff != want.IfOff:
-		case rung.Do == drain.CapGrace && rung.Grace > want.Grace:
+		case rung.Action != want.Action || rung.GraceFits != want.GraceFits || rung.IfOff != want.IfOff:
+		case rung.Action == drain.CapGrace && rung.Grace > want.Grace:
 		default:
 			return rung.After
 		}
-		if want.Do == drain.GiveUp && rung.Do == drain.Proceed && rung.After <= want.After {
+		if want.Action == drain.GiveUp && rung.Action == drain.Proceed && rung.After <= want.After {
 			return rung.After // one end is as good as the other
 		}
 	}
@@ -154,7 +154,7 @@ func firstTime(l drain.Ladder, want drain.Rung) time.Duration {
 
 func endOf(l drain.Ladder) time.Duration {
 	for _, rung := range l {
-		if rung.Do == drain.Proceed || rung.Do == drain.GiveUp {
+		if rung.Action == drain.Proceed || rung.Action == drain.GiveUp {
 			return rung.After
 		}
 	}
@@ -171,19 +171,19 @@ func randomLadder(r *rand.Rand) drain.Ladder {
 		switch r.IntN(9) {
 		case 0, 1:
 			grace = max(grace/time.Duration(1+r.IntN(3)), time.Second)
-			rung.Do, rung.Grace = drain.CapGrace, grace
+			rung.Action, rung.Grace = drain.CapGrace, grace
 		case 2, 3:
-			rung.Do, rung.GraceFits = drain.IgnoreBudgets, r.IntN(2) == 0
+			rung.Action, rung.GraceFits = drain.IgnoreBudgets, r.IntN(2) == 0
 		case 4:
-			rung.Do, rung.GraceFits = drain.IgnoreProtection, r.IntN(2) == 0
+			rung.Action, rung.GraceFits = drain.IgnoreProtection, r.IntN(2) == 0
 		case 5:
-			rung.Do, rung.IfOff = drain.ForceDeletePods, r.IntN(2) == 0
+			rung.Action, rung.IfOff = drain.ForceDeletePods, r.IntN(2) == 0
 		case 6:
-			rung.Do = drain.SkipTerminating
+			rung.Action = drain.SkipTerminating
 		case 7:
-			return append(l, drain.Rung{After: after, Do: drain.Proceed})
+			return append(l, drain.Rung{After: after, Action: drain.Proceed})
 		default:
-			return append(l, drain.Rung{After: after, Do: drain.GiveUp})
+			return append(l, drain.Rung{After: after, Action: drain.GiveUp})
 		}
 		l = append(l, rung)
 	}
@@ -191,8 +191,8 @@ func randomLadder(r *rand.Rand) drain.Ladder {
 }
 
 func TestTighteningRepeatsNoGrace(t *testing.T) {
-	early := drain.Ladder{{After: time.Minute, Do: drain.CapGrace, Grace: time.Second}}
-	late := drain.Ladder{{After: time.Hour, Do: drain.CapGrace, Grace: time.Second}}
+	early := drain.Ladder{{After: time.Minute, Action: drain.CapGrace, Grace: time.Second}}
+	late := drain.Ladder{{After: time.Hour, Action: drain.CapGrace, Grace: time.Second}}
 	require.Equal(t, early, early.Tighten(late))
 	require.Equal(t, early, late.Tighten(early))
 }

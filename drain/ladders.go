@@ -13,9 +13,9 @@ import (
 // the pods' own, a time of zero or less is at once.
 func ForceAfter(after, grace time.Duration) Ladder {
 	after = max(after, 0)
-	l := Ladder{{After: after, Do: IgnoreBudgets}}
+	l := Ladder{{After: after, Action: IgnoreBudgets}}
 	if grace > 0 {
-		l = append(l, Rung{After: after, Do: CapGrace, Grace: max(grace, shortestGrace)})
+		l = append(l, Rung{After: after, Action: CapGrace, Grace: max(grace, shortestGrace)})
 	}
 	return l
 }
@@ -26,7 +26,7 @@ func ForceAfter(after, grace time.Duration) Ladder {
 // left. A time of zero or less is at once.
 func TerminateWithin(after time.Duration) Ladder {
 	after = max(after, 0)
-	return Ladder{{After: after, Do: IgnoreProtection, GraceFits: true}, {After: after, Do: Proceed}}
+	return Ladder{{After: after, Action: IgnoreProtection, GraceFits: true}, {After: after, Action: Proceed}}
 }
 
 // ProceedAfter evicts pods for so long and goes on without those that are left then, as
@@ -35,21 +35,21 @@ func ProceedAfter(after time.Duration) Ladder {
 	if after <= 0 {
 		return nil
 	}
-	return Ladder{{After: after, Do: Proceed}}
+	return Ladder{{After: after, Action: Proceed}}
 }
 
 // HurryTerminating is how Cluster API and OpenShift drain a Node that does not answer:
 // budgets are asked, pods get a second, and those that were to stop are not waited
 // for, since nobody says when they have. It is meant for [Policy.UnreachableLadder].
 func HurryTerminating() Ladder {
-	return Ladder{{Do: CapGrace, Grace: shortestGrace}, {Do: SkipTerminating}}
+	return Ladder{{Action: CapGrace, Grace: shortestGrace}, {Action: SkipTerminating}}
 }
 
 // ForceDeleteAfter takes pods off the API after so long, whether they run or not. With
 // five minutes, as [Policy.UnreachableLadder], it is how the reference system drains a
 // Node that does not answer. A time of zero or less is at once.
 func ForceDeleteAfter(after time.Duration) Ladder {
-	return Ladder{{After: max(after, 0), Do: ForceDeletePods}}
+	return Ladder{{After: max(after, 0), Action: ForceDeletePods}}
 }
 
 // Tighten returns a ladder that escalates whenever one of the two does, and ends with
@@ -65,14 +65,14 @@ func (l Ladder) Tighten(m Ladder) Ladder {
 	}
 	both := slices.Concat(l, m)
 	slices.SortStableFunc(both, func(a, b Rung) int { // an end comes after all else of its time
-		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(endOrder(a.Do), endOrder(b.Do)))
+		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(endOrder(a.Action), endOrder(b.Action)))
 	})
 	var tight Ladder
 	for _, rung := range both {
 		if !slices.ContainsFunc(tight, func(below Rung) bool { return below.covers(rung) }) {
 			tight = append(tight, rung)
 		}
-		if rung.Do.ends() {
+		if rung.Action.ends() {
 			break
 		}
 	}
@@ -93,7 +93,7 @@ func endOrder(e Escalation) int {
 
 // covers says whether a later rung adds nothing.
 func (r Rung) covers(later Rung) bool {
-	if r.Do == CapGrace && later.Do == CapGrace {
+	if r.Action == CapGrace && later.Action == CapGrace {
 		return r.Grace <= later.Grace
 	}
 	return r.like(later)

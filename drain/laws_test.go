@@ -20,7 +20,7 @@ import (
 )
 
 // checkLaws asserts what holds of every step, and returns what it came to.
-func checkLaws(t *testing.T, s drain.State, in drain.Observation, p drain.Policy) (drain.State, drain.Plan) {
+func checkLaws(t *testing.T, s drain.State, in drain.Observation, p drain.Policy) (drain.State, drain.Decision) {
 	t.Helper()
 	stateBefore, before := copyState(s), copyObservation(in)
 	next, plan := drain.Step(s, in, p, now)
@@ -44,7 +44,7 @@ func checkLaws(t *testing.T, s drain.State, in drain.Observation, p drain.Policy
 }
 
 // checkPlan asserts what holds of a plan as a whole.
-func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Plan) {
+func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Decision) {
 	t.Helper()
 	holds := plan.Holds()
 	if plan.Over() {
@@ -60,7 +60,7 @@ func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Pl
 		require.NotEmpty(t, h.Reason, "I-12")
 	}
 	if plan.Fence != nil {
-		require.False(t, plan.Fence.Fence.OutOfService && in.Reach.State != drain.PoweredOff, "DD-12: not while it may run")
+		require.False(t, plan.Fence.Fence.OutOfService && in.Reachability.State != drain.PoweredOff, "DD-12: not while it may run")
 	}
 	switch plan.Outcome {
 	case drain.Drained:
@@ -72,7 +72,7 @@ func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Pl
 		}
 	case drain.GaveUp:
 		require.NotEmpty(t, holds, "what was given up is named")
-	case drain.NodeGone, drain.Skipped:
+	case drain.NodeGone:
 		require.Empty(t, plan.Rows)
 	}
 	require.True(t, slices.IsSortedFunc(plan.Rows, func(a, b drain.Row) int {
@@ -81,7 +81,7 @@ func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Pl
 }
 
 // checkRow asserts what holds of the row of a pod.
-func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Plan, row *drain.Row) {
+func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Decision, row *drain.Row) {
 	t.Helper()
 	require.NotEmpty(t, row.Reason)
 	require.False(t, !row.Until.IsZero() && !row.Until.After(now), "no row looks back: %s", row)
@@ -129,11 +129,11 @@ func allowedAt(p drain.Policy, in drain.Observation) map[drain.Escalation]bool {
 			return
 		}
 		for _, rung := range l {
-			allowed[rung.Do] = allowed[rung.Do] || !rung.IfOff || in.Reach.State == drain.PoweredOff
+			allowed[rung.Action] = allowed[rung.Action] || !rung.IfOff || in.Reachability.State == drain.PoweredOff
 		}
 	}
 	add(p.Ladder)
-	if in.Reach.State == drain.Unreachable || in.Reach.State == drain.PoweredOff {
+	if in.Reachability.State == drain.Unreachable || in.Reachability.State == drain.PoweredOff {
 		add(p.UnreachableLadder)
 	}
 	return allowed
@@ -223,7 +223,7 @@ func checkNoAlias(t *testing.T, s drain.State, in drain.Observation, p drain.Pol
 	}
 	for _, l := range [][]drain.Rung{p.Ladder, p.UnreachableLadder} {
 		for i := range l {
-			l[i] = drain.Rung{Do: "spoilt"}
+			l[i] = drain.Rung{Action: "spoilt"}
 		}
 	}
 	for _, l := range [][]drain.Reached{s.Reached, s.UnreachableReached} {
@@ -279,7 +279,7 @@ func TestLawsOfSteps(t *testing.T) {
 		require.Nil(t, blind.Fence)
 	}
 	for _, want := range []string{
-		"outcome ", "outcome Drained", "outcome Proceeded", "outcome GaveUp", "outcome NodeGone", "outcome Skipped",
+		"outcome ", "outcome Drained", "outcome Proceeded", "outcome GaveUp", "outcome NodeGone",
 		"verdict ignore", "verdict evict", "verdict delete", "verdict force-delete", "verdict wait", "verdict block",
 		"gate Hook", "gate Uncordoned", "gate InvalidPolicy", "reason Abandoned", "reason Wave", "reason DisruptionBudget", "reason NodeUnreachable",
 	} {
@@ -294,7 +294,7 @@ func TestI8EmptyLadderNeverForces(t *testing.T) {
 		s, p, in := d.state(), d.policy(), d.observation()
 		p.Ladder, p.UnreachableLadder = nil, nil
 		for i := range 3 {
-			var plan drain.Plan
+			var plan drain.Decision
 			s, plan = drain.Step(s, in, p, now.Add(time.Duration(i)*time.Hour))
 			require.Empty(t, plan.Rungs)
 			require.NotEqual(t, drain.GaveUp, plan.Outcome)

@@ -22,12 +22,15 @@ type Source string
 // The sources.
 const (
 	SourceBudgets     Source = "budgets"
-	SourceNamespaces  Source = "namespaces"
 	SourceDaemonSets  Source = "daemonsets"
 	SourceAttachments Source = "volumeattachments"
 	SourceClaims      Source = "persistentvolumeclaims"
 	SourceVolumes     Source = "persistentvolumes"
 )
+
+// Sources returns the lists that a drain with this policy needs, in the order of the
+// constants.
+func (p Policy) Sources() []Source { return (&Observation{}).missing(p) }
 
 // missing returns the sources that a policy has a use for and nobody asked, in
 // the order of the constants.
@@ -39,7 +42,6 @@ func (in *Observation) missing(p Policy) []Source {
 		wanted   bool
 	}{
 		{SourceBudgets, in.Budgets.Complete, true},
-		{SourceNamespaces, in.Namespaces.Complete, len(p.Rules) > 0},
 		{SourceDaemonSets, in.DaemonSets.Complete, true},
 		{SourceAttachments, in.Attachments.Complete, p.Volumes.Wait},
 		{SourceClaims, in.Claims.Complete, p.Volumes.Wait},

@@ -15,17 +15,17 @@ const notReadyForLong = 5 * time.Minute
 // not answered for five minutes are taken off the API, and a minute later what is left is
 // left. Zero means that force is never used.
 //
-// Whether the Node answers, and since when it does not, is said by [Observation.Reach].
+// Whether the Node answers, and since when it does not, is said by [Observation.Reachability].
 func ForMachine(forceAt time.Time) Policy {
 	p := Policy{
 		EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true, Waves: AllAtOnce,
 		UnreachableLadder: Ladder{
-			{After: notReadyForLong, Do: ForceDeletePods}, {After: notReadyForLong + time.Minute, Do: Proceed},
+			{After: notReadyForLong, Action: ForceDeletePods}, {After: notReadyForLong + time.Minute, Action: Proceed},
 		},
 	}
 	if !forceAt.IsZero() {
 		p.Anchor = Anchor{Name: "forceAt", At: forceAt}
-		p.Ladder = Ladder{{Do: IgnoreBudgets}, {Do: CapGrace, Grace: time.Second}, {After: time.Minute, Do: Proceed}}
+		p.Ladder = Ladder{{Action: IgnoreBudgets}, {Action: CapGrace, Grace: time.Second}, {After: time.Minute, Action: Proceed}}
 	}
 	return p
 }

@@ -42,10 +42,10 @@ func TestForMachine(t *testing.T) {
 			require.NoError(t, tt.p.Ladder.Validate())
 			require.NoError(t, tt.p.UnreachableLadder.Validate())
 			in := observed(tt.pod)
-			in.Reach = drain.Reach{State: tt.reach, Since: now.Add(-5 * m)}
+			in.Reachability = drain.NodeReachability{State: tt.reach, Since: now.Add(-5 * m)}
 			var state drain.State
 			for _, step := range tt.steps {
-				var plan drain.Plan
+				var plan drain.Decision
 				state, plan = drain.Step(state, in, tt.p, now.Add(step.at))
 				if plan.Over() {
 					require.Equal(t, step.want, drain.Verdict(plan.Outcome), step.at)
@@ -67,7 +67,7 @@ func TestForMachine(t *testing.T) {
 // A Node whose kubelet is silent for a moment keeps its pods: they may well run.
 func TestForMachineWaitsForANodeThatBlinks(t *testing.T) {
 	in := observed(newPod("a"))
-	in.Reach = drain.Reach{State: drain.Unreachable, Since: now.Add(-5*time.Minute + 1)}
+	in.Reachability = drain.NodeReachability{State: drain.Unreachable, Since: now.Add(-5*time.Minute + 1)}
 	plan := drain.Decide(in, drain.ForMachine(time.Time{}), now)
 	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
 	require.Equal(t, now.Add(1), plan.NextAt)
@@ -92,7 +92,7 @@ func TestDD74RepairNeedNotCutGrace(t *testing.T) {
 	in := observed(newPod("a"))
 	row := drain.Decide(in, drain.ForMachine(time.Time{}), now).Rows[0]
 	require.Equal(t, drain.Evict, row.Verdict)
-	p := anchored(drain.Ladder{{Do: drain.IgnoreBudgets}})
+	p := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}})
 	row = drain.Decide(in, p, now.Add(time.Hour)).Rows[0]
 	require.Equal(t, drain.Delete, row.Verdict)
 	require.Nil(t, row.Grace, "it keeps its own")
@@ -103,18 +103,6 @@ func TestDD65bADrainHasAnEnd(t *testing.T) {
 	c := climber{t: t, p: anchored(drain.ProceedAfter(time.Minute))}
 	require.Equal(t, drain.Evict, c.verdict(0), "the Node was cordoned by somebody")
 	require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(time.Minute))
-}
-
-// D-14 and B1 opt out of drain: skipping is a decision with a reason that everybody sees.
-func TestD14SkippedSaysWhy(t *testing.T) {
-	p := drain.ForMachine(now)
-	p.Skip = "the cluster is being torn down"
-	for _, in := range []drain.Observation{{}, observed(newPod("a"))} {
-		plan := drain.Decide(in, p, now)
-		require.Equal(t, []any{drain.Skipped, drain.ReasonSkipped, p.Skip}, []any{plan.Outcome, plan.Reason, plan.Message})
-		require.Empty(t, plan.Rows)
-		require.Nil(t, plan.Fence)
-	}
 }
 
 // D-8: every kind of Node with every kind of pod under every ladder ends, or names what it
@@ -128,7 +116,7 @@ func TestD8ReachabilityMatrix(t *testing.T) {
 	}
 	ladders := map[string]drain.Ladder{
 		"empty": nil, "force after": drain.ForceAfter(m, time.Second), "within": drain.TerminateWithin(m), "proceed": drain.ProceedAfter(m),
-		"hurry": drain.HurryTerminating(), "force-delete": drain.ForceDeleteAfter(m), "give up": {{After: m, Do: drain.GiveUp}},
+		"hurry": drain.HurryTerminating(), "force-delete": drain.ForceDeleteAfter(m), "give up": {{After: m, Action: drain.GiveUp}},
 	}
 	type cell struct {
 		reach       drain.Reachability
@@ -175,7 +163,7 @@ func TestD8ReachabilityMatrix(t *testing.T) {
 				c := cell{reach: reach, pod: podName, ladder: ladderName}
 				t.Run(fmt.Sprintf("%s Node, %s pod, ladder %s", c.reach, c.pod, c.ladder), func(t *testing.T) {
 					in := observed(pod)
-					in.Reach = drain.Reach{State: reach}
+					in.Reachability = drain.NodeReachability{State: reach}
 					p := drain.Policy{Ladder: ladder, Anchor: drain.Anchor{At: now}}
 					if reach != drain.Reachable {
 						p = drain.Policy{UnreachableLadder: ladder}
@@ -212,7 +200,7 @@ func TestB4AKubeletThatIsNotReadyAnswers(t *testing.T) {
 	} {
 		node := newNode()
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-		require.Equal(t, want, drain.ReachOf(node).State, "%q", status)
+		require.Equal(t, want, drain.ReachabilityOf(node).State, "%q", status)
 	}
 }
 
@@ -221,7 +209,7 @@ func TestB4OutOfServiceOnlyWhenOff(t *testing.T) {
 	p := drain.Policy{Fence: nodeops.Fence{OutOfService: true}}
 	for reach, want := range map[drain.Reachability]bool{drain.Reachable: false, drain.Unreachable: false, drain.PoweredOff: true} {
 		in := observed(newPod("a"))
-		in.Node, in.Reach.State = openNode(), reach
+		in.Node, in.Reachability.State = openNode(), reach
 		plan := drain.Decide(in, p, now)
 		require.NotNil(t, plan.Fence)
 		require.Equal(t, want, plan.Fence.Fence.OutOfService, "%q", reach)
@@ -232,7 +220,7 @@ func TestB4OutOfServiceOnlyWhenOff(t *testing.T) {
 // are asked, and they are waited for.
 func TestB4UnreachableWithoutLadder(t *testing.T) {
 	in := observed(newPod("a"), newPod("b", leaving(-time.Minute, 30)))
-	in.Reach.State = drain.Unreachable
+	in.Reachability.State = drain.Unreachable
 	plan := drain.Decide(in, drain.Policy{}, now)
 	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
 	require.Equal(t, drain.Wait, plan.Rows[1].Verdict)
@@ -244,11 +232,11 @@ func TestB4UnreachableWithoutLadder(t *testing.T) {
 func TestB4NodeMissing(t *testing.T) {
 	for name, in := range map[string]drain.Observation{
 		"it was looked for":     {Looked: true, Pods: drain.All(newPod("a"))},
-		"the caller says so":    {Reach: drain.Reach{State: drain.Gone}},
-		"it never was":          {Reach: drain.Reach{State: drain.NeverRegistered}},
-		"though it was seen":    {Looked: true, Node: newNode(), Reach: drain.Reach{State: drain.Gone}},
+		"the caller says so":    {Reachability: drain.NodeReachability{State: drain.Gone}},
+		"it never was":          {Reachability: drain.NodeReachability{State: drain.NeverRegistered}},
+		"though it was seen":    {Looked: true, Node: newNode(), Reachability: drain.NodeReachability{State: drain.Gone}},
 		"and pods are unknown":  {Looked: true},
-		"and forced afterwards": {Looked: true, Reach: drain.ReachOf(nil)},
+		"and forced afterwards": {Looked: true, Reachability: drain.ReachabilityOf(nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := drain.Decide(in, forcedSince(time.Hour), now)

@@ -22,27 +22,28 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // manyController drains every Node it hears of: what a controller with two workers does.
 type manyController struct {
-	executor drain.Executor
-	sources  drain.Sources
+	executor runner.Executor
+	found    *runner.Informers
 	policy   drain.Policy
 	queue    workqueue.TypedInterface[string]
 
 	mu     sync.Mutex
 	states map[string]drain.State
-	plans  map[string]drain.Plan
+	plans  map[string]drain.Decision
 	idle   *sync.Cond
 	rounds int
 	errs   []error
 }
 
-func newManyController(executor drain.Executor, found *drain.Informers) *manyController {
+func newManyController(executor runner.Executor, found *runner.Informers) *manyController {
 	c := &manyController{
-		executor: executor, sources: found.Sources(), queue: workqueue.NewTyped[string](),
-		states: map[string]drain.State{}, plans: map[string]drain.Plan{},
+		executor: executor, found: found, queue: workqueue.NewTyped[string](),
+		states: map[string]drain.State{}, plans: map[string]drain.Decision{},
 	}
 	c.idle = sync.NewCond(&c.mu)
 	return c
@@ -71,10 +72,10 @@ func (c *manyController) step(ctx context.Context, node string) {
 	if over {
 		return
 	}
-	in, err := c.sources.Observe(ctx, node, state)
-	var plan drain.Plan
+	in, err := runner.Observe(ctx, c.found, node, c.policy, state)
+	var plan drain.Decision
 	if err == nil {
-		state, plan, err = c.executor.Round(ctx, state, in, c.policy, node)
+		state, plan, err = c.executor.Pass(ctx, state, in, c.policy, node)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +87,7 @@ func (c *manyController) step(ctx context.Context, node string) {
 }
 
 // wait returns when a condition holds for so many drains.
-func (c *manyController) wait(t *testing.T, n int, holds func(plan drain.Plan) bool) {
+func (c *manyController) wait(t *testing.T, n int, holds func(plan drain.Decision) bool) {
 	t.Helper()
 	stop := context.AfterFunc(t.Context(), c.idle.Broadcast)
 	defer stop()
@@ -144,9 +145,9 @@ func manyDrains(t *testing.T, n int) int {
 	cluster.ForgetHistory()
 	client := cluster.Clientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	found, err := drain.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
+	found, err := runner.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
 	require.NoError(t, err)
-	c := newManyController(drain.Executor{Client: client, Clock: clock, Parallel: 1}, found)
+	c := newManyController(runner.Executor{Client: client, Clock: clock, Parallel: 1}, found)
 	require.NoError(t, found.OnChange(c.queue.Add))
 	sourceStart(t, factory)
 	var workers sync.WaitGroup
@@ -156,7 +157,7 @@ func manyDrains(t *testing.T, n int) int {
 	defer workers.Wait()
 	defer c.queue.ShutDown()
 
-	c.wait(t, n, func(plan drain.Plan) bool {
+	c.wait(t, n, func(plan drain.Decision) bool {
 		return plan.Fence == nil && len(plan.Rows) == 1 && plan.Rows[0].Verdict == drain.Wait
 	})
 	goroutines := runtime.NumGoroutine()
@@ -164,12 +165,12 @@ func manyDrains(t *testing.T, n int) int {
 	for i := range n / perBudget {
 		require.NoError(t, cluster.Add(manyBudget(i, perBudget, perBudget)))
 	}
-	c.wait(t, n, func(plan drain.Plan) bool {
+	c.wait(t, n, func(plan drain.Decision) bool {
 		return plan.Over() || len(plan.Rows) == 1 && plan.Rows[0].Reason == drain.ReasonTerminating
 	})
 	clock.Step(time.Second)
 	cluster.Tick()
-	c.wait(t, n, func(plan drain.Plan) bool { return plan.Outcome == drain.Drained })
+	c.wait(t, n, func(plan drain.Decision) bool { return plan.Outcome == drain.Drained })
 	t.Logf("%d drains: blocked after %s, drained after %s, %d rounds, %d goroutines", n,
 		blocked.Round(time.Millisecond), time.Since(start).Round(time.Millisecond), c.rounds, goroutines)
 	counts := map[string]int{}

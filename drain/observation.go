@@ -23,12 +23,12 @@ type Observation struct {
 	Node *corev1.Node
 	// Looked says that the Node was looked for.
 	Looked bool
-	// Reach says who carries out what is asked of the Node. The zero Reach is a
+	// Reachability says whether the kubelet of the Node answers. The zero value is a
 	// kubelet that answers.
-	Reach Reach
+	Reachability NodeReachability
 	// Pods are the pods on the Node; those of other Nodes do no harm. As long as
 	// they are not complete nothing is done and the drain never ends. A cache may
-	// lag behind: before it believes a [Plan] that is over, a caller with a cache
+	// lag behind: before it believes a [Decision] that is over, a caller with a cache
 	// decides once more on a list that was read from the API server after the
 	// fence was seen, for a pod may have been bound just before it. [Executor.Round]
 	// does.
@@ -72,36 +72,36 @@ const (
 	Gone Reachability = "Gone"
 )
 
-// Reach is the reachability of a Node.
-type Reach struct {
+// NodeReachability is the reachability of a Node.
+type NodeReachability struct {
 	// State of it.
 	State Reachability
 	// Since when. Zero means since the drain first heard of it.
 	Since time.Time
 }
 
-// ReachOf reads the reachability of a Node from its condition Ready: it is
+// ReachabilityOf reads the reachability of a Node from its condition Ready: it is
 // unreachable since the condition is Unknown. A kubelet that says False answers, and stops
 // pods. A nil Node is gone. Whether an instance is off only its provider knows.
-func ReachOf(node *corev1.Node) Reach {
+func ReachabilityOf(node *corev1.Node) NodeReachability {
 	if node == nil {
-		return Reach{State: Gone}
+		return NodeReachability{State: Gone}
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && c.Status != corev1.ConditionFalse {
-			return Reach{State: Unreachable, Since: c.LastTransitionTime.Time}
+			return NodeReachability{State: Unreachable, Since: c.LastTransitionTime.Time}
 		}
 	}
-	return Reach{}
+	return NodeReachability{}
 }
 
 // absent says whether there is no Node to drain. A Node with another UID than the one
 // whose drain began has only its name.
 func (in *Observation) absent(uid types.UID) (machinist.Reason, bool) {
 	switch {
-	case in.Reach.State == NeverRegistered:
+	case in.Reachability.State == NeverRegistered:
 		return ReasonNeverRegistered, true
-	case in.Reach.State == Gone, in.Looked && in.Node == nil,
+	case in.Reachability.State == Gone, in.Looked && in.Node == nil,
 		in.Looked && uid != "" && in.Node.UID != uid:
 		return ReasonNodeGone, true
 	default:

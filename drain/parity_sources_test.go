@@ -14,6 +14,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // DD-23: any number of drains may look while events arrive, and no event is lost however
@@ -26,7 +27,7 @@ func TestDD23DrainsLookWhileAttachmentsChange(t *testing.T) {
 		require.NoError(t, cluster.Add(node))
 	}
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-	found, err := drain.NewInformers(factory, drain.SourceAttachments)
+	found, err := runner.NewInformers(factory, drain.SourceAttachments)
 	require.NoError(t, err)
 	var heard [4]atomic.Int64
 	require.NoError(t, found.OnChange(func(node string) {
@@ -43,7 +44,7 @@ func TestDD23DrainsLookWhileAttachmentsChange(t *testing.T) {
 		drains.Go(func() {
 			for n := range events {
 				past := drain.State{Volumes: map[string]drain.VolumeState{fmt.Sprint("pv-", n): {}}}
-				if _, err := found.Sources().Observe(t.Context(), fmt.Sprint("node-", i), past); err != nil {
+				if _, err := runner.Observe(t.Context(), found, fmt.Sprint("node-", i), everything, past); err != nil {
 					t.Error(err)
 				}
 			}
@@ -66,7 +67,7 @@ func TestDD23DrainsLookWhileAttachmentsChange(t *testing.T) {
 func TestDD69AListenerThatStallsHoldsNoDrain(t *testing.T) {
 	cluster := sourceTown(t)
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-	found, err := drain.NewInformers(factory, sourceAll...)
+	found, err := runner.NewInformers(factory, sourceAll...)
 	require.NoError(t, err)
 	stalled, release := make(chan struct{}, 1), make(chan struct{})
 	require.NoError(t, found.OnChange(func(string) {
@@ -83,7 +84,7 @@ func TestDD69AListenerThatStallsHoldsNoDrain(t *testing.T) {
 	go func() {
 		past := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
 		for _, node := range []string{"node-1", "node-2"} {
-			in, err := found.Sources().Observe(t.Context(), node, past)
+			in, err := runner.Observe(t.Context(), found, node, everything, past)
 			if err != nil {
 				t.Error(err)
 			}

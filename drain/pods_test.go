@@ -33,7 +33,7 @@ func podsForced(do ...drain.Escalation) drain.Policy {
 	p := anything
 	p.Anchor = drain.Anchor{Name: "test", At: now.Add(-time.Hour)}
 	for _, what := range do {
-		p.Ladder = append(p.Ladder, drain.Rung{Do: what})
+		p.Ladder = append(p.Ladder, drain.Rung{Action: what})
 	}
 	return p
 }
@@ -84,7 +84,7 @@ func TestWhichPodsGo(t *testing.T) {
 		{"DD-60 of two obstacles none hides the other", newPod("web", unmanaged, emptyDir), drain.Policy{}, podsVerdict{drain.Block, drain.ReasonUnmanaged, losesBoth}},
 		{
 			"ignoring budgets alone does not lose local data", newPod("web", emptyDir),
-			drain.Policy{Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}},
+			drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}},
 			podsVerdict{drain.Block, drain.ReasonLocalStorage, losesData},
 		},
 		{
@@ -346,19 +346,12 @@ func TestD9AcceptedIsNotGone(t *testing.T) {
 	require.Equal(t, 1, plan.GoneSoFar)
 }
 
-func TestD14SkippingIsVisible(t *testing.T) {
-	plan := drain.Decide(observed(newPod("web")), drain.Policy{Skip: "the cluster is deleted"}, now)
-	require.Equal(t, drain.Skipped, plan.Outcome)
-	require.Equal(t, "the cluster is deleted", plan.Message)
-	require.Empty(t, plan.Rows)
-}
-
 // What is on its way out is asked for nothing, so that there is nothing to add and
 // remove again while it goes.
 func TestDD70TerminatingPodsAreNotAskedAgain(t *testing.T) {
 	s, in := drain.State{}, observed(newPod("web", leaving(30*time.Second, 30)))
 	for at := now; at.Before(now.Add(20 * time.Second)); {
-		var plan drain.Plan
+		var plan drain.Decision
 		s, plan = drain.Step(s, in, anything, at)
 		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
 		require.Equal(t, now.Add(30*time.Second), plan.NextCheck, "nobody looks every second")
@@ -425,7 +418,7 @@ func podsRandomPolicy(r *rand.Rand) drain.Policy {
 		Fence:  []nodeops.Fence{{}, {Taint: "example.com/drained"}}[r.IntN(2)],
 		Anchor: drain.Anchor{At: now.Add(-time.Hour)},
 	}
-	p.Ladder = []drain.Ladder{nil, nil, {{Do: drain.IgnoreBudgets}}, {{Do: drain.IgnoreProtection}}, {{Do: drain.ForceDeletePods}}, {{Do: drain.Proceed}}}[r.IntN(6)]
+	p.Ladder = []drain.Ladder{nil, nil, {{Action: drain.IgnoreBudgets}}, {{Action: drain.IgnoreProtection}}, {{Action: drain.ForceDeletePods}}, {{Action: drain.Proceed}}}[r.IntN(6)]
 	return p
 }
 
@@ -461,7 +454,7 @@ func TestLawsOfPods(t *testing.T) {
 	}
 }
 
-func podsCheckRow(t *testing.T, seed uint64, in drain.Observation, p drain.Policy, plan drain.Plan, row drain.Row) {
+func podsCheckRow(t *testing.T, seed uint64, in drain.Observation, p drain.Policy, plan drain.Decision, row drain.Row) {
 	t.Helper()
 	require.False(t, !row.Until.IsZero() && !row.Until.After(now), "seed %d: %s looks back", seed, row)
 	asks := row.Verdict == drain.Evict || row.Verdict == drain.Delete || row.Verdict == drain.ForceDelete

@@ -18,16 +18,12 @@ const DefaultMachineDrainTimeout = 2 * time.Hour
 // cordoned, pods are evicted with their own grace, budgets are respected for ever,
 // and pods that nobody would bring back, or that would lose local data, stay.
 type Policy struct {
-	// Skip is the reason for not draining at all. It ends up in the plan, whose
-	// outcome is [Skipped].
-	Skip string
-
 	// Anchor is what the rungs of Ladder are counted from.
 	Anchor Anchor
 	// Ladder is how the drain escalates. Empty means never.
 	Ladder Ladder
 	// UnreachableLadder is how it escalates in addition while the Node is
-	// unreachable or off, counted from [Reach.Since]. Empty means not at all.
+	// unreachable or off, counted from [NodeReachability.Since]. Empty means not at all.
 	UnreachableLadder Ladder
 
 	// Fence is what keeps new pods off the Node. The zero Fence cordons it for

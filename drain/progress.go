@@ -13,29 +13,29 @@ import (
 )
 
 // Progress says what happened between two consecutive plans of one drain, and what the
-// requests in between came to, with now the time of the plan after. The zero Plan comes
+// requests in between came to, with now the time of the plan after. The zero Decision comes
 // before the first one. Between two equal plans without requests nothing has happened.
 //
 // A plan that could observe nothing tells of its requests alone, and is no plan to
 // compare with: the one before it still is.
 //
-//	events := drain.Progress(last, plan, results, now)
+//	events := drain.Compare(last, plan, results, now)
 //	if plan.Reason != drain.ReasonNotObserved {
 //		last = plan
 //	}
 //
 // The events come in the order of their types: the beginning, the fence, rungs that were
 // reached, requests, pods, volumes and gates in the order of the plans, the end. A pod
-// that is waited for has exactly one EventGone or EventLeft if it has neither come
+// that is waited for has exactly one ProgressGone or ProgressLeft if it has neither come
 // back nor its Node has gone. That a pod is waited for since it was asked, or refused, is
-// told by its EventRequested alone.
-func Progress(before, after Plan, results []Result, now time.Time) []Event {
+// told by its ProgressRequested alone.
+func Compare(before, after Decision, results []Result, now time.Time) []Progress {
 	c := comparison{before: before, after: after, now: now, node: cmp.Or(after.Node, before.Node)}
 	if before.Started.IsZero() && !after.Started.IsZero() && !after.Started.Before(now) {
-		c.add(Event{Type: EventStarted, Subject: nodeSubject(c.node)})
+		c.add(Progress{Type: ProgressStarted, Subject: nodeSubject(c.node)})
 	}
 	if before.FencedAt.IsZero() && !after.FencedAt.IsZero() && (!before.Started.IsZero() || !after.FencedAt.Before(now)) {
-		c.add(Event{Type: EventFenced, Subject: nodeSubject(c.node)})
+		c.add(Progress{Type: ProgressFenced, Subject: nodeSubject(c.node)})
 	}
 	c.escalated()
 	c.requested(results)
@@ -45,23 +45,23 @@ func Progress(before, after Plan, results []Result, now time.Time) []Event {
 		c.gates()
 	}
 	if after.Over() && !before.Over() {
-		c.add(Event{Type: EventEnded, Subject: nodeSubject(c.node), Reason: after.Reason, Message: after.Message, Outcome: after.Outcome})
+		c.add(Progress{Type: ProgressEnded, Subject: nodeSubject(c.node), Reason: after.Reason, Message: after.Message, Outcome: after.Outcome})
 	}
 	return c.events
 }
 
 // planned says whether the plan decided about pods.
-func (p Plan) planned() bool { return p.Reason == "" }
+func (p Decision) planned() bool { return p.Reason == "" }
 
 // comparison collects events.
 type comparison struct {
-	before, after Plan
+	before, after Decision
 	now           time.Time
 	node          string
-	events        []Event
+	events        []Progress
 }
 
-func (c *comparison) add(e Event) {
+func (c *comparison) add(e Progress) {
 	e.Node, e.Started = c.node, c.after.Started
 	if e.Started.IsZero() {
 		e.Started = c.before.Started
@@ -80,8 +80,8 @@ func (c *comparison) escalated() {
 			known = slices.Delete(known, i, i+1)
 			continue
 		}
-		c.add(Event{
-			Type: EventEscalated, Subject: nodeSubject(c.node), Reason: machinist.Reason(rung.Do), Message: rung.String(), Rung: &rung,
+		c.add(Progress{
+			Type: ProgressEscalated, Subject: nodeSubject(c.node), Reason: machinist.Reason(rung.Action), Message: rung.String(), Rung: &rung,
 		})
 	}
 }
@@ -90,7 +90,7 @@ func (c *comparison) escalated() {
 func (c *comparison) requested(results []Result) {
 	for _, r := range results {
 		row := r.Row
-		e := Event{Type: EventRequested, Time: r.At, Subject: row.subject(), Reason: row.Reason, Message: row.Message, Row: &row, Err: r.Err}
+		e := Progress{Type: ProgressRequested, Time: r.At, Subject: row.subject(), Reason: row.Reason, Message: row.Message, Row: &row, Err: r.Err}
 		if r.Err != nil {
 			e.Reason, e.Message, _ = AnswerOf(r.Err)
 		}
@@ -131,7 +131,7 @@ func (c *comparison) pods(results []Result) {
 	for _, row := range c.after.Rows {
 		waits := !c.after.Over() && (row.Verdict == Wait || row.Verdict == Block)
 		if reason, is := said[row.key()]; waits && !(is && reason == row.Reason) {
-			c.add(Event{Type: EventWaiting, Subject: row.subject(), Reason: row.Reason, Message: row.Message, Row: &row})
+			c.add(Progress{Type: ProgressWaiting, Subject: row.subject(), Reason: row.Reason, Message: row.Message, Row: &row})
 		}
 	}
 }
@@ -140,13 +140,13 @@ func (c *comparison) pods(results []Result) {
 func (c *comparison) released(was Row, is *Row) {
 	switch {
 	case is == nil:
-		c.add(Event{Type: EventGone, Subject: was.subject(), Reason: ReasonGone, Row: &was})
+		c.add(Progress{Type: ProgressGone, Subject: was.subject(), Reason: ReasonGone, Row: &was})
 	case is.Verdict == Ignore && (is.Reason == ReasonFinished || is.Reason == ReasonElsewhere):
 		row := *is
-		c.add(Event{Type: EventGone, Subject: was.subject(), Reason: is.Reason, Message: is.Message, Row: &row})
+		c.add(Progress{Type: ProgressGone, Subject: was.subject(), Reason: is.Reason, Message: is.Message, Row: &row})
 	case is.Verdict == Ignore || c.after.Over():
 		row := *is
-		c.add(Event{Type: EventLeft, Subject: was.subject(), Reason: is.Reason, Message: is.Message, Row: &row})
+		c.add(Progress{Type: ProgressLeft, Subject: was.subject(), Reason: is.Reason, Message: is.Message, Row: &row})
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *comparison) volumes() {
 	for _, v := range c.after.Volumes {
 		reason, is := said[v.key()]
 		if v.Verdict != Ignore && !c.after.Over() && !(is && reason == v.Reason) {
-			c.add(Event{Type: EventWaiting, Subject: v.subject(), Reason: v.Reason, Message: v.Message})
+			c.add(Progress{Type: ProgressWaiting, Subject: v.subject(), Reason: v.Reason, Message: v.Message})
 		}
 	}
 }
@@ -186,13 +186,13 @@ func (c *comparison) moved(was, is VolumeRow, there bool) {
 	elsewhere := is.Reason == ReasonReattaching || is.Reason == ReasonNotReattached || is.Reason == ReasonUnschedulable
 	off := was.Reason == ReasonReattaching
 	if !off && (!there || elsewhere) {
-		c.add(Event{Type: EventDetached, Subject: was.subject()})
+		c.add(Progress{Type: ProgressDetached, Subject: was.subject()})
 	}
 	switch {
 	case !there && off:
-		c.add(Event{Type: EventReattached, Subject: was.subject()})
+		c.add(Progress{Type: ProgressReattached, Subject: was.subject()})
 	case there && (is.Verdict == Ignore || c.after.Over()):
-		c.add(Event{Type: EventLeft, Subject: is.subject(), Reason: is.Reason, Message: is.Message})
+		c.add(Progress{Type: ProgressLeft, Subject: is.subject(), Reason: is.Reason, Message: is.Message})
 	}
 }
 
@@ -204,7 +204,7 @@ func (c *comparison) gates() {
 	for _, g := range c.after.Gates {
 		known := func(h machinist.Hold) bool { return h.Subject == g.Subject && h.Reason == g.Reason }
 		if !slices.ContainsFunc(c.before.Gates, known) {
-			c.add(Event{Type: EventWaiting, Subject: g.Subject, Reason: g.Reason, Message: g.Message})
+			c.add(Progress{Type: ProgressWaiting, Subject: g.Subject, Reason: g.Reason, Message: g.Message})
 		}
 	}
 }

@@ -24,31 +24,31 @@ import (
 )
 
 // progressPlan is a plan under way since the beginning of the test.
-func progressPlan(edits ...func(*drain.Plan)) drain.Plan {
-	p := drain.Plan{Node: "node-1", Started: now}
+func progressPlan(edits ...func(*drain.Decision)) drain.Decision {
+	p := drain.Decision{Node: "node-1", Started: now}
 	for _, edit := range edits {
 		edit(&p)
 	}
 	return p
 }
 
-func progressRow(name string, v drain.Verdict, r machinist.Reason) func(*drain.Plan) {
-	return func(p *drain.Plan) {
+func progressRow(name string, v drain.Verdict, r machinist.Reason) func(*drain.Decision) {
+	return func(p *drain.Decision) {
 		p.Rows = append(p.Rows, drain.Row{Namespace: "shop", Name: name, UID: "uid", Verdict: v, Reason: r})
 	}
 }
 
-func progressVolume(v drain.Verdict, r machinist.Reason) func(*drain.Plan) {
-	return func(p *drain.Plan) {
+func progressVolume(v drain.Verdict, r machinist.Reason) func(*drain.Decision) {
+	return func(p *drain.Decision) {
 		p.Volumes = append(p.Volumes, drain.VolumeRow{Volume: "pv", Verdict: v, Reason: r})
 	}
 }
 
-func progressOver(o drain.Outcome, r machinist.Reason) func(*drain.Plan) {
-	return func(p *drain.Plan) { p.Outcome, p.Reason = o, r }
+func progressOver(o drain.Outcome, r machinist.Reason) func(*drain.Decision) {
+	return func(p *drain.Decision) { p.Outcome, p.Reason = o, r }
 }
 
-func progressTexts(events []drain.Event) []string {
+func progressTexts(events []drain.Progress) []string {
 	texts := []string{}
 	for _, e := range events {
 		texts = append(texts, e.String())
@@ -69,7 +69,7 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 	}
 	waits := progressRow("a", drain.Wait, drain.ReasonTerminating)
 	for name, test := range map[string]struct {
-		before, after drain.Plan
+		before, after drain.Decision
 		results       []drain.Result
 		want          []string
 	}{
@@ -78,16 +78,16 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 			want:  []string{"Started node/node-1", "Waiting pod/shop/b (Unmanaged)"},
 		},
 		"the first plan of a program that was restarted": {
-			after: progressPlan(waits, func(p *drain.Plan) { p.Started, p.FencedAt = now.Add(-time.Hour), now.Add(-time.Hour) }),
+			after: progressPlan(waits, func(p *drain.Decision) { p.Started, p.FencedAt = now.Add(-time.Hour), now.Add(-time.Hour) }),
 			want:  []string{"Waiting pod/shop/a (Terminating)"},
 		},
 		"a fence that stands from the beginning": {
-			after: progressPlan(func(p *drain.Plan) { p.FencedAt = now }),
+			after: progressPlan(func(p *drain.Decision) { p.FencedAt = now }),
 			want:  []string{"Started node/node-1", "Fenced node/node-1"},
 		},
 		"a fence that stands now": {
-			before: progressPlan(func(p *drain.Plan) { p.Fence = &drain.SetFence{} }),
-			after:  progressPlan(func(p *drain.Plan) { p.FencedAt = now.Add(-time.Second) }),
+			before: progressPlan(func(p *drain.Decision) { p.Fence = &drain.SetFence{} }),
+			after:  progressPlan(func(p *drain.Decision) { p.FencedAt = now.Add(-time.Second) }),
 			want:   []string{"Fenced node/node-1"},
 		},
 		"an accepted request": {
@@ -137,17 +137,17 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 			before: progressPlan(progressRow("a", drain.Ignore, drain.ReasonDaemonSet)), after: progressPlan(), want: []string{},
 		},
 		"a successor of the same name": {
-			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Wait, drain.ReasonTerminating), func(p *drain.Plan) { p.Rows[0].UID = "other" }),
+			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Wait, drain.ReasonTerminating), func(p *drain.Decision) { p.Rows[0].UID = "other" }),
 			want: []string{"Gone pod/shop/a (Gone)", "Waiting pod/shop/a (Terminating)"},
 		},
 		"a plan that could observe nothing": {
-			before: progressPlan(waits), after: drain.Plan{Node: "node-1", Reason: drain.ReasonNotObserved}, results: result(nil),
+			before: progressPlan(waits), after: drain.Decision{Node: "node-1", Reason: drain.ReasonNotObserved}, results: result(nil),
 			want: []string{"Requested pod/shop/a to evict (Evictable)"},
 		},
 		"a rung": {
-			before: progressPlan(func(p *drain.Plan) { p.Rungs = drain.Ladder{{Do: drain.IgnoreBudgets}} }),
-			after: progressPlan(func(p *drain.Plan) {
-				p.Rungs = drain.Ladder{{Do: drain.IgnoreBudgets}, {Do: drain.IgnoreBudgets}, {Do: drain.CapGrace, Grace: time.Second}}
+			before: progressPlan(func(p *drain.Decision) { p.Rungs = drain.Ladder{{Action: drain.IgnoreBudgets}} }),
+			after: progressPlan(func(p *drain.Decision) {
+				p.Rungs = drain.Ladder{{Action: drain.IgnoreBudgets}, {Action: drain.IgnoreBudgets}, {Action: drain.CapGrace, Grace: time.Second}}
 			}),
 			want: []string{"Escalated node/node-1 (IgnoreBudgets): after 0s IgnoreBudgets", "Escalated node/node-1 (CapGrace): after 0s CapGrace 1s"},
 		},
@@ -173,8 +173,8 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 			want: []string{"Left volume/pv (TimedOut)"},
 		},
 		"a gate": {
-			before: progressPlan(func(p *drain.Plan) { p.Gates = []machinist.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}} }),
-			after: progressPlan(func(p *drain.Plan) {
+			before: progressPlan(func(p *drain.Decision) { p.Gates = []machinist.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}} }),
+			after: progressPlan(func(p *drain.Decision) {
 				p.Gates = []machinist.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}, {Subject: "hook/b", Reason: drain.ReasonHook, Message: "backup"}}
 			}),
 			want: []string{"Waiting hook/b (Hook): backup"},
@@ -188,10 +188,10 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 			want: []string{"Left pod/shop/a (GaveUp)", "Ended node/node-1 (GaveUp)"},
 		},
 		"the Node has gone": {
-			before: progressPlan(waits), after: drain.Plan{Outcome: drain.NodeGone, Reason: drain.ReasonNodeGone}, want: []string{"Ended node/node-1 (NodeGone)"},
+			before: progressPlan(waits), after: drain.Decision{Outcome: drain.NodeGone, Reason: drain.ReasonNodeGone}, want: []string{"Ended node/node-1 (NodeGone)"},
 		},
 		"a machine that never joined": {
-			after: drain.Plan{Node: "node-1", Outcome: drain.NodeGone, Reason: drain.ReasonNeverRegistered}, want: []string{"Ended node/node-1 (NodeGone, NeverRegistered)"},
+			after: drain.Decision{Node: "node-1", Outcome: drain.NodeGone, Reason: drain.ReasonNeverRegistered}, want: []string{"Ended node/node-1 (NodeGone, NeverRegistered)"},
 		},
 		"the same end": {
 			before: progressPlan(progressRow("a", drain.Block, drain.ReasonGaveUp), progressOver(drain.GaveUp, "")),
@@ -203,37 +203,37 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events := drain.Progress(test.before, test.after, test.results, now)
+			events := drain.Compare(test.before, test.after, test.results, now)
 			require.Equal(t, test.want, progressTexts(events))
 			for _, e := range events {
 				require.Equal(t, "node-1", e.Node)
 				require.Equal(t, now, e.Time)
 				require.Equal(t, test.before.Started.IsZero() && test.after.Started.IsZero(), e.Started.IsZero())
 				require.Equal(t, strings.HasPrefix(e.Subject, "pod/"), e.Row != nil)
-				require.Equal(t, e.Type == drain.EventEscalated, e.Rung != nil)
+				require.Equal(t, e.Type == drain.ProgressEscalated, e.Rung != nil)
 			}
-			require.Empty(t, drain.Progress(test.after, test.after, nil, now.Add(time.Hour)), "nothing has happened since")
+			require.Empty(t, drain.Compare(test.after, test.after, nil, now.Add(time.Hour)), "nothing has happened since")
 		})
 	}
 }
 
 func TestARequestIsToldWithItsTimeAndItsError(t *testing.T) {
 	refusal := budgetRefusal()
-	events := drain.Progress(progressPlan(), progressPlan(), []drain.Result{{Err: refusal, At: now.Add(time.Second)}, {}}, now)
+	events := drain.Compare(progressPlan(), progressPlan(), []drain.Result{{Err: refusal, At: now.Add(time.Second)}, {}}, now)
 	require.Equal(t, now.Add(time.Second), events[0].Time)
 	require.ErrorIs(t, events[0].Err, refusal)
 	require.NoError(t, events[1].Err)
 }
 
 func TestAnEventWithoutAnythingIsAText(t *testing.T) {
-	require.Empty(t, drain.Event{}.String())
-	require.Equal(t, "Fenced node/n (NotFenced): no", drain.Event{Type: drain.EventFenced, Subject: "node/n", Reason: drain.ReasonNotFenced, Err: errors.New("no")}.String())
+	require.Empty(t, drain.Progress{}.String())
+	require.Equal(t, "Fenced node/n (NotFenced): no", drain.Progress{Type: drain.ProgressFenced, Subject: "node/n", Reason: drain.ReasonNotFenced, Err: errors.New("no")}.String())
 }
 
 func TestProgressDoesNotDependOnTheOrderOfRows(t *testing.T) {
 	before := progressPlan(progressRow("a", drain.Wait, "A"), progressRow("b", drain.Wait, "B"), progressRow("c", drain.Wait, "C"))
 	after := progressPlan(progressRow("c", drain.Wait, "X"), progressRow("b", drain.Wait, "B"))
-	require.Equal(t, []string{"Gone pod/shop/a (Gone)", "Waiting pod/shop/c (X)"}, progressTexts(drain.Progress(before, after, nil, now)))
+	require.Equal(t, []string{"Gone pod/shop/a (Gone)", "Waiting pod/shop/c (X)"}, progressTexts(drain.Compare(before, after, nil, now)))
 }
 
 // A random drain: pods come and go, requests are refused, nobody can look for a while,
@@ -260,8 +260,8 @@ type progressWorld struct {
 	policy  drain.Policy
 	state   drain.State
 	results []drain.Result
-	last    drain.Plan
-	events  []drain.Event
+	last    drain.Decision
+	events  []drain.Progress
 	// waited are the pods that some plan waited for; rungs those that were reached.
 	waited map[string]bool
 	rungs  map[string]bool
@@ -275,7 +275,7 @@ func newProgressWorld(seed uint64) *progressWorld {
 	}
 	end := []drain.Escalation{drain.Proceed, drain.GiveUp}[w.rand.IntN(2)]
 	w.policy.Ladder = drain.Ladder{
-		{After: 3 * time.Minute, Do: drain.IgnoreBudgets}, {After: 4 * time.Minute, Do: drain.CapGrace, Grace: time.Second}, {After: 6 * time.Minute, Do: end},
+		{After: 3 * time.Minute, Action: drain.IgnoreBudgets}, {After: 4 * time.Minute, Action: drain.CapGrace, Grace: time.Second}, {After: 6 * time.Minute, Action: end},
 	}
 	for range w.rand.IntN(8) {
 		w.addPod()
@@ -298,7 +298,7 @@ func (w *progressWorld) run(t *testing.T) drain.Outcome {
 			in.Node = nil
 		}
 		if !in.Looked {
-			in.Reach, in.Results = drain.Reach{}, nil
+			in.Reachability, in.Results = drain.NodeReachability{}, nil
 		}
 		next, plan := drain.Step(w.state, in, w.policy, w.now)
 		plan.Node = "node-1" // also of one that was gone from the beginning
@@ -317,10 +317,10 @@ func (w *progressWorld) run(t *testing.T) drain.Outcome {
 }
 
 // notice collects the events up to a plan.
-func (w *progressWorld) notice(t *testing.T, plan drain.Plan, results []drain.Result) {
+func (w *progressWorld) notice(t *testing.T, plan drain.Decision, results []drain.Result) {
 	t.Helper()
-	events := drain.Progress(w.last, plan, results, w.now)
-	require.Equal(t, events, drain.Progress(w.last, plan, results, w.now), "the same events for the same plans")
+	events := drain.Compare(w.last, plan, results, w.now)
+	require.Equal(t, events, drain.Compare(w.last, plan, results, w.now), "the same events for the same plans")
 	w.events = append(w.events, events...)
 	if plan.Reason != drain.ReasonNotObserved {
 		w.last = plan
@@ -336,7 +336,7 @@ func (w *progressWorld) notice(t *testing.T, plan drain.Plan, results []drain.Re
 }
 
 // carry does what a plan says, with the luck of the day.
-func (w *progressWorld) carry(plan drain.Plan) {
+func (w *progressWorld) carry(plan drain.Decision) {
 	if plan.Fence != nil && w.rand.IntN(4) > 0 {
 		w.node, _, _ = plan.Fence.Fence.Set(w.node, w.now)
 	}
@@ -380,28 +380,28 @@ func (w *progressWorld) live() {
 func (w *progressWorld) judge(t *testing.T) {
 	t.Helper()
 	count := map[string]int{}
-	last := map[string]drain.Event{}
+	last := map[string]drain.Progress{}
 	text := func() string { return fmt.Sprintf("seed %d\n%s", w.seed, strings.Join(progressTexts(w.events), "\n")) }
 	for i, e := range w.events {
 		count[string(e.Type)+" "+e.Subject]++
-		if before := last[e.Subject]; before.Type == drain.EventWaiting && e.Type == drain.EventWaiting {
+		if before := last[e.Subject]; before.Type == drain.ProgressWaiting && e.Type == drain.ProgressWaiting {
 			require.NotEqual(t, before.Reason, e.Reason, text())
 		}
 		last[e.Subject] = e
-		if i > 0 && e.Type != drain.EventRequested && w.events[i-1].Type != drain.EventRequested {
+		if i > 0 && e.Type != drain.ProgressRequested && w.events[i-1].Type != drain.ProgressRequested {
 			require.False(t, e.Time.Before(w.events[i-1].Time), text())
 		}
-		if e.Type == drain.EventEscalated {
+		if e.Type == drain.ProgressEscalated {
 			count[e.Message]++
 		}
 	}
 	end := w.events[len(w.events)-1]
-	require.Equal(t, drain.EventEnded, end.Type, text())
+	require.Equal(t, drain.ProgressEnded, end.Type, text())
 	require.Equal(t, 1, count["Ended node/node-1"], text())
 	if w.last.Started.IsZero() && end.Outcome == drain.NodeGone { // may be over before anything was planned
 		require.LessOrEqual(t, count["Started node/node-1"], 1, text())
 	} else {
-		require.Equal(t, drain.EventStarted, w.events[0].Type, text())
+		require.Equal(t, drain.ProgressStarted, w.events[0].Type, text())
 		require.Equal(t, 1, count["Started node/node-1"], text())
 	}
 	for subject := range w.waited {
@@ -411,7 +411,7 @@ func (w *progressWorld) judge(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 1, ends, "%s: %s", subject, text())
-		require.NotEqual(t, drain.EventWaiting, last[subject].Type, text())
+		require.NotEqual(t, drain.ProgressWaiting, last[subject].Type, text())
 	}
 	for rung := range w.rungs {
 		require.Equal(t, 1, count[rung], "%s: %s", rung, text())

@@ -63,8 +63,8 @@ func (d *dice) ladder() drain.Ladder {
 	}
 	if d.roll(12) == 1 {
 		return drain.Ladder{{
-			After: d.duration(), Do: pick(d, drain.Proceed, drain.IgnoreBudgets, "Pray"), Grace: d.duration(), GraceFits: d.yes(), IfOff: d.yes(),
-		}, {After: d.duration(), Do: drain.ForceDeletePods}}
+			After: d.duration(), Action: pick(d, drain.Proceed, drain.IgnoreBudgets, "Pray"), Grace: d.duration(), GraceFits: d.yes(), IfOff: d.yes(),
+		}, {After: d.duration(), Action: drain.ForceDeletePods}}
 	}
 	return randomLadder(rand.New(rand.NewPCG(uint64(d.roll(256)), uint64(d.roll(256)))))
 }
@@ -81,9 +81,6 @@ func (d *dice) policy() drain.Policy {
 	if d.roll(4) == 1 {
 		p.Rules = []drain.Rule{nil, drain.ClusterAPILabels(), drain.DoNotDisrupt()}
 	}
-	if d.roll(16) == 1 {
-		p.Skip = "no"
-	}
 	return p
 }
 
@@ -95,7 +92,7 @@ func (d *dice) observation() drain.Observation {
 		in.Node = newNode()
 		in.Node.Spec.Unschedulable = d.roll(3) > 0
 	}
-	in.Reach = drain.Reach{Since: d.when(), State: pick(d, drain.Reachable, drain.Reachable, drain.Reachable, drain.Unreachable, drain.Unreachable, drain.PoweredOff, drain.Gone, drain.NeverRegistered, drain.Reachable, drain.Reachable)}
+	in.Reachability = drain.NodeReachability{Since: d.when(), State: pick(d, drain.Reachable, drain.Reachable, drain.Reachable, drain.Unreachable, drain.Unreachable, drain.PoweredOff, drain.Gone, drain.NeverRegistered, drain.Reachable, drain.Reachable)}
 	for range d.roll(12) {
 		in.Pods.Items = append(in.Pods.Items, d.pod())
 	}

@@ -25,6 +25,9 @@ const (
 	Block Verdict = "block"
 )
 
+// Asks reports whether the verdict is a request to the API server.
+func (v Verdict) Asks() bool { return v.strength() > 0 }
+
 // strength orders the requests; what asks for nothing has none.
 func (v Verdict) strength() int {
 	switch v {
@@ -42,7 +45,6 @@ func (v Verdict) strength() int {
 // The reasons why a drain as a whole does nothing.
 const (
 	ReasonNotObserved     machinist.Reason = "NotObserved"     // the Node or its pods are not known
-	ReasonSkipped         machinist.Reason = "Skipped"         // the policy says so
 	ReasonNodeGone        machinist.Reason = "NodeGone"        // there is no such Node any more
 	ReasonNeverRegistered machinist.Reason = "NeverRegistered" // there never was such a Node
 	ReasonUncordoned      machinist.Reason = "Uncordoned"      // somebody took the fence away

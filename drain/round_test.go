@@ -17,17 +17,18 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // roundProceed is a policy whose ladder has ended.
 func roundProceed() drain.Policy {
-	return drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{After: time.Minute, Do: drain.Proceed}}}
+	return drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}}
 }
 
 func TestDD15ARoundLooksAgainBeforeItIsOver(t *testing.T) {
 	behind := observed() // a cache that does not show the pod
 	cluster := execCluster(t, newNode(), newPod("late"))
-	state, plan, err := execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, behind, drain.Policy{}, "node-1")
+	state, plan, err := execSerial(cluster, cluster.Client()).Pass(t.Context(), drain.State{}, behind, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.Draining, plan.Outcome)
 	require.Len(t, plan.Holds(), 1)
@@ -36,7 +37,7 @@ func TestDD15ARoundLooksAgainBeforeItIsOver(t *testing.T) {
 
 	other := execCluster(t, newNode(), newPod("elsewhere", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }))
 	client := other.Clientset()
-	_, plan, err = execSerial(other, client).Round(t.Context(), drain.State{}, behind, drain.Policy{}, "node-1")
+	_, plan, err = execSerial(other, client).Pass(t.Context(), drain.State{}, behind, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, plan.Outcome)
 	require.Equal(t, []string{"list pods"}, execAsked(client), "B1 settle: one list, and no waiting")
@@ -50,7 +51,7 @@ func TestTheListThatConfirmsEvictsNoPodOfADaemonSet(t *testing.T) {
 	cluster := execCluster(t, newNode(), newPod("agent", ownedBy("DaemonSet")),
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
 	client := cluster.Clientset()
-	_, plan, err := execSerial(cluster, client).Round(t.Context(), drain.State{}, behind, drain.Policy{}, "node-1")
+	_, plan, err := execSerial(cluster, client).Pass(t.Context(), drain.State{}, behind, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, plan.Outcome)
 	require.Equal(t, []string{"list pods"}, execAsked(client))
@@ -64,12 +65,12 @@ func TestB1SettleCostsNothingButComesAfterTheFence(t *testing.T) {
 	executor := execSerial(cluster, client)
 	in := observed()
 	in.Node = openNode()
-	state, plan, err := executor.Round(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
+	state, plan, err := executor.Pass(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.Draining, plan.Outcome, "nobody has seen the fence yet")
 	require.Equal(t, []string{"patch nodes"}, execAsked(client))
 
-	_, plan, err = executor.Round(t.Context(), state, execObserve(t, cluster), drain.Policy{}, "node-1")
+	_, plan, err = executor.Pass(t.Context(), state, execObserve(t, cluster), drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, plan.Outcome)
 	require.Equal(t, []string{"patch nodes", "list pods"}, execAsked(client))
@@ -79,7 +80,7 @@ func TestARoundSaysWhatRefusedAPod(t *testing.T) {
 	cluster := execCluster(t, newNode(), newPod("a"))
 	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods"})
 	in := execObserve(t, cluster)
-	state, plan, err := execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
+	state, plan, err := execSerial(cluster, cluster.Client()).Pass(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
 	require.NoError(t, err, "what the API server says of a pod is in the plan")
 	require.False(t, plan.Over())
 	require.Equal(t, drain.ReasonForbidden, plan.Holds()[0].Reason)
@@ -97,7 +98,7 @@ func TestDD1ARoundThatCannotLookIsNotOver(t *testing.T) {
 				cluster := execCluster(t, newNode())
 				in := execObserve(t, cluster)
 				cluster.Inject(draintest.Fault{Kind: kind, Verb: "list", Resource: "pods"}, draintest.Fault{Kind: kind, Verb: "get"})
-				state, plan, err := execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, in, policy, "node-1")
+				state, plan, err := execSerial(cluster, cluster.Client()).Pass(t.Context(), drain.State{}, in, policy, "node-1")
 				require.Error(t, err)
 				require.Equal(t, kind == draintest.Forbidden, apierrors.IsForbidden(err))
 				require.Equal(t, drain.Draining, plan.Outcome)
@@ -112,19 +113,19 @@ func TestDD1ARoundThatCannotLookIsNotOver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		cluster := execCluster(t, newNode())
-		_, plan, err := execSerial(cluster, cluster.Client()).Round(ctx, drain.State{}, observed(), drain.Policy{}, "node-1")
+		_, plan, err := execSerial(cluster, cluster.Client()).Pass(ctx, drain.State{}, observed(), drain.Policy{}, "node-1")
 		require.ErrorIs(t, err, context.Canceled)
 		require.False(t, plan.Over())
 	})
 	t.Run("it has no client", func(t *testing.T) {
-		_, plan, err := drain.Executor{}.Round(t.Context(), drain.State{}, observed(), drain.Policy{}, "node-1")
-		require.ErrorIs(t, err, drain.ErrNoClient)
+		_, plan, err := runner.Executor{}.Pass(t.Context(), drain.State{}, observed(), drain.Policy{}, "node-1")
+		require.ErrorIs(t, err, runner.ErrUnusable)
 		require.False(t, plan.Over())
 		require.NotZero(t, plan.NextCheck)
 	})
 	t.Run("nobody looked", func(t *testing.T) {
 		cluster := execCluster(t, newNode())
-		_, plan, err := execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, drain.Observation{}, drain.Policy{}, "node-1")
+		_, plan, err := execSerial(cluster, cluster.Client()).Pass(t.Context(), drain.State{}, drain.Observation{}, drain.Policy{}, "node-1")
 		require.NoError(t, err)
 		require.False(t, plan.Over())
 	})
@@ -138,7 +139,7 @@ func TestARoundByForceDoesNotWaitForTheFence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := execCluster(t, openNode())
 			cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
-			_, plan, err := execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, execObserve(t, cluster), tt.policy, "node-1")
+			_, plan, err := execSerial(cluster, cluster.Client()).Pass(t.Context(), drain.State{}, execObserve(t, cluster), tt.policy, "node-1")
 			require.Equal(t, tt.over, plan.Over())
 			require.Equal(t, tt.over, err == nil, err)
 		})
@@ -152,12 +153,12 @@ func TestDD19ARoundIsShortAndGoesOnWhereTheLastOneStopped(t *testing.T) {
 	in := execObserve(t, cluster)
 	client := cluster.Clientset()
 	executor := execSerial(cluster, client)
-	state, plan, err := executor.Round(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
+	state, plan, err := executor.Pass(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Len(t, client.Actions(), 2)
 	require.Equal(t, drain.ReasonTerminating, plan.Rows[0].Reason)
 	require.True(t, plan.NextCheck.After(now))
-	_, _, err = executor.Round(t.Context(), state, in, drain.Policy{}, "node-1")
+	_, _, err = executor.Pass(t.Context(), state, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Len(t, client.Actions(), 2)
 }
@@ -168,10 +169,10 @@ func TestB3ResumeAfterARestart(t *testing.T) {
 	cluster := execCluster(t, newNode(), newPod("a"), newPod("b"), execBudget("never", "web", 2))
 	client := cluster.Clientset()
 	executor := execSerial(cluster, client)
-	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Do: drain.IgnoreBudgets}}}
+	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}
 	in := execObserve(t, cluster)
 	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server is asked
-	state, _, err := executor.Round(t.Context(), drain.State{}, in, policy, "node-1")
+	state, _, err := executor.Pass(t.Context(), drain.State{}, in, policy, "node-1")
 	require.NoError(t, err)
 	asked := len(client.Actions())
 
@@ -179,9 +180,9 @@ func TestB3ResumeAfterARestart(t *testing.T) {
 	require.NoError(t, err)
 	var read drain.State
 	require.NoError(t, json.Unmarshal(written, &read))
-	_, want, err := executor.Round(t.Context(), state, in, policy, "node-1")
+	_, want, err := executor.Pass(t.Context(), state, in, policy, "node-1")
 	require.NoError(t, err)
-	_, got, err := executor.Round(t.Context(), read, in, policy, "node-1")
+	_, got, err := executor.Pass(t.Context(), read, in, policy, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, now.Add(time.Hour), got.NextAt)
@@ -193,10 +194,10 @@ func TestB3ChangedOptionsCountFromTheNextRoundOn(t *testing.T) {
 	cluster := execCluster(t, newNode(), newPod("a"), execBudget("never", "web", 1))
 	executor := execSerial(cluster, cluster.Client())
 	in := execObserve(t, cluster)
-	state, plan, err := executor.Round(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
+	state, plan, err := executor.Pass(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.ReasonBudgetNever, plan.Rows[0].Reason)
-	_, plan, err = executor.Round(t.Context(), state, in, drain.Policy{Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}}, "node-1")
+	_, plan, err = executor.Pass(t.Context(), state, in, drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, drain.ReasonTerminating, plan.Rows[0].Reason)
 	require.NotNil(t, execObserve(t, cluster).Pods.Items[0].DeletionTimestamp)

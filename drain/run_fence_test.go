@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -22,7 +23,7 @@ type runUncordons struct {
 	do func()
 }
 
-func (h *runUncordons) Observe(e drain.Event) {
+func (h *runUncordons) Observe(e drain.Progress) {
 	h.runHeard.Observe(e)
 	if e.Reason == drain.ReasonBudgetNever && h.do != nil {
 		h.do()
@@ -52,7 +53,7 @@ func TestRun_UncordonedBeforeTheWatchShowsTheFence_Stops(t *testing.T) {
 					}}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 					defer cancel()
-					plan, err := drain.Executor{Client: w.client, Observer: observer}.Run(ctx, "node-1", policy)
+					plan, err := runner.Executor{Client: w.client, Observer: observer}.Run(ctx, "node-1", policy)
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 					require.Equal(t, drain.ReasonUncordoned, plan.Gates[0].Reason, "%v", observer.runHeard)
 					node, err := w.client.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{})

@@ -16,14 +16,15 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
 func TestRun_NodeDoesNotExist_ReturnsErrNodeNotFound(t *testing.T) {
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
 		plan, err := w.run(t.Context(), drain.Policy{})
-		require.ErrorIs(t, err, drain.ErrNodeNotFound)
-		require.ErrorAs(t, err, new(*drain.UnfinishedError))
+		require.ErrorIs(t, err, runner.ErrNodeNotFound)
+		require.ErrorAs(t, err, new(*runner.UnfinishedError))
 		require.ErrorContains(t, err, "node-1")
 		require.NotEqual(t, drain.Drained, plan.Outcome)
 		require.Equal(t, "node-1", plan.Node)
@@ -45,17 +46,16 @@ func TestRun_InvalidPolicy_RefusedWithoutACall(t *testing.T) {
 		policy drain.Policy
 		as     any
 	}{
-		"ladder":             {drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Do: drain.GiveUp}}}, rung},
-		"unreachable ladder": {drain.Policy{UnreachableLadder: drain.Ladder{{Do: "Explode"}}}, rung},
+		"ladder":             {drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}, rung},
+		"unreachable ladder": {drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}, rung},
 		"fence":              {drain.Policy{Fence: nodeops.Fence{Owner: "a/b"}}, fence},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inRunWorld(t, func(t *testing.T, w *runWorld) {
 				plan, err := w.run(t.Context(), tt.policy)
 				require.ErrorAs(t, err, tt.as)
-				require.ErrorAs(t, err, new(*drain.UnfinishedError))
+				require.ErrorAs(t, err, new(*runner.UnfinishedError))
 				require.ErrorContains(t, err, "node-1")
-				require.Equal(t, drain.ReasonInvalidPolicy, plan.Reason)
 				require.False(t, plan.Over())
 				require.Empty(t, w.client.Actions())
 			}, runPods(1)...)
@@ -66,12 +66,12 @@ func TestRun_InvalidPolicy_RefusedWithoutACall(t *testing.T) {
 func TestRun_PolicyProtectsAPod_RefusedBeforeTheFence(t *testing.T) {
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
 		var heard runHeard
-		plan, err := drain.Executor{Client: w.client, Observer: &heard}.Run(t.Context(), "node-1", drain.Policy{})
-		require.ErrorIs(t, err, drain.ErrNotFeasible)
+		plan, err := runner.Executor{Client: w.client, Observer: &heard}.Run(t.Context(), "node-1", drain.Policy{})
+		require.ErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "shop/lonely")
-		unfinished, ok := errors.AsType[*drain.UnfinishedError](err)
+		unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
 		require.True(t, ok)
-		require.Equal(t, plan, unfinished.Plan)
+		require.Equal(t, plan, unfinished.Decision)
 		require.Len(t, plan.Obstacles(), 1)
 		require.Equal(t, "lonely", plan.Obstacles()[0].Name)
 		require.Equal(t, drain.ReasonUnmanaged, plan.Obstacles()[0].Reason)
@@ -91,7 +91,7 @@ func TestRun_FenceTakenAwayBefore_Refused(t *testing.T) {
 	node.Spec.Unschedulable = false
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
 		plan, err := w.run(t.Context(), policy)
-		require.ErrorIs(t, err, drain.ErrNotFeasible)
+		require.ErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "fence the Node again")
 		require.Equal(t, drain.ReasonUncordoned, plan.Gates[0].Reason)
 		requireNoWrites(t, w.client)
@@ -148,12 +148,12 @@ func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 		var heard runHeard
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		plan, err := drain.Executor{Client: w.client, Observer: &heard}.Run(ctx, "node-1", drain.Policy{})
+		plan, err := runner.Executor{Client: w.client, Observer: &heard}.Run(ctx, "node-1", drain.Policy{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, drain.ErrNotFeasible)
+		require.NotErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "shop/never")
 		require.Len(t, plan.Obstacles(), 1)
-		require.Equal(t, map[drain.EventType]int{drain.EventStarted: 1, drain.EventFenced: 1, drain.EventWaiting: 1}, heard.types())
+		require.Equal(t, map[drain.ProgressType]int{drain.ProgressStarted: 1, drain.ProgressFenced: 1, drain.ProgressWaiting: 1}, heard.types())
 		waiting := heard[len(heard)-1]
 		require.Equal(t, "pod/shop/web-00", waiting.Subject)
 		require.Equal(t, drain.ReasonBudgetNever, waiting.Reason)
@@ -168,12 +168,12 @@ func TestRun_ProtectedPodComesLater_WaitsAndTells(t *testing.T) {
 		w.later(t, 10*time.Second, func(*fake.Clientset) error { return w.Add(newPod("lonely", unmanaged)) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		plan, err := drain.Executor{Client: w.client, Observer: &heard}.Run(ctx, "node-1", drain.Policy{})
+		plan, err := runner.Executor{Client: w.client, Observer: &heard}.Run(ctx, "node-1", drain.Policy{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, "lonely", plan.Obstacles()[0].Name)
 		told := 0
 		for _, e := range heard {
-			if e.Type == drain.EventWaiting && e.Reason == drain.ReasonUnmanaged {
+			if e.Type == drain.ProgressWaiting && e.Reason == drain.ReasonUnmanaged {
 				told++
 			}
 		}
@@ -188,12 +188,12 @@ func TestRun_FenceFails_TellsPodsOnlyAfterIt(t *testing.T) {
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 3})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		_, err := drain.Executor{Client: w.client, Observer: &heard}.Run(ctx, "node-1", drain.Policy{})
+		_, err := runner.Executor{Client: w.client, Observer: &heard}.Run(ctx, "node-1", drain.Policy{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		var told []string
 		for _, e := range heard {
 			told = append(told, string(e.Type))
-			if e.Type == drain.EventFenced {
+			if e.Type == drain.ProgressFenced {
 				require.Equal(t, len(told) < 5, e.Err != nil) // the fourth attempt succeeds
 			}
 		}

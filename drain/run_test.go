@@ -25,6 +25,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // runWorld is a cluster that lives by itself, whose pods take a second to stop.
@@ -53,8 +54,8 @@ func inRunWorld(t *testing.T, story func(t *testing.T, w *runWorld), objects ...
 }
 
 // run drains node-1.
-func (w *runWorld) run(ctx context.Context, p drain.Policy) (drain.Plan, error) {
-	return drain.Executor{Client: w.client}.Run(ctx, "node-1", p)
+func (w *runWorld) run(ctx context.Context, p drain.Policy) (drain.Decision, error) {
+	return runner.Executor{Client: w.client}.Run(ctx, "node-1", p)
 }
 
 // took is how long it has been since the beginning, without the few milliseconds that
@@ -115,10 +116,10 @@ func TestDD3EveryPolicyEnds(t *testing.T) {
 		outcome drain.Outcome
 		took    time.Duration
 	}{
-		{"given up at once", drain.Ladder{{Do: drain.GiveUp}}, drain.GaveUp, 0},
-		{"given up", drain.Ladder{{After: time.Minute, Do: drain.GiveUp}}, drain.GaveUp, time.Minute},
-		{"gone on without them", drain.Ladder{{After: time.Minute, Do: drain.Proceed}}, drain.Proceeded, time.Minute},
-		{"deleted", drain.Ladder{{After: 10 * time.Second, Do: drain.IgnoreBudgets}, {After: time.Minute, Do: drain.Proceed}}, drain.Drained, 11 * time.Second},
+		{"given up at once", drain.Ladder{{Action: drain.GiveUp}}, drain.GaveUp, 0},
+		{"given up", drain.Ladder{{After: time.Minute, Action: drain.GiveUp}}, drain.GaveUp, time.Minute},
+		{"gone on without them", drain.Ladder{{After: time.Minute, Action: drain.Proceed}}, drain.Proceeded, time.Minute},
+		{"deleted", drain.Ladder{{After: 10 * time.Second, Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.Proceed}}, drain.Drained, 11 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inRunWorld(t, func(t *testing.T, w *runWorld) {
@@ -129,9 +130,9 @@ func TestDD3EveryPolicyEnds(t *testing.T) {
 					require.NoError(t, err)
 					return
 				}
-				unfinished, ok := errors.AsType[*drain.UnfinishedError](err)
+				unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
 				require.True(t, ok, "DD-2: a deadline is no success")
-				require.Equal(t, plan, unfinished.Plan)
+				require.Equal(t, plan, unfinished.Decision)
 				require.NoError(t, unfinished.Err)
 				require.ErrorContains(t, err, string(tt.outcome))
 			}, stuck...)
@@ -140,33 +141,23 @@ func TestDD3EveryPolicyEnds(t *testing.T) {
 }
 
 func TestRunThatNeedNotBegin(t *testing.T) {
-	t.Run("skipped", func(t *testing.T) {
-		inRunWorld(t, func(t *testing.T, w *runWorld) {
-			plan, err := w.run(t.Context(), drain.Policy{Skip: "the cluster is deleted"})
-			require.NoError(t, err)
-			require.Equal(t, drain.Skipped, plan.Outcome)
-			require.Equal(t, "the cluster is deleted", plan.Message)
-			require.Equal(t, "node-1", plan.Node)
-			require.Empty(t, w.client.Actions())
-		})
-	})
 	t.Run("without client, name or time", func(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		client := draintest.New(draintest.Options{}).Clientset()
 		for _, tt := range []struct {
 			ctx      context.Context //nolint:containedctx // the test's own
-			executor drain.Executor
+			executor runner.Executor
 			node     string
 			want     error
 		}{
-			{t.Context(), drain.Executor{}, "node-1", drain.ErrNoClient},
-			{t.Context(), drain.Executor{Client: client}, "", drain.ErrNoNodeName},
-			{ended, drain.Executor{Client: client}, "node-1", context.Canceled},
+			{t.Context(), runner.Executor{}, "node-1", runner.ErrUnusable},
+			{t.Context(), runner.Executor{Client: client}, "", runner.ErrUnusable},
+			{ended, runner.Executor{Client: client}, "node-1", context.Canceled},
 		} {
 			plan, err := tt.executor.Run(tt.ctx, tt.node, drain.Policy{})
 			require.ErrorIs(t, err, tt.want)
-			require.ErrorAs(t, err, new(*drain.UnfinishedError))
+			require.ErrorAs(t, err, new(*runner.UnfinishedError))
 			require.False(t, plan.Over())
 		}
 		require.Empty(t, client.Actions())
@@ -183,9 +174,9 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		require.False(t, plan.Over())
 		require.Equal(t, "node-1", plan.Node)
 		require.Len(t, plan.Rows, 2, "it says what it waited for")
-		unfinished, ok := errors.AsType[*drain.UnfinishedError](err)
+		unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
 		require.True(t, ok)
-		require.Equal(t, plan, unfinished.Plan)
+		require.Equal(t, plan, unfinished.Decision)
 		require.ErrorContains(t, err, "never", "the budget that blocks")
 		require.Less(t, len(w.client.Actions()), 130, "DD-61: a blocked drain is no hot loop")
 	}, append(runPods(2), execBudget("never", "web", 2))...)
@@ -206,7 +197,7 @@ func TestI11RunEndsWithinOneCall(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				start := time.Now()
-				_, err := drain.Executor{Client: cluster.Client()}.Run(ctx, "node-1", drain.Policy{})
+				_, err := runner.Executor{Client: cluster.Client()}.Run(ctx, "node-1", drain.Policy{})
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.LessOrEqual(t, time.Since(start), time.Minute, "one call, for the fakes look at no context")
 				time.Sleep(time.Minute) // until the fakes have answered
@@ -223,14 +214,12 @@ func TestDD1RunIsNeverDoneWithoutSeeing(t *testing.T) {
 					w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: verb, Resource: resource})
 					policy := drain.Policy{}
 					if verb == "list" {
-						policy.Ladder = drain.Ladder{{Do: drain.Proceed}}
+						policy.Ladder = drain.Ladder{{Action: drain.Proceed}}
 					}
 					plan, err := w.run(t.Context(), policy)
 					require.True(t, apierrors.IsForbidden(err), err)
-					require.ErrorAs(t, err, new(*drain.UnfinishedError))
-					failed, ok := errors.AsType[*drain.SourceError](err)
-					require.True(t, ok)
-					require.Equal(t, drain.Source(resource), failed.Source)
+					require.ErrorAs(t, err, new(*runner.UnfinishedError))
+					require.ErrorContains(t, err, "observe "+resource)
 					require.False(t, plan.Over())
 					require.Zero(t, w.took())
 				}, append(runPods(1), execBudget("never", "web", 1))...)
@@ -279,7 +268,7 @@ func TestRunThatMayNotFenceSaysSo(t *testing.T) {
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
 		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
 		_, err := w.run(t.Context(), drain.Policy{})
-		require.ErrorAs(t, err, new(*drain.FenceError))
+		require.ErrorAs(t, err, new(*runner.FenceError))
 		require.True(t, apierrors.IsForbidden(err))
 	}, runPods(1)...)
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
@@ -424,12 +413,12 @@ func TestEAFreedBudgetIsActedOnAtOnce(t *testing.T) {
 }
 
 // runHeard collects events.
-type runHeard []drain.Event
+type runHeard []drain.Progress
 
-func (h *runHeard) Observe(e drain.Event) { *h = append(*h, e) }
+func (h *runHeard) Observe(e drain.Progress) { *h = append(*h, e) }
 
-func (h *runHeard) types() map[drain.EventType]int {
-	counts := map[drain.EventType]int{}
+func (h *runHeard) types() map[drain.ProgressType]int {
+	counts := map[drain.ProgressType]int{}
 	for _, e := range *h {
 		counts[e.Type]++
 	}
@@ -441,14 +430,14 @@ func TestB3ObserversAreToldOfARun(t *testing.T) {
 		var heard runHeard
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1},
 			draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods/eviction", Name: "web-01", Times: 1})
-		_, err := drain.Executor{Client: w.client, Observer: &heard}.Run(t.Context(), "node-1", drain.Policy{})
+		_, err := runner.Executor{Client: w.client, Observer: &heard}.Run(t.Context(), "node-1", drain.Policy{})
 		require.NoError(t, err)
 		types := heard.types()
-		require.Equal(t, 1, types[drain.EventStarted])
-		require.Equal(t, 2, types[drain.EventFenced], "once in vain")
-		require.Equal(t, 4, types[drain.EventRequested], "one was refused first")
-		require.Equal(t, 3, types[drain.EventGone])
-		require.Equal(t, 1, types[drain.EventEnded])
+		require.Equal(t, 1, types[drain.ProgressStarted])
+		require.Equal(t, 2, types[drain.ProgressFenced], "once in vain")
+		require.Equal(t, 4, types[drain.ProgressRequested], "one was refused first")
+		require.Equal(t, 3, types[drain.ProgressGone])
+		require.Equal(t, 1, types[drain.ProgressEnded])
 		require.Equal(t, drain.Drained, heard[len(heard)-1].Outcome)
 		failed := 0
 		for _, e := range heard {
@@ -468,11 +457,11 @@ func TestObserversAreToldOfTheRequestsOfARound(t *testing.T) {
 	cluster.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
 	executor := execSerial(cluster, cluster.Client())
 	executor.Observer = &heard
-	state, _, err := executor.Round(t.Context(), drain.State{}, execObserve(t, cluster), drain.Policy{}, "node-1")
+	state, _, err := executor.Pass(t.Context(), drain.State{}, execObserve(t, cluster), drain.Policy{}, "node-1")
 	require.Error(t, err)
-	_, _, err = executor.Round(t.Context(), state, execObserve(t, cluster), drain.Policy{}, "node-1")
+	_, _, err = executor.Pass(t.Context(), state, execObserve(t, cluster), drain.Policy{}, "node-1")
 	require.NoError(t, err)
-	require.Equal(t, map[drain.EventType]int{drain.EventFenced: 1, drain.EventRequested: 1}, heard.types())
+	require.Equal(t, map[drain.ProgressType]int{drain.ProgressFenced: 1, drain.ProgressRequested: 1}, heard.types())
 	require.Error(t, heard[0].Err)
 	require.NoError(t, heard[1].Err)
 }
@@ -536,26 +525,26 @@ func TestI11RunLeavesNothingBehind(t *testing.T) {
 		"drained": func(t *testing.T, c *draintest.Cluster) error {
 			require.NoError(t, c.Add(runPods(3)...))
 			c.SetNodeSilent("node-1", false)
-			_, err := drain.Executor{Client: c.Client()}.Run(t.Context(), "node-1", drain.Policy{})
+			_, err := runner.Executor{Client: c.Client()}.Run(t.Context(), "node-1", drain.Policy{})
 			return err
 		},
 		"cancelled": func(t *testing.T, c *draintest.Cluster) error {
 			require.NoError(t, c.Add(append(runPods(3), execBudget("never", "web", 3))...))
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			_, err := drain.Executor{Client: c.Client()}.Run(ctx, "node-1", drain.Policy{})
+			_, err := runner.Executor{Client: c.Client()}.Run(ctx, "node-1", drain.Policy{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			return nil
 		},
 		"forbidden": func(t *testing.T, c *draintest.Cluster) error {
 			c.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods"})
-			_, err := drain.Executor{Client: c.Client()}.Run(t.Context(), "node-1", drain.Policy{})
+			_, err := runner.Executor{Client: c.Client()}.Run(t.Context(), "node-1", drain.Policy{})
 			require.True(t, apierrors.IsForbidden(err))
 			return nil
 		},
 		"there is no Node": func(t *testing.T, c *draintest.Cluster) error {
-			_, err := drain.Executor{Client: c.Client()}.Run(t.Context(), "node-1", drain.Policy{})
-			require.ErrorIs(t, err, drain.ErrNodeNotFound)
+			_, err := runner.Executor{Client: c.Client()}.Run(t.Context(), "node-1", drain.Policy{})
+			require.ErrorIs(t, err, runner.ErrNodeNotFound)
 			return nil
 		},
 	} {

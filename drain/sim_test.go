@@ -23,6 +23,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // simLimit is when a drain must have ended, or is left alone.
@@ -34,7 +35,7 @@ type story struct {
 	cluster *draintest.Cluster
 	clock   *clocktesting.FakeClock
 	policy  drain.Policy
-	reach   drain.Reach
+	reach   drain.NodeReachability
 	hooks   []drain.Hook
 	minimum map[string]int // by app
 	blind   bool           // budgets are not observed
@@ -43,7 +44,7 @@ type story struct {
 	lost    bool           // a crash lost the state at least once
 	born    int
 	state   drain.State
-	plan    drain.Plan
+	plan    drain.Decision
 }
 
 func TestDrainsEndOrSayWhy(t *testing.T) {
@@ -87,12 +88,12 @@ func newStory(t *testing.T, seed uint64) *story {
 	case 1:
 		s.policy.Ladder = [...]drain.Ladder{
 			drain.ForceAfter(2*time.Minute, time.Second), drain.TerminateWithin(2 * time.Minute), drain.ProceedAfter(2 * time.Minute),
-			drain.ForMachine(now).Ladder, {{After: 3 * time.Minute, Do: drain.GiveUp}},
+			drain.ForMachine(now).Ladder, {{After: 3 * time.Minute, Action: drain.GiveUp}},
 		}[r.IntN(5)]
 	}
 	if r.IntN(6) == 0 {
 		s.cluster.SetNodeSilent("node-1", true)
-		s.reach = drain.Reach{State: []drain.Reachability{drain.Reachable, drain.Unreachable, drain.Unreachable, drain.PoweredOff}[r.IntN(4)]}
+		s.reach = drain.NodeReachability{State: []drain.Reachability{drain.Reachable, drain.Unreachable, drain.Unreachable, drain.PoweredOff}[r.IntN(4)]}
 		s.policy.UnreachableLadder = [...]drain.Ladder{nil, drain.HurryTerminating(), drain.ForceDeleteAfter(time.Minute), drain.ForMachine(now).UnreachableLadder}[r.IntN(4)]
 	}
 	if r.IntN(5) == 0 {
@@ -153,7 +154,7 @@ func (s *story) budget(name, app string) *policyv1.PodDisruptionBudget {
 func (s *story) observe(t *testing.T) drain.Observation {
 	t.Helper()
 	client := s.cluster.Client()
-	in := drain.Observation{Looked: true, Reach: s.reach, Hooks: s.hooks}
+	in := drain.Observation{Looked: true, Reachability: s.reach, Hooks: s.hooks}
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{})
 	require.NoError(t, err)
 	in.Node = node
@@ -182,12 +183,12 @@ func (s *story) observe(t *testing.T) drain.Observation {
 // run drains until the end. Time moves only to where the plan or the cluster asks
 // for it.
 func (s *story) run(t *testing.T) {
-	executor := drain.Executor{Client: s.cluster.Client(), Clock: s.clock, Parallel: 1}
+	executor := runner.Executor{Client: s.cluster.Client(), Clock: s.clock, Parallel: 1}
 	for steps := 0; ; steps++ {
 		require.Less(t, steps, 700, "the drain runs hot: %s", s.plan)
 		at := s.clock.Now()
 		before := s.state
-		next, plan, err := executor.Round(t.Context(), s.state, s.observe(t), s.policy, "node-1")
+		next, plan, err := executor.Pass(t.Context(), s.state, s.observe(t), s.policy, "node-1")
 		s.plan = plan
 		if err != nil {
 			require.False(t, plan.Over(), "what failed is not over")
@@ -212,7 +213,7 @@ func (s *story) run(t *testing.T) {
 }
 
 func errorsAsFence(err error) bool {
-	_, is := err.(*drain.FenceError) //nolint:errorlint // exactly this
+	_, is := err.(*runner.FenceError) //nolint:errorlint // exactly this
 	return is
 }
 
@@ -254,7 +255,7 @@ func (s *story) forcedFrom(want ...drain.Escalation) time.Time {
 			if rung.GraceFits {
 				at = at.Add(-90 * time.Second)
 			}
-			if slices.Contains(want, rung.Do) && at.Before(first) && (!rung.IfOff || s.reach.State == drain.PoweredOff) {
+			if slices.Contains(want, rung.Action) && at.Before(first) && (!rung.IfOff || s.reach.State == drain.PoweredOff) {
 				first = at
 			}
 		}

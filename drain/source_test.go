@@ -26,18 +26,22 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // sourceAll are all sources that need not be there.
 var sourceAll = []drain.Source{
-	drain.SourceBudgets, drain.SourceNamespaces, drain.SourceDaemonSets, drain.SourceAttachments, drain.SourceClaims, drain.SourceVolumes,
+	drain.SourceBudgets, drain.SourceDaemonSets, drain.SourceAttachments, drain.SourceClaims, drain.SourceVolumes,
 }
 
+// everything is a policy that needs all sources.
+var everything = drain.Policy{Volumes: drain.VolumePolicy{Wait: true}}
+
 // sourceInformers returns informers that have synced, and end with the test.
-func sourceInformers(t testing.TB, client kubernetes.Interface, watch ...drain.Source) *drain.Informers {
+func sourceInformers(t testing.TB, client kubernetes.Interface, watch ...drain.Source) *runner.Informers {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	found, err := drain.NewInformers(factory, watch...)
+	found, err := runner.NewInformers(factory, watch...)
 	require.NoError(t, err)
 	sourceStart(t, factory)
 	require.True(t, found.HasSynced())
@@ -116,7 +120,7 @@ func sourceTown(t testing.TB) *draintest.Cluster {
 func TestD1ThreeSourcesGiveTheSamePlan(t *testing.T) {
 	cluster := sourceTown(t)
 	client := cluster.Clientset()
-	live := drain.Live{Client: client}
+	live := runner.Live{Client: client}
 	ctx := t.Context()
 	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {FreeAt: now}}}
 	for name, policy := range map[string]drain.Policy{
@@ -142,7 +146,7 @@ func TestD1ThreeSourcesGiveTheSamePlan(t *testing.T) {
 			_, want := drain.Step(past, slices, policy, now)
 			require.Len(t, want.Rows, 9)
 
-			in, err := live.Sources(policy).Observe(ctx, "node-1", past)
+			in, err := runner.Observe(ctx, live, "node-1", policy, past)
 			require.NoError(t, err)
 			_, got := drain.Step(past, in, policy, now)
 			require.Empty(t, cmp.Diff(want, got), "live")
@@ -154,7 +158,7 @@ func TestD1ThreeSourcesGiveTheSamePlan(t *testing.T) {
 				}
 			}
 			cached := sourceInformers(t, client, watched...) //nolint:contextcheck // it lives as long as the test
-			in, err = cached.Sources().Observe(ctx, "node-1", past)
+			in, err = runner.Observe(ctx, cached, "node-1", policy, past)
 			require.NoError(t, err)
 			_, got = drain.Step(past, in, policy, now)
 			require.Empty(t, cmp.Diff(want, got), "informers")
@@ -193,23 +197,21 @@ func TestOnlyWhatBelongsToTheNodeIsObserved(t *testing.T) {
 	cluster := sourceTown(t)
 	client := cluster.Clientset()
 	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {}, "pv-over": {Done: true}}}
-	policy := drain.Policy{Volumes: drain.VolumePolicy{Wait: true}, Rules: []drain.Rule{nil}}
-	for name, sources := range map[string]drain.Sources{
-		"live": drain.Live{Client: client}.Sources(policy), "informers": sourceInformers(t, cluster.Client(), sourceAll...).Sources(),
+	for name, reader := range map[string]runner.Reader{
+		"live": runner.Live{Client: client}, "informers": sourceInformers(t, cluster.Client(), sourceAll...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := sources.Observe(t.Context(), "node-1", past)
+			in, err := runner.Observe(t.Context(), reader, "node-1", everything, past)
 			require.NoError(t, err)
 			require.Equal(t, "node-1", in.Node.Name)
 			require.Len(t, in.Pods.Items, 9)
 			require.Len(t, in.Budgets.Items, 2)
-			require.Len(t, in.Namespaces.Items, 1)
 			require.Len(t, in.DaemonSets.Items, 1)
 			require.Len(t, in.Claims.Items, 1)
 			require.Len(t, in.Attachments.Items, 2, "of the Node, and of what is remembered")
 			require.Len(t, in.Volumes.Items, 2, "of the claims, and of what is remembered")
 			for _, complete := range []bool{
-				in.Pods.Complete, in.Budgets.Complete, in.Namespaces.Complete, in.DaemonSets.Complete, in.Claims.Complete, in.Attachments.Complete, in.Volumes.Complete,
+				in.Pods.Complete, in.Budgets.Complete, in.DaemonSets.Complete, in.Claims.Complete, in.Attachments.Complete, in.Volumes.Complete,
 			} {
 				require.True(t, complete)
 			}
@@ -225,111 +227,90 @@ func TestOnlyWhatBelongsToTheNodeIsObserved(t *testing.T) {
 func TestD1SourcesThatArePolicyHasNoUseForAreNotAsked(t *testing.T) {
 	cluster := sourceTown(t)
 	client := cluster.Clientset()
-	_, err := drain.Live{Client: client}.Sources(drain.Policy{}).Observe(t.Context(), "node-1", drain.State{})
+	_, err := runner.Observe(t.Context(), runner.Live{Client: client}, "node-1", drain.Policy{}, drain.State{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"get nodes", "list pods", "list poddisruptionbudgets", "list daemonsets"}, execAsked(client))
 }
 
-// A source that asks several namespaces may join their errors. One that may be asked again
+// A list that asks several namespaces may join their errors. One that may be asked again
 // is an error, also behind a refusal.
 func TestSources_RefusalJoinedWithAnotherError_IsAnError(t *testing.T) {
 	forbidden, broken := draintestError(t, draintest.Forbidden), errors.New("broken")
 	for _, err := range []error{errors.Join(forbidden, broken), fmt.Errorf("budgets: %w", errors.Join(forbidden, fmt.Errorf("n: %w", broken)))} {
-		_, got := drain.Sources{Nodes: sourceFailing{}, Pods: sourceFailing{}, Budgets: sourceFailing{err}}.Observe(t.Context(), "node-1", drain.State{})
+		_, got := runner.Observe(t.Context(), failingReader{"budgets": err}, "node-1", everything, drain.State{})
 		require.ErrorIs(t, got, broken)
 	}
-	in, err := drain.Sources{
-		Nodes: sourceFailing{}, Pods: sourceFailing{}, Budgets: sourceFailing{errors.Join(forbidden, fmt.Errorf("n: %w", forbidden))},
-	}.Observe(t.Context(), "node-1", drain.State{})
+	in, err := runner.Observe(t.Context(), failingReader{"budgets": errors.Join(forbidden, fmt.Errorf("n: %w", forbidden))}, "node-1", everything, drain.State{})
 	require.NoError(t, err)
 	require.False(t, in.Budgets.Complete)
 }
 
-// sourceFailing are sources that all fail, or give nothing.
-type sourceFailing struct{ err error }
+// failingReader returns an error for each list that it names.
+type failingReader map[string]error
 
-func (s sourceFailing) Node(context.Context, string) (*corev1.Node, error) { return newNode(), s.err }
-func (s sourceFailing) PodsOn(context.Context, string) ([]*corev1.Pod, error) {
-	return []*corev1.Pod{nil, newPod("a")}, s.err
+func (r failingReader) Node(context.Context, string) (*corev1.Node, error) {
+	return newNode(), r["nodes"]
 }
 
-func (s sourceFailing) BudgetsIn(context.Context, []string) ([]*policyv1.PodDisruptionBudget, error) {
-	return nil, s.err
+func (r failingReader) PodsOn(context.Context, string) ([]*corev1.Pod, error) {
+	return []*corev1.Pod{nil, newPod("a")}, r["pods"]
 }
 
-func (s sourceFailing) AttachmentsOf(context.Context, string, []string) ([]*storagev1.VolumeAttachment, error) {
-	return []*storagev1.VolumeAttachment{nil}, s.err
+func (r failingReader) BudgetsIn(context.Context, []string) ([]*policyv1.PodDisruptionBudget, error) {
+	return nil, r["budgets"]
 }
 
-func (s sourceFailing) ClaimsOf(context.Context, []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
-	return []*corev1.PersistentVolumeClaim{nil}, s.err
+func (r failingReader) DaemonSetsIn(context.Context, []string) ([]*appsv1.DaemonSet, error) {
+	return nil, r["daemonsets"]
 }
 
-func (s sourceFailing) VolumesOf(context.Context, []string) ([]*corev1.PersistentVolume, error) {
-	return nil, s.err
+func (r failingReader) AttachmentsOf(context.Context, string, []string) ([]*storagev1.VolumeAttachment, error) {
+	return []*storagev1.VolumeAttachment{nil}, r["volumeattachments"]
+}
+
+func (r failingReader) ClaimsOf(context.Context, []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
+	return []*corev1.PersistentVolumeClaim{nil}, r["persistentvolumeclaims"]
+}
+
+func (r failingReader) VolumesOf(context.Context, []string) ([]*corev1.PersistentVolume, error) {
+	return nil, r["persistentvolumes"]
 }
 
 func TestSourcesThatFail(t *testing.T) {
-	ctx, broken := t.Context(), sourceFailing{errors.New("broken")}
-	fine := sourceFailing{}
-	forbidden := sourceFailing{draintestError(t, draintest.Forbidden)}
-	for _, tt := range []struct {
-		name    string
-		sources drain.Sources
-		node    string
-		source  drain.Source
-		err     error
-	}{
-		{"none at all", drain.Sources{}, "node-1", drain.SourceNodes, drain.ErrNoSource},
-		{"no pods", drain.Sources{Nodes: fine}, "node-1", drain.SourcePods, drain.ErrNoSource},
-		{"no name", drain.Sources{Nodes: fine, Pods: fine}, "", "", drain.ErrNoNodeName},
-		{"the Node", drain.Sources{Nodes: broken, Pods: fine}, "node-1", drain.SourceNodes, broken.err},
-		{"its pods", drain.Sources{Nodes: fine, Pods: broken}, "node-1", drain.SourcePods, broken.err},
-		{"its pods may not be seen", drain.Sources{Nodes: fine, Pods: forbidden}, "node-1", drain.SourcePods, forbidden.err},
-		{"the Node may not be seen", drain.Sources{Nodes: forbidden, Pods: fine}, "node-1", drain.SourceNodes, forbidden.err},
-		{"budgets", drain.Sources{Nodes: fine, Pods: fine, Budgets: broken}, "node-1", drain.SourceBudgets, broken.err},
-		{"attachments", drain.Sources{Nodes: fine, Pods: fine, Attachments: broken}, "node-1", drain.SourceAttachments, broken.err},
-		{"volumes", drain.Sources{Nodes: fine, Pods: fine, Claims: fine, Volumes: broken}, "node-1", drain.SourceVolumes, broken.err},
-		{"nil informers", (*drain.Informers)(nil).Sources(), "node-1", drain.SourceNodes, drain.ErrNoSource},
-		{"no client", drain.Live{}.Sources(drain.Policy{}), "node-1", drain.SourceNodes, drain.ErrNoClient},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			in, err := tt.sources.Observe(ctx, tt.node, drain.State{})
-			require.ErrorIs(t, err, tt.err)
-			if failed, ok := errors.AsType[*drain.SourceError](err); ok {
-				require.Equal(t, tt.source, failed.Source)
-				require.ErrorContains(t, err, string(tt.source))
-			}
-			require.Equal(t, drain.Observation{}, in)
-			require.Empty(t, drain.Decide(in, drain.Policy{}, now).Rows, "on which nothing is ever done")
-		})
+	ctx, broken, forbidden := t.Context(), errors.New("broken"), draintestError(t, draintest.Forbidden)
+	for name, reader := range map[string]runner.Reader{"none": nil, "nil informers": (*runner.Informers)(nil), "no client": runner.Live{}} {
+		in, err := runner.Observe(ctx, reader, "node-1", everything, drain.State{})
+		require.Error(t, err, name)
+		require.Equal(t, drain.Observation{}, in, name)
 	}
-	t.Run("what may not be asked is not evaluated", func(t *testing.T) {
-		in, err := drain.Sources{
-			Nodes: fine, Pods: fine, Budgets: forbidden, Attachments: forbidden, Claims: forbidden, Volumes: forbidden,
-		}.Observe(ctx, "node-1", drain.State{})
-		require.NoError(t, err)
-		require.False(t, in.Budgets.Complete || in.Attachments.Complete || in.Claims.Complete || in.Volumes.Complete)
-		plan := drain.Decide(in, drain.Policy{}, now)
-		require.Contains(t, plan.NotEvaluated, drain.SourceBudgets)
-		require.Len(t, plan.Rows, 1)
-	})
-	t.Run("a Node that is not there", func(t *testing.T) {
-		in, err := drain.Live{Client: execCluster(t).Client()}.Sources(drain.Policy{}).Observe(ctx, "node-1", drain.State{})
-		require.NoError(t, err)
-		require.Equal(t, drain.NodeGone, drain.Decide(in, drain.Policy{}, now).Outcome)
-	})
-	t.Run("live sources without a client", func(t *testing.T) {
-		var live drain.Live
-		for _, err := range []error{
-			sourceErr(live.PodsOn(ctx, "n")), sourceErr(live.BudgetsIn(ctx, nil)), sourceErr(live.NamespacesOf(ctx, nil)), sourceErr(live.DaemonSetsIn(ctx, nil)),
-			sourceErr(live.AttachmentsOf(ctx, "n", nil)), sourceErr(live.ClaimsOf(ctx, nil)), sourceErr(live.VolumesOf(ctx, nil)),
-		} {
-			require.ErrorIs(t, err, drain.ErrNoClient)
+	_, err := runner.Observe(ctx, failingReader{}, "", everything, drain.State{})
+	require.ErrorIs(t, err, runner.ErrUnusable, "no name")
+	for _, source := range append([]drain.Source{"nodes", "pods"}, sourceAll...) {
+		in, err := runner.Observe(ctx, failingReader{string(source): broken}, "node-1", everything, drain.State{})
+		require.ErrorIs(t, err, broken, source)
+		require.ErrorContains(t, err, string(source))
+		require.Equal(t, drain.Observation{}, in, source)
+		require.Empty(t, drain.Decide(in, drain.Policy{}, now).Rows, "on which nothing is ever done")
+		in, err = runner.Observe(ctx, failingReader{string(source): forbidden}, "node-1", everything, drain.State{})
+		if source == "nodes" || source == "pods" {
+			require.ErrorIs(t, err, forbidden, source)
+			continue
 		}
-		_, err := drain.Live{Client: execCluster(t).Client()}.PodsOn(ctx, "")
-		require.ErrorIs(t, err, drain.ErrNoNodeName, "pods without Node are not those of a Node without name")
-	})
+		require.NoError(t, err, source)
+		require.Equal(t, []drain.Source{source}, drain.Decide(in, everything, now).NotEvaluated)
+	}
+	in, err := runner.Observe(ctx, runner.Live{Client: execCluster(t).Client()}, "node-1", drain.Policy{}, drain.State{})
+	require.NoError(t, err)
+	require.Equal(t, drain.NodeGone, drain.Decide(in, drain.Policy{}, now).Outcome)
+	var live runner.Live
+	for _, err := range []error{
+		sourceErr(live.PodsOn(ctx, "n")), sourceErr(live.BudgetsIn(ctx, nil)), sourceErr(live.DaemonSetsIn(ctx, nil)),
+		sourceErr(live.AttachmentsOf(ctx, "n", nil)), sourceErr(live.ClaimsOf(ctx, nil)), sourceErr(live.VolumesOf(ctx, nil)),
+	} {
+		require.ErrorIs(t, err, runner.ErrUnusable)
+	}
+	_, err = runner.Live{Client: execCluster(t).Client()}.PodsOn(ctx, "")
+	require.ErrorIs(t, err, runner.ErrUnusable, "pods without Node are not those of a Node without name")
 }
 
 func sourceErr[T any](_ T, err error) error { return err }
@@ -347,39 +328,36 @@ func draintestError(t *testing.T, kind draintest.FaultKind) error {
 func TestInformersNeedToHaveSynced(t *testing.T) {
 	cluster := sourceTown(t)
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-	found, err := drain.NewInformers(factory, drain.SourceBudgets)
+	found, err := runner.NewInformers(factory, drain.SourceBudgets)
 	require.NoError(t, err)
 	require.False(t, found.HasSynced())
-	_, err = found.Sources().Observe(t.Context(), "node-1", drain.State{})
-	require.ErrorIs(t, err, drain.ErrNotSynced, "an empty cache is no empty cluster")
+	_, err = runner.Observe(t.Context(), found, "node-1", everything, drain.State{})
+	require.ErrorIs(t, err, runner.ErrNotSynced, "an empty cache is no empty cluster")
 	sourceStart(t, factory)
-	in, err := found.Sources().Observe(t.Context(), "node-1", drain.State{})
+	in, err := runner.Observe(t.Context(), found, "node-1", everything, drain.State{})
 	require.NoError(t, err)
 	require.True(t, in.Budgets.Complete)
 	require.False(t, in.Claims.Complete, "nobody watches them")
-	_, err = found.ClaimsOf(t.Context(), nil)
-	require.ErrorIs(t, err, drain.ErrNoSource)
-
-	again, err := drain.NewInformers(factory, drain.SourceBudgets)
+	again, err := runner.NewInformers(factory, drain.SourceBudgets)
 	require.NoError(t, err, "a factory may be shared")
 	require.True(t, again.HasSynced())
-	require.False(t, (*drain.Informers)(nil).HasSynced())
-	_, err = drain.NewInformers(nil)
+	require.False(t, (*runner.Informers)(nil).HasSynced())
+	_, err = runner.NewInformers(nil)
 	require.Error(t, err)
-	_, err = drain.NewInformers(factory, "clouds")
-	require.ErrorIs(t, err, drain.ErrNoSource)
+	_, err = runner.NewInformers(factory, "clouds")
+	require.ErrorIs(t, err, runner.ErrUnusable)
 }
 
 func TestDD14WhatInformersHaveIsNeitherCopiedNorChanged(t *testing.T) {
 	cluster := sourceTown(t)
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-	found, err := drain.NewInformers(factory, sourceAll...)
+	found, err := runner.NewInformers(factory, sourceAll...)
 	require.NoError(t, err)
 	sourceStart(t, factory)
 	cached, err := factory.Core().V1().Pods().Lister().Pods("shop").Get("web")
 	require.NoError(t, err)
 	before := cached.DeepCopy()
-	in, err := found.Sources().Observe(t.Context(), "node-1", drain.State{})
+	in, err := runner.Observe(t.Context(), found, "node-1", everything, drain.State{})
 	require.NoError(t, err)
 	require.Contains(t, in.Pods.Items, cached)
 	for _, pod := range in.Pods.Items {
@@ -387,7 +365,7 @@ func TestDD14WhatInformersHaveIsNeitherCopiedNorChanged(t *testing.T) {
 			require.Same(t, cached, pod)
 		}
 	}
-	_, _, err = execSerial(cluster, cluster.Client()).Round(t.Context(), drain.State{}, in, anything, "node-1")
+	_, _, err = execSerial(cluster, cluster.Client()).Pass(t.Context(), drain.State{}, in, anything, "node-1")
 	require.NoError(t, err)
 	require.Equal(t, before, cached)
 }
@@ -425,7 +403,7 @@ func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
 		require.NoError(t, cluster.Add(newPod("agent", ownedBy("DaemonSet")), newPod("db", sourceClaim("db"))))
 		require.NoError(t, cluster.Add(sourceVolume("db", "node-1")...))
 		factory := informers.NewSharedInformerFactory(client, 0)
-		found, err := drain.NewInformers(factory, sourceAll...)
+		found, err := runner.NewInformers(factory, sourceAll...)
 		require.NoError(t, err)
 		heard := &sourceHeard{}
 		require.NoError(t, found.OnChange(heard.tell))
@@ -436,7 +414,6 @@ func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
 		budget := execBudget("b", "app-1", 1)
 		budget.Status.DisruptionsAllowed = 0
 		daemons := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}}
-		shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 		pods, budgets := client.CoreV1().Pods("shop"), client.PolicyV1().PodDisruptionBudgets("shop")
 		patch := func(p string) []byte { return []byte(p) }
 		for _, tt := range []struct {
@@ -471,13 +448,6 @@ func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
 			{"a DaemonSet that comes", func() error { return cluster.Add(daemons) }, []string{"node-1"}},
 			{"a DaemonSet that counts its pods", func() error {
 				return sourceErr(client.AppsV1().DaemonSets("shop").Patch(t.Context(), "owner", types.MergePatchType, patch(`{"status":{"numberReady":1}}`), metav1.PatchOptions{}, "status"))
-			}, nil},
-			{"a namespace", func() error { return cluster.Add(shop) }, []string{"node-0", "node-1", "node-2"}},
-			{"a namespace with another label", func() error {
-				return sourceErr(client.CoreV1().Namespaces().Patch(t.Context(), "shop", types.MergePatchType, patch(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}))
-			}, []string{"node-0", "node-1", "node-2"}},
-			{"a namespace with another annotation", func() error {
-				return sourceErr(client.CoreV1().Namespaces().Patch(t.Context(), "shop", types.MergePatchType, patch(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{}))
 			}, nil},
 			{"a claim that nobody uses", func() error {
 				return client.CoreV1().PersistentVolumeClaims("shop").Delete(t.Context(), "moved", metav1.DeleteOptions{})
@@ -515,7 +485,7 @@ func TestB3EventsNameTheNodesThatTheyConcern(t *testing.T) {
 }
 
 // sourceCrowd returns informers over so many pods, 110 of them on node-1 under 20 budgets.
-func sourceCrowd(t testing.TB, total int) *drain.Informers {
+func sourceCrowd(t testing.TB, total int) *runner.Informers {
 	t.Helper()
 	cluster := draintest.New(draintest.Options{})
 	require.NoError(t, cluster.Add(newNode()))
@@ -523,7 +493,7 @@ func sourceCrowd(t testing.TB, total int) *drain.Informers {
 		require.NoError(t, cluster.Add(execBudget(fmt.Sprint("budget-", i), fmt.Sprint("app-", i), 0)))
 	}
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-	found, err := drain.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
+	found, err := runner.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
 	require.NoError(t, err)
 	sourceStart(t, factory)
 	for i := range total {
@@ -538,10 +508,10 @@ func sourceCrowd(t testing.TB, total int) *drain.Informers {
 }
 
 func TestDD13APlanTakesThePodsOfItsNodeFromTheIndex(t *testing.T) {
-	sources := sourceCrowd(t, 5000).Sources()
+	found := sourceCrowd(t, 5000)
 	pods := 0.0
 	allocs := testing.AllocsPerRun(20, func() {
-		in, err := sources.Observe(t.Context(), "node-1", drain.State{})
+		in, err := runner.Observe(t.Context(), found, "node-1", drain.Policy{}, drain.State{})
 		require.NoError(t, err)
 		pods = float64(len(drain.Decide(in, drain.Policy{}, now).Rows))
 	})
@@ -552,10 +522,10 @@ func TestDD13APlanTakesThePodsOfItsNodeFromTheIndex(t *testing.T) {
 func BenchmarkObserveAndDecide(b *testing.B) {
 	for _, total := range []int{1000, 100_000} {
 		b.Run(fmt.Sprintf("pods=%d", total), func(b *testing.B) {
-			sources := sourceCrowd(b, total).Sources()
+			found := sourceCrowd(b, total)
 			b.ReportAllocs()
 			for b.Loop() {
-				in, err := sources.Observe(b.Context(), "node-1", drain.State{})
+				in, err := runner.Observe(b.Context(), found, "node-1", drain.Policy{}, drain.State{})
 				if err != nil || len(drain.Decide(in, drain.Policy{}, now).Rows) != 110 {
 					b.Fatal(err)
 				}
@@ -574,7 +544,7 @@ func TestEventsThatADrainWouldSleepThrough(t *testing.T) {
 		require.NoError(t, cluster.Add(newNode(), newPod("web", execApp("app-1")), newPod("agent", ownedBy("DaemonSet")), budget, daemons))
 		require.NoError(t, cluster.Add(sourceVolume("db", "node-1")...))
 		factory := informers.NewSharedInformerFactory(client, time.Minute)
-		found, err := drain.NewInformers(factory, sourceAll...)
+		found, err := runner.NewInformers(factory, sourceAll...)
 		require.NoError(t, err)
 		heard := &sourceHeard{}
 		require.NoError(t, found.OnChange(heard.tell))
@@ -613,13 +583,15 @@ func TestEventsThatADrainWouldSleepThrough(t *testing.T) {
 // nothing about the Nodes that are woken.
 func TestOnChange_AttachmentsWereRead_WakesTheSameNodes(t *testing.T) {
 	waits := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
-	for name, read := range map[string]func(i *drain.Informers) error{
-		"not at all":   func(*drain.Informers) error { return nil },
-		"by the drain": func(i *drain.Informers) error { return sourceErr(i.Sources().Observe(t.Context(), "node-1", waits)) },
-		"by a dry run": func(i *drain.Informers) error {
-			return sourceErr(i.Sources().Observe(t.Context(), "node-1", drain.State{}))
+	for name, read := range map[string]func(i *runner.Informers) error{
+		"not at all": func(*runner.Informers) error { return nil },
+		"by the drain": func(i *runner.Informers) error {
+			return sourceErr(runner.Observe(t.Context(), i, "node-1", everything, waits))
 		},
-		"for another Node": func(i *drain.Informers) error {
+		"by a dry run": func(i *runner.Informers) error {
+			return sourceErr(runner.Observe(t.Context(), i, "node-1", everything, drain.State{}))
+		},
+		"for another Node": func(i *runner.Informers) error {
 			return sourceErr(i.AttachmentsOf(t.Context(), "node-2", []string{"pv-db"}))
 		},
 	} {
@@ -628,7 +600,7 @@ func TestOnChange_AttachmentsWereRead_WakesTheSameNodes(t *testing.T) {
 				cluster := draintest.New(draintest.Options{})
 				require.NoError(t, cluster.Add(append(sourceVolume("db", "node-1"), newNode())...))
 				factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-				found, err := drain.NewInformers(factory, sourceAll...)
+				found, err := runner.NewInformers(factory, sourceAll...)
 				require.NoError(t, err)
 				heard := &sourceHeard{}
 				require.NoError(t, found.OnChange(heard.tell))
@@ -667,7 +639,7 @@ func TestOnChange_ManyVolumesWereDetached_ForgetsTheOldest(t *testing.T) {
 			require.NoError(t, cluster.Add(sourceAttachment(fmt.Sprint(i), "node-1")))
 		}
 		factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-		found, err := drain.NewInformers(factory, drain.SourceAttachments)
+		found, err := runner.NewInformers(factory, drain.SourceAttachments)
 		require.NoError(t, err)
 		heard := &sourceHeard{}
 		require.NoError(t, found.OnChange(heard.tell))
@@ -698,7 +670,7 @@ func TestWhatHappenedWhileNobodyWatched(t *testing.T) {
 		}
 		require.NoError(t, cluster.Add(newNode(), newPod("web", execApp("app-1"), volumesOf("data")), newPod("short"), budget("uid-1"), claim("uid-1")))
 		factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
-		found, err := drain.NewInformers(factory, sourceAll...)
+		found, err := runner.NewInformers(factory, sourceAll...)
 		require.NoError(t, err)
 		heard := &sourceHeard{}
 		require.NoError(t, found.OnChange(heard.tell))

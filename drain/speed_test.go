@@ -18,6 +18,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // speedCase is a drain that is measured.
@@ -88,7 +89,7 @@ func speedDrain(t testing.TB, tt speedCase, latency time.Duration, parallel int)
 	defer cancel()
 	client := cluster.Clientset()
 	start := time.Now()
-	plan, err := drain.Executor{Client: client, Parallel: parallel}.Run(ctx, "node-1", tt.policy)
+	plan, err := runner.Executor{Client: client, Parallel: parallel}.Run(ctx, "node-1", tt.policy)
 	took := time.Since(start)
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, plan.Outcome)
@@ -148,11 +149,11 @@ func speedOfReaction(t *testing.T) (_, _ time.Duration) {
 	defer cancel()
 	world.Go(func() { cluster.Run(ctx) })
 	var freed time.Time
-	blocked := speedWaits{until: func(e drain.Event) bool { return e.Reason == drain.ReasonBudgetNever }, do: func() {
+	blocked := speedWaits{until: func(e drain.Progress) bool { return e.Reason == drain.ReasonBudgetNever }, do: func() {
 		freed = time.Now()
 		require.NoError(t, cluster.Add(execBudget("never", "web", 0)))
 	}}
-	_, err := drain.Executor{Client: cluster.Client(), Observer: &blocked}.Run(ctx, "node-1", drain.Policy{})
+	_, err := runner.Executor{Client: cluster.Client(), Observer: &blocked}.Run(ctx, "node-1", drain.Policy{})
 	ended := time.Now()
 	require.NoError(t, err)
 	require.False(t, freed.IsZero(), "the budget has blocked")
@@ -170,12 +171,12 @@ func speedOfReaction(t *testing.T) (_, _ time.Duration) {
 
 // speedWaits does something at the first event of its kind.
 type speedWaits struct {
-	until func(e drain.Event) bool
+	until func(e drain.Progress) bool
 	do    func()
 	done  bool
 }
 
-func (w *speedWaits) Observe(e drain.Event) {
+func (w *speedWaits) Observe(e drain.Progress) {
 	if !w.done && w.until(e) {
 		w.done = true
 		w.do()

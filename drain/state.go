@@ -3,6 +3,7 @@
 package drain
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -76,4 +77,19 @@ type VolumeState struct {
 	DetachedAt time.Time `json:"detachedAt,omitzero"`
 	// Done says that it is not waited for any more.
 	Done bool `json:"done,omitempty"`
+}
+
+// VolumesUnderWay returns the PersistentVolumes that the drain still waits for, in order.
+func (s State) VolumesUnderWay() []string {
+	var volumes []string
+	for name, volume := range s.Volumes {
+		if !volume.Done && !isUnique(name) {
+			volumes = append(volumes, name)
+		}
+	}
+	for _, pod := range s.Pods {
+		volumes = append(volumes, pod.Volumes...)
+	}
+	slices.Sort(volumes)
+	return slices.Compact(volumes)
 }

@@ -13,7 +13,7 @@ import (
 
 // Decide plans the first round of a drain: what would be done now, and what would
 // be waited for. It is [Step] without a past.
-func Decide(in Observation, p Policy, now time.Time) Plan {
+func Decide(in Observation, p Policy, now time.Time) Decision {
 	_, plan := Step(State{}, in, p, now)
 	return plan
 }
@@ -21,13 +21,10 @@ func Decide(in Observation, p Policy, now time.Time) Plan {
 // Step plans one round of a drain that has a past, and returns what it has to
 // remember. What it is given is not changed, and what it returns shares nothing with
 // it that is changed later.
-func Step(s State, in Observation, p Policy, now time.Time) (State, Plan) {
+func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	r := newRound(s, in, p, now)
-	plan := Plan{Node: nodeName(in.Node), NotEvaluated: in.missing(p)}
+	plan := Decision{Node: nodeName(in.Node), NotEvaluated: in.missing(p)}
 	switch reason, absent := in.absent(s.NodeUID); {
-	case p.Skip != "":
-		plan.Outcome, plan.Reason, plan.Message = Skipped, ReasonSkipped, p.Skip
-		return r.s, plan
 	case absent:
 		plan.Outcome, plan.Reason = NodeGone, reason
 		return r.s, plan
@@ -85,7 +82,7 @@ func (r *round) begin() {
 	if !recorded.Known(r.s.Started, r.now) {
 		r.s.Started = r.now
 	}
-	if r.in.Reach.State == Unreachable || r.in.Reach.State == PoweredOff {
+	if r.in.Reachability.State == Unreachable || r.in.Reachability.State == PoweredOff {
 		if !recorded.Known(r.s.UnreachableSince, r.now) {
 			r.s.UnreachableSince = r.now
 		}
@@ -98,7 +95,7 @@ func (r *round) begin() {
 }
 
 // conclude says whether the drain is over, and if not, when to decide again.
-func (r *round) conclude(plan *Plan) {
+func (r *round) conclude(plan *Decision) {
 	plan.Started, plan.GoneSoFar, plan.Rungs = r.s.Started, r.s.Gone, r.force.rungs
 	plan.Ladder = r.ladder()
 	if !r.open && !r.p.KeepSchedulable {
@@ -120,7 +117,7 @@ func (r *round) conclude(plan *Plan) {
 
 // pending says whether the drain waits for anything, and whether it leaves something
 // behind.
-func (r *round) pending(plan *Plan) (waits, left bool) {
+func (r *round) pending(plan *Decision) (waits, left bool) {
 	waits = plan.Fence != nil || len(plan.Gates) > 0
 	left = r.open
 	for i := range plan.Rows {
@@ -137,7 +134,7 @@ func (r *round) pending(plan *Plan) (waits, left bool) {
 
 // nextCheck returns when to decide again: at the first time that anything waits for,
 // and not in the past.
-func (r *round) nextCheck(plan *Plan) time.Time {
+func (r *round) nextCheck(plan *Decision) time.Time {
 	next := onlyLater(plan.NextAt, r.now)
 	for i := range plan.Rows {
 		row := &plan.Rows[i]

@@ -93,7 +93,7 @@ func TestB6TheEndOfALadderDoesNotWaitForVolumes(t *testing.T) {
 
 func TestStepCountsWhatHasGone(t *testing.T) {
 	var s drain.State
-	var plan drain.Plan
+	var plan drain.Decision
 	step := func(after time.Duration, pods ...*corev1.Pod) {
 		s, plan = drain.Step(s, observed(pods...), drain.Policy{}, now.Add(after))
 	}
@@ -113,7 +113,7 @@ func TestStepRemembersSinceWhen(t *testing.T) {
 	var s drain.State
 	in := observed(newPod("a", unmanaged))
 	for i := range 4 {
-		var plan drain.Plan
+		var plan drain.Decision
 		s, plan = drain.Step(s, in, drain.Policy{}, now.Add(time.Duration(i)*time.Minute))
 		require.Equal(t, now, plan.Rows[0].Since)
 		require.Equal(t, now, plan.Holds()[0].Since)
@@ -185,8 +185,8 @@ func TestANodeThatNobodyLookedForIsLeftAlone(t *testing.T) {
 func TestAClockThatWasPutBack(t *testing.T) {
 	later := now.Add(time.Hour)
 	in := observed(newPod("a"))
-	in.Reach.State = drain.Unreachable
-	policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{Do: drain.CapGrace, Grace: time.Second}}}
+	in.Reachability.State = drain.Unreachable
+	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{Action: drain.CapGrace, Grace: time.Second}}}
 	s, _ := drain.Step(drain.State{}, in, policy, later)
 	require.Equal(t, []time.Time{later, later, later}, []time.Time{s.FencedAt, s.UnreachableSince, s.Reached[0].At})
 	s, plan := drain.Step(s, in, policy, now)
@@ -226,8 +226,8 @@ func TestTwoPodsOfOneIdentityAreRememberedAsOne(t *testing.T) {
 
 func TestADrainThatWasGivenUpEscalatesNoFurther(t *testing.T) {
 	in := observed(newPod("a"))
-	in.Reach.State = drain.Unreachable
-	policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.GiveUp}}, UnreachableLadder: drain.ForceDeleteAfter(time.Hour)}
+	in.Reachability.State = drain.Unreachable
+	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.GiveUp}}, UnreachableLadder: drain.ForceDeleteAfter(time.Hour)}
 	plan := drain.Decide(in, policy, now)
 	require.Equal(t, drain.GaveUp, plan.Outcome)
 	require.Empty(t, plan.Next)

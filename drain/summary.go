@@ -25,7 +25,7 @@ const (
 // since when, what comes next, and what is not known: fit for a condition or an event.
 // Pods with the same reason are put together, those that need somebody's help first. Names
 // are whole; what has no room is counted.
-func (p Plan) Summary() string {
+func (p Decision) Summary() string {
 	head := clip(p.headline(), longestSummary/4)
 	var tail []string
 	if p.Next != "" && !p.Over() {
@@ -53,7 +53,7 @@ func (p Plan) Summary() string {
 }
 
 // headline says how far the drain is.
-func (p Plan) headline() string {
+func (p Decision) headline() string {
 	left := 0
 	for i := range p.Rows {
 		if p.Rows[i].Verdict != Ignore || p.Rows[i].Reason == ReasonAbandoned {
@@ -142,7 +142,7 @@ type kind struct {
 }
 
 // parts returns what there is to tell between the headline and what comes next.
-func (p Plan) parts() []*part {
+func (p Decision) parts() []*part {
 	var parts []*part
 	if p.Fence != nil && !p.Over() {
 		parts = append(parts, &part{words: "the node is not fenced yet", about: true})
@@ -194,7 +194,7 @@ func (s part) into(groups map[kind]*part, name string, since time.Time) {
 }
 
 // describe says in words what becomes of a pod, the same for all with the same reason.
-func (p Plan) describe(row *Row) part {
+func (p Decision) describe(row *Row) part {
 	rank := waiting
 	switch {
 	case p.stuck(row):

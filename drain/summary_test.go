@@ -68,26 +68,25 @@ func TestD4Summaries(t *testing.T) {
 	later.Since = now.Add(time.Hour)
 	for _, tt := range []struct {
 		name string
-		plan drain.Plan
+		plan drain.Decision
 		want string
 	}{
-		{"the zero plan waits for nothing", drain.Plan{}, "no pods to wait for"},
-		{"a drain that cannot be planned", drain.Plan{Reason: drain.ReasonNotObserved}, "NotObserved"},
-		{"D-14 a drain that is skipped says why", drain.Plan{Reason: drain.ReasonSkipped, Outcome: drain.Skipped, Message: "the cluster goes"}, "Skipped: the cluster goes"},
-		{"a Node that is gone", drain.Plan{Reason: drain.ReasonNodeGone, Outcome: drain.NodeGone}, "NodeGone"},
-		{"a drain that is over", drain.Plan{Outcome: drain.Drained, GoneSoFar: 40}, "Drained: 40 pods gone"},
-		{"a drain of one pod that is over", drain.Plan{Outcome: drain.Drained, GoneSoFar: 1}, "Drained: 1 pod gone"},
+		{"the zero plan waits for nothing", drain.Decision{}, "no pods to wait for"},
+		{"a drain that cannot be planned", drain.Decision{Reason: drain.ReasonNotObserved}, "NotObserved"},
+		{"a Node that is gone", drain.Decision{Reason: drain.ReasonNodeGone, Outcome: drain.NodeGone}, "NodeGone"},
+		{"a drain that is over", drain.Decision{Outcome: drain.Drained, GoneSoFar: 40}, "Drained: 40 pods gone"},
+		{"a drain of one pod that is over", drain.Decision{Outcome: drain.Drained, GoneSoFar: 1}, "Drained: 1 pod gone"},
 		{
-			"a drain that went on without some", drain.Plan{Outcome: drain.Proceeded, GoneSoFar: 38, Rows: rowsOf(2, drain.Row{Name: "web", Verdict: drain.Ignore, Reason: drain.ReasonAbandoned})},
+			"a drain that went on without some", drain.Decision{Outcome: drain.Proceeded, GoneSoFar: 38, Rows: rowsOf(2, drain.Row{Name: "web", Verdict: drain.Ignore, Reason: drain.ReasonAbandoned})},
 			"Proceeded with 2 of 40 pods left; 2 Abandoned: shop/web-1, shop/web-2",
 		},
 		{
-			"a drain that was given up", drain.Plan{Outcome: drain.GaveUp, GoneSoFar: 1, Rows: rowsOf(1, held), NextAt: at, Next: drain.GiveUp},
+			"a drain that was given up", drain.Decision{Outcome: drain.GaveUp, GoneSoFar: 1, Rows: rowsOf(1, held), NextAt: at, Next: drain.GiveUp},
 			"GaveUp with 1 of 2 pods left; 1 waits for budget shop/web (allows 0, 2 of 3 healthy, 2 desired) since 2026-03-01T12:00:00Z: shop/web-1",
 		},
 		{
 			"pods with the same reason are put together, and what needs help comes first",
-			drain.Plan{
+			drain.Decision{
 				GoneSoFar: 12, Next: drain.IgnoreBudgets, NextAt: at, NotEvaluated: []drain.Source{drain.SourceDaemonSets},
 				Rows: slices.Concat(
 					rowsOf(21, drain.Row{Name: "api", Verdict: drain.Evict, Reason: drain.ReasonEvict, Since: now}),
@@ -105,14 +104,14 @@ func TestD4Summaries(t *testing.T) {
 		},
 		{
 			"gates, a missing fence and volumes are told",
-			drain.Plan{
+			drain.Decision{
 				Fence: &drain.SetFence{}, GoneSoFar: 2, Gates: []machinist.Hold{{Subject: "hook/backup", Reason: drain.ReasonHook, Message: "of team-a", Since: now}},
 				Volumes: []drain.VolumeRow{{Attachment: "csi-1", Volume: "pv-1", Verdict: drain.Wait, Reason: drain.ReasonDetaching, Since: now}, {Volume: "pv-2", Verdict: drain.Ignore}},
 			},
 			"2 of 2 pods gone; the node is not fenced yet; waits for hook/backup (Hook): of team-a since 2026-03-01T12:00:00Z; 1 volume (Detaching) since 2026-03-01T12:00:00Z: pv-1",
 		},
 		{
-			"a refusal of another kind is repeated", drain.Plan{Rows: rowsOf(1, drain.Row{Name: "web", Verdict: drain.Wait, Reason: drain.ReasonRefused, Message: "webhook denied", Since: now})},
+			"a refusal of another kind is repeated", drain.Decision{Rows: rowsOf(1, drain.Row{Name: "web", Verdict: drain.Wait, Reason: drain.ReasonRefused, Message: "webhook denied", Since: now})},
 			"0 of 1 pod gone; 1 Refused (webhook denied) since 2026-03-01T12:00:00Z: shop/web-1",
 		},
 	} {
@@ -126,10 +125,10 @@ func TestSummariesFitInACondition(t *testing.T) {
 	long := strings.Repeat("n", 253)
 	for seed := range uint64(300) {
 		d := rand.New(rand.NewPCG(seed, 5))
-		plan := drain.Plan{GoneSoFar: d.IntN(1000), Message: strings.Repeat("ü", d.IntN(2000)), NotEvaluated: []drain.Source{drain.SourceBudgets, drain.SourceDaemonSets}}
-		plan.Outcome = []drain.Outcome{drain.Draining, drain.GaveUp, drain.Proceeded, drain.Skipped}[d.IntN(4)]
+		plan := drain.Decision{GoneSoFar: d.IntN(1000), Message: strings.Repeat("ü", d.IntN(2000)), NotEvaluated: []drain.Source{drain.SourceBudgets, drain.SourceDaemonSets}}
+		plan.Outcome = []drain.Outcome{drain.Draining, drain.GaveUp, drain.Proceeded}[d.IntN(3)]
 		if d.IntN(2) == 0 {
-			plan.Reason = drain.ReasonSkipped
+			plan.Reason = drain.ReasonNodeGone
 		}
 		if d.IntN(2) == 0 {
 			plan.Next, plan.NextAt = drain.IgnoreBudgets, now
@@ -177,18 +176,18 @@ func TestD12FeasibleBeforeTheFirstWrite(t *testing.T) {
 		{"a pod that may be evicted", newPod("a"), nil, drain.Policy{}, 0},
 		{"a budget that allows nothing now", newPod("a"), []*policyv1.PodDisruptionBudget{exhausted("web")}, drain.Policy{}, 0},
 		{"DD-72 a budget that never allows anything", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, drain.Policy{}, 1},
-		{"unless the ladder ignores budgets", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Do: drain.IgnoreBudgets}), 0},
-		{"or takes pods off the API", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Do: drain.ForceDeletePods}), 0},
-		{"but not only once the instance is off", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Do: drain.ForceDeletePods, IfOff: true}), 1},
-		{"nor does a shorter grace help", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Do: drain.CapGrace, Grace: time.Second}), 1},
-		{"nor giving up", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Do: drain.GiveUp}), 1},
-		{"a ladder of unreachable Nodes does not help on others", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, drain.Policy{UnreachableLadder: drain.Ladder{{Do: drain.ForceDeletePods}}}, 1},
+		{"unless the ladder ignores budgets", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Action: drain.IgnoreBudgets}), 0},
+		{"or takes pods off the API", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Action: drain.ForceDeletePods}), 0},
+		{"but not only once the instance is off", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Action: drain.ForceDeletePods, IfOff: true}), 1},
+		{"nor does a shorter grace help", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Action: drain.CapGrace, Grace: time.Second}), 1},
+		{"nor giving up", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, ladder(drain.Rung{After: time.Hour, Action: drain.GiveUp}), 1},
+		{"a ladder of unreachable Nodes does not help on others", newPod("a"), []*policyv1.PodDisruptionBudget{never()}, drain.Policy{UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, 1},
 		{"D-6 budgets that overlap", newPod("a"), []*policyv1.PodDisruptionBudget{newBudget("web", 1), newBudget("all", 1)}, drain.Policy{}, 1},
 		{"an unmanaged pod", newPod("a", unmanaged), nil, drain.Policy{}, 1},
-		{"an unmanaged pod and a ladder that ignores budgets alone", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Do: drain.IgnoreBudgets}), 1},
-		{"an unmanaged pod and a ladder that goes further", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Do: drain.IgnoreProtection}), 0},
-		{"an unmanaged pod and a ladder that goes on without", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Do: drain.Proceed}), 0},
-		{"a pod without identity, which no rung can mean", newPod("a", func(p *corev1.Pod) { p.UID = "" }), nil, ladder(drain.Rung{After: time.Hour, Do: drain.IgnoreProtection}), 1},
+		{"an unmanaged pod and a ladder that ignores budgets alone", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Action: drain.IgnoreBudgets}), 1},
+		{"an unmanaged pod and a ladder that goes further", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Action: drain.IgnoreProtection}), 0},
+		{"an unmanaged pod and a ladder that goes on without", newPod("a", unmanaged), nil, ladder(drain.Rung{After: time.Hour, Action: drain.Proceed}), 0},
+		{"a pod without identity, which no rung can mean", newPod("a", func(p *corev1.Pod) { p.UID = "" }), nil, ladder(drain.Rung{After: time.Hour, Action: drain.IgnoreProtection}), 1},
 		{"a pod that is left alone", newPod("a", mirror), nil, drain.Policy{}, 0},
 		{"a pod that is overdue may still go", newPod("a", leaving(-time.Hour, 30)), nil, drain.Policy{}, 0},
 	} {
@@ -211,25 +210,25 @@ func TestD12FeasibleBeforeTheFirstWrite(t *testing.T) {
 		require.False(t, drain.Decide(drain.Observation{}, drain.Policy{}, now).Feasible())
 	})
 	t.Run("a ladder that contradicts itself is not feasible", func(t *testing.T) {
-		require.False(t, drain.Decide(observed(newPod("a")), ladder(drain.Rung{After: -1, Do: drain.GiveUp}), now).Feasible())
+		require.False(t, drain.Decide(observed(newPod("a")), ladder(drain.Rung{After: -1, Action: drain.GiveUp}), now).Feasible())
 	})
 	t.Run("a fence that somebody took away is an obstacle", func(t *testing.T) {
-		require.False(t, drain.Plan{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}.Feasible())
-		require.True(t, drain.Plan{Gates: []machinist.Hold{{Reason: drain.ReasonHook}}}.Feasible())
+		require.False(t, drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}.Feasible())
+		require.True(t, drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonHook}}}.Feasible())
 	})
 	t.Run("an obstacle that ends by itself is none", func(t *testing.T) {
-		plan := drain.Plan{Rows: []drain.Row{{Verdict: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}
+		plan := drain.Decision{Rows: []drain.Row{{Verdict: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}
 		require.True(t, plan.Feasible())
 	})
 	t.Run("what is left of a drain that was given up are obstacles", func(t *testing.T) {
-		plan := drain.Plan{Outcome: drain.GaveUp, Rows: rowsOf(2, drain.Row{Verdict: drain.Wait, Reason: drain.ReasonOverdue})}
+		plan := drain.Decision{Outcome: drain.GaveUp, Rows: rowsOf(2, drain.Row{Verdict: drain.Wait, Reason: drain.ReasonOverdue})}
 		require.False(t, plan.Feasible())
 		require.Len(t, plan.Obstacles(), 2)
 	})
 	t.Run("a permission that is missing is an obstacle, for deletions as well", func(t *testing.T) {
-		plan := drain.Plan{Rows: rowsOf(1, drain.Row{Verdict: drain.Wait, Reason: drain.ReasonForbidden}), Ladder: drain.Ladder{{Do: drain.IgnoreProtection}}}
+		plan := drain.Decision{Rows: rowsOf(1, drain.Row{Verdict: drain.Wait, Reason: drain.ReasonForbidden}), Ladder: drain.Ladder{{Action: drain.IgnoreProtection}}}
 		require.False(t, plan.Feasible())
-		plan.Ladder = append(plan.Ladder, drain.Rung{Do: drain.Proceed})
+		plan.Ladder = append(plan.Ladder, drain.Rung{Action: drain.Proceed})
 		require.True(t, plan.Feasible())
 	})
 }
@@ -242,10 +241,10 @@ func named(row drain.Row, name string) drain.Row {
 
 func TestAPlanThatIsNotFeasibleWithoutAPod(t *testing.T) {
 	t.Run("a drain that was given up", func(t *testing.T) {
-		require.False(t, drain.Plan{Outcome: drain.GaveUp}.Feasible())
+		require.False(t, drain.Decision{Outcome: drain.GaveUp}.Feasible())
 	})
 	t.Run("a ladder that is not valid removes no obstacle", func(t *testing.T) {
-		policy := drain.Policy{Ladder: drain.Ladder{{Do: drain.Proceed}, {Do: drain.GiveUp}}}
+		policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.Proceed}, {Action: drain.GiveUp}}}
 		plan := drain.Decide(observed(newPod("a", unmanaged)), policy, now)
 		require.Empty(t, plan.Ladder)
 		require.Len(t, plan.Obstacles(), 1)
@@ -254,7 +253,7 @@ func TestAPlanThatIsNotFeasibleWithoutAPod(t *testing.T) {
 
 func TestWhatASummaryHasNoRoomFor(t *testing.T) {
 	t.Run("is counted by pods", func(t *testing.T) {
-		var plan drain.Plan
+		var plan drain.Decision
 		for i := range 20 {
 			plan.Rows = append(plan.Rows, rowsOf(3, drain.Row{Name: "n", Verdict: drain.Wait, Reason: machinist.Reason(strings.Repeat(string(rune('A'+i)), 150))})...)
 		}
@@ -264,7 +263,7 @@ func TestWhatASummaryHasNoRoomFor(t *testing.T) {
 		require.True(t, strings.HasSuffix(text, fmt.Sprintf("; %d more", 60-3*told)), text)
 	})
 	t.Run("names take up a part of it at most", func(t *testing.T) {
-		plan := drain.Plan{Rows: rowsOf(3, drain.Row{Name: strings.Repeat("n", 200), Verdict: drain.Block, Reason: drain.ReasonUnmanaged})}
+		plan := drain.Decision{Rows: rowsOf(3, drain.Row{Name: strings.Repeat("n", 200), Verdict: drain.Block, Reason: drain.ReasonUnmanaged})}
 		require.True(t, strings.HasSuffix(plan.Summary(), "-1 and 2 more"), plan.Summary())
 	})
 }

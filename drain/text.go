@@ -108,9 +108,14 @@ func (b Budget) appendPods(s []byte) []byte {
 	return append(s, " desired"...)
 }
 
+// hold returns what is waited for.
+func (r *Row) hold() machinist.Hold {
+	return machinist.Hold{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until}
+}
+
 // Holds returns everything that the drain waits for, also what something is done
 // about now: what concerns the Node first, then pods, then volumes.
-func (p Plan) Holds() []machinist.Hold {
+func (p Decision) Holds() []machinist.Hold {
 	var holds []machinist.Hold
 	if p.Reason == ReasonNotObserved || p.Fence != nil && p.Outcome == Draining {
 		reason := p.Reason
@@ -122,7 +127,7 @@ func (p Plan) Holds() []machinist.Hold {
 	holds = append(holds, p.Gates...)
 	for _, r := range p.Rows {
 		if r.Verdict != Ignore {
-			holds = append(holds, machinist.Hold{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until})
+			holds = append(holds, r.hold())
 		}
 	}
 	for _, v := range p.Volumes {
@@ -136,7 +141,7 @@ func (p Plan) Holds() []machinist.Hold {
 // String returns the plan as text for people, a line for each thing: what is done to
 // the Node, what is waited for, pods, volumes, what is not known, how far the drain has
 // escalated, and when it is looked at again.
-func (p Plan) String() string {
+func (p Decision) String() string {
 	var b strings.Builder
 	line := func(s string) { b.WriteString(s + "\n") }
 	if p.Reason != "" {
@@ -170,7 +175,7 @@ func (p Plan) String() string {
 }
 
 // end says how the drain ended, or when it is looked at again.
-func (p Plan) end() string {
+func (p Decision) end() string {
 	switch {
 	case p.Over():
 		return string(p.Outcome)
@@ -181,7 +186,7 @@ func (p Plan) end() string {
 	}
 }
 
-func (p Plan) notEvaluated() string {
+func (p Decision) notEvaluated() string {
 	names := make([]string, len(p.NotEvaluated))
 	for i, s := range p.NotEvaluated {
 		names[i] = string(s)
@@ -189,7 +194,7 @@ func (p Plan) notEvaluated() string {
 	return "not evaluated: " + strings.Join(names, ", ")
 }
 
-func (p Plan) nextRung() string { return "next: " + string(p.Next) + " at " + formatTime(p.NextAt) }
+func (p Decision) nextRung() string { return "next: " + string(p.Next) + " at " + formatTime(p.NextAt) }
 
 // String says in one line how the Node is fenced.
 func (f SetFence) String() string {

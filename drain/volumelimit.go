@@ -36,7 +36,7 @@ func (r *round) limitVolumes(rows []Row) {
 // limitsVolumes says whether there is a limit. Force does not wait for it, and where
 // nobody stops pods it would only hold what is asked in vain.
 func (r *round) limitsVolumes() bool {
-	return r.p.Volumes.AtOnce > 0 && !r.force.ignoreBudgets && r.in.Reach.State != Unreachable
+	return r.p.Volumes.AtOnce > 0 && !r.force.ignoreBudgets && r.in.Reachability.State != Unreachable
 }
 
 // volumeSlots returns how many more pods with volumes may be asked to go.

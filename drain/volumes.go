@@ -65,7 +65,7 @@ func (r *round) attached(a attachedVolume, before VolumeState) (VolumeRow, Volum
 		row.Reason, row.Message = ReasonStays, usedBy(use.stays)+", which stays"
 	case use.abandoned != nil:
 		row.Reason, row.Message = ReasonAbandoned, usedBy(use.abandoned)
-	case r.in.Reach.State == Unreachable:
+	case r.in.Reachability.State == Unreachable:
 		row.Reason, row.Message = ReasonUnreachable, "nobody on the Node unmounts it"
 		return row, VolumeState{Pod: before.Pod, Moves: before.Moves}
 	case use.goes != nil:

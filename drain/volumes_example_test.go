@@ -19,7 +19,7 @@ func ExampleVolumePolicy() {
 	in.Attachments = drain.All(volumeAttached("pv-data", "node-1"), volumeAttached("pv-cache", "node-1"))
 
 	var state drain.State
-	var plan drain.Plan
+	var plan drain.Decision
 	step := func(what string, after time.Duration) {
 		state, plan = drain.Step(state, in, policy, now.Add(after))
 		fmt.Println(what)

@@ -52,7 +52,7 @@ func newVolumesTown(seed uint64) *volumesTown {
 			"kubernetes.io/csi/csi.example.com^disk-9",
 		}[town.IntN(7)])
 	}
-	town.in.Reach.State = []drain.Reachability{drain.Reachable, drain.Reachable, drain.PoweredOff, drain.Unreachable}[town.IntN(4)]
+	town.in.Reachability.State = []drain.Reachability{drain.Reachable, drain.Reachable, drain.PoweredOff, drain.Unreachable}[town.IntN(4)]
 	return town
 }
 
@@ -107,7 +107,7 @@ func (t *volumesTown) policy() drain.Policy {
 }
 
 // keepers are the volumes that pods which stay are known to use, found the long way.
-func (t *volumesTown) keepers(plan drain.Plan) map[string]bool {
+func (t *volumesTown) keepers(plan drain.Decision) map[string]bool {
 	kept := map[string]bool{}
 	for _, pod := range t.in.Pods.Items {
 		stays := false
@@ -171,7 +171,7 @@ func TestLawsOfVolumes(t *testing.T) {
 
 // nothingIsForgotten requires that a drained Node has no attachment left but those of
 // pods that stay.
-func (t *volumesTown) nothingIsForgotten(tt *testing.T, seed uint64, plan drain.Plan, kept map[string]bool, rows map[string]drain.VolumeRow) {
+func (t *volumesTown) nothingIsForgotten(tt *testing.T, seed uint64, plan drain.Decision, kept map[string]bool, rows map[string]drain.VolumeRow) {
 	tt.Helper()
 	for _, va := range t.in.Attachments.Items {
 		if va == nil || va.Spec.NodeName != "node-1" || va.Spec.Source.PersistentVolumeName == nil {
@@ -214,7 +214,7 @@ func TestVolumesEnd(t *testing.T) {
 		policy.SkipTerminatingAfter = time.Second
 		forgetful := town.IntN(2) == 0
 		var s drain.State
-		var plan drain.Plan
+		var plan drain.Decision
 		in := town.in
 		for step := range 400 {
 			at := now.Add(time.Duration(step) * 10 * time.Second)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // volumesSim drains node-1 in virtual time; pods that have gone are made again on node-2.
@@ -64,8 +65,8 @@ func newVolumesSim(t *testing.T, plain, volumes int) *volumesSim {
 }
 
 // run drains the Node, and returns how long that took and what it came to.
-func (s *volumesSim) run() (time.Duration, drain.Plan) {
-	executor := drain.Executor{Client: s.client, Clock: s.clock, Parallel: 1}
+func (s *volumesSim) run() (time.Duration, drain.Decision) {
+	executor := runner.Executor{Client: s.client, Clock: s.clock, Parallel: 1}
 	var results []drain.Result
 	for range 5000 {
 		next := s.cluster.Tick()
@@ -76,14 +77,14 @@ func (s *volumesSim) run() (time.Duration, drain.Plan) {
 		if s.steps++; s.forgets > 0 && s.steps%s.forgets == 0 {
 			s.state = drain.State{}
 		}
-		var plan drain.Plan
+		var plan drain.Decision
 		s.state, plan = drain.Step(s.state, s.observe(results), s.policy, s.clock.Now())
 		if plan.Over() {
 			return s.clock.Since(now), plan
 		}
 		s.countMoved(plan)
 		var err error
-		results, err = executor.Carry(s.t.Context(), plan)
+		results, err = executor.Apply(s.t.Context(), plan)
 		require.NoError(s.t, err)
 		if len(results) > 0 || plan.Fence != nil {
 			continue
@@ -95,7 +96,7 @@ func (s *volumesSim) run() (time.Duration, drain.Plan) {
 		s.clock.SetTime(next)
 	}
 	s.t.Fatal("no end")
-	return 0, drain.Plan{}
+	return 0, drain.Decision{}
 }
 
 func (s *volumesSim) observe(results []drain.Result) drain.Observation {
@@ -145,7 +146,7 @@ func (s *volumesSim) replace() {
 }
 
 // countMoved keeps the largest number of volumes that were on their way at a time.
-func (s *volumesSim) countMoved(plan drain.Plan) {
+func (s *volumesSim) countMoved(plan drain.Decision) {
 	moved := 0
 	for _, v := range plan.Volumes {
 		if v.Reason == drain.ReasonDetaching || v.Reason == drain.ReasonReattaching {

@@ -132,7 +132,7 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 		return in
 	}
 	unreachable := func(in drain.Observation, state drain.Reachability) drain.Observation {
-		in.Reach = drain.Reach{State: state, Since: now.Add(-time.Hour)}
+		in.Reachability = drain.NodeReachability{State: state, Since: now.Add(-time.Hour)}
 		return in
 	}
 	for name, test := range map[string]struct {
@@ -364,15 +364,15 @@ type volumeStory struct {
 	policy drain.Policy
 }
 
-func (s *volumeStory) at(after time.Duration, in drain.Observation) drain.Plan {
+func (s *volumeStory) at(after time.Duration, in drain.Observation) drain.Decision {
 	s.t.Helper()
-	var plan drain.Plan
+	var plan drain.Decision
 	s.state, plan = drain.Step(s.state, in, s.policy, now.Add(after))
 	return plan
 }
 
 // rows requires the rows of a plan.
-func (s *volumeStory) rows(plan drain.Plan, outcome drain.Outcome, want ...drain.VolumeRow) {
+func (s *volumeStory) rows(plan drain.Decision, outcome drain.Outcome, want ...drain.VolumeRow) {
 	s.t.Helper()
 	require.Empty(s.t, cmp.Diff(want, plan.Volumes, bareVolumeRows, cmpopts.EquateEmpty()))
 	require.Equal(s.t, outcome, plan.Outcome)
@@ -431,7 +431,7 @@ func TestWithoutATimeoutAVolumeIsWaitedForAnyTime(t *testing.T) {
 func TestVolumesFollowTheLadder(t *testing.T) {
 	policy := volumesWaited
 	policy.Volumes.DetachTimeout = time.Hour
-	policy.Ladder = drain.Ladder{{After: time.Minute, Do: drain.Proceed}}
+	policy.Ladder = drain.Ladder{{After: time.Minute, Action: drain.Proceed}}
 	data := claims{volumeClaim("data", "pv")}
 	va := volumeAttached("pv", "node-1")
 	abandoned := volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonAbandoned)
@@ -445,7 +445,7 @@ func TestVolumesFollowTheLadder(t *testing.T) {
 	s.rows(s.at(59*time.Second, volumesSeen(nil, data, va)), drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
 	s.rows(s.at(time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, abandoned)
 
-	policy.Ladder[0].Do = drain.GiveUp
+	policy.Ladder[0].Action = drain.GiveUp
 	s = &volumeStory{t: t, policy: policy}
 	s.at(0, volumesSeen(nil, data, va))
 	require.Equal(t, drain.Draining, s.at(59*time.Second, volumesSeen(nil, data, va)).Outcome)
@@ -456,7 +456,7 @@ func TestAnUnreachableNodeThatAnswersAgainIsWaitedFor(t *testing.T) {
 	s := &volumeStory{t: t, policy: volumesWaited}
 	in := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
 	silent := in
-	silent.Reach.State = drain.Unreachable
+	silent.Reachability.State = drain.Unreachable
 	s.rows(s.at(0, silent), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonUnreachable))
 	plan := s.at(time.Hour, in)
 	s.rows(plan, drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
@@ -558,7 +558,7 @@ func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {
 	})
 	t.Run("not by a ladder that goes on", func(t *testing.T) {
 		s := begun(t)
-		s.policy.Ladder = drain.Ladder{{After: 25 * time.Second, Do: drain.Proceed}}
+		s.policy.Ladder = drain.Ladder{{After: 25 * time.Second, Action: drain.Proceed}}
 		s.rows(s.at(30*time.Second, volumesSeen(nil, data)), drain.Proceeded, volumeRow("pv", "", drain.Ignore, drain.ReasonAbandoned))
 	})
 	t.Run("not if it is attached to the Node again", func(t *testing.T) {
@@ -715,7 +715,7 @@ func TestB5VolumesAreSkippedByRule(t *testing.T) {
 }
 
 // volumeVerdicts are the verdicts and reasons of the rows of a plan, by pod.
-func volumeVerdicts(plan drain.Plan) map[string]string {
+func volumeVerdicts(plan drain.Decision) map[string]string {
 	verdicts := map[string]string{}
 	for _, row := range plan.Rows {
 		verdicts[row.Name] = string(row.Verdict) + " " + string(row.Reason)
@@ -825,12 +825,14 @@ func TestPodsWithVolumesGoSoManyAtOnce(t *testing.T) {
 		"a ladder that ignores budgets ignores it": {
 			limit: 1, pods: pods{a, b}, want: map[string]string{"a": "delete Forced", "b": "delete Forced"},
 			edit: func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
-				p.Anchor.At, p.Ladder = now.Add(-time.Hour), drain.Ladder{{Do: drain.IgnoreBudgets}}
+				p.Anchor.At, p.Ladder = now.Add(-time.Hour), drain.Ladder{{Action: drain.IgnoreBudgets}}
 			},
 		},
 		"where nobody stops pods it would hold for ever": {
 			limit: 1, pods: pods{begun(a), b, c}, want: map[string]string{"a": goes, "b": evict, "c": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Reach.State = drain.Unreachable },
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
+				in.Reachability.State = drain.Unreachable
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -863,7 +865,7 @@ func TestPodsThatTakeUpNoRoomForVolumes(t *testing.T) {
 		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, At: now.Add(-ago)}}
 	}
 	capGrace := func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
-		p.Ladder = drain.Ladder{{Do: drain.CapGrace, Grace: time.Second}}
+		p.Ladder = drain.Ladder{{Action: drain.CapGrace, Grace: time.Second}}
 	}
 	for name, test := range map[string]struct {
 		edit func(*drain.Policy, *drain.Observation, *drain.State)
@@ -901,7 +903,7 @@ func TestPodsThatTakeUpNoRoomForVolumes(t *testing.T) {
 		},
 		"an instance that is off makes none": {
 			pods: pods{a, b}, want: map[string]string{"a": evict, "b": held},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Reach.State = drain.PoweredOff },
+			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Reachability.State = drain.PoweredOff },
 		},
 		"one that went does as long as a pod that stays may use its volume": {
 			pods: pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("unknown")), b}, want: map[string]string{"agent": "ignore DaemonSetPod", "b": held},

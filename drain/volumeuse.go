@@ -182,6 +182,13 @@ func (u *volumeUse) note(pod *corev1.Pod, who role, moves bool) {
 	}
 }
 
+// ClaimName returns the name of the PersistentVolumeClaim of a pod's volume, or "" if the
+// volume has none. The claim of a generic ephemeral volume is named after the pod.
+func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
+	name, _ := claimOf(pod, volume)
+	return name
+}
+
 // claimOf returns the name of the claim of a volume, or "" if it has none. That of a
 // generic ephemeral volume is made for the pod, and goes with it.
 func claimOf(pod *corev1.Pod, volume *corev1.Volume) (claim string, ephemeral bool) {

@@ -24,7 +24,7 @@ import (
 func waveOfName(pod *corev1.Pod) int32 { return int32(pod.Name[len(pod.Name)-1] - '0') }
 
 // wavesAsked returns the names of the pods that are asked to go.
-func wavesAsked(plan drain.Plan) string {
+func wavesAsked(plan drain.Decision) string {
 	var names []string
 	for _, row := range plan.Rows {
 		if row.Verdict == drain.Evict || row.Verdict == drain.Delete || row.Verdict == drain.ForceDelete {
@@ -55,7 +55,7 @@ func TestB2Waves(t *testing.T) {
 		{"what is left alone holds nothing", []*corev1.Pod{newPod("a-0", mirror), newPod("b-0", inPhase(corev1.PodFailed)), newPod("c-0", skipped), newPod("d-1")}, drain.Policy{Waves: waveOfName, Rules: []drain.Rule{drain.ClusterAPILabels()}}, "d-1"},
 		{"waves below zero come first", []*corev1.Pod{newPod("a"), newPod("b", critical)}, drain.Policy{Waves: func(p *corev1.Pod) int32 { return -drain.CriticalLast(p) }}, "b"},
 		{"the extremes are waves like others", []*corev1.Pod{newPod("a"), newPod("b", critical)}, drain.Policy{Waves: func(p *corev1.Pod) int32 { return math.MaxInt32 - drain.CriticalLast(p)*math.MaxInt32 }}, "b"},
-		{"whoever ignores budgets does not wait for waves", []*corev1.Pod{newPod("a-0"), newPod("b-1")}, drain.Policy{Waves: waveOfName, Ladder: drain.Ladder{{Do: drain.IgnoreBudgets}}}, "a-0 b-1"},
+		{"whoever ignores budgets does not wait for waves", []*corev1.Pod{newPod("a-0"), newPod("b-1")}, drain.Policy{Waves: waveOfName, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}, "a-0 b-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, wavesAsked(drain.Decide(observed(tt.pods...), tt.policy, now)))
@@ -88,7 +88,7 @@ func TestD11AStuckWaveHoldsTheNextUntilItsDeadline(t *testing.T) {
 	const limit = 10 * time.Minute
 	p := drain.Policy{Waves: waveOfName, WaveTimeout: limit}
 	stuck, second, third := newPod("a-0", leaving(time.Hour, 7200)), newPod("b-1"), newPod("c-2")
-	step := func(s drain.State, at time.Time, pods ...*corev1.Pod) (drain.State, drain.Plan) {
+	step := func(s drain.State, at time.Time, pods ...*corev1.Pod) (drain.State, drain.Decision) {
 		text, err := json.Marshal(s)
 		require.NoError(t, err)
 		var stored drain.State
@@ -149,7 +149,7 @@ func TestTheTimeOfAWaveDoesNotPassWhileAGateIsClosed(t *testing.T) {
 	in := observed(newPod("a-0"), newPod("b-1"))
 	in.Hooks = []drain.Hook{{Name: "backup", Owner: "db"}}
 	s := drain.State{}
-	var plan drain.Plan
+	var plan drain.Decision
 	for i := range 5 {
 		s, plan = drain.Step(s, in, p, now.Add(time.Duration(i)*time.Hour))
 		require.Empty(t, wavesAsked(plan))
@@ -182,7 +182,7 @@ func TestNothingComesAfterTheLastWave(t *testing.T) {
 	in := observed(newPod("a", leaving(time.Hour, 7200)), newPod("b", withPriority(2000000000)))
 	var s drain.State
 	for i, want := range []string{"", "b", "b", "b"} {
-		var plan drain.Plan
+		var plan drain.Decision
 		s, plan = drain.Step(s, in, p, now.Add(time.Duration(i)*time.Minute))
 		require.Equal(t, want, wavesAsked(plan), "minute %d", i)
 	}
@@ -224,7 +224,7 @@ func TestLawsOfWaves(t *testing.T) {
 		var s drain.State
 		at := now
 		for range 60 {
-			var plan drain.Plan
+			var plan drain.Decision
 			s, plan = drain.Step(s, observed(slices.Collect(maps.Values(pods))...), p, at)
 			for _, row := range plan.Rows {
 				if row.Verdict != drain.Evict {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
@@ -38,7 +39,7 @@ type machines struct {
 
 	secret secretReader
 	node   func(name string) (*corev1.Node, error)
-	drains *drain.Informers // nil without a target cluster
+	drains *runner.Informers // nil without a target cluster
 	tokens func(machine types.UID) []*corev1.Secret
 
 	latest      *latest[*v1alpha1.Machine]

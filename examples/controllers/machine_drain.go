@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/machine"
 )
 
@@ -15,16 +16,16 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	if !in.Drain.Concerns(a.Mode) {
 		kept.draining = drain.State{}
 	}
-	seen, notSeen := r.drains.Sources().Observe(ctx, a.NodeName, kept.draining)
-	seen.Node, seen.Reach = in.Node.Node, drain.Reach{} // which may be newer than in the cache
-	if a.Mode.NodeUnreachable {
-		seen.Reach = drain.Reach{State: drain.Unreachable, Since: a.Mode.UnreachableSince}
-	}
 	policy := drain.ForMachine(a.Mode.ForceAt)
 	policy.KeepSchedulable = a.Mode.KeepSchedulable
 	policy.Volumes = drain.VolumePolicy{Wait: a.Mode.Detach, DetachTimeout: a.Mode.DetachTimeout}
-	executor := drain.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}
-	state, plan, err := executor.Round(ctx, kept.draining, seen, policy, a.NodeName)
+	seen, notSeen := runner.Observe(ctx, r.drains, a.NodeName, policy, kept.draining)
+	seen.Node, seen.Reachability = in.Node.Node, drain.NodeReachability{} // which may be newer than in the cache
+	if a.Mode.NodeUnreachable {
+		seen.Reachability = drain.NodeReachability{State: drain.Unreachable, Since: a.Mode.UnreachableSince}
+	}
+	executor := runner.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}
+	state, plan, err := executor.Pass(ctx, kept.draining, seen, policy, a.NodeName)
 	kept.draining = state
 	round := machine.DrainView{Done: plan.Over(), NextCheck: plan.NextCheck, Holds: plan.Holds()}
 	in.Drain = in.Drain.After(a.Mode, round, r.cfg.Clock.Now())

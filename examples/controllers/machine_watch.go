@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -67,7 +68,7 @@ func (r *machines) watchTarget(c *caches) {
 	r.latestNode = newLatest[*corev1.Node](shows[*corev1.Node](core.Nodes().Informer()))
 	r.node = core.Nodes().Lister().Get
 	// Both fail only once the informers have stopped.
-	r.drains, _ = drain.NewInformers(c.target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
+	r.drains, _ = runner.NewInformers(c.target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
 	_ = r.drains.OnChange(r.addDrained)
 	on(core.Nodes().Informer(), func(before, after *corev1.Node) {
 		if machine.OnNode(before, after) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/machine"
 )
 
@@ -23,7 +24,7 @@ func TestADrainRemembersNothingOfAnother(t *testing.T) {
 	require.NoError(t, cluster.Add(node))
 	seen := newFeed(newSite("target", cluster), "")
 	require.NoError(t, seen.informerFor(node).GetIndexer().Add(node))
-	drains, err := drain.NewInformers(builtinFeed{feed: seen})
+	drains, err := runner.NewInformers(builtinFeed{feed: seen})
 	require.NoError(t, err)
 	r := &machines{cfg: &Config{Target: cluster.Client(), Clock: clock.RealClock{}}, drains: drains}
 

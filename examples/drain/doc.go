@@ -44,7 +44,6 @@
 //	pods/eviction                              create
 //	poddisruptionbudgets.policy                list, watch
 //	daemonsets.apps                            list, watch
-//	namespaces                                 get, list, watch
 //	volumeattachments.storage.k8s.io           list, watch, with --wait-for-volumes
 //	persistentvolumeclaims, persistentvolumes  get, list, watch, with --wait-for-volumes
 //

@@ -2,12 +2,14 @@
 
 package observe
 
-import "github.com/machinist-dev/machinist"
-
-import "github.com/machinist-dev/machinist/drain"
+import (
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
 
 // All hands every event to each of the observers, in order. Nil ones are left out.
-func All(observers ...drain.Observer) drain.Observer {
+func All(observers ...runner.Observer) runner.Observer {
 	var all several
 	for _, o := range observers {
 		if o != nil {
@@ -17,30 +19,30 @@ func All(observers ...drain.Observer) drain.Observer {
 	return all
 }
 
-type several []drain.Observer
+type several []runner.Observer
 
-// Observe implements [drain.Observer].
-func (s several) Observe(e drain.Event) {
+// Observe implements [runner.Observer].
+func (s several) Observe(e drain.Progress) {
 	for _, o := range s {
 		o.Observe(e)
 	}
 }
 
 // calls makes an observer of a function.
-type calls func(drain.Event)
+type calls func(drain.Progress)
 
-// Observe implements [drain.Observer].
-func (f calls) Observe(e drain.Event) { f(e) }
+// Observe implements [runner.Observer].
+func (f calls) Observe(e drain.Progress) { f(e) }
 
 // worries says whether an event is one that somebody may have to look into: something
 // was refused or left behind, or force is used.
-func worries(e drain.Event) bool {
+func worries(e drain.Progress) bool {
 	switch e.Type {
-	case drain.EventLeft, drain.EventEscalated:
+	case drain.ProgressLeft, drain.ProgressEscalated:
 		return true
-	case drain.EventEnded:
+	case drain.ProgressEnded:
 		return e.Outcome == drain.Proceeded || e.Outcome == drain.GaveUp
-	case drain.EventWaiting:
+	case drain.ProgressWaiting:
 		return e.Row != nil && (e.Row.Verdict == drain.Block || ofBudget(e.Reason))
 	default:
 		return e.Err != nil

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // Events writes Kubernetes Events, on the given object, or on the Node that is drained
@@ -17,8 +18,8 @@ import (
 //
 // Not everything is an Event: that a pod was asked to go, waits for its end or has gone
 // is in the log. A recorder puts equal Events together by itself.
-func Events(recorder record.EventRecorder, on kube.Object) drain.Observer {
-	return calls(func(e drain.Event) {
+func Events(recorder record.EventRecorder, on kube.Object) runner.Observer {
+	return calls(func(e drain.Progress) {
 		if recorder == nil || !isNews(e) {
 			return
 		}
@@ -35,22 +36,22 @@ func Events(recorder record.EventRecorder, on kube.Object) drain.Observer {
 }
 
 // isNews says whether people should read an event.
-func isNews(e drain.Event) bool {
+func isNews(e drain.Progress) bool {
 	switch e.Type {
-	case drain.EventRequested:
+	case drain.ProgressRequested:
 		return e.Err != nil
-	case drain.EventWaiting:
+	case drain.ProgressWaiting:
 		return e.Row == nil || e.Row.Verdict == drain.Block || ofBudget(e.Reason)
-	case drain.EventGone, drain.EventDetached, drain.EventReattached:
+	case drain.ProgressGone, drain.ProgressDetached, drain.ProgressReattached:
 		return false
 	default:
 		return true
 	}
 }
 
-func eventReason(e drain.Event) string {
+func eventReason(e drain.Progress) string {
 	switch {
-	case e.Type == drain.EventRequested:
+	case e.Type == drain.ProgressRequested:
 		return "DrainRefused"
 	case e.Err != nil:
 		return "DrainNot" + string(e.Type)

@@ -29,8 +29,8 @@ func ExampleAll() {
 		observe.Events(recorder, nil),
 		metrics,
 	)
-	observer.Observe(drain.Event{
-		Type: drain.EventRequested, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Node: "worker-1", Subject: "pod/shop/web-1",
+	observer.Observe(drain.Progress{
+		Type: drain.ProgressRequested, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Node: "worker-1", Subject: "pod/shop/web-1",
 		Reason: drain.ReasonBudget, Message: "budget web allows 0 disruptions", Row: &drain.Row{Verdict: drain.Evict}, Err: fmt.Errorf("429"),
 	})
 	fmt.Println(<-recorder.Events)

@@ -11,12 +11,13 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // Slog writes a line for every event, with the time of the event: what somebody may have
 // to look into as a warning, everything else as information. Nil is [slog.Default].
-func Slog(log *slog.Logger) drain.Observer {
-	return calls(func(e drain.Event) {
+func Slog(log *slog.Logger) runner.Observer {
+	return calls(func(e drain.Progress) {
 		to := log
 		if to == nil {
 			to = slog.Default()
@@ -39,8 +40,8 @@ func Slog(log *slog.Logger) drain.Observer {
 
 // Logr writes a line for every event. What somebody may have to look into has
 // verbosity 0, everything else 1; a refusal is no error of the program, and so none here.
-func Logr(log logr.Logger) drain.Observer {
-	return calls(func(e drain.Event) {
+func Logr(log logr.Logger) runner.Observer {
+	return calls(func(e drain.Progress) {
 		to := log.V(1)
 		if worries(e) {
 			to = log
@@ -50,10 +51,10 @@ func Logr(log logr.Logger) drain.Observer {
 }
 
 // title is the message of a line, which is one of few.
-func title(e drain.Event) string { return "drain: " + strings.ToLower(string(e.Type)) }
+func title(e drain.Progress) string { return "drain: " + strings.ToLower(string(e.Type)) }
 
 // pairs are keys and values of a line; what is empty is left out.
-func pairs(e drain.Event) []any {
+func pairs(e drain.Progress) []any {
 	kv := []any{"node", e.Node}
 	add := func(key, value string) {
 		if value != "" {

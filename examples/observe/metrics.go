@@ -87,37 +87,37 @@ func counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "machinist_drain_" + name, Help: help}, labels)
 }
 
-// Observe implements [drain.Observer].
-func (m *Metrics) Observe(e drain.Event) {
+// Observe implements [runner.Observer].
+func (m *Metrics) Observe(e drain.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.Type == drain.EventUnfenced {
+	if e.Type == drain.ProgressUnfenced {
 		m.fenced(e, "unfenced", "not unfenced")
 		m.forget(e.Node)
 		return
 	}
 	d := m.drain(e)
 	switch e.Type {
-	case drain.EventStarted, drain.EventUnfenced: // known by now, and handled above
-	case drain.EventFenced:
+	case drain.ProgressStarted, drain.ProgressUnfenced: // known by now, and handled above
+	case drain.ProgressFenced:
 		m.fenced(e, "fenced", "not fenced")
-	case drain.EventRequested:
+	case drain.ProgressRequested:
 		m.requested(d, e)
-	case drain.EventWaiting:
+	case drain.ProgressWaiting:
 		m.wait(d, e.Subject, string(e.Reason))
-	case drain.EventGone, drain.EventDetached, drain.EventReattached:
-		if asked, was := d.asked[e.Subject]; was && e.Type == drain.EventGone {
+	case drain.ProgressGone, drain.ProgressDetached, drain.ProgressReattached:
+		if asked, was := d.asked[e.Subject]; was && e.Type == drain.ProgressGone {
 			m.gone.Observe(e.Time.Sub(asked).Seconds())
 		}
 		delete(d.asked, e.Subject) // a later pod may have its name
 		m.wait(d, e.Subject, "")
-	case drain.EventLeft:
+	case drain.ProgressLeft:
 		delete(d.asked, e.Subject)
 		m.left.WithLabelValues(string(e.Reason)).Inc()
 		m.wait(d, e.Subject, "")
-	case drain.EventEscalated:
+	case drain.ProgressEscalated:
 		m.escalations.WithLabelValues(string(e.Reason)).Inc()
-	case drain.EventEnded:
+	case drain.ProgressEnded:
 		m.ended.WithLabelValues(string(e.Outcome)).Inc()
 		m.duration.WithLabelValues(string(e.Outcome)).Observe(e.Time.Sub(d.began).Seconds())
 		m.forget(e.Node)
@@ -133,7 +133,7 @@ func (m *Metrics) Forget(node string) {
 }
 
 // drain returns what is known of the drain of an event, which may be the first.
-func (m *Metrics) drain(e drain.Event) *underWay {
+func (m *Metrics) drain(e drain.Progress) *underWay {
 	if d, known := m.drains[e.Node]; known {
 		return d
 	}
@@ -158,7 +158,7 @@ func (m *Metrics) forget(node string) {
 	m.active.Dec()
 }
 
-func (m *Metrics) fenced(e drain.Event, done, failed string) {
+func (m *Metrics) fenced(e drain.Progress, done, failed string) {
 	if e.Err != nil {
 		done = failed
 	}
@@ -166,7 +166,7 @@ func (m *Metrics) fenced(e drain.Event, done, failed string) {
 }
 
 // requested counts a request. What it says of the pod is what the pod waits for.
-func (m *Metrics) requested(d *underWay, e drain.Event) {
+func (m *Metrics) requested(d *underWay, e drain.Progress) {
 	reason := e.Reason
 	if e.Err == nil {
 		reason = drain.ReasonTerminating

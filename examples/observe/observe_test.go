@@ -23,37 +23,38 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/examples/observe"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func after(d time.Duration, e drain.Event) drain.Event {
+func after(d time.Duration, e drain.Progress) drain.Progress {
 	e.Time, e.Node, e.Started = now.Add(d), "worker-1", now
 	return e
 }
 
 // story is a drain that is refused, escalates, and leaves a pod behind.
-func story() []drain.Event {
+func story() []drain.Progress {
 	evict, protected := &drain.Row{Verdict: drain.Evict}, &drain.Row{Verdict: drain.Block}
 	gone := &drain.Row{Verdict: drain.Wait}
-	return []drain.Event{
-		after(0, drain.Event{Type: drain.EventStarted, Subject: "node/worker-1"}),
-		after(0, drain.Event{Type: drain.EventFenced, Subject: "node/worker-1"}),
-		after(0, drain.Event{Type: drain.EventRequested, Subject: "pod/shop/a", Reason: drain.ReasonEvict, Row: evict}),
-		after(time.Second, drain.Event{Type: drain.EventRequested, Subject: "pod/shop/b", Reason: drain.ReasonBudget, Message: "web allows none", Row: evict, Err: errors.New("429")}),
-		after(time.Second, drain.Event{Type: drain.EventWaiting, Subject: "pod/shop/c", Reason: drain.ReasonUnmanaged, Message: "nobody brings it back", Row: protected}),
-		after(time.Second, drain.Event{Type: drain.EventWaiting, Subject: "volumeattachment/v", Reason: drain.ReasonDetaching}),
-		after(20*time.Second, drain.Event{Type: drain.EventGone, Subject: "pod/shop/a", Reason: drain.ReasonGone, Row: gone}),
-		after(21*time.Second, drain.Event{Type: drain.EventDetached, Subject: "volumeattachment/v"}),
-		after(time.Hour, drain.Event{Type: drain.EventEscalated, Subject: "node/worker-1", Reason: "IgnoreBudgets", Message: "after 1h0m0s IgnoreBudgets"}),
-		after(time.Hour, drain.Event{Type: drain.EventRequested, Subject: "pod/shop/b", Reason: drain.ReasonForced, Row: &drain.Row{Verdict: drain.Delete}}),
-		after(61*time.Minute, drain.Event{Type: drain.EventLeft, Subject: "pod/shop/c", Reason: drain.ReasonAbandoned, Row: protected}),
-		after(61*time.Minute, drain.Event{Type: drain.EventEnded, Subject: "node/worker-1", Outcome: drain.Proceeded}),
+	return []drain.Progress{
+		after(0, drain.Progress{Type: drain.ProgressStarted, Subject: "node/worker-1"}),
+		after(0, drain.Progress{Type: drain.ProgressFenced, Subject: "node/worker-1"}),
+		after(0, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/a", Reason: drain.ReasonEvict, Row: evict}),
+		after(time.Second, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/b", Reason: drain.ReasonBudget, Message: "web allows none", Row: evict, Err: errors.New("429")}),
+		after(time.Second, drain.Progress{Type: drain.ProgressWaiting, Subject: "pod/shop/c", Reason: drain.ReasonUnmanaged, Message: "nobody brings it back", Row: protected}),
+		after(time.Second, drain.Progress{Type: drain.ProgressWaiting, Subject: "volumeattachment/v", Reason: drain.ReasonDetaching}),
+		after(20*time.Second, drain.Progress{Type: drain.ProgressGone, Subject: "pod/shop/a", Reason: drain.ReasonGone, Row: gone}),
+		after(21*time.Second, drain.Progress{Type: drain.ProgressDetached, Subject: "volumeattachment/v"}),
+		after(time.Hour, drain.Progress{Type: drain.ProgressEscalated, Subject: "node/worker-1", Reason: "IgnoreBudgets", Message: "after 1h0m0s IgnoreBudgets"}),
+		after(time.Hour, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/b", Reason: drain.ReasonForced, Row: &drain.Row{Verdict: drain.Delete}}),
+		after(61*time.Minute, drain.Progress{Type: drain.ProgressLeft, Subject: "pod/shop/c", Reason: drain.ReasonAbandoned, Row: protected}),
+		after(61*time.Minute, drain.Progress{Type: drain.ProgressEnded, Subject: "node/worker-1", Outcome: drain.Proceeded}),
 	}
 }
 
-func tell(o drain.Observer, events ...drain.Event) {
+func tell(o runner.Observer, events ...drain.Progress) {
 	for _, e := range events {
 		o.Observe(e)
 	}
@@ -62,7 +63,7 @@ func tell(o drain.Observer, events ...drain.Event) {
 func TestEventsTellWhatPeopleShouldRead(t *testing.T) {
 	recorder := record.NewFakeRecorder(100)
 	tell(observe.Events(recorder, nil), story()...)
-	tell(observe.Events(recorder, nil), after(0, drain.Event{Type: drain.EventFenced, Subject: "node/worker-1", Err: errors.New("no")}))
+	tell(observe.Events(recorder, nil), after(0, drain.Progress{Type: drain.ProgressFenced, Subject: "node/worker-1", Err: errors.New("no")}))
 	require.Equal(t, []string{
 		"Normal DrainStarted Started node/worker-1",
 		"Normal DrainFenced Fenced node/worker-1",
@@ -107,7 +108,7 @@ func TestEventsAreOnTheNodeOrOnWhatIsGiven(t *testing.T) {
 func TestLongMessagesFitIntoAnEvent(t *testing.T) {
 	r := &regarding{}
 	for i := range 4 {
-		tell(observe.Events(r, nil), after(0, drain.Event{Type: drain.EventEnded, Message: strings.Repeat("x", i) + strings.Repeat("ü", 1000)}))
+		tell(observe.Events(r, nil), after(0, drain.Progress{Type: drain.ProgressEnded, Message: strings.Repeat("x", i) + strings.Repeat("ü", 1000)}))
 	}
 	for _, m := range r.messages {
 		require.LessOrEqual(t, len(m), 1024)
@@ -197,7 +198,7 @@ func TestMetricsCountADrain(t *testing.T) {
 func TestMetricsOfADrainThatIsGivenUp(t *testing.T) {
 	for name, stop := range map[string]func(*observe.Metrics){
 		"by its program": func(m *observe.Metrics) { m.Forget("worker-1"); m.Forget("worker-1") },
-		"by an abort":    func(m *observe.Metrics) { tell(m, after(0, drain.Event{Type: drain.EventUnfenced})) },
+		"by an abort":    func(m *observe.Metrics) { tell(m, after(0, drain.Progress{Type: drain.ProgressUnfenced})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
@@ -243,7 +244,7 @@ func TestAPodThatABudgetHoldsIsAnEvent(t *testing.T) {
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	observed.Pods, observed.Budgets = drain.All(pod), drain.All(budget)
 	plan := drain.Decide(observed, drain.Policy{EvictUnmanaged: true}, now)
-	tell(observe.Events(recorder, nil), drain.Progress(drain.Plan{}, plan, nil, now)...)
+	tell(observe.Events(recorder, nil), drain.Compare(drain.Decision{}, plan, nil, now)...)
 	close(recorder.Events)
 	var news []string
 	for e := range recorder.Events {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -104,7 +105,7 @@ func (c Command) drain(ctx context.Context, o options) error {
 	}
 	p := o.policy()
 	now := c.Clock.Now()
-	in, err := drain.Live{Client: client}.Sources(p).Observe(ctx, o.node, drain.State{})
+	in, err := runner.Observe(ctx, runner.Live{Client: client}, o.node, p, drain.State{})
 	if err != nil {
 		return fmt.Errorf("node %s: %w", o.node, err)
 	}
@@ -135,7 +136,7 @@ func (c Command) drain(ctx context.Context, o options) error {
 
 // uncordoned says whether an earlier drain of the same owner left a fence that somebody took
 // away since, such as with kubectl uncordon.
-func uncordoned(plan drain.Plan) bool {
+func uncordoned(plan drain.Decision) bool {
 	return slices.ContainsFunc(plan.Gates, func(g machinist.Hold) bool { return g.Reason == drain.ReasonUncordoned })
 }
 
@@ -143,10 +144,10 @@ func (c Command) words() words { return words{now: c.Clock.Now(), zone: c.Zone} 
 
 // carryOut drains the Node, and takes back the fence if that fails and is
 // wanted.
-func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o options, p drain.Policy, uid types.UID, before drain.Plan) error {
+func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o options, p drain.Policy, uid types.UID, before drain.Decision) error {
 	progress := newProgress(c, o, before)
 	progress.preface(before)
-	e := drain.Executor{Client: client, Clock: c.Clock, Observer: progress}
+	e := runner.Executor{Client: client, Clock: c.Clock, Observer: progress}
 	timed, cancel := withTimeout(ctx, o.timeout)
 	defer cancel()
 	plan, err := e.Run(timed, o.node, p)
@@ -172,7 +173,7 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 }
 
 // ended says how a drain ended that is over.
-func ended(plan drain.Plan, w words) string {
+func ended(plan drain.Decision, w words) string {
 	switch plan.Outcome {
 	case drain.NodeGone:
 		return fmt.Sprintf("node %s is gone", plan.Node)
@@ -190,10 +191,10 @@ func ended(plan drain.Plan, w words) string {
 }
 
 // failed is the error of a drain that is not done, with what it waits for.
-func (c Command) failed(o options, plan drain.Plan, err error, interrupted bool) error {
+func (c Command) failed(o options, plan drain.Decision, err error, interrupted bool) error {
 	f := &failedError{node: o.node, err: err, lines: c.words().waits(plan)}
 	cause := err
-	if unfinished, is := errors.AsType[*drain.UnfinishedError](err); is && unfinished.Err != nil {
+	if unfinished, is := errors.AsType[*runner.UnfinishedError](err); is && unfinished.Err != nil {
 		cause = unfinished.Err
 	}
 	switch {
@@ -212,7 +213,7 @@ func (c Command) failed(o options, plan drain.Plan, err error, interrupted bool)
 }
 
 // takeBack takes back the fence.
-func (c Command) takeBack(ctx context.Context, e drain.Executor, o options, p drain.Policy, uid types.UID) error {
+func (c Command) takeBack(ctx context.Context, e runner.Executor, o options, p drain.Policy, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, undoTime)
 	defer cancel()
 	if err := e.Abort(ctx, o.node, uid, p); err != nil {

@@ -115,7 +115,7 @@ type Gate struct {
 }
 
 // NewDocument returns a plan of a policy as a document.
-func NewDocument(plan drain.Plan, p drain.Policy, now time.Time) Document {
+func NewDocument(plan drain.Decision, p drain.Policy, now time.Time) Document {
 	d := Document{
 		APIVersion: APIVersion, Kind: Kind, Node: plan.Node, Time: now.UTC(), Outcome: string(plan.Outcome),
 		Feasible: plan.Feasible(), Summary: plan.Summary(), Pods: []Pod{},

@@ -20,7 +20,7 @@ func (e *refusedError) Error() string {
 }
 
 // refuse names everything that keeps a plan from its end.
-func refuse(plan drain.Plan, w words) error {
+func refuse(plan drain.Decision, w words) error {
 	e := &refusedError{node: plan.Node}
 	for _, r := range plan.Obstacles() {
 		line := fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, w.why(r))

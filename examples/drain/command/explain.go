@@ -12,7 +12,7 @@ import (
 
 // explainPlan says everything about everything that is waited for, in a block of lines
 // for each, and about what is left alone, in a line for each.
-func (w words) explainPlan(plan drain.Plan) []string {
+func (w words) explainPlan(plan drain.Decision) []string {
 	var blocks []string
 	for _, g := range plan.Gates {
 		blocks = append(blocks, w.explainHold(g))

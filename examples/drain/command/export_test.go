@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // NewTerminal returns what shows the progress of a drain of so many pods on a
 // terminal.
-func NewTerminal(out io.Writer, pods int, now time.Time) drain.Observer {
+func NewTerminal(out io.Writer, pods int, now time.Time) runner.Observer {
 	c := Command{Out: out, Zone: time.UTC}.completed()
-	p := newProgress(c, options{}, drain.Plan{Rows: make([]drain.Row, pods)})
+	p := newProgress(c, options{}, drain.Decision{Rows: make([]drain.Row, pods)})
 	p.live, p.now = true, func() time.Time { return now }
 	return p
 }

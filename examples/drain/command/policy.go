@@ -54,13 +54,13 @@ func (o *options) policy() drain.Policy {
 func (o *options) ladder() drain.Ladder {
 	var l drain.Ladder
 	if o.disableEviction || o.forceAfter > 0 {
-		l = append(l, drain.Rung{After: o.forceAfter, Do: drain.IgnoreBudgets})
+		l = append(l, drain.Rung{After: o.forceAfter, Action: drain.IgnoreBudgets})
 	}
 	if o.forceDeleteAfter > 0 {
-		l = append(l, drain.Rung{After: o.forceDeleteAfter, Do: drain.ForceDeletePods})
+		l = append(l, drain.Rung{After: o.forceDeleteAfter, Action: drain.ForceDeletePods})
 	}
 	if o.timeout > 0 {
-		l = append(l, drain.Rung{After: o.timeout, Do: drain.GiveUp})
+		l = append(l, drain.Rung{After: o.timeout, Action: drain.GiveUp})
 	}
 	return l
 }

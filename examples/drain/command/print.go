@@ -16,7 +16,7 @@ import (
 )
 
 // printPlan prints the plan of a dry run.
-func printPlan(out io.Writer, o options, plan drain.Plan, now time.Time, zone *time.Location) error {
+func printPlan(out io.Writer, o options, plan drain.Decision, now time.Time, zone *time.Location) error {
 	var data []byte
 	var err error
 	d := NewDocument(plan, o.policy(), now)
@@ -37,7 +37,7 @@ func printPlan(out io.Writer, o options, plan drain.Plan, now time.Time, zone *t
 }
 
 // table is a plan for people.
-func table(d Document, plan drain.Plan, w words, explain bool) string {
+func table(d Document, plan drain.Decision, w words, explain bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %s, dry run: nothing is changed\n", d.Node)
 	if plan.Fence != nil {

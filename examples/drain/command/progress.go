@@ -32,7 +32,7 @@ type progress struct {
 	waiting map[string]bool
 }
 
-func newProgress(c Command, o options, before drain.Plan) *progress {
+func newProgress(c Command, o options, before drain.Decision) *progress {
 	p := &progress{
 		out: c.Out, words: c.words(), now: c.Clock.Now, explain: o.explain,
 		asked: map[string]drain.Verdict{}, waiting: map[string]bool{},
@@ -50,7 +50,7 @@ func newProgress(c Command, o options, before drain.Plan) *progress {
 
 // preface says what is left out of the drain: what is not known, and, for those who
 // want to know everything, the pods that are left alone.
-func (p *progress) preface(before drain.Plan) {
+func (p *progress) preface(before drain.Decision) {
 	if len(before.NotEvaluated) > 0 {
 		p.line("not evaluated: " + strings.Join(texts(before.NotEvaluated), ", "))
 	}
@@ -62,7 +62,7 @@ func (p *progress) preface(before drain.Plan) {
 }
 
 // Observe prints what happened.
-func (p *progress) Observe(e drain.Event) {
+func (p *progress) Observe(e drain.Progress) {
 	p.words.now = e.Time
 	p.count(e)
 	if text := p.text(e); text != "" {
@@ -83,20 +83,20 @@ func (p *progress) print(at time.Time, text string) {
 }
 
 // count keeps the numbers of the last line.
-func (p *progress) count(e drain.Event) {
+func (p *progress) count(e drain.Progress) {
 	if !strings.HasPrefix(e.Subject, "pod/") {
 		return
 	}
 	switch e.Type {
-	case drain.EventGone:
+	case drain.ProgressGone:
 		p.gone++
 		delete(p.waiting, e.Subject)
-	case drain.EventLeft:
+	case drain.ProgressLeft:
 		p.total--
 		delete(p.waiting, e.Subject)
-	case drain.EventWaiting:
+	case drain.ProgressWaiting:
 		p.waiting[e.Subject] = e.Reason != drain.ReasonTerminating
-	case drain.EventRequested:
+	case drain.ProgressRequested:
 		if e.Row != nil && e.Err == nil {
 			p.asked[e.Subject] = e.Row.Verdict
 			delete(p.waiting, e.Subject)
@@ -106,26 +106,26 @@ func (p *progress) count(e drain.Event) {
 }
 
 // text is what an event says, or nothing.
-func (p *progress) text(e drain.Event) string {
+func (p *progress) text(e drain.Progress) string {
 	name := strings.TrimPrefix(e.Subject, "pod/")
 	switch e.Type {
-	case drain.EventStarted:
+	case drain.ProgressStarted:
 		return fmt.Sprintf("draining node %s of %s", e.Node, plural(p.total, "pod"))
-	case drain.EventFenced:
+	case drain.ProgressFenced:
 		return orError("fenced node "+e.Node, "could not fence node "+e.Node, e.Err)
-	case drain.EventRequested:
+	case drain.ProgressRequested:
 		return p.requested(e, name)
-	case drain.EventWaiting:
+	case drain.ProgressWaiting:
 		return p.waits(e, name)
-	case drain.EventGone:
+	case drain.ProgressGone:
 		return gone(p.asked[e.Subject]) + " " + name
-	case drain.EventLeft:
+	case drain.ProgressLeft:
 		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
-	case drain.EventDetached:
+	case drain.ProgressDetached:
 		return "detached " + name
-	case drain.EventUnfenced:
+	case drain.ProgressUnfenced:
 		return orError("took the fence off node "+e.Node, "could not take the fence off node "+e.Node, e.Err)
-	case drain.EventEscalated:
+	case drain.ProgressEscalated:
 		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
 	default: // the command says how it ended
 		return ""
@@ -134,7 +134,7 @@ func (p *progress) text(e drain.Event) string {
 
 // requested says what was asked for, if it was not refused: what refuses is said by
 // the wait that follows.
-func (p *progress) requested(e drain.Event, name string) string {
+func (p *progress) requested(e drain.Progress, name string) string {
 	if e.Row == nil || e.Err != nil {
 		return ""
 	}
@@ -170,7 +170,7 @@ func gone(v drain.Verdict) string {
 }
 
 // waits says what a pod waits for. That it is on its way out is no news.
-func (p *progress) waits(e drain.Event, name string) string {
+func (p *progress) waits(e drain.Progress, name string) string {
 	switch {
 	case e.Reason == drain.ReasonTerminating && p.asked[e.Subject] != "":
 		return ""

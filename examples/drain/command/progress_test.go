@@ -15,8 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/examples/drain/command"
 )
 
-func event(kind drain.EventType, name string, row drain.Row, err error) drain.Event {
-	e := drain.Event{Type: kind, Time: noon, Node: "node-1", Subject: "pod/shop/" + name, Reason: row.Reason, Err: err}
+func event(kind drain.ProgressType, name string, row drain.Row, err error) drain.Progress {
+	e := drain.Progress{Type: kind, Time: noon, Node: "node-1", Subject: "pod/shop/" + name, Reason: row.Reason, Err: err}
 	if name == "" {
 		e.Subject = "node/node-1"
 		return e
@@ -35,24 +35,24 @@ func TestATerminalKeepsTheCountInItsLastLine(t *testing.T) {
 	var out bytes.Buffer
 	o := command.NewTerminal(&out, 3, noon)
 	for _, step := range []struct {
-		event drain.Event
+		event drain.Progress
 		lines []string
 		count string
 	}{
-		{event(drain.EventStarted, "", drain.Row{}, nil), []string{"12:00:00 draining node node-1 of 3 pods"}, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.EventFenced, "", drain.Row{}, nil), []string{"12:00:00 fenced node node-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.EventRequested, "web-1", evict, nil), []string{"12:00:00 evicting shop/web-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.EventRequested, "web-2", evict, errors.New("no")), nil, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.EventWaiting, "web-2", budget, nil), []string{
+		{event(drain.ProgressStarted, "", drain.Row{}, nil), []string{"12:00:00 draining node node-1 of 3 pods"}, "0 of 3 pods gone, 0 held, 3 on their way"},
+		{event(drain.ProgressFenced, "", drain.Row{}, nil), []string{"12:00:00 fenced node node-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
+		{event(drain.ProgressRequested, "web-1", evict, nil), []string{"12:00:00 evicting shop/web-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
+		{event(drain.ProgressRequested, "web-2", evict, errors.New("no")), nil, "0 of 3 pods gone, 0 held, 3 on their way"},
+		{event(drain.ProgressWaiting, "web-2", budget, nil), []string{
 			"12:00:00 waiting for shop/web-2: DisruptionBudget: budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired; since 11:59:00; " +
 				"next: evicted as soon as the budget allows it, deleted at 2026-03-02 12:00:00",
 		}, "0 of 3 pods gone, 1 held, 2 on their way"},
-		{event(drain.EventWaiting, "web-1", drain.Row{Verdict: drain.Wait, Reason: drain.ReasonTerminating}, nil), nil, "0 of 3 pods gone, 1 held, 2 on their way"},
-		{event(drain.EventGone, "web-1", drain.Row{}, nil), []string{"12:00:00 evicted shop/web-1"}, "1 of 3 pods gone, 1 held, 1 on their way"},
-		{event(drain.EventRequested, "web-2", drain.Row{Verdict: drain.Delete, Reason: drain.ReasonForced}, nil), []string{"12:00:00 deleting shop/web-2 (Forced)"}, "1 of 3 pods gone, 0 held, 2 on their way"},
-		{event(drain.EventGone, "web-2", drain.Row{}, nil), []string{"12:00:00 deleted shop/web-2"}, "2 of 3 pods gone, 0 held, 1 on their way"},
-		{event(drain.EventGone, "web-3", drain.Row{}, nil), []string{"12:00:00 gone shop/web-3"}, "3 of 3 pods gone, 0 held, 0 on their way"},
-		{event(drain.EventEnded, "", drain.Row{}, nil), nil, "3 of 3 pods gone, 0 held, 0 on their way"},
+		{event(drain.ProgressWaiting, "web-1", drain.Row{Verdict: drain.Wait, Reason: drain.ReasonTerminating}, nil), nil, "0 of 3 pods gone, 1 held, 2 on their way"},
+		{event(drain.ProgressGone, "web-1", drain.Row{}, nil), []string{"12:00:00 evicted shop/web-1"}, "1 of 3 pods gone, 1 held, 1 on their way"},
+		{event(drain.ProgressRequested, "web-2", drain.Row{Verdict: drain.Delete, Reason: drain.ReasonForced}, nil), []string{"12:00:00 deleting shop/web-2 (Forced)"}, "1 of 3 pods gone, 0 held, 2 on their way"},
+		{event(drain.ProgressGone, "web-2", drain.Row{}, nil), []string{"12:00:00 deleted shop/web-2"}, "2 of 3 pods gone, 0 held, 1 on their way"},
+		{event(drain.ProgressGone, "web-3", drain.Row{}, nil), []string{"12:00:00 gone shop/web-3"}, "3 of 3 pods gone, 0 held, 0 on their way"},
+		{event(drain.ProgressEnded, "", drain.Row{}, nil), nil, "3 of 3 pods gone, 0 held, 0 on their way"},
 	} {
 		out.Reset()
 		o.Observe(step.event)
@@ -70,11 +70,11 @@ func TestATerminalKeepsTheCountInItsLastLine(t *testing.T) {
 func TestOddEventsDoNoHarm(t *testing.T) {
 	var out bytes.Buffer
 	o := command.NewTerminal(&out, 0, noon)
-	for _, kind := range []drain.EventType{
-		drain.EventStarted, drain.EventFenced, drain.EventRequested, drain.EventWaiting, drain.EventGone, drain.EventDetached,
-		drain.EventEscalated, drain.EventEnded, "", "Nonsense",
+	for _, kind := range []drain.ProgressType{
+		drain.ProgressStarted, drain.ProgressFenced, drain.ProgressRequested, drain.ProgressWaiting, drain.ProgressGone, drain.ProgressDetached,
+		drain.ProgressEscalated, drain.ProgressEnded, "", "Nonsense",
 	} {
-		for _, e := range []drain.Event{{Type: kind}, {Type: kind, Subject: "pod/"}, {Type: kind, Subject: "pod/a/b", Row: &drain.Row{}}, {Type: kind, Err: errors.New("x\ny")}} {
+		for _, e := range []drain.Progress{{Type: kind}, {Type: kind, Subject: "pod/"}, {Type: kind, Subject: "pod/a/b", Row: &drain.Row{}}, {Type: kind, Err: errors.New("x\ny")}} {
 			o.Observe(e)
 		}
 	}

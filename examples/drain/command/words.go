@@ -140,7 +140,7 @@ func reasonOf(reason machinist.Reason, message string) string {
 }
 
 // waits is everything that the drain waits for, a line each.
-func (w words) waits(plan drain.Plan) []string {
+func (w words) waits(plan drain.Decision) []string {
 	var lines []string
 	rows := map[string]drain.Row{}
 	for _, r := range plan.Rows {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
 )
@@ -99,9 +100,9 @@ func TestABudgetThatCanNeverAllowIsToldApart(t *testing.T) {
 	cancel()
 	g.end(t)
 	require.ErrorIs(t, g.err, context.Canceled)
-	unfinished, ok := errors.AsType[*drain.UnfinishedError](g.err)
+	unfinished, ok := errors.AsType[*runner.UnfinishedError](g.err)
 	require.True(t, ok)
-	require.Equal(t, drain.Draining, unfinished.Plan.Outcome)
+	require.Equal(t, drain.Draining, unfinished.Decision.Outcome)
 	r := row(t, g.plan, stuck.Name)
 	require.Equal(t, drain.ReasonBudgetNever, r.Reason)
 	require.Equal(t, "stuck", r.Budgets[0].Name)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -47,7 +48,7 @@ func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
 	w := newTown(t, house.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
-	executor := drain.Executor{Client: w.client}
+	executor := runner.Executor{Client: w.client}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	one, two := w.drains(ctx, w.client, by("one")), w.drains(ctx, w.client, by("two"))
@@ -104,7 +105,7 @@ func TestADrainStopsWhenAPersonOpensItsNode(t *testing.T) {
 	require.True(t, w.there(t, late))
 	n := w.nodeA(t)
 	require.False(t, n.Spec.Unschedulable, "it was not closed again")
-	require.NoError(t, drain.Executor{Client: w.client}.Abort(t.Context(), w.a, n.UID, by("one")))
+	require.NoError(t, runner.Executor{Client: w.client}.Abort(t.Context(), w.a, n.UID, by("one")))
 	require.False(t, w.nodeA(t).Spec.Unschedulable)
 	require.Empty(t, nodeops.Fences(w.nodeA(t)))
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 func rule(groups, resources []string, verbs ...string) rbacv1.PolicyRule {
@@ -88,7 +89,7 @@ func TestAPodGoesWithItsNamespace(t *testing.T) {
 		now, err := w.client.CoreV1().Pods(other).Get(ctx, "held", metav1.GetOptions{})
 		return err == nil && now.DeletionTimestamp != nil
 	})
-	results, err := drain.Executor{Client: w.client}.Carry(t.Context(), drain.Plan{Node: w.a, Rows: []drain.Row{
+	results, err := runner.Executor{Client: w.client}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
 		{Namespace: other, Name: "held", UID: pod.UID, Verdict: drain.Evict},
 	}})
 	require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestASuccessorOfTheSameNameIsNeverTouched(t *testing.T) {
 
 	// Who still sees the old one is told so, whatever is asked.
 	for _, verdict := range []drain.Verdict{drain.Evict, drain.Delete, drain.ForceDelete} {
-		results, err := drain.Executor{Client: w.client}.Carry(t.Context(), drain.Plan{Node: w.a, Rows: []drain.Row{
+		results, err := runner.Executor{Client: w.client}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
 			{Namespace: w.ns, Name: "web-0", UID: old.UID, Verdict: verdict, Grace: new(int64(0))},
 		}})
 		require.NoError(t, err)

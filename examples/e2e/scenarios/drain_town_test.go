@@ -21,6 +21,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
 	"github.com/machinist-dev/machinist/examples/hollow"
@@ -199,24 +200,24 @@ var lenient = drain.Policy{EvictUnmanaged: true, EvictLocalStorage: true}
 
 // going is a drain that is under way.
 type going struct {
-	ended chan struct{} // closed when it is over
-	plan  drain.Plan    // read these after that
+	ended chan struct{}  // closed when it is over
+	plan  drain.Decision // read these after that
 	err   error
 	at    time.Time
 
 	mu     sync.Mutex
-	events []drain.Event
+	events []drain.Progress
 }
 
 // Observe collects the events.
-func (g *going) Observe(e drain.Event) {
+func (g *going) Observe(e drain.Progress) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.events = append(g.events, e)
 }
 
 // all returns what has happened so far.
-func (g *going) all() []drain.Event {
+func (g *going) all() []drain.Progress {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.events)
@@ -227,7 +228,7 @@ func (w *town) drains(ctx context.Context, client kubernetes.Interface, p drain.
 	g := &going{ended: make(chan struct{})}
 	go func() {
 		defer close(g.ended)
-		g.plan, g.err = drain.Executor{Client: client, Observer: g}.Run(ctx, w.a, p)
+		g.plan, g.err = runner.Executor{Client: client, Observer: g}.Run(ctx, w.a, p)
 		g.at = time.Now()
 	}()
 	return g
@@ -245,13 +246,13 @@ func (g *going) end(t *testing.T) *going {
 }
 
 // waits for a drain to say that it waits for something, and returns what it says.
-func (g *going) waits(t *testing.T, w *town, subject string, reason machinist.Reason) drain.Event {
+func (g *going) waits(t *testing.T, w *town, subject string, reason machinist.Reason) drain.Progress {
 	t.Helper()
-	var found drain.Event
+	var found drain.Progress
 	w.until(t, fmt.Sprintf("the drain waits for %s: %s", subject, reason), func(context.Context) bool {
 		all := g.all()
-		i := slices.IndexFunc(all, func(e drain.Event) bool {
-			told := e.Type == drain.EventWaiting || e.Type == drain.EventRequested // and refused
+		i := slices.IndexFunc(all, func(e drain.Progress) bool {
+			told := e.Type == drain.ProgressWaiting || e.Type == drain.ProgressRequested // and refused
 			return told && e.Subject == subject && e.Reason == reason
 		})
 		if i >= 0 {
@@ -263,7 +264,7 @@ func (g *going) waits(t *testing.T, w *town, subject string, reason machinist.Re
 }
 
 // row returns the row of a pod.
-func row(t *testing.T, plan drain.Plan, pod string) drain.Row {
+func row(t *testing.T, plan drain.Decision, pod string) drain.Row {
 	t.Helper()
 	i := slices.IndexFunc(plan.Rows, func(r drain.Row) bool { return r.Name == pod })
 	require.GreaterOrEqual(t, i, 0, "%s is not in\n%s", pod, plan)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drain
+package runner
 
 import (
 	"context"
@@ -14,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/drain"
 )
 
 // view is what a Run sees: informers of its own, of one Node and its pods.
 type view struct {
 	informers *Informers
-	watches   map[Source]*watch
+	watches   map[drain.Source]*watch
 	// stop ends all watches, and returns when they have ended.
 	stop func()
 }
@@ -34,20 +36,20 @@ type watch struct {
 
 // spared says whether a drain goes on without a source that fails as long as it does: what
 // it would say makes a drain only more cautious if it is not known.
-func spared(source Source) bool {
-	return source == SourceBudgets || source == SourceNamespaces || source == SourceDaemonSets
+func spared(source drain.Source) bool {
+	return source == drain.SourceBudgets || source == drain.SourceDaemonSets
 }
 
 // watch starts to watch what a policy has a use for, and returns when everything was
 // seen once that may be seen, or is spared because it fails. The function wake is called
 // after each event.
-func (e Executor) watch(ctx context.Context, node string, p Policy, wake func()) (*view, error) {
-	factories := map[Source]informers.SharedInformerFactory{}
-	all, err := newInformers(func(source Source) informers.SharedInformerFactory {
+func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) (*view, error) {
+	factories := map[drain.Source]informers.SharedInformerFactory{}
+	all, err := newInformers(func(source drain.Source) informers.SharedInformerFactory {
 		factories[source] = informers.NewSharedInformerFactoryWithOptions(e.Client, 0,
 			informers.WithTweakListOptions(onlyOf(source, node)), informers.WithTransform(withoutManagedFields))
 		return factories[source]
-	}, (&Observation{}).missing(p))
+	}, p.Sources())
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +61,13 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	v := &view{informers: all, watches: map[Source]*watch{}, stop: func() {
+	v := &view{informers: all, watches: map[drain.Source]*watch{}, stop: func() {
 		cancel()
 		for _, factory := range factories {
 			factory.Shutdown()
 		}
 	}}
-	hopeless := make(map[Source]<-chan struct{}, len(all.by))
+	hopeless := make(map[drain.Source]<-chan struct{}, len(all.by))
 	for source, informer := range all.by {
 		hopeless[source], err = v.start(ctx, source, factories[source], informer, wake)
 		if err != nil {
@@ -85,7 +87,7 @@ func (e Executor) watch(ctx context.Context, node string, p Policy, wake func())
 // start watches one source, and returns what is closed when there is no use to wait for
 // it: when it has ended, or failed and is spared. A refusal ends it for good; anything
 // else is tried again by the informer.
-func (v *view) start(ctx context.Context, source Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
+func (v *view) start(ctx context.Context, source drain.Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
 	own, end := context.WithCancelCause(ctx)
 	hope, lose := context.WithCancel(own)
 	w := &watch{refused: func() error {
@@ -117,32 +119,32 @@ func (v *view) start(ctx context.Context, source Source, factory informers.Share
 // trouble is an error of any type.
 type trouble struct{ error }
 
-// sources returns those that may be watched. The Node and its pods have to be.
-func (v *view) sources() (Sources, error) {
-	var watched []Source
+// reader returns the lists that may be watched. The Node and its pods have to be.
+func (v *view) reader() (*Informers, error) {
+	watched := &Informers{by: make(map[drain.Source]cache.SharedIndexInformer, len(v.watches))}
 	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
-		w := v.watches[source]
+		w, informer := v.watches[source], v.informers.by[source]
 		err := w.refused()
-		if err == nil && (!spared(source) || v.informers.by[source].HasSynced()) {
-			watched = append(watched, source)
-			if last, ok := w.trouble.Load().(trouble); ok && !v.informers.by[source].HasSynced() {
+		if err == nil && (!spared(source) || informer.HasSynced()) {
+			watched.by[source] = informer
+			if last, ok := w.trouble.Load().(trouble); ok && !informer.HasSynced() {
 				err = because(ErrNotSynced, last.error)
 			}
 		}
-		if err != nil && (source == SourceNodes || source == SourcePods) {
-			return Sources{}, &SourceError{Source: source, Err: err}
+		if err != nil && (source == sourceNodes || source == sourcePods) {
+			return nil, observeError(source, err)
 		}
 	}
-	return sourcesOf(watched, v.informers), nil
+	return watched, nil
 }
 
 // onlyOf selects the Node and its pods. Servers cannot select anything else by Node.
-func onlyOf(source Source, node string) func(*metav1.ListOptions) {
+func onlyOf(source drain.Source, node string) func(*metav1.ListOptions) {
 	field := ""
 	switch source {
-	case SourceNodes:
+	case sourceNodes:
 		field = "metadata.name"
-	case SourcePods:
+	case sourcePods:
 		field = "spec.nodeName"
 	default:
 		return nil

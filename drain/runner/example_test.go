@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drain_test
+package runner_test
 
 import (
 	"context"
@@ -9,21 +9,56 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
+
+// exampleNode is a Node that is open for pods.
+func exampleNode() *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "uid-node-1"}}
+}
+
+// examplePod is a ready pod on it, of a ReplicaSet if it is managed.
+func examplePod(name string, managed bool) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{NodeName: "node-1"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		}},
+	}
+	if managed {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "uid-owner", Controller: new(true)}}
+	}
+	return pod
+}
+
+// exampleBudget keeps one pod of the app.
+func exampleBudget() *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		},
+	}
+}
 
 // exampleWaits ends a drain as soon as it waits for a pod.
 type exampleWaits struct {
 	end  context.CancelFunc
-	told drain.Event
+	told drain.Progress
 }
 
-func (w *exampleWaits) Observe(e drain.Event) {
-	if e.Type == drain.EventWaiting {
+func (w *exampleWaits) Observe(e drain.Progress) {
+	if e.Type == drain.ProgressWaiting {
 		w.told = e
 		w.end()
 	}
@@ -33,7 +68,7 @@ func (w *exampleWaits) Observe(e drain.Event) {
 // ends the context. What was waited for is in the plan, with or without error.
 func ExampleExecutor_Run() {
 	cluster := draintest.New(draintest.Options{})
-	if err := cluster.Add(newNode(), newPod("web-1"), execBudget("web", "web", 1)); err != nil {
+	if err := cluster.Add(exampleNode(), examplePod("web-1", true), exampleBudget()); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -41,7 +76,7 @@ func ExampleExecutor_Run() {
 	defer cancel()
 
 	observer := &exampleWaits{end: cancel}
-	plan, err := drain.Executor{Client: cluster.Client(), Observer: observer}.Run(ctx, "node-1", drain.Policy{})
+	plan, err := runner.Executor{Client: cluster.Client(), Observer: observer}.Run(ctx, "node-1", drain.Policy{})
 	fmt.Println(observer.told)
 	fmt.Println(plan.Over(), errors.Is(err, context.Canceled))
 	for _, hold := range plan.Holds() {
@@ -57,20 +92,20 @@ func ExampleExecutor_Run() {
 // such pods, and a policy has fields.
 func ExampleExecutor_Run_refused() {
 	cluster := draintest.New(draintest.Options{})
-	if err := cluster.Add(openNode(), newPod("web-1"), newPod("debug", unmanaged)); err != nil {
+	if err := cluster.Add(exampleNode(), examplePod("web-1", true), examplePod("debug", false)); err != nil {
 		fmt.Println(err)
 		return
 	}
-	executor := drain.Executor{Client: cluster.Client()}
+	executor := runner.Executor{Client: cluster.Client()}
 	plan, err := executor.Run(context.Background(), "node-1", drain.Policy{})
-	fmt.Println(err, errors.Is(err, drain.ErrNotFeasible))
+	fmt.Println(err, errors.Is(err, runner.ErrNotFeasible))
 	for _, row := range plan.Obstacles() {
 		fmt.Println(row.Name, row.Reason)
 	}
 	_, err = executor.Run(context.Background(), "node-2", drain.Policy{})
-	fmt.Println(err, errors.Is(err, drain.ErrNodeNotFound))
+	fmt.Println(err, errors.Is(err, runner.ErrNodeNotFound))
 	// Output:
-	// drain: not feasible, and nothing was changed: node node-1: 1 unmanaged: shop/debug true
+	// drain: not feasible, and nothing was changed: node node-1: pod/shop/debug: Unmanaged: no controller would create it again true
 	// debug Unmanaged
 	// drain: there is no such node: node node-2 true
 }
@@ -79,7 +114,7 @@ func ExampleExecutor_Run_refused() {
 // of the Nodes that it concerns into a queue; nothing waits in between.
 func ExampleInformers() {
 	cluster := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }})
-	if err := cluster.Add(openNode(), newPod("web-1"), newPod("web-2")); err != nil {
+	if err := cluster.Add(exampleNode(), examplePod("web-1", true), examplePod("web-2", true)); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -89,7 +124,7 @@ func ExampleInformers() {
 	defer cancel()
 	go cluster.Run(ctx)
 
-	found, err := drain.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
+	found, err := runner.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -103,16 +138,16 @@ func ExampleInformers() {
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
 
-	executor := drain.Executor{Client: cluster.Client()}
+	executor := runner.Executor{Client: cluster.Client()}
 	states := map[string]drain.State{} // or as JSON, in the objects of the controller
 	for {
 		node, _ := queue.Get()
-		in, err := found.Sources().Observe(ctx, node, states[node])
+		in, err := runner.Observe(ctx, found, node, drain.Policy{}, states[node])
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		state, plan, err := executor.Round(ctx, states[node], in, drain.Policy{}, node)
+		state, plan, err := executor.Pass(ctx, states[node], in, drain.Policy{}, node)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -131,12 +166,12 @@ func ExampleInformers() {
 // A dry run looks once, and only at what the policy has a use for.
 func ExampleLive() {
 	cluster := draintest.New(draintest.Options{})
-	if err := cluster.Add(newNode(), newPod("web-1"), newPod("debug", unmanaged)); err != nil {
+	if err := cluster.Add(exampleNode(), examplePod("web-1", true), examplePod("debug", false)); err != nil {
 		fmt.Println(err)
 		return
 	}
 	policy := drain.Policy{}
-	in, err := drain.Live{Client: cluster.Client()}.Sources(policy).Observe(context.Background(), "node-1", drain.State{})
+	in, err := runner.Observe(context.Background(), runner.Live{Client: cluster.Client()}, "node-1", policy, drain.State{})
 	if err != nil {
 		fmt.Println(err)
 		return

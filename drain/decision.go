@@ -22,8 +22,6 @@ const (
 	Drained Outcome = "Drained"
 	// NodeGone: there is no Node to drain, or never was.
 	NodeGone Outcome = "NodeGone"
-	// Skipped: the policy says not to drain.
-	Skipped Outcome = "Skipped"
 	// Proceeded: the policy says to go on although pods are left, or volumes that did
 	// not come off the Node: a rung of the ladder, the time for volumes, or an
 	// unreachable Node, which unmounts nothing.
@@ -32,8 +30,8 @@ const (
 	GaveUp Outcome = "GaveUp"
 )
 
-// Plan is what a drain does now, and what it waits for.
-type Plan struct {
+// Decision is what a drain does now, and what it waits for.
+type Decision struct {
 	// Node is the name of the Node.
 	Node string
 	// Outcome of the drain, or [Draining].
@@ -148,4 +146,4 @@ type VolumeRow struct {
 }
 
 // Over says whether the drain has ended, however it did.
-func (p Plan) Over() bool { return p.Outcome != Draining }
+func (p Decision) Over() bool { return p.Outcome != Draining }

@@ -10,41 +10,41 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// EventType is what happened in a drain.
-type EventType string
+// ProgressType is what happened in a drain.
+type ProgressType string
 
 // The types of events.
 const (
-	// EventStarted: the first round was planned.
-	EventStarted EventType = "Started"
-	// EventFenced: the Node was fenced, or Err says why not.
-	EventFenced EventType = "Fenced"
-	// EventUnfenced: the fence was taken back by an [Executor.Abort], or Err says why
+	// ProgressStarted: the first round was planned.
+	ProgressStarted ProgressType = "Started"
+	// ProgressFenced: the Node was fenced, or Err says why not.
+	ProgressFenced ProgressType = "Fenced"
+	// ProgressUnfenced: the fence was taken back by an [Executor.Abort], or Err says why
 	// not.
-	EventUnfenced EventType = "Unfenced"
-	// EventRequested: a pod was asked to go; Err says if the API server refused.
-	EventRequested EventType = "Requested"
-	// EventWaiting: a pod, volume or gate is waited for, with a new reason.
-	EventWaiting EventType = "Waiting"
-	// EventGone: a pod that was waited for has gone, or runs no more.
-	EventGone EventType = "Gone"
-	// EventDetached: a volume that was waited for is not attached to the Node any more.
-	EventDetached EventType = "Detached"
-	// EventReattached: a volume that was to be attached elsewhere is, or need not be any
+	ProgressUnfenced ProgressType = "Unfenced"
+	// ProgressRequested: a pod was asked to go; Err says if the API server refused.
+	ProgressRequested ProgressType = "Requested"
+	// ProgressWaiting: a pod, volume or gate is waited for, with a new reason.
+	ProgressWaiting ProgressType = "Waiting"
+	// ProgressGone: a pod that was waited for has gone, or runs no more.
+	ProgressGone ProgressType = "Gone"
+	// ProgressDetached: a volume that was waited for is not attached to the Node any more.
+	ProgressDetached ProgressType = "Detached"
+	// ProgressReattached: a volume that was to be attached elsewhere is, or need not be any
 	// more.
-	EventReattached EventType = "Reattached"
-	// EventLeft: a pod or volume that was waited for is not any more, and has not gone.
-	EventLeft EventType = "Left"
-	// EventEscalated: a rung of the ladder was reached.
-	EventEscalated EventType = "Escalated"
-	// EventEnded: the drain is over; the outcome says how.
-	EventEnded EventType = "Ended"
+	ProgressReattached ProgressType = "Reattached"
+	// ProgressLeft: a pod or volume that was waited for is not any more, and has not gone.
+	ProgressLeft ProgressType = "Left"
+	// ProgressEscalated: a rung of the ladder was reached.
+	ProgressEscalated ProgressType = "Escalated"
+	// ProgressEnded: the drain is over; the outcome says how.
+	ProgressEnded ProgressType = "Ended"
 )
 
-// Event is one step of the progress of a drain.
-type Event struct {
+// Progress is one step of the progress of a drain.
+type Progress struct {
 	// Type of the event.
-	Type EventType
+	Type ProgressType
 	// Time of the round in which it was noticed; of a request, when it was made.
 	Time time.Time
 	// Node that is drained.
@@ -69,13 +69,13 @@ type Event struct {
 }
 
 // String returns the event in one line, without its time and its Node.
-func (e Event) String() string {
+func (e Progress) String() string {
 	var b strings.Builder
 	b.WriteString(string(e.Type))
 	if e.Subject != "" {
 		b.WriteString(" " + e.Subject)
 	}
-	if e.Type == EventRequested && e.Row != nil {
+	if e.Type == ProgressRequested && e.Row != nil {
 		b.WriteString(" to " + string(e.Row.Verdict))
 	}
 	switch {
@@ -93,11 +93,4 @@ func (e Event) String() string {
 		b.WriteString(": " + e.Err.Error())
 	}
 	return b.String()
-}
-
-// Observer is told of the progress of drains. It is called from the goroutine that
-// calls the [Executor], one event after the other, and holds the drain up as long as
-// it takes.
-type Observer interface {
-	Observe(e Event)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drain
+package runner
 
 import (
 	"context"
@@ -17,59 +17,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Live are sources that ask the API server each time: for tools that look once, such
-// as a dry run. What waits should have [Informers], or use [Executor.Run].
+// Live is the [Reader] that asks the API server each time: for tools that look once, such
+// as a dry run. It is not meant for a loop: use [Informers] or [Executor.Run] there.
 type Live struct {
 	// Client of the cluster.
 	Client kubernetes.Interface
 }
 
-// Sources returns those that a policy has a use for, so that no others are asked.
-func (l Live) Sources(p Policy) Sources { return sourcesFor(p, l) }
-
-// everySource is what knows everything.
-type everySource interface {
-	NodeSource
-	PodSource
-	BudgetSource
-	NamespaceSource
-	DaemonSetSource
-	AttachmentSource
-	ClaimSource
-	VolumeSource
-}
-
-// sourcesFor returns the sources that a policy has a use for.
-func sourcesFor(p Policy, from everySource) Sources {
-	return sourcesOf((&Observation{}).missing(p), from)
-}
-
-// sourcesOf returns the necessary sources and these.
-func sourcesOf(wanted []Source, from everySource) Sources {
-	s := Sources{Nodes: from, Pods: from}
-	for _, source := range wanted {
-		switch source { //nolint:exhaustive // the necessary ones are there
-		case SourceBudgets:
-			s.Budgets = from
-		case SourceNamespaces:
-			s.Namespaces = from
-		case SourceDaemonSets:
-			s.DaemonSets = from
-		case SourceAttachments:
-			s.Attachments = from
-		case SourceClaims:
-			s.Claims = from
-		case SourceVolumes:
-			s.Volumes = from
-		}
-	}
-	return s
-}
-
 // Node reads a Node.
 func (l Live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	if l.Client == nil {
-		return nil, ErrNoClient
+		return nil, missing("client")
 	}
 	return unlessGone(l.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
 }
@@ -78,9 +36,9 @@ func (l Live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 func (l Live) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	switch {
 	case l.Client == nil:
-		return nil, ErrNoClient
+		return nil, missing("client")
 	case node == "":
-		return nil, ErrNoNodeName
+		return nil, missing("name of a node")
 	}
 	list, err := l.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
@@ -113,17 +71,10 @@ func (l Live) DaemonSetsIn(ctx context.Context, namespaces []string) ([]*appsv1.
 	})
 }
 
-// NamespacesOf reads each namespace.
-func (l Live) NamespacesOf(ctx context.Context, names []string) ([]*corev1.Namespace, error) {
-	return eachOf(l, names, func(name string) (*corev1.Namespace, error) {
-		return l.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-	})
-}
-
 // AttachmentsOf lists all attachments: the API server cannot select them by Node.
 func (l Live) AttachmentsOf(ctx context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error) {
 	if l.Client == nil {
-		return nil, ErrNoClient
+		return nil, missing("client")
 	}
 	list, err := l.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -155,7 +106,7 @@ func (l Live) VolumesOf(ctx context.Context, names []string) ([]*corev1.Persiste
 // eachIn lists what is in each namespace.
 func eachIn[T any](l Live, namespaces []string, list func(namespace string) ([]T, error)) ([]*T, error) {
 	if l.Client == nil {
-		return nil, ErrNoClient
+		return nil, missing("client")
 	}
 	var all []*T
 	for _, namespace := range namespaces {
@@ -171,7 +122,7 @@ func eachIn[T any](l Live, namespaces []string, list func(namespace string) ([]T
 // eachOf reads objects one by one, and leaves out what is not there.
 func eachOf[K, T any](l Live, keys []K, get func(key K) (*T, error)) ([]*T, error) {
 	if l.Client == nil {
-		return nil, ErrNoClient
+		return nil, missing("client")
 	}
 	var all []*T
 	for _, key := range keys {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drain
+package runner
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
-)
 
-// ErrNotSynced is the error of informers that have not yet seen everything once.
-var ErrNotSynced = errors.New("drain: the informer has not synced")
+	"github.com/machinist-dev/machinist/drain"
+)
 
 // The indexes that informers get. Pods have one by namespace already.
 const (
@@ -25,60 +23,64 @@ const (
 	byVolume = "drain.machinist.dev/volume"
 )
 
-// Informers are sources that read from shared informers: of a Node they find the pods
-// by an index, whatever the size of the cluster. What they return is shared with the
-// informers and must not be changed. They may be used by several goroutines.
+// The lists that are necessary.
+const (
+	sourceNodes drain.Source = "nodes"
+	sourcePods  drain.Source = "pods"
+)
+
+// Informers is the [Reader] of shared informers: an index finds the pods of a Node, whatever
+// the size of the cluster. What it returns is shared with the informers and must not be
+// changed. It may be used by several goroutines.
 type Informers struct {
-	by       map[Source]cache.SharedIndexInformer
+	by       map[drain.Source]cache.SharedIndexInformer
 	detached detachedVolumes
 }
 
-// NewInformers takes the informers of Nodes and pods from a factory, and those of the
-// sources that are named, and adds the indexes that a drain needs. Whoever made the factory starts it,
-// and may share it; its client must be allowed to list and watch what is named. Sources that
-// are not named are not evaluated. An error says that the factory is missing, that there is
-// no such source, or that an informer has been stopped.
-func NewInformers(factory informers.SharedInformerFactory, watch ...Source) (*Informers, error) {
+// NewInformers takes the informers of Nodes and pods from a factory, and those of the lists
+// that are named, and adds the indexes that a drain needs. The caller starts the factory, and
+// may share it. Its client must be allowed to list and watch what is named. Lists that are not
+// named are not evaluated. An error says that the factory is missing ([ErrUnusable]), that
+// there is no such list ([ErrUnusable]), or that an informer has been stopped.
+func NewInformers(factory informers.SharedInformerFactory, watch ...drain.Source) (*Informers, error) {
 	if factory == nil {
-		return nil, errors.New("drain: no factory of informers")
+		return nil, missing("factory of informers")
 	}
-	return newInformers(func(Source) informers.SharedInformerFactory { return factory }, watch)
+	return newInformers(func(drain.Source) informers.SharedInformerFactory { return factory }, watch)
 }
 
 // newInformers takes each informer from a factory of its own choice.
-func newInformers(factory func(Source) informers.SharedInformerFactory, watch []Source) (*Informers, error) {
-	i := &Informers{by: make(map[Source]cache.SharedIndexInformer, 2+len(watch))}
-	for _, source := range append([]Source{SourceNodes, SourcePods}, watch...) {
+func newInformers(factory func(drain.Source) informers.SharedInformerFactory, watch []drain.Source) (*Informers, error) {
+	i := &Informers{by: make(map[drain.Source]cache.SharedIndexInformer, 2+len(watch))}
+	for _, source := range append([]drain.Source{sourceNodes, sourcePods}, watch...) {
 		informer := informerOf(factory(source), source)
 		if informer == nil {
-			return nil, &SourceError{Source: source, Err: ErrNoSource}
+			return nil, missing("source " + string(source))
 		}
 		if err := addIndexes(informer, source); err != nil {
-			return nil, &SourceError{Source: source, Err: err}
+			return nil, observeError(source, err)
 		}
 		i.by[source] = informer
 	}
 	return i, nil
 }
 
-// informerOf returns the informer of a source, or nil if there is no such source.
-func informerOf(factory informers.SharedInformerFactory, source Source) cache.SharedIndexInformer {
+// informerOf returns the informer of a list, or nil if there is no such list.
+func informerOf(factory informers.SharedInformerFactory, source drain.Source) cache.SharedIndexInformer {
 	switch source {
-	case SourceNodes:
+	case sourceNodes:
 		return factory.Core().V1().Nodes().Informer()
-	case SourcePods:
+	case sourcePods:
 		return factory.Core().V1().Pods().Informer()
-	case SourceBudgets:
+	case drain.SourceBudgets:
 		return factory.Policy().V1().PodDisruptionBudgets().Informer()
-	case SourceNamespaces:
-		return factory.Core().V1().Namespaces().Informer()
-	case SourceDaemonSets:
+	case drain.SourceDaemonSets:
 		return factory.Apps().V1().DaemonSets().Informer()
-	case SourceAttachments:
+	case drain.SourceAttachments:
 		return factory.Storage().V1().VolumeAttachments().Informer()
-	case SourceClaims:
+	case drain.SourceClaims:
 		return factory.Core().V1().PersistentVolumeClaims().Informer()
-	case SourceVolumes:
+	case drain.SourceVolumes:
 		return factory.Core().V1().PersistentVolumes().Informer()
 	default:
 		return nil
@@ -86,14 +88,14 @@ func informerOf(factory informers.SharedInformerFactory, source Source) cache.Sh
 }
 
 // addIndexes adds the indexes that are not there yet: several drains may share an informer.
-func addIndexes(informer cache.SharedIndexInformer, source Source) error {
+func addIndexes(informer cache.SharedIndexInformer, source drain.Source) error {
 	var wanted cache.Indexers
 	switch source { //nolint:exhaustive // the others are found by their name
-	case SourcePods:
+	case sourcePods:
 		wanted = cache.Indexers{byNode: nodeOfPod, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	case SourceBudgets, SourceDaemonSets:
+	case drain.SourceBudgets, drain.SourceDaemonSets:
 		wanted = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	case SourceAttachments:
+	case drain.SourceAttachments:
 		wanted = cache.Indexers{byNode: nodeOfAttachment, byVolume: volumeOfAttachment}
 	}
 	for name := range informer.GetIndexer().GetIndexers() {
@@ -140,22 +142,10 @@ func (i *Informers) HasSynced() bool {
 	return true
 }
 
-// Sources returns the informers as sources. Of nil Informers nothing can be observed.
-func (i *Informers) Sources() Sources {
-	if i == nil {
-		return Sources{}
-	}
-	var watched []Source
-	for source := range i.by {
-		watched = append(watched, source)
-	}
-	return sourcesOf(watched, i)
-}
-
 // store returns what the informer of a source has seen.
-func (i *Informers) store(source Source) (cache.Indexer, error) {
+func (i *Informers) store(source drain.Source) (cache.Indexer, error) {
 	if i == nil || i.by[source] == nil {
-		return nil, ErrNoSource
+		return nil, errNotWatched
 	}
 	if !i.by[source].HasSynced() {
 		return nil, ErrNotSynced
@@ -165,7 +155,7 @@ func (i *Informers) store(source Source) (cache.Indexer, error) {
 
 // Node returns a Node as it was last seen.
 func (i *Informers) Node(_ context.Context, name string) (*corev1.Node, error) {
-	nodes, err := byKeys[*corev1.Node](i, SourceNodes, []string{name})
+	nodes, err := byKeys[*corev1.Node](i, sourceNodes, []string{name})
 	if err != nil || len(nodes) == 0 {
 		return nil, err
 	}
@@ -174,31 +164,26 @@ func (i *Informers) Node(_ context.Context, name string) (*corev1.Node, error) {
 
 // PodsOn returns the pods of a Node as they were last seen.
 func (i *Informers) PodsOn(_ context.Context, node string) ([]*corev1.Pod, error) {
-	return byIndex[*corev1.Pod](i, SourcePods, byNode, node)
+	return byIndex[*corev1.Pod](i, sourcePods, byNode, node)
 }
 
 // BudgetsIn returns the budgets of namespaces as they were last seen.
 func (i *Informers) BudgetsIn(_ context.Context, namespaces []string) ([]*policyv1.PodDisruptionBudget, error) {
-	return byIndex[*policyv1.PodDisruptionBudget](i, SourceBudgets, cache.NamespaceIndex, namespaces...)
-}
-
-// NamespacesOf returns namespaces as they were last seen.
-func (i *Informers) NamespacesOf(_ context.Context, names []string) ([]*corev1.Namespace, error) {
-	return byKeys[*corev1.Namespace](i, SourceNamespaces, names)
+	return byIndex[*policyv1.PodDisruptionBudget](i, drain.SourceBudgets, cache.NamespaceIndex, namespaces...)
 }
 
 // DaemonSetsIn returns the DaemonSets of namespaces as they were last seen.
 func (i *Informers) DaemonSetsIn(_ context.Context, namespaces []string) ([]*appsv1.DaemonSet, error) {
-	return byIndex[*appsv1.DaemonSet](i, SourceDaemonSets, cache.NamespaceIndex, namespaces...)
+	return byIndex[*appsv1.DaemonSet](i, drain.SourceDaemonSets, cache.NamespaceIndex, namespaces...)
 }
 
 // AttachmentsOf returns attachments as they were last seen.
 func (i *Informers) AttachmentsOf(_ context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error) {
-	here, err := byIndex[*storagev1.VolumeAttachment](i, SourceAttachments, byNode, node)
+	here, err := byIndex[*storagev1.VolumeAttachment](i, drain.SourceAttachments, byNode, node)
 	if err != nil {
 		return nil, err
 	}
-	all, err := byIndex[*storagev1.VolumeAttachment](i, SourceAttachments, byVolume, volumes...)
+	all, err := byIndex[*storagev1.VolumeAttachment](i, drain.SourceAttachments, byVolume, volumes...)
 	if err != nil {
 		return nil, err
 	}
@@ -212,16 +197,16 @@ func (i *Informers) ClaimsOf(_ context.Context, claims []types.NamespacedName) (
 	for n, claim := range claims {
 		keys[n] = claim.Namespace + "/" + claim.Name
 	}
-	return byKeys[*corev1.PersistentVolumeClaim](i, SourceClaims, keys)
+	return byKeys[*corev1.PersistentVolumeClaim](i, drain.SourceClaims, keys)
 }
 
 // VolumesOf returns persistent volumes as they were last seen.
 func (i *Informers) VolumesOf(_ context.Context, names []string) ([]*corev1.PersistentVolume, error) {
-	return byKeys[*corev1.PersistentVolume](i, SourceVolumes, names)
+	return byKeys[*corev1.PersistentVolume](i, drain.SourceVolumes, names)
 }
 
 // byKeys looks objects up by their keys.
-func byKeys[T any](i *Informers, source Source, keys []string) ([]T, error) {
+func byKeys[T any](i *Informers, source drain.Source, keys []string) ([]T, error) {
 	store, err := i.store(source)
 	if err != nil {
 		return nil, err
@@ -240,7 +225,7 @@ func byKeys[T any](i *Informers, source Source, keys []string) ([]T, error) {
 }
 
 // byIndex looks objects up by values of an index.
-func byIndex[T any](i *Informers, source Source, index string, values ...string) ([]T, error) {
+func byIndex[T any](i *Informers, source drain.Source, index string, values ...string) ([]T, error) {
 	store, err := i.store(source)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drain
+package runner
 
 import (
 	"maps"
@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/drain"
 )
 
 // OnChange has a function called with the name of every Node whose drain may go on after an
@@ -22,8 +24,7 @@ import (
 //   - of a Node, or of a pod, volume attachment or claim in use on it;
 //   - of a budget that allows more than before, or was written, made or deleted, if it
 //     covers a pod on the Node;
-//   - of a DaemonSet that came or went, and of a namespace with other labels, if they
-//     have pods on the Node;
+//   - of a DaemonSet that came or went, if it has pods on the Node;
 //   - of an attachment elsewhere of a volume that was detached from the Node, and of such a
 //     volume that came, went, or is in another phase.
 //
@@ -44,7 +45,7 @@ func (i *Informers) OnChange(changed func(node string)) error {
 			continue
 		}
 		if _, err := i.by[source].AddEventHandler(handler); err != nil {
-			return &SourceError{Source: source, Err: err}
+			return observeError(source, err)
 		}
 	}
 	return nil
@@ -58,23 +59,21 @@ type changes struct {
 
 // handler returns what is called with the events of a source, or nil if there is no such
 // source.
-func (c changes) handler(source Source) cache.ResourceEventHandler {
+func (c changes) handler(source drain.Source) cache.ResourceEventHandler {
 	switch source {
-	case SourceNodes:
+	case sourceNodes:
 		return onEvent(true, c.node)
-	case SourcePods:
+	case sourcePods:
 		return onEvent(false, c.pod)
-	case SourceBudgets:
+	case drain.SourceBudgets:
 		return onEvent(false, c.budget)
-	case SourceNamespaces:
-		return onEvent(false, c.namespace)
-	case SourceDaemonSets:
+	case drain.SourceDaemonSets:
 		return onEvent(false, c.daemonSet)
-	case SourceAttachments:
+	case drain.SourceAttachments:
 		return onEvent(false, c.attachment)
-	case SourceClaims:
+	case drain.SourceClaims:
 		return onEvent(false, c.claim)
-	case SourceVolumes:
+	case drain.SourceVolumes:
 		return onEvent(false, c.volume)
 	default:
 		return nil
@@ -153,17 +152,6 @@ func allowsMore(before, after *policyv1.PodDisruptionBudget) bool {
 		before.Status.DisruptionsAllowed < after.Status.DisruptionsAllowed || healthy(after) && !healthy(before)
 }
 
-func (c changes) namespace(before, after *corev1.Namespace) {
-	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) {
-		return
-	}
-	namespace := after
-	if namespace == nil {
-		namespace = before
-	}
-	c.podsIn(namespace.Name, func(*corev1.Pod) bool { return true })
-}
-
 func (c changes) daemonSet(before, after *appsv1.DaemonSet) {
 	for _, set := range []*appsv1.DaemonSet{before, after} {
 		if set == nil || before != nil && after != nil && before.UID == after.UID {
@@ -186,8 +174,7 @@ func (c changes) claim(before, after *corev1.PersistentVolumeClaim) {
 	}
 	c.podsIn(claim.Namespace, func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-			name, _ := claimOf(pod, &v)
-			return name == claim.Name
+			return drain.ClaimName(pod, &v) == claim.Name
 		})
 	})
 }
@@ -212,7 +199,7 @@ func (c changes) attachment(before, after *storagev1.VolumeAttachment) {
 
 // knowsNode reports whether the Node exists, and so will be forgotten when it goes.
 func (c changes) knowsNode(name string) bool {
-	_, known, err := c.informers.by[SourceNodes].GetIndexer().GetByKey(name)
+	_, known, err := c.informers.by[sourceNodes].GetIndexer().GetByKey(name)
 	return known && err == nil
 }
 
@@ -233,7 +220,7 @@ func (c changes) volume(before, after *corev1.PersistentVolume) {
 
 // podsIn tells the Nodes of the pods of a namespace that are chosen.
 func (c changes) podsIn(namespace string, chosen func(pod *corev1.Pod) bool) {
-	objs, err := c.informers.by[SourcePods].GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	objs, err := c.informers.by[sourcePods].GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return // the index is there
 	}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+// Reader reads the objects that a drain decides from. [Live] and [Informers] are readers.
+// What it returns is never changed, and need not be a copy. An object that does not exist is
+// left out.
+type Reader interface {
+	// Node returns the Node of this name, or nil if it does not exist.
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+	// PodsOn returns all pods that are bound to a Node.
+	PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
+	// BudgetsIn returns all PodDisruptionBudgets of these namespaces.
+	BudgetsIn(ctx context.Context, namespaces []string) ([]*policyv1.PodDisruptionBudget, error)
+	// DaemonSetsIn returns all DaemonSets of these namespaces.
+	DaemonSetsIn(ctx context.Context, namespaces []string) ([]*appsv1.DaemonSet, error)
+	// AttachmentsOf returns all VolumeAttachments of a Node, and those of these
+	// PersistentVolumes to other Nodes.
+	AttachmentsOf(ctx context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error)
+	// ClaimsOf returns these PersistentVolumeClaims.
+	ClaimsOf(ctx context.Context, claims []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error)
+	// VolumesOf returns these PersistentVolumes.
+	VolumesOf(ctx context.Context, names []string) ([]*corev1.PersistentVolume, error)
+}
+
+// ErrNotSynced is the error of informers that have not yet listed everything once.
+var ErrNotSynced = errors.New("drain: the informer has not synced")
+
+// errNotWatched is the error of a list that the reader does not know.
+var errNotWatched = errors.New("drain: not watched")
+
+func observeError(source drain.Source, err error) error {
+	return fmt.Errorf("drain: observe %s: %w", source, err)
+}
+
+// Observe reads the Node, its pods, and what the policy needs of what belongs to them. The
+// state names the volumes of earlier pods that still matter.
+//
+// A list that the client may not read (403), that the API server does not serve (404), or that
+// the informers do not watch, stays incomplete: the decision then says that it was not
+// evaluated. Any other error is returned, and so is every error of the Node and the pods;
+// with it comes the zero Observation, on which nothing is ever done. The Node's reachability
+// is that of [drain.ReachabilityOf]; a caller that knows better sets it.
+func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
+	switch {
+	case from == nil:
+		return drain.Observation{}, missing("reader")
+	case node == "":
+		return drain.Observation{}, missing("name of a node")
+	}
+	found, err := from.Node(ctx, node)
+	if err != nil {
+		return drain.Observation{}, observeError(sourceNodes, err)
+	}
+	if found == nil {
+		return drain.Observation{Looked: true}, nil
+	}
+	pods, err := from.PodsOn(ctx, node)
+	if err != nil {
+		return drain.Observation{}, observeError(sourcePods, err)
+	}
+	in := drain.Observation{Looked: true, Node: found, Reachability: drain.ReachabilityOf(found), Pods: drain.All(pods...)}
+	var errs []error
+	for _, source := range p.Sources() {
+		errs = append(errs, observeMore(ctx, from, source, &in, past))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return drain.Observation{}, err
+	}
+	return in, nil
+}
+
+// observeMore reads one of the lists that are not necessary.
+func observeMore(ctx context.Context, from Reader, source drain.Source, in *drain.Observation, past drain.State) error {
+	switch source {
+	case drain.SourceBudgets:
+		budgets, err := from.BudgetsIn(ctx, namespacesOf(in.Pods.Items))
+		return answered(&in.Budgets, source, budgets, err)
+	case drain.SourceDaemonSets:
+		sets, err := from.DaemonSetsIn(ctx, namespacesOf(in.Pods.Items))
+		return answered(&in.DaemonSets, source, sets, err)
+	case drain.SourceAttachments:
+		attachments, err := from.AttachmentsOf(ctx, in.Node.Name, past.VolumesUnderWay())
+		return answered(&in.Attachments, source, attachments, err)
+	case drain.SourceClaims:
+		claims, err := from.ClaimsOf(ctx, claimsOf(in.Pods.Items))
+		return answered(&in.Claims, source, claims, err)
+	case drain.SourceVolumes:
+		volumes, err := from.VolumesOf(ctx, volumesOf(in.Claims.Items, past))
+		return answered(&in.Volumes, source, volumes, err)
+	default:
+		return observeError(source, errNotWatched)
+	}
+}
+
+// answered notes a list that was read.
+func answered[T any](into *drain.List[T], source drain.Source, items []T, err error) error {
+	if err == nil {
+		*into = drain.All(items...)
+		return nil
+	}
+	for _, one := range joined(err) {
+		if !apierrors.IsForbidden(one) && !apierrors.IsNotFound(one) && !errors.Is(err, errNotWatched) {
+			return observeError(source, err)
+		}
+	}
+	return nil
+}
+
+// joined returns the errors that are joined in err, at any depth, without what wraps them.
+// Each is to be classified by itself: [errors.As] finds the first of its type.
+func joined(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, one := range e.Unwrap() {
+			all = append(all, joined(one)...)
+		}
+		return all
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return joined(inner)
+		}
+	}
+	return []error{err}
+}
+
+// namespacesOf returns the namespaces of pods, in order.
+func namespacesOf(pods []*corev1.Pod) []string {
+	var namespaces []string
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		if at, known := slices.BinarySearch(namespaces, pod.Namespace); !known {
+			namespaces = slices.Insert(namespaces, at, pod.Namespace)
+		}
+	}
+	return namespaces
+}
+
+// claimsOf returns the claims of pods, in order.
+func claimsOf(pods []*corev1.Pod) []types.NamespacedName {
+	var claims []types.NamespacedName
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		for i := range pod.Spec.Volumes {
+			if name := drain.ClaimName(pod, &pod.Spec.Volumes[i]); name != "" {
+				claims = append(claims, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+			}
+		}
+	}
+	slices.SortFunc(claims, func(a, b types.NamespacedName) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return slices.Compact(claims)
+}
+
+// volumesOf returns the volumes of claims and those that the drain remembers, in
+// order.
+func volumesOf(claims []*corev1.PersistentVolumeClaim, past drain.State) []string {
+	volumes := past.VolumesUnderWay()
+	for _, claim := range claims {
+		if claim != nil && claim.Spec.VolumeName != "" {
+			volumes = append(volumes, claim.Spec.VolumeName)
+		}
+	}
+	slices.Sort(volumes)
+	return slices.Compact(volumes)
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain"
+)
+
+var (
+	// ErrNodeNotFound is the error of an [Executor.Run] that found no Node of its name. A
+	// Node that is deleted later is the outcome [drain.NodeGone].
+	ErrNodeNotFound = errors.New("drain: there is no such node")
+	// ErrNotFeasible is the error of an [Executor.Run] that was refused before it changed
+	// anything: the policy protects a pod, or an earlier drain's fence was taken away.
+	ErrNotFeasible = errors.New("drain: not feasible, and nothing was changed")
+)
+
+// UnfinishedError is the error of an [Executor.Run] that ended with pods left, or without
+// knowing whether pods are left.
+type UnfinishedError struct {
+	// Decision is the last one. Its outcome is [drain.Proceeded] or [drain.GaveUp] if the
+	// ladder ended the drain. [drain.Decision.Obstacles] names the pods that no waiting helps.
+	Decision drain.Decision
+	// Err is what ended the drain: the error of the context, the answer of the API server,
+	// [ErrNodeNotFound], [ErrNotFeasible], or what is wrong with the policy. It is nil if the
+	// ladder ended the drain.
+	Err error
+}
+
+// mostHolds is how many holds the text of an error names.
+const mostHolds = 5
+
+// Error returns the name of the Node, what was left and why.
+func (e *UnfinishedError) Error() string {
+	left := e.Decision.Holds()
+	var s string
+	switch {
+	case errors.Is(e.Err, ErrNodeNotFound), errors.Is(e.Err, ErrNotFeasible):
+		s, left = e.Err.Error()+": node "+e.Decision.Node, e.Decision.Refusals()
+	case e.Decision.Over():
+		s = fmt.Sprintf("drain: node %s: %s", e.Decision.Node, e.Decision.Outcome)
+	default:
+		s = fmt.Sprintf("drain: node %s is not drained", e.Decision.Node)
+	}
+	var said []string
+	for _, hold := range left[:min(len(left), mostHolds)] {
+		said = append(said, hold.String())
+	}
+	if more := len(left) - len(said); more > 0 {
+		said = append(said, fmt.Sprintf("%d more", more))
+	}
+	if len(said) > 0 {
+		s += ": " + strings.Join(said, "; ")
+	}
+	if e.Err != nil && !strings.HasPrefix(s, e.Err.Error()) {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns what ended the drain.
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
+// Run drains a Node and returns when the Node is drained, when the ladder of the policy ends
+// the drain, or when the context ends. It blocks for as long: controllers use
+// [Executor.Pass] instead.
+//
+// Run watches the Node, the pods on it, and what the policy needs. A list that the client may
+// not watch is not evaluated, and the decision says so. Nor are budgets and DaemonSets while
+// the API server cannot list them. When watches break, Run goes on with what it knows until
+// they are back.
+//
+// A drain that cannot end is refused before it changes anything: an invalid policy, a Node
+// that does not exist ([ErrNodeNotFound]), and a pod that the policy protects for ever or a
+// fence that a person took away ([ErrNotFeasible]). Budgets are waited for, since their owner
+// may act when the Node is fenced. So are pods that come later.
+//
+// The error is nil if the outcome is [drain.Drained] or [drain.NodeGone], and otherwise an
+// *[UnfinishedError]. When Run returns, nothing that it started is left.
+func (e Executor) Run(ctx context.Context, nodeName string, p drain.Policy) (drain.Decision, error) {
+	d := drain.Decide(drain.Observation{}, p, e.clock().Now())
+	d.Node = nodeName
+	if err := errors.Join(e.usable(nodeName), p.Validate(), ctx.Err()); err != nil {
+		return d, &UnfinishedError{Decision: d, Err: err}
+	}
+	woken := make(chan struct{}, 1)
+	view, err := e.watch(ctx, nodeName, p, func() {
+		select {
+		case woken <- struct{}{}:
+		default: // one call is enough for any number of events
+		}
+	})
+	if err != nil {
+		return d, &UnfinishedError{Decision: d, Err: err}
+	}
+	defer view.stop()
+	run := run{Executor: e, view: view, node: nodeName, policy: p, decision: d}
+	for next := run.step(ctx); ; next = run.step(ctx) {
+		switch {
+		case run.err == nil && (run.decision.Outcome == drain.Drained || run.decision.Outcome == drain.NodeGone):
+			return run.decision, nil
+		case run.err == nil && run.decision.Over():
+			return run.decision, &UnfinishedError{Decision: run.decision}
+		case ctx.Err() != nil:
+			return run.decision, &UnfinishedError{Decision: run.decision, Err: because(ctx.Err(), run.err)}
+		case refused(run.err):
+			return run.decision, &UnfinishedError{Decision: run.decision, Err: run.err}
+		}
+		if e.sleep(ctx, woken, next); ctx.Err() != nil {
+			return run.decision, &UnfinishedError{Decision: run.decision, Err: because(ctx.Err(), run.err)}
+		}
+	}
+}
+
+// run is a Run under way.
+type run struct {
+	Executor
+
+	view   *view
+	node   string
+	uid    types.UID
+	policy drain.Policy
+	state  drain.State
+	// decision is the last one that knew of pods, err the error of the last pass.
+	decision drain.Decision
+	err      error
+	// lastReported is the last decision that the observer knows.
+	lastReported drain.Decision
+}
+
+// step makes one pass, and returns when to make the next.
+func (r *run) step(ctx context.Context) time.Time {
+	now := r.clock().Now()
+	unknown := drain.Decide(drain.Observation{}, r.policy, now)
+	source, err := r.view.reader()
+	if err != nil {
+		r.err = err
+		return unknown.NextCheck
+	}
+	in, err := Observe(ctx, source, r.node, r.policy, r.state)
+	if err != nil {
+		r.err = err
+		return unknown.NextCheck
+	}
+	if r.uid == "" {
+		if r.err = r.begin(ctx, in, now); r.err != nil {
+			return unknown.NextCheck
+		}
+	}
+	if in.Node != nil && in.Node.UID != r.uid { // another Node has its name
+		in = drain.Observation{Looked: true}
+	}
+	state, d, results, err := r.pass(ctx, now, r.state, in, r.policy, r.node)
+	d.Node = r.node
+	reported := d
+	switch {
+	case d.Fence == nil:
+	case err == nil: // it was set, and what was observed is older
+		reported.Fence, reported.FencedAt = nil, now
+		if len(reported.Holds()) > 0 {
+			d = reported
+		}
+	default: // nothing else is waited for until it is
+		reported = drain.Decision{Node: r.node, Reason: drain.ReasonNotObserved, Started: d.Started}
+	}
+	r.report(r.lastReported, reported, results, err, now)
+	r.state, r.err = state, err
+	if d.Reason != drain.ReasonNotObserved {
+		r.decision = d
+	}
+	if reported.Reason != drain.ReasonNotObserved {
+		r.lastReported = reported
+	}
+	return d.NextCheck
+}
+
+// begin looks at the Node for the first time. It returns why the drain is refused, or nil. A
+// cache may be older than what the caller has just written. So a refusal is confirmed by the
+// API server.
+func (r *run) begin(ctx context.Context, in drain.Observation, now time.Time) error {
+	d, refusal := r.refusal(in, now)
+	if refusal != nil {
+		bounded, cancel := r.call(ctx)
+		defer cancel()
+		live, err := Observe(bounded, Live{Client: r.Client}, r.node, r.policy, drain.State{})
+		if err == nil {
+			if d, refusal = r.refusal(live, now); refusal == nil {
+				return observeError("nodes", ErrNotSynced)
+			}
+		}
+		r.decision = d
+		r.decision.Node = r.node
+		return refusal
+	}
+	r.uid = in.Node.UID
+	return nil
+}
+
+// refusal returns the first decision, and why the drain is refused, or nil.
+func (r *run) refusal(in drain.Observation, now time.Time) (drain.Decision, error) {
+	d := drain.Decide(in, r.policy, now)
+	switch {
+	case in.Node == nil:
+		return d, ErrNodeNotFound
+	case len(d.Refusals()) > 0:
+		return d, ErrNotFeasible
+	default:
+		return d, nil
+	}
+}
+
+// pause is the least time between two passes, so that a burst of events is one pass, or a
+// few. An event after a while without any is acted on at once.
+const pause = 5 * time.Millisecond
+
+// sleep returns when something has happened, when it is time, or when the context ends.
+func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.Time) {
+	burst := time.NewTimer(pause)
+	defer burst.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-burst.C:
+	}
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := e.clock().NewTimer(max(until.Sub(e.clock().Now()), time.Millisecond))
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-woken:
+	case <-due:
+	}
+}
+
+// refused reports whether it is no use to ask again.
+func refused(err error) bool {
+	if errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible) {
+		return true
+	}
+	return slices.ContainsFunc(joined(err), func(one error) bool { return apierrors.IsForbidden(one) || apierrors.IsUnauthorized(one) })
+}
+
+// because joins the end of a context and the error before it.
+func because(end, err error) error {
+	if err == nil || end == nil {
+		return end
+	}
+	return fmt.Errorf("%w (%w)", end, err)
+}
