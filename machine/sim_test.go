@@ -144,9 +144,7 @@ func (s *sim) checkRelease(m *v1alpha1.Machine) {
 		}
 	}
 	for _, r := range left.SideResources {
-		if r.GoneAt.IsZero() {
-			s.fault("%s is let go while its %s %s is left", m.Name, r.Kind, r.ID)
-		}
+		s.fault("%s is let go while its %s %s is left", m.Name, r.Kind, r.ID)
 	}
 }
 

@@ -1,74 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
 	"maps"
 
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
 // broken is a driver with one fault: the methods that are set replace those of
 // the cloud.
 type broken struct {
-	*drivertest.Cloud
-	create     func(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error)
-	initialize func(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error)
-	remove     func(context.Context, *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error)
-	get        func(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error)
-	list       func(context.Context, *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error)
-	volumes    func(context.Context, *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error)
+	*Cloud
+	create     method[driver.CreateMachineRequest, driver.CreateMachineResponse]
+	initialize method[driver.InitializeMachineRequest, driver.InitializeMachineResponse]
+	remove     method[driver.DeleteMachineRequest, driver.DeleteMachineResponse]
+	get        method[driver.GetMachineStatusRequest, driver.GetMachineStatusResponse]
+	list       method[driver.ListMachinesRequest, driver.ListMachinesResponse]
+	volumes    method[driver.GetVolumeIDsRequest, driver.GetVolumeIDsResponse]
 }
 
 func (b *broken) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	if b.create != nil {
-		return b.create(ctx, r)
-	}
-	return b.Cloud.CreateMachine(ctx, r)
+	return either(b.create, b.Cloud.CreateMachine)(ctx, r)
 }
 
 func (b *broken) InitializeMachine(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	if b.initialize != nil {
-		return b.initialize(ctx, r)
-	}
-	return b.Cloud.InitializeMachine(ctx, r)
+	return either(b.initialize, b.Cloud.InitializeMachine)(ctx, r)
 }
 
 func (b *broken) DeleteMachine(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	if b.remove != nil {
-		return b.remove(ctx, r)
-	}
-	return b.Cloud.DeleteMachine(ctx, r)
+	return either(b.remove, b.Cloud.DeleteMachine)(ctx, r)
 }
 
 func (b *broken) GetMachineStatus(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	if b.get != nil {
-		return b.get(ctx, r)
-	}
-	return b.Cloud.GetMachineStatus(ctx, r)
+	return either(b.get, b.Cloud.GetMachineStatus)(ctx, r)
 }
 
 func (b *broken) ListMachines(ctx context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	if b.list != nil {
-		return b.list(ctx, r)
-	}
-	return b.Cloud.ListMachines(ctx, r)
+	return either(b.list, b.Cloud.ListMachines)(ctx, r)
 }
 
 func (b *broken) GetVolumeIDs(ctx context.Context, r *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	if b.volumes != nil {
-		return b.volumes(ctx, r)
+	return either(b.volumes, b.Cloud.GetVolumeIDs)(ctx, r)
+}
+
+// method is a method of a driver.
+type method[Q, R any] func(context.Context, *Q) (*R, error)
+
+// either returns the method that is set, or else the other one.
+func either[Q, R any](set, other method[Q, R]) method[Q, R] {
+	if set != nil {
+		return set
 	}
-	return b.Cloud.GetVolumeIDs(ctx, r)
+	return other
+}
+
+// answering returns a method whose responses are edited.
+func answering[Q, R any](call method[Q, R], edit func(*R)) method[Q, R] {
+	return func(ctx context.Context, q *Q) (*R, error) {
+		resp, err := call(ctx, q)
+		if resp != nil {
+			edit(resp)
+		}
+		return resp, err
+	}
 }
 
 // A flaw breaks a driver in one way.
 type flaw struct {
-	options drivertest.CloudOptions
+	options CloudOptions
 	breakIt func(b *broken)
-	harness func(h *drivertest.Harness)
+	harness func(h *Harness)
 	caught  []string // cases that must fail
 }
 

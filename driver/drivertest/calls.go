@@ -3,6 +3,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,10 +20,8 @@ import (
 
 // CreateMachine implements [driver.Driver].
 func (c *Cloud) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	q := call{op: driver.OpCreateMachine, ofMachine: true, latency: c.options.CreateLatency}
-	if req != nil {
-		q.machine, q.class, q.secret = req.Machine, req.MachineClass, req.Secret
-	}
+	q, r := call{op: driver.OpCreateMachine, ofMachine: true, latency: c.options.CreateLatency}, cmp.Or(req, new(driver.CreateMachineRequest))
+	q.machine, q.class, q.secret = r.Machine, r.MachineClass, r.Secret
 	return serve(ctx, c, q, c.create, func(state string) *driver.CreateMachineResponse {
 		return &driver.CreateMachineResponse{LastKnownState: state}
 	})
@@ -30,19 +29,15 @@ func (c *Cloud) CreateMachine(ctx context.Context, req *driver.CreateMachineRequ
 
 // InitializeMachine implements [driver.Driver].
 func (c *Cloud) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	q := call{op: driver.OpInitializeMachine, ofMachine: true, latency: c.options.CallLatency}
-	if req != nil {
-		q.machine, q.class, q.secret = req.Machine, req.MachineClass, req.Secret
-	}
+	q, r := call{op: driver.OpInitializeMachine, ofMachine: true, latency: c.options.CallLatency}, cmp.Or(req, new(driver.InitializeMachineRequest))
+	q.machine, q.class, q.secret = r.Machine, r.MachineClass, r.Secret
 	return serve(ctx, c, q, c.initialize, nil)
 }
 
 // DeleteMachine implements [driver.Driver].
 func (c *Cloud) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	q := call{op: driver.OpDeleteMachine, ofMachine: true, latency: c.options.DeleteLatency}
-	if req != nil {
-		q.machine, q.class, q.secret = req.Machine, req.MachineClass, req.Secret
-	}
+	q, r := call{op: driver.OpDeleteMachine, ofMachine: true, latency: c.options.DeleteLatency}, cmp.Or(req, new(driver.DeleteMachineRequest))
+	q.machine, q.class, q.secret = r.Machine, r.MachineClass, r.Secret
 	return serve(ctx, c, q, c.remove, func(state string) *driver.DeleteMachineResponse {
 		return &driver.DeleteMachineResponse{LastKnownState: state}
 	})
@@ -50,19 +45,15 @@ func (c *Cloud) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequ
 
 // GetMachineStatus implements [driver.Driver].
 func (c *Cloud) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	q := call{op: driver.OpGetMachineStatus, ofMachine: true, latency: c.options.CallLatency}
-	if req != nil {
-		q.machine, q.class, q.secret = req.Machine, req.MachineClass, req.Secret
-	}
+	q, r := call{op: driver.OpGetMachineStatus, ofMachine: true, latency: c.options.CallLatency}, cmp.Or(req, new(driver.GetMachineStatusRequest))
+	q.machine, q.class, q.secret = r.Machine, r.MachineClass, r.Secret
 	return serve(ctx, c, q, c.look, nil)
 }
 
 // ListMachines implements [driver.Driver].
 func (c *Cloud) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	q := call{op: driver.OpListMachines, latency: c.options.CallLatency}
-	if req != nil {
-		q.class, q.secret = req.MachineClass, req.Secret
-	}
+	q, r := call{op: driver.OpListMachines, latency: c.options.CallLatency}, cmp.Or(req, new(driver.ListMachinesRequest))
+	q.class, q.secret = r.MachineClass, r.Secret
 	return serve(ctx, c, q, c.list, nil)
 }
 
@@ -72,10 +63,8 @@ const OpListSideResources driver.Operation = "ListSideResources"
 
 // ListSideResources implements [driver.SideResourceLister].
 func (c *Cloud) ListSideResources(ctx context.Context, req *driver.ListSideResourcesRequest) (*driver.ListSideResourcesResponse, error) {
-	q := call{op: OpListSideResources, latency: c.options.CallLatency}
-	if req != nil {
-		q.class, q.secret = req.MachineClass, req.Secret
-	}
+	q, r := call{op: OpListSideResources, latency: c.options.CallLatency}, cmp.Or(req, new(driver.ListSideResourcesRequest))
+	q.class, q.secret = r.MachineClass, r.Secret
 	return serve(ctx, c, q, c.listSides, nil)
 }
 
@@ -170,9 +159,6 @@ func enter[R any](c *Cloud, w work, effect func(work) (*R, error)) (*R, *Fault, 
 	c.lock()
 	defer c.unlock()
 	if err := c.authenticate(w.call); err != nil {
-		return nil, nil, err
-	}
-	if err := c.admit(); err != nil {
 		return nil, nil, err
 	}
 	name := ""

@@ -17,8 +17,8 @@ import (
 // patience is how long after the end of its context a call may take to notice.
 const patience = 30 * time.Second
 
-func contextCases() []Case {
-	return []Case{
+func contextCases() []promise {
+	return []promise{
 		{"EndedContext", "With a context that has ended already a method does nothing, and ends soon with Canceled or DeadlineExceeded.", endedContext},
 		{"CutOffCreate", "A method ends soon after its context does, with Canceled or DeadlineExceeded; what was under way in the cloud at that moment is found by CreateMachine, ListMachines and DeleteMachine.", cutOffCreate},
 	}
@@ -27,7 +27,7 @@ func contextCases() []Case {
 // soon makes a call and returns its error. If the call does not return within
 // the given time after the end of its context, soon returns without it. The
 // driver is broken then, and the goroutine is its own.
-func (e *Env) soon(ctx context.Context, do func(context.Context) error) (err error, late error) {
+func (e *env) soon(ctx context.Context, do func(context.Context) error) (err error, late error) {
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
 	select {
@@ -57,7 +57,7 @@ func endedCode(op driver.Operation, err error) error {
 	}
 }
 
-func endedContext(ctx context.Context, e *Env) error {
+func endedContext(ctx context.Context, e *env) error {
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	m := e.Machine()
@@ -83,7 +83,7 @@ func endedContext(ctx context.Context, e *Env) error {
 	return err
 }
 
-func cutOffCreate(ctx context.Context, e *Env) error {
+func cutOffCreate(ctx context.Context, e *env) error {
 	begin := e.clock.Now()
 	if _, _, err := create(ctx, e); err != nil {
 		return err
@@ -101,7 +101,7 @@ func cutOffCreate(ctx context.Context, e *Env) error {
 
 // cutOffOnce cuts a create off after a while, and checks that what it may have
 // made is found.
-func cutOffOnce(ctx context.Context, e *Env, after time.Duration) error {
+func cutOffOnce(ctx context.Context, e *env, after time.Duration) error {
 	m := e.Machine()
 	if err := cutOff(ctx, e, m, after); err != nil {
 		return err
@@ -120,7 +120,7 @@ func cutOffOnce(ctx context.Context, e *Env, after time.Duration) error {
 }
 
 // cutOff creates the VM of m with a context that ends after a while.
-func cutOff(ctx context.Context, e *Env, m *v1alpha1.Machine, after time.Duration) error {
+func cutOff(ctx context.Context, e *env, m *v1alpha1.Machine, after time.Duration) error {
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cancelled := make(chan struct{})

@@ -11,19 +11,19 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func deleteCases() []Case {
-	return []Case{
-		{"DeleteRemoves", "DeleteMachine removes the VM of a machine with all its side resources.", deleteRemoves},
-		{"DeleteFindsByName", "DeleteMachine: if the ProviderID is empty, because the answer of CreateMachine was lost, everything under the name of the machine is removed.", deleteFindsByName},
+func deleteCases() []promise {
+	return []promise{
+		{"DeleteRemoves", "DeleteMachine removes the VM of a machine with all its side resources.", deleteAs((*v1alpha1.Machine).DeepCopy)},
+		{"DeleteFindsByName", "DeleteMachine: if the ProviderID is empty, because the answer of CreateMachine was lost, everything under the name of the machine is removed.", deleteAs(unnamed)},
 		{"DeleteOfNothing", "DeleteMachine: NotFound means that there was nothing, and is as good as OK.", deleteOfNothing},
-		{"DeleteTwice", "DeleteMachine: deleting twice is fine.", deleteTwice},
-		{"DeleteSparesOthers", "DeleteMachine removes the VM of a machine, and no other.", deleteSparesOthers},
+		{"DeleteTwice", "DeleteMachine: deleting twice is fine.", withShownVM(deleteTwice)},
+		{"DeleteSparesOthers", "DeleteMachine removes the VM of a machine, and no other.", withShownVM(deleteSparesOthers)},
 	}
 }
 
 // nothing checks that eventually nothing of m is left: no VM in the list, none
 // by name, and no side resource.
-func nothing(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
+func nothing(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	return e.Eventually(ctx, func() error {
 		ids, err := e.Owned(ctx, m)
 		if err != nil {
@@ -32,7 +32,7 @@ func nothing(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
 		if len(ids) > 0 {
 			return fmt.Errorf("ListMachines still shows %q, which was deleted", ids)
 		}
-		if err := absent(ctx, e, unnamed(m)); err != nil && !errors.Is(err, ErrNotOffered) {
+		if err := absent(ctx, e, unnamed(m)); err != nil && !errors.Is(err, errNotOffered) {
 			return err
 		}
 		return noSides(ctx, e, m)
@@ -40,7 +40,7 @@ func nothing(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
 }
 
 // noSides checks that m has no side resources, if the driver can tell.
-func noSides(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
+func noSides(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	lister, ok := driver.As[driver.SideResourceLister](e.Driver)
 	if !ok {
 		return nil
@@ -57,43 +57,25 @@ func noSides(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// deleteShown makes a VM, waits until it is shown, deletes it under some form of
-// its machine, and checks that nothing is left.
-func deleteShown(ctx context.Context, e *Env, form func(*v1alpha1.Machine) *v1alpha1.Machine) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
-	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
-		return err
-	}
-	if err := e.Delete(ctx, form(m)); err != nil {
-		return fmt.Errorf("DeleteMachine: %w", err)
-	}
-	return nothing(ctx, e, m)
+// deleteAs returns a check that deletes a VM under some form of its machine, and that nothing
+// of it is left.
+func deleteAs(form func(*v1alpha1.Machine) *v1alpha1.Machine) func(context.Context, *env) error {
+	return withShownVM(func(ctx context.Context, e *env, m *v1alpha1.Machine, _ *driver.CreateMachineResponse) error {
+		if err := e.Delete(ctx, form(m)); err != nil {
+			return fmt.Errorf("DeleteMachine: %w", err)
+		}
+		return nothing(ctx, e, m)
+	})
 }
 
-func deleteRemoves(ctx context.Context, e *Env) error {
-	return deleteShown(ctx, e, func(m *v1alpha1.Machine) *v1alpha1.Machine { return m })
-}
-
-func deleteFindsByName(ctx context.Context, e *Env) error { return deleteShown(ctx, e, unnamed) }
-
-func deleteOfNothing(ctx context.Context, e *Env) error {
+func deleteOfNothing(ctx context.Context, e *env) error {
 	if err := e.Delete(ctx, e.Machine()); err != nil {
 		return fmt.Errorf("DeleteMachine of a machine that never had a VM: %w", err)
 	}
 	return nil
 }
 
-func deleteTwice(ctx context.Context, e *Env) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
-	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
-		return err
-	}
+func deleteTwice(ctx context.Context, e *env, m *v1alpha1.Machine, _ *driver.CreateMachineResponse) error {
 	for _, nth := range []string{"first", "second"} {
 		if err := e.Delete(ctx, m); err != nil {
 			return fmt.Errorf("the %s DeleteMachine: %w", nth, err)
@@ -110,16 +92,9 @@ func deleteTwice(ctx context.Context, e *Env) error {
 	return nil
 }
 
-func deleteSparesOthers(ctx context.Context, e *Env) error {
+func deleteSparesOthers(ctx context.Context, e *env, stays *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	gone, _, err := create(ctx, e)
 	if err != nil {
-		return err
-	}
-	stays, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
-	if err := exactly(ctx, e, stays, resp.ProviderID); err != nil {
 		return err
 	}
 	if err := e.Delete(ctx, gone); err != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func getCases() []Case {
-	return []Case{
-		{"GetFindsByName", "GetMachineStatus finds the VM of a machine by the machine's name if its ProviderID is not set.", getFindsByName},
-		{"GetFindsByProviderID", "GetMachineStatus finds the VM of a machine by its ProviderID if that is set.", getFindsByProviderID},
+func getCases() []promise {
+	return []promise{
+		{"GetFindsByName", "GetMachineStatus finds the VM of a machine by the machine's name if its ProviderID is not set.", withVM(getFindsByName)},
+		{"GetFindsByProviderID", "GetMachineStatus finds the VM of a machine by its ProviderID if that is set.", withVM(get)},
 		{"GetOfNothing", "GetMachineStatus: NotFound means that there is no such VM.", getOfNothing},
-		{"GetAfterDelete", "GetMachineStatus: NotFound means that there is no such VM, also one that was deleted.", getAfterDelete},
-		{"IdentityIsStable", "A provider ID is not empty, belongs to one VM, is the same in every answer, and never changes while the VM exists. The same holds for the name of the Node.", identityIsStable},
+		{"GetAfterDelete", "GetMachineStatus: NotFound means that there is no such VM, also one that was deleted.", withVM(getAfterDelete)},
+		{"IdentityIsStable", "A provider ID is not empty, belongs to one VM, is the same in every answer, and never changes while the VM exists. The same holds for the name of the Node.", withVM(identityIsStable)},
 	}
 }
 
 // get checks that GetMachineStatus answers eventually with what CreateMachine
 // answered.
-func get(ctx context.Context, e *Env, m *v1alpha1.Machine, want *driver.CreateMachineResponse) error {
+func get(ctx context.Context, e *env, m *v1alpha1.Machine, want *driver.CreateMachineResponse) error {
 	return e.Eventually(ctx, func() error {
 		got, err := e.Found(ctx, m)
 		switch {
@@ -38,30 +38,18 @@ func get(ctx context.Context, e *Env, m *v1alpha1.Machine, want *driver.CreateMa
 	})
 }
 
-func getFindsByName(ctx context.Context, e *Env) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
+func getFindsByName(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	return get(ctx, e, unnamed(m), resp)
 }
 
-func getFindsByProviderID(ctx context.Context, e *Env) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
-	return get(ctx, e, m, resp)
-}
-
 // absent checks that GetMachineStatus answers NotFound now.
-func absent(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
+func absent(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	_, err := e.Get(ctx, m)
 	switch codes.Of(err) {
 	case codes.NotFound:
 		return nil
 	case codes.Unimplemented:
-		return fmt.Errorf("GetMachineStatus is Unimplemented: %w", ErrNotOffered)
+		return fmt.Errorf("GetMachineStatus is Unimplemented: %w", errNotOffered)
 	case codes.OK:
 		return errors.New("GetMachineStatus finds a VM that does not exist")
 	default:
@@ -69,13 +57,9 @@ func absent(ctx context.Context, e *Env, m *v1alpha1.Machine) error {
 	}
 }
 
-func getOfNothing(ctx context.Context, e *Env) error { return absent(ctx, e, e.Machine()) }
+func getOfNothing(ctx context.Context, e *env) error { return absent(ctx, e, e.Machine()) }
 
-func getAfterDelete(ctx context.Context, e *Env) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
+func getAfterDelete(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if err := get(ctx, e, m, resp); err != nil {
 		return err
 	}
@@ -88,11 +72,7 @@ func getAfterDelete(ctx context.Context, e *Env) error {
 	)
 }
 
-func identityIsStable(ctx context.Context, e *Env) error {
-	m, first, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
+func identityIsStable(ctx context.Context, e *env, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
 	n, other, err := create(ctx, e)
 	if err != nil {
 		return err
@@ -105,7 +85,7 @@ func identityIsStable(ctx context.Context, e *Env) error {
 		return err
 	}
 	for range 3 {
-		if err := get(ctx, e, unnamed(m), first); err != nil && !errors.Is(err, ErrNotOffered) {
+		if err := get(ctx, e, unnamed(m), first); err != nil && !errors.Is(err, errNotOffered) {
 			return err
 		}
 	}

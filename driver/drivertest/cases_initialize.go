@@ -8,27 +8,25 @@ import (
 	"fmt"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func initializeCases() []Case {
-	return []Case{
-		{"InitializeFinishes", "InitializeMachine finishes a VM that exists but is not usable yet, and is idempotent; afterwards GetMachineStatus does not answer Uninitialized.", initializeFinishes},
+func initializeCases() []promise {
+	return []promise{
+		{"InitializeFinishes", "InitializeMachine finishes a VM that exists but is not usable yet, and is idempotent; afterwards GetMachineStatus does not answer Uninitialized.", withVM(initializeFinishes)},
 		{"InitializeOfNothing", "InitializeMachine: NotFound means that there is no VM.", initializeOfNothing},
-		{"UninitializedTellsIdentity", "GetMachineStatus: Uninitialized means that InitializeMachine has to be called; the response next to it has ProviderID and NodeName. If InitializeMachine is Unimplemented, it must never answer Uninitialized.", uninitializedTellsIdentity},
+		{"UninitializedTellsIdentity", "GetMachineStatus: Uninitialized means that InitializeMachine has to be called; the response next to it has ProviderID and NodeName. If InitializeMachine is Unimplemented, it must never answer Uninitialized.", withVM(uninitializedTellsIdentity)},
 	}
 }
 
-func initializeFinishes(ctx context.Context, e *Env) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
+func initializeFinishes(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	for _, nth := range []string{"first", "second"} {
 		err := e.Eventually(ctx, func() error {
 			got, err := e.Initialize(ctx, m)
 			switch {
 			case codes.Of(err) == codes.Unimplemented:
-				return fmt.Errorf("InitializeMachine is Unimplemented: %w", ErrNotOffered)
+				return fmt.Errorf("InitializeMachine is Unimplemented: %w", errNotOffered)
 			case err != nil:
 				return fmt.Errorf("the %s InitializeMachine: %w", nth, err)
 			case got.ProviderID != resp.ProviderID || got.NodeName != resp.NodeName:
@@ -50,13 +48,13 @@ func initializeFinishes(ctx context.Context, e *Env) error {
 	})
 }
 
-func initializeOfNothing(ctx context.Context, e *Env) error {
+func initializeOfNothing(ctx context.Context, e *env) error {
 	_, err := e.Initialize(ctx, e.Machine())
 	switch codes.Of(err) {
 	case codes.NotFound:
 		return nil
 	case codes.Unimplemented:
-		return fmt.Errorf("InitializeMachine is Unimplemented: %w", ErrNotOffered)
+		return fmt.Errorf("InitializeMachine is Unimplemented: %w", errNotOffered)
 	case codes.OK:
 		return errors.New("InitializeMachine of a VM that does not exist succeeds")
 	default:
@@ -64,17 +62,13 @@ func initializeOfNothing(ctx context.Context, e *Env) error {
 	}
 }
 
-func uninitializedTellsIdentity(ctx context.Context, e *Env) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
+func uninitializedTellsIdentity(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if err := get(ctx, e, unnamed(m), resp); err != nil {
 		return err // also if there is no response next to Uninitialized
 	}
-	_, err = e.Get(ctx, m)
+	_, err := e.Get(ctx, m)
 	if codes.Of(err) != codes.Uninitialized {
-		return fmt.Errorf("GetMachineStatus does not answer Uninitialized: %w", ErrNotOffered)
+		return fmt.Errorf("GetMachineStatus does not answer Uninitialized: %w", errNotOffered)
 	}
 	if _, err := e.Initialize(ctx, m); codes.Of(err) == codes.Unimplemented {
 		return errors.New("GetMachineStatus answers Uninitialized, and InitializeMachine is Unimplemented")

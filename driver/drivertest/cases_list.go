@@ -5,17 +5,20 @@ package drivertest
 import (
 	"context"
 	"fmt"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func listCases() []Case {
-	return []Case{
+func listCases() []promise {
+	return []promise{
 		{"ListIsComplete", "ListMachines returns every VM in the scope of a class, by provider ID with the name of its machine: all of them or an error, never a part.", listIsComplete},
-		{"ListForgets", "ListMachines does not show a VM that is gone.", listForgets},
-		{"ListStaysInScope", "ListMachines shows no VM with the marks of another scope.", listStaysInScope},
+		{"ListForgets", "ListMachines does not show a VM that is gone.", withShownVM(listForgets)},
+		{"ListStaysInScope", "ListMachines shows no VM with the marks of another scope.", withShownVM(listStaysInScope)},
 	}
 }
 
-func listIsComplete(ctx context.Context, e *Env) error {
+func listIsComplete(ctx context.Context, e *env) error {
 	want := map[string]string{}
 	for range 3 {
 		m, resp, err := create(ctx, e)
@@ -38,14 +41,7 @@ func listIsComplete(ctx context.Context, e *Env) error {
 	})
 }
 
-func listForgets(ctx context.Context, e *Env) error {
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
-	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
-		return err
-	}
+func listForgets(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if err := e.Delete(ctx, m); err != nil {
 		return fmt.Errorf("DeleteMachine: %w", err)
 	}
@@ -58,16 +54,9 @@ func listForgets(ctx context.Context, e *Env) error {
 	})
 }
 
-func listStaysInScope(ctx context.Context, e *Env) error {
+func listStaysInScope(ctx context.Context, e *env, _ *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if e.Harness.OtherScope == nil {
-		return fmt.Errorf("the harness has no OtherScope: %w", ErrNotOffered)
-	}
-	m, resp, err := create(ctx, e)
-	if err != nil {
-		return err
-	}
-	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
-		return err
+		return fmt.Errorf("the harness has no OtherScope: %w", errNotOffered)
 	}
 	list, err := e.List(ctx, e.Harness.OtherScope.DeepCopy())
 	if name, there := list[resp.ProviderID]; there && err == nil {

@@ -3,6 +3,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -18,8 +19,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func requestCases() []Case {
-	return []Case{
+func requestCases() []promise {
+	return []promise{
 		{"WrongProvider", "InvalidArgument: a class of another provider.", wrongProvider},
 		{"NothingInRequest", "InvalidArgument: a nil request, Machine, MachineClass or (if one is needed) Secret.", nothingInRequest},
 		{"ErrorsHaveCodes", "An error carries a code in the sense of codes.Of; context errors may be passed on as they are.", errorsHaveCodes},
@@ -41,40 +42,39 @@ func (a attempt) mayBeMissing() bool {
 
 // attempts returns one call of every operation that takes a class, on the given
 // objects, the most harmless first.
-func attempts(e *Env, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) []attempt {
+func attempts(e *env, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) []attempt {
 	return []attempt{
 		{driver.OpGetMachineStatus, func(ctx context.Context) error {
-			_, err := ask(ctx, e, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
-			return err
+			return failed(ask(ctx, e, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpInitializeMachine, func(ctx context.Context) error {
-			_, err := ask(ctx, e, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-			return err
+			return failed(ask(ctx, e, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpDeleteMachine, func(ctx context.Context) error {
-			_, err := ask(ctx, e, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-			return err
+			return failed(ask(ctx, e, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpListMachines, func(ctx context.Context) error {
-			_, err := ask(ctx, e, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: secret})
-			return err
+			return failed(ask(ctx, e, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpCreateMachine, func(ctx context.Context) error {
-			_, err := e.CreateBy(ctx, e.Driver, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-			return err
+			return failed(e.CreateBy(ctx, e.Driver, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		}},
 	}
 }
 
+// failed returns the error of a call.
+func failed[R any](_ *R, err error) error { return err }
+
 // withoutRequest returns one call of every operation without a request.
-func withoutRequest(e *Env) []attempt {
+func withoutRequest(e *env) []attempt {
+	d := e.Driver
 	return []attempt{
-		{driver.OpGetMachineStatus, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.GetMachineStatus, nil); return err }},
-		{driver.OpInitializeMachine, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.InitializeMachine, nil); return err }},
-		{driver.OpDeleteMachine, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.DeleteMachine, nil); return err }},
-		{driver.OpListMachines, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.ListMachines, nil); return err }},
-		{driver.OpCreateMachine, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.CreateMachine, nil); return err }},
-		{driver.OpGetVolumeIDs, func(ctx context.Context) error { _, err := ask(ctx, e, e.Driver.GetVolumeIDs, nil); return err }},
+		{driver.OpGetMachineStatus, func(ctx context.Context) error { return failed(ask(ctx, e, d.GetMachineStatus, nil)) }},
+		{driver.OpInitializeMachine, func(ctx context.Context) error { return failed(ask(ctx, e, d.InitializeMachine, nil)) }},
+		{driver.OpDeleteMachine, func(ctx context.Context) error { return failed(ask(ctx, e, d.DeleteMachine, nil)) }},
+		{driver.OpListMachines, func(ctx context.Context) error { return failed(ask(ctx, e, d.ListMachines, nil)) }},
+		{driver.OpCreateMachine, func(ctx context.Context) error { return failed(ask(ctx, e, d.CreateMachine, nil)) }},
+		{driver.OpGetVolumeIDs, func(ctx context.Context) error { return failed(ask(ctx, e, d.GetVolumeIDs, nil)) }},
 	}
 }
 
@@ -87,31 +87,23 @@ func invalid(ctx context.Context, what string, list []attempt) error {
 		if code == codes.InvalidArgument || code == codes.Unimplemented && a.mayBeMissing() {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s with %s: the code is %s, want InvalidArgument (error: %w)", a.op, what, code, orNone(err)))
+		errs = append(errs, fmt.Errorf("%s with %s: the code is %s, want InvalidArgument (error: %w)", a.op, what, code, cmp.Or(err, errors.New("none"))))
 	}
 	return errors.Join(errs...)
 }
 
-// orNone returns err, or an error that says that there is none.
-func orNone(err error) error {
-	if err == nil {
-		return errors.New("none")
-	}
-	return err
-}
-
 // ofOtherProvider returns a class that is not for the driver.
-func ofOtherProvider(e *Env) *v1alpha1.MachineClass {
+func ofOtherProvider(e *env) *v1alpha1.MachineClass {
 	class := e.Class()
 	class.Provider = "not-" + class.Provider
 	return class
 }
 
-func wrongProvider(ctx context.Context, e *Env) error {
+func wrongProvider(ctx context.Context, e *env) error {
 	return invalid(ctx, "a class of another provider", attempts(e, e.Machine(), ofOtherProvider(e), e.Secret()))
 }
 
-func nothingInRequest(ctx context.Context, e *Env) error {
+func nothingInRequest(ctx context.Context, e *env) error {
 	noMachine := slices.DeleteFunc(attempts(e, nil, e.Class(), e.Secret()), func(a attempt) bool {
 		return a.op == driver.OpListMachines // needs none
 	})
@@ -127,7 +119,7 @@ func nothingInRequest(ctx context.Context, e *Env) error {
 }
 
 // wrongSecret returns a Secret like that of the harness, with other content.
-func wrongSecret(e *Env) *corev1.Secret {
+func wrongSecret(e *env) *corev1.Secret {
 	secret := e.Secret()
 	if secret == nil {
 		return nil
@@ -140,7 +132,7 @@ func wrongSecret(e *Env) *corev1.Secret {
 
 // provoked makes calls that should fail, each in another way, and returns the
 // errors by what was done.
-func provoked(ctx context.Context, e *Env) (map[string]error, *corev1.Secret) {
+func provoked(ctx context.Context, e *env) (map[string]error, *corev1.Secret) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	wrong := wrongSecret(e)
@@ -162,7 +154,7 @@ func provoked(ctx context.Context, e *Env) (map[string]error, *corev1.Secret) {
 	return errs, wrong
 }
 
-func errorsHaveCodes(ctx context.Context, e *Env) error {
+func errorsHaveCodes(ctx context.Context, e *env) error {
 	errs, _ := provoked(ctx, e)
 	var broken []error
 	for what, err := range errs {
@@ -174,9 +166,9 @@ func errorsHaveCodes(ctx context.Context, e *Env) error {
 	return errors.Join(broken...)
 }
 
-func secretsStaySecret(ctx context.Context, e *Env) error {
+func secretsStaySecret(ctx context.Context, e *env) error {
 	if e.Harness.Secret == nil {
-		return fmt.Errorf("the harness has no Secret: %w", ErrNotOffered)
+		return fmt.Errorf("the harness has no Secret: %w", errNotOffered)
 	}
 	errs, wrong := provoked(ctx, e)
 	words := append(tellTale(e.Harness.Secret), tellTale(wrong)...)
@@ -205,7 +197,7 @@ func tellTale(secret *corev1.Secret) (words []string) {
 	return words
 }
 
-func requestsStayUntouched(ctx context.Context, e *Env) error {
+func requestsStayUntouched(ctx context.Context, e *env) error {
 	m, class, secret := e.Machine(), e.Class(), e.Secret()
 	m.Labels = map[string]string{"node": ""}
 	if secret != nil && secret.Data == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-func volumeCases() []Case {
-	return []Case{
+func volumeCases() []promise {
+	return []promise{
 		{"VolumesOfOthers", "GetVolumeIDs: a volume of another storage system is left out, without an error.", volumesOfOthers},
 		{"VolumesInOrder", "GetVolumeIDs translates volumes to the names under which the cloud attaches them, in the order of the request.", volumesInOrder},
 	}
@@ -28,11 +28,11 @@ func foreign() *corev1.PersistentVolumeSpec {
 }
 
 // volumes checks that GetVolumeIDs translates specs into want.
-func volumes(ctx context.Context, e *Env, specs []*corev1.PersistentVolumeSpec, want []string) error {
+func volumes(ctx context.Context, e *env, specs []*corev1.PersistentVolumeSpec, want []string) error {
 	resp, err := ask(ctx, e, e.Driver.GetVolumeIDs, &driver.GetVolumeIDsRequest{PVSpecs: specs})
 	switch {
 	case codes.Of(err) == codes.Unimplemented:
-		return fmt.Errorf("GetVolumeIDs is Unimplemented: %w", ErrNotOffered)
+		return fmt.Errorf("GetVolumeIDs is Unimplemented: %w", errNotOffered)
 	case err != nil:
 		return fmt.Errorf("GetVolumeIDs: %w", err)
 	case !slices.Equal(resp.VolumeIDs, want):
@@ -41,16 +41,16 @@ func volumes(ctx context.Context, e *Env, specs []*corev1.PersistentVolumeSpec, 
 	return nil
 }
 
-func volumesOfOthers(ctx context.Context, e *Env) error {
+func volumesOfOthers(ctx context.Context, e *env) error {
 	if err := volumes(ctx, e, nil, nil); err != nil {
 		return err
 	}
 	return volumes(ctx, e, []*corev1.PersistentVolumeSpec{foreign(), {}}, nil)
 }
 
-func volumesInOrder(ctx context.Context, e *Env) error {
+func volumesInOrder(ctx context.Context, e *env) error {
 	if len(e.Harness.Volumes) == 0 {
-		return fmt.Errorf("the harness has no Volumes: %w", ErrNotOffered)
+		return fmt.Errorf("the harness has no Volumes: %w", errNotOffered)
 	}
 	var specs []*corev1.PersistentVolumeSpec
 	var want []string

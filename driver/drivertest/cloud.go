@@ -4,7 +4,6 @@ package drivertest
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -53,15 +52,10 @@ type CloudOptions struct {
 	// Quota is how many VMs may exist at a time. Zero means no limit. Beyond it
 	// CreateMachine answers ResourceExhausted.
 	Quota int
-	// Throttle limits the rate of calls. The zero Throttle does not.
-	Throttle Throttle
 	// Credential, if not empty, is what the key "credential" of every Secret
 	// must hold; otherwise calls answer Unauthenticated.
 	Credential string
 
-	// SideResources are the kinds of things made beside every VM, before it and
-	// in this order. Nil means a disk and a nic, empty means none.
-	SideResources []string
 	// NeedsInitialization makes a VM Uninitialized until InitializeMachine was
 	// called. Otherwise InitializeMachine is Unimplemented.
 	NeedsInitialization bool
@@ -107,8 +101,7 @@ type Cloud struct {
 	subscribers []*func(Event)
 	faults      []*fault
 	injected    int
-	recent      []time.Time // calls that the throttle remembers
-	calls       map[CallKey]int
+	calls       map[callKey]int
 }
 
 var (
@@ -144,13 +137,9 @@ func (c *Cloud) provider() string {
 	return c.options.Provider
 }
 
-// sideKinds returns the kinds of side resources.
-func (c *Cloud) sideKinds() []string {
-	if c.options.SideResources == nil {
-		return []string{"disk", "nic"}
-	}
-	return c.options.SideResources
-}
+// sideKinds returns the kinds of things made beside every VM, before it and in
+// this order.
+func sideKinds() []string { return []string{"disk", "nic"} }
 
 // nodeName returns the name of the Node of a machine.
 func (c *Cloud) nodeName(machine string) string {
@@ -202,14 +191,6 @@ func (c *Cloud) SetCredential(credential string) {
 	c.options.Credential = credential
 }
 
-// SetQuota changes how many VMs may exist, as [CloudOptions].Quota does. VMs
-// beyond it stay.
-func (c *Cloud) SetQuota(quota int) {
-	c.lock()
-	defer c.unlock()
-	c.options.Quota = quota
-}
-
 // MachineClass returns a class that is valid for the cloud. Its scope is its
 // namespace; a ProviderSpec of {"scope":"x"} would change that.
 func (c *Cloud) MachineClass(namespace, name string) *v1alpha1.MachineClass {
@@ -245,22 +226,17 @@ func (c *Cloud) Volume(id string) *corev1.PersistentVolumeSpec {
 // csiDriver returns the name of the CSI driver whose volumes are the cloud's.
 func (c *Cloud) csiDriver() string { return "csi." + c.provider() }
 
-// A CallKey is what calls are counted by.
-type CallKey struct {
-	// Operation that was called.
-	Operation driver.Operation
-	// Code that it returned.
-	Code codes.Code
-}
-
-// Calls returns how many calls have ended, by operation and code. The caller
-// owns the map.
-func (c *Cloud) Calls() map[CallKey]int {
+// Calls returns how many calls of an operation have ended with a code.
+func (c *Cloud) Calls(op driver.Operation, code codes.Code) int {
 	c.lock()
 	defer c.unlock()
-	out := make(map[CallKey]int, len(c.calls))
-	maps.Copy(out, c.calls)
-	return out
+	return c.calls[callKey{op, code}]
+}
+
+// callKey is what calls are counted by.
+type callKey struct {
+	op   driver.Operation
+	code codes.Code
 }
 
 // count counts a call that has ended.
@@ -268,7 +244,7 @@ func (c *Cloud) count(op driver.Operation, err error) {
 	c.lock()
 	defer c.unlock()
 	if c.calls == nil {
-		c.calls = map[CallKey]int{}
+		c.calls = map[callKey]int{}
 	}
-	c.calls[CallKey{Operation: op, Code: codes.Of(err)}]++
+	c.calls[callKey{op, codes.Of(err)}]++
 }

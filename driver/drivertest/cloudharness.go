@@ -23,7 +23,6 @@ func (c *Cloud) Harness() Harness {
 		Secret:       c.Secret("conformance", "small"),
 		Settle:       c.settle(),
 		Clock:        c.options.Clock,
-		NamePrefix:   "vm",
 		OtherScope:   other,
 		Volumes: []Volume{
 			{Spec: c.Volume("vol-2"), ID: "vol-2"},

@@ -19,18 +19,17 @@
 //		})
 //	}
 //
-// Every promise of the contract is one [Case], whose sentence is printed when it
-// is broken. Cases run in parallel with machines of their own, and remove what
+// Every promise of the contract is one parallel subtest, whose sentence is printed when it
+// is broken. Subtests have machines of their own, and remove what
 // they made even if they fail. What a driver or harness does not offer is listed
-// in one line at the end, not passed over in silence. [Check] runs a single case
-// outside of a test.
+// in one line at the end, not passed over in silence.
 //
 // # Simulation
 //
 // A [Cloud] is a driver with a cloud in it: deterministic, on the clock it is
-// given, with latency, late visibility, quota, throttling, initialisation, side
-// resources that leak if nobody removes them, and faults by operation, machine,
-// call number and chance.
+// given, with latency, late visibility, quota, initialisation, side
+// resources that leak if nobody removes them, and faults by operation, machine
+// and chance.
 //
 //	cloud := drivertest.NewCloud(drivertest.CloudOptions{Clock: clk, BootTime: time.Minute, Quota: 10})
 //	cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Kind: drivertest.LoseResponse, Times: 1})

@@ -36,15 +36,6 @@ type Harness struct {
 
 	// Clock is what the kit waits on. Nil means the real clock.
 	Clock clock.Clock
-	// CallTimeout bounds every call, in real time. Zero and less mean
-	// driver.DefaultTimeout.
-	CallTimeout time.Duration
-	// NamePrefix is what the names of machines begin with. Empty means
-	// "conformance".
-	NamePrefix string
-	// NodeName, if set, says which node name the driver has to answer for a
-	// machine.
-	NodeName func(machine *v1alpha1.Machine) string
 	// OtherScope, if set, is a class like MachineClass in another scope.
 	OtherScope *v1alpha1.MachineClass
 	// Volumes, if any, are volumes of the cloud.
@@ -62,22 +53,22 @@ type Volume struct {
 	ID string
 }
 
-// A Case is one promise of the contract.
-type Case struct {
-	// Name of the case, in CamelCase.
+// promise is one promise of the contract.
+type promise struct {
+	// Name of the promise, in CamelCase.
 	Name string
-	// Promise is the sentence of the contract that the case checks.
-	Promise string
+	// Text is the sentence of the contract.
+	Text string
 	// Check returns an error that says how the promise was broken; one that wraps
-	// [ErrNotOffered] if the promise is about something that driver or harness do
+	// errNotOffered if the promise is about something that driver or harness do
 	// not offer; nil if it was kept.
-	Check func(ctx context.Context, e *Env) error
+	Check func(ctx context.Context, e *env) error
 }
 
-// ErrNotOffered is wrapped by what a [Case] returns if there is nothing to
+// errNotOffered is wrapped by the error of a check if there is nothing to
 // check, because the driver may leave it out and does, or because the harness
 // lacks what it takes.
-var ErrNotOffered = errors.New("not offered")
+var errNotOffered = errors.New("not offered")
 
 // Run checks a driver: every case is a parallel subtest of t. It ends with a
 // line in the log that says how many promises were checked and which were not.
@@ -90,14 +81,14 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	h := newHarness(t)
 	var mu sync.Mutex
 	var absent []string
-	all := Cases()
+	all := promises()
 	t.Cleanup(func() { t.Log(closingLine(len(all), absent)) })
 	for _, c := range all {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			err := Check(t.Context(), h, c)
+			err := check(t.Context(), h, c)
 			switch {
-			case errors.Is(err, ErrNotOffered):
+			case errors.Is(err, errNotOffered):
 				mu.Lock()
 				absent = append(absent, fmt.Sprintf("%s (%v)", c.Name, err))
 				mu.Unlock()
@@ -119,11 +110,11 @@ func closingLine(all int, absent []string) string {
 		all-len(absent), all, strings.Join(absent, "; "))
 }
 
-// Check runs one case and returns nil if the promise was kept, an error that
-// wraps [ErrNotOffered] if there was nothing to check, and otherwise an error
+// check runs one case and returns nil if the promise was kept, an error that
+// wraps errNotOffered if there was nothing to check, and otherwise an error
 // that says how the promise was broken and what it was. It removes what the case
 // made, whatever the outcome; if that fails, this is an error, too.
-func Check(ctx context.Context, h Harness, c Case) error {
+func check(ctx context.Context, h Harness, c promise) error {
 	if h.New == nil || h.MachineClass == nil {
 		return errors.New("drivertest: a harness needs New and MachineClass")
 	}
@@ -132,9 +123,9 @@ func Check(ctx context.Context, h Harness, c Case) error {
 	}
 	e := newEnv(h)
 	err := c.Check(ctx, e)
-	absent := errors.Is(err, ErrNotOffered)
+	absent := errors.Is(err, errNotOffered)
 	if err != nil && !absent {
-		err = fmt.Errorf("%w\nthe contract says: %s", err, c.Promise)
+		err = fmt.Errorf("%w\nthe contract says: %s", err, c.Text)
 	}
 	if left := e.cleanUp(context.WithoutCancel(ctx)); left != nil {
 		left = fmt.Errorf("the clean-up failed, look for machines named %s-*: %w", e.prefix, left)
@@ -146,8 +137,8 @@ func Check(ctx context.Context, h Harness, c Case) error {
 	return err
 }
 
-// Cases returns the cases in the order in which [Run] starts them. The caller
+// promises returns the cases in the order in which [Run] starts them. The caller
 // owns the slice.
-func Cases() []Case {
+func promises() []promise {
 	return slices.Concat(createCases(), getCases(), deleteCases(), listCases(), initializeCases(), volumeCases(), requestCases(), contextCases())
 }

@@ -31,7 +31,7 @@ func (c *Cloud) create(w work) (*driver.CreateMachineResponse, error) {
 	case c.options.Quota > 0 && c.countVMs() >= c.options.Quota:
 		return nil, status.Error(codes.ResourceExhausted, fmt.Sprintf("the quota of %d VMs is used up", c.options.Quota))
 	}
-	kinds := c.sideKinds()
+	kinds := sideKinds()
 	steps := w.steps(len(kinds) + 1)
 	sides := c.makeSides(o, kinds[:min(steps, len(kinds))])
 	if steps <= len(kinds) {
@@ -75,13 +75,11 @@ func (c *Cloud) makeSides(o owner, kinds []string) (out []*side) {
 			leftovers = slices.Delete(leftovers, i, i+1)
 			continue
 		}
-		s := &side{SideResource: SideResource{
+		s := &side{
 			SideResource: driver.SideResource{Kind: kind, ID: c.name(kind, o), MachineName: o.machine},
-			Scope:        o.scope,
-			CreatedAt:    c.now,
-		}}
+			scope:        o.scope, createdAt: c.now,
+		}
 		c.sides = append(c.sides, s)
-		c.tell(Event{Kind: SideResourceCreated, SideResource: s.SideResource})
 		out = append(out, s)
 	}
 	return out
@@ -102,7 +100,7 @@ func (c *Cloud) makeVM(like VM, userData []byte, sides []*side) *vm {
 		s.ProviderID = v.ProviderID
 	}
 	c.vms = append(c.vms, v)
-	c.tell(Event{Kind: VMCreated, VM: v.in(VMPending)})
+	c.tell(Event{Kind: VMCreated, VM: v.in(vmPending)})
 	return v
 }
 
@@ -131,10 +129,7 @@ func (c *Cloud) initialize(w work) (*driver.InitializeMachineResponse, error) {
 		return nil, err
 	}
 	v := match[0]
-	if !v.Initialized {
-		v.Initialized = true
-		c.tell(Event{Kind: VMInitialized, VM: v.seen(c.now)})
-	}
+	v.Initialized = true
 	return &driver.InitializeMachineResponse{ProviderID: v.ProviderID, NodeName: v.NodeName, Addresses: slices.Clone(v.Addresses)}, nil
 }
 
@@ -184,14 +179,14 @@ func (c *Cloud) remove(w work) (*driver.DeleteMachineResponse, error) {
 			tasks = append(tasks, func() { c.end(v) })
 		}
 		for _, s := range c.sidesOf(v.owner(), v.ProviderID) {
-			if s.GoneAt.IsZero() {
-				tasks = append(tasks, func() { s.GoneAt = v.GoneAt })
+			if s.goneAt.IsZero() {
+				tasks = append(tasks, func() { s.goneAt = v.GoneAt })
 			}
 		}
 	}
 	for _, s := range c.sidesOf(o, "") {
-		if shown(s.CreatedAt, time.Time{}, c.now, c.options.Lag) {
-			tasks = append(tasks, func() { s.GoneAt = c.now })
+		if shown(s.createdAt, time.Time{}, c.now, c.options.Lag) {
+			tasks = append(tasks, func() { s.goneAt = c.now })
 		}
 	}
 	if len(match)+len(tasks) == 0 {
@@ -206,7 +201,7 @@ func (c *Cloud) remove(w work) (*driver.DeleteMachineResponse, error) {
 // end begins the deletion of a VM.
 func (c *Cloud) end(v *vm) {
 	v.DeletedAt, v.GoneAt = c.now, c.now.Add(max(0, c.options.ShutdownTime))
-	c.tell(Event{Kind: VMDeletionBegan, VM: v.in(VMDeleting)})
+	c.tell(Event{Kind: VMDeletionBegan, VM: v.in(vmDeleting)})
 }
 
 // list is the effect of ListMachines.
@@ -224,8 +219,8 @@ func (c *Cloud) list(w work) (*driver.ListMachinesResponse, error) {
 func (c *Cloud) listSides(w work) (*driver.ListSideResourcesResponse, error) {
 	resp := &driver.ListSideResourcesResponse{}
 	for _, s := range c.sides {
-		if s.Scope == w.scope && shown(s.CreatedAt, s.GoneAt, c.now, c.options.Lag) {
-			resp.Resources = append(resp.Resources, s.SideResource.SideResource)
+		if s.scope == w.scope && shown(s.createdAt, s.goneAt, c.now, c.options.Lag) {
+			resp.Resources = append(resp.Resources, s.SideResource)
 		}
 	}
 	return resp, nil

@@ -21,11 +21,11 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Env is what a [Case] works with: the driver, machines that no other case
+// env is what a check works with: the driver, machines that no other case
 // uses, and calls that survive a driver which panics or returns nothing. It is
 // safe for use by multiple goroutines.
-type Env struct {
-	// Driver under check. The methods of Env are the safer way to call it.
+type env struct {
+	// Driver under check. The methods of env are the safer way to call it.
 	Driver driver.Driver
 	// Harness as it was given.
 	Harness Harness
@@ -39,17 +39,13 @@ type Env struct {
 	uncertain bool                // a create failed: there may be more than is known
 }
 
-// newEnv returns the Env of one run of one case.
-func newEnv(h Harness) *Env {
-	e := &Env{Driver: h.New(), Harness: h, clock: h.Clock, known: map[string][]string{}}
+// newEnv returns the env of one run of one case.
+func newEnv(h Harness) *env {
+	e := &env{Driver: h.New(), Harness: h, clock: h.Clock, known: map[string][]string{}}
 	if e.clock == nil {
 		e.clock = clock.RealClock{}
 	}
-	name := h.NamePrefix
-	if name == "" {
-		name = "conformance"
-	}
-	e.prefix = name + "-" + random(5)
+	e.prefix = "conformance-" + random(5)
 	return e
 }
 
@@ -63,7 +59,7 @@ func random(n int) string {
 }
 
 // Machine returns a new machine, without a provider ID. The case may change it.
-func (e *Env) Machine() *v1alpha1.Machine {
+func (e *env) Machine() *v1alpha1.Machine {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	m := &v1alpha1.Machine{
@@ -79,19 +75,15 @@ func (e *Env) Machine() *v1alpha1.Machine {
 }
 
 // Secret returns a copy of the Secret of the harness; nil if it has none.
-func (e *Env) Secret() *corev1.Secret { return e.Harness.Secret.DeepCopy() }
+func (e *env) Secret() *corev1.Secret { return e.Harness.Secret.DeepCopy() }
 
 // Class returns a copy of the class of the harness.
-func (e *Env) Class() *v1alpha1.MachineClass { return e.Harness.MachineClass.DeepCopy() }
+func (e *env) Class() *v1alpha1.MachineClass { return e.Harness.MachineClass.DeepCopy() }
 
 // ask makes a call with a deadline. A panic of the driver becomes an error, and
 // so does a nil response next to a nil error.
-func ask[Q, R any](ctx context.Context, e *Env, call func(context.Context, *Q) (*R, error), q *Q) (r *R, err error) {
-	limit := e.Harness.CallTimeout
-	if limit <= 0 {
-		limit = driver.DefaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func ask[Q, R any](ctx context.Context, e *env, call func(context.Context, *Q) (*R, error), q *Q) (r *R, err error) {
+	ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -106,13 +98,13 @@ func ask[Q, R any](ctx context.Context, e *Env, call func(context.Context, *Q) (
 }
 
 // Create calls CreateMachine for m.
-func (e *Env) Create(ctx context.Context, m *v1alpha1.Machine) (*driver.CreateMachineResponse, error) {
+func (e *env) Create(ctx context.Context, m *v1alpha1.Machine) (*driver.CreateMachineResponse, error) {
 	return e.CreateBy(ctx, e.Driver, &driver.CreateMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
 // CreateBy calls CreateMachine of a driver, with a request of the case's own. What
 // was made is removed when the case is over.
-func (e *Env) CreateBy(ctx context.Context, d driver.Driver, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (e *env) CreateBy(ctx context.Context, d driver.Driver, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	resp, err := ask(ctx, e, d.CreateMachine, req)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,13 +118,13 @@ func (e *Env) CreateBy(ctx context.Context, d driver.Driver, req *driver.CreateM
 }
 
 // Initialize calls InitializeMachine for m.
-func (e *Env) Initialize(ctx context.Context, m *v1alpha1.Machine) (*driver.InitializeMachineResponse, error) {
+func (e *env) Initialize(ctx context.Context, m *v1alpha1.Machine) (*driver.InitializeMachineResponse, error) {
 	return ask(ctx, e, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
 // Delete calls DeleteMachine for m. The promise that NotFound is as good as OK
 // is made use of: the error is nil then.
-func (e *Env) Delete(ctx context.Context, m *v1alpha1.Machine) error {
+func (e *env) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	_, err := ask(ctx, e, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 	if codes.Of(err) == codes.NotFound {
 		return nil
@@ -141,13 +133,13 @@ func (e *Env) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 }
 
 // Get calls GetMachineStatus for m.
-func (e *Env) Get(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
+func (e *env) Get(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
 	return ask(ctx, e, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
-// Found is [Env.Get], but takes Uninitialized for success, and Unimplemented for
-// [ErrNotOffered].
-func (e *Env) Found(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
+// Found is env.Get, but takes Uninitialized for success, and Unimplemented for
+// errNotOffered.
+func (e *env) Found(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
 	resp, err := e.Get(ctx, m)
 	switch codes.Of(err) {
 	case codes.Uninitialized:
@@ -156,13 +148,13 @@ func (e *Env) Found(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachin
 		}
 		return resp, nil
 	case codes.Unimplemented:
-		return nil, fmt.Errorf("GetMachineStatus is Unimplemented: %w", ErrNotOffered)
+		return nil, fmt.Errorf("GetMachineStatus is Unimplemented: %w", errNotOffered)
 	}
 	return resp, err
 }
 
 // List calls ListMachines for a class.
-func (e *Env) List(ctx context.Context, class *v1alpha1.MachineClass) (map[string]string, error) {
+func (e *env) List(ctx context.Context, class *v1alpha1.MachineClass) (map[string]string, error) {
 	resp, err := ask(ctx, e, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: e.Secret()})
 	if err != nil {
 		return nil, fmt.Errorf("ListMachines: %w", err)
@@ -172,7 +164,7 @@ func (e *Env) List(ctx context.Context, class *v1alpha1.MachineClass) (map[strin
 
 // Owned returns the sorted provider IDs that ListMachines shows under the name of
 // m.
-func (e *Env) Owned(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
+func (e *env) Owned(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
 	list, err := e.List(ctx, e.Class())
 	var ids []string
 	for id, name := range list {
@@ -187,12 +179,12 @@ func (e *Env) Owned(ctx context.Context, m *v1alpha1.Machine) ([]string, error) 
 // Eventually calls f until it returns nil, or the cloud has had its time to
 // settle, or ctx ends; then it returns what f returned last. It calls f at least
 // once, and once more after the time is over.
-func (e *Env) Eventually(ctx context.Context, f func() error) error {
+func (e *env) Eventually(ctx context.Context, f func() error) error {
 	settle := max(0, e.Harness.Settle)
 	step := min(max(settle/20, time.Millisecond), 10*time.Second)
 	for end := e.clock.Now().Add(settle); ; {
 		err := f()
-		if err == nil || errors.Is(err, ErrNotOffered) || !e.clock.Now().Before(end) {
+		if err == nil || errors.Is(err, errNotOffered) || !e.clock.Now().Before(end) {
 			return err
 		}
 		if late := e.sleep(ctx, step); late != nil {
@@ -202,10 +194,10 @@ func (e *Env) Eventually(ctx context.Context, f func() error) error {
 }
 
 // Settled waits until the cloud has had its time to settle.
-func (e *Env) Settled(ctx context.Context) error { return e.sleep(ctx, e.Harness.Settle) }
+func (e *env) Settled(ctx context.Context) error { return e.sleep(ctx, e.Harness.Settle) }
 
 // sleep waits on the clock of the harness.
-func (e *Env) sleep(ctx context.Context, d time.Duration) error {
+func (e *env) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -222,7 +214,7 @@ func (e *Env) sleep(ctx context.Context, d time.Duration) error {
 // cleanUp removes all that the case made, as far as the driver lets it: by
 // provider ID what is known, by name what is not, and after a create that failed
 // once more when the cloud has settled.
-func (e *Env) cleanUp(ctx context.Context) error {
+func (e *env) cleanUp(ctx context.Context) error {
 	e.mu.Lock()
 	machines, uncertain := e.machines, e.uncertain
 	e.mu.Unlock()
@@ -236,7 +228,7 @@ func (e *Env) cleanUp(ctx context.Context) error {
 }
 
 // removeAll deletes machines under every provider ID that is known, and by name.
-func (e *Env) removeAll(ctx context.Context, machines []*v1alpha1.Machine) error {
+func (e *env) removeAll(ctx context.Context, machines []*v1alpha1.Machine) error {
 	var errs []error
 	for _, m := range machines {
 		e.mu.Lock()

@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
@@ -53,8 +52,6 @@ type Fault struct {
 	// Machine by whose name calls go wrong. Empty means every one, and calls that
 	// are about no machine.
 	Machine string
-	// After is how many calls that fit are let pass first.
-	After int
 	// Times is how often the rule acts. Zero means without end.
 	Times int
 	// Probability, if between 0 and 1, is that with which the rule acts on a call
@@ -72,10 +69,6 @@ type Fault struct {
 	Code codes.Code
 	// Message of the error. Empty means "simulated fault".
 	Message string
-	// RetryAfter, if more than zero, is what codes.RetryAfterOf finds.
-	RetryAfter time.Duration
-	// Err, if set, is returned as it is, instead of an error made of the above.
-	Err error
 	// LastKnownState, if not empty, is in the response next to the error.
 	LastKnownState string
 }
@@ -88,18 +81,13 @@ func (f Fault) String() string {
 
 // error returns the error of the fault.
 func (f Fault) error() error {
-	if f.Err != nil {
-		return f.Err
-	}
-	err := status.Error(cmp.Or(f.Code, codes.Unavailable), cmp.Or(f.Message, "simulated fault"))
-	return codes.WithRetryAfter(err, f.RetryAfter)
+	return status.Error(cmp.Or(f.Code, codes.Unavailable), cmp.Or(f.Message, "simulated fault"))
 }
 
 // fault is a rule in force.
 type fault struct {
 	Fault
 	index int            // among all that were ever injected
-	fits  int            // calls that fitted
 	acted int            // calls that went wrong
 	draws map[string]int // chances drawn, per operation and machine
 }
@@ -131,8 +119,7 @@ func (c *Cloud) strike(op driver.Operation, machine string) *Fault {
 		if f.Operation != "" && f.Operation != op || f.Machine != "" && f.Machine != machine {
 			continue
 		}
-		f.fits++
-		if f.fits <= f.After || f.Times > 0 && f.acted >= f.Times || !f.chance(c.options.Seed, op, machine) {
+		if f.Times > 0 && f.acted >= f.Times || !f.chance(c.options.Seed, op, machine) {
 			continue
 		}
 		f.acted++

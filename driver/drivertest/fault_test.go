@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -15,11 +14,10 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
 func TestZeroFaultRefusesEverythingWithUnavailable(t *testing.T) {
-	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{{}}})
+	u, _ := standing(CloudOptions{Faults: []Fault{{}}})
 	_, err := u.make(t.Context(), "m-1")
 	require.EqualError(t, err, "machine codes error: code = [Unavailable] message = [simulated fault]")
 	_, err = u.list(t.Context())
@@ -29,12 +27,12 @@ func TestZeroFaultRefusesEverythingWithUnavailable(t *testing.T) {
 	_, err = u.ListSideResources(t.Context(), &driver.ListSideResourcesRequest{MachineClass: u.class, Secret: u.secret})
 	require.Equal(t, codes.Unavailable, codes.Of(err))
 	require.True(t, u.Snapshot().Empty())
-	require.Equal(t, 1, u.Calls()[drivertest.CallKey{Operation: driver.OpListMachines, Code: codes.Unavailable}])
+	require.Equal(t, 1, u.Calls(driver.OpListMachines, codes.Unavailable))
 }
 
 func TestFaultIsPickedByOperationMachineAndNumber(t *testing.T) {
-	u, _ := standing(drivertest.CloudOptions{})
-	remove := u.Inject(drivertest.Fault{Operation: driver.OpGetMachineStatus, Machine: "m-1", After: 1, Times: 2, Code: codes.Internal})
+	u, _ := standing(CloudOptions{})
+	remove := u.Inject(Fault{Operation: driver.OpGetMachineStatus, Machine: "m-1", Times: 2, Code: codes.Internal})
 	var got []codes.Code
 	for range 4 {
 		_, err := u.get(t.Context(), "m-2", "")
@@ -42,15 +40,15 @@ func TestFaultIsPickedByOperationMachineAndNumber(t *testing.T) {
 		_, err = u.get(t.Context(), "m-1", "")
 		got = append(got, codes.Of(err))
 	}
-	require.Equal(t, []codes.Code{codes.NotFound, codes.Internal, codes.Internal, codes.NotFound}, got)
+	require.Equal(t, []codes.Code{codes.Internal, codes.Internal, codes.NotFound, codes.NotFound}, got)
 	remove()
 	remove()
 }
 
 func TestFirstFaultThatFitsActs(t *testing.T) {
-	u, _ := standing(drivertest.CloudOptions{})
-	remove := u.Inject(drivertest.Fault{Code: codes.Internal})
-	u.Inject(drivertest.Fault{Code: codes.DataLoss})
+	u, _ := standing(CloudOptions{})
+	remove := u.Inject(Fault{Code: codes.Internal})
+	u.Inject(Fault{Code: codes.DataLoss})
 	_, err := u.list(t.Context())
 	require.Equal(t, codes.Internal, codes.Of(err))
 	remove()
@@ -62,19 +60,13 @@ func TestFirstFaultThatFitsActs(t *testing.T) {
 }
 
 func TestFaultSaysWhatItIsTold(t *testing.T) {
-	own := errors.New("no code at all")
-	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{
-		{Operation: driver.OpCreateMachine, Times: 1, Code: codes.ResourceExhausted, Message: "zone b is full", RetryAfter: time.Minute, LastKnownState: "waiting"},
-		{Operation: driver.OpCreateMachine, Err: own},
+	u, _ := standing(CloudOptions{Faults: []Fault{
+		{Operation: driver.OpCreateMachine, Times: 1, Code: codes.ResourceExhausted, Message: "zone b is full", LastKnownState: "waiting"},
 		{Operation: driver.OpDeleteMachine, LastKnownState: "stuck"},
 	}})
 	resp, err := u.make(t.Context(), "m-1")
 	require.EqualError(t, err, "machine codes error: code = [ResourceExhausted] message = [zone b is full]")
-	require.Equal(t, time.Minute, codes.RetryAfterOf(err))
 	require.Equal(t, &driver.CreateMachineResponse{LastKnownState: "waiting"}, resp)
-	resp, err = u.make(t.Context(), "m-1")
-	require.Same(t, own, err)
-	require.Nil(t, resp)
 	gone, err := u.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: machineOf("m-1", ""), MachineClass: u.class, Secret: u.secret})
 	require.Error(t, err)
 	require.Equal(t, "stuck", gone.LastKnownState)
@@ -82,7 +74,7 @@ func TestFaultSaysWhatItIsTold(t *testing.T) {
 
 func TestHangEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := use(drivertest.NewCloud(drivertest.CloudOptions{Faults: []drivertest.Fault{{Kind: drivertest.Hang}}}))
+		u := use(NewCloud(CloudOptions{Faults: []Fault{{Kind: Hang}}}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		begin := time.Now()
@@ -95,25 +87,14 @@ func TestHangEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestLostResponseComesAfterTheEffect(t *testing.T) {
-	u, _ := standing(drivertest.CloudOptions{})
-	u.Inject(drivertest.Fault{Kind: drivertest.LoseResponse, Times: 2})
-	resp, err := u.make(t.Context(), "m-1")
-	require.Equal(t, codes.Unavailable, codes.Of(err))
-	require.Nil(t, resp)
-	require.Len(t, u.Snapshot().VMs, 1)
-	require.Equal(t, codes.Unavailable, codes.Of(u.remove(t.Context(), "m-1", "")))
-	require.True(t, u.Snapshot().Empty())
-}
-
 func TestHalfACreateIsCompletedOrRemovedWhateverTheStep(t *testing.T) {
 	for steps := range 5 {
-		half := drivertest.Fault{Operation: driver.OpCreateMachine, Kind: drivertest.Half, Steps: steps, Times: 1, Code: codes.Internal}
+		half := Fault{Operation: driver.OpCreateMachine, Kind: Half, Steps: steps, Times: 1, Code: codes.Internal}
 		wantSides := []int{2, 1, 2, 2, 2}[steps]
 		wantVMs := []int{0, 0, 0, 1, 1}[steps]
 		for _, then := range []string{"create", "delete"} {
 			t.Run(fmt.Sprintf("%d steps, then %s", steps, then), func(t *testing.T) {
-				u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{half}})
+				u, _ := standing(CloudOptions{Faults: []Fault{half}})
 				_, err := u.make(t.Context(), "m-1")
 				require.Equal(t, codes.Internal, codes.Of(err))
 				s := u.Snapshot()
@@ -139,23 +120,11 @@ func TestHalfACreateIsCompletedOrRemovedWhateverTheStep(t *testing.T) {
 	}
 }
 
-func TestTwoThingsOfOneKindAreTwo(t *testing.T) {
-	u, _ := standing(drivertest.CloudOptions{SideResources: []string{"disk", "disk"}, Faults: []drivertest.Fault{
-		{Operation: driver.OpCreateMachine, Kind: drivertest.Half, Times: 1},
-	}})
-	_, err := u.make(t.Context(), "m-1")
-	require.Error(t, err)
-	_, err = u.make(t.Context(), "m-1")
-	require.NoError(t, err)
-	require.Len(t, u.Snapshot().SideResources, 2)
-	require.Empty(t, u.Snapshot().Leftovers())
-}
-
 func TestHalfADeleteLeavesSideResources(t *testing.T) {
-	u, clk := standing(drivertest.CloudOptions{ShutdownTime: time.Minute})
+	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
-	u.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Kind: drivertest.Half, Steps: 2, Times: 1})
+	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Half, Steps: 2, Times: 1})
 	require.Equal(t, codes.Unavailable, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
 	clk.Step(time.Minute)
 	s := u.Snapshot()
@@ -170,10 +139,10 @@ func TestHalfADeleteLeavesSideResources(t *testing.T) {
 }
 
 func TestASecondDeleteDuringTheShutdownTakesWhatTheFirstLeft(t *testing.T) {
-	u, clk := standing(drivertest.CloudOptions{ShutdownTime: time.Minute})
+	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
-	u.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Kind: drivertest.Half, Steps: 1, Times: 1})
+	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Half, Steps: 1, Times: 1})
 	require.Error(t, u.remove(t.Context(), "m-1", resp.ProviderID))
 	clk.Step(time.Second)
 	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID))
@@ -181,15 +150,9 @@ func TestASecondDeleteDuringTheShutdownTakesWhatTheFirstLeft(t *testing.T) {
 	require.True(t, u.Snapshot().Empty())
 }
 
-func TestHalfOnOtherOperationsRefuses(t *testing.T) {
-	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{{Kind: drivertest.Half, Code: codes.DataLoss}}})
-	_, err := u.list(t.Context())
-	require.Equal(t, codes.DataLoss, codes.Of(err))
-}
-
 func TestChanceDependsOnTheSeedAndNotOnOtherMachines(t *testing.T) {
 	draw := func(seed uint64, noise bool) (out []codes.Code) {
-		u, _ := standing(drivertest.CloudOptions{Seed: seed, Faults: []drivertest.Fault{{Probability: 0.5}}})
+		u, _ := standing(CloudOptions{Seed: seed, Faults: []Fault{{Probability: 0.5}}})
 		for range 64 {
 			if noise {
 				_, _ = u.get(t.Context(), "m-2", "")
@@ -203,11 +166,11 @@ func TestChanceDependsOnTheSeedAndNotOnOtherMachines(t *testing.T) {
 	require.Equal(t, first, draw(1, false))
 	require.Equal(t, first, draw(1, true))
 	require.NotEqual(t, first, draw(2, false))
-	u, _ := standing(drivertest.CloudOptions{Faults: []drivertest.Fault{{Probability: 0.25}}})
+	u, _ := standing(CloudOptions{Faults: []Fault{{Probability: 0.25}}})
 	for range 4000 {
 		_, _ = u.get(t.Context(), "m-1", "")
 	}
-	hit := u.Calls()[drivertest.CallKey{Operation: driver.OpGetMachineStatus, Code: codes.Unavailable}]
+	hit := u.Calls(driver.OpGetMachineStatus, codes.Unavailable)
 	require.InDelta(t, 1000, hit, 150)
 }
 
@@ -221,11 +184,11 @@ func TestNoFaultBreaksIdempotency(t *testing.T) {
 			o := slow()
 			o.Seed = seed
 			for range 4 {
-				o.Faults = append(o.Faults, drivertest.Fault{
-					Probability: 0.25, Kind: drivertest.FaultKind(rng.IntN(4)), Steps: rng.IntN(4),
+				o.Faults = append(o.Faults, Fault{
+					Probability: 0.25, Kind: FaultKind(rng.IntN(4)), Steps: rng.IntN(4),
 				})
 			}
-			u := use(drivertest.NewCloud(o))
+			u := use(NewCloud(o))
 			names := []string{"m-0", "m-1", "m-2"}
 			for range 30 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rng.IntN(60))*time.Second)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
 // contextFlaws are the flaws in minding the context.
@@ -51,7 +50,7 @@ var contextFlaws = map[string]flaw{
 			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 				resp, err := b.Cloud.CreateMachine(ctx, r)
 				if err != nil && ctx.Err() != nil && r != nil {
-					b.Plant(drivertest.VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
+					b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
 				}
 				return resp, err
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // createFlaws are the flaws of one operation.
@@ -22,8 +20,8 @@ var createFlaws = map[string]flaw{
 		breakIt: func(b *broken) {
 			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 				resp, err := b.Cloud.CreateMachine(ctx, r)
-				if err == nil && b.Calls()[drivertest.CallKey{Operation: driver.OpCreateMachine}] > 1 {
-					resp.ProviderID = b.Plant(drivertest.VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
+				if err == nil && b.Calls(driver.OpCreateMachine, codes.OK) > 1 {
+					resp.ProviderID = b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
 				}
 				return resp, err
 			}
@@ -31,13 +29,13 @@ var createFlaws = map[string]flaw{
 		caught: []string{"CreateAdopts", "CreateAdoptsFromOthers", "CreateConcurrently"},
 	},
 	"looks for an existing VM only where it may not be shown yet": {
-		options: drivertest.CloudOptions{Lag: 10 * time.Second, ForgetfulCreate: true},
+		options: CloudOptions{Lag: 10 * time.Second, ForgetfulCreate: true},
 		breakIt: func(*broken) {},
 		caught:  []string{"CreateAdopts", "CreateAdoptsFromOthers", "CreateConcurrently", "CreateIgnoresUID"},
 	},
 	"remembers in memory what it made": {
 		breakIt: func(b *broken) { rememberInMemory(b) },
-		harness: func(h *drivertest.Harness) {
+		harness: func(h *Harness) {
 			first := h.New().(*broken)
 			h.New = func() driver.Driver {
 				b := &broken{Cloud: first.Cloud}
@@ -56,7 +54,7 @@ var createFlaws = map[string]flaw{
 				}
 				for _, v := range b.Snapshot().Of(r.Machine.Name).VMs {
 					if v.ProviderID == resp.ProviderID && v.UID != string(r.Machine.UID) {
-						v := b.Plant(drivertest.VM{Namespace: v.Namespace, Machine: v.Machine, UID: string(r.Machine.UID)})
+						v := b.Plant(VM{Namespace: v.Namespace, Machine: v.Machine, UID: string(r.Machine.UID)})
 						resp.ProviderID = v.ProviderID
 					}
 				}
@@ -67,32 +65,13 @@ var createFlaws = map[string]flaw{
 	},
 	"answers without a provider ID": {
 		breakIt: func(b *broken) {
-			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-				resp, err := b.Cloud.CreateMachine(ctx, r)
-				if resp != nil {
-					resp.ProviderID = ""
-				}
-				return resp, err
-			}
+			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) { resp.ProviderID = "" })
 		},
 		caught: []string{"CreateAnswers"},
 	},
 	"answers without a node name": {
 		breakIt: func(b *broken) {
-			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-				resp, err := b.Cloud.CreateMachine(ctx, r)
-				if resp != nil {
-					resp.NodeName = ""
-				}
-				return resp, err
-			}
-		},
-		caught: []string{"CreateAnswers"},
-	},
-	"answers with another node name than the harness expects": {
-		breakIt: func(*broken) {},
-		harness: func(h *drivertest.Harness) {
-			h.NodeName = func(m *v1alpha1.Machine) string { return "node-" + m.Name }
+			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) { resp.NodeName = "" })
 		},
 		caught: []string{"CreateAnswers"},
 	},
@@ -100,8 +79,8 @@ var createFlaws = map[string]flaw{
 		breakIt: func(b *broken) {
 			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 				resp, err := b.Cloud.CreateMachine(ctx, r)
-				if err == nil && b.Calls()[drivertest.CallKey{Operation: driver.OpCreateMachine}] == 2 {
-					b.Plant(drivertest.VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
+				if err == nil && b.Calls(driver.OpCreateMachine, codes.OK) == 2 {
+					b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
 				}
 				return resp, err
 			}
@@ -111,13 +90,7 @@ var createFlaws = map[string]flaw{
 	"names the node anew every time": {
 		breakIt: func(b *broken) {
 			var n atomic.Int64
-			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-				resp, err := b.Cloud.CreateMachine(ctx, r)
-				if resp != nil {
-					resp.NodeName = fmt.Sprintf("ip-10-0-0-%d", n.Add(1))
-				}
-				return resp, err
-			}
+			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) { resp.NodeName = fmt.Sprintf("ip-10-0-0-%d", n.Add(1)) })
 		},
 		caught: []string{"CreateAdopts", "GetFindsByName"},
 	},
@@ -160,8 +133,8 @@ func rememberInMemory(b *broken) {
 		if err != nil {
 			return resp, err
 		}
-		if b.Calls()[drivertest.CallKey{Operation: driver.OpCreateMachine}] > 1 {
-			resp.ProviderID = b.Plant(drivertest.VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
+		if b.Calls(driver.OpCreateMachine, codes.OK) > 1 {
+			resp.ProviderID = b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
 		}
 		made[r.Machine.Name] = resp
 		return resp, nil

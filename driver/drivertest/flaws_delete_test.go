@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -40,7 +39,7 @@ var deleteFlaws = map[string]flaw{
 	"leaves the disks behind": {
 		breakIt: func(b *broken) {
 			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-				defer b.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Kind: drivertest.Half, Steps: 1})()
+				defer b.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Half, Steps: 1})()
 				resp, err := b.Cloud.DeleteMachine(ctx, r)
 				if codes.Of(err) == codes.Unavailable {
 					return &driver.DeleteMachineResponse{}, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
 // getFlaws are the flaws of one operation.
@@ -89,30 +88,18 @@ var getFlaws = map[string]flaw{
 	"gives another ID every time": {
 		breakIt: func(b *broken) {
 			var n atomic.Int64
-			b.get = func(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-				resp, err := b.Cloud.GetMachineStatus(ctx, r)
-				if resp != nil {
-					resp.ProviderID += fmt.Sprintf("#%d", n.Add(1)/2)
-				}
-				return resp, err
-			}
+			b.get = answering(b.Cloud.GetMachineStatus, func(resp *driver.GetMachineStatusResponse) { resp.ProviderID += fmt.Sprintf("#%d", n.Add(1)/2) })
 		},
 		caught: []string{"IdentityIsStable"},
 	},
 	"gives all VMs one ID": {
 		breakIt: func(b *broken) {
-			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-				resp, err := b.Cloud.CreateMachine(ctx, r)
-				if resp != nil {
-					resp.ProviderID = "the-vm"
-				}
-				return resp, err
-			}
+			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) { resp.ProviderID = "the-vm" })
 		},
 		caught: []string{"IdentityIsStable"},
 	},
 	"says Uninitialized without saying of what": {
-		options: drivertest.CloudOptions{NeedsInitialization: true},
+		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.get = func(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 				resp, err := b.Cloud.GetMachineStatus(ctx, r)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
@@ -8,13 +8,12 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
 // initializeFlaws are the flaws of one operation.
 var initializeFlaws = map[string]flaw{
 	"fails to initialise twice": {
-		options: drivertest.CloudOptions{NeedsInitialization: true},
+		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.initialize = func(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 				if _, err := b.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: r.Machine, MachineClass: r.MachineClass, Secret: r.Secret}); err == nil {
@@ -26,7 +25,7 @@ var initializeFlaws = map[string]flaw{
 		caught: []string{"InitializeFinishes"},
 	},
 	"initialises nothing": {
-		options: drivertest.CloudOptions{NeedsInitialization: true},
+		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.initialize = func(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 				return &driver.InitializeMachineResponse{}, nil
@@ -35,20 +34,14 @@ var initializeFlaws = map[string]flaw{
 		caught: []string{"InitializeFinishes", "InitializeOfNothing"},
 	},
 	"initialises under another identity": {
-		options: drivertest.CloudOptions{NeedsInitialization: true},
+		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
-			b.initialize = func(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-				resp, err := b.Cloud.InitializeMachine(ctx, r)
-				if resp != nil {
-					resp.ProviderID = "another"
-				}
-				return resp, err
-			}
+			b.initialize = answering(b.Cloud.InitializeMachine, func(resp *driver.InitializeMachineResponse) { resp.ProviderID = "another" })
 		},
 		caught: []string{"InitializeFinishes"},
 	},
 	"is Uninitialized for ever": {
-		options: drivertest.CloudOptions{NeedsInitialization: true},
+		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.initialize = func(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 				return nil, status.Error(codes.Unimplemented, "not here")

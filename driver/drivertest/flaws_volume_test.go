@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
@@ -25,14 +25,7 @@ var volumeFlaws = map[string]flaw{
 	},
 	"sorts the volumes": {
 		breakIt: func(b *broken) {
-			b.volumes = func(ctx context.Context, r *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-				resp, err := b.Cloud.GetVolumeIDs(ctx, r)
-				if resp != nil {
-					slices.Sort(resp.VolumeIDs)
-					slices.Reverse(resp.VolumeIDs)
-				}
-				return resp, err
-			}
+			b.volumes = answering(b.Cloud.GetVolumeIDs, func(resp *driver.GetVolumeIDsResponse) { slices.Sort(resp.VolumeIDs); slices.Reverse(resp.VolumeIDs) })
 		},
 		caught: []string{"VolumesInOrder"},
 	},

@@ -16,25 +16,17 @@ type EventKind uint8
 const (
 	// VMCreated means that a VM was made.
 	VMCreated EventKind = iota + 1
-	// VMInitialized means that a VM was initialised.
-	VMInitialized
 	// VMReady means that a VM is ready.
 	VMReady
-	// VMHalted means that a VM was stopped by [Cloud.Stop].
-	VMHalted
 	// VMDeletionBegan means that the deletion of a VM has begun.
 	VMDeletionBegan
 	// VMDeleted means that a VM exists no more.
 	VMDeleted
-	// SideResourceCreated means that a side resource was made.
-	SideResourceCreated
-	// SideResourceGone means that a side resource exists no more.
-	SideResourceGone
 )
 
 // String returns the name of the kind, such as "VMCreated".
 func (k EventKind) String() string {
-	names := []string{"", "VMCreated", "VMInitialized", "VMReady", "VMHalted", "VMDeletionBegan", "VMDeleted", "SideResourceCreated", "SideResourceGone"}
+	names := []string{"", "VMCreated", "VMReady", "VMDeletionBegan", "VMDeleted"}
 	if k == 0 || int(k) >= len(names) {
 		return fmt.Sprintf("EventKind(%d)", uint8(k))
 	}
@@ -50,17 +42,12 @@ type Event struct {
 	Time time.Time
 	// Kind of change.
 	Kind EventKind
-	// VM as it was after the change, if the event is about one.
+	// VM as it was after the change.
 	VM VM
-	// SideResource as it was after the change, if the event is about one.
-	SideResource SideResource
 }
 
 // String renders the event on one line. Its form may change.
 func (e Event) String() string {
-	if e.SideResource.Kind != "" {
-		return fmt.Sprintf("%s %s: %s", e.Time.Format(time.TimeOnly), e.Kind, e.SideResource)
-	}
 	return fmt.Sprintf("%s %s: %s", e.Time.Format(time.TimeOnly), e.Kind, e.VM)
 }
 
@@ -76,31 +63,14 @@ func (h History) String() string {
 	return b.String()
 }
 
-// MaxVMs returns how many VMs were alive at the same time at most, among those
-// that match; nil matches all. A VM is alive from being made until its deletion
-// begins.
-func (h History) MaxVMs(match func(VM) bool) int {
-	alive := map[string]bool{}
-	most := 0
-	for _, e := range h {
-		switch {
-		case e.Kind == VMCreated && (match == nil || match(e.VM)):
-			alive[e.VM.ProviderID] = true
-		case e.Kind == VMDeletionBegan || e.Kind == VMDeleted:
-			delete(alive, e.VM.ProviderID)
-		}
-		most = max(most, len(alive))
-	}
-	return most
-}
-
 // MaxVMsOfOneMachine returns how many VMs of one machine were alive at the same
-// time at most, and of which machine: the first one for which it was so many.
+// time at most, and of which machine: the first one for which it was so many. A VM
+// is alive from being made until its deletion begins.
 func (h History) MaxVMsOfOneMachine() (most int, machine string) {
 	alive := map[owner]map[string]bool{}
 	for _, e := range h {
 		o := owner{scope: e.VM.Scope, machine: e.VM.Machine}
-		switch e.Kind { //nolint:exhaustive // the others change no number of VMs
+		switch e.Kind { //nolint:exhaustive // VMReady changes no number of VMs
 		case VMCreated:
 			if alive[o] == nil {
 				alive[o] = map[string]bool{}

@@ -22,7 +22,7 @@ func (c *Cloud) Plant(like VM) VM {
 	v := c.makeVM(VM{
 		Namespace: like.Namespace, Machine: like.Machine, UID: like.UID, Class: like.Class, Scope: scope,
 		Initialized: true, ReadyAt: c.now.Add(max(0, c.options.BootTime)),
-	}, nil, c.makeSides(o, c.sideKinds()))
+	}, nil, c.makeSides(o, sideKinds()))
 	c.reschedule()
 	c.catchUp()
 	return v.seen(c.now)
@@ -38,7 +38,7 @@ func (c *Cloud) Terminate(providerID string) bool {
 		return false
 	}
 	for _, s := range c.sidesOf(v.owner(), v.ProviderID) {
-		s.GoneAt = c.now
+		s.goneAt = c.now
 	}
 	v.GoneAt = c.now
 	if v.DeletedAt.IsZero() {
@@ -58,9 +58,8 @@ func (c *Cloud) Stop(providerID string) bool {
 	if v == nil {
 		return false
 	}
-	if v.State != VMStopped && v.DeletedAt.IsZero() {
-		v.State, v.booted = VMStopped, true
-		c.tell(Event{Kind: VMHalted, VM: v.seen(c.now)})
+	if v.State != vmStopped && v.DeletedAt.IsZero() {
+		v.State, v.booted = vmStopped, true
 		c.reschedule()
 	}
 	return true

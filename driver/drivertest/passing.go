@@ -27,15 +27,9 @@ func (c *Cloud) catchUp() {
 	for _, v := range c.vms {
 		events = append(events, c.changesOf(v)...)
 	}
-	for _, s := range c.sides {
-		if !s.gone && !exists(s.GoneAt, c.now) {
-			s.gone = true
-			events = append(events, Event{Time: s.GoneAt, Kind: SideResourceGone, SideResource: s.SideResource})
-		}
-	}
 	slices.SortStableFunc(events, func(a, b Event) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Kind, b.Kind),
-			strings.Compare(a.VM.ProviderID, b.VM.ProviderID), strings.Compare(a.SideResource.ID, b.SideResource.ID))
+			strings.Compare(a.VM.ProviderID, b.VM.ProviderID))
 	})
 	for _, e := range events {
 		c.tell(e)
@@ -67,7 +61,7 @@ func (c *Cloud) forget() {
 		return v.gone && !c.now.Before(v.GoneAt.Add(lag))
 	})
 	c.sides = slices.DeleteFunc(c.sides, func(s *side) bool {
-		return s.gone && !c.now.Before(s.GoneAt.Add(lag))
+		return !exists(s.goneAt, c.now) && !c.now.Before(s.goneAt.Add(lag))
 	})
 }
 
@@ -80,11 +74,6 @@ func (c *Cloud) reschedule() {
 		}
 		if !v.gone {
 			c.schedule(v.GoneAt)
-		}
-	}
-	for _, s := range c.sides {
-		if !s.gone {
-			c.schedule(s.GoneAt)
 		}
 	}
 }

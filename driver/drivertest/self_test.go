@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package drivertest_test
+package drivertest
 
 import (
 	"context"
@@ -10,64 +10,50 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 func TestCloudKeepsTheContract(t *testing.T) {
-	drivertest.Run(t, func(*testing.T) drivertest.Harness {
-		return drivertest.NewCloud(drivertest.CloudOptions{}).Harness()
-	})
-}
-
-func TestZeroCloudKeepsTheContract(t *testing.T) {
-	drivertest.Run(t, func(*testing.T) drivertest.Harness { return new(drivertest.Cloud).Harness() })
+	Run(t, func(*testing.T) Harness { return new(Cloud).Harness() })
 }
 
 // slow is a cloud on which everything takes its time.
-func slow() drivertest.CloudOptions {
-	return drivertest.CloudOptions{
+func slow() CloudOptions {
+	return CloudOptions{
 		CreateLatency: 20 * time.Second, DeleteLatency: 3 * time.Second, CallLatency: time.Second,
 		BootTime: time.Minute, ShutdownTime: 40 * time.Second, Lag: 15 * time.Second,
 	}
 }
 
 func TestCloudKeepsTheContractUnderEveryOption(t *testing.T) {
-	for name, options := range map[string]drivertest.CloudOptions{
+	for name, options := range map[string]CloudOptions{
 		"with latency":                 {CreateLatency: time.Minute, DeleteLatency: time.Second, CallLatency: time.Second},
 		"with lag":                     {Lag: 10 * time.Second},
 		"with a slow shutdown":         {ShutdownTime: time.Minute},
 		"slow in everything":           slow(),
 		"with initialisation":          {NeedsInitialization: true, Lag: time.Second},
-		"without side resources":       {SideResources: []string{}},
-		"with four side resources":     {SideResources: []string{"disk", "disk", "nic", "address"}},
 		"with a credential":            {Credential: "a-long-credential"},
 		"with other node names":        {NodeName: func(m string) string { return "ip-" + m + ".internal" }},
 		"with another provider":        {Provider: "acme"},
 		"without GetMachineStatus":     {Unimplemented: []driver.Operation{driver.OpGetMachineStatus}},
 		"without GetVolumeIDs":         {Unimplemented: []driver.Operation{driver.OpGetVolumeIDs}},
 		"with a quota that is enough":  {Quota: 4},
-		"with negative options":        {CreateLatency: -1, BootTime: -1, ShutdownTime: -1, Lag: -1, Quota: -1, Throttle: drivertest.Throttle{Calls: -1, Per: -1}},
+		"with negative options":        {CreateLatency: -1, BootTime: -1, ShutdownTime: -1, Lag: -1, Quota: -1},
 		"with other VMs in its region": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, c := range drivertest.Cases() {
+			for _, c := range promises() {
 				t.Run(c.Name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						cloud := drivertest.NewCloud(options)
+						cloud := NewCloud(options)
 						if name == "with other VMs in its region" {
-							cloud.Plant(drivertest.VM{Namespace: "elsewhere", Machine: "vm-0"})
+							cloud.Plant(VM{Namespace: "elsewhere", Machine: "vm-0"})
 						}
 						h := cloud.Harness()
-						if f := options.NodeName; f != nil {
-							h.NodeName = func(m *v1alpha1.Machine) string { return f(m.Name) }
-						}
-						err := drivertest.Check(t.Context(), h, c)
-						if !errors.Is(err, drivertest.ErrNotOffered) {
+						err := check(t.Context(), h, c)
+						if !errors.Is(err, errNotOffered) {
 							require.NoError(t, err)
 						}
 						time.Sleep(h.Settle) // of the bubble
@@ -84,17 +70,17 @@ func TestCloudKeepsTheContractUnderEveryOption(t *testing.T) {
 
 func TestEveryPromiseIsOfferedBySomeCloud(t *testing.T) {
 	// A case that nobody can reach is none.
-	for _, c := range drivertest.Cases() {
-		require.NotEmpty(t, c.Promise)
-		plain := drivertest.Check(t.Context(), drivertest.NewCloud(drivertest.CloudOptions{}).Harness(), c)
-		rich := drivertest.Check(t.Context(), drivertest.NewCloud(drivertest.CloudOptions{NeedsInitialization: true}).Harness(), c)
+	for _, c := range promises() {
+		require.NotEmpty(t, c.Text)
+		plain := check(t.Context(), NewCloud(CloudOptions{}).Harness(), c)
+		rich := check(t.Context(), NewCloud(CloudOptions{NeedsInitialization: true}).Harness(), c)
 		require.True(t, plain == nil || rich == nil, "%s: %v, %v", c.Name, plain, rich)
 	}
 }
 
 func TestKitCatchesBrokenDrivers(t *testing.T) {
-	cases := map[string]drivertest.Case{}
-	for _, c := range drivertest.Cases() {
+	cases := map[string]promise{}
+	for _, c := range promises() {
 		cases[c.Name] = c
 	}
 	missed := map[string]bool{}
@@ -107,18 +93,18 @@ func TestKitCatchesBrokenDrivers(t *testing.T) {
 				require.Contains(t, cases, want)
 				delete(missed, want)
 				synctest.Test(t, func(t *testing.T) {
-					b := &broken{Cloud: drivertest.NewCloud(f.options)}
+					b := &broken{Cloud: NewCloud(f.options)}
 					f.breakIt(b)
 					h := b.Harness()
 					h.New = func() driver.Driver { return b }
 					if f.harness != nil {
 						f.harness(&h)
 					}
-					err := drivertest.Check(t.Context(), h, cases[want])
+					err := check(t.Context(), h, cases[want])
 					time.Sleep(time.Hour) // of the bubble: calls that were left behind come to their end
 					require.Error(t, err, "the case %s lets this pass", want)
-					require.NotErrorIs(t, err, drivertest.ErrNotOffered)
-					require.ErrorContains(t, err, cases[want].Promise, "the failure does not name the promise")
+					require.NotErrorIs(t, err, errNotOffered)
+					require.ErrorContains(t, err, cases[want].Text, "the failure does not name the promise")
 				})
 			}
 		})
@@ -127,12 +113,12 @@ func TestKitCatchesBrokenDrivers(t *testing.T) {
 }
 
 func TestKitNamesWhatIsNotOffered(t *testing.T) {
-	cloud := drivertest.NewCloud(drivertest.CloudOptions{Unimplemented: []driver.Operation{driver.OpGetMachineStatus, driver.OpGetVolumeIDs}})
+	cloud := NewCloud(CloudOptions{Unimplemented: []driver.Operation{driver.OpGetMachineStatus, driver.OpGetVolumeIDs}})
 	h := cloud.Harness()
 	h.OtherScope, h.FailCreate = nil, nil
 	var absent []string
-	for _, c := range drivertest.Cases() {
-		if err := drivertest.Check(t.Context(), h, c); errors.Is(err, drivertest.ErrNotOffered) {
+	for _, c := range promises() {
+		if err := check(t.Context(), h, c); errors.Is(err, errNotOffered) {
 			absent = append(absent, c.Name)
 		} else {
 			require.NoError(t, err)
@@ -145,15 +131,15 @@ func TestKitNamesWhatIsNotOffered(t *testing.T) {
 }
 
 func TestKitRefusesAHarnessThatLacksTheNecessary(t *testing.T) {
-	for _, c := range drivertest.Cases() {
-		require.Error(t, drivertest.Check(t.Context(), drivertest.Harness{}, c))
+	for _, c := range promises() {
+		require.Error(t, check(t.Context(), Harness{}, c))
 	}
-	require.Error(t, drivertest.Check(t.Context(), new(drivertest.Cloud).Harness(), drivertest.Case{}))
+	require.Error(t, check(t.Context(), new(Cloud).Harness(), promise{}))
 }
 
 func TestKitCleansUpAfterACaseThatFails(t *testing.T) {
-	cloud := drivertest.NewCloud(drivertest.CloudOptions{})
-	failing := drivertest.Case{Name: "Failing", Promise: "Something.", Check: func(ctx context.Context, e *drivertest.Env) error {
+	cloud := NewCloud(CloudOptions{})
+	failing := promise{Name: "Failing", Text: "Something.", Check: func(ctx context.Context, e *env) error {
 		for range 3 {
 			if _, err := e.Create(ctx, e.Machine()); err != nil {
 				return err
@@ -161,89 +147,70 @@ func TestKitCleansUpAfterACaseThatFails(t *testing.T) {
 		}
 		return errors.New("broken")
 	}}
-	require.ErrorContains(t, drivertest.Check(t.Context(), cloud.Harness(), failing), "broken")
+	require.ErrorContains(t, check(t.Context(), cloud.Harness(), failing), "broken")
 	require.True(t, cloud.Snapshot().Empty(), cloud.Snapshot())
-	require.Equal(t, 3, cloud.History().MaxVMs(nil))
+	require.Len(t, cloud.History(), 12, "four events of each VM")
 }
 
 func TestKitCleansUpWhatItCannotSeeYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cloud := drivertest.NewCloud(drivertest.CloudOptions{Lag: time.Minute})
-		cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Kind: drivertest.LoseResponse})
-		lost := drivertest.Case{Name: "Lost", Promise: "Something.", Check: func(ctx context.Context, e *drivertest.Env) error {
+		cloud := NewCloud(CloudOptions{Lag: time.Minute})
+		cloud.Inject(Fault{Operation: driver.OpCreateMachine, Kind: LoseResponse})
+		lost := promise{Name: "Lost", Text: "Something.", Check: func(ctx context.Context, e *env) error {
 			_, err := e.Create(ctx, e.Machine())
 			return err
 		}}
-		require.Error(t, drivertest.Check(t.Context(), cloud.Harness(), lost))
-		require.Equal(t, 1, cloud.History().MaxVMs(nil))
+		require.Error(t, check(t.Context(), cloud.Harness(), lost))
+		n, _ := cloud.History().MaxVMsOfOneMachine()
+		require.Equal(t, 1, n)
 		require.True(t, cloud.Snapshot().Empty(), cloud.Snapshot())
 	})
 }
 
 func TestKitTellsWhenTheCleanUpFails(t *testing.T) {
-	cloud := drivertest.NewCloud(drivertest.CloudOptions{})
-	cloud.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Code: codes.PermissionDenied})
-	only := drivertest.Case{Name: "Only", Promise: "Something.", Check: func(ctx context.Context, e *drivertest.Env) error {
+	cloud := NewCloud(CloudOptions{})
+	cloud.Inject(Fault{Operation: driver.OpDeleteMachine, Code: codes.PermissionDenied})
+	only := promise{Name: "Only", Text: "Something.", Check: func(ctx context.Context, e *env) error {
 		_, err := e.Create(ctx, e.Machine())
 		return err
 	}}
-	require.ErrorContains(t, drivertest.Check(t.Context(), cloud.Harness(), only), "look for machines named vm-")
+	require.ErrorContains(t, check(t.Context(), cloud.Harness(), only), "look for machines named conformance-")
 }
 
 func TestKitChecksDriversWithoutSecret(t *testing.T) {
-	b := &broken{Cloud: drivertest.NewCloud(drivertest.CloudOptions{})}
+	b := &broken{Cloud: NewCloud(CloudOptions{})}
 	h := b.Harness()
 	secret := h.Secret
 	h.Secret = nil
-	h.New = func() driver.Driver { return withSecret{b.Cloud, secret} }
-	for _, c := range drivertest.Cases() {
-		if err := drivertest.Check(t.Context(), h, c); !errors.Is(err, drivertest.ErrNotOffered) {
+	h.New = func() driver.Driver { return struct{ driver.Driver }{b} } // no side resources
+	b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+		return b.Cloud.CreateMachine(ctx, edited(r, func(q *driver.CreateMachineRequest) { q.Secret = secret }))
+	}
+	b.initialize = func(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+		return b.Cloud.InitializeMachine(ctx, edited(r, func(q *driver.InitializeMachineRequest) { q.Secret = secret }))
+	}
+	b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+		return b.Cloud.DeleteMachine(ctx, edited(r, func(q *driver.DeleteMachineRequest) { q.Secret = secret }))
+	}
+	b.get = func(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+		return b.Cloud.GetMachineStatus(ctx, edited(r, func(q *driver.GetMachineStatusRequest) { q.Secret = secret }))
+	}
+	b.list = func(ctx context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+		return b.Cloud.ListMachines(ctx, edited(r, func(q *driver.ListMachinesRequest) { q.Secret = secret }))
+	}
+	for _, c := range promises() {
+		if err := check(t.Context(), h, c); !errors.Is(err, errNotOffered) {
 			require.NoError(t, err, c.Name)
 		}
 	}
 }
 
-// withSecret is a driver that needs no Secret, for it has its own.
-type withSecret struct {
-	cloud  *drivertest.Cloud
-	secret *corev1.Secret
-}
-
-func (d withSecret) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	if r != nil {
-		r = &driver.CreateMachineRequest{Machine: r.Machine, MachineClass: r.MachineClass, Secret: d.secret}
+// edited returns a copy of a request with an edit, and nil for nil.
+func edited[Q any](q *Q, edit func(*Q)) *Q {
+	if q == nil {
+		return nil
 	}
-	return d.cloud.CreateMachine(ctx, r)
-}
-
-func (d withSecret) InitializeMachine(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	if r != nil {
-		r = &driver.InitializeMachineRequest{Machine: r.Machine, MachineClass: r.MachineClass, Secret: d.secret}
-	}
-	return d.cloud.InitializeMachine(ctx, r)
-}
-
-func (d withSecret) DeleteMachine(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	if r != nil {
-		r = &driver.DeleteMachineRequest{Machine: r.Machine, MachineClass: r.MachineClass, Secret: d.secret}
-	}
-	return d.cloud.DeleteMachine(ctx, r)
-}
-
-func (d withSecret) GetMachineStatus(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	if r != nil {
-		r = &driver.GetMachineStatusRequest{Machine: r.Machine, MachineClass: r.MachineClass, Secret: d.secret}
-	}
-	return d.cloud.GetMachineStatus(ctx, r)
-}
-
-func (d withSecret) ListMachines(ctx context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	if r != nil {
-		r = &driver.ListMachinesRequest{MachineClass: r.MachineClass, Secret: d.secret}
-	}
-	return d.cloud.ListMachines(ctx, r)
-}
-
-func (d withSecret) GetVolumeIDs(ctx context.Context, r *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	return d.cloud.GetVolumeIDs(ctx, r)
+	out := *q
+	edit(&out)
+	return &out
 }

@@ -4,9 +4,12 @@ package drivertest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist/driver"
 )
 
 // A Snapshot is all that a [Cloud] holds at one moment, without lag.
@@ -15,8 +18,8 @@ type Snapshot struct {
 	Time time.Time
 	// VMs that exist, sorted by provider ID.
 	VMs []VM
-	// SideResources that exist, sorted by kind and ID.
-	SideResources []SideResource
+	// SideResources that exist and are not being deleted, sorted by kind and ID.
+	SideResources []driver.SideResource
 }
 
 // Snapshot returns all that the cloud holds. The caller owns the result.
@@ -30,12 +33,12 @@ func (c *Cloud) Snapshot() Snapshot {
 		}
 	}
 	for _, r := range c.sides {
-		if exists(r.GoneAt, c.now) {
+		if r.goneAt.IsZero() {
 			s.SideResources = append(s.SideResources, r.SideResource)
 		}
 	}
 	slices.SortFunc(s.VMs, func(a, b VM) int { return strings.Compare(a.ProviderID, b.ProviderID) })
-	slices.SortFunc(s.SideResources, func(a, b SideResource) int {
+	slices.SortFunc(s.SideResources, func(a, b driver.SideResource) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))
 	})
 	return s
@@ -61,8 +64,8 @@ func (s Snapshot) Of(machine string) Snapshot {
 }
 
 // Leftovers returns the side resources that belong to no VM.
-func (s Snapshot) Leftovers() []SideResource {
-	return slices.DeleteFunc(slices.Clone(s.SideResources), func(r SideResource) bool { return r.ProviderID != "" })
+func (s Snapshot) Leftovers() []driver.SideResource {
+	return slices.DeleteFunc(slices.Clone(s.SideResources), func(r driver.SideResource) bool { return r.ProviderID != "" })
 }
 
 // String renders the snapshot, one line for each thing; "nothing" if it is
@@ -76,7 +79,11 @@ func (s Snapshot) String() string {
 		b.WriteString(v.String() + "\n")
 	}
 	for _, r := range s.SideResources {
-		b.WriteString(r.String() + "\n")
+		fmt.Fprintf(&b, "%s %s of machine %s", r.Kind, r.ID, r.MachineName)
+		if r.ProviderID == "" {
+			b.WriteString(", without a vm")
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

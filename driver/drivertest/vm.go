@@ -17,16 +17,16 @@ type VMState uint8
 
 // The states of a VM.
 const (
-	// VMPending means that the VM was made and is not ready.
-	VMPending VMState = iota + 1
+	// vmPending means that the VM was made and is not ready.
+	vmPending VMState = iota + 1
 	// VMRunning means that the VM is ready.
 	VMRunning
-	// VMStopped means that the VM was stopped by [Cloud.Stop].
-	VMStopped
-	// VMDeleting means that the deletion of the VM has begun.
-	VMDeleting
-	// VMGone means that the VM exists no more.
-	VMGone
+	// vmStopped means that the VM was stopped by [Cloud.Stop].
+	vmStopped
+	// vmDeleting means that the deletion of the VM has begun.
+	vmDeleting
+	// vmGone means that the VM exists no more.
+	vmGone
 )
 
 // String returns the name of the state, such as "Pending".
@@ -77,25 +77,6 @@ func (v VM) String() string {
 	return text
 }
 
-// A SideResource is a disk, nic or the like of a [Cloud].
-type SideResource struct {
-	driver.SideResource
-	// Scope is the scope of the class it was made with.
-	Scope string
-	// CreatedAt is when it was made.
-	CreatedAt time.Time
-	// GoneAt is when it ceases to exist; zero before its deletion began.
-	GoneAt time.Time
-}
-
-// String renders the side resource on one line. Its form may change.
-func (s SideResource) String() string {
-	if s.ProviderID == "" {
-		return fmt.Sprintf("%s %s of machine %s, without a vm", s.Kind, s.ID, s.MachineName)
-	}
-	return fmt.Sprintf("%s %s of machine %s", s.Kind, s.ID, s.MachineName)
-}
-
 // vm is a VM in the cloud's books.
 type vm struct {
 	VM
@@ -106,15 +87,16 @@ type vm struct {
 
 // side is a side resource in the cloud's books.
 type side struct {
-	SideResource
-	gone bool // that it is gone was told
+	driver.SideResource
+	scope             string
+	createdAt, goneAt time.Time
 }
 
 // owner returns the mark of the VM.
 func (v *vm) owner() owner { return owner{scope: v.Scope, machine: v.Machine} }
 
 // owner returns the mark of the side resource.
-func (s *side) owner() owner { return owner{scope: s.Scope, machine: s.MachineName} }
+func (s *side) owner() owner { return owner{scope: s.scope, machine: s.MachineName} }
 
 // exists reports whether something that ends at goneAt exists at now.
 func exists(goneAt, now time.Time) bool { return goneAt.IsZero() || now.Before(goneAt) }
@@ -130,13 +112,13 @@ func shown(begin, end, now time.Time, lag time.Duration) bool {
 func (v *vm) stateAt(now time.Time) VMState {
 	switch {
 	case !exists(v.GoneAt, now):
-		return VMGone
+		return vmGone
 	case !v.DeletedAt.IsZero():
-		return VMDeleting
-	case v.State == VMStopped:
-		return VMStopped
+		return vmDeleting
+	case v.State == vmStopped:
+		return vmStopped
 	case now.Before(v.ReadyAt):
-		return VMPending
+		return vmPending
 	default:
 		return VMRunning
 	}
@@ -195,7 +177,7 @@ func (c *Cloud) byID(providerID, scope string) *vm {
 // VM with a provider ID; "" are those that belong to none.
 func (c *Cloud) sidesOf(o owner, providerID string) (match []*side) {
 	for _, s := range c.sides {
-		if s.owner() == o && s.ProviderID == providerID && exists(s.GoneAt, c.now) {
+		if s.owner() == o && s.ProviderID == providerID && exists(s.goneAt, c.now) {
 			match = append(match, s)
 		}
 	}

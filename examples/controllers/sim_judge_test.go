@@ -374,9 +374,7 @@ func (w *world) checkReleased(m *v1alpha1.Machine) {
 		}
 	}
 	for _, r := range left.SideResources {
-		if r.GoneAt.IsZero() {
-			w.wrong("I-2: machine %s is let go, and there is %s", m.Name, r)
-		}
+		w.wrong("I-2: machine %s is let go, and there is the %s %s", m.Name, r.Kind, r.ID)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
@@ -264,7 +265,7 @@ func TestMachinesThatAnotherSystemHasBegunToCreateEndWithOneVMEach(t *testing.T)
 	}
 	require.Equal(t, v1alpha1.MachineRunning, machine(t, h.Stage, "runs").Status.CurrentStatus.Phase)
 	// Who searches for VMs that nobody owns, for longer than one may be without, finds none.
-	searched := func() int { return h.Cloud.Calls()[drivertest.CallKey{Operation: driver.OpListMachines}] }
+	searched := func() int { return h.Cloud.Calls(driver.OpListMachines, codes.OK) }
 	before := searched()
 	h.Wait(t, patience, "searched for longer than the grace", func(context.Context) (string, error) {
 		if n := searched() - before; n < 4 {
