@@ -98,8 +98,8 @@ func BenchmarkRouting(b *testing.B) {
 	in := realisticMachine()
 	m, n := in.Machine.DeepCopy(), in.Node.Node.DeepCopy()
 	for name, route := range map[string]func(){
-		"machine": func() { machine.OnMachine(in.Machine, m) },
-		"node":    func() { machine.OnNode(in.Node.Node, n) },
+		"machine": func() { machine.Changed(in.Machine, m) },
+		"node":    func() { machine.Changed(in.Node.Node, n) },
 		"pod":     func() { machine.Drains(in.Machine, in.Node.Node) },
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -62,8 +62,8 @@
 //
 // # What wakes it up
 //
-// [OnMachine], [OnNode] and their like say which changes matter, so that a caller need
-// not decide at every heartbeat; [Drains], whether what happens on its Node does.
+// [Changed] says which changes matter, so that a caller need not decide at every
+// heartbeat; [Drains], whether what happens on its Node does.
 //
 // # Beside the life
 //

@@ -38,7 +38,7 @@ func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	api := c.machines.Machine().V1alpha1()
 	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
 	on(api.Machines().Informer(), func(before, after *v1alpha1.Machine) {
-		if machine.OnMachine(before, after)&machine.WakeClass != 0 {
+		if before == nil || after == nil || before.Spec.Class != after.Spec.Class {
 			each(func(m *v1alpha1.Machine) { r.queue.Add(classKey(m)) })(before, after)
 		}
 	})

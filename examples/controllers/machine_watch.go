@@ -19,12 +19,12 @@ func (r *machines) watch(c *caches) {
 	api := c.machines.Machine().V1alpha1()
 	on(api.Machines().Informer(), r.changed)
 	on(api.MachineClasses().Informer(), func(before, after *v1alpha1.MachineClass) {
-		if machine.OnClass(before, after)&machine.WakeMachine != 0 {
+		if machine.Changed(before, after) {
 			each(func(class *v1alpha1.MachineClass) { r.addAll(c.ofClass(cache.MetaObjectToName(class))) })(before, after)
 		}
 	})
 	on(c.control.Core().V1().Secrets().Informer(), func(before, after *corev1.Secret) {
-		if machine.OnSecret(before, after)&machine.WakeMachine == 0 {
+		if !machine.Changed(before, after) {
 			return
 		}
 		each(func(s *corev1.Secret) {
@@ -37,15 +37,12 @@ func (r *machines) watch(c *caches) {
 
 // changed wakes a machine up, and those that it stood in the way of.
 func (r *machines) changed(before, after *v1alpha1.Machine) {
-	wake := machine.OnMachine(before, after)
-	each(func(m *v1alpha1.Machine) {
-		if wake&machine.WakeMachine != 0 {
-			r.add(m)
-		}
-		if wake&machine.WakeSiblings != 0 {
-			r.addWaiting(m)
-		}
-	})(before, after)
+	if machine.Changed(before, after) {
+		each(func(m *v1alpha1.Machine) { r.add(m) })(before, after)
+	}
+	if machine.FreesReplacement(before, after) {
+		each(r.addWaiting)(before, after)
+	}
 	if before == nil || after == nil || before.Spec.ProviderID != after.Spec.ProviderID {
 		each(func(m *v1alpha1.Machine) {
 			for _, id := range providerIDs(m.Spec.ProviderID) {
@@ -71,7 +68,7 @@ func (r *machines) watchTarget(c *caches) {
 	r.drains, _ = runner.NewInformers(c.target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
 	_ = r.drains.OnChange(r.addDrained)
 	on(core.Nodes().Informer(), func(before, after *corev1.Node) {
-		if machine.OnNode(before, after) {
+		if machine.Changed(before, after) {
 			each(func(n *corev1.Node) { r.addAll(c.machinesOfNode(n)) })(before, after)
 		}
 	})

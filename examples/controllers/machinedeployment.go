@@ -60,7 +60,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 		}
 	}
 	on(informers.Machines().Informer(), func(before, after *api.Machine) {
-		if machine.OnMachine(before, after)&machine.WakeOwner != 0 {
+		if machine.Changed(before, after) {
 			each(ofMachine)(before, after)
 		}
 	})
@@ -68,7 +68,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 		nodes := c.target.Core().V1().Nodes()
 		r.node = nodes.Lister().Get
 		on(nodes.Informer(), func(before, after *corev1.Node) {
-			if machine.OnNode(before, after) {
+			if machine.Changed(before, after) {
 				for _, m := range c.ofNode(cmp.Or(after, before).Name) {
 					ofMachine(m)
 				}

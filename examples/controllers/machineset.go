@@ -66,7 +66,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 	onDelete(sets, func(s *api.MachineSet) { r.memory.forget(s.UID) })
 	onDelete(machines.Informer(), func(m *api.Machine) { r.readyAgain.forget(m.UID) })
 	on(machines.Informer(), func(before, after *api.Machine) {
-		if machine.OnMachine(before, after)&machine.WakeOwner != 0 {
+		if machine.Changed(before, after) {
 			each(func(m *api.Machine) { r.addOwner(m, sets) })(before, after)
 		}
 	})

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// ignoredFields are those whose change wakes nothing, as [machine.Changed] lists them.
+var ignoredFields = map[string][]string{
+	"Machine": {
+		"ResourceVersion", "Generation", "GenerateName", "SelfLink", "ManagedFields", "DeletionGracePeriodSeconds", "TypeMeta",
+		"Conditions[0].LastHeartbeatTime", "Conditions[0].Message", "NodeTemplateSpec.",
+	},
+	"Node": {
+		"ResourceVersion", "Generation", "GenerateName", "SelfLink", "ManagedFields", "DeletionGracePeriodSeconds", "TypeMeta",
+		"Conditions[0].LastHeartbeatTime", "Conditions[0].Message", "Spec.PodCIDR", "Spec.PodPreemptionPolicy", "Spec.ConfigSource", "Spec.DoNotUseExternalID", "Status.",
+	},
+	"MachineClass": {"ResourceVersion", "Generation", "GenerateName", "SelfLink", "ManagedFields", "DeletionGracePeriodSeconds"},
+	"Secret":       {"ResourceVersion", "Generation", "GenerateName", "SelfLink", "ManagedFields", "DeletionGracePeriodSeconds"},
+}
+
+// comparedFields are those inside of ignored ones that are compared nevertheless.
+var comparedFields = map[string][]string{
+	"Machine": {"NodeTemplateSpec.ObjectMeta.Labels", "NodeTemplateSpec.ObjectMeta.Annotations", "NodeTemplateSpec.Spec.Taints"},
+	"Node":    {"Status.Capacity", "Status.Conditions[0].Type", "Status.Conditions[0].Status", "Status.Conditions[0].Reason", "Status.Conditions[0].LastTransitionTime"},
+}
+
+// TestChanged_AnyField_WakesExceptTheIgnored changes every field of every kind, each alone.
+func TestChanged_AnyField_WakesExceptTheIgnored(t *testing.T) {
+	t.Parallel()
+	everyField(t, "Machine", machine.Changed[v1alpha1.Machine], (*v1alpha1.Machine).DeepCopy)
+	everyField(t, "Node", machine.Changed[corev1.Node], (*corev1.Node).DeepCopy)
+	everyField(t, "MachineClass", machine.Changed[v1alpha1.MachineClass], (*v1alpha1.MachineClass).DeepCopy)
+	everyField(t, "Secret", machine.Changed[corev1.Secret], (*corev1.Secret).DeepCopy)
+}
+
+func everyField[T any](t *testing.T, kind string, changed func(before, after *T) bool, deepCopy func(*T) *T) {
+	t.Helper()
+	object := new(T)
+	fill(reflect.ValueOf(object).Elem())
+	require.False(t, changed(object, deepCopy(object)), kind)
+	require.True(t, changed(object, nil), kind)
+	require.True(t, changed(nil, object), kind)
+	require.False(t, changed(nil, nil), kind)
+	within := func(path string, list []string) bool {
+		return slices.ContainsFunc(list, func(part string) bool { return strings.Contains(path, part) })
+	}
+	seen := 0
+	for i := range countLeaves(reflect.ValueOf(object).Elem()) {
+		after := deepCopy(object)
+		path, n := "", i
+		changeLeaf(reflect.ValueOf(after).Elem(), &path, &n)
+		want := !within(path, ignoredFields[kind]) || within(path, comparedFields[kind])
+		require.Equal(t, want, changed(object, after), "%s%s", kind, path)
+		seen++
+	}
+	require.Greater(t, seen, 15, kind)
+}
+
+// fill gives every field a value, and every list and map one element.
+func fill(v reflect.Value) {
+	visitLeaves(v, "", func(leaf reflect.Value, _ string) bool { setLeaf(leaf, 1); return false })
+}
+
+func countLeaves(v reflect.Value) int {
+	n := 0
+	visitLeaves(v, "", func(reflect.Value, string) bool { n++; return false })
+	return n
+}
+
+// changeLeaf changes the leaf with the index n, and returns its path.
+func changeLeaf(v reflect.Value, path *string, n *int) {
+	visitLeaves(v, "", func(leaf reflect.Value, at string) bool {
+		if *n--; *n >= 0 {
+			return false
+		}
+		*path = at
+		setLeaf(leaf, 2)
+		return true
+	})
+}
+
+// visitLeaves calls f for every leaf below v until f returns true. Pointers, lists and
+// maps that are empty get one element.
+func visitLeaves(v reflect.Value, path string, f func(leaf reflect.Value, path string) bool) bool {
+	switch v.Interface().(type) {
+	case metav1.Time, resource.Quantity, []byte:
+		return f(v, path)
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() && visitLeaves(v.Field(i), path+"."+field.Name, f) {
+				return true
+			}
+		}
+		return false
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		return visitLeaves(v.Elem(), path, f)
+	case reflect.Slice:
+		if v.Len() == 0 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		}
+		return visitLeaves(v.Index(0), path+"[0]", f)
+	case reflect.Map:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		key, value := reflect.ValueOf("k").Convert(v.Type().Key()), reflect.New(v.Type().Elem()).Elem()
+		done := visitLeaves(value, path, f)
+		v.SetMapIndex(key, value)
+		return done
+	case reflect.Interface: // the object of a RawExtension
+		return false
+	default:
+		return f(v, path)
+	}
+}
+
+func setLeaf(v reflect.Value, n int64) {
+	switch v.Interface().(type) {
+	case metav1.Time:
+		v.Set(reflect.ValueOf(metav1.NewTime(now.Add(time.Duration(n) * time.Hour))))
+		return
+	case resource.Quantity:
+		v.Set(reflect.ValueOf(*resource.NewQuantity(n, resource.DecimalSI)))
+		return
+	case []byte:
+		v.SetBytes([]byte{byte(n)})
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("v", n))
+	case reflect.Bool:
+		v.SetBool(n == 2)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(n)
+	case reflect.Uint8:
+		v.SetUint(uint64(n))
+	default:
+		panic(v.Type())
+	}
+}
+
+func TestFreesReplacement_LessIsReplaced_IsTrue(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.Machine)
+		want   bool
+	}{
+		"nothing":                {func(*v1alpha1.Machine) {}, false},
+		"a label":                {func(m *v1alpha1.Machine) { m.Labels["x"] = "y" }, false},
+		"Failed":                 {func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineFailed }, false},
+		"Running":                {func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning }, true},
+		"preserved":              {func(m *v1alpha1.Machine) { m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now} }, true},
+		"another owner":          {func(m *v1alpha1.Machine) { m.OwnerReferences = []metav1.OwnerReference{{UID: "o"}} }, true},
+		"another deployment":     {func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "x" }, true},
+		"another of its name":    {func(m *v1alpha1.Machine) { m.UID = "2" }, true},
+		"conditions of the Node": {func(m *v1alpha1.Machine) { m.Status.Conditions = []corev1.NodeCondition{{}} }, false},
+	} {
+		before := living(v1alpha1.MachinePending).Machine
+		after := before.DeepCopy()
+		tc.change(after)
+		require.Equal(t, tc.want, machine.FreesReplacement(before, after), name)
+	}
+	m := newMachine("m")
+	require.True(t, machine.FreesReplacement(m, nil))
+	require.False(t, machine.FreesReplacement(nil, m))
+	require.False(t, machine.FreesReplacement(nil, nil))
+}
+
+// TestChanged_DecisionDiffers_IsTrue changes anything in a machine, its Node or its class:
+// whenever that changes what is decided, the machine is looked at.
+func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
+	t.Parallel()
+	changed := map[string]int{}
+	for seed := range uint64(30000) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		in, p := anyLife(r), anyPolicy(r)
+		was, before := machine.Decide(in, p, now), deepCopy(in)
+		var kind, where string
+		woken, same := false, true
+		switch {
+		case r.IntN(3) == 0:
+			kind, where = "machine", mutate(r, in.Machine, 1)
+			woken = machine.Changed(before.Machine, in.Machine)
+			same = in.Machine.Name == before.Machine.Name && in.Machine.Namespace == before.Machine.Namespace
+		case in.Node.Node != nil:
+			kind, where = "node", mutate(r, in.Node.Node, 4)
+			woken = machine.Changed(before.Node.Node, in.Node.Node)
+			same = in.Node.Node.Name == before.Node.Node.Name
+		case in.Class.Class != nil:
+			kind, where = "class", mutate(r, in.Class.Class, 2)
+			woken = machine.Changed(before.Class.Class, in.Class.Class)
+		}
+		if !same || woken { // it is another object, or all is well
+			changed[kind]++
+			continue
+		}
+		is := machine.Decide(in, p, now)
+		require.Equal(t, fmt.Sprint(was.Do, was.Reason, was.NextCheck), fmt.Sprint(is.Do, is.Reason, is.NextCheck),
+			"seed %d: nobody is woken by a change of %s%s", seed, kind, where)
+	}
+	for _, kind := range []string{"machine", "node", "class"} {
+		require.Greater(t, changed[kind], 100, "changes of a %s that matter", kind)
+	}
+}
+
+// mutate changes some fields of an object somewhere, and returns which.
+func mutate(r *rand.Rand, object any, times int) string {
+	var paths string
+	for range times {
+		paths += mutateOne(r, object) + " "
+	}
+	return paths
+}
+
+func mutateOne(r *rand.Rand, object any) string {
+	v, path := reflect.ValueOf(object).Elem(), ""
+	for {
+		switch v.Interface().(type) {
+		case metav1.Time:
+			v.Set(reflect.ValueOf(metav1.NewTime(moment(r))))
+			return path
+		case resource.Quantity:
+			v.Set(reflect.ValueOf(resource.MustParse(pick(r, "0", "1", "2Gi"))))
+			return path
+		}
+		switch v.Kind() {
+		case reflect.Struct:
+			i := r.IntN(v.NumField())
+			if f := v.Type().Field(i); !f.IsExported() || f.Name == "ManagedFields" {
+				return path
+			} else if !f.Anonymous {
+				path += "." + f.Name
+			}
+			v = v.Field(i)
+		case reflect.Pointer:
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			} else if r.IntN(3) == 0 {
+				v.SetZero()
+				return path
+			}
+			v = v.Elem()
+		case reflect.Slice:
+			if v.Len() == 0 || r.IntN(4) == 0 {
+				v.Set(reflect.Append(v, reflect.New(v.Type().Elem()).Elem()))
+			} else if r.IntN(3) == 0 {
+				v.Set(v.Slice(1, v.Len()))
+				return path
+			}
+			v = v.Index(r.IntN(v.Len()))
+		case reflect.Map:
+			mutateMap(r, v)
+			return path
+		default:
+			mutateLeaf(r, v)
+			return path
+		}
+	}
+}
+
+// words are those that mean something somewhere.
+var words = []string{
+	"", "x", "m", "n", "1", "True", "False", "true", "successful", "failed", "now", "small", "pool", "5m", "simulated:///2", "NoSchedule",
+	v1alpha1.MCMFinalizerName, v1alpha1.NodeFinalizerName, "Running", "Unknown", "Failed", "Pending", "Create", "Delete", "Processing", "Ready", "Preserved",
+	v1alpha1.SelectedForUpdate, v1alpha1.ReadyForUpdate, v1alpha1.CreatingMachine, v1alpha1.MachineClassKind,
+}
+
+var keys = []string{
+	v1alpha1.NodeLabelKey, v1alpha1.LabelKeyMachineDeploymentName, v1alpha1.LabelKeyForceDeletion, v1alpha1.MachineNameLabelKey,
+	v1alpha1.EffectiveCreationTimeout, v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedALTAnnotation,
+	v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult, "pool", "cpu",
+}
+
+func mutateMap(r *rand.Rand, v reflect.Value) {
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
+	key, value := reflect.ValueOf(pick(r, keys...)).Convert(v.Type().Key()), reflect.New(v.Type().Elem()).Elem()
+	if v.Len() > 0 && r.IntN(3) > 0 {
+		have := v.MapKeys()
+		slices.SortFunc(have, func(a, b reflect.Value) int { return len(a.String()) - len(b.String()) })
+		key = have[r.IntN(len(have))]
+	}
+	switch value.Interface().(type) {
+	case string:
+		value.SetString(pick(r, words...))
+	case resource.Quantity:
+		value.Set(reflect.ValueOf(resource.MustParse(pick(r, "0", "1", "2Gi"))))
+	}
+	if r.IntN(3) == 0 {
+		value = reflect.Value{} // delete it
+	}
+	v.SetMapIndex(key, value)
+}
+
+func mutateLeaf(r *rand.Rand, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(pick(r, words...))
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(pick(r, 0, -1, int64(time.Minute), int64(time.Hour)))
+	case reflect.Uint8:
+		v.SetUint(uint64(r.IntN(256)))
+	}
+}
+
+func TestChanged_SameMachineAndNode_AllocatesNothing(t *testing.T) {
+	node, m := after(healthy).Node.Node, living(v1alpha1.MachineRunning, healthy, copied).Machine
+	m2, n2 := m.DeepCopy(), node.DeepCopy()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		machine.Changed(m, m2)
+		machine.Changed(node, n2)
+		machine.FreesReplacement(m, m2)
+		machine.Drains(m, node)
+	}))
+}
