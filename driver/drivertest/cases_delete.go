@@ -45,7 +45,7 @@ func noSides(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	if !ok {
 		return nil
 	}
-	resp, err := ask(ctx, e, lister.ListSideResources, &driver.ListSideResourcesRequest{MachineClass: e.Class(), Secret: e.Secret()})
+	resp, err := ask(ctx, lister.ListSideResources, &driver.ListSideResourcesRequest{MachineClass: e.Class(), Secret: e.Secret()})
 	if err != nil {
 		return fmt.Errorf("ListSideResources: %w", err)
 	}

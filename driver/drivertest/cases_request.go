@@ -45,16 +45,16 @@ func (a attempt) mayBeMissing() bool {
 func attempts(e *env, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) []attempt {
 	return []attempt{
 		{driver.OpGetMachineStatus, func(ctx context.Context) error {
-			return failed(ask(ctx, e, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}))
+			return failed(ask(ctx, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpInitializeMachine, func(ctx context.Context) error {
-			return failed(ask(ctx, e, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
+			return failed(ask(ctx, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpDeleteMachine, func(ctx context.Context) error {
-			return failed(ask(ctx, e, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
+			return failed(ask(ctx, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpListMachines, func(ctx context.Context) error {
-			return failed(ask(ctx, e, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: secret}))
+			return failed(ask(ctx, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: secret}))
 		}},
 		{driver.OpCreateMachine, func(ctx context.Context) error {
 			return failed(e.CreateBy(ctx, e.Driver, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
@@ -69,12 +69,12 @@ func failed[R any](_ *R, err error) error { return err }
 func withoutRequest(e *env) []attempt {
 	d := e.Driver
 	return []attempt{
-		{driver.OpGetMachineStatus, func(ctx context.Context) error { return failed(ask(ctx, e, d.GetMachineStatus, nil)) }},
-		{driver.OpInitializeMachine, func(ctx context.Context) error { return failed(ask(ctx, e, d.InitializeMachine, nil)) }},
-		{driver.OpDeleteMachine, func(ctx context.Context) error { return failed(ask(ctx, e, d.DeleteMachine, nil)) }},
-		{driver.OpListMachines, func(ctx context.Context) error { return failed(ask(ctx, e, d.ListMachines, nil)) }},
-		{driver.OpCreateMachine, func(ctx context.Context) error { return failed(ask(ctx, e, d.CreateMachine, nil)) }},
-		{driver.OpGetVolumeIDs, func(ctx context.Context) error { return failed(ask(ctx, e, d.GetVolumeIDs, nil)) }},
+		{driver.OpGetMachineStatus, func(ctx context.Context) error { return failed(ask(ctx, d.GetMachineStatus, nil)) }},
+		{driver.OpInitializeMachine, func(ctx context.Context) error { return failed(ask(ctx, d.InitializeMachine, nil)) }},
+		{driver.OpDeleteMachine, func(ctx context.Context) error { return failed(ask(ctx, d.DeleteMachine, nil)) }},
+		{driver.OpListMachines, func(ctx context.Context) error { return failed(ask(ctx, d.ListMachines, nil)) }},
+		{driver.OpCreateMachine, func(ctx context.Context) error { return failed(ask(ctx, d.CreateMachine, nil)) }},
+		{driver.OpGetVolumeIDs, func(ctx context.Context) error { return failed(ask(ctx, d.GetVolumeIDs, nil)) }},
 	}
 }
 
@@ -226,7 +226,7 @@ func requestsStayUntouched(ctx context.Context, e *env) error {
 	for i, s := range specs {
 		before[i] = s.DeepCopy()
 	}
-	_, _ = ask(ctx, e, e.Driver.GetVolumeIDs, &req)
+	_, _ = ask(ctx, e.Driver.GetVolumeIDs, &req)
 	if !reflect.DeepEqual(req.PVSpecs, before) {
 		return errors.New("GetVolumeIDs has changed its request")
 	}

@@ -29,7 +29,7 @@ func foreign() *corev1.PersistentVolumeSpec {
 
 // volumes checks that GetVolumeIDs translates specs into want.
 func volumes(ctx context.Context, e *env, specs []*corev1.PersistentVolumeSpec, want []string) error {
-	resp, err := ask(ctx, e, e.Driver.GetVolumeIDs, &driver.GetVolumeIDsRequest{PVSpecs: specs})
+	resp, err := ask(ctx, e.Driver.GetVolumeIDs, &driver.GetVolumeIDsRequest{PVSpecs: specs})
 	switch {
 	case codes.Of(err) == codes.Unimplemented:
 		return fmt.Errorf("GetVolumeIDs is Unimplemented: %w", errNotOffered)

@@ -82,7 +82,7 @@ func (e *env) Class() *v1alpha1.MachineClass { return e.Harness.MachineClass.Dee
 
 // ask makes a call with a deadline. A panic of the driver becomes an error, and
 // so does a nil response next to a nil error.
-func ask[Q, R any](ctx context.Context, e *env, call func(context.Context, *Q) (*R, error), q *Q) (r *R, err error) {
+func ask[Q, R any](ctx context.Context, call func(context.Context, *Q) (*R, error), q *Q) (r *R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
 	defer cancel()
 	defer func() {
@@ -105,7 +105,7 @@ func (e *env) Create(ctx context.Context, m *v1alpha1.Machine) (*driver.CreateMa
 // CreateBy calls CreateMachine of a driver, with a request of the case's own. What
 // was made is removed when the case is over.
 func (e *env) CreateBy(ctx context.Context, d driver.Driver, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	resp, err := ask(ctx, e, d.CreateMachine, req)
+	resp, err := ask(ctx, d.CreateMachine, req)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -119,13 +119,13 @@ func (e *env) CreateBy(ctx context.Context, d driver.Driver, req *driver.CreateM
 
 // Initialize calls InitializeMachine for m.
 func (e *env) Initialize(ctx context.Context, m *v1alpha1.Machine) (*driver.InitializeMachineResponse, error) {
-	return ask(ctx, e, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
+	return ask(ctx, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
 // Delete calls DeleteMachine for m. The promise that NotFound is as good as OK
 // is made use of: the error is nil then.
 func (e *env) Delete(ctx context.Context, m *v1alpha1.Machine) error {
-	_, err := ask(ctx, e, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
+	_, err := ask(ctx, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 	if codes.Of(err) == codes.NotFound {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (e *env) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 
 // Get calls GetMachineStatus for m.
 func (e *env) Get(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
-	return ask(ctx, e, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
+	return ask(ctx, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
 // Found is env.Get, but takes Uninitialized for success, and Unimplemented for
@@ -155,7 +155,7 @@ func (e *env) Found(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachin
 
 // List calls ListMachines for a class.
 func (e *env) List(ctx context.Context, class *v1alpha1.MachineClass) (map[string]string, error) {
-	resp, err := ask(ctx, e, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: e.Secret()})
+	resp, err := ask(ctx, e.Driver.ListMachines, &driver.ListMachinesRequest{MachineClass: class, Secret: e.Secret()})
 	if err != nil {
 		return nil, fmt.Errorf("ListMachines: %w", err)
 	}

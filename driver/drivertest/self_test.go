@@ -16,6 +16,7 @@ import (
 )
 
 func TestCloudKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	Run(t, func(*testing.T) Harness { return new(Cloud).Harness() })
 }
 
