@@ -4,24 +4,24 @@ package codes
 
 import (
 	"fmt"
-	"io"
+	"strings"
 	"time"
 )
 
 // A Failure is what [Backoff] needs to know of an operation that failed. It is
-// a plain value, so that a caller can keep it across passes or store it.
+// a plain value, so that a caller can keep it across passes.
 //
 // The zero Failure waits as a first failure of [RetryLater] does.
 type Failure struct {
 	// Category is what the code of the failure asks for.
-	Category Category `json:"category"`
+	Category Category
 	// Attempts is how often the operation has failed in a row. It is the
 	// caller's to count, per whatever key the caller finds right. Less than 1
 	// counts as 1.
-	Attempts int `json:"attempts,omitempty"`
+	Attempts int
 	// RetryAfter is the wait that the provider asked for; zero and less mean
 	// that it did not.
-	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	RetryAfter time.Duration
 }
 
 // FailureOf returns the failure that err is, with the category of [Of] and the
@@ -98,30 +98,16 @@ func share(d time.Duration, portion float64, jitter func() float64) time.Duratio
 	return time.Duration(float64(d) * portion * min(drawn, 1))
 }
 
-// tableAttempts are the columns of [BackoffPolicy.Table].
-var tableAttempts = [...]int{1, 2, 3, 4, 5, 6, 7, 8}
-
-// Table returns the waits of p without chance: one line for each category that
-// waits, one column for each of the first attempts, then the cap and the largest
-// share that chance may take away. The layout is for people and may change.
+// Table returns the waits of p without chance: one line for each pace, one column for each of
+// the first eight attempts in a row. Its form may change.
 func (p BackoffPolicy) Table() string {
-	return align(func(w io.Writer) {
-		fmt.Fprint(w, "category\t")
-		for _, attempts := range tableAttempts {
-			fmt.Fprintf(w, "%d\t", attempts)
+	var b strings.Builder
+	for _, c := range []Category{RetryLater, RetrySoon, WaitForCapacity} {
+		fmt.Fprintf(&b, "%-16s", c)
+		for attempts := range 8 {
+			fmt.Fprintf(&b, " %6s", Backoff(p, Failure{Category: c, Attempts: attempts + 1}, nil))
 		}
-		fmt.Fprintln(w, "cap\tjitter")
-		for _, c := range Categories() {
-			if c == Proceed {
-				continue
-			}
-			fmt.Fprintf(w, "%s\t", c)
-			for _, attempts := range tableAttempts {
-				fmt.Fprintf(w, "%s\t", Backoff(p, Failure{Category: c, Attempts: attempts}, nil))
-			}
-			pace := p.Pace(c)
-			fmt.Fprintf(w, "%s\t%.0f%%\n", pace.Cap, pace.Jitter*100)
-		}
-		fmt.Fprintf(w, "retry-after at most %s\n", p.retryAfterCap())
-	})
+		b.WriteString("\n")
+	}
+	return b.String()
 }

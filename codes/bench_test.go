@@ -35,39 +35,6 @@ func BenchmarkOf(b *testing.B) {
 	}
 }
 
-// BenchmarkErrorsAs is what Of is to be compared with, on the same errors.
-func BenchmarkErrorsAs(b *testing.B) {
-	typed, wrapped, foreign := benchErrors()
-	for _, bc := range []struct {
-		name string
-		err  error
-	}{{"typed", typed}, {"wrapped", wrapped}, {"foreign", foreign}} {
-		b.Run(bc.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				var s *status.Status
-				ok := errors.As(bc.err, &s)
-				if ok {
-					sink = s.Code()
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkErrorsAsType is the generic form of the same.
-func BenchmarkErrorsAsType(b *testing.B) {
-	_, wrapped, _ := benchErrors()
-	b.Run("wrapped", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if s, ok := errors.AsType[*status.Status](wrapped); ok {
-				sink = s.Code()
-			}
-		}
-	})
-}
-
 func BenchmarkBackoff(b *testing.B) {
 	failure := codes.Failure{Category: codes.RetrySoon, Attempts: 5}
 	var wait time.Duration

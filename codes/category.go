@@ -4,17 +4,16 @@ package codes
 
 import "strconv"
 
-// A Category is what the caller should do about a [Code]. The set is closed: a
-// switch over it that has a default branch of RetryLater is complete, also for
-// codes of the future.
+// A Category is what the caller should do about a [Code]. A switch over it with a default
+// branch of RetryLater is complete, also for codes of later versions.
 //
 // The zero Category is [RetryLater], the cautious one.
 type Category uint8
 
 const (
-	// RetryLater means: the failure is not understood, or is not ours to
+	// RetryLater means: the failure is not understood, or is not the caller's to
 	// repair. Change nothing, try again in minutes. It is also the category of
-	// every code this version cannot name.
+	// every code that this version cannot name.
 	RetryLater Category = iota
 	// Proceed means: nothing failed, go on.
 	Proceed
@@ -30,35 +29,18 @@ const (
 	// FixCredentials means: the credentials are missing, wrong or too weak.
 	// Tell their owner; try again in minutes, or at once when they change.
 	FixCredentials
-	// TreatAsAbsent means: the thing does not exist. Create it, or call its
-	// deletion done.
+	// TreatAsAbsent means: the VM, or the operation of the provider, does not
+	// exist. Create it, call its deletion done, or go on without the operation.
 	TreatAsAbsent
-	// TreatAsUnsupported means: the provider has no such operation. Go on
-	// without it where it is optional.
-	TreatAsUnsupported
-	// Adopt means: the thing is there already. Look it up and take it over.
-	Adopt
-	// Initialize means: the thing exists half-made. Initialise it.
-	Initialize
-	// Investigate means: the answer is ambiguous or damaged. List what is there
-	// before any other step; create and delete nothing on the strength of it.
+	// Investigate means: what is there is not what was expected. Look before any
+	// other step: adopt the VM, initialise it, or leave it alone.
 	Investigate
 )
 
-// categories holds the name of each category, and the sentence that [Table]
-// prints for it.
-var categories = [...]struct{ name, advice string }{
-	RetryLater:         {"RetryLater", "not understood or not ours to repair: try again in minutes"},
-	Proceed:            {"Proceed", "nothing failed; go on"},
-	RetrySoon:          {"RetrySoon", "passes by itself: try again in seconds"},
-	WaitForCapacity:    {"WaitForCapacity", "quota or capacity is missing: wait long, or place it elsewhere"},
-	FixRequest:         {"FixRequest", "cannot succeed as written: tell the author, try again in minutes"},
-	FixCredentials:     {"FixCredentials", "credentials are refused: tell their owner, try again in minutes"},
-	TreatAsAbsent:      {"TreatAsAbsent", "it does not exist: create it, or call its deletion done"},
-	TreatAsUnsupported: {"TreatAsUnsupported", "the provider has no such operation: go on without it"},
-	Adopt:              {"Adopt", "it exists already: look it up and take it over"},
-	Initialize:         {"Initialize", "it exists half-made: initialise it"},
-	Investigate:        {"Investigate", "the answer cannot be acted upon: list what is there before any other step"},
+// categories holds the name of each category.
+var categories = [...]string{
+	RetryLater: "RetryLater", Proceed: "Proceed", RetrySoon: "RetrySoon", WaitForCapacity: "WaitForCapacity",
+	FixRequest: "FixRequest", FixCredentials: "FixCredentials", TreatAsAbsent: "TreatAsAbsent", Investigate: "Investigate",
 }
 
 // Category returns the one category of c. The four codes that the reference
@@ -77,15 +59,9 @@ func (c Code) Category() Category {
 		return FixRequest
 	case PermissionDenied, Unauthenticated:
 		return FixCredentials
-	case NotFound:
+	case NotFound, Unimplemented:
 		return TreatAsAbsent
-	case Unimplemented:
-		return TreatAsUnsupported
-	case AlreadyExists:
-		return Adopt
-	case Uninitialized:
-		return Initialize
-	case OutOfRange, DataLoss:
+	case AlreadyExists, Uninitialized, OutOfRange, DataLoss:
 		return Investigate
 	case Canceled, FailedPrecondition, Internal:
 		return RetryLater
@@ -94,39 +70,10 @@ func (c Code) Category() Category {
 	}
 }
 
-// Categories returns all categories, the zero one first. The slice is the
-// caller's. It is meant for tests that must not miss a category.
-func Categories() []Category {
-	all := make([]Category, len(categories))
-	for i := range all {
-		all[i] = Category(i)
-	}
-	return all
-}
-
-// String returns the stable name of c, or "Category(n)" outside the set.
+// String returns the name of c, or "Category(n)" outside the set.
 func (c Category) String() string {
 	if int(c) < len(categories) {
-		return categories[c].name
+		return categories[c]
 	}
 	return "Category(" + strconv.Itoa(int(c)) + ")"
-}
-
-// MarshalText implements [encoding.TextMarshaler], and with it the JSON form,
-// with the name of c. It never fails.
-func (c Category) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler]. A name outside the set
-// becomes [RetryLater] without an error. The only error is a nil receiver.
-func (c *Category) UnmarshalText(text []byte) error {
-	if c == nil {
-		return errNilReceiver
-	}
-	*c = RetryLater
-	for i, known := range categories {
-		if known.name == string(text) {
-			*c = Category(i)
-		}
-	}
-	return nil
 }

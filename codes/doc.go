@@ -11,8 +11,8 @@
 //	switch codes.Of(err).Category() {       // what does that mean for us?
 //	case codes.Proceed:
 //		// record the machine
-//	case codes.Adopt:
-//		// look it up, record it
+//	case codes.Investigate:
+//		// look what is there before any other step
 //	default:
 //		failures++                          // the caller's own memory
 //		wait := codes.Backoff(codes.BackoffPolicy{}, codes.FailureOf(err, failures), rand.Float64)
@@ -22,30 +22,28 @@
 // # What to do about a code
 //
 // Several codes overlap, so that a code alone does not say what to do. Each
-// code therefore has exactly one [Category], and a switch over the few
-// categories is complete:
+// code therefore has exactly one [Category]:
 //
-//	 0  OK                  Proceed             nothing failed; go on
-//	 1  Canceled            RetryLater          not understood or not ours to repair: try again in minutes
-//	 2  Unknown             RetrySoon           passes by itself: try again in seconds
-//	 3  InvalidArgument     FixRequest          cannot succeed as written: tell the author, try again in minutes
-//	 4  DeadlineExceeded    RetrySoon           passes by itself: try again in seconds
-//	 5  NotFound            TreatAsAbsent       it does not exist: create it, or call its deletion done
-//	 6  AlreadyExists       Adopt               it exists already: look it up and take it over
-//	 7  PermissionDenied    FixCredentials      credentials are refused: tell their owner, try again in minutes
-//	 8  ResourceExhausted   WaitForCapacity     quota or capacity is missing: wait long, or place it elsewhere
-//	 9  FailedPrecondition  RetryLater          not understood or not ours to repair: try again in minutes
-//	10  Aborted             RetrySoon           passes by itself: try again in seconds
-//	11  OutOfRange          Investigate         the answer cannot be acted upon: list what is there before any other step
-//	12  Unimplemented       TreatAsUnsupported  the provider has no such operation: go on without it
-//	13  Internal            RetryLater          not understood or not ours to repair: try again in minutes
-//	14  Unavailable         RetrySoon           passes by itself: try again in seconds
-//	15  DataLoss            Investigate         the answer cannot be acted upon: list what is there before any other step
-//	16  Unauthenticated     FixCredentials      credentials are refused: tell their owner, try again in minutes
-//	17  Uninitialized       Initialize          it exists half-made: initialise it
+//	 0  OK                  Proceed
+//	 1  Canceled            RetryLater
+//	 2  Unknown             RetrySoon
+//	 3  InvalidArgument     FixRequest
+//	 4  DeadlineExceeded    RetrySoon
+//	 5  NotFound            TreatAsAbsent
+//	 6  AlreadyExists       Investigate
+//	 7  PermissionDenied    FixCredentials
+//	 8  ResourceExhausted   WaitForCapacity
+//	 9  FailedPrecondition  RetryLater
+//	10  Aborted             RetrySoon
+//	11  OutOfRange          Investigate
+//	12  Unimplemented       TreatAsAbsent
+//	13  Internal            RetryLater
+//	14  Unavailable         RetrySoon
+//	15  DataLoss            Investigate
+//	16  Unauthenticated     FixCredentials
+//	17  Uninitialized       Investigate
 //
-// [Table] prints these rows. A code from the future, which this version cannot
-// name, is RetryLater: never a reason to go on, never a hot loop.
+// A code that this version cannot name is RetryLater: never a reason to go on, never a hot loop.
 //
 // A category is advice for the operation that was asked. Where the advice makes
 // no sense for it (a creation that answers NotFound), the caller waits: every

@@ -45,27 +45,6 @@ func ExampleOf() {
 	// Unknown
 }
 
-func ExampleCode_Category() {
-	for _, c := range []codes.Code{codes.OK, codes.Unavailable, codes.OutOfRange, codes.Code(99)} {
-		fmt.Println(c, c.Category())
-	}
-	// Output:
-	// OK Proceed
-	// Unavailable RetrySoon
-	// OutOfRange Investigate
-	// Code(99) RetryLater
-}
-
-func ExampleParse() {
-	fmt.Println(codes.Parse("NotFound"))
-	fmt.Println(codes.Parse("Code(99)"))
-	fmt.Println(codes.Parse("Throttled"))
-	// Output:
-	// NotFound true
-	// Code(99) true
-	// Unknown false
-}
-
 // Waits grow with the failures in a row; a provider that says when to come back
 // is heard.
 func ExampleBackoff() {
@@ -89,18 +68,9 @@ func ExampleBackoff() {
 func ExampleBackoffPolicy_Table() {
 	fmt.Print(codes.BackoffPolicy{}.Table())
 	// Output:
-	// category            1      2      3      4      5      6      7      8      cap    jitter
-	// RetryLater          3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// RetrySoon           5s     10s    20s    40s    1m20s  2m40s  3m0s   3m0s   3m0s   20%
-	// WaitForCapacity     10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// FixRequest          3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// FixCredentials      3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// TreatAsAbsent       3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// TreatAsUnsupported  3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// Adopt               3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// Initialize          3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// Investigate         3m0s   6m0s   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  20%
-	// retry-after at most 1h0m0s
+	// RetryLater         3m0s   6m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s
+	// RetrySoon            5s    10s    20s    40s  1m20s  2m40s   3m0s   3m0s
+	// WaitForCapacity   10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s  10m0s
 }
 
 func ExampleWithRetryAfter() {

@@ -2,12 +2,7 @@
 
 package codes
 
-import (
-	"errors"
-	"fmt"
-	"math"
-	"time"
-)
+import "time"
 
 // A Pace says how one category waits: Base after the first failure, then Factor
 // times longer after each further one, never longer than Cap, and shortened by
@@ -17,19 +12,19 @@ import (
 // default.
 type Pace struct {
 	// Base is the wait after the first failure.
-	Base time.Duration `json:"base,omitempty"`
+	Base time.Duration
 	// Factor is the growth from one wait to the next; 1 is a constant pace. A
 	// factor between 0 and 1 counts as 1: waits never shrink.
-	Factor float64 `json:"factor,omitempty"`
+	Factor float64
 	// Cap is the longest wait, and wins over Base. If only Base is given, and
 	// is above the default cap, then Base is the cap.
-	Cap time.Duration `json:"cap,omitempty"`
+	Cap time.Duration
 	// Jitter is the share of the wait, above 0 and up to 0.9, that chance may
 	// take away; more counts as 0.9. For no jitter give [Backoff] no source.
-	Jitter float64 `json:"jitter,omitempty"`
+	Jitter float64
 }
 
-// A BackoffPolicy holds a [Pace] for each category that waits, and a limit for
+// A BackoffPolicy holds the paces of the categories, and a limit for
 // what a provider may ask for. The zero policy is the default; the first waits
 // in it are the retry periods of the reference system after a failed creation:
 //
@@ -41,34 +36,15 @@ type Pace struct {
 //
 // It is comparable and holds no pointers.
 type BackoffPolicy struct {
-	// RetryLater is the pace of the category of that name, and of values
-	// outside the set of categories.
-	RetryLater Pace `json:"retryLater,omitzero"`
+	// RetryLater is the pace of all categories but those below.
+	RetryLater Pace
 	// RetrySoon is the pace of the category of that name.
-	RetrySoon Pace `json:"retrySoon,omitzero"`
+	RetrySoon Pace
 	// WaitForCapacity is the pace of the category of that name.
-	WaitForCapacity Pace `json:"waitForCapacity,omitzero"`
-	// FixRequest is the pace of the category of that name.
-	FixRequest Pace `json:"fixRequest,omitzero"`
-	// FixCredentials is the pace of the category of that name.
-	FixCredentials Pace `json:"fixCredentials,omitzero"`
-	// TreatAsAbsent is the pace of the category of that name, for callers that
-	// cannot go on: a creation that answers NotFound.
-	TreatAsAbsent Pace `json:"treatAsAbsent,omitzero"`
-	// TreatAsUnsupported is the pace of the category of that name, for callers
-	// that cannot go on without the operation.
-	TreatAsUnsupported Pace `json:"treatAsUnsupported,omitzero"`
-	// Adopt is the pace of the category of that name, for callers that found
-	// nothing to take over.
-	Adopt Pace `json:"adopt,omitzero"`
-	// Initialize is the pace of the category of that name, for callers that
-	// cannot initialise.
-	Initialize Pace `json:"initialize,omitzero"`
-	// Investigate is the pace of the category of that name.
-	Investigate Pace `json:"investigate,omitzero"`
+	WaitForCapacity Pace
 	// RetryAfterCap limits what a provider may ask for with a retry-after time.
 	// Zero and less mean one hour.
-	RetryAfterCap time.Duration `json:"retryAfterCap,omitempty"`
+	RetryAfterCap time.Duration
 }
 
 const (
@@ -86,37 +62,15 @@ var (
 // Pace returns the pace of category c with all defaults filled in, as [Backoff]
 // uses it. [Proceed] has none: the zero Pace.
 func (p BackoffPolicy) Pace(c Category) Pace {
-	if c == Proceed {
-		return Pace{}
-	}
-	given, fallback := p.given(c)
-	return given.or(fallback)
-}
-
-// given returns the pace that p states for category c, and the default that
-// fills its gaps.
-func (p BackoffPolicy) given(c Category) (given, fallback Pace) {
 	switch c {
+	case Proceed:
+		return Pace{}
 	case RetrySoon:
-		return p.RetrySoon, soonPace
+		return p.RetrySoon.or(soonPace)
 	case WaitForCapacity:
-		return p.WaitForCapacity, capacityPace
-	case FixRequest:
-		return p.FixRequest, laterPace
-	case FixCredentials:
-		return p.FixCredentials, laterPace
-	case TreatAsAbsent:
-		return p.TreatAsAbsent, laterPace
-	case TreatAsUnsupported:
-		return p.TreatAsUnsupported, laterPace
-	case Adopt:
-		return p.Adopt, laterPace
-	case Initialize:
-		return p.Initialize, laterPace
-	case Investigate:
-		return p.Investigate, laterPace
+		return p.WaitForCapacity.or(capacityPace)
 	default:
-		return p.RetryLater, laterPace
+		return p.RetryLater.or(laterPace)
 	}
 }
 
@@ -146,46 +100,4 @@ func (p BackoffPolicy) retryAfterCap() time.Duration {
 		return defaultRetryAfterCap
 	}
 	return p.RetryAfterCap
-}
-
-// Validate returns an error that names every field whose value [Backoff] would
-// replace by another, other than zero, which stands for the default. It is for
-// shells, once at the start; Backoff itself is safe with any policy.
-func (p BackoffPolicy) Validate() error {
-	var faults []error
-	for _, c := range Categories() {
-		if c == Proceed {
-			continue
-		}
-		given, _ := p.given(c)
-		faults = append(faults, given.validate(c))
-	}
-	if p.RetryAfterCap < 0 {
-		faults = append(faults, fmt.Errorf("backoff policy: retryAfterCap %s is negative", p.RetryAfterCap))
-	}
-	return errors.Join(faults...)
-}
-
-// validate returns the faults of a pace that was given for category c.
-func (p Pace) validate(c Category) error {
-	var faults []error
-	fault := func(format string, args ...any) {
-		faults = append(faults, fmt.Errorf("backoff policy: %s: %s", c, fmt.Sprintf(format, args...)))
-	}
-	if p.Base < 0 {
-		fault("base %s is negative", p.Base)
-	}
-	if p.Cap < 0 {
-		fault("cap %s is negative", p.Cap)
-	}
-	if p.Cap > 0 && p.Base > p.Cap {
-		fault("base %s is above cap %s", p.Base, p.Cap)
-	}
-	if math.IsNaN(p.Factor) || (p.Factor != 0 && p.Factor < 1) {
-		fault("factor %g is below 1", p.Factor)
-	}
-	if math.IsNaN(p.Jitter) || p.Jitter < 0 || p.Jitter > maxJitter {
-		fault("jitter %g is not between 0 and %g", p.Jitter, maxJitter)
-	}
-	return errors.Join(faults...)
 }

@@ -28,20 +28,13 @@ func TestRetryAfterOf(t *testing.T) {
 		err  error
 		want time.Duration
 	}{
-		"nil":                        {nil, 0},
-		"an error that does not say": {plain, 0},
-		"attached":                   {codes.WithRetryAfter(plain, time.Minute), time.Minute},
 		"attached and wrapped":       {fmt.Errorf("a: %w", codes.WithRetryAfter(plain, time.Minute)), time.Minute},
 		"an error type of a cloud":   {throttled{time.Second}, time.Second},
-		"as the cause of a status":   {status.WrapError(codes.Unavailable, "x", throttled{time.Second}), time.Second},
 		"the outer of two":           {codes.WithRetryAfter(throttled{time.Second}, time.Minute), time.Minute},
 		"the first of joined errors": {errors.Join(plain, throttled{1}, throttled{2}), 1},
 		"a negative time is none":    {throttled{-time.Second}, 0},
 		"attaching nothing changes nothing": {
 			codes.WithRetryAfter(codes.WithRetryAfter(plain, time.Minute), 0), time.Minute,
-		},
-		"attaching less than nothing changes nothing": {
-			codes.WithRetryAfter(throttled{time.Second}, -1), time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -230,14 +230,13 @@ func (f CallFailure) until(p codes.BackoffPolicy, now time.Time) time.Time {
 // category returns what to do about the failure: what its code says, but where
 // more than the code is known.
 func (f CallFailure) category() codes.Category {
-	c := f.Code.Category()
 	switch {
 	case f.Operation == driver.OpInitializeMachine: // the VM is there, and costs
 		return codes.RetrySoon
-	case f.Operation == driver.OpCreateMachine && (c == codes.Adopt || c == codes.Initialize): // to look is worth it at once
+	case f.Operation == driver.OpCreateMachine && (f.Code == codes.AlreadyExists || f.Code == codes.Uninitialized): // to look is worth it at once
 		return codes.RetrySoon
 	default:
-		return c
+		return f.Code.Category()
 	}
 }
 

@@ -19,7 +19,6 @@ func BenchmarkFromError(b *testing.B) {
 		err  error
 	}{
 		{"typed", typed},
-		{"typed300B", status.Error(codes.NotFound, strings.Repeat("x", 300))},
 		{"wrapped", fmt.Errorf("reconcile: %w", fmt.Errorf("machine m-1: %w", typed))},
 		{"text", errors.New(typed.Error())},
 		{"foreign20B", errors.New(strings.Repeat("x", 20))},
@@ -31,21 +30,5 @@ func BenchmarkFromError(b *testing.B) {
 				_, _ = status.FromError(bc.err)
 			}
 		})
-	}
-}
-
-func BenchmarkStatusError(b *testing.B) {
-	s := status.New(codes.NotFound, "no such instance")
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = s.Error()
-	}
-}
-
-func BenchmarkStatusJSON(b *testing.B) {
-	s := status.New(codes.NotFound, "no such instance")
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = s.MarshalJSON()
 	}
 }

@@ -46,15 +46,6 @@ func ExampleFromError() {
 	// Unknown false user input [NotFound] said [boom]
 }
 
-func ExampleStatus_Err() {
-	check := func(code codes.Code) error {
-		s := status.New(code, "checked")
-		return s.Err()
-	}
-	fmt.Println(check(codes.OK) == nil, check(codes.Internal) == nil)
-	// Output: true false
-}
-
 func ExampleStatus_MarshalJSON() {
 	s, _ := status.FromError(status.WrapError(codes.Unavailable, "try later", errors.New("503")))
 	data, err := json.Marshal(s)

@@ -23,29 +23,14 @@ type cloudError struct{ code codes.Code }
 func (e cloudError) Error() string    { return "cloud said [NotFound] [no]" }
 func (e cloudError) Code() codes.Code { return e.code }
 
-func TestFromErrorOfNil(t *testing.T) {
-	t.Parallel()
-	s, ok := status.FromError(nil)
-	require.Nil(t, s)
-	require.True(t, ok)
-}
-
 func TestFromErrorReturnsTheTypedStatusItself(t *testing.T) {
 	t.Parallel()
 	inner := status.WrapError(codes.ResourceExhausted, "quota", errors.New("sdk"))
 	for name, err := range map[string]error{
-		"bare":                                 inner,
-		"wrapped":                              fmt.Errorf("a: %w", fmt.Errorf("b: %w", inner)),
-		"with a bracket group behind it":       fmt.Errorf("%w [request 4711]", inner),
-		"with a bracket group before it":       fmt.Errorf("[eu-1] %w", inner),
-		"with an unmatched bracket":            fmt.Errorf("[ %w", inner),
-		"beside another status":                errors.Join(inner, status.Error(codes.NotFound, "gone")),
-		"beside the text of another status":    fmt.Errorf("%s: %w", canonical, inner),
-		"inside a context error":               fmt.Errorf("%w: %w", context.Canceled, inner),
-		"behind an error that has nothing":     errors.Join(errors.New("x"), inner),
-		"with a retry-after time":              codes.WithRetryAfter(inner, 1),
-		"as the second of two wrapped errors":  fmt.Errorf("%w %w", errors.New(canonical), inner),
-		"with a canonical text as its wrapper": fmt.Errorf(canonical+": %w", inner),
+		"wrapped":                           fmt.Errorf("a: %w", fmt.Errorf("b: %w", inner)),
+		"with a bracket group behind it":    fmt.Errorf("%w [request 4711]", inner),
+		"beside the text of another status": fmt.Errorf("%s: %w", canonical, inner),
+		"inside a context error":            fmt.Errorf("%w: %w", context.Canceled, inner),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,31 +52,20 @@ func TestFromErrorOfOtherErrors(t *testing.T) {
 		ok   bool
 	}{
 		"an error of another type with a code":    {cloudError{codes.Aborted}, codes.Aborted, true},
-		"... and the code Unknown":                {cloudError{codes.Unknown}, codes.Unknown, true},
-		"... wrapped":                             {fmt.Errorf("a: %w", cloudError{codes.Code(99)}), codes.Code(99), true},
 		"... beside a status":                     {errors.Join(cloudError{codes.Aborted}, status.Error(codes.NotFound, "")), codes.Aborted, true},
-		"... with the code OK":                    {cloudError{codes.OK}, codes.Unknown, false},
 		"a cancelled context":                     {fmt.Errorf("a: %w", context.Canceled), codes.Canceled, true},
-		"an expired context":                      {context.DeadlineExceeded, codes.DeadlineExceeded, true},
 		"a context error in a canonical text":     {fmt.Errorf("machine codes error: code = [NotFound] message = [%w]", context.Canceled), codes.Canceled, true},
 		"a nil status":                            {nilStatus, codes.Unknown, false},
-		"a wrapped nil status":                    {fmt.Errorf("a: %w", nilStatus), codes.Unknown, false},
 		"a status of code OK":                     {okStatus, codes.Unknown, false},
+		"an error whose As gives nothing":         {nothing{}, codes.Unknown, false},
 		"a foreign error":                         {errors.New("boom"), codes.Unknown, false},
-		"a foreign error without text":            {errors.New(""), codes.Unknown, false},
 		"a foreign text with two bracket groups":  {errors.New("user input [NotFound] said [boom]"), codes.Unknown, false},
-		"a foreign text with one bracket":         {errors.New("["), codes.Unknown, false},
 		"a foreign text that quotes a status":     {fmt.Errorf("cannot parse %q", canonical), codes.Unknown, false},
-		"a status text after no colon":            {errors.New("see " + canonical), codes.Unknown, false},
-		"a status text after a newline":           {errors.New("two errors:\n" + canonical), codes.Unknown, false},
 		"a status text, and then more":            {errors.New(canonical + ": giving up"), codes.Unknown, false},
 		"a status text with a name of the future": {errors.New("machine codes error: code = [Throttled] message = [x]"), codes.Unknown, false},
 		"a status text with the code OK":          {errors.New("machine codes error: code = [OK] message = [x]"), codes.Unknown, false},
-		"a status text with the code zero":        {errors.New("machine codes error: code = [Code(0)] message = [x]"), codes.Unknown, false},
 		"a status text without a message":         {errors.New("machine codes error: code = [NotFound]"), codes.Unknown, false},
 		"a status text that breaks off":           {errors.New("machine codes error: code = [NotFound] message = [x"), codes.Unknown, false},
-		"a status text that breaks off early":     {errors.New("machine codes error: code = [NotFound"), codes.Unknown, false},
-		"a status text in another case":           {errors.New(strings.ToUpper(canonical)), codes.Unknown, false},
 		"only the second status text is placed right": {
 			errors.New("echo machine codes error: code = [Internal] message = [x]: " + canonical), codes.Unknown, false,
 		},
@@ -110,27 +84,17 @@ func TestFromErrorOfOtherErrors(t *testing.T) {
 
 func TestFromErrorReadsAStatusThatCrossedAString(t *testing.T) {
 	t.Parallel()
-	huge := strings.Repeat("[\n]x", 16<<10)
 	for name, tc := range map[string]struct {
 		text    string
 		code    codes.Code
 		message string
 	}{
-		"bare":                               {canonical, codes.NotFound, "gone"},
-		"behind a prefix":                    {"machine m-1: " + canonical, codes.NotFound, "gone"},
-		"behind a prefix with brackets":      {"zone [eu-1], [try 3]: " + canonical, codes.NotFound, "gone"},
-		"with an empty message":              {status.Error(codes.Internal, "").Error(), codes.Internal, ""},
-		"with nested brackets":               {status.Error(codes.Internal, "a [b [c]] d").Error(), codes.Internal, "a [b [c]] d"},
-		"with an unmatched opening bracket":  {status.Error(codes.Internal, "a [ b").Error(), codes.Internal, "a [ b"},
-		"with an unmatched closing bracket":  {status.Error(codes.Internal, "a ] b").Error(), codes.Internal, "a ] b"},
-		"with newlines":                      {status.Error(codes.Internal, "a\nb\n").Error(), codes.Internal, "a\nb\n"},
-		"with 64 KiB of them":                {status.Error(codes.Internal, huge).Error(), codes.Internal, huge},
-		"with another status as its message": {status.Error(codes.Internal, canonical).Error(), codes.Internal, canonical},
-		"with another status at its end":     {status.Error(codes.Internal, "x: "+canonical).Error(), codes.Internal, "x: " + canonical},
-		"with a code of the future":          {status.Error(codes.Code(99), "x").Error(), codes.Code(99), "x"},
-		"with the code Unknown":              {status.Error(codes.Unknown, "x").Error(), codes.Unknown, "x"},
-		"with a bracket group behind it":     {canonical + " [request 4711]", codes.NotFound, "gone] [request 4711"},
-		"with another status behind it":      {canonical + "\n" + canonical, codes.NotFound, "gone]\n" + canonical[:len(canonical)-1]},
+		"bare":                           {canonical, codes.NotFound, "gone"},
+		"behind a prefix with brackets":  {"zone [eu-1], [try 3]: " + canonical, codes.NotFound, "gone"},
+		"with nested brackets":           {status.Error(codes.Internal, "a [b [c]] d").Error(), codes.Internal, "a [b [c]] d"},
+		"with a code of the future":      {status.Error(codes.Code(99), "x").Error(), codes.Code(99), "x"},
+		"with a bracket group behind it": {canonical + " [request 4711]", codes.NotFound, "gone] [request 4711"},
+		"with another status behind it":  {canonical + "\n" + canonical, codes.NotFound, "gone]\n" + canonical[:len(canonical)-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,15 +109,7 @@ func TestFromErrorReadsAStatusThatCrossedAString(t *testing.T) {
 	}
 }
 
-// TestFromErrorAfterADisguiseThatTurnsIntoNothing: an As method that says yes and
-// gives nothing must not lead to a panic.
-func TestFromErrorAfterADisguiseThatTurnsIntoNothing(t *testing.T) {
-	t.Parallel()
-	s, ok := status.FromError(nothing{})
-	require.False(t, ok)
-	require.Equal(t, codes.Unknown, s.Code())
-}
-
+// nothing is an error whose As method says yes and gives nothing.
 type nothing struct{}
 
 func (nothing) Error() string { return "nothing" }

@@ -20,13 +20,11 @@ func TestTheJSONForm(t *testing.T) {
 		status any
 		want   string
 	}{
-		"without a cause":           {status.New(codes.NotFound, "gone"), `{"code":"NotFound","number":5,"message":"gone"}`},
-		"with a cause":              {status.WrapError(codes.NotFound, "gone", errors.New("404")), `{"code":"NotFound","number":5,"message":"gone","cause":"404"}`},
-		"with a cause without text": {status.WrapError(codes.NotFound, "gone", errors.New("")), `{"code":"NotFound","number":5,"message":"gone","cause":""}`},
-		"with a code of the future": {status.New(codes.Code(99), "x"), `{"code":"Code(99)","number":99,"message":"x"}`},
-		"of a success":              {status.New(codes.OK, ""), `{"code":"OK","message":""}`},
-		"of a nil status":           {(*status.Status)(nil), `null`},
-		"of what is not UTF-8":      {status.New(codes.Internal, "a\xff"), `{"code":"Internal","number":13,"message":"a\ufffd","messageBytes":"Yf8="}`},
+		"without a cause":      {status.New(codes.NotFound, "gone"), `{"code":"NotFound","number":5,"message":"gone"}`},
+		"with a cause":         {status.WrapError(codes.NotFound, "gone", errors.New("404")), `{"code":"NotFound","number":5,"message":"gone","cause":"404"}`},
+		"of a success":         {status.New(codes.OK, ""), `{"code":"OK","message":""}`},
+		"of a nil status":      {(*status.Status)(nil), `null`},
+		"of what is not UTF-8": {status.New(codes.Internal, "a\xff"), `{"code":"Internal","number":13,"message":"a\ufffd","messageBytes":"Yf8="}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,17 +42,12 @@ func TestDecodeStatusFromJSON(t *testing.T) {
 		code    codes.Code
 		message string
 	}{
-		"by hand":                              {`{"code":"NotFound","message":"gone"}`, codes.NotFound, "gone"},
-		"a number as code":                     {`{"code":5,"message":"gone"}`, codes.NotFound, "gone"},
 		"the name wins over the number":        {`{"code":"NotFound","number":13}`, codes.NotFound, ""},
 		"a name of the future with its number": {`{"code":"Throttled","number":99}`, codes.Code(99), ""},
 		"a name of the future alone":           {`{"code":"Throttled"}`, codes.Unknown, ""},
 		"... with a number that says OK":       {`{"code":"Throttled","number":0}`, codes.Unknown, ""},
-		"only a number":                        {`{"number":5}`, codes.NotFound, ""},
 		"nothing at all is no success":         {`{}`, codes.Unknown, ""},
-		"no code is no success":                {`{"code":null,"message":"x"}`, codes.Unknown, "x"},
 		"a success has to be said":             {`{"code":"OK"}`, codes.OK, ""},
-		"fields of the future":                 {`{"code":"NotFound","zone":"eu-1"}`, codes.NotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,20 +73,11 @@ func TestADecodingThatFailsOrSaysNullLeavesWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestA64KiBMessageSurvivesJSON(t *testing.T) {
-	t.Parallel()
-	message := strings.Repeat("[\n\x00\"\\<é\xc3]", 8<<10)
-	data, err := json.Marshal(status.New(codes.Internal, message))
-	require.NoError(t, err)
-	var back status.Status
-	require.NoError(t, json.Unmarshal(data, &back))
-	require.Equal(t, message, back.Message())
-}
-
 func FuzzStatusJSON(f *testing.F) {
 	f.Add(uint32(codes.NotFound), "gone", true, "404 [eu-1]", []byte(`{}`))
 	f.Add(uint32(codes.OK), "", false, "", []byte(`{"code":"Throttled","number":99,"message":"x","cause":"y"}`))
 	f.Add(uint32(1<<31), "\xff\x00\u2028<>&", true, "", []byte(`{"code":5,"messageBytes":"Yf8=","causeBytes":"Yf8="}`))
+	f.Add(uint32(13), strings.Repeat("[\n\x00\"\\<é\xc3]", 8<<10), false, "", []byte(`[]`))
 	f.Add(uint32(2), "[", true, "\xed\xa0\x80", []byte(`{"code":"NotFound","number":7,"cause":"c","causeBytes":"/w=="}`))
 	f.Fuzz(func(t *testing.T, number uint32, message string, caused bool, cause string, foreign []byte) {
 		in := status.New(codes.Code(number), message)

@@ -29,18 +29,12 @@ func TestAnErrorIsAStatusWithTheStableText(t *testing.T) {
 	}
 }
 
-func TestErrorsAsFindsAStatusInAWrappedError(t *testing.T) {
-	t.Parallel()
-	var s *status.Status
-	require.ErrorAs(t, fmt.Errorf("a: %w", status.Error(codes.NotFound, "gone")), &s)
-	require.Equal(t, codes.NotFound, s.Code())
-}
-
 func TestSuccessIsNoError(t *testing.T) {
 	t.Parallel()
 	require.True(t, status.Error(codes.OK, "fine") == nil)
 	require.True(t, status.WrapError(codes.OK, "fine", nil) == nil)
 	require.True(t, status.New(codes.OK, "fine").Err() == nil)
+	require.Equal(t, status.Error(codes.Internal, "msg"), status.WrapError(codes.Internal, "msg", nil), "no cause")
 	require.Equal(t, codes.OK, status.New(codes.OK, "fine").Code())
 }
 
@@ -75,11 +69,6 @@ func TestACauseDoesNotVanishBehindTheCodeOK(t *testing.T) {
 			require.Equal(t, tc.cause, errors.Unwrap(err))
 		})
 	}
-}
-
-func TestWrappingNoCauseIsAPlainError(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, status.Error(codes.Internal, "msg"), status.WrapError(codes.Internal, "msg", nil))
 }
 
 func TestANilStatusIsASuccessWithoutPanic(t *testing.T) {

@@ -150,7 +150,6 @@ func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
 	require.Equal(t, 30*time.Minute, s.OrphanPolicy().Period)
 	require.NoError(t, s.OrphanPolicy().Validate())
 	require.Equal(t, 30*time.Minute, s.MachinePolicy().Backoff.WaitForCapacity.Base)
-	require.NoError(t, s.MachinePolicy().Backoff.Validate())
 }
 
 func TestPoliciesFollowTheFlags(t *testing.T) {
