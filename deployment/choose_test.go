@@ -8,48 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-func TestAMachineThatIsAboutToBePreservedIsNotTheFirstToGo(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 3, 3, 1), rollSet(d, "c1", 1, 1, 1)
-	in := rollSee(d, old, newSet)
-	in.Nodes = map[string]*corev1.Node{}
-	for _, m := range in.Machines[1:3] {
-		m.Status.CurrentStatus.Phase = v1alpha1.MachineFailed
-		n := &corev1.Node{}
-		n.Name = m.Labels[v1alpha1.NodeLabelKey]
-		in.Nodes[n.Name] = n
-	}
-	victims := func() []string {
-		target, err := deployment.Plan(in, rollPolicy, rollNow).Target(old.UID)
-		require.NoError(t, err)
-		return rollVictims(target)
-	}
-	require.Equal(t, []string{"md-c0-01"}, victims())
-	in.Machines[1].Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: v1alpha1.PreserveMachineAnnotationValueWhenFailed}
-	require.Equal(t, []string{"md-c0-02"}, victims())
-}
-
-func TestGatesAreAskedAboutTheRestOfAReplacementThatAChangeOfTheReplicasWouldEnd(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 1, 1, 1), rollSet(d, "c1", 3, 3, 3)
-	old.Annotations[v1alpha1.DesiredReplicasAnnotation] = "2"
-	dec := rollPlan(d, old, newSet)
-	require.Equal(t, deployment.ReasonScaling, dec.Reason)
-	require.Len(t, rollLines(dec), 1)
-
-	policy := rollPolicy
-	policy.Gates = []deployment.Gate{denies("md-c0-00")}
-	dec = deployment.Plan(rollSee(d, old, newSet), policy, rollNow)
-	require.Empty(t, rollLines(dec), "it is replaced, and not one of too many")
-	require.Contains(t, rollReasons(dec), deployment.ReasonGate)
-}
 
 func TestWhenAGateIsAskedAgain(t *testing.T) {
 	d := rolling(25, 1, 0)

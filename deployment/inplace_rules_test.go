@@ -4,8 +4,6 @@ package deployment_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -107,100 +105,6 @@ func (s *updScene) plan() updPlan {
 	return updPlan{sizes, moves, chosen, dec}
 }
 
-func TestInPlaceSizesFollowMachinesOnlyWhenTheSetHasSeenThemGo(t *testing.T) {
-	scene := func(reported int32) *updScene {
-		s := newUpdScene(updDeployment(3, "0", "1", false), "c2", 3, 0)
-		s.machine("old", "m1", "candidate")
-		s.machine("old", "m2", "candidate")
-		s.machine("new", "m3", "moved")
-		s.set("old").Status.Replicas = reported
-		return s
-	}
-	p := scene(3).plan()
-	require.Equal(t, map[string]int32{"old": 3, "new": 0}, p.sizes)
-	require.Contains(t, p.dec.String(), "old: SetNotReported: it has reported 3 machines and has 2")
-	p = scene(2).plan()
-	require.Equal(t, map[string]int32{"old": 2, "new": 1}, p.sizes)
-}
-
-func TestDS8NoMoreMachinesMoveThanTheNewSetMayHave(t *testing.T) {
-	s := newUpdScene(updDeployment(3, "1", "2", false), "c2", 3, 1)
-	s.machine("new", "m1", "Running")
-	for _, name := range []string{"m2", "m3", "m4"} {
-		s.machine("old", name, "done")
-	}
-	p := s.plan()
-	require.Equal(t, []string{"m2", "m3"}, p.moves)
-	require.Equal(t, map[string]int32{"old": 3, "new": 1}, p.sizes)
-}
-
-func TestInPlaceAFinishedMachineStaysInASetThatWouldReplaceIt(t *testing.T) {
-	s := newUpdScene(updDeployment(1, "0", "1", false), "c2", 1, 0)
-	s.machine("old", "m1", "done")
-	delete(s.set("old").Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
-	p := s.plan()
-	require.Empty(t, p.moves)
-	require.Contains(t, p.dec.String(), "it creates no others")
-}
-
-func TestDS4TheLabelGoesTogetherWithTheSizeOfTheMachinesThatAreLeft(t *testing.T) {
-	scene := func(reported int32) *updScene {
-		s := newUpdScene(updDeployment(3, "0", "1", false), "c1", 3, 1)
-		s.set("old").Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
-		s.machine("old", "m1", "Running")
-		s.machine("old", "m2", "Running")
-		s.machine("new", "m3", "Running")
-		s.set("old").Status.Replicas = reported
-		return s
-	}
-	disabled := func(dec deployment.Decision) bool {
-		for _, a := range dec.Actions {
-			if w, ok := a.(deployment.WriteSet); ok && w.Set.Name == "old" {
-				return machineset.ScaleUpDisabled(w.Set)
-			}
-		}
-		return true
-	}
-	p := scene(3).plan()
-	require.EqualValues(t, 3, p.sizes["old"])
-	require.True(t, disabled(p.dec), "it would replace the one that left")
-	p = scene(2).plan()
-	require.EqualValues(t, 2, p.sizes["old"])
-	require.False(t, disabled(p.dec))
-}
-
-func TestInPlaceASetIsNotCutBeforeWhatHasComeIsAcknowledged(t *testing.T) {
-	s := newUpdScene(updDeployment(2, "0", "1", false), "c1", 2, 1)
-	s.machine("old", "m1", "Running")
-	s.machine("old", "m2", "Running")
-	s.machine("new", "m3", "moved")
-	p := s.plan()
-	require.Equal(t, map[string]int32{"old": 2, "new": 1}, p.sizes)
-}
-
-func TestInPlaceNoMoreAreSelectedThanTheNewSetHasPlacesFor(t *testing.T) {
-	s := newUpdScene(updDeployment(3, "1", "3", false), "c2", 3, 1)
-	s.machine("new", "m1", "Running")
-	s.machine("old", "m2", "selected")
-	s.machine("old", "m3", "selected")
-	s.machine("old", "m4", "candidate")
-	p := s.plan()
-	require.Empty(t, p.chosen)
-	require.Contains(t, p.dec.String(), "2 machines are being updated in place")
-}
-
-func TestDS5ASelectedMachineIsNotAvailable(t *testing.T) {
-	s := newUpdScene(updDeployment(6, "0", "2", false), "c2", 3, 3)
-	for _, name := range []string{"m1", "m2", "m3"} {
-		s.machine("new", name, "Running")
-	}
-	s.machine("old", "m4", "candidate")
-	s.machine("old", "m5", "selected")
-	s.machine("old", "m6", "candidate")
-	p := s.plan()
-	require.Equal(t, []string{"m4"}, p.chosen)
-}
-
 func BenchmarkPlanInPlace(b *testing.B) {
 	for _, n := range []int{500, 5000, 50000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -214,29 +118,6 @@ func BenchmarkPlanInPlace(b *testing.B) {
 			}
 		})
 	}
-}
-
-func TestInPlaceAMachineDoesNotMoveToASetThatWouldNotSelectIt(t *testing.T) {
-	for _, fits := range []bool{true, false} {
-		s := newUpdScene(updDeployment(3, "0", "1", false), "c2", 3, 0)
-		for name, kind := range map[string]string{"a": "done", "b": "Running", "c": "Running"} {
-			s.machine("old", name, kind)
-		}
-		if !fits {
-			s.set("new").Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}
-		}
-		p := s.plan()
-		require.Equal(t, fits, slices.Equal([]string{"a"}, p.moves), p.dec.String())
-	}
-}
-
-// afterwards puts the marks on a Node that are on it from the success of the update
-// until it is given back to pods.
-func (s *updScene) afterwards(name string) {
-	maps.Copy(s.in.Nodes[name].Labels, map[string]string{
-		v1alpha1.LabelKeyNodeCandidateForUpdate: "true", v1alpha1.LabelKeyNodeSelectedForUpdate: "true",
-		v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful,
-	})
 }
 
 // names returns whom a set names after a plan, and whether machines are acknowledged.
@@ -253,100 +134,6 @@ func (p updPlan) names(set *v1alpha1.MachineSet) (names []string, acknowledged b
 		}
 	}
 	return names, acknowledged
-}
-
-// The only machine that works was updated, its Node is still marked, and all others
-// are being updated. One machine less is wanted.
-func TestInPlaceAnUpdatedMachineDoesNotGoAsOneOfNoUseBeforeItsNodeIsGivenBack(t *testing.T) {
-	for kind, set := range map[string]string{"moved": "new", "done": "old"} {
-		t.Run(kind, func(t *testing.T) {
-			s := newUpdScene(updDeployment(2, "0", "1", true), "c2", 3, 0)
-			s.machine(set, "m1", kind)
-			s.afterwards("m1")
-			s.machine("old", "m2", "selected")
-			s.machine("old", "m3", "selected")
-			s.in.Deployment.Spec.Paused = true // it does not move
-			p := s.plan()
-			for _, target := range p.dec.Targets {
-				for _, v := range target.Victims {
-					require.NotEqual(t, "m1", v.Machine.Name, p.dec.String())
-				}
-			}
-			names, _ := p.names(s.set("new"))
-			require.Empty(t, names, p.dec.String())
-		})
-	}
-}
-
-// A machine has moved to a set without a place, and is named to go. Then the others
-// are of no use for a while.
-func TestInPlaceANameIsWithdrawnIfTheMachineIsNeededBeforeItIsAcknowledged(t *testing.T) {
-	for others, want := range map[string]string{"Running": "m1", "selected": "m2"} {
-		t.Run(others, func(t *testing.T) {
-			s := newUpdScene(updDeployment(2, "0", "1", true), "c2", 0, 2)
-			s.machine("new", "m1", "moved")
-			s.machine("new", "m2", others)
-			s.machine("new", "m3", others)
-			machineset.NameVictims(s.set("new"), []string{"m1"})
-			p := s.plan()
-			names, acknowledged := p.names(s.set("new"))
-			require.Equal(t, []string{want}, names, p.dec.String())
-			require.Equal(t, want == "m1", acknowledged, "only for names that were seen")
-		})
-	}
-}
-
-// An old set is cut in the same pass, or as soon as it has seen that a machine has
-// left it.
-func TestInPlaceAMachineThatHasMovedIsNotNamedInPlaceOfOneThatAnOldSetGives(t *testing.T) {
-	for _, reported := range []int32{2, 3} {
-		s := newUpdScene(updDeployment(2, "0", "2", false), "c2", 3, 0)
-		s.machine("new", "m1", "moved")
-		s.machine("old", "m2", "candidate")
-		s.machine("old", "m3", "candidate")
-		s.set("old").Status.Replicas = reported
-		p := s.plan()
-		names, acknowledged := p.names(s.set("new"))
-		require.Empty(t, names, p.dec.String())
-		require.False(t, acknowledged, p.dec.String())
-		require.Equal(t, map[int32]int32{2: 1, 3: 3}[reported], p.sizes["old"])
-	}
-}
-
-// The replicas are as many again as there are machines. The set gets no place for
-// the one that has moved before the other set has seen that it left.
-func TestInPlaceANameIsWithdrawnIfItsMachineIsNotTooManyAnyMore(t *testing.T) {
-	s := newUpdScene(updDeployment(3, "0", "3", true), "c2", 1, 2)
-	for name, kind := range map[string]string{"m1": "moved", "m2": "Running", "m3": "Running"} {
-		s.machine("new", name, kind)
-	}
-	s.set("old").Status.Replicas = 1
-	for _, key := range []string{v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation} {
-		s.set("new").Annotations[key] = "3" // it is not sized anew
-	}
-	machineset.NameVictims(s.set("new"), []string{"m1"})
-	p := s.plan()
-	names, acknowledged := p.names(s.set("new"))
-	require.Empty(t, names, p.dec.String())
-	require.False(t, acknowledged)
-	require.EqualValues(t, 2, p.sizes["new"])
-}
-
-func TestInPlaceNothingIsSelectedBeforeTheNodesOfUpdatedMachinesAreGivenBack(t *testing.T) {
-	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineUnknown} {
-		for _, back := range []bool{false, true} {
-			s := newUpdScene(updDeployment(3, "0", "1", false), "c2", 2, 1)
-			s.machine("new", "m1", "moved")
-			if !back {
-				s.afterwards("m1")
-			}
-			s.machine("old", "m2", "candidate")
-			s.machine("old", "m3", "candidate")
-			s.in.Machines[1].Status.CurrentStatus.Phase = phase
-			p := s.plan()
-			require.Equal(t, back, len(p.chosen) == 1, "%s: %v: %s", phase, p.chosen, p.dec)
-		}
-	}
 }
 
 // BenchmarkPlanInPlaceBegins plans the pass in which no machine is marked yet.

@@ -261,13 +261,6 @@ func TestMarkMendsATaintOfAnotherValue(t *testing.T) {
 	require.Equal(t, "True", w.node(w.of(old)[0]).Spec.Taints[0].Value)
 }
 
-func TestMarkNoCandidatesInARecreate(t *testing.T) {
-	w, old, _ := midRoll(t)
-	w.d.Spec.Strategy.Type = v1alpha1.RecreateMachineDeploymentStrategyType
-	w.run(t, deployment.Policy{ByLabel: true})
-	require.NotContains(t, w.node(w.of(old)[0]).Labels, candKey)
-}
-
 func TestMarkKeepsTheLabelsOfAMachineThatWasUpdatedInPlace(t *testing.T) {
 	w, _, next := midRoll(t)
 	m := w.of(next)[0]

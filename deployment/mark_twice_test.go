@@ -5,7 +5,6 @@ package deployment_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -55,20 +54,4 @@ func TestMarkKeepsTheAutoscalerAwayUntilTheSetsAreAtRest(t *testing.T) {
 			require.Equal(t, !c.back, w.node(w.machines[0]).Annotations[offKey] == "true")
 		})
 	}
-}
-
-func TestMarksGiveWayToWhatCannotWait(t *testing.T) {
-	s := newUpdScene(updDeployment(3, "0", "1", false), "c2", 3, 0)
-	for _, name := range []string{"a", "b", "c"} {
-		s.machine("old", name, "candidate")
-	}
-	s.in.Machines[2].Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
-	var written []string
-	for _, a := range deployment.Plan(s.in, deployment.Policy{Burst: 1}, time.Unix(1000, 0)).Actions {
-		if a, ok := a.(deployment.WriteNode); ok {
-			written = append(written, a.Node.Name)
-			require.Contains(t, a.Node.Labels, selKey)
-		}
-	}
-	require.Equal(t, []string{"c"}, written, "it is selected; the taints are for the next pass")
 }

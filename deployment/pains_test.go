@@ -12,21 +12,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A cut in the middle of a roll-out whose new machines are all bad is shared out,
-// but takes no machine that has to be available.
-func TestR1ACutInTheMiddleOfARolloutKeepsToTheFloor(t *testing.T) {
-	d := rolling(8, 4, 0)
-	old, bad := rollSet(d, "c0", 4, 4, 4), rollSet(d, "c1", 8, 8, 0)
-	d.Spec.Replicas = 4
-	dec := rollPlan(d, old, bad)
-	target, err := dec.Target(old.UID)
-	require.NoError(t, err)
-	require.Equal(t, int32(4), target.To, "of 4 replicas 4 are available: %s", dec)
-	target, err = dec.Target(bad.UID)
-	require.NoError(t, err)
-	require.Less(t, target.To, int32(8), "%s", dec)
-}
-
 // Two bounds that are zero, or come out as zero, would never let an update move:
 // one machine may be unavailable then, whatever the strategy.
 func TestR4BoundsThatAreBothZeroLeaveRoomForOne(t *testing.T) {
@@ -109,29 +94,4 @@ func TestR6AllGatesHaveToAllow(t *testing.T) {
 			keeps(t, w, kept, gates[order[0]], gates[order[1]])
 		})
 	}
-}
-
-func TestR6GatesAreNotAskedAboutACutInTheMiddleOfARollout(t *testing.T) {
-	d := rolling(8, 4, 0)
-	old, bad := rollSet(d, "c0", 4, 4, 4), rollSet(d, "c1", 8, 8, 0)
-	d.Spec.Replicas = 4
-	p := rollPolicy
-	p.Gates = []deployment.Gate{func(deployment.Choice) deployment.Answer { return deployment.Answer{Verdict: deployment.Deny} }}
-	require.Equal(t, rollLines(rollPlan(d, old, bad)), rollLines(deployment.Plan(rollSee(d, old, bad), p, rollNow)))
-}
-
-// Of a set that has a machine which was not seen, another one may go in its place:
-// so nobody is given up as long as the gates keep those that are seen.
-func TestR6GatesAreAskedAboutMachinesThatMayGoForOneThatWasNotSeen(t *testing.T) {
-	d := rolling(4, 4, 0)
-	old, fresh := rollSet(d, "c0", 4, 4, 4), rollSet(d, "c1", 4, 4, 4)
-	in := rollSee(d, old, fresh)
-	in.Machines = in.Machines[1:]
-	for _, m := range in.Machines[:3] { // they go before a new one that nobody has seen
-		m.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
-	}
-	p := rollPolicy
-	require.NotEmpty(t, rollLines(deployment.Plan(in, p, rollNow)))
-	p.Gates = []deployment.Gate{func(deployment.Choice) deployment.Answer { return deployment.Answer{Verdict: deployment.Deny} }}
-	require.Empty(t, rollLines(deployment.Plan(in, p, rollNow)))
 }

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -43,127 +41,6 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 	require.Len(t, dec.Actions, 1)
 	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, dec.Actions[0].(deployment.WriteDeployment).Deployment.Finalizers)
 	require.Equal(t, rollNow.Add(30*time.Second), dec.NextCheck)
-}
-
-func TestDeletionTakesTheSetsAndThenTheFinalizer(t *testing.T) {
-	d := rolling(3, 1, 0)
-	d.Spec.Selector = nil // also of what is not valid
-	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
-	a, b := rollSet(rolling(3, 1, 0), "c0", 3, 3, 3), rollSet(rolling(3, 1, 0), "c1", 0, 2, 0)
-	b.DeletionTimestamp = new(metav1.NewTime(rollNow))
-	dec := rollPlan(d, a, nil, b)
-	require.Equal(t, []string{"delete md-c0: its deployment is being deleted"}, rollLines(dec))
-	require.Equal(t, []machinist.Reason{deployment.ReasonSetDeleting}, rollReasons(dec))
-	require.True(t, dec.WriteStatus)
-
-	dec = rollPlan(d)
-	require.Len(t, dec.Actions, 1)
-	require.Empty(t, dec.Actions[0].(deployment.WriteDeployment).Deployment.Finalizers)
-	d.Finalizers = nil
-	require.Empty(t, rollPlan(d, a).Actions)
-	require.Equal(t, deployment.ReasonDeleted, rollPlan(d, a).Reason)
-}
-
-func TestOneStep(t *testing.T) {
-	d := rolling(3, 1, 0)
-	unreported := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet { s.Generation = 2; return s }
-	deleted := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
-		s.DeletionTimestamp = new(metav1.NewTime(rollNow))
-		return s
-	}
-	with := func(change func(d *v1alpha1.MachineDeployment)) *v1alpha1.MachineDeployment {
-		d := d.DeepCopy()
-		change(d)
-		return d
-	}
-	paused := with(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused, d.Spec.Replicas = true, 5 })
-	frozen := with(func(d *v1alpha1.MachineDeployment) { d.Labels = map[string]string{"freeze": "True"} })
-	four := with(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 4 })
-	recreate := with(func(d *v1alpha1.MachineDeployment) {
-		d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
-	})
-	tests := map[string]struct {
-		d       *v1alpha1.MachineDeployment
-		sets    []*v1alpha1.MachineSet
-		actions []string
-		holds   []machinist.Reason
-	}{
-		"machines that are asked for and not reported use up the surge": {
-			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 0, 0)},
-			nil, []machinist.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable},
-		},
-		"a set that has not reported holds growth and cuts": {
-			d, []*v1alpha1.MachineSet{unreported(rollSet(d, "c0", 2, 2, 2)), rollSet(d, "c1", 1, 1, 1)},
-			nil, []machinist.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
-		},
-		"the new set does not grow before it has reported itself": {
-			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 1, 1, 1), unreported(rollSet(d, "c1", 1, 1, 1))},
-			nil, []machinist.Reason{deployment.ReasonSetNotReported, deployment.ReasonSetNotReported},
-		},
-		"machines that go already are not counted as available": {
-			four, []*v1alpha1.MachineSet{rollSet(four, "c0", 2, 13, 10), rollSet(four, "c1", 3, 3, 2)},
-			nil, []machinist.Reason{deployment.ReasonSurgeUsedUp, deployment.ReasonMinimumAvailable, deployment.ReasonNewUnavailable},
-		},
-		"those that stay beside them are": {
-			four, []*v1alpha1.MachineSet{rollSet(four, "c0", 2, 13, 10), rollSet(four, "c1", 3, 3, 3)},
-			[]string{"scale md-c0 from 2 to 1: 4 machines available, minimum 4"}, []machinist.Reason{deployment.ReasonSurgeUsedUp},
-		},
-		"a recreation goes on though the replicas change": { // DS-3
-			with(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas, d.Spec.Strategy = 5, recreate.Spec.Strategy }),
-			[]*v1alpha1.MachineSet{rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 1, 1, 1)},
-			[]string{"scale md-c0 from 2 to 0: all old machines go first"}, nil,
-		},
-		"growth in the middle of a roll-out goes to the new set, up to the replicas": {
-			with(func(d *v1alpha1.MachineDeployment) {
-				d.Spec.Replicas = 9
-				d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(5))
-			}),
-			[]*v1alpha1.MachineSet{rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 2, 2, 2)},
-			[]string{"scale md-c1 from 2 to 9: 4 machines < 9 replicas + 5 max surge"}, nil,
-		},
-		"a new set that is being deleted holds": {
-			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), deleted(rollSet(d, "c1", 1, 1, 1))},
-			nil, []machinist.Reason{deployment.ReasonSetDeleting, deployment.ReasonMinimumAvailable},
-		},
-		"a paused deployment is scaled and not rolled": {
-			paused, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3)},
-			[]string{"scale md-c0 from 3 to 5: 3 machines < 5 replicas + 1 max surge"}, []machinist.Reason{deployment.ReasonPaused},
-		},
-		"a frozen deployment shrinks and does not grow": {
-			frozen, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1)},
-			[]string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, []machinist.Reason{deployment.ReasonFrozen},
-		},
-		"old machines that are all broken go at once": {
-			d, []*v1alpha1.MachineSet{rollSet(d, "c0", 4, 4, 0), rollSet(d, "c1", 0, 0, 0)},
-			[]string{"scale md-c0 from 4 to 3: 0 machines available, minimum 3"}, []machinist.Reason{deployment.ReasonSurgeUsedUp},
-		},
-		"recreate takes the old machines first": {
-			recreate, []*v1alpha1.MachineSet{rollSet(d, "c0", 3, 3, 3)},
-			[]string{"scale md-c0 from 3 to 0: all old machines go first"}, nil,
-		},
-		"recreate waits for the old machines": {
-			recreate, []*v1alpha1.MachineSet{rollSet(d, "c0", 0, 1, 0)},
-			nil, []machinist.Reason{deployment.ReasonWaitingForMachines},
-		},
-		"the oldest of two equal sets is the new one": {
-			d, []*v1alpha1.MachineSet{later(rollSet(d, "c1", 1, 1, 1)), rollSet(d, "c1", 3, 3, 3)},
-			[]string{"scale late from 1 to 0: 3 machines available, minimum 3"}, nil,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			dec := rollPlan(test.d, test.sets...)
-			require.Equal(t, test.actions, rollLines(dec))
-			require.Equal(t, test.holds, rollReasons(dec))
-			slices.Reverse(test.sets)
-			require.Equal(t, dec, rollPlan(test.d, test.sets...), "the order of the sets and machines does not matter")
-		})
-	}
-}
-
-func later(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
-	s.Name, s.UID, s.CreationTimestamp = "late", "late", metav1.NewTime(rollNow.Add(time.Minute))
-	return s
 }
 
 func TestTheNewSetIsComplete(t *testing.T) {
@@ -329,22 +206,6 @@ func TestACutNeverGrowsASetAndArrives(t *testing.T) {
 	require.Equal(t, map[string]int32{"md-c0": 2, "md-c1": 3}, got)
 	require.Equal(t, int32(-5), deployment.Proportion(deployment.Share{Size: 9, Desired: 4, ToAdd: -5}), "no former total")
 	require.Equal(t, int32(5-math.MaxInt32), deployment.Proportion(deployment.Share{Size: math.MaxInt32, Desired: 5, Max: math.MaxInt32, ToAdd: math.MinInt32}))
-}
-
-func TestASetGrowsOnTopOfMachinesThatAreSeenToLeave(t *testing.T) {
-	d := rolling(4, 0, 1)
-	s := rollSet(d, "c1", 2, 3, 2)
-	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{s}, Complete: true}
-	dec := deployment.Plan(in, rollPolicy, rollNow)
-	require.Empty(t, rollLines(dec))
-	require.Equal(t, []machinist.Reason{deployment.ReasonWaitingForMachines}, rollReasons(dec))
-
-	m := &v1alpha1.Machine{}
-	m.DeletionTimestamp = new(metav1.NewTime(rollNow))
-	m.OwnerReferences = []metav1.OwnerReference{{UID: s.UID, Controller: new(true)}}
-	in.Machines = []*v1alpha1.Machine{nil, m}
-	dec = deployment.Plan(in, rollPolicy, rollNow)
-	require.Equal(t, []string{"scale md-c1 from 2 to 3: 3 machines < 4 replicas + 0 max surge"}, rollLines(dec))
 }
 
 func TestNilIsTolerated(t *testing.T) {

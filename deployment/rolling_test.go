@@ -180,16 +180,6 @@ func TestDS1TheSurgeIsAHardBound(t *testing.T) {
 	})
 }
 
-func TestDS11MoreAvailableMachinesThanAskedForDoNotStopARollout(t *testing.T) {
-	d := rolling(4, 1, 1)
-	old, newSet := rollSet(d, "c0", 2, 3, 3), rollSet(d, "c1", 2, 2, 2)
-	dec := rollPlan(d, old, newSet)
-	require.Equal(t, []string{"scale md-c0 from 2 to 1: 3 machines available, minimum 3"}, rollLines(dec))
-	target, err := dec.Target(old.UID)
-	require.NoError(t, err)
-	require.Len(t, target.Victims, 2, "the one that goes already, and one more")
-}
-
 func TestDS14NegativeBoundsAreReadAsZeroAndRefused(t *testing.T) {
 	d := rolling(3, -1, -2)
 	b, err := deployment.Normalise(d)
@@ -232,68 +222,6 @@ func TestDS20MachinesCountOnceTheyHaveBeenAvailableForLongEnough(t *testing.T) {
 	require.Equal(t, rollNow.Add(4*time.Minute), hold.Until)
 }
 
-func TestNoMachineGoesForOneThatDoesNotCountAnyMoreWhenMinReadySecondsIsRaised(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1)
-	in := rollSee(d, old, newSet)
-	in.Machines[3].Status.CurrentStatus.LastUpdateTime = metav1.NewTime(rollNow.Add(-time.Minute))
-	require.Equal(t, []string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
-
-	d.Spec.MinReadySeconds = 600
-	dec := deployment.Plan(in, rollPolicy, rollNow)
-	require.Empty(t, rollLines(dec), "the only new machine is available for one minute of ten")
-	require.False(t, dec.NextCheck.IsZero())
-	require.False(t, dec.NextCheck.After(rollNow.Add(9*time.Minute)))
-}
-
-func TestTheMachinesThatGoAreNamedInTheWriteThatShrinksTheirSet(t *testing.T) {
-	d := rolling(4, 1, 2)
-	old, newSet := rollSet(d, "c0", 4, 4, 3), rollSet(d, "c1", 1, 1, 1)
-	dec := rollPlan(d, old, newSet)
-	var written *v1alpha1.MachineSet
-	for _, a := range dec.Actions {
-		if a, ok := a.(deployment.WriteSet); ok && a.Set.UID == old.UID {
-			written = a.Set
-		}
-	}
-	require.Equal(t, int32(1), written.Spec.Replicas)
-	require.Equal(t, []string{"md-c0-03", "md-c0-00", "md-c0-01"}, machineset.Victims(written))
-	target, err := dec.Target(old.UID)
-	require.NoError(t, err)
-	require.Equal(t, "md-c0 4 -> 1 without md-c0-03, md-c0-00, md-c0-01: 2 machines available, minimum 2", target.String())
-	require.Equal(t, []string{"Availability", "Name", "Name"}, []string{target.Victims[0].By, target.Victims[1].By, target.Victims[2].By})
-
-	// The set does as it is told, whatever becomes of its machines meanwhile.
-	machines := rollMachines(old)
-	machines[2].Status.CurrentStatus.Phase = v1alpha1.MachineFailed
-	var names []string
-	for _, v := range machineset.Choose(written, machines, int(written.Spec.Replicas), machineset.DeletionOrder(rollNow)) {
-		names = append(names, v.Machine.Name)
-	}
-	require.Equal(t, machineset.Victims(written), names)
-}
-
-func TestNamesStayUntilTheirMachinesAreGone(t *testing.T) {
-	d := rolling(4, 1, 2)
-	old, newSet := rollSet(d, "c0", 3, 4, 4), rollSet(d, "c1", 1, 1, 1)
-	machineset.NameVictims(old, []string{"md-c0-02", "md-c0-99"})
-	dec := rollPlan(d, old, newSet)
-	target, err := dec.Target(old.UID)
-	require.NoError(t, err)
-	require.Equal(t, []string{"md-c0-02", "md-c0-00", "md-c0-01"}, rollVictims(target))
-	require.Equal(t, int32(1), target.To)
-
-	old.Spec.Replicas, old.Status.Replicas = 1, 1
-	in := rollSee(rolling(1, 1, 0), old)
-	in.Deployment.Spec.Template.Spec.Class.Name = "c0"
-	in.Deployment.Spec.Replicas = 3
-	for _, a := range deployment.Plan(in, rollPolicy, rollNow).Actions {
-		if a, ok := a.(deployment.WriteSet); ok {
-			require.Empty(t, machineset.Victims(a.Set), "a set that grows names nobody")
-		}
-	}
-}
-
 func TestACutNamesOnlySoManyMachines(t *testing.T) {
 	d := rolling(1000, 0, 700)
 	old, newSet := rollSet(d, "c0", 1000, 0, 0), rollSet(d, "c1", 0, 0, 0)
@@ -322,52 +250,6 @@ func TestACutNamesOnlySoManyMachines(t *testing.T) {
 	}
 }
 
-func TestTheSmallerOfWhatWasSeenAndReportedCounts(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1)
-	in := rollSee(d, old, newSet)
-	require.NotEmpty(t, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
-	old.Status.AvailableReplicas = 2 // one broke, and the machines do not show it yet
-	require.Empty(t, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
-	old.Status.AvailableReplicas = 3
-	in.Machines[0].Status.CurrentStatus.Phase = v1alpha1.MachineUnknown // the same the other way round
-	require.Equal(t, []string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, rollLines(deployment.Plan(in, rollPolicy, rollNow)), "the broken one may go")
-	in.Machines[3].Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
-	require.Empty(t, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
-}
-
-func TestAMachineThatMayGoForOneThatWasNotSeenCountsAsLost(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 3, 2, 2), rollSet(d, "c1", 1, 1, 1)
-	in := rollSee(d, old, newSet)
-	require.Equal(t, []string{"scale md-c0 from 3 to 2: 3 machines available, minimum 3"}, rollLines(deployment.Plan(in, rollPolicy, rollNow)), "the third does not exist, or is new")
-	in.Machines[0].Annotations = map[string]string{v1alpha1.MachinePriority: "1"} // goes before a new one
-	require.Empty(t, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
-}
-
-func TestAFrozenSetDoesNotGrow(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 1, 1, 1)
-	newSet.Labels[v1alpha1.FreezeLabelKey] = "True"
-	dec := rollPlan(d, old, newSet)
-	require.Empty(t, rollLines(dec))
-	require.Contains(t, dec.String(), "md-c1: Frozen")
-}
-
-func TestASetThatCreatesNothingCountsWhatItHas(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 3, 2, 2), rollSet(d, "c1", 1, 1, 0)
-	require.Empty(t, rollLines(rollPlan(d, old, newSet)), "a third old one may come")
-	old.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
-	require.Equal(t, []string{"scale md-c1 from 1 to 2: 3 machines < 3 replicas + 1 max surge"}, rollLines(rollPlan(d, old, newSet)))
-	newSet.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true" // DS-4: after a roll back
-	for _, a := range rollPlan(d, old, newSet).Actions {
-		if a, ok := a.(deployment.WriteSet); ok && a.Set.UID == newSet.UID {
-			require.False(t, machineset.ScaleUpDisabled(a.Set))
-		}
-	}
-}
-
 func TestARolloutTellsWhatItWaitsFor(t *testing.T) {
 	d := rolling(3, 1, 0)
 	old, newSet := rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 0, 0)
@@ -379,55 +261,6 @@ func TestARolloutTellsWhatItWaitsFor(t *testing.T) {
 	require.Len(t, dec.Holds, 1)
 	require.Contains(t, dec.Holds[0].String(), "md-c1: WaitingForMachines: 0 machines exist, 3 are wanted: quota of objects éé")
 	require.Less(t, len(dec.Holds[0].Message), 300)
-}
-
-func TestWhoIsChosenIsNamedAlthoughSomebodyNamedAnotherThatHasToStay(t *testing.T) {
-	d := rolling(3, 1, 0)
-	old, newSet := rollSet(d, "c0", 3, 3, 2), rollSet(d, "c1", 1, 1, 1)
-	in := rollSee(d, old, newSet)
-	d.Annotations = map[string]string{v1alpha1.TriggerDeletionByMCM: "md-c0-00~2026-03-01T11:00:00Z"}
-	for _, a := range deployment.Plan(in, rollPolicy, rollNow).Actions {
-		if a, ok := a.(deployment.WriteSet); ok && a.Set.UID == old.UID {
-			require.Equal(t, []string{"md-c0-02"}, machineset.Victims(a.Set))
-		}
-	}
-}
-
-func TestAMachineThatMayGoForOneThatWasNotSeenIsNotGivenUpForNothing(t *testing.T) {
-	d := rolling(3, 1, 2)
-	old, newSet := rollSet(d, "c0", 1, 2, 1), rollSet(d, "c1", 3, 3, 0)
-	in := rollSee(d, old, newSet)
-	in.Machines = append(in.Machines[:1], in.Machines[2:]...)                     // the other one has just vanished
-	in.Machines[0].Annotations = map[string]string{v1alpha1.MachinePriority: "1"} // and this one goes before a new one
-	require.Empty(t, rollLines(deployment.Plan(in, rollPolicy, rollNow)))
-}
-
-func TestMachinesThatWereNotSeenAreGivenUpOnlyAsFarAsTheFloorAllows(t *testing.T) {
-	d := rolling(3, 3, 0)
-	old, newSet := rollSet(d, "c0", 4, 2, 2), rollSet(d, "c1", 2, 2, 2)
-	in := rollSee(d, old, newSet)
-	for _, m := range in.Machines[:2] { // they go before new ones, if there are any
-		m.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
-	}
-	target, err := deployment.Plan(in, rollPolicy, rollNow).Target(old.UID)
-	require.NoError(t, err)
-	require.Equal(t, int32(3), target.To)
-}
-
-// A set that is being deleted, and has seen that, replaces nothing: its machines are
-// counted once. Base counts what it asks for and what leaves, up to twice as many,
-// and creates nothing before the last one is gone: "4 machines >= 3 + 1" with 1 machine.
-func TestMachinesOfASetThatIsBeingDeletedAreCountedOnce(t *testing.T) {
-	d := rolling(3, 1, 0)
-	doomed := rollSet(d, "c0", 3, 1, 0)
-	doomed.DeletionTimestamp = new(metav1.NewTime(rollNow))
-	in := rollSee(d, doomed, rollSet(d, "c1", 0, 0, 0))
-	for _, m := range in.Machines {
-		m.DeletionTimestamp = doomed.DeletionTimestamp
-	}
-	target, err := deployment.Plan(in, rollPolicy, rollNow).Target("c1")
-	require.NoError(t, err)
-	require.Equal(t, int32(3), target.To, "3 + 1 surge - 1 machine")
 }
 
 // Whatever takes the labels off sets makes the deployment create them for ever, each with

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import "testing"
+
+func TestInPlace_SizesFollowMachines(t *testing.T) {
+	check(t, []decided{
+		{"the old set has not seen that a machine left", "inplace 3 +0 -1; old 3/3: m1.candidate m2.candidate; new 0: m3.moved", "old 3; new 0; selects m1", "old: SetNotReported: it has reported 3 machines and has 2"},
+		{"the old set has seen it", "inplace 3 +0 -1; old 3/2: m1.candidate m2.candidate; new 0: m3.moved", "old 3>2; new 0>1", ""},
+		{"the new set is cut only after what has come is acknowledged", "inplace 2 +0 -1 want=old; old 2: m1 m2; new 1: m3.moved", "old 2; new 1; acknowledges m3", ""},
+		{"the new set has not seen a machine come", "inplace 2 +0 -1; old 0; new 1/1: a b.moved", "old 0; new 1", ""},
+		{"the new set has seen a machine come", "inplace 2 +0 -1; old 0; new 1/2: a b.moved", "old 0; new 1>2", ""},
+		{"the new set has seen too many come", "inplace 2 +0 -1; old 0; new 1/3: a b.moved", "old 0; new 1", ""},
+		{"a set that has not reported on its size", "inplace 1 +0 -0; old 1 unreported; new 0", "old 1; new 0", ""},
+		{"a set that has reported and has no machine", "inplace 1 +0 -0; old 1; new 0", "old 1>0; new 0>1", ""},
+		{"a set that shrinks because a machine is leaving names it", "inplace 3 +3 -0; old 3: a b.leaving c; new 3/3/0", "old 3>2; new 3; names old[b]; candidates a c", ""},
+		{"a set that is kept from growing at once names it, too", "inplace 3 +3 -0; old 3 grows: a b.leaving c; new 3/3/0", "old 3>2; new 3; fixes old; names old[b]; candidates a c", ""},
+		{"old sets give together only what is too much", "inplace 3 +0 -3; older 2: c d; old 2: a b; new 0", "older 2>1 without c; old 2; new 0; names older[c]; candidates a b c d", ""},
+		{"a preserved machine goes with the last of its set", "inplace 1 +1 -0; old 1/1/0: b.preserved; new 1: a", "old 1>0 without b; new 1", ""},
+		{"a gate keeps the preserved machine", "inplace 1 +1 -0 deny=b; old 1/1/0: b.preserved; new 1: a", "old 1; new 1", "b: Gate"},
+		{"while machines are replaced, a name for one that moved is not counted twice", "rolling 1 +1 -0; old 1/1/1; other 1: b c.moved; new 0", "old 1>0 without old-0; other 1; new 0; names other[b]", ""},
+		{"a machine more by a move is no reason for a second cut", "rolling 3 +1 -0; old 3/3/1; new 1: a b.moved", "old 3>2 without old-1; new 1; names old[old-1]", ""},
+	})
+}
+
+func TestInPlace_ScaleUpDisabled(t *testing.T) {
+	check(t, []decided{
+		{"the set that is wanted again waits for its report", "inplace 3 +0 -1 want=old; old 3/3 fixed: m1 m2; new 1: m3", "old 3; new 1; candidates m3", ""},
+		{"the label goes with the size of the machines that are left", "inplace 3 +0 -1 want=old; old 3/2 fixed: m1 m2; new 1: m3", "old 3>2; new 1; frees old; candidates m3", ""},
+		{"an old set without labels is kept from growing", "inplace 1 +0 -1; old 1 bare: m; new 0", "old 1; new 0; fixes old; candidates m", ""},
+		{"an old set that has nothing needs no label", "inplace 1 +0 -1; old 0 grows; new 1: m", "old 0; new 1", ""},
+		{"a set that is being deleted is left alone", "inplace 2 +0 -1; old 1 grows deleting: a; new 0", "old 1; new 0>1", ""},
+	})
+}
+
+func TestInPlace_Moves(t *testing.T) {
+	check(t, []decided{
+		{"no more machines move than the new set may have", "inplace 3 +1 -2; old 3: m2.done m3.done m4.done; new 1: m1", "old 3; new 1; moves m2 m3", ""},
+		{"a machine stays in a set that would replace it", "inplace 1 +0 -1; old 1 grows: m1.done; new 0", "old 1; new 0; fixes old", "it creates no others"},
+		{"a machine moves to a set that selects it", "inplace 3 +0 -1; old 3: a.done b c; new 0", "old 3; new 0; moves a; candidates b c", ""},
+		{"a machine does not move to a set that would not select it", "inplace 3 +0 -1; old 3: a.done b c; new 0 picky", "old 3; new 0; candidates b c", ""},
+		{"machines that moved and are not counted yet take their places", "inplace 3 +1 -3; old 3: c.done d.done; new 1/1: a b.moved", "old 3>2; new 1; moves c", ""},
+		{"machines that the new set is about to create take their places", "inplace 3 +1 -3; old 2: a.done b.done; new 2", "old 2; new 2; moves a", ""},
+		{"a machine that failed after its update stays", "inplace 2 +0 -1; old 2: a.done.failed b.done; new 0", "old 2; new 0; moves b", ""},
+		{"an updated machine of the new set is where it belongs", "inplace 2 +0 -1; old 1: a; new 1: b.done", "old 1; new 1; candidates a; returns b", ""},
+		{"nothing moves to a set that is being deleted", "inplace 3 +0 -2; old 1: a.done; new 1 deleting: b", "old 1; new 1", "new: SetDeleting"},
+		{"nothing moves while paused", "inplace 2 +0 -1 paused; old 2: a.done b.candidate; new 0", "old 2; new 0", "Paused"},
+	})
+}
+
+func TestInPlace_Candidates(t *testing.T) {
+	check(t, []decided{
+		{"a machine of an old set", "manual 2 +0 -1; old 1: m; new 1: n", "old 1; new 1; candidates m", ""},
+		{"a machine that joins", "manual 2 +0 -1; old 1: m.pending; new 1: n", "old 1; new 1; candidates m", ""},
+		{"a Failed machine is replaced instead", "manual 2 +0 -1; old 1: m.failed; new 1: n", "old 1; new 1", ""},
+		{"a machine of the new set is new already", "manual 1 +0 -1; old 0; new 1: m", "old 0; new 1", ""},
+		{"a Node of the new set loses its marks", "inplace 1 +0 -1; old 0; new 1: m.selected", "old 0; new 1; returns m", ""},
+		{"a pass makes as many as it may write", "manual 3 +0 -1 burst=2; old 3: a b c; new 0", "old 3; new 0; candidates a b", ""},
+		{"a selection comes before taints", "inplace 3 +0 -1 burst=1 taint; old 3: a.candidate b.candidate c.candidate.early; new 0", "old 3; new 0; selects c", ""},
+		{"a Node that was not looked at holds its machine", "inplace 2 +0 -1; old 1: a.candidate.unlooked; new 1: b", "old 1; new 1", "a: NodeUnknown"},
+	})
+}
+
+func TestInPlace_Selection(t *testing.T) {
+	check(t, []decided{
+		{"one that works is given up for it", "inplace 2 -1; old 2: a.candidate b.candidate; new 0", "old 2; new 0; selects a", ""},
+		{"one that is broken comes first", "inplace 2 -1; old 2: a.candidate b.candidate.unknown; new 0", "old 2; new 0; selects b", ""},
+		{"one that joins is waited for", "inplace 2 -1; old 2: a.candidate.pending b.candidate; new 0", "old 2; new 0", ""},
+		{"one that has not begun is waited for", "inplace 2 -1; old 2: a.candidate.empty b.candidate; new 0", "old 2; new 0", ""},
+		{"one that has failed is replaced", "inplace 2 -1; old 2: a.candidate.failed b.candidate; new 0", "old 2; new 0", ""},
+		{"one is selected once, and is not available", "inplace 3 -2; old 2: a.selected b.candidate; new 1: c", "old 2; new 1; selects b", ""},
+		{"a selected machine is counted once", "inplace 6 -2; old 3: m4.candidate m5.selected m6.candidate; new 3: m1 m2 m3", "old 3; new 3; selects m4", ""},
+		{"machines of the new set are not selected", "inplace 2 -2; old 1: b.candidate.pending; new 1: a.candidate", "old 1; new 1; returns a", ""},
+		{"no more than the new set has places for", "inplace 3 +1 -3; old 3: m2.selected m3.selected m4.candidate; new 1: m1", "old 3; new 1", "2 machines are being updated in place"},
+		{"broken ones only for as many places as there are", "inplace 3 +1 -3; old 2: c.candidate.unknown d.candidate.unknown; new 2: a b", "old 2; new 2; selects c", ""},
+		{"broken ones take the places of others", "inplace 3 +1 -3; old 3: b.candidate.unknown c.candidate d.candidate; new 1: a", "old 3; new 1; selects b c", ""},
+		{"a broken one waits while another is updated", "inplace 2 -1; old 2: a.selected b.candidate.unknown; new 0", "old 2; new 0", ""},
+		{"a broken one waits if the update of another failed", "inplace 2 -1; old 2: a.candidate.updatefailed b.candidate.unknown; new 0", "old 2; new 0", ""},
+		{"one of the new set that once failed is no reason to wait", "inplace 2 -1; old 1: b.candidate.unknown; new 1: a.oncefailed", "old 1; new 1; selects b", ""},
+		{"one of the new set that is broken is one", "inplace 2 -1; old 1: b.candidate.unknown; new 1: a.unknown", "old 1; new 1", ""},
+		{"bounds are for all old sets together, broken", "inplace 2 -1; older 1: b.candidate.unknown; old 1: a.candidate.unknown; new 0", "older 1; old 1; new 0; selects b", ""},
+		{"bounds are for all old sets together, working", "inplace 3 -1; older 1: c.candidate; old 2: a.candidate b.candidate; new 0", "older 1; old 2; new 0; selects c", ""},
+		{"nothing for a set that is being deleted", "inplace 3 -2; old 1: a.candidate; new 1 deleting: b", "old 1; new 1", "SetDeleting"},
+		{"nothing for a set that is being deleted, paused", "inplace 3 -2 paused; old 1: a.candidate; new 1 deleting: b", "old 1; new 1", ""},
+		{"an updated machine that cannot move yet has its place", "inplace 1 +1 -1; old 2 grows: a.done b.candidate; new 0", "old 2; new 0; fixes old", ""},
+		{"nothing before the Node of an updated machine is returned", "inplace 3 -1; old 2: m2.candidate m3.candidate; new 1: m1.moved.unreturned", "old 2; new 1; returns m1", ""},
+		{"nothing before it is returned, one broken", "inplace 3 -1; old 2: m2.candidate.unknown m3.candidate; new 1: m1.moved.unreturned", "old 2; new 1; returns m1", ""},
+		{"once it is returned", "inplace 3 -1; old 2: m2.candidate m3.candidate; new 1: m1.moved", "old 2; new 1; acknowledges m1; selects m2", ""},
+		{"once it is returned, one broken", "inplace 3 -1; old 2: m2.candidate.unknown m3.candidate; new 1: m1.moved", "old 2; new 1; acknowledges m1; selects m2", ""},
+		{"a denied machine is not selected, another is", "inplace 2 -1 deny=a; old 2: a.candidate b.candidate; new 0", "old 2; new 0; selects b", "a: Gate"},
+	})
+}
+
+func TestInPlace_Acknowledgement(t *testing.T) {
+	check(t, []decided{
+		{"a set that has reported on a place for it", "inplace 1 -1; old 0; new 1: m.moved", "old 0; new 1; acknowledges m", ""},
+		{"a set that has not reported", "inplace 1 -1; old 0; new 1 unreported: m.moved", "old 0; new 1", ""},
+		{"a set that asks for fewer", "inplace 1 -1; old 0; new 0: m.moved", "old 0; new 0>1", ""},
+		{"a set that is being deleted", "inplace 1 -1; old 0; new 1 deleting: m.moved", "old 0; new 1", ""},
+		{"a machine without a Node", "inplace 1 -1; old 0; new 1: m.moved.nodeless", "old 0; new 1; acknowledges m", ""},
+		{"a machine whose Node is not known", "inplace 1 -1; old 0; new 1: m.moved.unlooked", "old 0; new 1", "NodeUnknown"},
+	})
+}
+
+// The only machine that works was updated, its Node is still marked, and the others are being
+// updated. One machine fewer is wanted.
+func TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp(t *testing.T) {
+	check(t, []decided{
+		{"moved", "manual 2 -1 paused; old 3: m2.selected m3.selected; new 0: m1.moved.unreturned", "old 3>1 without m2; new 0; names old[m2]; returns m1", ""},
+		{"done", "manual 2 -1 paused; old 3: m1.done.unreturned m2.selected m3.selected; new 0", "old 3>2 without m2; new 0; names old[m2]", ""},
+	})
+}
+
+// An old set is cut, or an autoscaler has named machines.
+func TestInPlace_NamedMachines(t *testing.T) {
+	check(t, []decided{
+		{"not from a set that has not seen its machines", "inplace 0 -1 named=a; old 1/0: a; new 0", "old 1; new 0; marks a; candidates a", ""},
+		{"from a set that sees all it has", "inplace 0 -1 named=a; old 1/1: a; new 0", "old 1>0 without a; new 0; marks a; candidates a", ""},
+		{"not if as many are wanted", "inplace 2 -2 named=a; old 2: a b; new 0", "old 2; new 0; marks a; candidates a b", ""},
+		{"if fewer are wanted", "inplace 1 -2 named=a; old 2: a b; new 0", "old 2>1 without a; new 0; names old[a]; marks a; candidates a b", ""},
+		{"of several sets only so many as are too many", "inplace 2 -2 named=a,c; older 1: c; old 2: a b; new 0", "older 1>0 without c; old 2; new 0; marks a c; candidates a b c", ""},
+		{"those of a set that is being deleted are left to it", "inplace 1 -1 named=a; old 1 deleting: a; new 1: b", "old 1; new 1; marks a", ""},
+		{"the only one too many goes", "inplace 3 -2; old 1: a; new 3: b.moved", "old 1>0 without a; new 3; acknowledges b; candidates a", ""},
+		{"a machine that an autoscaler named counts as gone", "inplace 3 -2; old 1: a; new 3 scaled: b.moved.marked", "old 1; new 3; acknowledges b; candidates a", ""},
+		{"a machine that is named now counts as gone", "inplace 3 -2 named=b; old 1: a; new 3 scaled: b.moved", "old 1; new 3; acknowledges b; candidates a", ""},
+		{"a machine that the autoscaler names now counts as gone", "inplace 3 -2 scaled; old 1: a; new 3: b.moved.marked", "old 1; new 3; acknowledges b; candidates a", ""},
+		{"a named machine that is of no use anyway does not", "inplace 3 -2; old 1: a; new 3 scaled: b.moved.marked.unknown c", "old 1>0 without a; new 3; acknowledges b; candidates a", ""},
+	})
+}
+
+// A set asks for fewer machines than it has, as some have moved to it.
+func TestInPlace_NamesInPlaceOfMachinesThatMoved(t *testing.T) {
+	check(t, []decided{
+		{"one for each that has moved", "manual 1 -1; old 0; new 1: a.moved b.moved.early c.early", "old 0; new 1; names new[b c]", ""},
+		{"no machine is named twice", "manual 1 -1; old 0; new 1: a.moved b.moved c.early", "old 0; new 1; names new[c a]", ""},
+		{"those that go for the size are named as well", "manual 1 -1; old 0; new 1: a.moved b c", "old 0; new 1 without b; names new[b a]", ""},
+		{"none for one that goes for an autoscaler", "manual 1 -1; old 0; new 1 scaled unsized: a.moved.marked b c", "old 0; new 1 without b; names new[b]", ""},
+		{"one that goes for an autoscaler is not named", "manual 1 -1; old 0; new 1 scaled: a.moved.marked b.moved c", "old 0; new 1; names new[b]", ""},
+		{"one that an autoscaler named and that has not moved goes for the size", "manual 1 -1; old 0; new 1 scaled: a.moved b.marked c", "old 0; new 1 without b; names new[b a]", ""},
+		{"one that an autoscaler named and that is leaving has no place", "manual 1 -1; old 0; new 1 scaled: a.moved b c.moved.marked.leaving", "old 0; new 1; names new[a c]", ""},
+		{"one that is leaving stays named when a name is withdrawn", "manual 2 -1; old 0; new 2 names=a: a.moved b c.leaving", "old 0; new 2; names new[c]; acknowledges a", ""},
+		{"nothing is named anew while all that are named go", "manual 2 -1; old 0; new 2 scaled sized=2 names=a: a.marked b.leaving c.moved", "old 0; new 2 without a; acknowledges c", ""},
+		{"a name is not withdrawn by a set that has not reported", "manual 2 -1; old 0; new 2 unreported sized=2 names=b: a.moved b", "old 0; new 2", ""},
+		{"a set to which nothing has moved keeps its names", "manual 2 -1; old 1 sized=2 names=b: b; new 1: a.moved", "old 1; new 1; acknowledges a; candidates b", ""},
+		{"a set that is being deleted is not told", "manual 3 -1; old 0 deleting names=c: c.moved; new 2: a b", "old 0; new 2", ""},
+		{"several sets name no more than are too many", "manual 1 -1; older 0: a.moved; old 0: b.moved; new 1", "older 0; old 0; new 1; names older[a]", ""},
+		{"those that go anyway are not too many", "manual 1 -1; old 0: a.moved b; new 0", "old 0>1; new 0", ""},
+		{"one that is leaving is no reason to acknowledge another", "manual 0 -1; old 0; new 0 names=b: a.moved b.leaving", "old 0; new 0; names new[a b]", ""},
+		{"a name is kept, and what moved is acknowledged, once it was seen", "manual 2 -1; old 0; new 2 names=m1: m1.moved m2 m3", "old 0; new 2; acknowledges m1", ""},
+		{"a name is withdrawn if the machine is needed", "manual 2 -1; old 0; new 2 names=m1: m1.moved m2.selected m3.selected", "old 0; new 2; names new[m2]; returns m2 m3", ""},
+		{"a name is withdrawn if its machine is not too many any more", "manual 3 -3; old 1/1:; new 2 names=m1 sized=3: m1.moved m2 m3", "old 1; new 2; names new[]", ""},
+		{"none in place of one that an old set gives", "inplace 2 -2; old 3/2: m2.candidate m3.candidate; new 0: m1.moved", "old 3>1 without m2; new 0; names old[m2]", ""},
+		{"none before the old set has seen it", "inplace 2 -2; old 3/3: m2.candidate m3.candidate; new 0: m1.moved", "old 3; new 0; selects m2", ""},
+	})
+}
+
+// An old set has a machine too many, which has moved to it. Another one may have some to give.
+func TestInPlace_SetsThatAreWaitedForBeforeAMachineIsNamed(t *testing.T) {
+	check(t, []decided{
+		{"one that has not seen that machines have left it", "manual 1 -1; older 1/2: b; old 0: a.moved; new 0", "older 1; old 0; new 0; candidates b", ""},
+		{"one that has not reported", "manual 1 -1; older 1 unreported: b; old 0: a.moved; new 0", "older 1; old 0; new 0; candidates b", ""},
+		{"not one that has seen all", "manual 1 -1; older 1: b; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]; candidates b", ""},
+		{"not one that asks for nothing", "manual 0 -1; older 0 unreported; old 0: a.moved; new 0", "older 0; old 0; new 0; names old[a]", ""},
+		{"not one to which machines have moved", "manual 1 -1; older 1/2: b.moved; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]; acknowledges b", ""},
+		{"not one that is being deleted", "manual 1 -1; older 1/2 deleting: b; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]", ""},
+	})
+}
