@@ -57,7 +57,7 @@ func TestWhichDrainsWaitForVolumes(t *testing.T) {
 
 func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 	t.Parallel()
-	x := newExit(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
+	x := newWorld(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
 	x.run(t)
 	require.Equal(t, stepRelease, x.did[len(x.did)-1])
 	require.NotContains(t, x.did, stepDetach)
@@ -65,14 +65,14 @@ func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 	require.Contains(t, x.told[0], v1alpha1.InitiateDrain+"; waits for volumeattachment/csi-1: Detaching; volumeattachment/csi-2: Detaching")
 
 	// The zero policy waits for ever, but a person may force it.
-	x = newExit(terminating(node(marked), attached("csi-1")))
+	x = newWorld(terminating(node(marked), attached("csi-1")))
 	x.policy = machine.Policy{}
 	waits := len(x.run(t).did)
 	require.NotContains(t, x.did, stepVM)
 	byForce(&x.in)
 	require.Equal(t, []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}, x.run(t).did[waits:])
 	// So may the drain timeout, which is when to look again.
-	x = newExit(terminating(node(marked), attached("csi-1")))
+	x = newWorld(terminating(node(marked), attached("csi-1")))
 	x.policy = machine.Policy{DrainTimeout: time.Minute + 3*time.Second}
 	require.Contains(t, x.run(t).did, stepDetach)
 	require.Equal(t, now.Add(3*time.Second), x.now)
@@ -81,9 +81,9 @@ func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 // An attacher that is quick costs no write and no time.
 func TestAQuickDetachIsNotTold(t *testing.T) {
 	t.Parallel()
-	x := newExit(terminating(node(marked), attached("csi-1"), handed(v1alpha1.InitiateDrain)))
+	x := newWorld(terminating(node(marked), attached("csi-1"), handed(v1alpha1.InitiateDrain)))
 	x.in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(now)
-	require.True(t, x.step(t)) // drain
+	require.True(t, x.next(t)) // drain
 	x.now = x.now.Add(3 * time.Second)
 	require.Nil(t, machine.Decide(x.in, x.policy, x.now).Do)
 	attached()(&x.in)

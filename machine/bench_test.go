@@ -83,7 +83,7 @@ func realisticMachine() machine.Observation {
 	}
 	conditions := in.Node.Node.Status.Conditions
 	for machine.Decide(in, machine.Policy{}, now).Do != nil {
-		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Do) {
+		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Do, now) {
 			break
 		}
 	}

@@ -5,7 +5,6 @@ package machine_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
-	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -96,74 +94,10 @@ func noMoreThanRight(t *testing.T, life func(ahead time.Duration) (*sim, time.Du
 	require.LessOrEqual(t, lasted, took+time.Minute)
 }
 
-// loopWorld carries out what is decided of one observation, at a clock that hardly moves:
-// a millisecond passes with each step.
-type loopWorld struct {
-	in  machine.Observation
-	now time.Time
-	// vm says what GetMachineStatus finds.
-	vm error
-}
-
-// apply carries out one action, as a controller would.
-func (w *loopWorld) apply(do machine.Action) {
-	in := &w.in
-	if carriedOut(in, do) {
-		s := &in.Machine.Status
-		for _, t := range []*metav1.Time{&s.LastOperation.LastUpdateTime, &s.CurrentStatus.LastUpdateTime} {
-			*t = t.Rfc3339Copy()
-		}
-		return
-	}
-	answer := machine.Answer{ProviderID: "simulated:///1", NodeName: "n"}
-	switch a := do.(type) {
-	case machine.LookForVM:
-		answer.Operation, answer.Err = driver.OpGetMachineStatus, w.vm
-		if w.vm != nil {
-			answer.ProviderID, answer.NodeName = "", ""
-		}
-	case machine.CreateVM:
-		answer.Operation = driver.OpCreateMachine
-	case machine.InitializeVM:
-		answer.Operation = driver.OpInitializeMachine
-	case machine.DeleteVM:
-		answer = machine.Answer{Operation: driver.OpDeleteMachine}
-	case machine.DrainNode:
-		in.Drain = in.Drain.After(a.Mode, machine.DrainView{NextCheck: w.now.Add(20 * time.Second)}, w.now)
-	case machine.LookForNode:
-		in.Node.Looked, in.Node.AsOf, in.Node.Unanswered = true, w.now, false
-	case machine.DeleteNode:
-		in.Node.Node = nil
-	case machine.DeleteMachine:
-		in.Machine = in.Machine.DeepCopy()
-		in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
-	case machine.DeleteAttachments:
-		in.Attachments.Attachments = nil
-	case machine.TakePermit:
-		in.Permit = machine.PermitView{Asked: true, Held: true, Within: a.Within}
-	case machine.ReturnPermit:
-		in.Permit.Held = false
-	}
-	if answer.Operation != "" {
-		in.VM = in.VM.After(answer, w.now, 0)
-	}
-}
-
-// rest goes on until there is nothing to do, and returns what was done.
-func (w *loopWorld) rest(p machine.Policy) (d machine.Decision, done []string) {
-	for range 40 {
-		d = machine.Decide(w.in, p, w.now)
-		if d.Do == nil {
-			return d, done
-		}
-		done = append(done, d.String())
-		w.apply(d.Do)
-		w.now = w.now.Add(time.Millisecond)
-		if in := w.in.Machine; !in.DeletionTimestamp.IsZero() && len(in.Finalizers) == 0 {
-			return machine.Decision{}, done
-		}
-	}
-	return d, done
+// quickWorld is a world whose clock hardly moves: a millisecond passes with each effect,
+// and rounds of draining never end.
+func quickWorld(in machine.Observation, p machine.Policy) *world {
+	return &world{in: in, policy: p, now: now, fast: true, tick: time.Millisecond, rounds: 1 << 30}
 }
 
 func TestDecide_AnyTimesRecorded_ComesToRestWithoutALoop(t *testing.T) {
@@ -173,11 +107,13 @@ func TestDecide_AnyTimesRecorded_ComesToRestWithoutALoop(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 23))
 		in, p := anyLife(r), anyPolicy(r)
 		in.FirstSeen = pick(r, time.Time{}, now, moment(r))
-		w := loopWorld{in: in, now: now, vm: pick[error](r, nil, status.Error(codes.NotFound, "none"), status.Error(codes.Internal, "broken"))}
-		d, done := w.rest(p)
-		require.Less(t, len(done), 40, "seed %d: %s", seed, strings.Join(done[max(0, len(done)-5):], "\n"))
-		require.True(t, d.NextCheck.IsZero() || d.NextCheck.After(w.now.Add(-time.Millisecond)), "seed %d: %s", seed, d)
-		acted += len(done)
+		w := quickWorld(in, p)
+		w.lookErr = pick[error](r, nil, status.Error(codes.NotFound, "none"), status.Error(codes.Internal, "broken"))
+		effects, err := w.settle()
+		require.NoError(t, err, "seed %d", seed)
+		d := w.last
+		require.True(t, w.released || d.NextCheck.IsZero() || d.NextCheck.After(w.now.Add(-time.Millisecond)), "seed %d: %s", seed, d)
+		acted += effects
 	}
 	require.Greater(t, acted, 20000)
 }
@@ -198,11 +134,11 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 		if entered := in.Machine.Status.CurrentStatus.LastUpdateTime; begin == v1alpha1.MachineFailed && !entered.IsZero() {
 			readyAgain = entered.Time.Before(now.Add(-time.Hour)) // which is since when the Node is Ready
 		}
-		w, d := loopWorld{in: in, now: now}, machine.Decision{}
+		w, d := quickWorld(in, machine.DefaultPolicy()), machine.Decision{}
 		for range 30 {
-			var done []string
-			d, done = w.rest(machine.DefaultPolicy())
-			require.Less(t, len(done), 40, "seed %d: %s", seed, strings.Join(done[max(0, len(done)-5):], "\n"))
+			_, err := w.settle()
+			require.NoError(t, err, "seed %d", seed)
+			d = w.last
 			if d.NextCheck.IsZero() {
 				break
 			}

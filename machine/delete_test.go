@@ -212,7 +212,7 @@ func TestADeletionEndsAPreservation(t *testing.T) {
 		require.Equal(t, v1alpha1.CurrentStatus{Phase: v1alpha1.MachineTerminating, LastUpdateTime: metav1.NewTime(now)}, s)
 	}
 	// What the preservation has put on the Node goes with the Node.
-	x := newExit(after(withID, leaving, phase(v1alpha1.MachineFailed), preserved, node(), attached(), onNode(func(n *corev1.Node) {
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineFailed), preserved, node(), attached(), onNode(func(n *corev1.Node) {
 		n.Annotations["node.machine.sapcloud.io/preserve"] = "now"
 		n.Spec.Taints = []corev1.Taint{{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}}
 	})))
@@ -231,13 +231,13 @@ func TestAMachineLeavesFromEveryPhase(t *testing.T) {
 			want = slices.Delete(want, 1, 2)
 		}
 		full := after(withID, leaving, phase(p), node(ready(corev1.ConditionTrue)), attached())
-		require.Equal(t, want, newExit(full).run(t).did, "phase %q", p)
+		require.Equal(t, want, newWorld(full).run(t).did, "phase %q", p)
 
 		frozen(&full)
-		require.Equal(t, want, newExit(full).run(t).did, "phase %q, frozen", p)
+		require.Equal(t, want, newWorld(full).run(t).did, "phase %q, frozen", p)
 
 		want = slices.DeleteFunc(want, func(s string) bool { return strings.Contains(s, "node n") })
-		require.Equal(t, want, newExit(after(withID, leaving, phase(p))).run(t).did, "phase %q, no Node", p)
+		require.Equal(t, want, newWorld(after(withID, leaving, phase(p))).run(t).did, "phase %q, no Node", p)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestAMachineLeavesFromEveryPhase(t *testing.T) {
 func TestADeletionInTheMiddleOfAnUpdateInPlace(t *testing.T) {
 	t.Parallel()
 	selected := corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.ReadyForUpdate}
-	x := newExit(after(withID, leaving, phase(v1alpha1.MachineInPlaceUpdating), node(ready(corev1.ConditionTrue), selected), attached()))
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineInPlaceUpdating), node(ready(corev1.ConditionTrue), selected), attached()))
 	x.in.Drain = drainedBefore // which was the drain of the update
 	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
 }
@@ -253,7 +253,7 @@ func TestADeletionInTheMiddleOfAnUpdateInPlace(t *testing.T) {
 // The label node of a machine may name the Node of another.
 func TestADeletionLeavesTheNodeOfAnotherMachineAlone(t *testing.T) {
 	t.Parallel()
-	x := newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), attached("csi-1"), byForce,
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), attached("csi-1"), byForce,
 		node(ready(corev1.ConditionTrue)), onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "another" })))
 	before := x.in.Node.Node.DeepCopy()
 	require.Equal(t, []string{stepBegin, stepVM, stepRelease}, x.run(t).did)
@@ -293,20 +293,20 @@ func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 // waits five between its steps.
 func TestAnEmptyMachineLeavesAtOnceWithFourWrites(t *testing.T) {
 	t.Parallel()
-	x := newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached()))
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached()))
 	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
 	require.Equal(t, 4, x.writes, "condition, status, Node, finalizer; and one driver call")
 	require.Equal(t, now, x.now, "no wait in between")
 
-	x = newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached("csi-1"), byForce))
+	x = newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached("csi-1"), byForce))
 	x.run(t)
 	require.Equal(t, 5, x.writes, "and the attachments")
 	require.Equal(t, now, x.now)
 
-	x = newExit(after(leaving, noClass))
+	x = newWorld(after(leaving, noClass))
 	require.Equal(t, []string{stepRelease}, x.run(t).did, "one for which nothing was begun")
 
-	x = newExit(after(leaving))
+	x = newWorld(after(leaving))
 	require.Equal(t, []string{stepLook, stepName, stepBegin, stepVM, stepVM, stepRelease}, x.run(t).did, "one that may have a VM")
 	require.Equal(t, now.Add(31*time.Second), x.now, "as the provider may not show it yet")
 }

@@ -23,9 +23,9 @@ const (
 
 func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
 	t.Parallel()
-	x := newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass))
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass))
 	for range 7 {
-		require.True(t, x.step(t))
+		require.True(t, x.next(t))
 	}
 	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepBegin, stepDrain, stepBegin}, x.did)
 	require.Equal(t, noClassText, x.told[len(x.told)-1])
@@ -39,7 +39,7 @@ func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
 
 func TestAPersonCanForceAMachineOutWithoutItsClass(t *testing.T) {
 	t.Parallel()
-	x := newExit(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass, byForce))
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass, byForce))
 	x.run(t)
 	require.Equal(t, []string{stepBegin, stepMark, stepDrain, stepDetach, stepBegin, stepBegin, stepNode, stepRelease}, x.did)
 	require.Equal(t, []string{v1alpha1.GetVMStatus, noClassText, leftText}, x.told)
@@ -99,6 +99,6 @@ func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
 	} {
 		in := after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached(), c)
 		in.Tokens.Looked = true
-		require.Equal(t, whole, newExit(in).run(t).did, name)
+		require.Equal(t, whole, newWorld(in).run(t).did, name)
 	}
 }

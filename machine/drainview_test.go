@@ -58,7 +58,7 @@ func TestAViewOfADrainKeepsNothingOfTheRound(t *testing.T) {
 // is kept.
 func TestADrainWithARoundInEveryPassEnds(t *testing.T) {
 	t.Parallel()
-	x := newExit(terminating(node(marked), attached("csi-1")))
+	x := newWorld(terminating(node(marked), attached("csi-1")))
 	x.rounds, x.anew = 3, true
 	require.Equal(t, stepRelease, x.run(t).did[len(x.did)-1])
 	require.Equal(t, now.Add(40*time.Second+2*time.Minute), x.now, "the detach timeout counts from the first time")

@@ -56,7 +56,7 @@ func TestEveryDeletionEnds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		x := newExit(anyExit(r))
+		x := newWorld(anyExit(r))
 		x.rounds, x.anew = r.IntN(4), r.IntN(2) == 0
 		x.policy = pick(r, machine.DefaultPolicy(), machine.Policy{DetachTimeout: time.Minute}, machine.Policy{DrainTimeout: time.Minute})
 		faults := r.IntN(3)
@@ -69,7 +69,7 @@ func TestEveryDeletionEnds(t *testing.T) {
 			x.in.Class.Class = class()
 		}
 		x.run(t)
-		require.True(t, x.gone, "seed %d: %q", seed, x.did)
+		require.True(t, x.released, "seed %d: %q", seed, x.did)
 		require.Equal(t, stepRelease, x.did[len(x.did)-1])
 		checkOrder(t, seed, x, faults > 0)
 	}
@@ -77,7 +77,7 @@ func TestEveryDeletionEnds(t *testing.T) {
 
 // checkOrder asserts in which order things were done, and that none was forgotten. A
 // deletion that fails puts an earlier answer in doubt, so that a drain may follow it.
-func checkOrder(t *testing.T, seed uint64, x *exit, faults bool) {
+func checkOrder(t *testing.T, seed uint64, x *world, faults bool) {
 	t.Helper()
 	vm, node := slices.Index(x.did, stepVM), slices.Index(x.did, stepNode)
 	for i, s := range x.did {

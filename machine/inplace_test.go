@@ -198,7 +198,7 @@ func news29(what string) change {
 
 func TestDM14AnUpdateInPlaceKeepsThePreservation(t *testing.T) {
 	t.Parallel()
-	r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
+	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
 	r.mustRest(t)
 	end := *r.end()
 	update(t, r, "successful")
@@ -207,7 +207,7 @@ func TestDM14AnUpdateInPlaceKeepsThePreservation(t *testing.T) {
 }
 
 // update plays the part of all others in an update, and returns what comes of it.
-func update(t *testing.T, r *room, result string) string {
+func update(t *testing.T, r *world, result string) string {
 	t.Helper()
 	label := func(key, value string) func() {
 		return func() { annotate(r.in.Node.Node.Labels, key, value) }
@@ -272,7 +272,7 @@ waits for nothing
 func TestAMachineIsUpdatedInPlace(t *testing.T) {
 	t.Parallel()
 	for result, end := range map[string]string{"successful": updateSucceeds, "failed": updateFailsFirst} {
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
 		r.drained = func(machine.DrainNode) machine.DrainView {
 			return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(time.Hour)}
 		}
@@ -282,14 +282,14 @@ func TestAMachineIsUpdatedInPlace(t *testing.T) {
 	}
 	t.Run("Auto: candidate and selected at once", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate selected")))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate selected")))
 		r.mustRest(t)
 		require.Equal(t, v1alpha1.MachineInPlaceUpdating, r.in.Machine.Status.CurrentStatus.Phase)
 		require.Equal(t, v1alpha1.ReadyForUpdate, r.condition(v1alpha1.NodeInPlaceUpdate).Reason)
 	})
 	t.Run("Manual: a candidate waits for a user, healthy or not", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate")))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate")))
 		r.mustRest(t)
 		r.pass(24 * time.Hour)
 		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionFalse
@@ -301,7 +301,7 @@ func TestAMachineIsUpdatedInPlace(t *testing.T) {
 	})
 	t.Run("and again for the next version", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
 		for range 2 {
 			update(t, r, "successful")
 			require.Equal(t, v1alpha1.MachineRunning, r.in.Machine.Status.CurrentStatus.Phase)
@@ -326,9 +326,9 @@ func TestDM29ADeletionGoesBeforeUpdateAndPreservation(t *testing.T) {
 		"preserved": living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")),
 		"updated":   living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate selected")),
 	} {
-		plain := newRoom(in)
+		plain := newWorld(in)
 		for at := range plain.mustRest(t) {
-			r := newRoom(in)
+			r := newWorld(in)
 			for range at {
 				_, err := r.step()
 				require.NoError(t, err)

@@ -65,7 +65,7 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 			require.True(t, was.LastUpdateTime.IsZero() || was.LastUpdateTime.After(now) || was.LastUpdateTime.Equal(&is.LastUpdateTime),
 				"seed %d: %s moves what timeouts are counted from", seed, d)
 		}
-		if !carriedOut(&in, d.Do) {
+		if !carriedOut(&in, d.Do, now) {
 			break
 		}
 	}

@@ -109,7 +109,7 @@ func FuzzAPreservationComesToRest(f *testing.F) {
 		if end != 0 {
 			in.Machine.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Duration(end%(1<<33)) * time.Second)}
 		}
-		r := newRoom(in)
+		r := newWorld(in)
 		_, err := r.rest()
 		require.NoError(t, err)
 		require.NoError(t, r.atRest())

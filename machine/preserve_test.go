@@ -44,13 +44,6 @@ func ending(in time.Duration) change {
 	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(in)} })
 }
 
-func (r *room) mustRest(t *testing.T) int {
-	t.Helper()
-	n, err := r.rest()
-	require.NoError(t, err, r.story())
-	return n
-}
-
 func TestSection11_2TheValueInForce(t *testing.T) {
 	t.Parallel()
 	unnamed := spec(func(m *v1alpha1.Machine) { delete(m.Labels, v1alpha1.NodeLabelKey) })
@@ -113,7 +106,7 @@ func TestAPreservationMayLastForEver(t *testing.T) {
 	for _, lasts := range []time.Duration{0, -1} {
 		require.Equal(t, "9999-12-31T23:59:59Z", machine.PreserveEnd(now, lasts).Format(time.RFC3339))
 	}
-	r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
+	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
 	r.policy = machine.Policy{}
 	r.mustRest(t)
 	require.Equal(t, 9999, r.end().Year())
@@ -127,7 +120,7 @@ func TestAPreservationMayLastForEver(t *testing.T) {
 // The life of a preserved machine, every effect of it.
 func TestAPreservedMachineFailsAndRecovers(t *testing.T) {
 	t.Parallel()
-	r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, looked))
+	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, looked))
 	stuck := machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: now.Add(time.Hour)}
 	r.drained = func(machine.DrainNode) machine.DrainView { return stuck }
 	becomes := func(s corev1.ConditionStatus) func() {
@@ -202,7 +195,7 @@ func TestAPreservationSurvivesACrashAnywhere(t *testing.T) {
 
 func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
 	t.Parallel()
-	r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 	r.in.Node.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
 	var modes []machine.DrainMode
 	r.drained = func(a machine.DrainNode) machine.DrainView {
@@ -248,7 +241,7 @@ func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
 
 func TestAFailedMachineThatGotWellIsNotDrained(t *testing.T) {
 	t.Parallel()
-	r := newRoom(living(v1alpha1.MachineFailed, healthy, copied, asks("now", "-", "-")))
+	r := newWorld(living(v1alpha1.MachineFailed, healthy, copied, asks("now", "-", "-")))
 	r.mustRest(t)
 	require.Equal(t, v1alpha1.MachineRunning, r.in.Machine.Status.CurrentStatus.Phase)
 	require.NotContains(t, r.story(), "drain")
@@ -257,7 +250,7 @@ func TestAFailedMachineThatGotWellIsNotDrained(t *testing.T) {
 
 func TestAPreservedMachineThatFailsAgainIsDrainedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 	r.mustRest(t)
 	require.True(t, machine.PreservedAndDrained(r.in.Node.Node))
 	for i := range 2 {
@@ -277,8 +270,8 @@ func TestAPreservedMachineThatFailsAgainIsDrainedAgain(t *testing.T) {
 // again; what changes is written; what is settled is not.
 func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 	t.Parallel()
-	kept := func(changes ...change) *room {
-		r := newRoom(living(v1alpha1.MachineFailed, append([]change{sick, copied, asks("auto-preserved", "-", "-")}, changes...)...))
+	kept := func(changes ...change) *world {
+		r := newWorld(living(v1alpha1.MachineFailed, append([]change{sick, copied, asks("auto-preserved", "-", "-")}, changes...)...))
 		r.mustRest(t)
 		require.Zero(t, r.mustRest(t))
 		return r
@@ -331,7 +324,7 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 	})
 	t.Run("a drain that fails again is repeated, and told once", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 		rounds := 0
 		r.drained = func(machine.DrainNode) machine.DrainView {
 			rounds++
@@ -347,21 +340,21 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 	})
 	t.Run("the request of a machine that got well is taken back", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("auto-preserved", "-", "-")))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("auto-preserved", "-", "-")))
 		r.mustRest(t)
 		require.Empty(t, r.in.Machine.Annotations)
 		require.Nil(t, r.condition(v1alpha1.NodePreserved))
 	})
 	t.Run("what the machine says besides its Node is removed", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("false", "now", "now")))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("false", "now", "now")))
 		r.mustRest(t)
 		require.Equal(t, map[string]string{appliedKey: "now"}, r.in.Machine.Annotations)
 		require.NotNil(t, r.end())
 	})
 	t.Run("the drain of another reason counts for nothing", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 		r.in.Drain = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true}
 		for range 3 {
 			_, err := r.step()
@@ -371,13 +364,13 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 	})
 	t.Run("a note that says nothing is removed", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("-", "-", "")))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("-", "-", "")))
 		require.Equal(t, 1, r.mustRest(t))
 		require.Empty(t, r.in.Machine.Annotations)
 	})
 	t.Run("the health clock goes on", func(t *testing.T) {
 		t.Parallel()
-		r := newRoom(living(v1alpha1.MachineUnknown, sick, copied, looked, asks("now", "-", "-")))
+		r := newWorld(living(v1alpha1.MachineUnknown, sick, copied, looked, asks("now", "-", "-")))
 		began := r.in.Machine.Status.CurrentStatus.LastUpdateTime
 		r.mustRest(t)
 		require.NotNil(t, r.end())
@@ -394,7 +387,7 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 func TestDM14WhatALostPreservationLeftIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"-", "false", "when-failed", "auto-preserved"} {
-		r := newRoom(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 		r.mustRest(t)
 		r.in.Machine.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
 		r.in.Machine.Status.CurrentStatus.PreserveExpiryTime = nil
@@ -412,7 +405,7 @@ func TestDM15AnEmptyOrStrangeValueOfTheNodeKeepsNoPreservation(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", "nwo"} {
 		for _, end := range []time.Duration{time.Hour, -time.Hour} {
-			r := newRoom(living(v1alpha1.MachineRunning, healthy, copied, asks("-", value, "now"), ending(end)))
+			r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("-", value, "now"), ending(end)))
 			r.mustRest(t)
 			require.Nil(t, r.end(), "%q %s", value, end)
 			require.Empty(t, r.in.Machine.Annotations)
@@ -429,7 +422,7 @@ func TestDM19AMachineWakesUpAtTheEndOfItsPreservation(t *testing.T) {
 		"without Node":    living(v1alpha1.MachineFailed, asks("auto-preserved", "-", "-")),
 		"without cluster": living(v1alpha1.MachineFailed, noTarget, asks("now", "-", "-")),
 	} {
-		r := newRoom(in)
+		r := newWorld(in)
 		r.mustRest(t)
 		require.Equal(t, now.Add(96*time.Hour), r.last.NextCheck.UTC(), name)
 		r.now = r.last.NextCheck
@@ -493,7 +486,7 @@ func TestANodeTemplateAndAPreservationDoNotFight(t *testing.T) {
 			if p == v1alpha1.MachineFailed {
 				state = sick
 			}
-			r := newRoom(living(p, append([]change{state, copied}, changes...)...))
+			r := newWorld(living(p, append([]change{state, copied}, changes...)...))
 			r.mustRest(t)
 			require.Zero(t, r.mustRest(t), "%s: %s", name, r.story())
 		}
@@ -546,7 +539,7 @@ func TestPreservationAndUpdateComeToRest(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(800) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		r := newRoom(preservedState(rng))
+		r := newWorld(preservedState(rng))
 		r.policy = pick(rng, machine.Policy{}, machine.DefaultPolicy())
 		if rng.IntN(2) == 0 {
 			stuck := rng.IntN(4)
@@ -575,7 +568,7 @@ func TestWhatARollOutPutsOnANodeIsNotTakenBack(t *testing.T) {
 		"never preserved":     nil,
 		"not preserved since": {{Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped}},
 	} {
-		r := newRoom(living(v1alpha1.MachineRunning, healthy, copied))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
 		n := r.in.Node.Node
 		n.Status.Conditions = append(n.Status.Conditions, before...)
 		n.Annotations = annotate(annotate(n.Annotations, disabledKey, "true"), oursKey, "true")
@@ -587,7 +580,7 @@ func TestWhatARollOutPutsOnANodeIsNotTakenBack(t *testing.T) {
 }
 
 // atRest returns what is not as it should be when nothing is to be done.
-func (r *room) atRest() error {
+func (r *world) atRest() error {
 	m, n := r.in.Machine, r.in.Node.Node
 	value, known := machine.PreserveValue(m, r.in.Node)
 	phase, kept := m.Status.CurrentStatus.Phase, r.end() != nil
@@ -665,7 +658,7 @@ func agree(t *testing.T, in machine.Observation, name string) {
 	set := func(in machine.Observation) (bool, machinist.Reason) {
 		return machineset.ReplaceFailed(in.Machine, in.Node, now)
 	}
-	r := newRoom(in)
+	r := newWorld(in)
 	r.mustRest(t)
 	kept := func() bool { return machineset.Preserved(r.in.Machine, r.now) } // what has expired keeps no machine
 	goes, why := set(in)

@@ -82,7 +82,7 @@ func TestSection12_2DispatchOfWhatIsLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, newExit(tc.in).run(t).did)
+			require.Equal(t, tc.want, newWorld(tc.in).run(t).did)
 		})
 	}
 }
@@ -98,12 +98,12 @@ var deletedAttachments change = func(in *machine.Observation) {
 func TestSection12_2AConfirmedDeletionIsNotWaitedForAgain(t *testing.T) {
 	t.Parallel()
 	notFound := status.Error(codes.NotFound, "none")
-	e := newExit(terminating(justNow, handed("VM not found. Continuing deletion flow. "+v1alpha1.InitiateNodeDeletion)))
+	e := newWorld(terminating(justNow, handed("VM not found. Continuing deletion flow. "+v1alpha1.InitiateNodeDeletion)))
 	e.deletion = []error{notFound}
 	require.Equal(t, []string{stepVM, stepRelease}, e.run(t).did)
 	require.Equal(t, now, e.now)
 
-	e = newExit(terminating(justNow, handed("Drain successful. "+v1alpha1.InitiateVMDeletion)))
+	e = newWorld(terminating(justNow, handed("Drain successful. "+v1alpha1.InitiateVMDeletion)))
 	e.deletion = []error{notFound}
 	require.Equal(t, []string{stepVM, stepVM, stepRelease}, e.run(t).did, "of step D it is not known")
 	require.Equal(t, now.Add(21*time.Second), e.now)
@@ -136,7 +136,7 @@ func TestSection12_3ObtainingTheNodeName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newExit(tc.in)
+			e := newWorld(tc.in)
 			e.look = tc.look
 			require.Equal(t, tc.want, e.run(t).did)
 		})
@@ -178,7 +178,7 @@ func TestSection12_4DrainOfADeletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, newExit(tc.in).run(t).did)
+			require.Equal(t, tc.want, newWorld(tc.in).run(t).did)
 		})
 	}
 }
@@ -289,7 +289,7 @@ func TestSection12_6DeletingTheVM(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newExit(terminating())
+			e := newWorld(terminating())
 			e.deletion = tc.errs
 			e.run(t)
 			require.Equal(t, tc.want, e.did)

@@ -4,7 +4,6 @@ package machine_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -139,30 +138,6 @@ func updateDrained(in *machine.Observation) {
 	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: mode.Started, ForceAt: mode.ForceAt}
 }
 
-// carriedOut carries out what needs nobody else, and returns false if it is
-// something else.
-func carriedOut(in *machine.Observation, do machine.Action) bool {
-	switch a := do.(type) {
-	case machine.UpdateStatus:
-		in.Machine = a.Machine
-	case machine.UpdateMachine:
-		in.Machine = a.Machine
-	case machine.UpdateNode:
-		in.Node.Node = a.Node
-	case machine.UpdateNodeCapacity:
-		in.Node.Node = a.Node
-	case machine.SetNodeCondition:
-		n := in.Node.Node.DeepCopy()
-		n.Status.Conditions = append(slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == a.Condition.Type
-		}), a.Condition)
-		in.Node.Node = n
-	default:
-		return false
-	}
-	return true
-}
-
 // nextStatus carries out what is decided until the phase of the machine changes,
 // and returns what that says.
 func nextStatus(t *testing.T, in machine.Observation) string {
@@ -174,7 +149,7 @@ func nextStatus(t *testing.T, in machine.Observation) string {
 			s := a.Machine.Status
 			return fmt.Sprint(s.CurrentStatus.Phase, " ", s.LastOperation.Type, " ", s.LastOperation.State, " ", s.CurrentStatus.TimeoutActive)
 		}
-		if !carriedOut(&in, d.Do) {
+		if !carriedOut(&in, d.Do, now) {
 			return stays
 		}
 	}

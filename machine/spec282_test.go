@@ -106,8 +106,8 @@ func TestSection28_2Preservation(t *testing.T) {
 	}
 }
 
-// room is the cell as a world.
-func (c preserveCell) room() *room {
+// world is the cell as a world.
+func (c preserveCell) world() *world {
 	nodeIs := corev1.ConditionUnknown
 	if c.phase == v1alpha1.MachineRunning {
 		nodeIs = corev1.ConditionTrue
@@ -134,7 +134,7 @@ func (c preserveCell) room() *room {
 	case "past":
 		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(-time.Second)}
 	}
-	return newRoom(in)
+	return newWorld(in)
 }
 
 // ours is what we make of the cell: what they do, but for the defects.
@@ -155,7 +155,7 @@ func (c preserveCell) ours(t *testing.T) string {
 }
 
 func (c preserveCell) check(t *testing.T) {
-	r, want := c.room(), c.ours(t)
+	r, want := c.world(), c.ours(t)
 	before := deepCopy(r.in)
 	_, err := r.rest()
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func (c preserveCell) check(t *testing.T) {
 }
 
 // seen renders the condition of the Node.
-func (c preserveCell) seen(r *room) string {
+func (c preserveCell) seen(r *world) string {
 	have := r.condition(v1alpha1.NodePreserved)
 	if have == nil {
 		return "none"
@@ -248,7 +248,7 @@ func TestSection11_5AnExpiredPreservationEndsWithoutANodeToo(t *testing.T) {
 		in := living(v1alpha1.MachineFailed, gone, looked)
 		in.Machine.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"}
 		in.Machine.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now}
-		r := newRoom(in)
+		r := newWorld(in)
 		_, err := r.rest()
 		require.NoError(t, err, name)
 		require.Nil(t, r.end(), name)

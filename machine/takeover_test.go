@@ -185,8 +185,8 @@ func FuzzTakeOver(fuzz *testing.F) {
 // fails in many ways, forgets everything, and goes on: no step is skipped.
 func TestARestartOfOursTakesOverWhatWeWrote(t *testing.T) {
 	t.Parallel()
-	start := func() *exit {
-		x := newExit(terminating(node(markedAgo(time.Minute)), attached("csi-1"), handed(v1alpha1.GetVMStatus)))
+	start := func() *world {
+		x := newWorld(terminating(node(markedAgo(time.Minute)), attached("csi-1"), handed(v1alpha1.GetVMStatus)))
 		x.deletion = []error{errTransient, errTransient, errTransient}
 		x.rounds = 3
 		return x
@@ -197,7 +197,7 @@ func TestARestartOfOursTakesOverWhatWeWrote(t *testing.T) {
 	for stop := range len(whole.did) {
 		x := start()
 		for range stop {
-			x.step(t)
+			x.next(t)
 		}
 		written := x.in.Machine.Status.LastOperation.Description
 		x.in.Drain, x.in.VM, x.rounds, x.did = machine.DrainView{}, machine.VMView{}, 1, nil

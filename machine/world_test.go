@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// world holds one machine and its Node. Every effect that is decided for them
+// happens and is observed by the next decision. It starts from any observation.
+type world struct {
+	in     machine.Observation
+	policy machine.Policy
+	now    time.Time
+	// tick passes with each effect.
+	tick time.Duration
+	// fast skips the API server's form of objects and the checks of each decision.
+	fast bool
+	// drained answers rounds of draining. With nil, pods are gone after the given
+	// rounds, and their volumes after the time of the attacher.
+	drained func(machine.DrainNode) machine.DrainView
+	rounds  int
+	emptied time.Time // when the last pod was gone
+	// anew makes a round of draining after each wait.
+	anew bool
+	// deletion and look are the errors of the next calls. All later ones succeed,
+	// but for lookErr.
+	deletion, look []error
+	lookErr        error
+
+	last machine.Decision
+	// trace has the text of each decision, did that of each effect, and told the
+	// descriptions that were written.
+	trace, did, told []string
+	// writes counts requests that write.
+	writes int
+	// released says that the machine has lost its finalizer.
+	released bool
+}
+
+func newWorld(in machine.Observation) *world {
+	w := &world{in: deepCopy(in), policy: machine.DefaultPolicy(), now: now}
+	w.store()
+	return w
+}
+
+// store has both objects go to the API server and back, which drops fractions of
+// seconds and shows times in the zone of the reader.
+func (w *world) store() {
+	w.in.Machine = stored(w.in.Machine)
+	if w.in.Node.Node != nil {
+		w.in.Node.Node = stored(w.in.Node.Node)
+	}
+}
+
+func stored[T any](o *T) *T {
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	back := new(T)
+	if err := json.Unmarshal(b, back); err != nil {
+		panic(err)
+	}
+	return back
+}
+
+// step decides and does one thing. It returns false if there is nothing to do.
+func (w *world) step() (bool, error) {
+	if w.fast {
+		w.last = machine.Decide(w.in, w.policy, w.now)
+	} else {
+		w.in.Node.AsOf = w.now // it is read at every step
+		before := deepCopy(w.in)
+		w.last = machine.Decide(w.in, w.policy, w.now)
+		if err := decisionLaws(w.last, w.now); err != nil {
+			return false, err
+		}
+		if !reflect.DeepEqual(before, w.in) {
+			return false, fmt.Errorf("the input has changed: %s", gocmp.Diff(before, w.in))
+		}
+	}
+	w.trace = append(w.trace, w.last.String())
+	if w.last.Do == nil {
+		return false, nil
+	}
+	w.did = append(w.did, strings.SplitN(w.last.Do.String(), ",", 2)[0])
+	if err := w.act(w.last.Do); err != nil {
+		return false, err
+	}
+	if w.now = w.now.Add(w.tick); !w.fast {
+		w.store()
+	}
+	return true, nil
+}
+
+// rest begins a new pass and goes on until there is nothing to do. It returns how
+// many effects there were.
+func (w *world) rest() (int, error) {
+	w.in.Drain = w.in.Drain.Again()
+	return w.settle()
+}
+
+// settle goes on until there is nothing to do.
+func (w *world) settle() (int, error) {
+	for effects := range 40 {
+		if goesOn, err := w.step(); err != nil || !goesOn || w.released {
+			return effects, err
+		}
+	}
+	return 0, fmt.Errorf("no rest:\n%s", strings.Join(w.trace[len(w.trace)-20:], "\n"))
+}
+
+func (w *world) mustRest(t *testing.T) int {
+	t.Helper()
+	n, err := w.rest()
+	require.NoError(t, err, w.story())
+	return n
+}
+
+// next waits for the next effect, and returns false if it was the release of the
+// machine, or if there is none for a day.
+func (w *world) next(t *testing.T) bool {
+	t.Helper()
+	for end := w.now.Add(24 * time.Hour); ; {
+		acted, err := w.step()
+		require.NoError(t, err)
+		switch at := w.last.NextCheck; {
+		case acted:
+			return !w.released
+		case at.IsZero() || at.After(end):
+			w.did = append(w.did, w.last.String())
+			return false
+		default:
+			w.now = at.UTC()
+		}
+		if w.anew {
+			w.in.Drain = w.in.Drain.Again()
+		}
+	}
+}
+
+// run goes on until the machine is released, or nothing happens for a day.
+func (w *world) run(t *testing.T) *world {
+	t.Helper()
+	for range 300 {
+		if !w.next(t) {
+			return w
+		}
+	}
+	require.Fail(t, "no end", w.story())
+	return w
+}
+
+func (w *world) act(do machine.Action) error {
+	if update, ok := do.(machine.UpdateStatus); ok {
+		w.told = append(w.told, update.Machine.Status.LastOperation.Description)
+	}
+	in := &w.in
+	switch w.writes++; a := do.(type) {
+	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
+		w.writes--
+		in.VM = in.VM.After(w.answer(do), w.now, 0)
+	case machine.DrainNode:
+		w.writes--
+		w.rounds--
+		in.Drain = in.Drain.After(a.Mode, w.round(a), w.now)
+	case machine.LookForNode:
+		in.Node.Looked, in.Node.AsOf, in.Node.Unanswered = true, w.now, false
+	case machine.DeleteAttachments:
+		for _, va := range in.Attachments.Attachments {
+			if va != nil && slices.Contains(a.Attachments, machine.Attachment{Name: va.Name, UID: va.UID}) {
+				va.DeletionTimestamp = &metav1.Time{Time: w.now}
+			}
+		}
+	case machine.DeleteNode:
+		in.Node.Node = nil
+	case machine.DeleteMachine:
+		in.Machine = in.Machine.DeepCopy()
+		in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
+	case machine.CreateToken:
+		in.Tokens.Secrets = append(slices.Clone(in.Tokens.Secrets), newToken(uint64(1000+w.writes), a.Expires))
+	case machine.DeleteToken:
+		in.Tokens.Secrets = slices.DeleteFunc(slices.Clone(in.Tokens.Secrets), func(s *corev1.Secret) bool { return s != nil && s.Name == a.Name && s.UID == a.UID })
+	case machine.TakePermit:
+		in.Permit = machine.PermitView{Asked: true, Held: true, Within: a.Within}
+	case machine.ReturnPermit:
+		in.Permit.Held = false
+	default:
+		if !carriedOut(in, do, w.now) {
+			return fmt.Errorf("%T is decided:\n%s", do, w.story())
+		}
+		w.released = !in.Machine.DeletionTimestamp.IsZero() && len(in.Machine.Finalizers) == 0
+	}
+	return nil
+}
+
+// answer is what the provider answers to a call.
+func (w *world) answer(do machine.Action) machine.Answer {
+	a := machine.Answer{Operation: operationOf(do)}
+	switch do.(type) {
+	case machine.LookForVM:
+		a.Err = cmp.Or(shift(&w.look), w.lookErr)
+	case machine.DeleteVM:
+		a.Err = shift(&w.deletion)
+		return a
+	}
+	if a.Err == nil {
+		a.ProviderID, a.NodeName = "simulated:///1", "n"
+	}
+	return a
+}
+
+// carriedOut carries out a write of the machine or the Node as the API server does,
+// and returns false if it is something else.
+func carriedOut(in *machine.Observation, do machine.Action, at time.Time) bool {
+	switch a := do.(type) {
+	case machine.UpdateMachine:
+		status := in.Machine.Status
+		in.Machine = a.Machine.DeepCopy()
+		in.Machine.Status = status
+	case machine.UpdateStatus:
+		in.Machine = in.Machine.DeepCopy()
+		in.Machine.Status = *a.Machine.Status.DeepCopy()
+		s := &in.Machine.Status
+		for _, t := range []*metav1.Time{&s.LastOperation.LastUpdateTime, &s.CurrentStatus.LastUpdateTime} {
+			*t = t.Rfc3339Copy()
+		}
+	case machine.UpdateNode:
+		status := in.Node.Node.Status
+		in.Node.Node = a.Node.DeepCopy()
+		in.Node.Node.Status = status
+	case machine.UpdateNodeCapacity:
+		spec := in.Node.Node.Spec
+		in.Node.Node = a.Node.DeepCopy()
+		in.Node.Node.Spec = spec
+	case machine.SetNodeCondition:
+		c := a.Condition
+		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(at), metav1.NewTime(at)
+		in.Node.Node = in.Node.Node.DeepCopy()
+		s := &in.Node.Node.Status
+		s.Conditions = nodeops.CloneAndAddCondition(s.Conditions, c)
+	default:
+		return false
+	}
+	return true
+}
+
+// round is what a round of draining comes to.
+func (w *world) round(a machine.DrainNode) machine.DrainView {
+	switch {
+	case w.drained != nil:
+		return w.drained(a)
+	case w.rounds > 0:
+		return machine.DrainView{NextCheck: w.now.Add(20 * time.Second)}
+	case w.emptied.IsZero():
+		w.emptied = w.now
+	}
+	var v machine.DrainView
+	end := w.emptied.Add(a.Mode.DetachTimeout)
+	if a.Mode.DetachTimeout > 0 {
+		v.NextCheck = end
+	}
+	for _, va := range w.in.Attachments.Attachments {
+		if va != nil && va.Spec.NodeName == "n" && a.Mode.Detach && (a.Mode.DetachTimeout == 0 || w.now.Before(end)) {
+			v.Holds = append(v.Holds, machinist.Hold{Subject: "volumeattachment/" + va.Name, Reason: machine.ReasonDetaching})
+		}
+	}
+	v.Done = len(v.Holds) == 0
+	return v
+}
+
+func shift(errs *[]error) error {
+	if len(*errs) == 0 {
+		return nil
+	}
+	err := (*errs)[0]
+	*errs = (*errs)[1:]
+	return err
+}
+
+var errTransient = status.Error(codes.Unavailable, "not now")
+
+// attachment is a volume that is attached to Node n.
+func attachment(name string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID("uid-" + name)},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n"},
+	}
+}
+
+// attached are volumes that are attached to Node n.
+func attached(names ...string) change {
+	return func(in *machine.Observation) {
+		in.Attachments = machine.AttachmentsView{Looked: true}
+		for _, name := range names {
+			in.Attachments.Attachments = append(in.Attachments.Attachments, attachment(name))
+		}
+	}
+}
+
+// handed is an operation that another controller wrote half a minute ago.
+func handed(description string) change {
+	return spec(func(m *v1alpha1.Machine) {
+		m.Status.LastOperation = v1alpha1.LastOperation{
+			Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing,
+			Description: description, LastUpdateTime: metav1.NewTime(now.Add(-30 * time.Second)),
+		}
+	})
+}
+
+// markedAgo is the condition of a Node that was told so long ago that it goes.
+func markedAgo(ago time.Duration) corev1.NodeCondition {
+	c := marked
+	c.LastTransitionTime = metav1.NewTime(now.Add(-ago))
+	return c
+}
+
+// The steps of a deletion.
+const (
+	stepMark    = "set condition Terminating=True (ScaleDown) on node n"
+	stepDrain   = "drain node n"
+	stepBegin   = `record phase "Terminating"`
+	stepVM      = "delete the VM"
+	stepNode    = "delete node n"
+	stepRelease = "update machine: no finalizer"
+	stepLook    = "look for the VM"
+	stepName    = "update machine: node n"
+	stepDetach  = "delete volume attachments csi-1"
+)
+
+// crash loses what only a controller remembers of the Node.
+func (w *world) crash() { w.in.Drain = machine.DrainView{} }
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
+
+func (w *world) story() string { return strings.Join(w.trace, "\n") }
+
+// chapter says what happens, lets it happen, and tells what comes of that: one line
+// for each effect, and in the end one for what is waited for, with its reasons.
+func (w *world) chapter(t *testing.T, what string, happens func()) string {
+	t.Helper()
+	happens()
+	w.in.Drain = w.in.Drain.Again()
+	lines := []string{"-- " + what}
+	for range 30 {
+		goesOn, err := w.step()
+		require.NoError(t, err, w.story())
+		if !goesOn {
+			break
+		}
+		line := w.last.Do.String()
+		if set, ok := w.last.Do.(machine.SetNodeCondition); ok && set.Condition.Message != "" {
+			line += ": " + set.Condition.Message
+		}
+		lines = append(lines, line)
+	}
+	var waits []string
+	for _, h := range w.last.Holds {
+		waits = append(waits, fmt.Sprintf("%s (%s)", h.Subject, h.Reason))
+	}
+	return strings.Join(append(lines, "waits for "+cmp.Or(strings.Join(waits, ", "), "nothing")), "\n") + "\n"
+}
+
+// annotate sets or, if the value is "-", removes an annotation of both objects.
+func annotate(annotations map[string]string, key, value string) map[string]string {
+	if value == "-" {
+		delete(annotations, key)
+		return annotations
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	return annotations
+}
+
+func (w *world) end() *time.Time {
+	if end := w.in.Machine.Status.CurrentStatus.PreserveExpiryTime; end != nil {
+		utc := end.UTC()
+		return &utc
+	}
+	return nil
+}
+
+// condition returns a condition of the Node.
+func (w *world) condition(t corev1.NodeConditionType) *corev1.NodeCondition {
+	conditions := w.in.Node.Node.Status.Conditions
+	if i := slices.IndexFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == t }); i >= 0 {
+		return &conditions[i]
+	}
+	return nil
+}
+
+// tainted says whether the Node has the taint of preserved Nodes.
+func (w *world) tainted() bool {
+	return nodeops.HasTaint(w.in.Node.Node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule})
+}
+
+// survivesCrashes asserts that a crash after any effect leads to the same place as
+// none, and that there are so many effects at least.
+func survivesCrashes(t *testing.T, name string, in machine.Observation, atLeast int) {
+	t.Helper()
+	plain := newWorld(in)
+	effects := plain.mustRest(t)
+	require.GreaterOrEqual(t, effects, atLeast, name)
+	for crash := range effects {
+		w := newWorld(in)
+		for range crash {
+			_, err := w.step()
+			require.NoError(t, err)
+		}
+		w.crash()
+		w.mustRest(t)
+		require.Empty(t, gocmp.Diff(plain.in.Machine, w.in.Machine), "%s: crash after %d", name, crash)
+		require.Empty(t, gocmp.Diff(plain.in.Node, w.in.Node), "%s: crash after %d", name, crash)
+	}
+}
