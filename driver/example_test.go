@@ -71,7 +71,7 @@ func ExampleWithDeadline() {
 func ExampleObserve() {
 	clk := clocktesting.NewFakeClock(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
 	cloud := drivertest.NewCloud(drivertest.CloudOptions{Clock: clk})
-	d := driver.Observe(cloud, driver.ObserverFunc(func(c driver.Call) { fmt.Println(c) }), clk)
+	d := driver.Observe(cloud, func(c driver.Call) { fmt.Println(c) }, clk)
 
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "worker-x7k2p"}}
 	class, secret := cloud.MachineClass("shoot", "small"), cloud.Secret("shoot", "small")

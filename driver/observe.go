@@ -38,33 +38,16 @@ func (c Call) String() string {
 	return fmt.Sprintf("%s: %s after %s", t, c.Code, c.Duration)
 }
 
-// An Observer is told about every call, for metrics, logs and traces. It must be
-// safe for use by multiple goroutines, and fast: the call waits for it.
-type Observer interface {
-	Observe(call Call)
-}
-
-// An ObserverFunc is a function as an [Observer]. A nil ObserverFunc does
-// nothing.
-type ObserverFunc func(call Call)
-
-// Observe calls f.
-func (f ObserverFunc) Observe(call Call) {
-	if f != nil {
-		f(call)
-	}
-}
-
-// Observe returns d with an observer that is told about every call after it
-// ended, in the goroutine of the call. It changes neither responses nor errors.
+// Observe returns d with a function that is called after every call has ended, in the
+// goroutine of the call, for metrics, logs and traces. It changes neither responses nor
+// errors. tell must be safe for use by multiple goroutines, and fast: the call waits for it.
 //
-// Times are read from c; nil means the real clock. With a nil Observer nothing
-// is told. A nil d gives a driver that fails with Internal. Put Observe around
+// Times are read from c; nil means the real clock. A nil tell does nothing. A nil d gives a driver that fails with Internal. Put Observe around
 // [WithDeadline], so that the code of a call that ran out of time is the one
 // that the caller sees.
-func Observe(d Driver, o Observer, c clock.PassiveClock) Driver {
-	if o == nil {
-		o = ObserverFunc(nil)
+func Observe(d Driver, tell func(Call), c clock.PassiveClock) Driver {
+	if tell == nil {
+		tell = func(Call) {}
 	}
 	if c == nil {
 		c = clock.RealClock{}
@@ -72,7 +55,7 @@ func Observe(d Driver, o Observer, c clock.PassiveClock) Driver {
 	return wrap(d, func(ctx context.Context, t target, run func(context.Context) error) error {
 		start := c.Now()
 		err := run(ctx)
-		o.Observe(Call{
+		tell(Call{
 			Operation: t.op,
 			Namespace: t.namespace,
 			Machine:   t.machine,

@@ -38,6 +38,17 @@ type wrapped struct {
 	around around
 }
 
+// Wrap returns d with a function around every call. around has to call run at most once, with
+// the context of the call, and returns the error of the call. It must be safe for use by
+// multiple goroutines. call names the operation and the machine or class that it is about; it
+// holds nothing secret. The response of the driver is passed on, also next to an error. A nil
+// d gives a driver that fails with Internal; around must not be nil.
+func Wrap(d Driver, around func(ctx context.Context, call string, run func(context.Context) error) error) Driver {
+	return wrap(d, func(ctx context.Context, t target, run func(context.Context) error) error {
+		return around(ctx, t.String(), run)
+	})
+}
+
 // wrap returns d with something around every call. A nil d becomes a driver
 // that fails.
 func wrap(d Driver, a around) Driver {

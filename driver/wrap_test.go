@@ -181,7 +181,7 @@ func TestEveryCallIsObserved(t *testing.T) {
 		return nil
 	})
 	var calls []driver.Call
-	d := driver.Observe(work, driver.ObserverFunc(func(c driver.Call) { calls = append(calls, c) }), clk)
+	d := driver.Observe(work, func(c driver.Call) { calls = append(calls, c) }, clk)
 	m, class := objects()
 	begin := clk.Now()
 	answers, errs := callAll(t.Context(), d, m, class)
@@ -214,7 +214,7 @@ func TestDecoratorsSurviveNil(t *testing.T) {
 	idle := script(func(context.Context, driver.Operation) error { return nil })
 	for _, d := range []driver.Driver{
 		driver.Observe(idle, nil, nil),
-		driver.Observe(idle, driver.ObserverFunc(nil), nil),
+		driver.Observe(idle, nil, nil),
 	} {
 		_, errs := callAll(t.Context(), d, nil, nil)
 		require.NoError(t, errors.Join(errs...))

@@ -123,7 +123,7 @@ func (c *Config) complete() error {
 	if c.panics == nil {
 		c.panics = &atomic.Int64{}
 	}
-	c.Driver = &safeDriver{Driver: c.Driver, cfg: c}
+	c.Driver = c.safeDriver(c.Driver)
 	if c.newQueue == nil {
 		c.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 			return newQueue(kind, c.Clock)

@@ -51,48 +51,18 @@ func (l *loop) try(ctx context.Context, key cache.ObjectName) (again time.Time, 
 	return l.pass(ctx, key)
 }
 
-// safeDriver is a driver whose calls fail with Internal instead of panicking: what
-// a call has done before it panicked is not known, and has to be looked for as after
-// any other failure.
-type safeDriver struct {
-	driver.Driver
-	cfg *Config
-}
-
-// Unwrap returns the driver inside, for [driver.As].
-func (d *safeDriver) Unwrap() driver.Driver { return d.Driver }
-
-func safeCall[Req, Resp any](ctx context.Context, d *safeDriver, call func(context.Context, *Req) (*Resp, error), r *Req) (answer *Resp, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			failure := d.cfg.caught(value)
-			d.cfg.note(Note{Kind: "driver", Key: fmt.Sprint(r), Err: failure})
-			answer, err = nil, status.WrapError(codes.Internal, "the driver panicked: the log of the manager has the stack", failure)
-		}
-	}()
-	return call(ctx, r)
-}
-
-func (d *safeDriver) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	return safeCall(ctx, d, d.Driver.CreateMachine, r)
-}
-
-func (d *safeDriver) InitializeMachine(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	return safeCall(ctx, d, d.Driver.InitializeMachine, r)
-}
-
-func (d *safeDriver) DeleteMachine(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	return safeCall(ctx, d, d.Driver.DeleteMachine, r)
-}
-
-func (d *safeDriver) GetMachineStatus(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	return safeCall(ctx, d, d.Driver.GetMachineStatus, r)
-}
-
-func (d *safeDriver) ListMachines(ctx context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	return safeCall(ctx, d, d.Driver.ListMachines, r)
-}
-
-func (d *safeDriver) GetVolumeIDs(ctx context.Context, r *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	return safeCall(ctx, d, d.Driver.GetVolumeIDs, r)
+// safeDriver returns d with calls that fail with Internal instead of panicking. What a call
+// has done before it panicked is not known, and has to be looked for as after any other
+// failure.
+func (c *Config) safeDriver(d driver.Driver) driver.Driver {
+	return driver.Wrap(d, func(ctx context.Context, call string, run func(context.Context) error) (err error) {
+		defer func() {
+			if value := recover(); value != nil {
+				failure := c.caught(value)
+				c.note(Note{Kind: "driver", Key: call, Err: failure})
+				err = status.WrapError(codes.Internal, "the driver panicked: the log of the manager has the stack", failure)
+			}
+		}()
+		return run(ctx)
+	})
 }

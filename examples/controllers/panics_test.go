@@ -105,7 +105,7 @@ func TestDriver_Panics_CallFailsWithInternal(t *testing.T) {
 	var panicked *PanicError
 	require.ErrorAs(t, (*told)[0].Err, &panicked)
 	require.Contains(t, string(panicked.Stack), "ListMachines")
-	inside, ok := driver.As[*drivertest.Cloud](&safeDriver{Driver: cloud})
+	inside, ok := driver.As[*drivertest.Cloud](cfg.safeDriver(cloud))
 	require.True(t, ok)
 	require.Same(t, cloud, inside)
 }

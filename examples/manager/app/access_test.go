@@ -169,7 +169,7 @@ func groups(t *testing.T, requests []clienttesting.Action, want string) {
 }
 
 // attached says that a volume is attached to a Node that will not detach it.
-func (r *rig) attached(node string) {
+func (r *harness) attached(node string) {
 	r.Helper()
 	volume := "pv"
 	require.NoError(r, r.target.Add(&storagev1.VolumeAttachment{
@@ -186,7 +186,7 @@ func (r *rig) attached(node string) {
 }
 
 // told checks that there is an event.
-func (r *rig) told(kind, reason, message string) {
+func (r *harness) told(kind, reason, message string) {
 	r.Helper()
 	list, err := r.control.Client().CoreV1().Events(namespace).List(r.Context(), metav1.ListOptions{})
 	require.NoError(r, err)
@@ -196,7 +196,7 @@ func (r *rig) told(kind, reason, message string) {
 }
 
 func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	p := r.prepare()
 	p.s.OrphanVMsGrace, p.s.OrphanVMsPeriod = 50*time.Millisecond, 50*time.Millisecond
 	p.s.LeaderElection.ResourceNamespace = managerNamespace

@@ -21,12 +21,12 @@ import (
 
 // counted returns a driver that counts its calls.
 func counted(d driver.Driver, calls *atomic.Int64) driver.Driver {
-	return driver.Observe(d, driver.ObserverFunc(func(driver.Call) { calls.Add(1) }), nil)
+	return driver.Observe(d, func(driver.Call) { calls.Add(1) }, nil)
 }
 
 func TestPausedLeader_AfterDeadline_BeginsNoDriverCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		var pause, calls atomic.Int64
 		p.gate.now = func() time.Time { return time.Now().Add(time.Duration(pause.Load())) }
@@ -45,13 +45,13 @@ func TestPausedLeader_AfterDeadline_BeginsNoDriverCall(t *testing.T) {
 		require.ErrorIs(t, <-d.err, context.Canceled, "what was in flight is cut")
 		require.LessOrEqual(t, calls.Load(), before+1, "only the call in flight has ended")
 		require.Contains(t, p.logs.String(), `"msg":"the lease was lost: nothing begins any more"`)
-		require.Contains(t, p.logs.String(), `"calls":1,"inFlight":["CreateMachine(machine \"default/m1\"`)
+		require.Contains(t, p.logs.String(), `"calls":1,"inFlight":["CreateMachine of machine \"default/m1\"`)
 		require.Empty(t, r.cloud.Snapshot().VMs)
 	})
 }
 
 func TestLeader_LeaseTakenByHand_EndsAtOnce(t *testing.T) {
-	steal := func(r *rig) {
+	steal := func(r *harness) {
 		leases := r.control.Client().CoordinationV1().Leases(namespace)
 		lease, err := leases.Get(r.Context(), "machine-controller", metav1.GetOptions{})
 		require.NoError(r, err)
@@ -60,12 +60,12 @@ func TestLeader_LeaseTakenByHand_EndsAtOnce(t *testing.T) {
 		_, err = leases.Update(r.Context(), lease, metav1.UpdateOptions{})
 		require.NoError(r, err)
 	}
-	remove := func(r *rig) {
+	remove := func(r *harness) {
 		require.NoError(r, r.control.Client().CoordinationV1().Leases(namespace).Delete(r.Context(), "machine-controller", metav1.DeleteOptions{}))
 	}
 	cases := []struct {
 		name   string
-		take   func(*rig)
+		take   func(*harness)
 		watch  bool
 		holder string
 		why    string
@@ -78,7 +78,7 @@ func TestLeader_LeaseTakenByHand_EndsAtOnce(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newHarness(t)
 				if !c.watch {
 					defer r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "watch", Resource: "leases"})()
 				}

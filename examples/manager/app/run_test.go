@@ -38,7 +38,7 @@ const (
 
 func TestOneOfTwoLeadsAndTheOtherTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.class("c")
 		first := r.prepare().start()
 		r.eventually("the first works", first.works)
@@ -70,7 +70,7 @@ func TestTwoManagersOfOneHostAreTwo(t *testing.T) {
 
 func TestALostLeaseStopsTheControllersAndEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		d := newSlow(r.cloud)
 		p.driver = d
@@ -90,7 +90,7 @@ func TestALostLeaseStopsTheControllersAndEndsWithAnError(t *testing.T) {
 
 func TestALeaseThatWasLostIsNotGivenBackWhileACallStillRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		d := newSlow(r.cloud)
 		p.driver, d.deaf, p.unwind = d, true, 300*time.Millisecond
@@ -112,7 +112,7 @@ func TestALeaseThatWasLostIsNotGivenBackWhileACallStillRuns(t *testing.T) {
 
 func TestAStandbyWithoutAPIServerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
 		p := r.prepare().start()
 		r.eventually("stands by", func() bool { return p.health() == [2]int{good, good} })
@@ -130,7 +130,7 @@ func TestAStandbyWithoutAPIServerWaits(t *testing.T) {
 
 func TestHealthThroughTheLifeOfAManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		d := newSlow(r.cloud)
 		p.driver = d
@@ -165,7 +165,7 @@ func TestHealthThroughTheLifeOfAManager(t *testing.T) {
 
 func TestAStopLetsADriverCallFinishAndGivesTheLeaseBackAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		d := newSlow(r.cloud)
 		p.driver = d
@@ -203,7 +203,7 @@ func TestAStopLetsADriverCallFinishAndGivesTheLeaseBackAfterIt(t *testing.T) {
 
 func TestACallThatTakesLongerThanTheGraceIsCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		d := newSlow(r.cloud)
 		p.driver, p.grace = d, 50*time.Millisecond
@@ -220,7 +220,7 @@ func TestACallThatTakesLongerThanTheGraceIsCutShort(t *testing.T) {
 
 func TestADriverThatIgnoresItsContextKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		d := newSlow(r.cloud)
 		p.driver, d.deaf, p.grace, p.unwind = d, true, 20*time.Millisecond, 20*time.Millisecond
@@ -238,7 +238,7 @@ func TestADriverThatIgnoresItsContextKeepsTheLease(t *testing.T) {
 
 func TestWithoutElectionThereIsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		p.s.LeaderElection.LeaderElect = false
 		p.start()
@@ -251,7 +251,7 @@ func TestWithoutElectionThereIsNoLease(t *testing.T) {
 
 func TestMissingDefinitionsAreWaitedForAndThenSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		p.patience = 50 * time.Millisecond
 		p.machines.Resources = nil
@@ -268,7 +268,7 @@ func TestMissingDefinitionsAreWaitedForAndThenSaid(t *testing.T) {
 
 func TestAnAPIServerThatIsAwayIsWaitedForHoweverLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		p.patience = time.Millisecond
 		p.clients.machines = unreachable{p.clients.machines}
@@ -285,7 +285,7 @@ func TestAnAPIServerThatIsAwayIsWaitedForHoweverLong(t *testing.T) {
 
 func TestAPortThatIsTakenEndsItAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		p := r.prepare()
 		l, err := p.listen()
 		require.NoError(t, err)
@@ -328,7 +328,7 @@ func TestWhatNobodyCanRunIsRefused(t *testing.T) {
 
 // It runs in real time: two Events of one instant would have one name.
 func TestAMachineWithoutTroubleHasThreeEventsAndNoSecretIsLogged(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	p := r.prepare().start()
 	r.class("c")
 	r.machine("m", "c")

@@ -48,25 +48,25 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// rig is two clusters in memory and a cloud, for several managers.
-type rig struct {
+// harness is two clusters in memory and a cloud, for several managers.
+type harness struct {
 	*testing.T
 	control, target *draintest.Cluster
 	machines        *fake.Clientset
 	cloud           *drivertest.Cloud
 }
 
-func newRig(t *testing.T) *rig {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
 	target := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }})
-	r := &rig{T: t, control: control, target: target, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{})}
+	r := &harness{T: t, control: control, target: target, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{})}
 	r.play()
 	return r
 }
 
 // play makes a ready Node for each VM, and none for those that are gone.
-func (r *rig) play() {
+func (r *harness) play() {
 	ctx, cancel := context.WithCancel(r.Context())
 	var playing sync.WaitGroup
 	nodes := r.target.Client().CoreV1().Nodes()
@@ -94,7 +94,7 @@ func (r *rig) play() {
 // process is one manager that runs.
 type process struct {
 	*manager
-	*rig
+	*harness
 	logs                           *logs
 	pipes                          *pipes
 	end                            context.CancelFunc
@@ -122,9 +122,9 @@ func (l *logs) String() string {
 }
 
 // prepare returns a manager that is not started yet.
-func (r *rig) prepare() *process {
+func (r *harness) prepare() *process {
 	r.Helper()
-	p := &process{rig: r, logs: &logs{}, machines: fake.NewSimpleClientset(), done: make(chan error, 1)}
+	p := &process{harness: r, logs: &logs{}, machines: fake.NewSimpleClientset(), done: make(chan error, 1)}
 	r.control.Attach(&p.machines.Fake)
 	p.secrets, p.leases, p.events, p.nodes = r.control.Clientset(), r.control.Clientset(), r.control.Clientset(), r.target.Clientset()
 	s := options.NewMCServer()
@@ -228,12 +228,12 @@ func (p *process) health() [2]int { return [2]int{p.check("/healthz"), p.check("
 func (p *process) works() bool { return strings.Contains(p.logs.String(), `"msg":"works"`) }
 
 // eventually waits until f says that it is so.
-func (r *rig) eventually(what string, f func() bool) {
+func (r *harness) eventually(what string, f func() bool) {
 	r.Helper()
 	require.Eventually(r, f, 20*time.Second, 5*time.Millisecond, what)
 }
 
-func (r *rig) holder() string {
+func (r *harness) holder() string {
 	lease, err := r.control.Client().CoordinationV1().Leases(namespace).Get(r.Context(), "machine-controller", metav1.GetOptions{})
 	if err != nil {
 		lease = &coordinationv1.Lease{}
@@ -248,7 +248,7 @@ func (r *rig) holder() string {
 const hunter2 = "hunter2-is-secret"
 
 // class makes a class and its secret.
-func (r *rig) class(name string) {
+func (r *harness) class(name string) {
 	r.Helper()
 	_, err := r.control.Client().CoreV1().Secrets(namespace).Create(r.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{machine.UserDataKey: []byte("#! <<BOOTSTRAP_TOKEN>>"), "token": []byte(hunter2)},
@@ -261,7 +261,7 @@ func (r *rig) class(name string) {
 	require.NoError(r, err)
 }
 
-func (r *rig) machine(name, class string, change ...func(*v1alpha1.Machine)) {
+func (r *harness) machine(name, class string, change ...func(*v1alpha1.Machine)) {
 	r.Helper()
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -274,7 +274,7 @@ func (r *rig) machine(name, class string, change ...func(*v1alpha1.Machine)) {
 	require.NoError(r, err)
 }
 
-func (r *rig) phase(name string) v1alpha1.MachinePhase {
+func (r *harness) phase(name string) v1alpha1.MachinePhase {
 	m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(r.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return "gone"
