@@ -21,7 +21,7 @@ var withoutExample = map[string]string{
 	".": "the map of the packages; it holds no code",
 }
 
-func TestEveryPackageHasACommentAndAnExampleAndEveryExportedNameIsDocumented(t *testing.T) {
+func TestEveryPackageHasACommentAndAnExampleAndEveryFieldIsDocumented(t *testing.T) {
 	for _, dir := range documentedPackages(t) {
 		t.Run(dir, func(t *testing.T) {
 			fset, sources, tests := parsePackage(t, dir)
@@ -80,50 +80,24 @@ func parsePackage(t *testing.T, dir string) (fset *token.FileSet, sources, tests
 	return fset, sources, tests
 }
 
-// undocumented lists the exported names of a file without a comment: those of
-// the package, the fields of structs and the methods of interfaces. A comment
-// covers the names on the lines right below it, too; that of a group of
-// constants covers the group; that of a type covers its only member.
+// undocumented lists the exported fields of structs and methods of interfaces without a
+// comment. A comment covers the names on the lines right below it, too; that of a type covers
+// its only member. The linter looks for the comments of functions, types and values.
 func undocumented(fset *token.FileSet, file *ast.File) []string {
 	u := undocumentedNames{fset: fset}
-	for _, decl := range file.Decls {
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) {
-				u.report(d.Name, "func "+d.Name.Name)
-			}
-		case *ast.GenDecl:
-			u.genDecl(d)
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.TypeSpec); ok && s.Name.IsExported() {
+			u.members(s)
 		}
-	}
+		_, local := n.(*ast.BlockStmt)
+		return !local
+	})
 	return u.found
 }
 
 type undocumentedNames struct {
 	fset  *token.FileSet
 	found []string
-}
-
-func (u *undocumentedNames) report(n ast.Node, what string) {
-	u.found = append(u.found, fmt.Sprintf("%s: %s has no comment", u.fset.Position(n.Pos()), what))
-}
-
-func (u *undocumentedNames) genDecl(d *ast.GenDecl) {
-	last := -1 // the line of the last name that is covered by a comment
-	for _, spec := range d.Specs {
-		switch s := spec.(type) {
-		case *ast.TypeSpec:
-			if s.Name.IsExported() && s.Doc == nil && s.Comment == nil && d.Doc == nil {
-				u.report(s, "type "+s.Name.Name)
-			}
-			if s.Name.IsExported() {
-				u.members(s)
-			}
-		case *ast.ValueSpec:
-			covered := s.Doc != nil || s.Comment != nil || d.Doc != nil
-			last = u.names(s, s.Names, covered, last)
-		}
-	}
 }
 
 func (u *undocumentedNames) members(s *ast.TypeSpec) {
@@ -154,26 +128,8 @@ func (u *undocumentedNames) names(n ast.Node, names []*ast.Ident, covered bool, 
 	}
 	for _, name := range names {
 		if name.IsExported() {
-			u.report(name, name.Name)
+			u.found = append(u.found, fmt.Sprintf("%s: %s has no comment", u.fset.Position(n.Pos()), name.Name))
 		}
 	}
 	return -1
-}
-
-func exportedReceiver(d *ast.FuncDecl) bool {
-	if d.Recv == nil {
-		return true
-	}
-	t := d.Recv.List[0].Type
-	if p, ok := t.(*ast.StarExpr); ok {
-		t = p.X
-	}
-	switch x := t.(type) {
-	case *ast.IndexExpr:
-		t = x.X
-	case *ast.IndexListExpr:
-		t = x.X
-	}
-	id, ok := t.(*ast.Ident)
-	return ok && id.IsExported()
 }

@@ -127,66 +127,51 @@ func TestTheTestsThatProveParityExist(t *testing.T) {
 	require.Greater(t, checked, 250)
 }
 
-// TestEveryDefectOfDrainsHasARow asserts that none is forgotten and none stands
-// twice, and that each names a test, or says why there is none.
-func TestEveryDefectOfDrainsHasARow(t *testing.T) {
-	var want, have []string
-	for n := range 76 {
-		want = append(want, fmt.Sprint("DD-", n+1))
-	}
-	want = append(want, "DD-49b", "DD-49c", "DD-65b")
-	without := regexp.MustCompile(`see D[DM]-|as DD-|by construction|to come, with|no such mechanism`)
-	for _, row := range parityRows(t, "Drains, permits, orphans, nodes, codes") {
-		have = append(have, row[0])
-		if !parityTest.MatchString(row[2]) && !without.MatchString(row[2]) {
-			t.Errorf("docs/parity.md: %s has neither a test nor a reason: %s", row[0], row[2])
-		}
-	}
-	slices.Sort(want)
-	slices.Sort(have)
-	require.Equal(t, want, have)
-}
-
 // trifles are the defects of machine sets and deployments that break nothing: they
 // may stay, if the row says why.
 var trifles = []string{"DS-17", "DS-32", "DS-39", "DS-40", "DS-41", "DS-42", "DS-43", "DS-44"}
 
-// TestEveryDefectOfSetsAndDeploymentsHasARow asserts that each has exactly one, in
-// order, and that all that matter are fixed, with a test.
-func TestEveryDefectOfSetsAndDeploymentsHasARow(t *testing.T) {
-	var want, have []string
-	for n := range 44 {
-		want = append(want, fmt.Sprint("DS-", n+1))
+// numbered returns prefix-1 to prefix-n.
+func numbered(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s-%d", prefix, i+1)
 	}
-	for _, row := range parityRows(t, "Machine sets and deployments") {
-		have = append(have, row[0])
-		fixed := strings.HasPrefix(row[2], "*fixed*: ") && parityTest.MatchString(row[2])
-		excused := slices.Contains(trifles, row[0]) && strings.HasPrefix(row[2], "*not here*: ")
-		if !fixed && !excused {
-			t.Errorf("docs/parity.md: %s is neither fixed, with a test, nor excused: %s", row[0], row[2])
-		}
-	}
-	require.Equal(t, want, have)
+	return out
 }
 
-// TestEveryPainOfSetsAndDeploymentsHasAnAnswer asserts that what people report is
-// answered, each once and in order, with a test.
-func TestEveryPainOfSetsAndDeploymentsHasAnAnswer(t *testing.T) {
-	var want, have []string
-	for n := range 6 {
-		want = append(want, fmt.Sprint("MS-", n+1))
+// TestParity_NumberedRows asserts that every number has exactly one row, and that each row
+// names a test, or says in the words of its section why there is none.
+func TestParity_NumberedRows(t *testing.T) {
+	without := regexp.MustCompile(`see D[DM]-|as DD-|by construction|to come, with|no such mechanism`)
+	for section, tc := range map[string]struct {
+		want    []string
+		excused func(number, text string) bool
+	}{
+		"Drains, permits, orphans, nodes, codes": {
+			append(numbered("DD", 76), "DD-49b", "DD-49c", "DD-65b"),
+			func(_, text string) bool { return parityTest.MatchString(text) || without.MatchString(text) },
+		},
+		"Machine sets and deployments": {numbered("DS", 44), func(number, text string) bool {
+			return strings.HasPrefix(text, "*fixed*: ") && parityTest.MatchString(text) ||
+				slices.Contains(trifles, number) && strings.HasPrefix(text, "*not here*: ")
+		}},
+		"What users of machine sets and deployments run into": {
+			append(numbered("MS", 6), numbered("R", 8)...),
+			func(_, text string) bool { return parityTest.MatchString(text) },
+		},
+	} {
+		var have []string
+		for _, row := range parityRows(t, section) {
+			number, _, _ := strings.Cut(row[0], " ")
+			have = append(have, number)
+			require.NotEmpty(t, row[1], number)
+			if !tc.excused(number, row[2]) {
+				t.Errorf("docs/parity.md: %s has neither a test nor a reason: %s", number, row[2])
+			}
+		}
+		require.ElementsMatch(t, tc.want, have)
 	}
-	for n := range 8 {
-		want = append(want, fmt.Sprint("R-", n+1))
-	}
-	for _, row := range parityRows(t, "What users of machine sets and deployments run into") {
-		number, pain, _ := strings.Cut(row[0], " ")
-		have = append(have, number)
-		require.NotEmpty(t, pain, number)
-		require.NotEmpty(t, row[1], number)
-		require.Regexp(t, parityTest, row[2], number)
-	}
-	require.Equal(t, want, have)
 }
 
 // TestWhatDrainsCanDoIsTestedOrHasAReason asserts that of each thing that drains do

@@ -61,20 +61,6 @@ func TestCRDsDefineTheFourKindsUnderTheNamesEverybodyUses(t *testing.T) {
 	}
 }
 
-func TestCRDsAreSortedAndNamedLikeTheirContent(t *testing.T) {
-	var names []string
-	for _, crd := range v1alpha1.CRDs() {
-		names = append(names, crd.Name)
-		require.Contains(t, string(crd.YAML), "\n  name: "+crd.Name+"\n")
-	}
-	require.Equal(t, []string{
-		"machineclasses.machine.sapcloud.io",
-		"machinedeployments.machine.sapcloud.io",
-		"machines.machine.sapcloud.io",
-		"machinesets.machine.sapcloud.io",
-	}, names)
-}
-
 func TestCRDsBelongToTheCaller(t *testing.T) {
 	first := v1alpha1.CRDs()
 	for i := range first[0].YAML {

@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
-
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 func TestDeepCopiesAreEqualAndShareNoMemory(t *testing.T) {
@@ -54,12 +52,4 @@ func shared(path string, a, b reflect.Value) []string {
 		}
 	}
 	return found
-}
-
-func TestDeepCopiesOfNilAreNil(t *testing.T) {
-	require.Nil(t, (*v1alpha1.Machine)(nil).DeepCopy())
-	require.Nil(t, (*v1alpha1.MachineClass)(nil).DeepCopy())
-	require.Nil(t, (*v1alpha1.MachineSet)(nil).DeepCopy())
-	require.Nil(t, (*v1alpha1.MachineDeployment)(nil).DeepCopy())
-	require.Nil(t, (*v1alpha1.MachineConfiguration)(nil).DeepCopy())
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -22,11 +21,6 @@ func TestAddToSchemeRegistersTheKindsTheirListsAndTheOptions(t *testing.T) {
 	}
 	require.True(t, scheme.Recognizes(v1alpha1.SchemeGroupVersion.WithKind("ListOptions")))
 	require.True(t, scheme.Recognizes(v1alpha1.SchemeGroupVersion.WithKind("WatchEvent")))
-}
-
-func TestAddToSchemeMayBeCalledTwiceAndInsideOfOtherBuilders(t *testing.T) {
-	builder := runtime.NewSchemeBuilder(v1alpha1.AddToScheme, v1alpha1.AddToScheme)
-	require.NoError(t, builder.AddToScheme(runtime.NewScheme()))
 }
 
 func TestKindAndResourceAreQualifiedWithTheGroup(t *testing.T) {

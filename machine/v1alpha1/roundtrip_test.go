@@ -3,7 +3,6 @@
 package v1alpha1_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -15,16 +14,6 @@ import (
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-func TestObjectsOfTheReferenceDecodeWithoutAnUnknownField(t *testing.T) {
-	for _, o := range testObjects(t) {
-		t.Run(o.name, func(t *testing.T) {
-			d := json.NewDecoder(bytes.NewReader(o.json))
-			d.DisallowUnknownFields()
-			require.NoError(t, d.Decode(newObject(t, o.kind())))
-		})
-	}
-}
 
 func TestObjectsOfTheReferenceSurviveDecodingAndEncoding(t *testing.T) {
 	for _, o := range testObjects(t) {

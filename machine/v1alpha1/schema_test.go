@@ -239,27 +239,31 @@ func TestTheSchemasNoticeWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestOnlyTheProviderSpecAndFieldsOfKubernetesTypesAreRequired(t *testing.T) {
-	ours := map[string][]string{}
+func TestSchema_OwnFields_RequireNothingAndOpaquePartsKeepUnknownFields(t *testing.T) {
+	unknown := map[string][]string{
+		"Machine":           {".spec.nodeTemplate.metadata"},
+		"MachineClass":      {".providerSpec"},
+		"MachineDeployment": {".spec.template.metadata", ".spec.template.spec.nodeTemplate.metadata"},
+		"MachineSet":        {".spec.template.metadata", ".spec.template.spec.nodeTemplate.metadata"},
+	}
+	kept, required := map[string][]string{}, map[string][]string{}
 	for kind := range definitions(t) {
 		schemaOf(t, kind).walk("", func(path string, s *schema) {
-			if len(s.Required) > 0 && !ofKubernetes(path) {
-				ours[kind+path] = s.Required
+			if s.PreserveUnknown {
+				kept[kind] = append(kept[kind], path)
 			}
+			if ofKubernetes(path) {
+				return
+			}
+			if len(s.Required) > 0 {
+				required[kind+path] = s.Required
+			}
+			require.NotContains(t, []string{"set", "map"}, s.ListType, kind+path)
+			require.Nil(t, s.MaxItems, kind+path)
 		})
 	}
-	require.Equal(t, map[string][]string{"MachineClass": {"providerSpec"}}, ours)
-}
-
-func TestOnlyListsOfKubernetesTypesHaveToBeSets(t *testing.T) {
-	for kind := range definitions(t) {
-		schemaOf(t, kind).walk("", func(path string, s *schema) {
-			if !ofKubernetes(path) {
-				require.NotContains(t, []string{"set", "map"}, s.ListType, kind+path)
-				require.Nil(t, s.MaxItems, kind+path)
-			}
-		})
-	}
+	require.Equal(t, map[string][]string{"MachineClass": {"providerSpec"}}, required)
+	require.Equal(t, unknown, kept)
 }
 
 // ofKubernetes says whether the schema at a path is that of a type of
@@ -271,22 +275,4 @@ func ofKubernetes(path string) bool {
 		}
 	}
 	return strings.HasPrefix(path, ".status.conditions[]")
-}
-
-func TestOpaquePartsKeepUnknownFields(t *testing.T) {
-	want := map[string][]string{
-		"Machine":           {".spec.nodeTemplate.metadata"},
-		"MachineClass":      {".providerSpec"},
-		"MachineDeployment": {".spec.template.metadata", ".spec.template.spec.nodeTemplate.metadata"},
-		"MachineSet":        {".spec.template.metadata", ".spec.template.spec.nodeTemplate.metadata"},
-	}
-	for kind := range definitions(t) {
-		var got []string
-		schemaOf(t, kind).walk("", func(path string, s *schema) {
-			if s.PreserveUnknown {
-				got = append(got, path)
-			}
-		})
-		require.Equal(t, want[kind], got, kind)
-	}
 }
