@@ -62,51 +62,36 @@ func TestAFenceIsSetAndTakenBackWithOneWriteEach(t *testing.T) {
 }
 
 func TestTheFenceOfNobodyIsOnePatch(t *testing.T) {
-	cluster := draintest.New(draintest.Options{})
-	require.NoError(t, cluster.Add(crowdedNode()))
+	cluster, _, _ := fencePlace(t)
 	clientset := cluster.Clientset()
-	require.NoError(t, fenceErr(nodeops.FenceNode(t.Context(), clientset, "n1", "u1", nodeops.Fence{Reason: "not kept"}, t0)))
+	node, err := nodeops.FenceNode(t.Context(), clientset, "n1", "u1", nodeops.Fence{Reason: "not kept"}, t0)
+	require.NoError(t, err)
 	require.Len(t, clientset.Actions(), 1)
 	require.Equal(t, "patch", clientset.Actions()[0].GetVerb())
-	node, err := clientset.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
-	require.NoError(t, err)
 	require.True(t, node.Spec.Unschedulable)
 	require.Equal(t, crowdedNode().Annotations, node.Annotations)
 }
 
-func TestAnotherNodeOfTheSameNameIsLeftAlone(t *testing.T) {
+func TestFenceNode_OtherNodeOrRefusalOrNonsense_IsAnErrorOfItsKind(t *testing.T) {
 	cluster, client, read := fencePlace(t)
 	before := read()
 	for _, f := range []nodeops.Fence{{}, owned, everything("")} {
-		_, err := nodeops.FenceNode(t.Context(), client, "n1", "another", f, t0)
-		require.ErrorIs(t, err, nodeops.ErrNodeReplaced)
-		require.Contains(t, err.Error(), `"n1"`)
+		require.ErrorIs(t, fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "another", f, t0)), nodeops.ErrNodeReplaced)
 	}
 	_, err := nodeops.UnfenceNode(t.Context(), client, "n1", "another", "a")
 	require.ErrorIs(t, err, nodeops.ErrNodeReplaced)
-	require.Empty(t, cluster.HistorySince(before.ResourceVersion))
-}
+	require.Contains(t, err.Error(), `"n1"`)
 
-func TestAFenceThatMakesNoSenseIsNotSent(t *testing.T) {
-	cluster := draintest.New(draintest.Options{})
-	clientset := cluster.Clientset()
-	_, err := nodeops.FenceNode(t.Context(), clientset, "n1", "", nodeops.Fence{Owner: "a/b"}, t0)
-	_, ok := errors.AsType[*nodeops.FenceError](err)
-	require.True(t, ok, "%v", err)
-	require.Empty(t, clientset.Actions())
-}
+	_, wrong := errors.AsType[*nodeops.FenceError](fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "", nodeops.Fence{Owner: "a/b"}, t0)))
+	require.True(t, wrong)
 
-func TestRefusalsOfAFenceAreRecognised(t *testing.T) {
-	cluster, client, _ := fencePlace(t)
-	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes"})
+	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"}, draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "update"})
 	for _, f := range []nodeops.Fence{{}, owned} {
-		_, err := nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0)
+		err := fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0))
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 		require.NotErrorIs(t, err, nodeops.ErrNodeReplaced)
-		require.Contains(t, err.Error(), `"n1"`)
 	}
-	_, err := nodeops.UnfenceNode(t.Context(), client, "n1", "", "a")
-	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.Empty(t, cluster.HistorySince(before.ResourceVersion))
 }
 
 // I-14: eight owners come and go, others write taints, labels and heartbeats in between, and requests
