@@ -7,10 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine"
@@ -91,13 +89,4 @@ func TestAQuickDetachIsNotTold(t *testing.T) {
 	require.Equal(t, []string{stepDrain, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
 	require.Equal(t, now.Add(3*time.Second), x.now, "it goes on at once")
 	require.Empty(t, x.told)
-}
-
-func TestDeletingAttachmentsKeepsNothingOfTheObservation(t *testing.T) {
-	t.Parallel()
-	in := terminating(byForce, node(marked), drainedByForce, attached("csi-1", "csi-2"))
-	before := []*storagev1.VolumeAttachment{in.Attachments.Attachments[0].DeepCopy(), in.Attachments.Attachments[1].DeepCopy()}
-	a := machine.Decide(in, machine.Policy{}, now).Do.(machine.DeleteAttachments)
-	clear(a.Attachments)
-	require.Empty(t, cmp.Diff(before, in.Attachments.Attachments))
 }

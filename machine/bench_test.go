@@ -25,28 +25,6 @@ func settledMachine() machine.Observation {
 	return living(v1alpha1.MachineRunning, node(conditions...), copied)
 }
 
-func BenchmarkDecideRunning(b *testing.B) {
-	withTaint := settledMachine()
-	withTaint.Machine.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
-	withTaint.Node.Node = machine.Decide(withTaint, machine.Policy{}, now).Do.(machine.UpdateNode).Node
-	withTaint.Node.Node.Status = settledMachine().Node.Node.Status
-	plain := settledMachine()
-	plain.Machine.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
-	plain.Node.Node.Annotations = nil
-	for name, in := range map[string]machine.Observation{"plain": plain, "label": settledMachine(), "label+taint": withTaint} {
-		b.Run(name, func(b *testing.B) {
-			p := machine.DefaultPolicy()
-			if d := machine.Decide(in, p, now); d.Reason != machine.ReasonNodeReady || d.Do != nil {
-				b.Fatal(d)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				sink = machine.Decide(in, p, now)
-			}
-		})
-	}
-}
-
 // BenchmarkDecideHealth is the decision that is taken most: a Running machine of a
 // worker pool, whose Node has what it should have, and nothing has changed.
 func BenchmarkDecideHealth(b *testing.B) {
@@ -108,23 +86,6 @@ func BenchmarkRouting(b *testing.B) {
 				route()
 			}
 		})
-	}
-}
-
-func BenchmarkDecideCreate(b *testing.B) {
-	in, p := after(intended, vm(machine.VMView{Sighting: machine.Absent})), machine.DefaultPolicy()
-	b.ReportAllocs()
-	for b.Loop() {
-		sink = machine.Decide(in, p, now)
-	}
-}
-
-func BenchmarkDecidePhaseChange(b *testing.B) {
-	in, p := settledMachine(), machine.DefaultPolicy()
-	in.Machine.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
-	b.ReportAllocs()
-	for b.Loop() {
-		sink = machine.Decide(in, p, now)
 	}
 }
 

@@ -124,14 +124,6 @@ func TestAProviderIDThatIsWrittenDownNeverChanges(t *testing.T) {
 	}
 }
 
-func TestTheIdentityIsWrittenDownAtOnceAlsoWithoutANodeName(t *testing.T) {
-	t.Parallel()
-	in := after(intended, vm(machine.VMView{Sighting: machine.Uninitialized, ProviderID: "simulated:///1"}))
-	u := lawful(t, in, machine.Policy{}).Do.(machine.UpdateMachine)
-	require.Equal(t, "simulated:///1", u.Machine.Spec.ProviderID)
-	require.Empty(t, u.Machine.Labels)
-}
-
 func TestAnIncompleteAnswerIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	in := after(phase(v1alpha1.MachineCrashLoopBackOff), vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now.Add(-time.Minute)}),

@@ -154,6 +154,10 @@ func lawful(t *testing.T, in machine.Observation, p machine.Policy) machine.Deci
 func deepCopy(in machine.Observation) machine.Observation {
 	in.Machine, in.Class.Class, in.Node.Node = in.Machine.DeepCopy(), in.Class.Class.DeepCopy(), in.Node.Node.DeepCopy()
 	in.VM.Addresses, in.Drain.Holds = slices.Clone(in.VM.Addresses), slices.Clone(in.Drain.Holds)
+	in.Attachments.Attachments = slices.Clone(in.Attachments.Attachments)
+	for i, va := range in.Attachments.Attachments {
+		in.Attachments.Attachments[i] = va.DeepCopy()
+	}
 	in.Siblings.Machines = slices.Clone(in.Siblings.Machines)
 	for i := range in.Siblings.Machines {
 		in.Siblings.Machines[i] = in.Siblings.Machines[i].DeepCopy()
@@ -186,6 +190,8 @@ func scribble(d machine.Decision) {
 		meta(&a.Node.ObjectMeta)
 		clear(a.Node.Spec.Taints)
 		clear(a.Node.Status.Conditions)
+	case machine.DeleteAttachments:
+		clear(a.Attachments)
 	case machine.UpdateNodeCapacity:
 		meta(&a.Node.ObjectMeta)
 		clear(a.Node.Status.Capacity)

@@ -203,7 +203,7 @@ func TestTheReleaseTakesOnlyOurFinalizer(t *testing.T) {
 
 func TestADeletionEndsAPreservation(t *testing.T) {
 	t.Parallel()
-	for _, p := range phases {
+	for _, p := range allPhases {
 		if p == v1alpha1.MachineTerminating {
 			continue // it has none any more
 		}
@@ -222,7 +222,7 @@ func TestADeletionEndsAPreservation(t *testing.T) {
 
 func TestAMachineLeavesFromEveryPhase(t *testing.T) {
 	t.Parallel()
-	for _, p := range phases {
+	for _, p := range allPhases {
 		want := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
 		switch p {
 		case v1alpha1.MachineFailed:
@@ -248,25 +248,6 @@ func TestADeletionInTheMiddleOfAnUpdateInPlace(t *testing.T) {
 	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineInPlaceUpdating), node(ready(corev1.ConditionTrue), selected), attached()))
 	x.in.Drain = drainedBefore // which was the drain of the update
 	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
-}
-
-// The label node of a machine may name the Node of another.
-func TestADeletionLeavesTheNodeOfAnotherMachineAlone(t *testing.T) {
-	t.Parallel()
-	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), attached("csi-1"), byForce,
-		node(ready(corev1.ConditionTrue)), onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "another" })))
-	before := x.in.Node.Node.DeepCopy()
-	require.Equal(t, []string{stepBegin, stepVM, stepRelease}, x.run(t).did)
-	require.Equal(t, before, x.in.Node.Node)
-	require.Nil(t, x.in.Attachments.Attachments[0].DeletionTimestamp)
-}
-
-// DM-01: what was kept of the one that is gone is kept by its UID; without it, the new
-// one begins from the beginning, whatever its name.
-func TestAMachineThatWasMadeAgainBeginsAnew(t *testing.T) {
-	t.Parallel()
-	in := after(unguarded, spec(func(m *v1alpha1.Machine) { m.UID = "another" }))
-	require.Equal(t, "update machine: finalizer (New)", machine.Decide(in, machine.DefaultPolicy(), now).String())
 }
 
 func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {

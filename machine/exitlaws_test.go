@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine"
@@ -106,7 +105,7 @@ func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
 			continue
 		}
 		live := machine.LiveAttachments("n", in.Attachments.Attachments)
-		if a, ok := machine.Decide(in, p, now).Do.(machine.DeleteAttachments); ok {
+		if a, ok := lawful(t, in, p).Do.(machine.DeleteAttachments); ok {
 			mode := machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
 			forced := mode.NodeUnreachable || !mode.ForceAt.IsZero() && !now.Before(mode.ForceAt) ||
 				in.Machine.Status.LastOperation.Description == markerC
@@ -119,20 +118,5 @@ func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
 		default:
 			require.Fail(t, "on a cluster nobody has looked at", "seed %d: %s", seed, a)
 		}
-	}
-}
-
-// Input is neither changed nor referred to, whatever the volumes.
-func TestADeletionChangesNothingOfItsInput(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 8))
-		in := anyExit(r)
-		var before []*storagev1.VolumeAttachment
-		for _, va := range in.Attachments.Attachments {
-			before = append(before, va.DeepCopy())
-		}
-		lawful(t, in, anyPolicy(r))
-		require.Equal(t, before, in.Attachments.Attachments)
 	}
 }

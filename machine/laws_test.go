@@ -155,6 +155,14 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		if deleting || m.Spec.ProviderID == "" || in.Class.Class == nil || in.Class.Problem != "" {
 			return fmt.Errorf("a VM is initialised that is not known")
 		}
+	case machine.SetNodeCondition:
+		if !deleting && a.Condition.Type == v1alpha1.NodeTerminationCondition {
+			return fmt.Errorf("a machine that is not deleted is led out")
+		}
+	case machine.DeleteAttachments:
+		if !deleting {
+			return fmt.Errorf("a machine that is not deleted is led out")
+		}
 	case machine.DeleteVM, machine.DeleteNode, machine.DrainNode:
 		if !deleting || blind || in.Class.Class == nil && a == any(machine.DeleteVM{}) {
 			return fmt.Errorf("something destructive on a view that is not complete")
@@ -212,6 +220,9 @@ func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) e
 		case was == v1alpha1.MachineUnknown && in.Machine.Spec.ProviderID != "" && !in.Node.Looked:
 			return fmt.Errorf("an incomplete view fails a machine")
 		}
+	}
+	if is == v1alpha1.MachineTerminating && was != is && in.Machine.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("a machine that is not deleted is led out")
 	}
 	if m.ResourceVersion != in.Machine.ResourceVersion {
 		return fmt.Errorf("a write that cannot conflict")

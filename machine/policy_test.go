@@ -101,10 +101,3 @@ func FuzzAMachineOfAnyShapeIsDecidedAbout(f *testing.F) {
 		require.Equal(t, name == "", slices.Contains(fields, "spec.class.name"))
 	})
 }
-
-func TestValidate(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, machine.Validate(newMachine("m")))
-	require.Len(t, machine.Validate(nil), 1)
-	require.Len(t, machine.Validate(&v1alpha1.Machine{}), 2)
-}

@@ -79,27 +79,6 @@ func TestSection11_2TheValueInForce(t *testing.T) {
 	require.False(t, known)
 }
 
-func TestSection11_3TheVerdict(t *testing.T) {
-	t.Parallel()
-	const keep, stop, forget = machine.PreserveKeep, machine.PreserveStop, machine.PreserveForget
-	for value, want := range map[string][6]machine.PreserveVerdict{ // not Failed and Failed, without end, before it, and at it
-		"":               {stop, stop, stop, stop, stop, stop},
-		"false":          {stop, stop, stop, stop, stop, stop},
-		"nwo":            {stop, stop, stop, stop, stop, stop},
-		"now":            {keep, keep, forget, keep, keep, forget},
-		"when-failed":    {stop, stop, forget, keep, keep, forget},
-		"auto-preserved": {forget, forget, forget, keep, keep, forget},
-	} {
-		var got [6]machine.PreserveVerdict
-		for i, p := range []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineFailed} {
-			for k, end := range []time.Time{{}, now.Add(time.Nanosecond), now} {
-				got[3*i+k] = machine.JudgePreservation(value, p, end, now)
-			}
-		}
-		require.Equal(t, want, got, value)
-	}
-}
-
 func TestAPreservationMayLastForEver(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, now.Add(time.Hour), machine.PreserveEnd(now.Add(time.Second-time.Nanosecond), time.Hour), "without fractions")
@@ -237,15 +216,6 @@ func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
 	_, err = r.step()
 	require.NoError(t, err)
 	require.Len(t, modes, 1, "force too waits for its next round")
-}
-
-func TestAFailedMachineThatGotWellIsNotDrained(t *testing.T) {
-	t.Parallel()
-	r := newWorld(living(v1alpha1.MachineFailed, healthy, copied, asks("now", "-", "-")))
-	r.mustRest(t)
-	require.Equal(t, v1alpha1.MachineRunning, r.in.Machine.Status.CurrentStatus.Phase)
-	require.NotContains(t, r.story(), "drain")
-	require.NotNil(t, r.end())
 }
 
 func TestAPreservedMachineThatFailsAgainIsDrainedAgain(t *testing.T) {

@@ -238,26 +238,3 @@ func TestMachinesWhoseUpdateFailedDoNotWaitForEachOther(t *testing.T) {
 	require.Equal(t, 1, f.most)
 	require.Len(t, replaced, 3)
 }
-
-// TestAPassThatIsLeftNoRoomEnds asserts that taking and giving back a permit does not
-// go on for ever while the others come and go.
-func TestAPassThatIsLeftNoRoomEnds(t *testing.T) {
-	t.Parallel()
-	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true))
-	full := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true, v1alpha1.MachineFailed)).Siblings
-	free := in.Siblings
-	for range 4 {
-		d := machine.Decide(in, limited(1), now)
-		switch a := d.Do.(type) {
-		case nil:
-			require.Equal(t, now.Add(5*time.Second), d.NextCheck)
-			return
-		case machine.TakePermit:
-			in.Permit, in.Siblings = machine.PermitView{Asked: true, Held: true, Within: a.Within}, full
-		case machine.ReturnPermit:
-			require.Equal(t, machine.ReturnPermit{Key: "shoot/pool", Holder: "uid-m"}, a)
-			in.Permit.Held, in.Siblings = false, free
-		}
-	}
-	t.Fatal("permits are taken and given back for ever")
-}

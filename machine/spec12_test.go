@@ -18,95 +18,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// These tables follow the sections of the study of the reference system on the
-// deletion of a machine, row by row; what differs has the number of a defect.
-
-func TestSection12_1AMachineThatIsNotDeletedIsNeverLedOut(t *testing.T) {
-	t.Parallel()
-	// DM-01: one that was made again under the same name, whatever its status says.
-	for _, p := range phases {
-		in := after(withID, phase(p), node(ready(corev1.ConditionTrue)), drained, handed(v1alpha1.InitiateVMDeletion))
-		switch a := machine.Decide(in, machine.DefaultPolicy(), now).Do.(type) {
-		case machine.DeleteVM, machine.DrainNode, machine.DeleteNode, machine.DeleteMachine, machine.SetNodeCondition, machine.DeleteAttachments:
-			require.Fail(t, "a machine is led out that is not deleted", "%v in phase %q", a, p)
-		case machine.UpdateStatus:
-			require.NotEqual(t, v1alpha1.MachineTerminating, a.Machine.Status.CurrentStatus.Phase)
-		}
-	}
-}
-
-// phases are all there are, and one that there is not.
-var phases = []v1alpha1.MachinePhase{
-	"", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed,
-	v1alpha1.MachineTerminating, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful,
-	v1alpha1.MachineInPlaceUpdateFailed, "Strange",
-}
-
-// TestSection12_2 goes to the end from every place in which the reference system
-// may have left a machine.
-func TestSection12_2DispatchOfWhatIsLeft(t *testing.T) {
-	t.Parallel()
-	all := []string{stepDrain, stepVM, stepNode, stepRelease}
-	for name, tc := range map[string]struct {
-		in   machine.Observation
-		want []string
-	}{
-		"2: without finalizer it is left alone (DM-35)": {
-			terminating(unguarded, node(marked)), []string{"nothing (Released)"}},
-		"3: another phase becomes Terminating": {
-			after(withID, leaving, node(), attached(), phase(v1alpha1.MachineRunning)), []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}},
-		"4: step A": {
-			terminating(node(marked), attached(), handed(v1alpha1.GetVMStatus)), all},
-		"4: step A without a name for the Node": {
-			terminating(nameless, attached(), handed(v1alpha1.GetVMStatus)), []string{stepLook, stepName, stepVM, stepRelease}},
-		"5: step B": {
-			terminating(node(marked), attached(), handed(v1alpha1.InitiateDrain)), all},
-		"5: step B on a Node that was not told yet": {
-			terminating(node(), attached(), handed(v1alpha1.InitiateDrain)), append([]string{stepMark}, all...)},
-		"6: step C does not drain again": {
-			terminating(node(marked), attached("csi-1"), handed("Force Drain successful. "+v1alpha1.DelVolumesAttachments)), []string{stepDetach, stepVM, stepNode, stepRelease}},
-		"6: nor deletes attachments that somebody deletes": {
-			terminating(node(marked), attached("csi-1"), deletedAttachments, handed("Force Drain successful. "+v1alpha1.DelVolumesAttachments)), []string{stepVM, stepNode, stepRelease}},
-		"7: step D leaves volumes alone": {
-			terminating(node(marked), attached("csi-1"), handed("Drain successful. "+v1alpha1.InitiateVMDeletion)), []string{stepVM, stepNode, stepRelease}},
-		"8: step E asks once more for the deletion": {
-			terminating(node(marked), attached("csi-1"), handed("VM deletion was successful. "+v1alpha1.InitiateNodeDeletion)), []string{stepVM, stepNode, stepRelease}},
-		"9: step F too": {
-			terminating(attached(), handed(`Deletion of Node Object "n" is successful. `+v1alpha1.InitiateFinalizerRemoval)), []string{stepVM, stepRelease}},
-		"9: a Node that is there again is deleted": {
-			terminating(node(marked), attached("csi-1"), handed(`Deletion of Node Object "n" is successful. `+v1alpha1.InitiateFinalizerRemoval)), []string{stepVM, stepNode, stepRelease}},
-		"10: any other text begins anew": {
-			terminating(node(marked), attached(), handed("edited by hand")), all},
-		"10: no text too": {
-			terminating(node(marked), attached()), all},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, newWorld(tc.in).run(t).did)
-		})
-	}
-}
-
 var deletedAttachments change = func(in *machine.Observation) {
 	for _, va := range in.Attachments.Attachments {
 		va.DeletionTimestamp = &metav1.Time{Time: now}
 	}
-}
-
-// TestSection12_2StepsEAndF: that the VM is gone was confirmed, so that the provider
-// is not given time to show it.
-func TestSection12_2AConfirmedDeletionIsNotWaitedForAgain(t *testing.T) {
-	t.Parallel()
-	notFound := status.Error(codes.NotFound, "none")
-	e := newWorld(terminating(justNow, handed("VM not found. Continuing deletion flow. "+v1alpha1.InitiateNodeDeletion)))
-	e.deletion = []error{notFound}
-	require.Equal(t, []string{stepVM, stepRelease}, e.run(t).did)
-	require.Equal(t, now, e.now)
-
-	e = newWorld(terminating(justNow, handed("Drain successful. "+v1alpha1.InitiateVMDeletion)))
-	e.deletion = []error{notFound}
-	require.Equal(t, []string{stepVM, stepVM, stepRelease}, e.run(t).did, "of step D it is not known")
-	require.Equal(t, now.Add(21*time.Second), e.now)
 }
 
 func TestSection12_3ObtainingTheNodeName(t *testing.T) {
@@ -139,46 +54,6 @@ func TestSection12_3ObtainingTheNodeName(t *testing.T) {
 			e := newWorld(tc.in)
 			e.look = tc.look
 			require.Equal(t, tc.want, e.run(t).did)
-		})
-	}
-}
-
-func TestSection12_3UninitializedWithoutAName(t *testing.T) {
-	t.Parallel()
-	// Uninitialized names the Node or not; the label is written only if it does.
-	in := after(leaving, intended, vm(machine.VMView{}.After(machine.Answer{
-		Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Uninitialized, "x"),
-	}, now, 0)))
-	require.Equal(t, machine.ReasonDeleting, machine.Decide(in, machine.DefaultPolicy(), now).Reason)
-	in.VM.NodeName = "n"
-	require.Equal(t, machine.ReasonVMKnown, machine.Decide(in, machine.DefaultPolicy(), now).Reason)
-}
-
-// TestSection12_4 is the drain of a deletion, §13.1.
-func TestSection12_4DrainOfADeletion(t *testing.T) {
-	t.Parallel()
-	late := spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now.Add(-3 * time.Hour)} })
-	sick := ready(corev1.ConditionUnknown)
-	for name, tc := range map[string]struct {
-		in   machine.Observation
-		want []string
-	}{
-		"1: without a name there is nothing to drain": {
-			terminating(nameless, attached(), failedLooks, handed("x")), []string{stepVM, stepRelease}},
-		"2: a Node that is missing is not drained (DM-54: and nobody says that it is)": {
-			terminating(attached("csi-1")), []string{stepVM, stepRelease}},
-		"6: by force because of the time, the attachments are deleted": {
-			terminating(late, node(marked), attached("csi-1")), []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}},
-		"6: because of the label": {
-			terminating(byForce, node(marked), attached("csi-1")), []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}},
-		"6: because the Node is unreachable": {
-			terminating(node(sick, marked), attached("csi-1")), []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}},
-		"6': without force the attacher is waited for": {
-			terminating(node(marked), attached("csi-1")), []string{stepDrain, stepBegin, stepBegin, stepDrain, stepVM, stepNode, stepRelease}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, newWorld(tc.in).run(t).did)
 		})
 	}
 }
@@ -330,15 +205,6 @@ func TestSection12_7DeletingTheNode(t *testing.T) {
 	d := machine.Decide(terminating(gone, node(marked)), machine.DefaultPolicy(), now)
 	require.Equal(t, machine.DeleteNode{NodeName: "n", UID: "node-uid"}, d.Do, "a later Node of the same name is safe")
 	require.False(t, d.NextCheck.IsZero(), "an effect that is lost is repeated")
-}
-
-func TestSection12_8TheFinalizer(t *testing.T) {
-	t.Parallel()
-	d := machine.Decide(terminating(answered(machine.Deleted, 0)), machine.DefaultPolicy(), now)
-	require.Equal(t, "update machine: no finalizer (Released)", d.String())
-	require.Equal(t, now.Add(5*time.Second), d.NextCheck)
-	// DM-01: nothing is done for a name once the object is gone.
-	require.Equal(t, machine.Decision{Reason: machine.ReasonNotObserved}, machine.Decide(machine.Observation{}, machine.DefaultPolicy(), now))
 }
 
 func firstWords(d machine.Decision) string {

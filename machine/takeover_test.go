@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -119,7 +118,7 @@ func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
 		other := spec(func(m *v1alpha1.Machine) { m.Status.LastOperation.Type = kind })
 		require.Equal(t, nothingDone, takenOver(text, other), kind)
 	}
-	for _, p := range phases {
+	for _, p := range allPhases {
 		if p != v1alpha1.MachineTerminating {
 			d := machine.Decide(after(withID, leaving, phase(p), text, node(marked)), machine.DefaultPolicy(), now)
 			require.Equal(t, stepBegin, d.Do.String()[:len(stepBegin)], "phase %q begins", p)
@@ -213,16 +212,4 @@ func TestARestartOfOursTakesOverWhatWeWrote(t *testing.T) {
 		require.Contains(t, x.did, stepVM)
 	}
 	require.Greater(t, resumed, 2)
-}
-
-func TestADescriptionIsReadOfATerminatingMachineAlone(t *testing.T) {
-	t.Parallel()
-	// Whatever a machine that lives says of itself, the same is decided, but for what is
-	// written over it.
-	for _, text := range []string{"", markerC, markerD, markerE, markerF, "VM deletion was successful. " + markerE} {
-		in := after(withID, phase(v1alpha1.MachineRunning), node(ready("True")), handed(text))
-		in.Machine.Status.Conditions = in.Node.Node.DeepCopy().Status.Conditions
-		in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour))
-		require.Equal(t, machine.ReasonNodeReady, machine.Decide(in, machine.DefaultPolicy(), now).Reason)
-	}
 }

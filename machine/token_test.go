@@ -334,38 +334,12 @@ func TestAllTokensOfAMachineThatIsDeletedGo(t *testing.T) {
 		{leaving, intended, withID, phase(v1alpha1.MachineRunning), healthy},
 	} {
 		in := after(append(start, needsToken, tokens(newToken(1, now), newToken(2, now.Add(time.Hour), malformed["no data"]), newToken(3, now, owned("x"))))...)
-		for range 40 {
-			d := machine.Decide(in, machine.DefaultPolicy(), now)
-			a, ok := d.Do.(machine.DeleteToken)
-			if ok {
-				in.Tokens.Secrets = slices.DeleteFunc(slices.Clone(in.Tokens.Secrets), func(s *corev1.Secret) bool { return s.UID == a.UID })
-				continue
-			}
-			if u, ok := d.Do.(machine.UpdateStatus); ok {
-				in.Machine = u.Machine
-				continue
-			}
-			break
-		}
+		w := newWorld(in)
+		w.run(t)
+		in = w.in
 		require.Len(t, in.Tokens.Secrets, 1)
 		require.Equal(t, types.UID("x"), machine.TokenOwner(in.Tokens.Secrets[0]))
 	}
-}
-
-// A machine is not let go before somebody has looked whether a token is left.
-func TestATokenIsNotLeftBehindBecauseNobodyLooked(t *testing.T) {
-	t.Parallel()
-	gone := vm(machine.VMView{}.After(machine.FromDelete(nil, nil), now, 0))
-	in := after(leaving, withID, phase(v1alpha1.MachineTerminating), gone)
-	release := machine.Decide(in, machine.DefaultPolicy(), now)
-	require.Equal(t, machine.ReasonReleased, release.Reason)
-	needsToken(&in)
-	d := lawful(t, in, machine.DefaultPolicy())
-	require.Nil(t, d.Do, "%s", d)
-	require.Equal(t, machine.ReasonToken, d.Reason)
-	require.Equal(t, "secrets/kube-system", d.Holds[0].Subject)
-	tokens()(&in)
-	require.Equal(t, release.String(), lawful(t, in, machine.DefaultPolicy()).String())
 }
 
 // TestTokensOfAnyKindEndInOneThatIsGood plays creations over tokens of all kinds:
@@ -389,30 +363,26 @@ func TestTokensOfAnyKindEndInOneThatIsGood(t *testing.T) {
 		in := after(intended, needsToken, tokens(secrets...), vm(machine.VMView{Sighting: machine.Absent}))
 		in.Machine.CreationTimestamp = metav1.NewTime(pick(r, now, now.Add(-time.Minute), now.Add(time.Minute), now.Add(-time.Minute-time.Millisecond)))
 		p := pick(r, machine.DefaultPolicy(), machine.Policy{}, machine.Policy{CreationTimeout: 90*time.Second + time.Millisecond}, machine.Policy{CreationTimeout: 1 << 62})
-		steps := 0
-		for ; ; steps++ {
-			require.Less(t, steps, 10, "seed %d", seed)
-			d := machine.Decide(in, p, now)
-			switch a := d.Do.(type) {
-			case machine.DeleteToken:
-				i := slices.IndexFunc(in.Tokens.Secrets, func(s *corev1.Secret) bool { return s.Name == a.Name && s.UID == a.UID })
-				require.Equal(t, types.UID("uid-m"), machine.TokenOwner(in.Tokens.Secrets[i]))
-				require.Equal(t, corev1.SecretTypeBootstrapToken, in.Tokens.Secrets[i].Type)
-				in.Tokens.Secrets = slices.Delete(slices.Clone(in.Tokens.Secrets), i, i+1)
-				continue
-			case machine.CreateToken:
-				in.Tokens.Secrets = append(in.Tokens.Secrets, newToken(1000+seed, a.Expires))
-				continue
-			case machine.CreateVM:
-				require.False(t, a.Token.IsZero())
-				if p.CreationTimeout > 0 {
-					require.False(t, a.Token.Expires().Before(in.Machine.CreationTimestamp.Add(p.CreationTimeout)), "seed %d", seed)
-				}
-				require.True(t, a.Token.Expires().After(now))
-			default:
-				t.Fatalf("seed %d: %s", seed, d)
+		w := &world{in: in, policy: p, now: now, fast: true}
+		for range 10 {
+			goesOn, err := w.step()
+			require.NoError(t, err)
+			require.True(t, goesOn, "seed %d: %s", seed, w.last)
+			if a, ok := w.last.Do.(machine.DeleteToken); ok {
+				i := slices.IndexFunc(secrets, func(s *corev1.Secret) bool { return s.Name == a.Name && s.UID == a.UID })
+				require.Equal(t, types.UID("uid-m"), machine.TokenOwner(secrets[max(i, 0)]))
+				require.Equal(t, corev1.SecretTypeBootstrapToken, secrets[max(i, 0)].Type)
 			}
-			break
+			if _, ok := w.last.Do.(machine.CreateVM); ok {
+				break
+			}
+		}
+		a, ok := w.last.Do.(machine.CreateVM)
+		require.True(t, ok, "seed %d: %s", seed, w.last)
+		require.False(t, a.Token.IsZero())
+		require.True(t, a.Token.Expires().After(now))
+		if p.CreationTimeout > 0 {
+			require.False(t, a.Token.Expires().Before(in.Machine.CreationTimestamp.Add(p.CreationTimeout)), "seed %d", seed)
 		}
 	}
 }
