@@ -116,23 +116,21 @@ func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {
 	m, c, s := newMachine("m"), class(), &corev1.Secret{}
 	_, err := machine.Call(t.Context(), &asked{}, machine.CreateVM{}, m, c, s)
 	require.ErrorIs(t, err, machine.ErrNoUserData)
-	for name, call := range map[string]func() (machine.Answer, error){
-		"no driver": func() (machine.Answer, error) { return machine.Call(t.Context(), nil, machine.DeleteVM{}, m, c, s) },
-		"no machine": func() (machine.Answer, error) {
-			return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, nil, c, s)
-		},
-		"no class": func() (machine.Answer, error) {
-			return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, m, nil, s)
-		},
-		"no secret": func() (machine.Answer, error) {
-			return machine.Call(t.Context(), &asked{}, machine.DeleteVM{}, m, c, nil)
-		},
-		"no call": func() (machine.Answer, error) {
-			return machine.Call(t.Context(), &asked{}, machine.UpdateStatus{}, m, c, s)
-		},
-		"nothing to call": func() (machine.Answer, error) { return machine.Call(t.Context(), &asked{}, nil, m, c, s) },
+	for name, call := range map[string]struct {
+		d      driver.Driver
+		do     machine.Action
+		m      *v1alpha1.Machine
+		class  *v1alpha1.MachineClass
+		secret *corev1.Secret
+	}{
+		"no driver":       {nil, machine.DeleteVM{}, m, c, s},
+		"no machine":      {&asked{}, machine.DeleteVM{}, nil, c, s},
+		"no class":        {&asked{}, machine.DeleteVM{}, m, nil, s},
+		"no secret":       {&asked{}, machine.DeleteVM{}, m, c, nil},
+		"no call":         {&asked{}, machine.UpdateStatus{}, m, c, s},
+		"nothing to call": {&asked{}, nil, m, c, s},
 	} {
-		_, err := call()
+		_, err := machine.Call(t.Context(), call.d, call.do, call.m, call.class, call.secret)
 		require.ErrorIs(t, err, machine.ErrNoCall, name)
 	}
 }

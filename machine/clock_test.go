@@ -13,29 +13,12 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // clocks are by how much the clock of the API servers is ahead of the controller's.
 var clocks = []time.Duration{3 * time.Second, 30 * time.Minute, 24 * time.Hour, -3 * time.Second, -30 * time.Minute}
-
-// lifeByClock runs a machine to its end, which is asked for after a while.
-func lifeByClock(o drivertest.CloudOptions, at plan, ahead, deleteAfter time.Duration, force bool) (*sim, time.Duration, error) {
-	s := newSim(1, o, machine.DefaultPolicy(), at)
-	s.ahead, s.needsToken = ahead, true
-	s.volumes = volumes{detach: 1, stay: 1, after: 40 * time.Second}
-	begin := s.clock.Now()
-	s.deleteAt = begin.Add(deleteAfter)
-	m := newMachine("m")
-	if force {
-		m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: "true"}
-	}
-	s.create(m)
-	err := s.run()
-	return s, s.clock.Now().Sub(begin), err
-}
 
 func TestDecide_ClockBehindOrAhead_TakesNoMoreCallsAndDecisionsThanARightOne(t *testing.T) {
 	t.Parallel()

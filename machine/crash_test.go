@@ -98,13 +98,27 @@ func lives() map[string]drivertest.CloudOptions {
 	}
 }
 
-// life runs a machine to Running, and to its end two minutes later.
+// life runs a machine to Running, and to its end three minutes after its creation.
 func life(o drivertest.CloudOptions, at plan) (*sim, error) {
+	s, _, err := lifeByClock(o, at, 0, 3*time.Minute, false)
+	return s, err
+}
+
+// lifeByClock runs a machine to its end, which is asked for after a while, and returns
+// how long it took. The clock of the API servers is ahead of the controller's.
+func lifeByClock(o drivertest.CloudOptions, at plan, ahead, deleteAfter time.Duration, force bool) (*sim, time.Duration, error) {
 	s := newSim(1, o, machine.DefaultPolicy(), at)
-	s.volumes, s.needsToken = volumes{detach: 1, stay: 1, after: 40 * time.Second}, true
-	s.deleteAt = s.clock.Now().Add(3 * time.Minute)
-	s.create(newMachine("m"))
-	return s, s.run()
+	s.ahead, s.needsToken = ahead, true
+	s.volumes = volumes{detach: 1, stay: 1, after: 40 * time.Second}
+	begin := s.clock.Now()
+	s.deleteAt = begin.Add(deleteAfter)
+	m := newMachine("m")
+	if force {
+		m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: "true"}
+	}
+	s.create(m)
+	err := s.run()
+	return s, s.clock.Now().Sub(begin), err
 }
 
 // TestCrashAtEveryArrow lives one machine through every single fault at every

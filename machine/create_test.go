@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -109,21 +110,6 @@ func TestTheGuardKeepsWhatIsThere(t *testing.T) {
 	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "3"}, m.Annotations)
 }
 
-func TestAProviderIDThatIsWrittenDownNeverChanges(t *testing.T) {
-	t.Parallel()
-	other := vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///2", NodeName: "n2"})
-	for _, labels := range []map[string]string{nil, {v1alpha1.NodeLabelKey: "n"}} {
-		in := after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = labels }), other)
-		if u, ok := lawful(t, in, machine.Policy{}).Do.(machine.UpdateMachine); ok {
-			require.Equal(t, "simulated:///1", u.Machine.Spec.ProviderID)
-			require.Equal(t, "n2", u.Machine.Labels[v1alpha1.NodeLabelKey])
-			require.Nil(t, labels)
-		} else {
-			require.NotNil(t, labels)
-		}
-	}
-}
-
 func TestAnIncompleteAnswerIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	in := after(phase(v1alpha1.MachineCrashLoopBackOff), vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now.Add(-time.Minute)}),
@@ -203,38 +189,15 @@ func TestAnAvailableMachineHasItsAddresses(t *testing.T) {
 func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
 	t.Parallel()
 	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Sighting: machine.Absent}))
-	clock, p := now, machine.DefaultPolicy()
-	calls := map[string]int{}
-	var story []string
-	for range 20 {
-		d := machine.Decide(in, p, clock)
-		story = append(story, d.String())
-		switch a := d.Do.(type) {
-		case nil:
-			if in.Machine.Status.CurrentStatus.Phase == v1alpha1.MachinePending {
-				require.Equal(t, map[string]int{"create": 1, "look": 1, "initialise": 1}, calls, "%q", story)
-				require.Equal(t, "simulated:///1", in.Machine.Spec.ProviderID)
-				require.Equal(t, 5*time.Second, clock.Sub(now), "it is looked for soon")
-				return
-			}
-			clock = d.NextCheck
-		case machine.UpdateMachine:
-			in.Machine = a.Machine
-		case machine.UpdateStatus:
-			in.Machine = a.Machine
-		case machine.CreateVM:
-			calls["create"]++
-			require.False(t, a.Token.IsZero())
-			in.VM = in.VM.After(machine.FromCreate(nil, status.Error(codes.AlreadyExists, "it is there")), clock, 0)
-		case machine.LookForVM:
-			calls["look"]++
-			in.VM = in.VM.After(machine.FromStatus(&driver.GetMachineStatusResponse{ProviderID: "simulated:///1", NodeName: "n"}, nil), clock, 0)
-		case machine.InitializeVM:
-			calls["initialise"]++
-			in.VM = in.VM.After(machine.FromInitialize(nil, status.Error(codes.Unimplemented, "")), clock, 0)
-		default:
-			t.Fatalf("%s", d)
-		}
+	w := newWorld(in)
+	w.create = []error{status.Error(codes.AlreadyExists, "it is there")}
+	w.initialize = []error{status.Error(codes.Unimplemented, "")}
+	for w.in.Machine.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
+		require.True(t, w.next(t), w.story())
 	}
-	t.Fatalf("no end: %q", story)
+	for _, call := range []machine.Action{machine.CreateVM{}, machine.LookForVM{}, machine.InitializeVM{}} {
+		require.Equal(t, 1, strings.Count(strings.Join(w.did, "\n"), call.String()), w.story())
+	}
+	require.Equal(t, "simulated:///1", w.in.Machine.Spec.ProviderID)
+	require.Equal(t, 5*time.Second, w.now.Sub(now), "it is looked for soon")
 }

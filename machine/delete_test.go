@@ -58,13 +58,9 @@ func TestAMachineLeaves(t *testing.T) {
 	t.Parallel()
 	gone := "update machine: no finalizer (Released)"
 	begin := `record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)`
-	drain := "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"
 	unsettled := "nothing (VMNotSettled: a VM that was made just before may not show yet); waits for provider: VMNotSettled: a VM that was made just before may not show yet"
-	text := "VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion"
-	failed := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, text, "")
 	lookText := "Getting VM status failed due to - no quota. However, will re-try in the next resync. " + v1alpha1.GetVMStatus
 	lookFailed := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, lookText, "")
-	foreign := onNode(func(n *corev1.Node) { n.Labels = map[string]string{v1alpha1.MachineNameLabelKey: "another"} })
 	calls := failure(driver.OpDeleteMachine, codes.Internal, time.Minute, machine.NotLooked)
 	secretText := "VM deletion failed due to - no quota (secret shoot/small does not exist). However, will re-try in the next resync. Initiate VM deletion"
 	told := func(ago time.Duration, text string) change {
@@ -86,7 +82,6 @@ func TestAMachineLeaves(t *testing.T) {
 		}
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"without our finalizer it is left alone (DM-35)":          {after(unguarded, leaving), "nothing (Released)"},
 		"what may have joined has to be looked for":               {after(withID, leaving, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
 		"nameless, that is a matter of the machine":               {after(leaving, unseen), "nothing (NodeNotObserved); waits for machine/m: NodeNotObserved"},
 		"a machine that never had a class just goes (DM-36, M-6)": {after(leaving, noClass), gone},
@@ -105,17 +100,13 @@ func TestAMachineLeaves(t *testing.T) {
 		"and is asked again":                                      {terminating(nameless, lookFailed, failure(driver.OpGetMachineStatus, codes.Internal, 3*time.Minute, machine.NotLooked)), "look for the VM (LookFirst)"},
 		"a Node that names the machine need not be looked for":    {after(leaving, intended, node()), "update machine: node n (VMKnown)"},
 		"one that names nobody may be anybody's":                  {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
-		"one of another machine is not there (DM-39)":             {terminating(node(), foreign), "delete the VM (Drained)"},
-		"and left alone":                                          {terminating(node(), foreign, answered(machine.Deleted, 0)), gone},
 		"three times":                                             {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
 		"a failed deletion tells nothing of the name":             {after(leaving, intended, failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked)), begin},
 		"nor a class that is missing":                             {after(leaving, intended, noClass), begin},
-		"without a cluster nobody asks":                           {after(leaving, intended, noTarget), begin},
 		"the Node is told (DM-16)":                                {after(withID, leaving, node(ready(corev1.ConditionTrue))), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
 		"also why, if the machine had failed (DM-16)":             {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
 		"a condition that does not hold tells nothing":            {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
 		"then the phase changes":                                  {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
-		"then the Node is drained":                                {terminating(node(marked)), drain},
 		"which is written down":                                   {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
 		"not if only the Node is waited for":                      {terminating(node(marked), fencing(29*time.Second)), "nothing (Draining); waits for node/n: NotFenced"},
 		"unless that takes long":                                  {terminating(node(marked), fencing(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
@@ -126,9 +117,6 @@ func TestAMachineLeaves(t *testing.T) {
 		"and again if it waits for something else":               {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
 		"but not at every change":                                {terminating(node(marked), waiting, told(29*time.Second, "Initiate node drain; waits for pod/a/c: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"a drain that says nothing waits for the Node":           {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
-		"a round that is due is made":                            {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now.Add(-time.Hour), now }), drain},
-		"a drained Node loses its VM":                            {terminating(node(marked), drained), "delete the VM (Drained)"},
-		"so does a machine without Node":                         {terminating(), "delete the VM (Drained)"},
 		"a failed creation is no reason to wait":                 {terminating(failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked)), "delete the VM (Drained)"},
 		"that there is no VM is believed of DeleteMachine alone": {terminating(vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
 		"and not too early (M-1)":                                {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
@@ -141,25 +129,13 @@ func TestAMachineLeaves(t *testing.T) {
 		"without a cluster it is deleted at once":                {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
 		"and then believed too":                                  {terminating(nameless, answered(machine.Deleted, time.Second)), gone},
 		"a Node without VM is not drained but deleted":           {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
-		"also if the VM was not found":                           {terminating(node(marked), answered(machine.Absent, 0)), "delete node n (VMGone)"},
-		"also if somebody else deletes it already":               {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} }), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
-		"one that others hold back is left to them":              {terminating(node(marked), onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} }), answered(machine.Deleted, 0)), gone},
-		"without a cluster no Node is touched":                   {terminating(node(marked), func(in *machine.Observation) { in.Node.NoTarget = true }, answered(machine.Deleted, 0)), gone},
-		"a deletion that failed is written down":                 {terminating(calls), `record phase "Terminating", Delete Failed (ProviderFailed: ` + text + ")"},
-		"then it waits (DM-50)":                                  {terminating(calls, failed), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
-		"then it is repeated":                                    {terminating(failed, failure(driver.OpDeleteMachine, codes.Internal, 3*time.Minute, machine.NotLooked)), "delete the VM (Drained)"},
 		"a class nobody has looked for is waited for":            {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
-		"a missing class is named (DM-36, M-6)":                  {terminating(noClass), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
-		"which is waited for":                                    {terminating(noClass, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, noClassText, "")), "nothing (ClassMissing: the VM cannot be deleted without it); waits for machineclass/small: ClassMissing: the VM cannot be deleted without it"},
-		"one without its secret is good enough (DM-36, M-6)":     {terminating(noSecret), "delete the VM (Drained)"},
 		"without the secret nobody looks for the VM":             {after(leaving, intended, noSecret), begin},
 		"nor in between":                                         {terminating(nameless, noSecret, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
 		"if the deletion fails without the secret, that is said": {terminating(calls, noSecret), `record phase "Terminating", Delete Failed (ProviderFailed: ` + secretText + ")"},
 		"and named": {terminating(calls, noSecret, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, secretText, "")),
 			"nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota; waits for machineclass/small: ClassUnusable: secret shoot/small does not exist"},
 		"once the VM is deleted no class is needed":                        {terminating(noClass, answered(machine.Deleted, 0)), gone},
-		"an unguarded class is good enough":                                {terminating(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "delete the VM (Drained)"},
-		"an invalid machine leaves too (DM-36)":                            {terminating(spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "" })), "delete the VM (Drained)"},
 		"text from an earlier marker does not rewind the deletion (DM-04)": {terminating(node(marked), drained, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, v1alpha1.GetVMStatus, "")), "delete the VM (Drained)"},
 	})
 }
@@ -211,13 +187,6 @@ func TestADeletionEndsAPreservation(t *testing.T) {
 		s := d.Do.(machine.UpdateStatus).Machine.Status.CurrentStatus
 		require.Equal(t, v1alpha1.CurrentStatus{Phase: v1alpha1.MachineTerminating, LastUpdateTime: metav1.NewTime(now)}, s)
 	}
-	// What the preservation has put on the Node goes with the Node.
-	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineFailed), preserved, node(), attached(), onNode(func(n *corev1.Node) {
-		n.Annotations["node.machine.sapcloud.io/preserve"] = "now"
-		n.Spec.Taints = []corev1.Taint{{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}}
-	})))
-	unhealthy := "set condition Terminating=True (Unhealthy) on node n"
-	require.Equal(t, []string{unhealthy, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
 }
 
 func TestAMachineLeavesFromEveryPhase(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -228,31 +227,4 @@ func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) e
 		return fmt.Errorf("a write that cannot conflict")
 	}
 	return nil
-}
-
-func TestActionsAndDecisionsReadAsText(t *testing.T) {
-	t.Parallel()
-	m, n := newMachine("m"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	for want, a := range map[string]machine.Action{
-		"update machine: x":             machine.UpdateMachine{Machine: m, What: "x"},
-		"update status":                 machine.UpdateStatus{},
-		`record phase "",  `:            machine.UpdateStatus{Machine: m},
-		"look for the VM":               machine.LookForVM{},
-		"create the VM":                 machine.CreateVM{},
-		"initialise the VM":             machine.InitializeVM{},
-		"delete the VM":                 machine.DeleteVM{},
-		"update node: x":                machine.UpdateNode{Node: n, What: "x"},
-		"update node: virtual capacity": machine.UpdateNodeCapacity{Node: n},
-		"set condition Terminating=True (ScaleDown) on node n": machine.SetNodeCondition{NodeName: "n", Condition: marked},
-		"drain node n": machine.DrainNode{NodeName: "n"},
-		"drain node n, by force from 2026-03-01T12:00:00Z": machine.DrainNode{NodeName: "n", Mode: machine.DrainMode{ForceAt: now}},
-		"drain node n, which is unreachable":               machine.DrainNode{NodeName: "n", Mode: machine.DrainMode{ForceAt: now, NodeUnreachable: true}},
-		"delete node n":                                    machine.DeleteNode{NodeName: "n"},
-		"delete machine m":                                 machine.DeleteMachine{Namespace: "shoot", Name: "m"},
-		"update class: x":                                  machine.UpdateClass{What: "x"},
-		"update secret: x":                                 machine.UpdateSecret{Secret: &corev1.Secret{Data: map[string][]byte{"k": []byte("hidden")}}, What: "x"},
-	} {
-		require.Equal(t, want, a.String())
-		require.True(t, strings.HasPrefix(machine.Decision{Do: a, Reason: "R"}.String(), want+" (R)"))
-	}
 }

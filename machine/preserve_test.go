@@ -44,41 +44,6 @@ func ending(in time.Duration) change {
 	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(in)} })
 }
 
-func TestSection11_2TheValueInForce(t *testing.T) {
-	t.Parallel()
-	unnamed := spec(func(m *v1alpha1.Machine) { delete(m.Labels, v1alpha1.NodeLabelKey) })
-	foreign := onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" })
-	for name, tc := range map[string]struct {
-		in    machine.Observation
-		want  string
-		known bool
-	}{
-		"nobody says anything":                           {after(withID, node(), asks("-", "-", "-")), "", true},
-		"the machine speaks if the Node does not":        {after(withID, node(), asks("now", "-", "-")), "now", true},
-		"the Node speaks first":                          {after(withID, node(), asks("now", "when-failed", "-")), "when-failed", true},
-		"false is a value":                               {after(withID, node(), asks("now", "false", "-")), "false", true},
-		"an empty value of the Node stops (DM-15)":       {after(withID, node(), asks("now", "", "-")), "", true},
-		"nonsense on the Node counts as nothing (DM-15)": {after(withID, node(), asks("now", "nwo", "-")), "now", true},
-		"also if the Node once said something":           {after(withID, node(), asks("now", "nwo", "now")), "", true},
-		"nonsense on the machine counts as nothing":      {after(withID, node(), asks("nwo", "-", "-")), "", true},
-		"what the Node says no more stops":               {after(withID, node(), asks("now", "-", "when-failed")), "", true},
-		"a Node that is gone says nothing":               {after(withID, asks("now", "-", "when-failed")), "now", true},
-		"nor does that of another":                       {after(withID, node(), foreign, asks("now", "false", "when-failed")), "now", true},
-		"a Node that nobody has seen may say something":  {after(withID, unseen, asks("now", "-", "-")), "", false},
-		"a machine without Node speaks for itself":       {after(asks("now", "-", "-")), "now", true},
-		"also if nobody has looked":                      {after(unseen, asks("now", "-", "-")), "now", true},
-		"one that has lost the name of its Node waits":   {after(withID, unnamed, asks("now", "-", "now")), "", false},
-		"without a cluster the machine speaks":           {after(withID, asks("now", "-", "now"), noTarget), "now", true},
-	} {
-		value, known := machine.PreserveValue(tc.in.Machine, tc.in.Node)
-		require.Equal(t, tc.want, value, name)
-		require.Equal(t, tc.known, known, name)
-	}
-	value, known := machine.PreserveValue(nil, machine.NodeView{})
-	require.Empty(t, value)
-	require.False(t, known)
-}
-
 func TestAPreservationMayLastForEver(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, now.Add(time.Hour), machine.PreserveEnd(now.Add(time.Second-time.Nanosecond), time.Hour), "without fractions")
@@ -216,24 +181,6 @@ func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
 	_, err = r.step()
 	require.NoError(t, err)
 	require.Len(t, modes, 1, "force too waits for its next round")
-}
-
-func TestAPreservedMachineThatFailsAgainIsDrainedAgain(t *testing.T) {
-	t.Parallel()
-	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
-	r.mustRest(t)
-	require.True(t, machine.PreservedAndDrained(r.in.Node.Node))
-	for i := range 2 {
-		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionTrue
-		r.mustRest(t)
-		require.False(t, machine.PreservedAndDrained(r.in.Node.Node))
-		require.False(t, r.tainted())
-		r.in.Machine.Status.CurrentStatus.Phase = v1alpha1.MachineFailed
-		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionFalse
-		r.mustRest(t)
-		require.Equal(t, i+2, strings.Count(r.story(), "drain node"), r.story())
-	}
-	require.False(t, machine.PreservedAndDrained(nil))
 }
 
 // What a preservation has put somewhere, and somebody has taken away, is put there

@@ -3,7 +3,6 @@
 package machine_test
 
 import (
-	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -150,20 +148,10 @@ func TestCall_DeleteVMByName_ProviderIDIsEmpty(t *testing.T) {
 	t.Parallel()
 	m := sharer("m")
 	for byName, want := range map[bool]string{true: "", false: m.Spec.ProviderID} {
-		asked := &deleteRecorder{}
-		_, err := machine.Call(t.Context(), asked, machine.DeleteVM{ByName: byName}, m, class(), &corev1.Secret{})
+		d := &asked{}
+		_, err := machine.Call(t.Context(), d, machine.DeleteVM{ByName: byName}, m, class(), &corev1.Secret{})
 		require.NoError(t, err)
-		require.Equal(t, want, asked.providerID)
+		require.Equal(t, want, d.machine.Spec.ProviderID)
 		require.NotEmpty(t, m.Spec.ProviderID, "nothing given is changed")
 	}
-}
-
-type deleteRecorder struct {
-	driver.Driver
-	providerID string
-}
-
-func (d *deleteRecorder) DeleteMachine(_ context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	d.providerID = req.Machine.Spec.ProviderID
-	return &driver.DeleteMachineResponse{}, nil
 }

@@ -143,43 +143,6 @@ var (
 	drainedBefore = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true, DoneAt: now}
 )
 
-func TestSection12_6DeletingTheVM(t *testing.T) {
-	t.Parallel()
-	text := func(err error) string {
-		return "VM deletion failed due to - " + err.Error() + ". However, will re-try in the next resync. Initiate VM deletion"
-	}
-	soon, later, odd := status.Error(codes.Unavailable, "x"), status.Error(codes.Internal, "x"), errors.New("x")
-	for name, tc := range map[string]struct {
-		errs  []error
-		want  []string
-		told  []string
-		after time.Duration
-	}{
-		"OK":                       {nil, []string{stepVM, stepRelease}, nil, 0},
-		"NotFound":                 {[]error{status.Error(codes.NotFound, "x")}, []string{stepVM, stepRelease}, nil, 0},
-		"a transient failure":      {[]error{soon}, []string{stepVM, stepBegin, stepVM, stepRelease}, []string{text(soon)}, 5 * time.Second},
-		"and again (DM-50)":        {[]error{soon, soon}, []string{stepVM, stepBegin, stepVM, stepVM, stepRelease}, []string{text(soon)}, 15 * time.Second},
-		"another (DM-50)":          {[]error{later}, []string{stepVM, stepBegin, stepVM, stepRelease}, []string{text(later)}, 3 * time.Minute},
-		"one without code (DM-06)": {[]error{odd}, []string{stepVM, stepBegin, stepVM, stepRelease}, []string{text(odd)}, 5 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newWorld(terminating())
-			e.deletion = tc.errs
-			e.run(t)
-			require.Equal(t, tc.want, e.did)
-			require.Equal(t, tc.told, e.told)
-			require.Equal(t, tc.after, e.now.Sub(now))
-			require.Empty(t, e.in.Machine.Status.LastOperation.ErrorCode)
-		})
-	}
-	// lastKnownState is kept, and news are stored (DM-33).
-	in := terminating(failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked), spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" }))
-	require.Equal(t, "old", written(t, in).Status.LastKnownState)
-	in.VM.LastKnownState = "new"
-	require.Equal(t, "new", written(t, in).Status.LastKnownState)
-}
-
 func written(t *testing.T, in machine.Observation) *v1alpha1.Machine {
 	t.Helper()
 	a, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)

@@ -16,32 +16,38 @@ import (
 
 func TestRenderUserData(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ machine, text, want string }{
-		"the name stands for its placeholder":            {"m-1", "a <<MACHINE_NAME>> b <<MACHINE_NAME>>", "a m-1 b m-1"},
-		"URL-encoded text gets the URL-encoded name":     {"m/1", "x=%3C%3CMACHINE_NAME%3E%3E", "x=m%2F1"},
-		"where it stands as it is, only that":            {"m-1", "<<MACHINE_NAME>> %3C%3CMACHINE_NAME%3E%3E", "m-1 %3C%3CMACHINE_NAME%3E%3E"},
-		"text without placeholder stays":                 {"m-1", "boot", "boot"},
-		"no text stays no text":                          {"m-1", "", ""},
-		"a name like a placeholder is not replaced":      {"<<MACHINE_NAME>>", "a <<MACHINE_NAME>>", "a <<MACHINE_NAME>>"},
-		"the token is somebody else's business":          {"m", "<<BOOTSTRAP_TOKEN>>", "<<BOOTSTRAP_TOKEN>>"},
-		"names of fewer than five letters do no harm":    {"m", "<<MACHINE_NAME>>", "m"},
-		"a name that is missing leaves nothing in place": {"", "a<<MACHINE_NAME>>b", "ab"},
+	token, none := tokenOf(newToken(1, now)), machine.BootstrapToken{}
+	secret := token.Reveal()
+	for name, tc := range map[string]struct {
+		machine, text string
+		token         machine.BootstrapToken
+		want          string
+	}{
+		"the name stands for its placeholder":            {"m-1", "a <<MACHINE_NAME>> b <<MACHINE_NAME>>", none, "a m-1 b m-1"},
+		"URL-encoded text gets the URL-encoded name":     {"m/1", "x=%3C%3CMACHINE_NAME%3E%3E", none, "x=m%2F1"},
+		"where it stands as it is, only that":            {"m-1", "<<MACHINE_NAME>> %3C%3CMACHINE_NAME%3E%3E", none, "m-1 %3C%3CMACHINE_NAME%3E%3E"},
+		"text without placeholder stays":                 {"m-1", "boot", token, "boot"},
+		"a name like a placeholder is not replaced":      {"<<MACHINE_NAME>>", "a <<MACHINE_NAME>>", none, "a <<MACHINE_NAME>>"},
+		"a name that is missing leaves nothing in place": {"", "a<<MACHINE_NAME>>b", none, "ab"},
+		"the token stands for its placeholder":           {"m", "a <<BOOTSTRAP_TOKEN>> <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>", token, "a " + secret + " " + secret + " m"},
+		"URL-encoded too":                                {"m", "a%3C%3CBOOTSTRAP_TOKEN%3E%3E", token, "a" + secret},
+		"never both":                                     {"m", "<<BOOTSTRAP_TOKEN>> %3C%3CBOOTSTRAP_TOKEN%3E%3E", token, secret + " %3C%3CBOOTSTRAP_TOKEN%3E%3E"},
+		"each placeholder for itself":                    {"m", "%3C%3CBOOTSTRAP_TOKEN%3E%3E <<MACHINE_NAME>>", token, secret + " m"},
+		"no token leaves the placeholder":                {"m", "<<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>", none, "<<BOOTSTRAP_TOKEN>> m"},
+		"a name cannot ask for it":                       {"<<BOOTSTRAP_TOKEN>>", "<<MACHINE_NAME>>", token, "<<BOOTSTRAP_TOKEN>>"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			data := map[string][]byte{machine.UserDataKey: []byte(tc.text), "credential": []byte("<<MACHINE_NAME>>")}
-			got, err := machine.RenderUserData(data, tc.machine, machine.BootstrapToken{})
-			require.NoError(t, err)
-			require.Equal(t, tc.want, string(got[machine.UserDataKey]))
-			require.Equal(t, "<<MACHINE_NAME>>", string(got["credential"]), "only the user data are rendered")
-			for key := range got {
-				for i := range got[key] {
-					got[key][i] = 'x'
-				}
+		data := map[string][]byte{machine.UserDataKey: []byte(tc.text), "credential": []byte("<<MACHINE_NAME>>")}
+		got, err := machine.RenderUserData(data, tc.machine, tc.token)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, string(got[machine.UserDataKey]), name)
+		require.Equal(t, "<<MACHINE_NAME>>", string(got["credential"]), "only the user data are rendered")
+		for key := range got {
+			for i := range got[key] {
+				got[key][i] = 'x'
 			}
-			require.Equal(t, tc.text, string(data[machine.UserDataKey]), "the data given are not changed")
-			require.Equal(t, "<<MACHINE_NAME>>", string(data["credential"]))
-		})
+		}
+		require.Equal(t, tc.text, string(data[machine.UserDataKey]), "the data given are not changed")
+		require.Equal(t, "<<MACHINE_NAME>>", string(data["credential"]))
 	}
 }
 
@@ -63,29 +69,6 @@ func TestCredentialsWinOverUserData(t *testing.T) {
 	got["x"][0] = '2'
 	require.Equal(t, "1", string(a["x"]))
 	require.Empty(t, machine.MergeSecrets(nil, nil))
-}
-
-func TestTheTokenStandsWhereItsPlaceholderDoes(t *testing.T) {
-	t.Parallel()
-	token := tokenOf(newToken(1, now))
-	text := token.Reveal()
-	for name, tc := range map[string]struct {
-		machine, text string
-		token         machine.BootstrapToken
-		want          string
-	}{
-		"it stands for its placeholder":                {"m", "a <<BOOTSTRAP_TOKEN>> <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>", token, "a " + text + " " + text + " m"},
-		"URL-encoded too":                              {"m", "a%3C%3CBOOTSTRAP_TOKEN%3E%3E", token, "a" + text},
-		"never both":                                   {"m", "<<BOOTSTRAP_TOKEN>> %3C%3CBOOTSTRAP_TOKEN%3E%3E", token, text + " %3C%3CBOOTSTRAP_TOKEN%3E%3E"},
-		"each placeholder for itself":                  {"m", "%3C%3CBOOTSTRAP_TOKEN%3E%3E <<MACHINE_NAME>>", token, text + " m"},
-		"no token leaves the place as it is":           {"m", "<<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>", machine.BootstrapToken{}, "<<BOOTSTRAP_TOKEN>> m"},
-		"a name cannot ask for it":                     {"<<BOOTSTRAP_TOKEN>>", "<<MACHINE_NAME>>", token, "<<BOOTSTRAP_TOKEN>>"},
-		"text without a place for it does not get one": {"m", "boot", token, "boot"},
-	} {
-		got, err := machine.RenderUserData(map[string][]byte{machine.UserDataKey: []byte(tc.text)}, tc.machine, tc.token)
-		require.NoError(t, err)
-		require.Equal(t, tc.want, string(got[machine.UserDataKey]), name)
-	}
 }
 
 func TestNeedsToken(t *testing.T) {

@@ -229,19 +229,6 @@ func TestAnInvalidMachineSaysSoInOneWrite(t *testing.T) {
 	require.Empty(t, machine.Events(before, in.Machine))
 }
 
-func TestAMachineThatAskedForAVMAndBecomesInvalidTellsBoth(t *testing.T) {
-	t.Parallel()
-	in := after(intended, spec(func(m *v1alpha1.Machine) { m.Spec.Class.Name = "" }))
-	before := in.Machine
-	write(t, &in)
-	require.Equal(t, v1alpha1.MachineCrashLoopBackOff, in.Machine.Status.CurrentStatus.Phase)
-	require.Equal(t, "Invalid", verdict(in.Machine).Reason)
-	events := machine.Events(before, in.Machine)
-	require.Len(t, events, 2)
-	require.EqualValues(t, "CrashLoopBackOff", events[0].Reason)
-	require.EqualValues(t, "Invalid", events[1].Reason)
-}
-
 func TestWhatIsIgnoredKeepsNothingFromBeingDone(t *testing.T) {
 	t.Parallel()
 	soon := spec(func(m *v1alpha1.Machine) {

@@ -73,24 +73,6 @@ func TestAFailureIsNotAnAnswer(t *testing.T) {
 	require.Equal(t, codes.Unknown, v.Failure.Code, "an error without a code is one (DM-06)")
 }
 
-func TestFailuresOfOneOperationAreCounted(t *testing.T) {
-	t.Parallel()
-	create := machine.Answer{Operation: driver.OpCreateMachine, Err: status.Error(codes.Internal, "")}
-	look := machine.Answer{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.NotFound, "")}
-	var v machine.VMView
-	for i := range 4 {
-		v = v.After(look, now, 0).After(create, now, 0)
-		require.Equal(t, i+1, v.Failure.Attempts, "a look in between does not end the row (DM-50)")
-	}
-	v = v.After(machine.Answer{Operation: driver.OpGetMachineStatus, ProviderID: "id"}, now, 0).After(look, now, 0).After(create, now, 0)
-	require.Equal(t, 1, v.Failure.Attempts, "a VM ends it")
-	remove := machine.Answer{Operation: driver.OpDeleteMachine, Err: status.Error(codes.Internal, "")}
-	v = v.After(remove, now, 0)
-	require.Equal(t, 1, v.Failure.Attempts)
-	require.Equal(t, 2, v.After(look, now, 0).After(remove, now, 0).Failure.Attempts)
-	require.Zero(t, v.After(machine.FromDelete(nil, nil), now, 0).DeleteFailures)
-}
-
 // wait returns how long a machine waits after a failed creation.
 func wait(err error, times int, chance float64) time.Duration {
 	in := after(append(crashed, vm(machine.VMView{}))...)
@@ -126,24 +108,6 @@ func TestAddressesAreCollectedOnce(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, v))
 }
 
-func TestAnswersOfResponses(t *testing.T) {
-	t.Parallel()
-	boom := errors.New("boom")
-	addresses := []corev1.NodeAddress{{Type: "InternalIP", Address: "1"}}
-	require.Equal(t, machine.Answer{Operation: driver.OpGetMachineStatus, Err: boom}, machine.FromStatus(nil, boom))
-	require.Equal(t, machine.Answer{Operation: driver.OpCreateMachine, Err: boom}, machine.FromCreate(nil, boom))
-	require.Equal(t, machine.Answer{Operation: driver.OpInitializeMachine, Err: boom}, machine.FromInitialize(nil, boom))
-	require.Equal(t, machine.Answer{Operation: driver.OpDeleteMachine, Err: boom}, machine.FromDelete(nil, boom))
-	full := machine.Answer{ProviderID: "id", NodeName: "n", Addresses: addresses}
-	full.Operation = driver.OpGetMachineStatus
-	require.Equal(t, full, machine.FromStatus(&driver.GetMachineStatusResponse{ProviderID: "id", NodeName: "n", Addresses: addresses}, nil))
-	full.Operation = driver.OpInitializeMachine
-	require.Equal(t, full, machine.FromInitialize(&driver.InitializeMachineResponse{ProviderID: "id", NodeName: "n", Addresses: addresses}, nil))
-	full.Operation, full.LastKnownState = driver.OpCreateMachine, "s"
-	require.Equal(t, full, machine.FromCreate(&driver.CreateMachineResponse{ProviderID: "id", NodeName: "n", Addresses: addresses, LastKnownState: "s"}, nil))
-	require.Equal(t, "s", machine.FromDelete(&driver.DeleteMachineResponse{LastKnownState: "s"}, boom).LastKnownState)
-}
-
 // A driver that answers nothing at all must not bring anything down (DM-05).
 func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
 	t.Parallel()
@@ -156,10 +120,4 @@ func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
 		require.Equal(t, machine.ReasonProviderFailed, d.Reason)
 		require.Equal(t, "Internal", d.Do.(machine.UpdateStatus).Machine.Status.LastOperation.ErrorCode)
 	}
-}
-
-func TestSightingsHaveNames(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "Absent", machine.Absent.String())
-	require.Equal(t, "Sighting(9)", machine.Sighting(9).String())
 }

@@ -43,10 +43,10 @@ type world struct {
 	emptied time.Time // when the last pod was gone
 	// anew makes a round of draining after each wait.
 	anew bool
-	// deletion and look are the errors of the next calls. All later ones succeed,
-	// but for lookErr.
-	deletion, look []error
-	lookErr        error
+	// create, initialize, deletion and look are the errors of the next calls. All
+	// later ones succeed, but for lookErr.
+	create, initialize, deletion, look []error
+	lookErr                            error
 
 	last machine.Decision
 	// trace has the text of each decision, did that of each effect, and told the
@@ -221,6 +221,10 @@ func (w *world) answer(do machine.Action) machine.Answer {
 	switch do.(type) {
 	case machine.LookForVM:
 		a.Err = cmp.Or(shift(&w.look), w.lookErr)
+	case machine.CreateVM:
+		a.Err = shift(&w.create)
+	case machine.InitializeVM:
+		a.Err = shift(&w.initialize)
 	case machine.DeleteVM:
 		a.Err = shift(&w.deletion)
 		return a
