@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// The reasons why a cell of the table below is not what the reference system does.
+const (
+	texts   = "DM-06: an error without a code is Unknown, and is told"
+	wiped   = "DM-33: what the driver said is never wiped"
+	inited  = "DM-40: a VM that was found is initialised"
+	waited  = "DM-48: the next step needs no retry"
+	lookNow = "DM-33, and what exists already is looked for at once"
+	grows   = "DM-50: the wait begins shorter, and grows to ten minutes"
+	alike   = "one code waits as long wherever it comes from"
+)
+
+// codeTable says what each code of each call means, with the lastKnownState "old"
+// before. The columns are, for a creation, GetMachineStatus without and with a provider
+// ID, CreateMachine and InitializeMachine; for a deletion, GetMachineStatus and
+// DeleteMachine. A cell holds what is done or written, the wait after it and the
+// lastKnownState then, for the reference system and, behind an arrow, for us where that
+// differs. A deletion goes on, is over ("gone"), or repeats its call after a wait.
+var codeTable = []struct {
+	code  string
+	cells [6]string
+}{
+	{"OK", [6]string{"label 5s old → label+init 0s old (" + inited + ")", "Pending 5s old → init 0s old (" + inited + ")", "label+init 5s old → label+init 0s old (" + waited + ")", "- 5s old → Pending 0s old (" + waited + ")", "label+on", "gone"}},
+	{"Canceled", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"Unknown", transient},
+	{"InvalidArgument", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"DeadlineExceeded", transient},
+	{"NotFound", [6]string{"create 0s old", "Pending 5s old → init 0s old (" + inited + ")", "CLBF 3m0s - → CLBF 3m0s old (" + wiped + ")", "CLBF 5s old", "on", "gone"}},
+	{"AlreadyExists", permanent("CLBF 5s old (" + lookNow + ")")},
+	{"PermissionDenied", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"ResourceExhausted", [6]string{"CLBF 10m0s old", "CLBF 10m0s old", "CLBF 10m0s old", "CLBF 5s old", "look 3m0s → look 10m0s (" + alike + ")", "delete 10m0s"}},
+	{"FailedPrecondition", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"Aborted", transient},
+	{"OutOfRange", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"Unimplemented", [6]string{"create 0s old", "Pending 5s old → init 0s old (" + inited + ")", "CLBF 3m0s - → CLBF 3m0s old (" + wiped + ")", "- 5s old → Pending 0s old (" + waited + ")", "on", deleteLater}},
+	{"Internal", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"Unavailable", transient},
+	{"DataLoss", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"Unauthenticated", permanent("CLBF 3m0s old (" + wiped + ")")},
+	{"Uninitialized", [6]string{"label+init 5s old → label+init 0s old (" + waited + ")", "init 5s old → init 0s old (" + waited + ")", "CLBF 3m0s - → CLBF 5s old (" + lookNow + ")", "CLBF 5s old", "label+on", deleteLater}},
+	{"undecodable", [6]string{
+		"unchanged 3m0s old → CLBF 5s old (" + texts + ")", "unchanged 3m0s old → CLBF 5s old (" + texts + ")", "CLBF 3m0s - → CLBF 5s old (" + texts + ")", "unchanged 10m0s old → CLBF 5s old (" + texts + ")",
+		"look 10m0s → look 5s (" + texts + ")", "delete 10m0s → delete 5s (" + texts + ")",
+	}},
+}
+
+const deleteLater = "delete 10m0s → delete 3m0s (" + grows + ")"
+
+var transient = [6]string{"CLBF 5s old", "CLBF 5s old", "CLBF 5s old", "CLBF 5s old", "look 5s", "delete 5s"}
+
+// permanent is the row of a code that does not pass by itself, with our cell for
+// CreateMachine.
+func permanent(created string) [6]string {
+	look := "CLBF 3m0s - → CLBF 3m0s old (" + wiped + ")"
+	return [6]string{look, look, "CLBF 3m0s - → " + created, "CLBF 5s old", "look 3m0s", deleteLater}
+}
+
+// deletionCell returns what is done after a call of a deletion.
+func deletionCell(t *testing.T, column int, err error) string {
+	t.Helper()
+	known := spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" })
+	in, prefix := after(leaving, intended, known), ""
+	a := machine.Answer{Operation: driver.OpGetMachineStatus, Err: err, ProviderID: "simulated:///1"}
+	want := "Getting VM status failed due to - %v. However, will re-try in the next resync. " + v1alpha1.GetVMStatus
+	if code := codes.Of(err); code == codes.OK || code == codes.Uninitialized {
+		a.NodeName = "n"
+	}
+	if column == 5 {
+		in = terminating(known)
+		a = machine.Answer{Operation: driver.OpDeleteMachine, Err: err}
+		want = "VM deletion failed due to - %v. However, will re-try in the next resync. " + v1alpha1.InitiateVMDeletion
+	}
+	in.VM = in.VM.After(a, now, 0)
+	d := lawful(t, in, machine.DefaultPolicy())
+	if u, ok := d.Do.(machine.UpdateMachine); ok && column == 4 {
+		in.Machine, prefix = u.Machine, "label+"
+		d = lawful(t, in, machine.DefaultPolicy())
+	}
+	switch d.String() {
+	case `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")":
+		require.Equal(t, "old", d.Do.(machine.UpdateStatus).Machine.Status.LastKnownState)
+		return prefix + "on"
+	case "update machine: no finalizer (Released)":
+		require.Equal(t, "old", d.Do.(machine.UpdateMachine).Machine.Status.LastKnownState, "DM-33: it is not wiped")
+		return "gone"
+	}
+	in.Machine = d.Do.(machine.UpdateStatus).Machine
+	s := in.Machine.Status
+	require.Equal(t, v1alpha1.LastOperation{
+		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: fmt.Sprintf(want, err), LastUpdateTime: s.LastOperation.LastUpdateTime,
+	}, s.LastOperation, "without a code, as in the reference system")
+	require.Equal(t, v1alpha1.MachineTerminating, s.CurrentStatus.Phase)
+	require.Equal(t, "old", s.LastKnownState, "DM-33: it is not wiped")
+	d = lawful(t, in, machine.DefaultPolicy())
+	require.Nil(t, d.Do)
+	again := machine.Decide(in, machine.DefaultPolicy(), d.NextCheck).Do
+	return fmt.Sprint(strings.Fields(again.String())[0], " ", d.NextCheck.Sub(now))
+}
+
+// creationAfter is what becomes of a creation by an answer of one of the columns.
+func creationAfter(column int, err error, state string, changes ...change) machine.Observation {
+	in := after(append([]change{intended, spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" })}, changes...)...)
+	var a machine.Answer
+	switch column {
+	case 0, 1:
+		a = machine.FromStatus(nil, err)
+	case 2:
+		a = machine.FromCreate(nil, err)
+	case 3:
+		in.VM.Sighting, in.VM.ProviderID, in.VM.NodeName = machine.Uninitialized, "simulated:///1", "n"
+		a = machine.FromInitialize(nil, err)
+	}
+	if column == 1 || column == 3 {
+		withID(&in)
+	}
+	if code := codes.Of(err); code == codes.OK || code == codes.Uninitialized && column < 2 {
+		a.ProviderID, a.NodeName = "simulated:///1", "n"
+	}
+	a.LastKnownState = state
+	in.VM = in.VM.After(a, now, 0)
+	return in
+}
+
+// cellOf follows the decisions until one acts on the provider or waits, and
+// returns the cell.
+func cellOf(t *testing.T, in machine.Observation) (string, *v1alpha1.Machine) {
+	t.Helper()
+	var did []string
+	for range 5 {
+		d := lawful(t, in, machine.DefaultPolicy())
+		wait := time.Duration(0)
+		switch a := d.Do.(type) {
+		case machine.UpdateMachine:
+			did, in.Machine = append(did, "label"), a.Machine
+			continue
+		case machine.UpdateStatus:
+			did, in.Machine = append(did, string(a.Machine.Status.CurrentStatus.Phase)), a.Machine
+			if a.Machine.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
+				continue
+			}
+		case machine.CreateVM:
+			did = append(did, "create")
+		case machine.InitializeVM:
+			did = append(did, "init")
+		case nil:
+			if d.NextCheck.IsZero() {
+				wait = -1 // for ever
+			} else {
+				wait = d.NextCheck.Sub(now)
+			}
+		default:
+			t.Fatalf("%s", d)
+		}
+		state := in.Machine.Status.LastKnownState
+		if state == "" {
+			state = "-"
+		}
+		text := strings.ReplaceAll(strings.Join(did, "+"), "CrashLoopBackOff", "CLBF")
+		return strings.Join([]string{text, wait.String(), state}, " "), in.Machine
+	}
+	t.Fatal("no end")
+	return "", nil
+}
+
+func errorOf(code string) error {
+	if code == "undecodable" {
+		return errors.New("[no] [code] [at all]")
+	}
+	for _, c := range codes.All() {
+		if c.String() == code && c != codes.OK {
+			return status.Error(c, "no")
+		}
+	}
+	return nil
+}
+
+func TestCodes_EveryCodeOfEveryCall_IsAsInTheTable(t *testing.T) {
+	t.Parallel()
+	require.Len(t, codeTable, len(codes.All())+1, "every code, and an error without one")
+	for _, row := range codeTable {
+		err := errorOf(row.code)
+		require.Equal(t, row.code != "OK", err != nil, row.code)
+		for column, cell := range row.cells {
+			reference, ours, deviates := strings.Cut(cell, " → ")
+			if !deviates {
+				ours = reference
+			}
+			ours, why, _ := strings.Cut(strings.TrimSuffix(ours, ")"), " (")
+			require.Equal(t, deviates, why != "", "%s, column %d: a deviation has a reason", row.code, column)
+			require.NotEqual(t, deviates, ours == reference, "%s, column %d: no reason without a deviation", row.code, column)
+
+			if column >= 4 {
+				require.Equal(t, ours, deletionCell(t, column, err), "%s, column %d", row.code, column)
+				continue
+			}
+			got, m := cellOf(t, creationAfter(column, err, ""))
+			require.Equal(t, ours, got, "%s, column %d", row.code, column)
+			if !strings.HasPrefix(ours, "CLBF") {
+				require.Empty(t, m.Status.LastOperation.ErrorCode)
+				continue
+			}
+			code := row.code
+			if code == "undecodable" {
+				code = "Unknown"
+			}
+			require.Equal(t, code, m.Status.LastOperation.ErrorCode)
+			require.Equal(t, v1alpha1.MachineOperationCreate, m.Status.LastOperation.Type)
+			require.Equal(t, v1alpha1.MachineStateFailed, m.Status.LastOperation.State)
+			text := "Cloud provider message - " + err.Error()
+			if column == 3 {
+				text = "Provider error: " + err.Error() + ". Initialize VM Instance"
+			}
+			require.Equal(t, text, m.Status.LastOperation.Description)
+			require.False(t, m.Status.CurrentStatus.TimeoutActive)
+
+			_, m = cellOf(t, creationAfter(column, err, "new"))
+			require.Equal(t, "new", m.Status.LastKnownState, "what the driver says next to an error is kept")
+			got, m = cellOf(t, creationAfter(column, err, "", old))
+			require.Equal(t, "Failed -1ns old", got, "%s, column %d: the creation timeout is over", row.code, column)
+			require.Equal(t, code, m.Status.LastOperation.ErrorCode)
+		}
+	}
+}
+
+// The waits grow (DM-50), and a VM is looked for after each wait of a creation, so that
+// none is made twice.
+func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
+	t.Parallel()
+	p := machine.DefaultPolicy()
+	for _, code := range slices.DeleteFunc(codes.All(), func(c codes.Code) bool { return c == codes.OK }) {
+		creation := after(append(crashed, spec(func(m *v1alpha1.Machine) {
+			m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "0s"}
+		}))...)
+		for op, in := range map[driver.Operation]machine.Observation{driver.OpCreateMachine: creation, driver.OpDeleteMachine: terminating()} {
+			if op == driver.OpDeleteMachine && code == codes.NotFound {
+				continue // it is gone
+			}
+			var waits []time.Duration
+			for at := now; len(waits) < 6; {
+				in.VM = in.VM.After(machine.Answer{Operation: op, Err: status.Error(code, "no")}, at, 0)
+				d := machine.Decide(in, p, at)
+				if carriedOut(&in, d.Do, at) {
+					d = machine.Decide(in, p, at)
+				}
+				require.Nil(t, d.Do, "%s %s", op, code)
+				waits, at = append(waits, d.NextCheck.Sub(at)), d.NextCheck
+				if op == driver.OpDeleteMachine {
+					require.Equal(t, machine.DeleteVM{}, machine.Decide(in, p, at).Do, "%s", code)
+					continue
+				}
+				require.Equal(t, machine.LookForVM{}, machine.Decide(in, p, at).Do, "%s", code)
+				in.VM = in.VM.After(machine.FromStatus(nil, status.Error(codes.NotFound, "")), at, 0)
+			}
+			require.True(t, slices.IsSorted(waits), "%s %s: %v", op, code, waits)
+			require.LessOrEqual(t, waits[5], 10*time.Minute)
+			require.True(t, waits[0] == 10*time.Minute || waits[0] < waits[1] && waits[1] < waits[2], "%s %s: %v", op, code, waits)
+		}
+	}
+}
