@@ -4,7 +4,6 @@ package deployment_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -12,10 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // markedObject names the object that an action writes.
@@ -37,142 +34,6 @@ func markedObject(a deployment.Action) string {
 		return "look " + a.Kind + a.Name
 	default:
 		return fmt.Sprintf("%T", a)
-	}
-}
-
-// marksRandom makes a world in which anything may be the case, with lists that
-// hold nil and the same object twice.
-func marksRandom(r *rand.Rand) (deployment.Observation, deployment.Policy) {
-	yes := func(percent int) bool { return r.IntN(100) < percent }
-	w := newMarksWorld(int32(r.IntN(5)))
-	for i := range r.IntN(3) {
-		w.addSet(string(rune('b'+i)), int32(r.IntN(4)))
-	}
-	w.d.Spec.Template.Spec.Class.Name = string(rune('a' + r.IntN(4)))
-	w.d.Spec.Replicas = int32(r.IntN(7))
-	w.d.Spec.Strategy = marksStrategy(r)
-	w.d.Spec.Paused = yes(15)
-	w.d.Spec.RevisionHistoryLimit = []*int32{nil, new(int32(0)), new(int32(1))}[r.IntN(3)]
-	if yes(20) {
-		w.d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(r.IntN(4))}
-	}
-	if yes(40) {
-		w.d.Annotations = map[string]string{
-			namesKey:  []string{"w-a-1", "w-a-1,w-a-2,?", "w-a-2~2026-02-01T00:00:00Z,,~", "nobody"}[r.IntN(4)],
-			scaledKey: []string{"2026-02-01T00:00:00Z", "junk"}[r.IntN(2)],
-		}
-	}
-	for _, s := range w.sets {
-		if yes(30) {
-			w.unhash(s)
-		}
-		if yes(10) {
-			s.Spec.Selector = nil
-		}
-		if yes(10) {
-			s.DeletionTimestamp = new(metav1.NewTime(marksNow))
-		}
-		if yes(20) {
-			s.Annotations = map[string]string{v1alpha1.PreferNoScheduleKey: "True", deployment.NamedAnnotation: "x"}
-		}
-		if yes(20) {
-			s.Generation = 7
-		}
-	}
-	for _, m := range w.machines {
-		marksRandomMachine(r, m, w.node(m))
-	}
-	in := w.in()
-	in.Sets = append(in.Sets, nil)
-	in.Machines = append(in.Machines, nil)
-	if len(in.Sets) > 1 && yes(20) {
-		in.Sets = append(in.Sets, in.Sets[0])
-	}
-	if len(in.Machines) > 1 && yes(20) {
-		in.Machines = append(in.Machines, in.Machines[0])
-	}
-	for name := range in.Nodes {
-		switch r.IntN(12) {
-		case 0:
-			delete(in.Nodes, name)
-		case 1:
-			in.Nodes[name] = nil
-		case 2:
-			in.Nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "another"}}
-		}
-	}
-	return in, deployment.Policy{Burst: r.IntN(6), ByLabel: yes(40), HoldAutoscaler: yes(50), Discourage: []deployment.Discourage{"", "None", "NoSchedule"}[r.IntN(3)]}
-}
-
-func marksStrategy(r *rand.Rand) v1alpha1.MachineDeploymentStrategy {
-	bounds := v1alpha1.UpdateConfiguration{MaxSurge: new(intstr.FromInt32(int32(r.IntN(3)))), MaxUnavailable: new(intstr.FromInt32(int32(r.IntN(3))))}
-	switch r.IntN(4) {
-	case 0:
-		return v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
-	case 1:
-		return v1alpha1.MachineDeploymentStrategy{
-			Type:          v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
-			InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: bounds, OrchestrationType: v1alpha1.OrchestrationTypeAuto},
-		}
-	default:
-		return v1alpha1.MachineDeploymentStrategy{
-			Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType, RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: bounds},
-		}
-	}
-}
-
-func marksRandomMachine(r *rand.Rand, m *v1alpha1.Machine, n *corev1.Node) {
-	m.Status.CurrentStatus.Phase = []v1alpha1.MachinePhase{
-		v1alpha1.MachineRunning, v1alpha1.MachineRunning, v1alpha1.MachinePending, v1alpha1.MachineFailed, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdating, "",
-	}[r.IntN(7)]
-	if r.IntN(10) == 0 {
-		m.UID = ""
-	}
-	if r.IntN(10) == 0 {
-		m.Labels = nil
-	}
-	if r.IntN(5) == 0 {
-		m.Annotations = map[string]string{deployment.NamedAnnotation: "", prioKey: "1", markKey: "junk"}
-	}
-	if r.IntN(3) == 0 {
-		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectNoSchedule}}
-		n.Annotations = map[string]string{ourKey: "true", offKey: "true"}
-		n.Labels = map[string]string{candKey: "", selKey: "true"}
-	}
-}
-
-// No two actions of a plan write the same object, whatever the world is like; the
-// plan is the same each time, and the observation stays as it is.
-func TestNoObjectIsWrittenTwiceInAPass(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	kinds := map[string]int{}
-	for i := range 600 {
-		in, p := marksRandom(r)
-		before := marksCopy(in)
-		dec := deployment.Plan(in, p, marksNow)
-		require.Empty(t, cmp.Diff(before, in), "world %d: the observation was modified", i)
-		require.Equal(t, dec.String(), deployment.Plan(marksCopy(in), p, marksNow).String(), "world %d", i)
-		met := map[string]bool{}
-		objects := 0
-		for _, a := range dec.Actions {
-			o := markedObject(a)
-			require.False(t, met[o], "world %d: %s is written twice: %s", i, o, dec)
-			met[o] = true
-			kinds[fmt.Sprintf("%T", a)]++
-			switch a.(type) {
-			case deployment.WriteNode, deployment.WriteMachine:
-				objects++
-			}
-		}
-		if p.Burst > 0 {
-			require.LessOrEqual(t, objects, p.Burst)
-		}
-		if len(dec.Actions) > 0 {
-			require.True(t, dec.NextCheck.After(marksNow))
-		}
-	}
-	for _, kind := range []string{"WriteDeployment", "WriteNode", "WriteMachine", "CreateSet", "WriteSet", "DeleteSet"} {
-		require.Positive(t, kinds["deployment."+kind], "no world has a %s", kind)
 	}
 }
 

@@ -117,7 +117,7 @@ func (c chance) machine(s *v1alpha1.MachineSet, i int) *v1alpha1.Machine {
 		v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdating, ""))
 	m.CreationTimestamp = c.time()
 	m.UID = types.UID(chosen(c, m.Name, m.Name, m.Name, m.Name, m.Name, ""))
-	m.Annotations = c.some(v1alpha1.MachinePriority, v1alpha1.MarkedForDeletionTime, v1alpha1.PreserveMachineAnnotationKey)
+	m.Annotations = c.some(deployment.NamedAnnotation, v1alpha1.MachinePriority, v1alpha1.MarkedForDeletionTime, v1alpha1.PreserveMachineAnnotationKey)
 	if c.IntN(6) == 0 {
 		m.DeletionTimestamp = new(c.time())
 	}
@@ -155,6 +155,12 @@ func (c chance) observation() deployment.Observation {
 				in.Nodes[n.Name] = chosen(c, n, n, n, nil)
 			}
 		}
+	}
+	if len(in.Sets) > 0 && c.IntN(5) == 0 {
+		in.Sets = append(in.Sets, in.Sets[0]) // seen twice
+	}
+	if len(in.Machines) > 0 && c.IntN(5) == 0 {
+		in.Machines = append(in.Machines, in.Machines[0])
 	}
 	c.Shuffle(len(in.Machines), func(i, j int) { in.Machines[i], in.Machines[j] = in.Machines[j], in.Machines[i] })
 	return in
@@ -194,7 +200,7 @@ func copyOf(in deployment.Observation) deployment.Observation {
 }
 
 // checkPlan holds one plan against what has to be true of each.
-func checkPlan(t require.TestingT, in deployment.Observation, p deployment.Policy) {
+func checkPlan(t require.TestingT, in deployment.Observation, p deployment.Policy) deployment.Decision {
 	before := copyOf(in)
 	dec := deployment.Plan(in, p, rollNow)
 	require.Empty(t, cmp.Diff(before, in), "the observation was modified")
@@ -207,6 +213,7 @@ func checkPlan(t require.TestingT, in deployment.Observation, p deployment.Polic
 	require.False(t, len(dec.Actions)+len(dec.Holds) == 0 && dec.Reason != deployment.ReasonComplete && !dec.WriteStatus, "nothing, and no word about it: %s", dec)
 	checkTargets(t, before, dec)
 	checkWrites(t, before, dec)
+	return dec
 }
 
 // checkTargets: every set has one or none has, and the bounds hold.
@@ -230,10 +237,12 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 		}
 		return size
 	}
+	met := map[string]bool{} // sets, of which one may be seen twice
 	for _, s := range in.Sets {
-		if s == nil {
+		if s == nil || met[s.Name] {
 			continue
 		}
+		met[s.Name] = true
 		i := slices.IndexFunc(dec.Targets, func(x deployment.Target) bool { return x.UID == s.UID && x.Name == s.Name })
 		require.GreaterOrEqual(t, i, 0)
 		target := dec.Targets[i]
@@ -244,10 +253,11 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 				after = a.Set
 			}
 		}
-		seen := int32(0)
+		seen, twice := int32(0), map[string]bool{}
 		for _, m := range in.Machines {
-			if m != nil && metav1.IsControlledBy(m, s) {
+			if m != nil && metav1.IsControlledBy(m, s) && !twice[m.Name] {
 				seen++
+				twice[m.Name] = true
 			}
 		}
 		was += int64(max(seen, creates(s, s.Spec.Replicas), s.Status.Replicas))
@@ -314,9 +324,23 @@ func checkNames(t require.TestingT, dec deployment.Decision, target deployment.T
 }
 
 func TestAnythingThatIsSeenLeadsToAPlan(t *testing.T) {
+	kinds := map[string]int{}
 	for seed := range uint64(2000) {
 		c := chance{rand.New(rand.NewPCG(seed, 5))}
-		checkPlan(seeded{t, seed}, c.observation(), c.policy())
+		in, p := c.observation(), c.policy()
+		dec := checkPlan(seeded{t, seed}, in, p)
+		objects := 0
+		for _, a := range dec.Actions {
+			kinds[fmt.Sprintf("%T", a)]++
+			switch a.(type) {
+			case deployment.WriteNode, deployment.WriteMachine:
+				objects++
+			}
+		}
+		require.True(t, p.Burst <= 0 || objects <= p.Burst, "seed %d: %s", seed, dec)
+	}
+	for _, kind := range []string{"WriteDeployment", "WriteNode", "WriteMachine", "CreateSet", "WriteSet", "DeleteSet"} {
+		require.Positive(t, kinds["deployment."+kind], "no seed has a %s", kind)
 	}
 }
 

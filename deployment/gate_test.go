@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -25,76 +23,6 @@ func denies(names ...string) deployment.Gate {
 		}
 		return deployment.Answer{Verdict: deployment.Allow}
 	}
-}
-
-func TestR6AGateThatDeniesStopsItsMachineAndNothingElse(t *testing.T) {
-	strategies := map[string]*v1alpha1.MachineDeployment{
-		"one more":   rolling(5, 1, 0),
-		"one fewer":  rolling(5, 0, 1),
-		"everything": rolling(5, 5, 5),
-		"recreate":   rollDeployment(5, v1alpha1.RecreateMachineDeploymentStrategyType, intstr.FromInt32(0), intstr.FromInt32(0)),
-	}
-	for name, d := range strategies {
-		t.Run(name, func(t *testing.T) {
-			w := newRollWorld(t, d)
-			kept := w.all[1].Name
-			w.policy.Gates = []deployment.Gate{nil, denies(kept)}
-			w.template("c2")
-			for range 80 {
-				w.step()
-			}
-			var old []string
-			for _, m := range w.all {
-				if m.Spec.Class.Name == "c1" {
-					old = append(old, m.Name)
-				}
-			}
-			require.Equal(t, []string{kept}, old, w.log.String())
-			require.Contains(t, w.last.String(), kept+": Gate: Keep: it holds data")
-			if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
-				require.Len(t, w.all, 1, "no new machine comes before the last old one is gone")
-			}
-
-			w.policy.Gates = nil
-			rollEnds(t, w)
-		})
-	}
-}
-
-func TestAGateIsNotAskedAboutMachinesThatAreNotWanted(t *testing.T) {
-	w := newRollWorld(t, rolling(5, 1, 0))
-	w.policy.Gates = []deployment.Gate{func(deployment.Choice) deployment.Answer {
-		t.Error("asked")
-		return deployment.Answer{}
-	}}
-	w.scale(2)
-	rollEnds(t, w)
-}
-
-func TestMachinesAreReplacedWhenTheirNodesAreSelected(t *testing.T) {
-	w := newRollWorld(t, rolling(3, 1, 0))
-	w.nodes = map[string]*corev1.Node{}
-	for _, m := range w.all {
-		n := &corev1.Node{}
-		n.Name = m.Labels[v1alpha1.NodeLabelKey]
-		w.nodes[n.Name] = n
-	}
-	w.policy.ByLabel = true
-	w.template("c2")
-	for range 30 {
-		w.step()
-	}
-	require.Empty(t, w.left, "nobody is selected")
-	require.Contains(t, w.last.String(), "NotSelected")
-
-	second := w.all[1]
-	w.nodes[second.Labels[v1alpha1.NodeLabelKey]].Labels = map[string]string{v1alpha1.LabelKeyNodeSelectedForUpdate: "true"}
-	for range 30 {
-		w.step()
-	}
-	require.Equal(t, []string{second.Name}, w.left)
-	delete(w.nodes, w.all[0].Labels[v1alpha1.NodeLabelKey])
-	require.Contains(t, deployment.Plan(w.see(), w.policy, w.now).String(), "NodeUnknown")
 }
 
 func TestAGateSaysWhenToAskAgain(t *testing.T) {

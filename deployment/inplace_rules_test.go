@@ -3,6 +3,8 @@
 package deployment_test
 
 import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"fmt"
 	"testing"
 	"time"
@@ -16,6 +18,35 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
+
+func updDeployment(replicas int, surge, unavailable string, manual bool) *v1alpha1.MachineDeployment {
+	orchestration := v1alpha1.OrchestrationTypeAuto
+	if manual {
+		orchestration = v1alpha1.OrchestrationTypeManual
+	}
+	return &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "ns", UID: "d", Generation: 1, Finalizers: []string{v1alpha1.MCMFinalizerName}},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: int32(replicas),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}},
+			Template: updTemplate("c1"),
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
+				InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{
+					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: new(intstr.Parse(surge)), MaxUnavailable: new(intstr.Parse(unavailable))},
+					OrchestrationType:   orchestration,
+				},
+			},
+		},
+	}
+}
+
+func updTemplate(class string) v1alpha1.MachineTemplateSpec {
+	return v1alpha1.MachineTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "w"}},
+		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: class}},
+	}
+}
 
 // updScene is what one pass sees: the set "old" of class c1, the set "new" of class
 // c2, and their machines.

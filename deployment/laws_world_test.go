@@ -227,6 +227,7 @@ func (l *laws) onlyActive(s *v1alpha1.MachineSet) bool {
 // lets an available one go that is needed (I-7).
 func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	s := l.setOf(m)
+	l.oneController(m)
 	l.onlyItsOwn(c, s, m)
 	if s == nil || c.By != s.Name {
 		return
@@ -245,6 +246,19 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 		if left := l.availableWithout(m.UID); l.available(s, was) && known && left < floor-l.debt() && !l.harmed() && !l.demanded[m.Name] && !l.chosen[m.UID] {
 			l.r.failf("I-7: %s deletes the available %s: %d left, %d needed", s.Name, m.Name, left, floor)
 		}
+	}
+}
+
+// oneController: no machine has two controllers.
+func (l *laws) oneController(m *v1alpha1.Machine) {
+	n := 0
+	for _, r := range m.OwnerReferences {
+		if r.Controller != nil && *r.Controller {
+			n++
+		}
+	}
+	if n > 1 {
+		l.r.failf("%s has %d controllers", m.Name, n)
 	}
 }
 

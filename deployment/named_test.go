@@ -4,7 +4,6 @@ package deployment_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,69 +99,6 @@ func TestScaleDownRefuses(t *testing.T) {
 	next, err := deployment.ScaleDown(w.d, nil, marksNow)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(w.d, next))
-}
-
-// Whatever write is the last before a crash, exactly the machines that were named
-// go, and each once (I-5, MS-3); also if a pass may write but one machine.
-func TestMS3ExactlyTheNamedMachinesGoWhereverItCrashes(t *testing.T) {
-	for _, burst := range []int{0, 1} {
-		for crash := range 12 {
-			t.Run(fmt.Sprintf("burst %d, crash after %d writes", burst, crash), func(t *testing.T) {
-				w := newMarksWorld(5)
-				named := []string{"w-a-2", "w-a-4"}
-				var err error
-				w.d, err = deployment.ScaleDown(w.d, named, marksNow)
-				require.NoError(t, err)
-				w.crashAfter(t, deployment.Policy{Burst: burst}, crash)
-				w.rest(t, deployment.Policy{})
-				slices.Sort(w.deleted)
-				require.Equal(t, named, w.deleted)
-				require.Len(t, w.machines, 3)
-				require.Equal(t, 5, w.made, "none was made on the way")
-				require.NotContains(t, w.d.Annotations, namesKey)
-			})
-		}
-	}
-}
-
-// crashAfter carries out that many writes, pass by pass, with the sets at work in
-// between; the pass of the last one is not finished.
-func (w *marksWorld) crashAfter(t *testing.T, p deployment.Policy, writes int) {
-	t.Helper()
-	for writes > 0 {
-		dec := w.plan(p)
-		k := min(writes, len(dec.Actions))
-		w.apply(t, dec, k)
-		writes -= max(k, 1)
-		w.settle()
-	}
-}
-
-// The same in the middle of a roll-out, where the machines that are named are of
-// the old generation, and the new one, or of both.
-func TestMS3ExactlyTheNamedMachinesGoInTheMiddleOfARollOut(t *testing.T) {
-	for _, named := range [][]string{{"w-a-2"}, {"w-b-5"}, {"w-a-3", "w-b-6"}} {
-		for crash := range 8 {
-			t.Run(fmt.Sprintf("%v, crash after %d writes", named, crash), func(t *testing.T) {
-				w := newMarksWorld(4)
-				w.d.Spec.Paused = true // so that nothing else goes
-				w.d.Spec.Template.Spec.Class.Name = "b"
-				w.addSet("b", 2)
-				w.d.Spec.Replicas = 5
-				for _, s := range w.sets {
-					s.Annotations[v1alpha1.DesiredReplicasAnnotation], s.Annotations[v1alpha1.MaxReplicasAnnotation] = "5", "6"
-				}
-				var err error
-				w.d, err = deployment.ScaleDown(w.d, named, marksNow)
-				require.NoError(t, err)
-				w.crashAfter(t, deployment.Policy{}, crash)
-				w.rest(t, deployment.Policy{})
-				slices.Sort(w.deleted)
-				require.Equal(t, named, w.deleted)
-				require.Equal(t, 6, w.made, "none was made on the way")
-			})
-		}
-	}
 }
 
 func TestMS3NamesAreConsumedAndMarksArePut(t *testing.T) {

@@ -273,6 +273,9 @@ func (r *randomWorld) noMarksAreLeft() {
 		if n == nil || !r.ours(m) {
 			continue
 		}
+		if machineset.Transferred(m) {
+			r.failf("at rest, but %s is not acknowledged", m.Name)
+		}
 		for _, key := range []string{v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult} {
 			if _, left := n.Labels[key]; left {
 				r.failf("at rest, but %s has the label %s", n.Name, key)

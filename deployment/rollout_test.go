@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// A rollout is a world whose machines of class c1 are up, at the moment at which another
+// template is wanted. It counts machines at every write.
+type rollout struct {
+	*deploymenttest.World
+	t       testing.TB
+	kept    map[string]bool // machines that a gate keeps
+	updated map[string]int  // updates in place of each machine
+	left    []string        // machines that were deleted, in their order
+	most    int             // machines at a time
+	least   int             // machines that were available at a time
+}
+
+func newRollout(t testing.TB, d *v1alpha1.MachineDeployment, m deploymenttest.Model) *rollout {
+	t.Helper()
+	r := &rollout{t: t, kept: map[string]bool{}, updated: map[string]int{}}
+	m.Policy.Gates = append(m.Policy.Gates, deniesThose(r.kept))
+	m.Watch.Write = r.wrote
+	w, err := deploymenttest.New(d, m)
+	require.NoError(t, err)
+	_, rest := w.Run(24 * time.Hour)
+	require.True(t, rest)
+	require.Equal(t, deployment.ReasonComplete, w.Decision().Reason)
+	r.World, r.most, r.least = w, 0, int(d.Spec.Replicas)
+	return r
+}
+
+func (r *rollout) wrote(c deploymenttest.Change) {
+	if r.World == nil {
+		return
+	}
+	if was, ok := c.Before.(*v1alpha1.Machine); ok {
+		m, stays := c.After.(*v1alpha1.Machine)
+		switch {
+		case was.DeletionTimestamp == nil && (!stays || m.DeletionTimestamp != nil):
+			r.left = append(r.left, c.Name)
+		case stays && m.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateSuccessful && was.Status.CurrentStatus.Phase != m.Status.CurrentStatus.Phase:
+			r.updated[c.Name]++
+		}
+	}
+	available := 0
+	for _, m := range r.Machines() {
+		settle := time.Duration(r.Deployment().Spec.MinReadySeconds) * time.Second
+		if !machineset.Leaving(m) && !beingUpdated(r.Node(m)) && machineset.AvailableFor(m, settle, r.Now()) {
+			available++
+		}
+	}
+	r.most, r.least = max(r.most, len(r.Machines())), min(r.least, available)
+}
+
+func (r *rollout) edit(change func(*v1alpha1.MachineDeployment)) {
+	require.NoError(r.t, r.Edit(change))
+}
+
+func (r *rollout) class(name string) {
+	r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = name })
+}
+
+func (r *rollout) scale(n int32) {
+	r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
+	r.least = min(r.least, int(n))
+}
+
+func (r *rollout) pause(yes bool) {
+	r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = yes })
+}
+
+// of returns the machines of a class.
+func (r *rollout) of(class string) []*v1alpha1.Machine {
+	return slices.DeleteFunc(r.Machines(), func(m *v1alpha1.Machine) bool { return m.Spec.Class.Name != class })
+}
+
+// set returns the set of a class.
+func (r *rollout) set(class string) *v1alpha1.MachineSet {
+	for _, s := range r.Sets() {
+		if s.Spec.Template.Spec.Class.Name == class {
+			return s
+		}
+	}
+	return &v1alpha1.MachineSet{}
+}
+
+func (r *rollout) phases(p v1alpha1.MachinePhase) int {
+	n := 0
+	for _, m := range r.Machines() {
+		if m.Status.CurrentStatus.Phase == p {
+			n++
+		}
+	}
+	return n
+}
+
+// until steps until something holds.
+func (r *rollout) until(what string, holds func() bool) {
+	r.t.Helper()
+	for range 500 {
+		if holds() {
+			return
+		}
+		if _, ok := r.Step(); !ok {
+			break
+		}
+	}
+	require.True(r.t, holds(), "never: %s", what)
+}
+
+// rest runs until nothing is left to do.
+func (r *rollout) rest() {
+	r.t.Helper()
+	_, rest := r.Run(100 * 24 * time.Hour)
+	require.True(r.t, rest)
+}
+
+// complete runs until the roll-out is complete: all machines are of the template, and nothing
+// of an update is left on Nodes and machines.
+func (r *rollout) complete() {
+	r.t.Helper()
+	r.rest()
+	d := r.Deployment()
+	require.Equal(r.t, deployment.ReasonComplete, r.Decision().Reason, r.Decision().String())
+	require.Len(r.t, r.Machines(), int(d.Spec.Replicas))
+	for _, m := range r.Machines() {
+		require.Equal(r.t, r.set(d.Spec.Template.Spec.Class.Name).UID, metav1.GetControllerOf(m).UID)
+		require.False(r.t, machineset.Transferred(m))
+	}
+	require.False(r.t, machineset.ScaleUpDisabled(r.set(d.Spec.Template.Spec.Class.Name)))
+	for _, n := range r.Nodes() {
+		require.Empty(r.t, n.Labels)
+		require.Empty(r.t, n.Spec.Taints)
+		require.False(r.t, n.Spec.Unschedulable)
+	}
+}
+
+// selectOne is a user who has one machine after the other updated.
+func (r *rollout) selectOne() bool {
+	for _, n := range r.Nodes() {
+		if n.Labels[selKey] == "" && n.Labels[candKey] != "" {
+			require.NoError(r.t, r.EditNode(n.Name, func(n *corev1.Node) { n.Labels[selKey] = "true" }))
+			return true
+		}
+	}
+	return false
+}
+
+// deniesThose is a gate that keeps the machines of these names.
+func deniesThose(kept map[string]bool) deployment.Gate {
+	return func(c deployment.Choice) deployment.Answer {
+		if kept[c.Machine.Name] {
+			return deployment.Answer{Verdict: deployment.Deny, Reason: "Keep", Message: "it holds data"}
+		}
+		return deployment.Answer{Verdict: deployment.Allow}
+	}
+}
+
+func recreating(replicas int32) *v1alpha1.MachineDeployment {
+	return rollDeployment(replicas, kindRecreate, intstr.FromInt32(0), intstr.FromInt32(0))
+}
+
+func updating(replicas, surge, unavailable int32) *v1alpha1.MachineDeployment {
+	return rollDeployment(replicas, kindInPlace, intstr.FromInt32(surge), intstr.FromInt32(unavailable))
+}
+
+func byHand(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	d.Spec.Strategy.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationTypeManual
+	return d
+}
+
+func TestRollout_EveryBounds_AreKept(t *testing.T) {
+	bounds := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("25%"), intstr.FromString("300%")}
+	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace} {
+		for _, replicas := range []int32{0, 1, 3, 10} {
+			for _, surge := range bounds {
+				for _, unavailable := range bounds {
+					d := rollDeployment(replicas, kind, surge, unavailable)
+					b, err := deployment.Normalise(d)
+					require.NoError(t, err)
+					r := newRollout(t, d, deploymenttest.Model{})
+					r.class("c2")
+					r.complete()
+					name := fmt.Sprint(kind, replicas, surge.String(), unavailable.String())
+					require.LessOrEqual(t, r.most, int(b.Desired+b.Surge), name)
+					require.GreaterOrEqual(t, r.least, int(b.Desired-b.Unavailable), name)
+				}
+			}
+		}
+	}
+}
+
+func TestRollout_SetsThatDoNothing_KeepTheSurge(t *testing.T) {
+	idle := false
+	r := newRollout(t, rolling(10, 1, 0), deploymenttest.Model{Trouble: deploymenttest.Trouble{Idle: func(name string) bool { return idle && name != "md" }}})
+	idle = true
+	r.class("c2")
+	for range 20 {
+		r.Wait(time.Minute)
+		r.Step()
+		asked := int32(0)
+		for _, s := range r.Sets() {
+			asked += s.Spec.Replicas
+		}
+		require.LessOrEqual(t, asked, int32(11))
+	}
+}
+
+func TestRollout_NewMachinesNeverAvailable_Stops(t *testing.T) {
+	d := rolling(10, 3, 2)
+	d.Spec.ProgressDeadlineSeconds = new(int32(600))
+	r := newRollout(t, d, deploymenttest.Model{Create: func(m *v1alpha1.Machine) error {
+		if m.Spec.Class.Name == "bad" {
+			return status.Error(codes.Internal, "no such image")
+		}
+		return nil
+	}})
+	r.class("bad")
+	r.Run(2 * time.Hour)
+	require.Equal(t, 8, r.least, "never below the minimum")
+	require.Equal(t, 13, r.most)
+	dec := r.Decision()
+	require.Empty(t, dec.Actions)
+	require.Contains(t, rollReasons(dec), deployment.ReasonNewUnavailable)
+	require.Contains(t, rollReasons(dec), deployment.ReasonProgressDeadline)
+	require.Contains(t, dec.String(), "no such image")
+	r.class("good") // the bad ones do not hold the next generation
+	r.complete()
+	require.Equal(t, 8, r.least)
+	require.Equal(t, 13, r.most)
+}
+
+func TestRollout_AllOldMachinesBroken_Ends(t *testing.T) {
+	for _, bounds := range [][2]int32{{1, 0}, {0, 1}, {2, 2}} {
+		r := newRollout(t, rolling(4, bounds[0], bounds[1]), deploymenttest.Model{})
+		for _, m := range r.Machines() {
+			require.NoError(t, r.SetPhase(m.Name, v1alpha1.MachineUnknown))
+		}
+		r.class("c2")
+		r.complete()
+		require.LessOrEqual(t, r.most, int(4+bounds[0]))
+	}
+}
+
+func TestRollout_OneBrokenMachine_GoesFirst(t *testing.T) {
+	r := newRollout(t, rolling(5, 1, 0), deploymenttest.Model{})
+	r.least = 4
+	require.NoError(t, r.EditMachine(r.Machines()[0].Name, func(m *v1alpha1.Machine) { m.Annotations = map[string]string{prioKey: "1"} }))
+	sick := r.Machines()[3].Name
+	require.NoError(t, r.SetPhase(sick, v1alpha1.MachineUnknown))
+	r.class("c2")
+	r.complete()
+	require.Equal(t, sick, r.left[0])
+	require.Equal(t, 4, r.least)
+}
+
+func TestRollout_MinReadySeconds_MachinesCountWhenTheyAreOldEnough(t *testing.T) {
+	d := rolling(3, 1, 0)
+	d.Spec.MinReadySeconds = 300
+	r := newRollout(t, d, deploymenttest.Model{})
+	r.Wait(time.Hour)
+	begin := r.Now()
+	r.class("c2")
+	r.complete()
+	require.Equal(t, 3, r.least)
+	require.Equal(t, 4, r.most)
+	require.Greater(t, r.Now().Sub(begin), 15*time.Minute, "each new machine takes five minutes")
+}
+
+// limit is a provider with places for so many machines.
+func limit(r **rollout, quota *int) func(*v1alpha1.Machine) error {
+	return func(*v1alpha1.Machine) error {
+		taken := 0
+		if *r != nil {
+			for _, m := range (*r).Machines() {
+				if m.Spec.ProviderID != "" {
+					taken++
+				}
+			}
+		}
+		if taken >= *quota {
+			return status.Error(codes.ResourceExhausted, "no more machines in this zone")
+		}
+		return nil
+	}
+}
+
+func TestRollout_QuotaForTheReplicas_FollowsThePolicy(t *testing.T) {
+	free := deployment.Policy{OnNoCapacity: deployment.NoCapacityUseUnavailable, Discourage: deployment.DiscourageNone}
+	begin := func(t *testing.T, d *v1alpha1.MachineDeployment, quota int, p deployment.Policy) *rollout {
+		var r *rollout
+		places := 1000
+		r = newRollout(t, d, deploymenttest.Model{Policy: p, Create: limit(&r, &places)})
+		places = quota
+		r.class("c2")
+		return r
+	}
+	t.Run("waiting changes nothing that the bounds do not allow", func(t *testing.T) {
+		r := begin(t, rolling(3, 1, 0), 3, rollPolicy)
+		r.Run(2 * time.Hour)
+		require.Equal(t, 3, r.least)
+		require.Empty(t, r.left)
+		require.Contains(t, rollReasons(r.Decision()), deployment.ReasonNoCapacity)
+		require.Contains(t, r.Decision().String(), "no more machines in this zone")
+	})
+	t.Run("waiting goes on where a machine may be unavailable", func(t *testing.T) {
+		r := begin(t, rolling(3, 1, 1), 3, rollPolicy)
+		r.complete()
+		require.Equal(t, 2, r.least)
+	})
+	t.Run("machines make place, one at a time", func(t *testing.T) {
+		for _, surge := range []int32{1, 2, 3} {
+			r := begin(t, rolling(3, surge, 0), 3, free)
+			r.complete()
+			require.Equal(t, 2, r.least, "never more than one is given up")
+			require.LessOrEqual(t, r.most, int(3+surge))
+		}
+	})
+	t.Run("a broken machine makes place first, at no cost", func(t *testing.T) {
+		r := begin(t, rolling(3, 1, 0), 3, free)
+		sick := r.of("c1")[2].Name
+		require.NoError(t, r.SetPhase(sick, v1alpha1.MachineUnknown))
+		r.complete()
+		require.Equal(t, sick, r.left[0])
+		require.Equal(t, 2, r.least)
+	})
+	t.Run("a recreation tells of it and waits", func(t *testing.T) {
+		r := begin(t, recreating(3), 2, free)
+		r.Run(2 * time.Hour)
+		require.Contains(t, rollReasons(r.Decision()), deployment.ReasonNoCapacity)
+	})
+}
+
+func TestRollout_GateDenies_StopsItsMachineAndNothingElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		d     *v1alpha1.MachineDeployment
+		phase v1alpha1.MachinePhase // of the machine
+		first deployment.Gate
+	}{
+		"one more":          {rolling(5, 1, 0), "", nil},
+		"one fewer":         {rolling(5, 0, 1), "", nil},
+		"everything":        {rolling(5, 5, 5), "", nil},
+		"recreate":          {recreating(5), "", nil},
+		"in place":          {updating(5, 0, 1), "", nil},
+		"a broken machine":  {rolling(5, 2, 0), v1alpha1.MachineUnknown, nil},
+		"another one allow": {rolling(5, 1, 0), "", denies()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRollout(t, c.d, deploymenttest.Model{Policy: deployment.Policy{Gates: []deployment.Gate{c.first}}})
+			kept := r.Machines()[1].Name
+			r.kept[kept] = true
+			if c.phase != "" {
+				require.NoError(t, r.SetPhase(kept, c.phase))
+			}
+			r.class("c2")
+			r.rest()
+			left := r.MachinesOf(r.set("c1"))
+			require.Len(t, left, 1)
+			require.Equal(t, kept, left[0].Name)
+			require.Contains(t, r.Decision().String(), kept+": Gate: Keep: it holds data")
+			if c.d.Spec.Strategy.Type == kindRecreate {
+				require.Len(t, r.Machines(), 1, "no new machine comes before the last old one is gone")
+			}
+			delete(r.kept, kept)
+			r.edit(func(d *v1alpha1.MachineDeployment) { d.Labels = map[string]string{"asked": "again"} })
+			r.complete()
+		})
+	}
+}
+
+func TestScale_MachinesThatAreNotWanted_NoGateIsAsked(t *testing.T) {
+	r := newRollout(t, rolling(5, 1, 0), deploymenttest.Model{})
+	for _, m := range r.Machines() {
+		r.kept[m.Name] = true
+	}
+	r.scale(2)
+	r.complete()
+}
+
+func TestRollout_ByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {
+	r := newRollout(t, rolling(3, 1, 0), deploymenttest.Model{Policy: deployment.Policy{ByLabel: true}})
+	r.class("c2")
+	r.rest()
+	require.Empty(t, r.left, "none is selected")
+	require.Contains(t, r.Decision().String(), "NotSelected")
+	second := r.of("c1")[1]
+	require.NoError(t, r.EditNode(r.Node(second).Name, func(n *corev1.Node) { n.Labels[selKey] = "true" }))
+	r.rest()
+	require.Equal(t, []string{second.Name}, r.left)
+}
+
+func TestScale_ToNoneAndBack_Completes(t *testing.T) {
+	for _, d := range []*v1alpha1.MachineDeployment{rolling(4, 1, 0), recreating(4)} {
+		for step := range 8 {
+			r := newRollout(t, d, deploymenttest.Model{})
+			r.class("c2")
+			for range step {
+				r.Step()
+			}
+			r.scale(0)
+			r.rest()
+			require.Empty(t, r.Machines())
+			r.scale(3)
+			r.complete()
+		}
+	}
+}
+
+func TestScale_WhilePaused_GoesOnAfterwards(t *testing.T) {
+	r := newRollout(t, rolling(6, 2, 1), deploymenttest.Model{})
+	r.class("c2")
+	r.until("some are new", func() bool { return len(r.of("c2")) > 2 })
+	r.pause(true)
+	r.scale(4)
+	r.rest()
+	require.LessOrEqual(t, len(r.Machines()), 6)
+	require.Contains(t, rollReasons(r.Decision()), deployment.ReasonPaused)
+	require.Positive(t, r.set("c1").Spec.Replicas)
+	r.pause(false)
+	r.complete()
+}
+
+// Machines that an autoscaler names go, whatever set has them, wherever the controller crashes.
+func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
+	for _, classes := range [][]string{{"c1"}, {"c2"}, {"c1", "c2"}} {
+		for _, burst := range []int{0, 1} {
+			for crash := range 10 {
+				t.Run(fmt.Sprint(classes, " burst ", burst, " crash ", crash), func(t *testing.T) {
+					calls, at := 0, -1
+					call := func(c deploymenttest.Call) deploymenttest.Outcome {
+						if c.Controller != "md" {
+							return deploymenttest.Done
+						}
+						if calls++; calls == at {
+							return deploymenttest.CrashBefore
+						}
+						return deploymenttest.Done
+					}
+					p := deployment.Policy{Burst: burst}
+					r := newRollout(t, rolling(6, 0, 1), deploymenttest.Model{Policy: p, Trouble: deploymenttest.Trouble{Call: call}})
+					r.class("c2")
+					r.until("half is new", func() bool { return r.set("c2").Status.AvailableReplicas == 3 })
+					r.pause(true) // so that no other machine goes
+					r.rest()
+					var names []string
+					for _, class := range classes {
+						names = append(names, r.of(class)[1].Name)
+					}
+					next, err := deployment.ScaleDown(r.Deployment(), names, r.Now())
+					require.NoError(t, err)
+					r.left, calls, at = nil, 0, crash
+					r.edit(func(d *v1alpha1.MachineDeployment) { *d = *next })
+					r.rest()
+					slices.Sort(r.left)
+					slices.Sort(names)
+					require.Equal(t, names, r.left)
+					require.NotContains(t, r.Deployment().Annotations, namesKey)
+					r.pause(false)
+					r.complete()
+				})
+			}
+		}
+	}
+}
+
+func TestUpdateInPlace_Auto_EveryMachineOnce(t *testing.T) {
+	for _, bounds := range [][2]int32{{0, 2}, {1, 0}, {1, 1}} {
+		r := newRollout(t, updating(3, bounds[0], bounds[1]), deploymenttest.Model{})
+		before := r.Machines()
+		r.class("c2")
+		r.complete()
+		for _, m := range before {
+			if r.Machine(m.Name) != nil {
+				require.Equal(t, 1, r.updated[m.Name])
+			}
+		}
+		require.GreaterOrEqual(t, len(r.updated), 3-int(bounds[0]))
+	}
+}
+
+func TestUpdateInPlace_Manual_WaitsForSelection(t *testing.T) {
+	r := newRollout(t, byHand(updating(3, 1, 1)), deploymenttest.Model{})
+	r.class("c2")
+	r.rest()
+	require.Empty(t, r.updated, "no Node is selected")
+	require.Contains(t, r.Decision().String(), "3 Nodes are candidates")
+	for i := range 3 {
+		require.EqualValues(t, i, r.set("c2").Spec.Replicas)
+		require.True(t, r.selectOne())
+		r.rest()
+	}
+	r.complete()
+}
+
+func TestUpdateInPlace_Paused_NothingIsSelectedOrMoves(t *testing.T) {
+	r := newRollout(t, updating(4, 0, 1), deploymenttest.Model{})
+	r.class("c2")
+	r.until("one is being updated", func() bool { return r.phases(v1alpha1.MachineInPlaceUpdating) == 1 })
+	r.pause(true)
+	r.rest()
+	require.Len(t, r.updated, 1, "the update that had begun has ended")
+	require.Zero(t, r.set("c2").Status.Replicas, "and its machine has not moved")
+	r.scale(6)
+	r.rest()
+	require.EqualValues(t, 2, r.set("c2").Spec.Replicas, "what is missing is created by the new set")
+	r.pause(false)
+	r.complete()
+}
+
+func TestUpdateInPlace_ReplicasChange_GoesOn(t *testing.T) {
+	for _, to := range []int32{8, 3, 1} {
+		for _, manual := range []bool{false, true} {
+			t.Run(fmt.Sprintf("5 to %d, by hand %v", to, manual), func(t *testing.T) {
+				d := updating(5, 0, 1)
+				if manual {
+					byHand(d)
+				}
+				r := newRollout(t, d, deploymenttest.Model{})
+				r.class("c2")
+				for manual && r.set("c2").Spec.Replicas < 2 {
+					r.rest()
+					r.selectOne()
+				}
+				r.until("some are updated", func() bool { return r.set("c2").Spec.Replicas == 2 })
+				r.scale(to)
+				for r.rest(); r.selectOne(); r.rest() {
+				}
+				r.complete()
+				require.Equal(t, fmt.Sprint(to), r.set("c2").Annotations[v1alpha1.DesiredReplicasAnnotation])
+			})
+		}
+	}
+}
+
+func TestUpdateInPlace_TemplateTakenBack_OldSetMayGrowAgain(t *testing.T) {
+	for _, updated := range []int32{0, 2} {
+		r := newRollout(t, updating(4, 0, 1), deploymenttest.Model{})
+		r.class("c2")
+		r.until("some are updated", func() bool {
+			return r.phases(v1alpha1.MachineInPlaceUpdating) == 1 && r.set("c2").Spec.Replicas >= updated
+		})
+		require.True(t, machineset.ScaleUpDisabled(r.set("c1")))
+		r.class("c1")
+		r.complete()
+		r.scale(6)
+		r.complete()
+	}
+}
+
+func TestUpdateInPlace_SomeUpdatesFail_OthersGoOn(t *testing.T) {
+	t.Run("as many as may be unavailable are updated at a time", func(t *testing.T) {
+		r := newRollout(t, updating(8, 0, 4), deploymenttest.Model{})
+		r.class("c2")
+		r.until("updates have begun", func() bool { return r.phases(v1alpha1.MachineInPlaceUpdating) == 4 })
+		require.Equal(t, 4, r.least)
+	})
+	for name, timeout := range map[string]time.Duration{"for good": 0, "until it is replaced": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			failing := ""
+			r := newRollout(t, updating(4, 0, 2), deploymenttest.Model{
+				HealthTimeout: timeout,
+				Update:        func(m *v1alpha1.Machine) (time.Duration, bool) { return time.Minute, m.Name != failing },
+			})
+			failing = r.Machines()[1].Name
+			r.class("c2")
+			if timeout > 0 {
+				r.complete()
+				require.Nil(t, r.Machine(failing))
+				return
+			}
+			r.rest()
+			require.EqualValues(t, 3, r.set("c2").Status.AvailableReplicas)
+			require.Equal(t, 1, r.phases(v1alpha1.MachineInPlaceUpdateFailed))
+		})
+	}
+}
+
+func TestUpdateInPlace_MachineVanishes_IsReplaced(t *testing.T) {
+	r := newRollout(t, updating(4, 0, 1), deploymenttest.Model{})
+	r.class("c2")
+	r.until("one is being updated", func() bool { return r.phases(v1alpha1.MachineInPlaceUpdating) == 1 })
+	require.NoError(t, r.Vanish(r.of("c1")[0].Name))
+	r.complete()
+}
+
+func TestUpdateInPlace_AnotherStrategy_AcknowledgesWhatHasMoved(t *testing.T) {
+	r := newRollout(t, updating(4, 1, 1), deploymenttest.Model{})
+	r.class("c2")
+	r.until("one has moved", func() bool { return r.set("c2").Status.Replicas > 1 })
+	r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = rolling(4, 1, 1).Spec.Strategy })
+	r.complete()
+}
+
+func TestUpdateInPlace_FewerReplicasThanUpdatedMachines_Completes(t *testing.T) {
+	r := newRollout(t, updating(6, 0, 3), deploymenttest.Model{})
+	r.class("c2")
+	r.until("three are being updated", func() bool { return r.phases(v1alpha1.MachineInPlaceUpdating) == 3 })
+	r.scale(2)
+	r.complete()
+}
+
+// A roll-out and an update in place ask about the same machines in the same order.
+func TestChoice_ReplaceOrUpdate_IsTheSame(t *testing.T) {
+	order := func(d *v1alpha1.MachineDeployment) []string {
+		r := newRollout(t, d, deploymenttest.Model{})
+		for i, priority := range map[int]string{3: "1", 1: "2"} {
+			require.NoError(t, r.EditMachine(r.Machines()[i].Name, func(m *v1alpha1.Machine) { m.Annotations = map[string]string{prioKey: priority} }))
+		}
+		number := map[string]string{}
+		for i, m := range r.Machines() {
+			number[m.Name] = fmt.Sprint(i)
+			r.kept[m.Name] = true
+		}
+		r.class("c2")
+		r.rest()
+		var out []string
+		for _, h := range r.Decision().Holds {
+			if r.kept[h.Subject] {
+				out = append(out, number[h.Subject])
+			}
+		}
+		return out
+	}
+	require.Equal(t, []string{"3", "1", "0", "2", "4", "5"}, order(rolling(6, 0, 2)))
+	require.Equal(t, order(rolling(6, 0, 2)), order(updating(6, 0, 2)))
+}
+
+func TestSetsThatLoseTheirLabels_AreNotReplacedForEver(t *testing.T) {
+	r := newRollout(t, rolling(3, 1, 0), deploymenttest.Model{})
+	for range 6 {
+		for _, s := range r.Sets() {
+			if len(s.OwnerReferences) > 0 {
+				require.NoError(t, r.EditSet(s.Name, func(s *v1alpha1.MachineSet) { delete(s.Labels, "app") }))
+			}
+		}
+		r.Run(time.Hour)
+	}
+	require.LessOrEqual(t, len(r.Machines()), 12)
+	require.Equal(t, deployment.ReasonReleased, r.Decision().Holds[0].Reason)
+	require.False(t, r.Decision().NextCheck.IsZero(), "no event tells of sets that are not its own")
+}
