@@ -347,7 +347,7 @@ func TestDD11RunLeavesSuccessorsAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, successor.DeletionTimestamp)
 		for _, write := range w.History() {
-			require.False(t, write.UID == "uid-successor" && write.Actor == draintest.Client, write)
+			require.False(t, write.UID == "uid-successor" && write.ByClient(), write)
 		}
 	}, append(runPods(1), execBudget("never", "web", 1))...)
 }

@@ -324,7 +324,7 @@ func leftByADrain(pod *corev1.Pod) bool {
 func (s *story) checkWrite(t *testing.T, w draintest.Write, pods map[types.UID]*corev1.Pod) {
 	t.Helper()
 	before, ok := w.Before.(*corev1.Pod)
-	if !ok || w.Actor != draintest.Client {
+	if !ok || !w.ByClient() {
 		return
 	}
 	require.Equal(t, "node-1", before.Spec.NodeName, w)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,7 +88,7 @@ func (c *Cluster) refresh(namespace, name string) {
 	if equality.Semantic.DeepEqual(budget.Status, after.Status) {
 		return
 	}
-	req := request{actor: DisruptionController, verb: "update", resource: budgetsResource, subresource: "status", namespace: namespace, name: name}
+	req := request{actor: byDisruptionController, verb: "update", resource: budgetsResource, subresource: "status", namespace: namespace, name: name}
 	_ = c.commit(c.kinds[budgetsResource], req, budget, after) // both come from the store
 }
 
@@ -248,12 +247,6 @@ func replicas(obj runtime.Object) int32 {
 		return -1
 	case *appsv1.ReplicaSet:
 		return orOne(typed.Spec.Replicas)
-	case *unstructured.Unstructured:
-		n, found, err := unstructured.NestedInt64(typed.Object, "spec", "replicas")
-		if err != nil || !found {
-			return -1
-		}
-		return int32(n) //nolint:gosec // a cluster in memory
 	}
 	spec := reflect.ValueOf(obj).Elem().FieldByName("Spec")
 	if spec.Kind() != reflect.Struct {

@@ -29,9 +29,6 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Kinds are the custom kinds to serve besides the built-in ones. A kind of no use (no version or no kind) is ignored.
 	Kinds []Kind
-	// WatchWindow is how many events the cluster remembers for watches that start in the past; older ones answer
-	// 410 Gone and the client lists again. Zero or less means 10000.
-	WatchWindow int
 	// ManualBudgets leaves the status of disruption budgets to the test. Evictions still charge it.
 	ManualBudgets bool
 	// StopTime says how long the containers of a pod need to stop after they were asked to, between zero and the
@@ -102,7 +99,7 @@ func New(opts Options) *Cluster {
 		version: 1,
 		rand:    rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // repeatable on purpose
 		index:   newIndex(),
-		log:     eventLog{window: opts.WatchWindow, dropped: 1},
+		log:     eventLog{dropped: 1},
 		watches: map[*watcher]struct{}{},
 		silent:  map[string]bool{},
 		detach:  map[objectKey]time.Time{},

@@ -12,7 +12,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -203,39 +202,6 @@ func TestWhatIsNotServedIsNotFound(t *testing.T) {
 	c, _, _ := newCluster(t, func(o *draintest.Options) { o.Kinds = nil })
 	_, err := widgetsOf(c, "ns").Get(t.Context(), "w", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
-}
-
-func TestAKindWithoutGoTypesIsUnstructured(t *testing.T) {
-	gv := schema.GroupVersion{Group: "example.org", Version: "v2"}
-	c, _, _ := newCluster(t, func(o *draintest.Options) {
-		o.Kinds = append(o.Kinds, draintest.Kind{GroupVersionKind: gv.WithKind("Gadget")})
-	})
-	var f clienttesting.Fake
-	c.Attach(&f)
-	gadgets := gentype.NewFakeClient[*unstructured.Unstructured](&f, "", gv.WithResource("gadgets"), gv.WithKind("Gadget"),
-		func() *unstructured.Unstructured { return &unstructured.Unstructured{} })
-	gadget := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": "g"}, "spec": map[string]any{"size": int64(1)}, "status": map[string]any{"phase": "Set"},
-	}}
-	got, err := gadgets.Create(t.Context(), gadget, metav1.CreateOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 1, got.GetGeneration())
-	require.NotContains(t, got.Object, "status")
-	require.NoError(t, unstructured.SetNestedField(got.Object, int64(2), "spec", "size"))
-	got, err = gadgets.Update(t.Context(), got, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 2, got.GetGeneration())
-	got, err = gadgets.Patch(t.Context(), "g", "application/merge-patch+json", []byte(`{"status":{"phase":"Up"},"spec":{"size":9}}`), metav1.PatchOptions{}, "status")
-	require.NoError(t, err)
-	require.EqualValues(t, 2, got.GetGeneration())
-	size, _, _ := unstructured.NestedInt64(got.Object, "spec", "size")
-	require.EqualValues(t, 2, size)
-	phase, _, _ := unstructured.NestedString(got.Object, "status", "phase")
-	require.Equal(t, "Up", phase)
-
-	list, err := f.Invokes(clienttesting.NewRootListAction(gv.WithResource("gadgets"), gv.WithKind("Gadget"), metav1.ListOptions{}), nil)
-	require.NoError(t, err)
-	require.Len(t, list.(*unstructured.UnstructuredList).Items, 1)
 }
 
 func TestTheSameSeedGivesTheSameCluster(t *testing.T) {

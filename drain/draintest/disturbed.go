@@ -40,7 +40,7 @@ func (c *Cluster) calmDown(now time.Time) {
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionFalse, ObservedGeneration: pod.Generation,
 			LastTransitionTime: metav1.NewTime(c.now()).Rfc3339Copy(),
 		})
-		req := request{actor: DisruptionController, verb: "update", resource: podsResource, subresource: "status", namespace: key.namespace, name: key.name}
+		req := request{actor: byDisruptionController, verb: "update", resource: podsResource, subresource: "status", namespace: key.namespace, name: key.name}
 		_ = c.commit(c.kinds[podsResource], req, pod, after) // both come from the store
 	}
 }

@@ -27,7 +27,7 @@
 //   - An update that changes nothing is no write. What clients send and get has been through JSON: times are whole
 //     seconds, and what is empty in metadata and in built-in kinds is absent. In a custom kind an empty list from a patch
 //     is not an absent one, and the first update of a status is a write even if the status is empty.
-//   - Status: see [StatusBehaviour]. A status write of a built-in kind carries metadata (pods: but for their owners;
+//   - Status: see [Kind].InlineStatus. A status write of a built-in kind carries metadata (pods: but for their owners;
 //     volume attachments: none); nodes are the only kind with a subresource whose status survives create.
 //   - Generations follow the desired state and the deletion, for custom kinds and for the built-in ones which have
 //     one; nodes have none.

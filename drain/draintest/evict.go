@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,21 +59,16 @@ func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object
 	return success, c.delete(k, req, opts)
 }
 
-// evictionOf reads an eviction of either version.
+// evictionOf reads an eviction.
 func evictionOf(in runtime.Object) (namespace, name string, options metav1.DeleteOptions, err error) {
-	var opts *metav1.DeleteOptions
-	switch ev := in.(type) {
-	case *policyv1.Eviction:
-		namespace, name, opts = ev.Namespace, ev.Name, ev.DeleteOptions
-	case *policyv1beta1.Eviction:
-		namespace, name, opts = ev.Namespace, ev.Name, ev.DeleteOptions
-	default:
+	ev, ok := in.(*policyv1.Eviction)
+	if !ok {
 		return "", "", metav1.DeleteOptions{}, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", in))
 	}
-	if opts == nil {
-		opts = &metav1.DeleteOptions{}
+	if ev.DeleteOptions != nil {
+		options = *ev.DeleteOptions.DeepCopy()
 	}
-	return namespace, name, *opts.DeepCopy(), nil
+	return ev.Namespace, ev.Name, options, nil
 }
 
 // needsNoBudget says whether a pod is evicted without a look at the budgets.

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -153,15 +152,6 @@ func TestAPreconditionThatFailsHasAlreadyChargedTheBudget(t *testing.T) {
 	clock.SetTime(due)
 	require.True(t, c.Tick().IsZero())
 	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)), "given back, then charged again")
-}
-
-func TestTheOldEvictionIsUnderstood(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(runningPod("a", "n1", web)))
-	old := &policyv1beta1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns"}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}}
-	require.NoError(t, client.CoreV1().Pods("ns").EvictV1beta1(t.Context(), old))
-	_, err := client.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
 func TestBudgetArithmetic(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -15,27 +14,27 @@ import (
 
 // takeStatus replaces the status of to by a copy of the one of from.
 func takeStatus(to, from runtime.Object) {
-	eachPart(to, from.DeepCopyObject(), func(name string, dst, src part) {
+	eachPart(to, from.DeepCopyObject(), func(name string, dst, src reflect.Value) {
 		if name == "status" {
-			dst.set(src)
+			dst.Set(src)
 		}
 	})
 }
 
 // takeDesired replaces everything but metadata and status of to by a copy of what from has.
 func takeDesired(to, from runtime.Object) {
-	eachPart(to, from.DeepCopyObject(), func(name string, dst, src part) {
+	eachPart(to, from.DeepCopyObject(), func(name string, dst, src reflect.Value) {
 		if name != "status" && name != "metadata" {
-			dst.set(src)
+			dst.Set(src)
 		}
 	})
 }
 
 // clearStatus empties the status.
 func clearStatus(obj runtime.Object) {
-	eachPart(obj, obj, func(name string, dst, _ part) {
+	eachPart(obj, obj, func(name string, dst, _ reflect.Value) {
 		if name == "status" {
-			dst.clear()
+			dst.SetZero()
 		}
 	})
 }
@@ -43,11 +42,11 @@ func clearStatus(obj runtime.Object) {
 // sameDesired compares everything but the metadata, and the status only if it is an ordinary field of a custom kind.
 func (k *kind) sameDesired(a, b runtime.Object) bool {
 	same := true
-	eachPart(a, b, func(name string, x, y part) {
-		if name == "metadata" || name == "status" && (!k.custom || k.status != StatusInline) {
+	eachPart(a, b, func(name string, x, y reflect.Value) {
+		if name == "metadata" || name == "status" && (!k.custom || k.status != statusInline) {
 			return
 		}
-		same = same && x.equal(y, k.custom)
+		same = same && equal(x.Interface(), y.Interface(), k.custom)
 	})
 	return same
 }
@@ -63,61 +62,8 @@ func equal(a, b any, exact bool) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// part is one top-level field of an object, typed or unstructured.
-type part struct {
-	field  reflect.Value
-	object map[string]any
-	key    string
-}
-
-func (p part) set(from part) {
-	if p.object == nil {
-		p.field.Set(from.field)
-		return
-	}
-	if value, has := from.object[p.key]; has {
-		p.object[p.key] = value
-	} else {
-		delete(p.object, p.key)
-	}
-}
-
-func (p part) clear() {
-	if p.object == nil {
-		p.field.SetZero()
-		return
-	}
-	delete(p.object, p.key)
-}
-
-func (p part) equal(q part, exact bool) bool {
-	if p.object == nil {
-		return equal(p.field.Interface(), q.field.Interface(), exact)
-	}
-	return equal(p.object[p.key], q.object[p.key], exact)
-}
-
 // eachPart calls do for each top-level field.
-func eachPart(a, b runtime.Object, do func(name string, a, b part)) {
-	if x, ok := a.(*unstructured.Unstructured); ok {
-		y, ok := b.(*unstructured.Unstructured)
-		if !ok {
-			return
-		}
-		keys := map[string]bool{}
-		for key := range x.Object {
-			keys[key] = true
-		}
-		for key := range y.Object {
-			keys[key] = true
-		}
-		for key := range keys {
-			if key != "apiVersion" && key != "kind" {
-				do(key, part{object: x.Object, key: key}, part{object: y.Object, key: key})
-			}
-		}
-		return
-	}
+func eachPart(a, b runtime.Object, do func(name string, a, b reflect.Value)) {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {
 		name := x.Type().Field(i).Name
@@ -129,6 +75,6 @@ func eachPart(a, b runtime.Object, do func(name string, a, b part)) {
 		case "Status":
 			name = "status"
 		}
-		do(name, part{field: x.Field(i)}, part{field: y.Field(i)})
+		do(name, x.Field(i), y.Field(i))
 	}
 }

@@ -11,22 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Actor says who made a write.
-type Actor string
-
+// The actors of writes.
 const (
-	// Client is whoever uses a clientset of the cluster.
-	Client Actor = "client"
-	// Seed is [Cluster.Add].
-	Seed Actor = "seed"
-	// Kubelet removes pods whose grace period is over.
-	Kubelet Actor = "kubelet"
-	// GarbageCollector deletes the dependents of deleted owners.
-	GarbageCollector Actor = "garbage-collector"
-	// DisruptionController keeps the status of pod disruption budgets, and takes announced disruptions back.
-	DisruptionController Actor = "disruption-controller"
-	// AttachController makes volume attachments and removes them after their pod has gone, and reports volumes on nodes.
-	AttachController Actor = "attach-controller"
+	byClient               = "client"
+	bySeed                 = "seed" // Cluster.Add
+	byKubelet              = "kubelet"
+	byGarbageCollector     = "garbage-collector"
+	byDisruptionController = "disruption-controller"
+	byAttachController     = "attach-controller"
 )
 
 // Write is one accepted change of the store. A request that was refused, a dry run and an update that changes
@@ -34,8 +26,9 @@ const (
 type Write struct {
 	// Time is the cluster's clock when the write was accepted.
 	Time time.Time
-	// Actor is who made it.
-	Actor Actor
+	// Actor is who made it: a client, the seed ([Cluster.Add]), or what stands in for a kubelet, the garbage collector,
+	// the disruption controller or the attach controller. See [Write.ByClient].
+	Actor string
 	// Verb is create, update, patch or delete. A delete which has to wait for finalizers or a grace period is
 	// recorded with the verb delete twice: when the object is marked (After is set) and when it is gone (After is nil).
 	Verb string
@@ -50,6 +43,9 @@ type Write struct {
 	// Before is nil for a new object, After is nil for one that is gone. Both are copies.
 	Before, After runtime.Object
 }
+
+// ByClient reports whether the write was made by a clientset of the cluster.
+func (w Write) ByClient() bool { return w.Actor == byClient }
 
 // String renders the write in one line, for failure messages.
 func (w Write) String() string {

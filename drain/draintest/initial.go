@@ -12,7 +12,7 @@ import (
 // initialise sets what the server decides about a new object. The status is dropped, except that of a node, which a
 // kubelet may register with its conditions; pods start Pending with the default grace period.
 func initialise(k *kind, obj runtime.Object) {
-	if k.status != StatusInline && k.gvr != nodesResource {
+	if k.status != statusInline && k.gvr != nodesResource {
 		clearStatus(obj)
 	}
 	switch typed := obj.(type) {

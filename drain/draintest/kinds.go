@@ -11,46 +11,28 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// StatusBehaviour says which part of an object of a custom kind a write can reach.
-type StatusBehaviour int
+// statusRule says which part of an object a write of the status can reach.
+type statusRule int
 
 const (
-	// StatusSubresource is the zero value and what nearly every custom resource definition declares: a plain write
-	// never changes .status, a write to the status subresource changes nothing but .status (its metadata, labels,
-	// annotations and finalizers included, are discarded unseen), and .status is dropped on create.
-	StatusSubresource StatusBehaviour = iota
-	// StatusInline is a custom resource definition without the status subresource: .status is a field like any
-	// other, a change of it raises the generation, and requests to the subresource find nothing (404).
-	StatusInline
+	// statusAlone is what nearly every custom resource definition declares: a plain write never changes .status, a write
+	// to the status subresource changes nothing but .status, and .status is dropped on create.
+	statusAlone statusRule = iota
+	// statusInline is a kind without the status subresource: .status is a field like any other.
+	statusInline
 	// statusWithMetadata is how nearly all built-in kinds behave: a write to the status subresource changes .status and
 	// metadata (labels, annotations, finalizers), but not .spec.
 	statusWithMetadata
 )
 
-// String returns "subresource" or "inline".
-func (s StatusBehaviour) String() string {
-	switch s {
-	case StatusSubresource:
-		return "subresource"
-	case StatusInline:
-		return "inline"
-	case statusWithMetadata:
-		return "subresource with metadata"
-	default:
-		return fmt.Sprintf("StatusBehaviour(%d)", int(s))
-	}
-}
-
 // Kind is a custom kind that the cluster serves, as a custom resource definition would declare it.
 //
-// Its Go types (object and list) must be registered in [Options].Scheme for typed clients. A kind that is not
-// registered there is kept and returned as unstructured data, which suits the dynamic fake client.
+// Its Go types (object and list) must be registered in [Options].Scheme; a kind that is not is not served.
 type Kind struct {
 	// GroupVersionKind names the kind. An empty version or kind is never served.
 	GroupVersionKind schema.GroupVersionKind
@@ -58,8 +40,9 @@ type Kind struct {
 	Resource string
 	// Namespaced says whether objects live in namespaces. The zero value is a cluster-scoped kind.
 	Namespaced bool
-	// Status says how .status is written; the zero value is a status subresource.
-	Status StatusBehaviour
+	// InlineStatus is for a definition without the status subresource: .status is a field like any other, a change of it
+	// raises the generation, and requests to the subresource find nothing (404).
+	InlineStatus bool
 }
 
 // kind is what the rules need to know about one served resource.
@@ -68,7 +51,7 @@ type kind struct {
 	gvr        schema.GroupVersionResource
 	namespaced bool
 	custom     bool
-	status     StatusBehaviour
+	status     statusRule
 	// generation: spec changes raise metadata.generation.
 	generation bool
 	// unconditional: an update without resourceVersion is accepted.
@@ -162,12 +145,12 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 			generation:    withGeneration[gvk.GroupKind()],
 			unconditional: !withPrecondition[gvk.GroupKind()],
 			upsert:        createdByUpdate[gvk.GroupKind()],
-			status:        StatusInline,
+			status:        statusInline,
 		}
 		if _, has := typ.FieldByName("Status"); has {
 			k.status = statusWithMetadata
 			if withBareStatus[gvk.GroupKind()] {
-				k.status = StatusSubresource
+				k.status = statusAlone
 			}
 		}
 		kinds[gvr] = k
@@ -202,12 +185,16 @@ func servedKinds(custom []Kind) map[schema.GroupVersionResource]*kind {
 		if ck.Resource != "" {
 			gvr.Resource = ck.Resource
 		}
-		served[gvr] = &kind{gvk: gvk, gvr: gvr, namespaced: ck.Namespaced, custom: true, status: ck.Status, generation: true}
+		k := &kind{gvk: gvk, gvr: gvr, namespaced: ck.Namespaced, custom: true, generation: true}
+		if ck.InlineStatus {
+			k.status = statusInline
+		}
+		served[gvr] = k
 	}
 	return served
 }
 
-// kindOf finds the served kind of an object by its Go type, or by its apiVersion and kind if it is unstructured.
+// kindOf finds the served kind of an object by its Go type.
 func (c *Cluster) kindOf(obj runtime.Object) (*kind, error) {
 	gvks, _, err := c.types.ObjectKinds(obj)
 	if err != nil {
@@ -223,8 +210,7 @@ func (c *Cluster) kindOf(obj runtime.Object) (*kind, error) {
 	return nil, fmt.Errorf("kind %v is not served", gvks)
 }
 
-// typing makes objects of the given scheme, then of client-go's, and unstructured ones for the rest. It is what
-// client-go's object tracker asks for types.
+// typing makes objects of the given scheme, then of client-go's. It is what client-go's object tracker asks for types.
 type typing []*runtime.Scheme
 
 func (t typing) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
@@ -233,20 +219,10 @@ func (t typing) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 			return s.New(gvk)
 		}
 	}
-	if strings.HasSuffix(gvk.Kind, "List") {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk)
-		return list, nil
-	}
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(gvk)
-	return obj, nil
+	return nil, runtime.NewNotRegisteredErrForKind("draintest", gvk)
 }
 
 func (t typing) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
-	if _, free := obj.(runtime.Unstructured); free {
-		return []schema.GroupVersionKind{obj.GetObjectKind().GroupVersionKind()}, false, nil
-	}
 	var gvks []schema.GroupVersionKind
 	var err error
 	for _, s := range t {

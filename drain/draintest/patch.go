@@ -166,9 +166,7 @@ func (c *Cluster) patched(k *kind, req request, strategic bool, fields map[strin
 	if err := utiljson.Unmarshal(data, obj); err != nil {
 		return nil, refused(err)
 	}
-	if _, free := obj.(*unstructured.Unstructured); !free {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	if !k.custom {
 		if obj, _, err = c.fromWire(k, obj); err != nil {
 			return nil, err

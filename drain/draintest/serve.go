@@ -18,7 +18,7 @@ import (
 
 // request is what all writes have in common.
 type request struct {
-	actor       Actor
+	actor       string
 	verb        string
 	resource    schema.GroupVersionResource
 	subresource string
@@ -78,11 +78,11 @@ func (c *Cluster) serve(action clienttesting.Action, call Call) (runtime.Object,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.kinds[call.Resource]
-	if k == nil || call.Subresource == "status" && k.status == StatusInline {
+	if k == nil || call.Subresource == "status" && k.status == statusInline {
 		return nil, notServed()
 	}
 	req := request{
-		actor: Client, verb: call.Verb, resource: call.Resource, subresource: call.Subresource,
+		actor: byClient, verb: call.Verb, resource: call.Resource, subresource: call.Subresource,
 		namespace: call.Namespace, name: call.Name,
 	}
 	if err := checkOptions(action); err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-const defaultWatchWindow = 10000
+const watchWindow = 10000
 
 // event is one accepted change. Its objects are shared and never modified.
 type event struct {
@@ -26,18 +26,13 @@ type event struct {
 // eventLog remembers the latest events for watches that start in the past.
 type eventLog struct {
 	events  []event
-	window  int
 	dropped uint64 // versions up to this one are forgotten
 }
 
 func (l *eventLog) add(ev event) {
-	window := l.window
-	if window <= 0 {
-		window = defaultWatchWindow
-	}
 	l.events = append(l.events, ev)
-	if len(l.events) > 2*window {
-		l.forget(len(l.events) - window)
+	if len(l.events) > 2*watchWindow {
+		l.forget(len(l.events) - watchWindow)
 	}
 }
 

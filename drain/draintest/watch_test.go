@@ -68,10 +68,11 @@ func TestAWatchStartsWhereItIsToldTo(t *testing.T) {
 }
 
 func TestAVersionThatIsTooOldIsGone(t *testing.T) {
-	c, client, _ := newCluster(t, func(o *draintest.Options) { o.WatchWindow = 2 })
+	c, client, _ := newCluster(t)
 	for i := range 10 {
 		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}))
 	}
+	c.Compact()
 	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 	require.NoError(t, err)
 	require.Equal(t, "ERROR 410", next(t, w))

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,7 +52,7 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 		return nil, apierrors.NewAlreadyExists(k.resource(), m.GetName())
 	}
 	m.SetUID(c.newUID())
-	if k.custom && k.status == StatusSubresource && !req.dryRun {
+	if k.custom && k.status == statusAlone && !req.dryRun {
 		c.index.blank[m.GetUID()] = struct{}{}
 	}
 	return c.accept(k, req, nil, obj)
@@ -96,18 +95,11 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, isFree := obj.(*unstructured.Unstructured)
-	if _, cameFree := in.(*unstructured.Unstructured); isFree && !cameFree {
-		return nil, fmt.Errorf("%s is kept as unstructured data because Options.Scheme does not know it, but the request has a %T", k.gvk, in)
-	}
-	if isFree {
-		in.GetObjectKind().SetGroupVersionKind(k.gvk)
-	}
 	data, err := json.Marshal(in)
 	if err != nil {
 		return nil, err
 	}
-	if k.custom && (isFree || keepsRaw(reflect.TypeOf(obj))) {
+	if k.custom && keepsRaw(reflect.TypeOf(obj)) {
 		// The server does not know the types of custom kinds: what they keep raw is data as well, and has no order.
 		if data, err = canonical(data); err != nil {
 			return nil, err
@@ -116,9 +108,7 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	if err := utiljson.Unmarshal(data, obj); err != nil {
 		return nil, err
 	}
-	if !isFree {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return obj, nil
 }
 
@@ -215,7 +205,7 @@ func writable(k *kind, subresource string) bool {
 	case "":
 		return true
 	case "status":
-		return k.status != StatusInline
+		return k.status != statusInline
 	case "ephemeralcontainers", "resize":
 		return k.isPod()
 	case "finalize":
@@ -271,7 +261,7 @@ func (c *Cluster) replace(k *kind, req request, before, after runtime.Object) (r
 func reach(k *kind, subresource string, before, after runtime.Object) runtime.Object {
 	switch {
 	case subresource != "status":
-		if k.status != StatusInline {
+		if k.status != statusInline {
 			takeStatus(after, before)
 		}
 		return after

@@ -211,7 +211,7 @@ func TestTheStatusOfACustomKindIsWrittenAlone(t *testing.T) {
 func TestACustomKindWithoutStatusSubresource(t *testing.T) {
 	c, _, _ := newCluster(t, func(o *draintest.Options) {
 		k := widgetKind
-		k.Status = draintest.StatusInline
+		k.InlineStatus = true
 		o.Kinds = []draintest.Kind{k}
 	})
 	widgets := widgetsOf(c, "ns")

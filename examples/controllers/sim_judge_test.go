@@ -180,7 +180,7 @@ func (w *world) checkForce() {
 func (w *world) assess(s *site, write draintest.Write, by author) {
 	w.notePods(write)
 	w.follow(write.Before, write.After, by)
-	if by == others || write.Actor != draintest.Client {
+	if by == others || !write.ByClient() {
 		return
 	}
 	if write.Resource.Resource == "pods" && write.Verb == "delete" && write.Subresource == "" {

@@ -63,7 +63,7 @@ func Kinds() []draintest.Kind {
 		kinds = append(kinds, draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind), Namespaced: true})
 	}
 	return append(kinds, draintest.Kind{
-		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MachineClass"), Namespaced: true, Status: draintest.StatusInline,
+		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MachineClass"), Namespaced: true, InlineStatus: true,
 	})
 }
 

@@ -166,7 +166,7 @@ func (r *rig) ends(status <-chan int) int {
 func (r *rig) writes() []string {
 	var all []string
 	for _, w := range r.cluster.History() {
-		if w.Actor == draintest.Client {
+		if w.ByClient() {
 			all = append(all, w.String())
 		}
 	}

@@ -400,7 +400,7 @@ func TestTheGraceOfPodsIsCut(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--grace-period=5"), r.errOut)
 		for _, w := range r.cluster.History() {
-			if p, ok := w.After.(*corev1.Pod); ok && p.DeletionGracePeriodSeconds != nil && w.Actor == draintest.Client {
+			if p, ok := w.After.(*corev1.Pod); ok && p.DeletionGracePeriodSeconds != nil && w.ByClient() {
 				require.Equal(t, int64(5), *p.DeletionGracePeriodSeconds)
 			}
 		}
