@@ -16,7 +16,7 @@ import (
 func TestAnnotationsOfOneObjectStayThere(t *testing.T) {
 	d := newMarksWorld(1).d
 	d.Annotations = map[string]string{
-		"cause": "x", machineset.VictimsAnnotation: "m", machineset.ReleasedAnnotation: "s", deployment.NamedAnnotation: "7",
+		"cause": "x", "machinist.dev/delete-first": "m", machineset.ReleasedAnnotation: "s", deployment.NamedAnnotation: "7",
 		v1alpha1.TriggerDeletionByMCM: "m", v1alpha1.UnfreezeAnnotation: "", v1alpha1.PreferNoScheduleKey: "True",
 		v1alpha1.LastDeploymentReplicaChangeByScalerTime: "t", v1alpha1.EffectiveCreationTimeout: "1h",
 	}

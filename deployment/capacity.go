@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -14,7 +15,7 @@ import (
 // the provider has no capacity, so that the machine waits for its place. A nil
 // machine does not, nor does one that is available or leaving.
 func NoCapacityFor(m *v1alpha1.Machine) bool {
-	if machineset.Leaving(m) || machineset.Available(m) {
+	if machineset.Leaving(m) || machine.TraitsOf(m.Status.CurrentStatus.Phase).Available {
 		return false
 	}
 	op := m.Status.LastOperation

@@ -4,6 +4,7 @@ package deployment
 
 import (
 	"slices"
+	"time"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -51,7 +52,7 @@ func (c *pass) choice(a *account) machineset.Order {
 		}
 		return 1
 	}}
-	worth := machineset.Criterion{Name: machineset.ByAvailability, Rank: func(m *v1alpha1.Machine) int64 { return c.worth(a, m) }}
+	worth := machineset.Criterion{Name: "Availability", Rank: func(m *v1alpha1.Machine) int64 { return c.worth(a, m) }}
 	return append(machineset.Order{named, worth}, c.policy.order(c.now)...)
 }
 
@@ -73,7 +74,7 @@ func (c *pass) preserved(m *v1alpha1.Machine) bool {
 		return machineset.Preserved(m, c.now)
 	}
 	node, looked := c.nodeOf(m)
-	_, reason := machineset.ReplaceFailed(m, machine.NodeView{Looked: looked, Node: node, NoTarget: c.in.NoCluster}, c.now)
+	_, reason := machineset.ReplaceFailed(m, machine.NodeView{Looked: looked, Node: node, NoTarget: c.in.NoCluster}, time.Time{}, c.now)
 	return reason == machineset.ReasonPreservationAsked
 }
 

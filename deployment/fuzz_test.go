@@ -101,7 +101,7 @@ func (c chance) set(d *v1alpha1.MachineDeployment, i int) *v1alpha1.MachineSet {
 	s.UID = types.UID(chosen(c, s.Name, s.Name, s.Name, s.Name, ""))
 	s.CreationTimestamp = c.time()
 	s.Generation = int64(c.IntN(3))
-	maps.Copy(s.Annotations, c.some(v1alpha1.RevisionAnnotation, v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation, machineset.VictimsAnnotation, v1alpha1.LastDeploymentReplicaChangeByScalerTime))
+	maps.Copy(s.Annotations, c.some(v1alpha1.RevisionAnnotation, v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation, "machinist.dev/delete-first", v1alpha1.LastDeploymentReplicaChangeByScalerTime))
 	maps.Copy(s.Labels, c.some(v1alpha1.FreezeLabelKey, v1alpha1.LabelKeyMachineSetScaleUpDisabled))
 	if c.IntN(9) == 0 {
 		s.DeletionTimestamp = new(c.time())
@@ -172,7 +172,7 @@ func (c chance) policy() deployment.Policy {
 		OnNoCapacity:   chosen(c, "", deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop, "?"),
 		Discourage:     chosen(c, "", deployment.DiscourageNone, deployment.DiscouragePreferNoSchedule, deployment.DiscourageNoSchedule, "?"),
 		HoldAutoscaler: c.IntN(2) == 0,
-		Order:          chosen(c, nil, nil, machineset.Order{}, machineset.Order{{}}, machineset.Order{machineset.NewestFirst()}),
+		Order:          chosen(c, nil, nil, machineset.Order{}, machineset.Order{{}}, machineset.Order{{Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}),
 	}
 	if c.IntN(4) == 0 {
 		p.Gates = []deployment.Gate{nil, denies("m-1", "m-4")}
@@ -371,7 +371,7 @@ func FuzzPlan(f *testing.F) {
 		}
 		for _, s := range in.Sets {
 			if s != nil && flags&2 != 0 {
-				s.Annotations = map[string]string{machineset.VictimsAnnotation: bound, v1alpha1.MaxReplicasAnnotation: bound}
+				s.Annotations = map[string]string{"machinist.dev/delete-first": bound, v1alpha1.MaxReplicasAnnotation: bound}
 			}
 		}
 		checkPlan(t, in, c.policy())

@@ -103,7 +103,7 @@ func (w *marksWorld) node(m *v1alpha1.Machine) *corev1.Node {
 
 func (w *marksWorld) report(s *v1alpha1.MachineSet) {
 	in := machineset.Observation{Set: s, Machines: w.of(s), Complete: true}
-	s.Status = machineset.Status(in, machineset.Failure{}, marksNow)
+	s.Status, _ = machineset.Status(in, machineset.Failure{}, marksNow)
 	s.Status.ObservedGeneration = s.Generation
 }
 
@@ -167,7 +167,7 @@ func marksBump[T metav1.Object](object T) T {
 func (w *marksWorld) settle() {
 	for _, s := range w.sets {
 		for range 3 {
-			dec := machineset.Plan(machineset.Observation{Set: s, Machines: w.of(s), Complete: true}, machineset.Policy{}, marksNow)
+			dec := machineset.Decide(machineset.Observation{Set: s, Machines: w.of(s), Complete: true}, machineset.Policy{}, marksNow)
 			for _, a := range dec.Actions {
 				switch a := a.(type) {
 				case machineset.Delete:

@@ -33,7 +33,7 @@ import (
 // one Event says so. A deployment that is being deleted is deleted nevertheless.
 //
 // It reads the bounds as [Normalise] tells. The sets have to choose who goes as
-// [machineset.Plan] does, and by the order of the policy, as far as nobody is named.
+// [machineset.Decide] does, and by the order of the policy, as far as nobody is named.
 //
 // The observation is not modified. What the decision holds is a copy, except for
 // the machines of [Target.Victims] and the Nodes of [WriteNode.Before], which are

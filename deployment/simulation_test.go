@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -29,7 +30,7 @@ var (
 
 // availableFirst has a set let those machines go that are worth most.
 var availableFirst = machineset.Order{{Name: "AvailableFirst", Rank: func(m *v1alpha1.Machine) int64 {
-	if machineset.Available(m) {
+	if machine.TraitsOf(m.Status.CurrentStatus.Phase).Available {
 		return 0
 	}
 	return 1

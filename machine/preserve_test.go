@@ -573,7 +573,7 @@ var nodesOfFailed = map[string]change{
 func agree(t *testing.T, in machine.Observation, name string) {
 	t.Helper()
 	set := func(in machine.Observation) (bool, machinist.Reason) {
-		return machineset.ReplaceFailed(in.Machine, in.Node, now)
+		return machineset.ReplaceFailed(in.Machine, in.Node, time.Time{}, now)
 	}
 	r := newWorld(in)
 	r.mustRest(t)

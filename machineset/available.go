@@ -10,12 +10,12 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// AvailableSince returns since when a machine is available ([Available]), and
+// AvailableSince returns since when a machine is available ([machine.PhaseTraits]), and
 // false if it is not. That is since when its Node is ready, as the conditions of
 // the machine say, or else since when it has its phase. If neither is known, the
 // zero time is returned: long ago.
 func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
-	if !Available(m) {
+	if !available(m) {
 		return time.Time{}, false
 	}
 	for _, c := range m.Status.Conditions {
@@ -31,7 +31,7 @@ func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
 // enough.
 func AvailableFor(m *v1alpha1.Machine, settle time.Duration, now time.Time) bool {
 	if settle <= 0 {
-		return Available(m)
+		return available(m)
 	}
 	since, ok := AvailableSince(m)
 	return ok && !since.Add(settle).After(now)

@@ -26,7 +26,7 @@ func manyMachines(n int) []*v1alpha1.Machine {
 	return machines
 }
 
-func BenchmarkPlan(b *testing.B) {
+func BenchmarkDecide(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		keep func(n int) int
@@ -40,7 +40,7 @@ func BenchmarkPlan(b *testing.B) {
 				in := observed(int32(c.keep(n)), manyMachines(n)...) //nolint:gosec // small
 				b.ReportAllocs()
 				for b.Loop() {
-					machineset.Plan(in, machineset.Policy{}, now)
+					machineset.Decide(in, machineset.Policy{}, now)
 				}
 			})
 		}

@@ -3,8 +3,9 @@
 package machineset
 
 import (
-	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -63,83 +64,19 @@ func (o Owner) Reference() metav1.OwnerReference {
 	}
 }
 
-// Why an owner may not adopt; see [Owner.MayAdopt].
-var (
-	// ErrOwnerGone means that the owner does not exist any more.
-	ErrOwnerGone = errors.New("owner is gone")
-	// ErrOwnerReplaced means that another object of the same name exists.
-	ErrOwnerReplaced = errors.New("owner has been replaced by another object of its name")
-	// ErrOwnerDeleting means that the owner has been deleted.
-	ErrOwnerDeleting = errors.New("owner is being deleted")
-)
-
 // MayAdopt checks a live read of the owner before the first adoption: live is
-// nil if the API server says that there is none. It returns [ErrOwnerGone],
-// [ErrOwnerReplaced] or [ErrOwnerDeleting], or nil if the owner may adopt.
+// nil if the API server says that there is none. It returns an error if the owner is
+// gone, was replaced by another object of its name, or is being deleted.
 func (o Owner) MayAdopt(live metav1.Object) error {
 	switch {
 	case isNil(live):
-		return ErrOwnerGone
+		return fmt.Errorf("owner %s is gone", o.Name)
 	case live.GetUID() != o.UID || o.UID == "":
-		return ErrOwnerReplaced
+		return fmt.Errorf("owner %s has been replaced by another object of its name", o.Name)
 	case live.GetDeletionTimestamp() != nil:
-		return ErrOwnerDeleting
+		return fmt.Errorf("owner %s is being deleted", o.Name)
 	default:
 		return nil
-	}
-}
-
-// A Verdict is what becomes of one object when an owner looks at it.
-type Verdict string
-
-// The verdicts.
-const (
-	// VerdictForeign leaves an object that another owner controls, or that is in
-	// another namespace.
-	VerdictForeign Verdict = "ControlledByAnother"
-	// VerdictOwned counts an object that refers to this owner and is selected.
-	VerdictOwned Verdict = "Owned"
-	// VerdictRelease takes this owner's reference off an object that is no longer
-	// selected.
-	VerdictRelease Verdict = "NoLongerSelected"
-	// VerdictLeft leaves an object that is no longer selected, as the owner is
-	// being deleted.
-	VerdictLeft Verdict = "OwnerDeleting"
-	// VerdictUnrelated leaves an object without a controller, which is not
-	// selected, or which the owner is past adopting.
-	VerdictUnrelated Verdict = "Unrelated"
-	// VerdictDying leaves an object without a controller, as it is being deleted.
-	VerdictDying Verdict = "ObjectDeleting"
-	// VerdictAdopt makes this owner the controller of an object that has none.
-	VerdictAdopt Verdict = "Adopt"
-)
-
-// Judge returns what becomes of one object; selected says whether the owner's
-// selector matches its labels. A nil object, and an object or owner without a
-// UID, is unrelated. Of owner references, only those marked as controller count.
-func Judge(o Owner, object metav1.Object, selected bool) Verdict {
-	if isNil(object) || object.GetUID() == "" || o.UID == "" {
-		return VerdictUnrelated
-	}
-	if object.GetNamespace() != o.Namespace {
-		return VerdictForeign
-	}
-	controller := metav1.GetControllerOfNoCopy(object)
-	switch {
-	case controller != nil && controller.UID != o.UID:
-		return VerdictForeign
-	case controller != nil && selected:
-		return VerdictOwned
-	case controller != nil && o.Deleting:
-		return VerdictLeft
-	case controller != nil:
-		return VerdictRelease
-	case o.Deleting || !selected:
-		return VerdictUnrelated
-	case object.GetDeletionTimestamp() != nil:
-		return VerdictDying
-	default:
-		return VerdictAdopt
 	}
 }
 
@@ -152,20 +89,10 @@ type Claims[T metav1.Object] struct {
 	Released []T
 	// Adopt are the objects that the owner takes. Before the first of them is
 	// written, the owner has to be read live and [Owner.MayAdopt] asked.
-	Adopt []Change[T]
+	Adopt []OwnersEdit
 	// Release are the objects that the owner lets go. That one of them is gone
 	// (NotFound), or was replaced (Invalid), is as good.
-	Release []Change[T]
-}
-
-// A Change is one object whose owner references are to change.
-type Change[T metav1.Object] struct {
-	// Object as it was read.
-	Object T
-	// Verdict is [VerdictAdopt] or [VerdictRelease].
-	Verdict Verdict
-	// Edit is the write. It keeps the references of all other owners.
-	Edit OwnersEdit
+	Release []OwnersEdit
 }
 
 // NeedsLiveOwner reports whether the owner has to be read live, and
@@ -186,31 +113,41 @@ func ClaimSelector(set *v1alpha1.MachineSet) *metav1.LabelSelector {
 	return set.Spec.Selector
 }
 
-// Claim sorts objects by what an owner does with them. It writes nothing.
+// Claim sorts objects by what an owner does with them. It writes nothing. Of owner
+// references, only those marked as controller count.
+//
+//   - An object of another namespace or controller is left alone, as is every object if
+//     the owner has no UID.
+//   - An object of the owner is owned. If it is not selected, it is released, unless the
+//     owner is being deleted.
+//   - A selected object without a controller is adopted, unless it or the owner is being
+//     deleted.
 //
 // A selector that is nil, empty or cannot be parsed selects nothing, and so
 // nothing is adopted; the reference system adopts everything in the namespace.
 // As such a selector does not say either what is no longer wanted, nothing is
 // released, and objects that refer to the owner stay owned.
 //
-// Nil objects are skipped.
+// Nil objects, and objects without a UID, are skipped.
 func Claim[T metav1.Object](o Owner, s *metav1.LabelSelector, objects []T) Claims[T] {
 	selector, err := selectorOf(s)
 	usable := err == nil && !selector.Empty()
 	var c Claims[T]
 	for _, object := range objects {
-		if isNil(object) {
+		if isNil(object) || object.GetUID() == "" || o.UID == "" || object.GetNamespace() != o.Namespace {
 			continue
 		}
 		selected := usable && selector.Matches(labels.Set(object.GetLabels()))
-		switch verdict := Judge(o, object, selected); {
-		case verdict == VerdictOwned, !usable && (verdict == VerdictRelease || verdict == VerdictLeft):
+		switch controller := metav1.GetControllerOfNoCopy(object); {
+		case controller != nil && controller.UID != o.UID:
+		case controller != nil && (selected || !usable):
 			c.Owned = append(c.Owned, object)
-		case verdict == VerdictAdopt:
-			c.Adopt = append(c.Adopt, Change[T]{object, verdict, adoption(o, object)})
-		case verdict == VerdictRelease:
-			c.Release = append(c.Release, Change[T]{object, verdict, release(o, object)})
-		case verdict == VerdictUnrelated && wasReleased(o, object):
+		case controller != nil && !o.Deleting:
+			c.Release = append(c.Release, release(o, object))
+		case controller != nil: // it is no longer selected
+		case selected && !o.Deleting && object.GetDeletionTimestamp() == nil:
+			c.Adopt = append(c.Adopt, adoption(o, object))
+		case wasReleased(o, object):
 			c.Released = append(c.Released, object)
 		}
 	}
@@ -255,4 +192,25 @@ func isNil(object metav1.Object) bool {
 	}
 	v := reflect.ValueOf(object)
 	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// wasReleased reports whether the owner has let this object go, and no owner has
+// taken it, or is deleting it, since.
+func wasReleased(o Owner, object metav1.Object) bool {
+	return o.UID != "" && object.GetNamespace() == o.Namespace &&
+		object.GetAnnotations()[ReleasedAnnotation] == string(o.UID) &&
+		object.GetDeletionTimestamp() == nil && metav1.GetControllerOfNoCopy(object) == nil
+}
+
+// releasedBy returns the machines that this set let go and that are still there,
+// by name and each once.
+func releasedBy(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
+	var released []*v1alpha1.Machine
+	for _, m := range machines {
+		if m != nil && !Leaving(m) && wasReleased(OwnerSet(set), m) {
+			released = append(released, m)
+		}
+	}
+	slices.SortFunc(released, compareNames)
+	return slices.CompactFunc(released, func(a, b *v1alpha1.Machine) bool { return a.UID == b.UID && a.Name == b.Name })
 }

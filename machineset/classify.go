@@ -17,21 +17,9 @@ func Leaving(m *v1alpha1.Machine) bool {
 	return m == nil || m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating
 }
 
-// Active reports whether a machine is neither Failed nor Terminating. Changes of
-// the template reach active machines only. A nil machine is not active.
-func Active(m *v1alpha1.Machine) bool {
-	return m != nil && m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed &&
-		m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating
-}
-
-// Ready reports whether a machine is Running. A nil machine is not.
-func Ready(m *v1alpha1.Machine) bool {
-	return m != nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning
-}
-
-// Available reports whether a machine is Running, or Available (which is what
+// available reports whether a machine is Running, or Available (which is what
 // machines become where there is no cluster to join). A nil machine is not.
-func Available(m *v1alpha1.Machine) bool {
+func available(m *v1alpha1.Machine) bool {
 	return m != nil && machine.TraitsOf(m.Status.CurrentStatus.Phase).Available
 }
 
@@ -47,18 +35,27 @@ func Preserved(m *v1alpha1.Machine, now time.Time) bool {
 		now.Before(m.Status.CurrentStatus.PreserveExpiryTime.Time)
 }
 
-// PreservedFailed reports whether a machine is Failed and has a preservation
+// preservedFailed reports whether a machine is Failed and has a preservation
 // recorded, be it over or not: it counts towards the status of its set as such
-// until the machine controller clears the record. A nil machine is not.
-func PreservedFailed(m *v1alpha1.Machine) bool {
+// until the machine controller clears the record.
+func preservedFailed(m *v1alpha1.Machine) bool {
 	return Failed(m) && m.Status.CurrentStatus.PreserveExpiryTime != nil
 }
 
-// AutoPreserved reports whether a machine carries the annotation value by which
-// a set preserves Failed machines of its own accord. A nil machine does not.
-func AutoPreserved(m *v1alpha1.Machine) bool {
-	return m != nil && m.Annotations[v1alpha1.PreserveMachineAnnotationKey] ==
-		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
+// autoPreserved reports whether a machine carries the annotation value by which
+// a set preserves Failed machines of its own accord.
+func autoPreserved(m *v1alpha1.Machine) bool {
+	return m.Annotations[v1alpha1.PreserveMachineAnnotationKey] == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
+}
+
+// shortLife is how long a machine lives that is worth its creation. It is shorter
+// than machines take to time out when they are created or fall ill, so that only
+// those count which fail for a reason that no timeout slows down.
+const shortLife = 10 * time.Minute
+
+// shortLived reports whether a machine was deleted so soon after its creation.
+func shortLived(m *v1alpha1.Machine) bool {
+	return m.DeletionTimestamp != nil && m.DeletionTimestamp.Sub(m.CreationTimestamp.Time) < shortLife
 }
 
 // Transferred reports whether a machine has been updated in place and is about
@@ -66,13 +63,6 @@ func AutoPreserved(m *v1alpha1.Machine) bool {
 // never chosen for deletion. A nil machine is not.
 func Transferred(m *v1alpha1.Machine) bool {
 	return m != nil && m.Labels[v1alpha1.LabelKeyNodeUpdateResult] == v1alpha1.LabelValueNodeUpdateSuccessful
-}
-
-// Unhealthy reports whether a machine became Failed for bad health, rather than
-// because it never joined: what metrics call a stale machine. A nil machine is
-// not.
-func Unhealthy(m *v1alpha1.Machine) bool {
-	return Failed(m) && m.Status.LastOperation.Type == v1alpha1.MachineOperationHealthCheck
 }
 
 // Frozen reports whether the freeze label keeps a set from creating machines.
@@ -90,4 +80,46 @@ func ScaleUpDisabled(set *v1alpha1.MachineSet) bool {
 	}
 	_, found := set.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled]
 	return found
+}
+
+// MarkedAt returns when an autoscaler marked a machine for deletion, and false
+// if it carries no readable mark or is nil.
+func MarkedAt(m *v1alpha1.Machine) (time.Time, bool) {
+	if m == nil {
+		return time.Time{}, false
+	}
+	return parseTime(m.Annotations, v1alpha1.MarkedForDeletionTime)
+}
+
+// markedPriority is the priority by which an autoscaler names a machine. It is
+// compared as text, as the reference system does.
+const markedPriority = "1"
+
+// NamedByAutoscaler reports whether an autoscaler named this machine as one that
+// goes: its priority is exactly "1", and it was marked no later than the last
+// change of size that an autoscaler made. Such a machine is deleted even if the
+// set is no longer too large, and is replaced then: an earlier pass may have
+// deleted another one in its place.
+//
+// A mark that is younger than the last change of size belongs to a change that
+// has not arrived yet. Nil arguments give false.
+func NamedByAutoscaler(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+	if set == nil || m == nil || m.Annotations[v1alpha1.MachinePriority] != markedPriority {
+		return false
+	}
+	marked, ok := MarkedAt(m)
+	if !ok {
+		return false
+	}
+	scaled, ok := parseTime(set.Annotations, v1alpha1.LastDeploymentReplicaChangeByScalerTime)
+	return ok && !marked.After(scaled)
+}
+
+func parseTime(annotations map[string]string, key string) (time.Time, bool) {
+	text, found := annotations[key]
+	if !found {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	return t, err == nil
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -28,7 +31,7 @@ type Counts struct {
 	// Leaving are those visibly on their way out; see [Leaving]. They count towards
 	// a surge, and not towards what a set wants.
 	Leaving int
-	// ShortLived are those leaving that were deleted within [ShortLife] of their
+	// ShortLived are those leaving that were deleted within 10 minutes of their
 	// creation.
 	ShortLived int
 	// Present are the others. Those whose deletion is in flight are present until it
@@ -90,7 +93,7 @@ func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Exp
 // leaving counts one machine that is on its way out.
 func (c *Counts) leaving(m *v1alpha1.Machine) {
 	c.Leaving++
-	if AutoPreserved(m) {
+	if autoPreserved(m) {
 		c.AutoPreservedLeaving++
 	}
 	if shortLived(m) {
@@ -104,10 +107,10 @@ func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, 
 	if Failed(m) {
 		c.Failed++
 	}
-	if PreservedFailed(m) {
+	if preservedFailed(m) {
 		c.PreservedFailed++
 	}
-	if AutoPreserved(m) {
+	if autoPreserved(m) {
 		c.AutoPreserved++
 	}
 	if going {
@@ -120,16 +123,16 @@ func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, 
 	case m.UID != "":
 		c.Eligible++
 	}
-	if Ready(m) {
+	switch m.Status.CurrentStatus.Phase {
+	case v1alpha1.MachineRunning:
 		c.Ready++
+	case v1alpha1.MachineInPlaceUpdating:
+		c.Updating++
 	}
 	if AvailableFor(m, settle, now) {
 		c.Available++
-	} else if Available(m) {
+	} else if available(m) {
 		c.Settling++
-	}
-	if m.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdating {
-		c.Updating++
 	}
 }
 
@@ -145,9 +148,8 @@ func (c Counts) Surplus() int {
 	return max(0, max(0, c.Eligible)-max(0, c.Desired))
 }
 
-// Present returns the machines that are neither leaving nor about to. Nil machines
-// are skipped.
-func Present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
+// present returns the machines that are neither leaving nor about to.
+func present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
 	asked := deleting(e)
 	out := make([]*v1alpha1.Machine, 0, len(machines))
 	for _, m := range machines {
@@ -158,11 +160,38 @@ func Present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.M
 	return out
 }
 
+// Missing returns how many machines sets want that do not exist. It is what
+// [machine.Siblings] asks for: between the end of a machine and the creation of the
+// one in its place nothing else tells that it is being replaced. Machines on their
+// way out exist until they are gone.
+//
+// The machines may be those of other sets, too; they belong to the set that controls
+// them. Sets that create none count for nothing: those which are being deleted, or
+// may not create machines (see [ScaleUpDisabled]). Nil sets and machines are skipped.
+func Missing(sets []*v1alpha1.MachineSet, machines []*v1alpha1.Machine) int {
+	exist := map[types.UID]int{}
+	for _, m := range machines {
+		if m == nil {
+			continue
+		}
+		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+			exist[owner.UID]++
+		}
+	}
+	n := 0
+	for _, s := range sets {
+		if s != nil && s.DeletionTimestamp == nil && !ScaleUpDisabled(s) {
+			n += max(0, int(s.Spec.Replicas)-exist[s.UID])
+		}
+	}
+	return n
+}
+
 // Eligible returns the machines among which a set may choose if it has too many:
 // those that are neither leaving nor about to, that do not move to another set
 // ([Transferred]), and that have a UID. Nil machines are skipped.
 func Eligible(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
-	return slices.DeleteFunc(Present(machines, e), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
+	return slices.DeleteFunc(present(machines, e), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
 }
 
 // label is one entry of a map that is asked for once for every machine: going

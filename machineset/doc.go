@@ -3,7 +3,7 @@
 // Package machineset decides which machines of a MachineSet are created, which
 // are deleted, and which are kept.
 //
-// [Plan] makes one pass over one set: it is given the set, its machines, and
+// [Decide] makes one pass over one set: it is given the set, its machines, and
 // what this process has asked for but cannot see yet, and returns actions as
 // data, the reasons why other things are not done, and the time at which to ask
 // again. A controller is the loop around it:
@@ -17,13 +17,11 @@
 //		Set: set, Machines: claims.Owned, Complete: synced && claims.Settled(),
 //		Released: claims.Released, Expectations: expected[set.UID], NeverJoined: neverJoined[set.UID], Nodes: views,
 //	}
-//	d := machineset.Plan(in, policy, now)
+//	d := machineset.Decide(in, policy, now)
 //	for _, a := range d.Actions {
 //		switch a := a.(type) {
-//		case machineset.AddFinalizer:
-//			…   // patch the set with a.Edit.Patch()
-//		case machineset.RemoveFinalizer:
-//			…   // the same
+//		case machineset.SetFinalizers:
+//			…   // patch the set with a.Patch()
 //		case machineset.Sync:
 //			…   // update the machine to a.Apply(machine)
 //		case machineset.Look:
@@ -32,15 +30,14 @@
 //			…   // expected = expected.Deleting(machine.KindMachine, a.Name, a.UID, now); neverJoined = neverJoined.Deleting(a, now)
 //			    // delete with the UID as precondition
 //		case machineset.Create:
-//			…   // for each batch of Batches(a.Count), for each name:
-//			    // expected = expected.Creating(machine.KindMachine, name, now); create NewMachine(set, name)
-//			    // after an error: expected, look = expected.Failed(machine.KindMachine, name, err)
+//			…   // for each batch of Batches(a.Count), m := NewMachine(set, Suffix(rand.Float64)):
+//			    // expected = expected.Creating(machine.KindMachine, m.Name, now); create m
+//			    // after an error: expected, look = expected.Failed(machine.KindMachine, m.Name, err)
 //		default:
 //			…   // an error: this loop is older than the package
 //		}
 //	}
-//	status := machineset.Status(in, failure, now)
-//	if machineset.StatusChanged(set.Status, status) {
+//	if status, changed := machineset.Status(in, failure, now); changed {
 //		…   // write it
 //	}
 //	…       // ask again at d.NextCheck
@@ -49,15 +46,14 @@
 // out not counted (they are replaced without waiting for their end), however far its
 // cache lags behind, whichever calls fail, and whatever answers are lost; see
 // [machine.Expectations]. If something takes the labels off its machines, so that they have to
-// be released and replaced, it stops soon; see [Policy].Replaced. A scale-down by
+// be released and replaced, it stops after 3. A scale-down by
 // k deletes k machines, beside those that have failed and are replaced: those that
 // an autoscaler named, then those that the set itself names ([NameVictims]), then
 // the first in an [Order]. On a list that is not known to be whole, nothing is
 // created and nothing deleted.
 //
 // [Count] is the one place where machines are counted, [Choose] the one where
-// those that go are chosen, and [Order] is composed of criteria by whoever knows
-// what a machine is worth. Package deployment plans with the same functions, and
+// those that go are chosen. Package deployment plans with the same functions, and
 // so knows what its sets are going to do.
 //
 // The package does not choose names, back off, balance zones or freeze sets. How

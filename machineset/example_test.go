@@ -20,7 +20,7 @@ func exampleSet(replicas int32) *v1alpha1.MachineSet {
 	return set
 }
 
-func ExamplePlan() {
+func ExampleDecide() {
 	machine := newMachine
 	in := machineset.Observation{
 		Set: exampleSet(2),
@@ -31,11 +31,11 @@ func ExamplePlan() {
 		},
 	}
 
-	d := machineset.Plan(in, machineset.Policy{}, time.Now())
+	d := machineset.Decide(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 
 	in.Complete = true // the cache has synced, and nothing is left to be adopted
-	d = machineset.Plan(in, machineset.Policy{}, time.Now())
+	d = machineset.Decide(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 	// Output:
 	// [] [workers-7d4f9: IncompleteView: the list of machines may not be whole]
@@ -47,22 +47,22 @@ func ExamplePlan() {
 func ExampleObservation_expectations() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	in := machineset.Observation{Set: exampleSet(1), Complete: true}
-	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
+	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
 
-	name, _ := machineset.Name(in.Set, "x8k2p")
-	in.Expectations = in.Expectations.Creating(machine.KindMachine, name, now) // before the call
-	d := machineset.Plan(in, machineset.Policy{}, now)
+	m, _ := machineset.NewMachine(in.Set, "x8k2p")
+	in.Expectations = in.Expectations.Creating(machine.KindMachine, m.Name, now) // before the call
+	d := machineset.Decide(in, machineset.Policy{}, now)
 	fmt.Println(d.Actions, d.Holds[0].Reason, d.NextCheck.Sub(now))
 
 	now = d.NextCheck
-	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
+	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
 
-	in.Expectations = in.Expectations.Looked(machine.KindMachine, name, nil, now) // a live read: NotFound
-	fmt.Println(machineset.Plan(in, machineset.Policy{}, now).Actions)
+	in.Expectations = in.Expectations.Looked(machine.KindMachine, m.Name, nil, now) // a live read: NotFound
+	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
 	// Output:
 	// [create 1 (TooFewMachines)]
-	// [] InFlight 2m0s
-	// [look for workers-7d4f9-x8k2p (NotSeenInTime)]
+	// [] NotSeen 2m0s
+	// [look for workers-7d4f9-x8k2p (NotSeen)]
 	// [create 1 (TooFewMachines)]
 }
 
@@ -76,20 +76,14 @@ func ExampleClaim() {
 	if err := machineset.OwnerSet(set).MayAdopt(set); err != nil { // set: read live
 		fmt.Println(err)
 	}
-	for _, a := range claims.Adopt {
-		patch, _ := a.Edit.Patch()
-		fmt.Println(a.Verdict, a.Edit.Name, len(patch) > 0)
+	for _, edit := range claims.Adopt {
+		patch, _ := edit.Patch()
+		fmt.Println("adopt", edit.Name, len(patch) > 0)
 	}
 	fmt.Println(claims.Settled())
 	// Output:
-	// Adopt orphan true
+	// adopt orphan true
 	// false
-}
-
-func ExampleBatches() {
-	fmt.Println(machineset.Batches(10))
-	// Output:
-	// [1 2 4 3]
 }
 
 func ExampleStatus() {
@@ -97,31 +91,10 @@ func ExampleStatus() {
 		Set: exampleSet(2), Complete: true,
 		Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachinePending)},
 	}
-	s := machineset.Status(in, machineset.Failure{}, now)
-	fmt.Println(s.Replicas, s.AvailableReplicas, machineset.StatusChanged(in.Set.Status, s))
+	s, changed := machineset.Status(in, machineset.Failure{}, now)
+	fmt.Println(s.Replicas, s.AvailableReplicas, changed)
 	// Output:
 	// 2 1 true
-}
-
-// Someone who knows what a machine is worth composes the order; the plan says
-// which criterion chose each machine.
-func ExampleOrder() {
-	machine := func(name, priority string) *v1alpha1.Machine {
-		m := newMachine(name, v1alpha1.MachineRunning)
-		m.Labels[v1alpha1.NodeLabelKey] = "node-" + name
-		m.Annotations[v1alpha1.MachinePriority] = priority
-		return m
-	}
-	pods := map[string]int64{"node-busy": 42, "node-idle": 1, "node-cheap": 17}
-	order := machineset.Order{machineset.Priority(), machineset.Emptiest(pods), machineset.NewestFirst()}
-
-	in := machineset.Observation{
-		Set: exampleSet(1), Complete: true,
-		Machines: []*v1alpha1.Machine{machine("busy", "3"), machine("idle", "3"), machine("cheap", "1")},
-	}
-	fmt.Println(machineset.Plan(in, machineset.Policy{Order: order}, time.Now()).Actions)
-	// Output:
-	// [delete cheap (TooManyMachines, by Priority) delete idle (TooManyMachines, by Load)]
 }
 
 // One write says how many machines go, and which.
@@ -133,13 +106,13 @@ func ExampleNameVictims() {
 		},
 	}
 	in.Set.Spec.Replicas = 2
-	fmt.Println(machineset.Plan(in, machineset.Policy{}, time.Now()).Actions)
+	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Actions)
 
 	machineset.NameVictims(in.Set, []string{"b"})
-	fmt.Println(machineset.Plan(in, machineset.Policy{}, time.Now()).Actions)
+	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Actions)
 
 	in.Machines = []*v1alpha1.Machine{in.Machines[0], in.Machines[2]} // b is gone
-	fmt.Println(machineset.Plan(in, machineset.Policy{}, time.Now()).Reason)
+	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Reason)
 	// Output:
 	// [delete c (TooManyMachines, by Health)]
 	// [delete b (TooManyMachines, by NamedByPlan)]

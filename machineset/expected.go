@@ -3,9 +3,12 @@
 package machineset
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -31,4 +34,31 @@ func deleting(e machine.Expectations) map[types.UID]bool {
 		uids[x.UID] = true
 	}
 	return uids
+}
+
+// NeverJoined is when this process deleted machines of one set that failed before they
+// had joined, by UID. Each slows down what is created for 10 minutes after its
+// deletion, by the clock that recorded it. The zero NeverJoined is that there were none.
+// It is a value, and may be stored as JSON; losing it costs creations that fail.
+type NeverJoined map[types.UID]time.Time
+
+// Deleting returns a copy with a machine that is about to be deleted, if it never joined,
+// and without those that count no longer.
+func (n NeverJoined) Deleting(d Delete, at time.Time) NeverJoined {
+	next := n.recent(at)
+	if d.NeverJoined {
+		next[d.UID] = at
+	}
+	return next
+}
+
+// recent returns a copy with the deletions of the last shortLife.
+func (n NeverJoined) recent(now time.Time) NeverJoined {
+	next := NeverJoined{}
+	for uid, at := range n {
+		if recorded.Known(at, now) && now.Sub(at) < shortLife {
+			next[uid] = at
+		}
+	}
+	return next
 }

@@ -45,11 +45,11 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, view := failedWithNode(tc.status, tc.since)
-			goes, reason := machineset.ReplaceFailed(m, view, now)
+			goes, reason := machineset.ReplaceFailed(m, view, time.Time{}, now)
 			require.Equal(t, !tc.stays, goes)
 			in := observed(1, m)
 			in.Nodes = map[string]machine.NodeView{"n": view}
-			d := machineset.Plan(in, machineset.Policy{}, now)
+			d := machineset.Decide(in, machineset.Policy{}, now)
 			if !tc.stays {
 				require.Equal(t, machineset.ReasonFailed, reason)
 				require.Equal(t, []string{"a"}, deleted(d))
@@ -61,8 +61,21 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 			require.Equal(t, until, d.Holds[0].Until)
 			require.Equal(t, machineset.ReasonNodeReadyAgain, d.Reason)
 			require.Equal(t, until, d.NextCheck)
-			later := machineset.Plan(in, machineset.Policy{}, until)
+			later := machineset.Decide(in, machineset.Policy{}, until)
 			require.Equal(t, []string{"a"}, deleted(later), "it stays no longer")
 		})
 	}
+}
+
+// After an outage the Node may be Ready for long before the set reads that.
+func TestReplaceFailed_NodeReadyAgainWasReadLater_StaysForAMinuteAfterThat(t *testing.T) {
+	m, view := failedWithNode(corev1.ConditionTrue, now.Add(-time.Minute))
+	for at, stays := range map[time.Duration]bool{0: true, 59 * time.Second: true, time.Minute: false} {
+		goes, reason := machineset.ReplaceFailed(m, view, now, now.Add(at))
+		require.Equal(t, !stays, goes, at)
+		require.Equal(t, stays, reason == machineset.ReasonNodeReadyAgain, at)
+	}
+	m, view = failedWithNode(corev1.ConditionFalse, now)
+	goes, _ := machineset.ReplaceFailed(m, view, now, now)
+	require.True(t, goes, "it is not Ready any more")
 }

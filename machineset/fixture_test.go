@@ -138,3 +138,16 @@ func named(machines []*v1alpha1.Machine) func(kind, name string) metav1.Object {
 		return nil
 	}
 }
+
+// victimsAnnotation is the annotation of a set that names the machines that go first.
+const victimsAnnotation = "machinist.dev/delete-first"
+
+// syncOf returns what a set changes of its machine to follow the template, if anything.
+func syncOf(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (machineset.Sync, bool) {
+	for _, a := range machineset.Decide(machineset.Observation{Set: set, Machines: []*v1alpha1.Machine{m}}, machineset.Policy{}, now).Actions {
+		if sync, ok := a.(machineset.Sync); ok {
+			return sync, true
+		}
+	}
+	return machineset.Sync{}, false
+}

@@ -15,9 +15,9 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// FuzzPlan throws texts at everything that is parsed, and numbers at everything
+// FuzzDecide throws texts at everything that is parsed, and numbers at everything
 // that is counted.
-func FuzzPlan(f *testing.F) {
+func FuzzDecide(f *testing.F) {
 	f.Add("1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "now", "", "Failed", int32(1), int32(1), int64(5), "42m", "m", int32(0))
 	f.Add("x", "", "x", "junk", "now", "Running", int32(-1), int32(-5), int64(-1), "soon", ",,m,m,", int32(30))
 	f.Add("-9223372036854775809", "2026-02-30T00:00:00Z", "", "auto-preserved", "false", "", int32(1<<30), int32(3), int64(1)<<62, "", " n ", int32(-1<<31))
@@ -27,7 +27,7 @@ func FuzzPlan(f *testing.F) {
 		set.Spec.AutoPreserveFailedMachineMax, set.Spec.MinReadySeconds = maxPreserved, settle
 		set.Annotations = map[string]string{
 			v1alpha1.LastDeploymentReplicaChangeByScalerTime: scaled, v1alpha1.EffectiveCreationTimeout: timeout,
-			machineset.VictimsAnnotation: victims,
+			victimsAnnotation: victims,
 		}
 		m := newMachine("m", v1alpha1.MachinePhase(phase))
 		m.Labels[v1alpha1.NodeLabelKey] = "n"
@@ -44,18 +44,18 @@ func FuzzPlan(f *testing.F) {
 			Expectations: machine.Expectations{}.Creating(machine.KindMachine, phase, now.Add(time.Duration(age))).Deleting(machine.KindMachine, preserve, types.UID(marked), now),
 			Nodes:        map[string]machine.NodeView{"n": nodeSaying(ofNode)},
 		}
-		p := machineset.Policy{Burst: int(maxPreserved), Unseen: time.Duration(age), Replaced: int(settle), Order: orderOf([]byte(phase)[:min(8, len(phase))])}
-		d := machineset.Plan(in, p, now)
-		require.LessOrEqual(t, created(d)+len(deleted(d)), max(machineset.DefaultBurst, int(maxPreserved)))
+		p := machineset.Policy{Burst: int(maxPreserved), Order: orderOf([]byte(phase)[:min(8, len(phase))])}
+		d := machineset.Decide(in, p, now)
+		require.LessOrEqual(t, created(d)+len(deleted(d)), max(100, int(maxPreserved)))
 		require.True(t, d.NextCheck.IsZero() || d.NextCheck.After(now))
 		require.NotEmpty(t, d.Reason)
-		if s := machineset.Status(in, machineset.Failure{}, now); set.Spec.Replicas >= 0 {
+		if s, _ := machineset.Status(in, machineset.Failure{}, now); set.Spec.Replicas >= 0 {
 			require.LessOrEqual(t, s.AvailableReplicas, s.Replicas)
 		}
 		for _, a := range d.Actions {
 			if s, ok := a.(machineset.Sync); ok && s.Name == m.Name {
 				next := s.Apply(m)
-				_, again := machineset.SyncFromTemplate(set, next)
+				_, again := syncOf(set, next)
 				require.False(t, again, "one write is enough")
 			}
 		}

@@ -3,7 +3,6 @@
 package machineset_test
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -28,7 +27,7 @@ func TestAMachineIsMadeFromTheTemplate(t *testing.T) {
 	set.Spec.Template.Annotations = map[string]string{"a": "b"}
 	set.Spec.Template.Finalizers = []string{"f"}
 	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
-	m, err := machineset.NewMachine(set, "ms-abcde")
+	m, err := machineset.NewMachine(set, "abcde")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -70,7 +69,7 @@ func TestTheEffectiveCreationTimeoutIsPassedOnAndKept(t *testing.T) {
 	require.Equal(t, "42m", m.Annotations[v1alpha1.EffectiveCreationTimeout])
 	require.Equal(t, 42*time.Minute, m.Spec.MachineCreationTimeout.Duration)
 	require.Nil(t, set.Spec.Template.Spec.MachineConfiguration)
-	_, changed := machineset.SyncFromTemplate(set, m)
+	_, changed := syncOf(set, m)
 	require.False(t, changed)
 
 	set.Annotations[v1alpha1.EffectiveCreationTimeout] = "soon"
@@ -80,42 +79,25 @@ func TestTheEffectiveCreationTimeoutIsPassedOnAndKept(t *testing.T) {
 	require.Nil(t, m.Spec.MachineConfiguration)
 }
 
-func TestAMachineThatItsSetWouldNotSeeIsNotMade(t *testing.T) {
-	_, err := machineset.NewMachine(nil, "m")
-	require.ErrorIs(t, err, machineset.ErrNoSet)
-	for want, bend := range map[error]func(*v1alpha1.MachineSet){
-		machineset.ErrNoSet:       func(s *v1alpha1.MachineSet) { s.Name = "" },
-		machineset.ErrNoUID:       func(s *v1alpha1.MachineSet) { s.UID = "" },
-		machineset.ErrNoLabels:    func(s *v1alpha1.MachineSet) { s.Spec.Template.Labels = nil },
-		machineset.ErrNotSelected: func(s *v1alpha1.MachineSet) { s.Spec.Selector = nil },
+func TestNewMachine_UnusableSet_ReturnsAnError(t *testing.T) {
+	for name, bend := range map[string]func(*v1alpha1.MachineSet){
+		"no name":                func(s *v1alpha1.MachineSet) { s.Name = "" },
+		"no UID":                 func(s *v1alpha1.MachineSet) { s.UID = "" },
+		"no labels":              func(s *v1alpha1.MachineSet) { s.Spec.Template.Labels = nil },
+		"no selector":            func(s *v1alpha1.MachineSet) { s.Spec.Selector = nil },
+		"selector does not fit":  func(s *v1alpha1.MachineSet) { s.Spec.Selector.MatchLabels["app"] = "other" },
+		"name is no name at all": func(s *v1alpha1.MachineSet) { s.Name = "Not A Name" },
 	} {
 		set := newSet(1)
 		bend(set)
 		_, err := machineset.NewMachine(set, "m")
-		require.ErrorIs(t, err, want)
+		require.Error(t, err, name)
 	}
-	set := newSet(1)
-	set.Spec.Selector.MatchLabels["app"] = "other"
-	_, err = machineset.NewMachine(set, "m")
-	require.ErrorIs(t, err, machineset.ErrNotSelected)
-	_, err = machineset.NewMachine(newSet(1), "Not A Name")
-	require.ErrorIs(t, err, machineset.ErrBadName)
-}
-
-func TestNamesEndInTheirSuffixAndStayUsable(t *testing.T) {
-	set := newSet(1)
-	name, err := machineset.Name(set, "abcde")
-	require.NoError(t, err)
-	require.Equal(t, "ms-abcde", name)
-	set.Name = strings.Repeat("x", 200)
-	name, err = machineset.Name(set, "abcde")
-	require.NoError(t, err)
-	require.Equal(t, strings.Repeat("x", 58)+"abcde", name)
-	_, err = machineset.Name(nil, "abcde")
-	require.ErrorIs(t, err, machineset.ErrNoSet)
+	_, err := machineset.NewMachine(nil, "m")
+	require.Error(t, err)
 	for _, suffix := range []string{"", "A", "-a", "a.b", strings.Repeat("a", 40)} {
-		_, err = machineset.Name(set, suffix)
-		require.ErrorIs(t, err, machineset.ErrBadName, suffix)
+		_, err = machineset.NewMachine(newSet(1), suffix)
+		require.Error(t, err, suffix)
 	}
 }
 
@@ -126,15 +108,14 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, suffix string) {
 		set := newSet(1)
 		set.Name = name
-		got, err := machineset.Name(set, suffix)
+		m, err := machineset.NewMachine(set, suffix)
 		if err != nil {
 			return
 		}
+		got := m.Name
 		require.LessOrEqual(t, len(got), 63)
 		require.True(t, strings.HasSuffix(got, suffix))
 		require.Empty(t, validation.IsDNS1123Subdomain(got))
-		_, err = machineset.NewMachine(set, got)
-		require.NoError(t, err)
 	})
 }
 
@@ -145,23 +126,23 @@ func TestTemplateChangesReachTheMachinesTheyAreFor(t *testing.T) {
 	set.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "New", Name: "new"}
 
 	m := newMachine("m", v1alpha1.MachineRunning)
-	s, changed := machineset.SyncFromTemplate(set, m)
+	s, changed := syncOf(set, m)
 	require.True(t, changed)
-	require.Equal(t, "update node template, configuration, class kind of m (TemplateChanged)", s.String())
+	require.Equal(t, "update node template, configuration, class kind of m (OutOfSync)", s.String())
 	before := m.DeepCopy()
 	next := s.Apply(m)
 	require.Empty(t, cmp.Diff(before, m))
 	require.Equal(t, "New", next.Spec.Class.Kind)
 	require.Equal(t, "c1", next.Spec.Class.Name, "the name of the class belongs to a roll-out")
 	require.EqualValues(t, 3, *next.Spec.MaxEvictRetries)
-	_, changed = machineset.SyncFromTemplate(set, next)
+	_, changed = syncOf(set, next)
 	require.False(t, changed)
 	*next.Spec.MaxEvictRetries, next.Spec.NodeTemplateSpec.Labels["n"] = 9, "9"
 	require.EqualValues(t, 3, *set.Spec.Template.Spec.MaxEvictRetries, "it shares something with the set")
 	require.EqualValues(t, 3, *s.Configuration.MaxEvictRetries)
 
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineFailed, v1alpha1.MachineTerminating} {
-		s, changed = machineset.SyncFromTemplate(set, newMachine("m", phase))
+		s, changed = syncOf(set, newMachine("m", phase))
 		require.True(t, changed)
 		require.Nil(t, s.NodeTemplate)
 		require.Nil(t, s.Configuration)
@@ -173,10 +154,10 @@ func TestTemplateChangesReachTheMachinesTheyAreFor(t *testing.T) {
 	m.Spec.Class.Kind, m.Spec.NodeTemplateSpec = "New", set.Spec.Template.Spec.NodeTemplateSpec
 	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
 	set.Spec.Template.Spec.MachineConfiguration = nil
-	_, changed = machineset.SyncFromTemplate(set, m)
+	_, changed = syncOf(set, m)
 	require.False(t, changed)
 	m.Spec.MaxEvictRetries = new(int32(3))
-	s, changed = machineset.SyncFromTemplate(set, m)
+	s, changed = syncOf(set, m)
 	require.True(t, changed)
 	require.Nil(t, s.Apply(m).Spec.MachineConfiguration)
 
@@ -189,10 +170,6 @@ func TestTemplateChangesReachTheMachinesTheyAreFor(t *testing.T) {
 	require.Nil(t, s.Apply(nil))
 	m.UID = "uid-new"
 	require.Nil(t, s.Apply(m), "another machine of that name")
-	_, changed = machineset.SyncFromTemplate(nil, m)
-	require.False(t, changed)
-	_, changed = machineset.SyncFromTemplate(set, nil)
-	require.False(t, changed)
 }
 
 // The comparison without reflection is the comparison with it.
@@ -219,7 +196,7 @@ func TestNodeTemplatesAreTheSameIfNothingOfThemDiffers(t *testing.T) {
 			set, m := newSet(1), newMachine("m", v1alpha1.MachineRunning)
 			bend(&set.Spec.Template.Spec.NodeTemplateSpec)
 			other(&m.Spec.NodeTemplateSpec)
-			_, changed := machineset.SyncFromTemplate(set, m)
+			_, changed := syncOf(set, m)
 			same := equality.Semantic.DeepEqual(set.Spec.Template.Spec.NodeTemplateSpec, m.Spec.NodeTemplateSpec)
 			require.Equal(t, !same, changed, "%d %d", i, j)
 		}
@@ -275,82 +252,59 @@ func TestValidateNamesEachFault(t *testing.T) {
 	require.Len(t, machineset.Validate(broken), 1)
 }
 
-func TestFinalizerEditsKeepTheFinalizersOfOthers(t *testing.T) {
-	set := newSet(1)
+func TestSetFinalizers_FinalizersOfOthers_AreKept(t *testing.T) {
+	set := newSet(0)
 	set.Finalizers, set.ResourceVersion = []string{"z", "a"}, "5"
-	edit, ok := machineset.WithFinalizer(set)
-	require.True(t, ok)
+	edit := machineset.Decide(machineset.Observation{Set: set}, machineset.Policy{}, now).Actions[0].(machineset.SetFinalizers)
 	require.Equal(t, []string{"z", "a", v1alpha1.MCMFinalizerName}, edit.Finalizers)
 	patch, err := edit.Patch()
 	require.NoError(t, err)
-	var decoded v1alpha1.MachineSet
-	require.NoError(t, json.Unmarshal(patch, &decoded))
-	require.Equal(t, edit.Finalizers, decoded.Finalizers)
-	require.Equal(t, "5", decoded.ResourceVersion)
+	require.JSONEq(t, `{"metadata":{"uid":"uid-ms","resourceVersion":"5","finalizers":["z","a","`+v1alpha1.MCMFinalizerName+`"]}}`, string(patch))
 	require.Equal(t, []string{"z", "a"}, set.Finalizers)
 
-	set.Finalizers = edit.Finalizers
-	_, ok = machineset.WithFinalizer(set)
-	require.False(t, ok)
-	edit, ok = machineset.WithoutFinalizer(set)
-	require.True(t, ok)
+	set.Finalizers, set.DeletionTimestamp = edit.Finalizers, deletedNow()
+	edit = machineset.Decide(machineset.Observation{Set: set, Complete: true}, machineset.Policy{}, now).Actions[0].(machineset.SetFinalizers)
 	require.Equal(t, []string{"z", "a"}, edit.Finalizers)
 	require.Len(t, set.Finalizers, 3)
-
-	set.Finalizers, set.DeletionTimestamp = nil, deletedNow()
-	_, ok = machineset.WithFinalizer(set)
-	require.False(t, ok, "the API server would refuse it")
-	_, ok = machineset.WithoutFinalizer(set)
-	require.False(t, ok)
-	_, ok = machineset.WithFinalizer((*v1alpha1.MachineSet)(nil))
-	require.False(t, ok)
-
-	patch, err = machineset.FinalizersEdit{}.Patch()
+	patch, err = machineset.SetFinalizers{}.Patch()
 	require.NoError(t, err)
 	require.JSONEq(t, `{"metadata":{"finalizers":[]}}`, string(patch))
 }
 
-func TestTheStatusOfADeletedMachineIsWrittenOnceAndNotOverTheMachineController(t *testing.T) {
-	m := newMachine("m", v1alpha1.MachineRunning)
-	m.Status.LastKnownState = "state"
-	m.Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
-	s, changed := machineset.TerminatingStatus(m.Status, now)
-	require.True(t, changed)
-	require.Equal(t, "state", s.LastKnownState)
-	require.Equal(t, v1alpha1.CurrentStatus{Phase: "Terminating", LastUpdateTime: metav1.NewTime(now)}, s.CurrentStatus)
-	require.Equal(t, v1alpha1.MachineOperationDelete, s.LastOperation.Type)
-	s.LastOperation.Description = v1alpha1.InitiateDrain
-	again, changed := machineset.TerminatingStatus(s, now.Add(time.Hour))
-	require.False(t, changed)
-	require.Equal(t, s, again)
+func TestActions_AnswerOfACall_HasAnEvent(t *testing.T) {
+	boom := errors.New("boom")
+	require.Equal(t, "Normal SuccessfulCreate Created Machine: m", machineset.Create{}.Event("m", nil).String())
+	require.Equal(t, "Warning FailedCreate Error creating: boom", machineset.Create{}.Event("m", boom).String())
+	require.Equal(t, "Normal SuccessfulDelete Deleted machine: m", machineset.Delete{Name: "m"}.Event(nil).String())
+	require.Equal(t, "Warning FailedDelete Error deleting: boom", machineset.Delete{Name: "m"}.Event(boom).String())
 }
 
 func TestDS25AFailureIsNamedForWhatFailedAndItsMessageIsRenewed(t *testing.T) {
 	in := machineset.Observation{Set: newSet(0), Machines: []*v1alpha1.Machine{newMachine("a", "Running")}, Complete: true}
 	in.Set.Generation = 7
-	s := machineset.Status(in, machineset.Failure{Create: errors.New("quota 1"), Delete: errors.New("no")}, now)
+	s, changed := machineset.Status(in, machineset.Failure{Create: errors.New("quota 1"), Delete: errors.New("no")}, now)
 	require.Equal(t, v1alpha1.FailedCreate, s.Conditions[0].Reason)
 	require.Equal(t, "quota 1", s.Conditions[0].Message)
 	require.EqualValues(t, 7, s.ObservedGeneration)
-	require.True(t, machineset.StatusChanged(in.Set.Status, s))
+	require.True(t, changed)
 
 	// Not at once, so that request numbers in errors do not make a loop of it.
 	in.Set.Status = s
-	s = machineset.Status(in, machineset.Failure{Create: errors.New("quota 2")}, now.Add(time.Second))
+	s, changed = machineset.Status(in, machineset.Failure{Create: errors.New("quota 2")}, now.Add(time.Second))
 	require.Equal(t, "quota 1", s.Conditions[0].Message)
-	require.False(t, machineset.StatusChanged(in.Set.Status, s))
-	s = machineset.Status(in, machineset.Failure{Create: errors.New("quota 2")}, now.Add(machineset.MessageRefresh))
+	require.False(t, changed)
+	s, _ = machineset.Status(in, machineset.Failure{Create: errors.New("quota 2")}, now.Add(time.Minute))
 	require.Equal(t, "quota 2", s.Conditions[0].Message)
 	require.Equal(t, now, s.Conditions[0].LastTransitionTime.Time)
 
-	s = machineset.Status(in, machineset.Failure{Delete: errors.New("no")}, now.Add(time.Second))
+	s, _ = machineset.Status(in, machineset.Failure{Delete: errors.New("no")}, now.Add(time.Second))
 	require.Equal(t, v1alpha1.FailedDelete, s.Conditions[0].Reason)
 	require.Equal(t, "no", s.Conditions[0].Message)
-	s = machineset.Status(in, machineset.Failure{}, now.Add(time.Second))
+	s, _ = machineset.Status(in, machineset.Failure{}, now.Add(time.Second))
 	require.Empty(t, s.Conditions)
 
 	in.Set.Status.Conditions[0].Status = v1alpha1.ConditionFalse
-	s = machineset.Status(in, machineset.Failure{Create: errors.New("quota 3")}, now.Add(time.Second))
+	s, _ = machineset.Status(in, machineset.Failure{Create: errors.New("quota 3")}, now.Add(time.Second))
 	require.Equal(t, v1alpha1.ConditionTrue, s.Conditions[0].Status)
 	require.Equal(t, "quota 3", s.Conditions[0].Message)
 }
@@ -358,17 +312,24 @@ func TestDS25AFailureIsNamedForWhatFailedAndItsMessageIsRenewed(t *testing.T) {
 func TestAnIncompleteViewDoesNotChangeTheCounts(t *testing.T) {
 	in := machineset.Observation{Set: newSet(3)}
 	in.Set.Status.Replicas, in.Set.Generation = 3, 2
-	s := machineset.Status(in, machineset.Failure{}, now)
-	require.False(t, machineset.StatusChanged(in.Set.Status, s))
-	s = machineset.Status(in, machineset.Failure{Create: errors.New("quota")}, now)
+	_, changed := machineset.Status(in, machineset.Failure{}, now)
+	require.False(t, changed)
+	s, changed := machineset.Status(in, machineset.Failure{Create: errors.New("quota")}, now)
+	require.True(t, changed)
 	require.EqualValues(t, 3, s.Replicas)
 	require.Zero(t, s.ObservedGeneration)
 	require.Len(t, s.Conditions, 1)
-	require.Equal(t, v1alpha1.MachineSetStatus{}, machineset.Status(machineset.Observation{}, machineset.Failure{}, now))
+	s, changed = machineset.Status(machineset.Observation{}, machineset.Failure{}, now)
+	require.Equal(t, v1alpha1.MachineSetStatus{}, s)
+	require.False(t, changed)
 }
 
-// DS-40: every field counts, except the time of the last operation.
-func TestStatusChangedSeesEveryField(t *testing.T) {
+// Every field counts, except the time of the last operation.
+func TestStatus_FieldOfTheStoredStatusDiffers_IsWritten(t *testing.T) {
+	in := observed(1, newMachine("a", v1alpha1.MachineRunning))
+	in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)
+	_, changed := machineset.Status(in, machineset.Failure{}, now.Add(time.Hour))
+	require.False(t, changed)
 	for name, change := range map[string]func(*v1alpha1.MachineSetStatus){
 		"replicas":                       func(s *v1alpha1.MachineSetStatus) { s.Replicas++ },
 		"fullyLabeledReplicas":           func(s *v1alpha1.MachineSetStatus) { s.FullyLabeledReplicas++ },
@@ -378,15 +339,15 @@ func TestStatusChangedSeesEveryField(t *testing.T) {
 		"autoPreserveFailedMachineCount": func(s *v1alpha1.MachineSetStatus) { s.AutoPreserveFailedMachineCount++ },
 		"observedGeneration":             func(s *v1alpha1.MachineSetStatus) { s.ObservedGeneration++ },
 		"failedMachines":                 func(s *v1alpha1.MachineSetStatus) { s.FailedMachines = &[]v1alpha1.MachineSummary{{Name: "m"}} },
-		"conditions":                     func(s *v1alpha1.MachineSetStatus) { s.Conditions = []v1alpha1.MachineSetCondition{{Type: "X"}} },
+		"conditions": func(s *v1alpha1.MachineSetStatus) {
+			s.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var old, next v1alpha1.MachineSetStatus
-			next.LastOperation.LastUpdateTime = metav1.NewTime(now)
-			require.False(t, machineset.StatusChanged(old, next))
-			change(&next)
-			require.True(t, machineset.StatusChanged(old, next))
-		})
+		in := in
+		in.Set = in.Set.DeepCopy()
+		change(&in.Set.Status)
+		_, changed := machineset.Status(in, machineset.Failure{}, now)
+		require.True(t, changed, name)
 	}
 }
 
@@ -394,7 +355,7 @@ func TestASuffixIsFitForANameWhateverIsRandom(t *testing.T) {
 	for _, r := range []float64{0, 0.5, 0.999, 1, -1, 1e300, math.NaN(), math.Inf(1)} {
 		suffix := machineset.Suffix(func() float64 { return r })
 		require.Len(t, suffix, 5)
-		_, err := machineset.Name(newSet(1), suffix)
+		_, err := machineset.NewMachine(newSet(1), suffix)
 		require.NoError(t, err, suffix)
 	}
 	require.Equal(t, machineset.Suffix(func() float64 { return 0 }), machineset.Suffix(nil))

@@ -16,45 +16,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Why a machine cannot be made; see [NewMachine] and [Name].
-var (
-	// ErrNoSet means that there is no set, or that it has no name.
-	ErrNoSet = errors.New("no MachineSet")
-	// ErrNoUID means that the set has no UID, so that nothing can refer to it.
-	ErrNoUID = errors.New("MachineSet has no UID")
-	// ErrNoLabels means that the template has no labels.
-	ErrNoLabels = errors.New("template has no labels")
-	// ErrNotSelected means that the set would not select the machine, and so
-	// would create another one, and another one.
-	ErrNotSelected = errors.New("selector does not match the labels of the template")
-	// ErrBadName means that a name, or the suffix of one, is not usable.
-	ErrBadName = errors.New("not a usable name")
-)
-
 // maxNameLength keeps names usable as host names and label values.
 const maxNameLength = 63
 
-// Name returns the name of a new machine: that of the set, a dash and the
-// suffix. It is cut before the suffix if it would be longer than 63 characters.
-// The caller chooses the suffix: that of [Suffix] does, and a choice that can be repeated after a crash makes creations idempotent.
-//
-// Errors wrap [ErrNoSet] or [ErrBadName].
-func Name(set *v1alpha1.MachineSet, suffix string) (string, error) {
-	if set == nil || set.Name == "" {
-		return "", ErrNoSet
-	}
-	if problems := validation.IsDNS1123Label(suffix); len(problems) > 0 || len(suffix) > maxNameLength/2 {
-		return "", fmt.Errorf("%w: suffix %q", ErrBadName, suffix)
-	}
-	base := set.Name + "-"
-	name := base[:min(len(base), maxNameLength-len(suffix))] + suffix
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", fmt.Errorf("%w: %q: %s", ErrBadName, name, problems[0])
-	}
-	return name, nil
-}
-
-// Suffix returns five random characters for [Name], without vowels so that they
+// Suffix returns five random characters for [NewMachine], without vowels so that they
 // spell nothing. random returns numbers from 0 up to 1; nil returns always 0, which
 // makes one name for all.
 func Suffix(random func() float64) string {
@@ -70,8 +35,11 @@ func Suffix(random func() float64) string {
 	return string(s[:])
 }
 
-// NewMachine returns a machine of this name, made from the template of a set:
-// labels, annotations, finalizers and spec are copied, and the set is its
+// NewMachine returns a machine made from the template of a set. Its name is that of the
+// set, a dash and the suffix, and is cut before the suffix if it would be longer than 63
+// characters. A suffix that is chosen again after a crash makes a creation idempotent.
+//
+// Labels, annotations, finalizers and spec are copied, and the set is its
 // controller. It has the machine's finalizer and priority from birth, which the
 // machine would otherwise have to be given before anything can be made of it:
 // one write less in every life, and no moment in which it is unguarded. If the
@@ -79,14 +47,16 @@ func Suffix(random func() float64) string {
 // if it is readable it is the creation timeout of its configuration. The result
 // shares nothing with the set.
 //
-// Errors wrap [ErrNoSet], [ErrNoUID], [ErrNoLabels], [ErrNotSelected] or
-// [ErrBadName].
-func NewMachine(set *v1alpha1.MachineSet, name string) (*v1alpha1.Machine, error) {
+// It is an error if the set has no name or UID, if its selector does not match the labels
+// of the template, so that the set would create another machine and another one, or if
+// the name or the suffix is not usable.
+func NewMachine(set *v1alpha1.MachineSet, suffix string) (*v1alpha1.Machine, error) {
 	if err := canCreate(set); err != nil {
 		return nil, err
 	}
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return nil, fmt.Errorf("%w: %q: %s", ErrBadName, name, problems[0])
+	name, err := nameOf(set, suffix)
+	if err != nil {
+		return nil, err
 	}
 	template := &set.Spec.Template
 	annotations := map[string]string{v1alpha1.MachinePriority: strconv.Itoa(v1alpha1.DefaultMachinePriority)}
@@ -111,18 +81,44 @@ func NewMachine(set *v1alpha1.MachineSet, name string) (*v1alpha1.Machine, error
 	return m, nil
 }
 
+// nameOf returns the name of a machine of a set.
+func nameOf(set *v1alpha1.MachineSet, suffix string) (string, error) {
+	if problems := validation.IsDNS1123Label(suffix); len(problems) > 0 || len(suffix) > maxNameLength/2 {
+		return "", fmt.Errorf("suffix %q is not usable", suffix)
+	}
+	base := set.Name + "-"
+	name := base[:min(len(base), maxNameLength-len(suffix))] + suffix
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", fmt.Errorf("name %q is not usable: %s", name, problems[0])
+	}
+	return name, nil
+}
+
 func canCreate(set *v1alpha1.MachineSet) error {
 	switch {
 	case set == nil || set.Name == "":
-		return ErrNoSet
+		return errors.New("there is no MachineSet, or it has no name")
 	case set.UID == "":
-		return fmt.Errorf("%w: %s", ErrNoUID, set.Name)
-	case len(set.Spec.Template.Labels) == 0:
-		return fmt.Errorf("%w: %s", ErrNoLabels, set.Name)
+		return fmt.Errorf("MachineSet %s has no UID", set.Name)
 	}
 	selector, err := selectorOf(set.Spec.Selector)
-	if err != nil || selector.Empty() || !selector.Matches(labels.Set(set.Spec.Template.Labels)) {
-		return fmt.Errorf("%w: %s", ErrNotSelected, set.Name)
+	if template := labels.Set(set.Spec.Template.Labels); err != nil || selector.Empty() || len(template) == 0 || !selector.Matches(template) {
+		return fmt.Errorf("MachineSet %s: the selector does not match the labels of the template", set.Name)
 	}
 	return nil
+}
+
+// Batches splits n creations into batches of 1, 2, 4, 8, …, of which the last
+// takes what is left. The calls of one batch may run at the same time; a batch
+// is begun only if no call of the batches before it failed. So a set whose
+// machines cannot be created finds out after one call, and not after a hundred.
+//
+// Fewer than 1 creations have no batches.
+func Batches(n int) []int {
+	var batches []int
+	for size := 1; n > 0; size *= 2 {
+		batches = append(batches, min(size, n))
+		n -= min(size, n)
+	}
+	return batches
 }

@@ -16,11 +16,9 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// criteria are all of the package, one that a caller made, and one that is empty.
+// criteria are those of the deletion order, one that a caller made, and one that is empty.
 func criteria() []machineset.Criterion {
 	return append(machineset.DeletionOrder(now),
-		machineset.NewestFirst(), machineset.Availability(time.Minute, now), machineset.OldTemplate(newSet(1)), machineset.OldTemplate(nil),
-		machineset.Emptiest(map[string]int64{"node-a": 3, "node-b": 0}),
 		machineset.Criterion{Name: "Length", Rank: func(m *v1alpha1.Machine) int64 { return int64(len(m.Annotations)) }},
 		machineset.Criterion{Name: "Nothing"},
 	)
@@ -169,32 +167,8 @@ func TestAVictimSaysWhatChoseIt(t *testing.T) {
 
 	in := observed(6, machines...)
 	in.Set.Spec.AutoPreserveFailedMachineMax = 1
-	d := machineset.Plan(in, machineset.Policy{}, now)
+	d := machineset.Decide(in, machineset.Policy{}, now)
 	require.Equal(t, "delete cheap (TooManyMachines, by Priority); delete marked (TooManyMachines, by Mark); "+
 		"delete marked late (TooManyMachines, by Mark); delete pending (TooManyMachines, by Health); "+
 		"delete a (TooManyMachines, by Name) (TooManyMachines)", d.String())
-}
-
-func TestCriteriaAreComposedByTheCaller(t *testing.T) {
-	old, full, idle, unknown := newMachine("old", "Running"), newMachine("full", "Running"), newMachine("idle", "Running"), newMachine("unknown", "Running")
-	old.Spec.Class.Name = "c0"
-	for _, m := range []*v1alpha1.Machine{old, full, idle, unknown} {
-		m.Labels[v1alpha1.NodeLabelKey] = "node-" + m.Name
-	}
-	leaving := newMachine("leaving", "Running")
-	leaving.DeletionTimestamp = deletedNow()
-	settling, homeless := newMachine("settling", "Running"), newMachine("homeless", "Pending")
-	settling.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now)
-	o := machineset.Order{
-		machineset.OldTemplate(newSet(1)), machineset.Availability(time.Minute, now),
-		machineset.Emptiest(map[string]int64{"node-full": 30, "node-idle": 1, "node-old": 50}),
-	}
-	machines := []*v1alpha1.Machine{full, unknown, idle, settling, homeless, old}
-	require.Equal(t, []string{"old", "homeless", "settling", "idle", "full", "unknown"}, namesOf(o.First(machines, 6)))
-	require.Equal(t, []string{machineset.ByTemplate, machineset.ByAvailability, machineset.ByLoad}, []string{
-		o.First(machines, 1)[0].By, o.First(machines, 3)[2].By, o.First(machines, 5)[4].By,
-	})
-	byAvailability := machineset.Order{machineset.Availability(0, now)}
-	require.Equal(t, []string{"homeless", "leaving", "full"}, namesOf(byAvailability.First([]*v1alpha1.Machine{full, homeless, leaving}, 3)))
-	require.Equal(t, "full", machineset.Order(nil).First(machines, 1)[0].Machine.Name, "the nil order is that of names")
 }

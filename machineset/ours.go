@@ -77,7 +77,7 @@ func compareIdentity(a, b *v1alpha1.Machine) int {
 	return cmp.Or(
 		strings.Compare(a.Name, b.Name),
 		cmp.Compare(a.UID, b.UID),
-		compareBool(!Leaving(a), !Leaving(b)),
+		cmp.Compare(last(!Leaving(a)), last(!Leaving(b))),
 		strings.Compare(a.ResourceVersion, b.ResourceVersion),
 	)
 }

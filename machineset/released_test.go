@@ -5,6 +5,7 @@ package machineset_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,34 +43,35 @@ func carryOutEdit(t *testing.T, m *v1alpha1.Machine, edit machineset.OwnersEdit)
 // MS-1: a client that takes the labels off every machine a set makes. Whatever it
 // does, there are never more than the set wants and three.
 func TestWhoeverTakesAwayLabelsDoesNotMakeASetCreateForEver(t *testing.T) {
-	for _, c := range []struct{ replaced, most int }{{0, 2 + machineset.DefaultReplaced}, {1, 3}, {-1, 2}, {7, 9}} {
-		set, p := newSet(2), machineset.Policy{Replaced: c.replaced}
+	const most = 2 + 3
+	{
+		set, p := newSet(2), machineset.Policy{}
 		owner := machineset.OwnerSet(set)
 		var machines []*v1alpha1.Machine
 		var last machineset.Decision
 		for i := range 60 {
 			claims := machineset.Claim(owner, set.Spec.Selector, machines)
 			in := machineset.Observation{Set: set, Machines: claims.Owned, Released: claims.Released, Complete: claims.Settled()}
-			last = machineset.Plan(in, p, now)
+			last = machineset.Decide(in, p, now)
 			if !claims.Settled() {
 				require.Zero(t, created(last), "nothing is created on a view with machines that are owned and not selected")
 			}
 			for j := range created(last) {
-				m, err := machineset.NewMachine(set, fmt.Sprintf("ms-%d-%d", i, j))
+				m, err := machineset.NewMachine(set, fmt.Sprintf("%d-%d", i, j))
 				require.NoError(t, err)
 				m.UID = types.UID("uid-" + m.Name)
 				machines = append(machines, m)
 			}
-			for _, change := range append(claims.Release, claims.Adopt...) {
-				carryOutEdit(t, change.Object, change.Edit)
+			for _, edit := range append(claims.Release, claims.Adopt...) {
+				carryOutEdit(t, machines[slices.IndexFunc(machines, func(m *v1alpha1.Machine) bool { return m.Name == edit.Name })], edit)
 			}
 			for _, m := range machines {
 				m.Labels = map[string]string{"app": "hijacked"}
 			}
-			require.LessOrEqual(t, len(machines), c.most)
+			require.LessOrEqual(t, len(machines), most)
 		}
-		require.Len(t, machines, c.most)
-		require.Equal(t, machineset.ReasonReleased, last.Reason)
+		require.Len(t, machines, most)
+		require.Equal(t, machineset.ReasonLimited, last.Reason)
 		require.NotZero(t, last.NextCheck)
 		require.Equal(t, machines[0].Name, last.Holds[0].Subject)
 
@@ -77,11 +79,11 @@ func TestWhoeverTakesAwayLabelsDoesNotMakeASetCreateForEver(t *testing.T) {
 		machines[0].Labels = map[string]string{"app": "w"}
 		claims := machineset.Claim(owner, set.Spec.Selector, machines)
 		require.Len(t, claims.Adopt, 1)
-		carryOutEdit(t, machines[0], claims.Adopt[0].Edit)
+		carryOutEdit(t, machines[0], claims.Adopt[0])
 		require.NotContains(t, machines[0].Annotations, machineset.ReleasedAnnotation)
 		claims = machineset.Claim(owner, set.Spec.Selector, machines)
 		require.Len(t, claims.Owned, 1)
-		require.Len(t, claims.Released, c.most-1)
+		require.Len(t, claims.Released, most-1)
 	}
 }
 
@@ -104,13 +106,16 @@ func TestOfMachinesThatWereReleasedOnlyThoseCountThatAreStillThereAndNobodys(t *
 	require.Equal(t, []*v1alpha1.Machine{all[0], all[6]}, claims.Released)
 	require.True(t, claims.Settled())
 
-	in := machineset.Observation{Set: set, Complete: true, Released: append(all, released("a"))} // one twice
-	require.Equal(t, 1, created(machineset.Plan(in, machineset.Policy{Replaced: 2}, now)))
-	d := machineset.Plan(in, machineset.Policy{Replaced: 1}, now)
+	in := machineset.Observation{Set: set, Complete: true, Released: append(all, released("c"), released("a"))} // one twice
+	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)), "3 released, and 1 is missing")
+	in.Released = append(in.Released, released("d"))
+	d := machineset.Decide(in, machineset.Policy{}, now)
 	require.Zero(t, created(d))
 	require.Equal(t, "a", d.Holds[0].Subject)
 	in.Set.Spec.Replicas = 4
-	require.Equal(t, 3, created(machineset.Plan(in, machineset.Policy{Replaced: 1}, now)), "2 released, 3 created: 4 and 1 in all")
+	require.Equal(t, 3, created(machineset.Decide(in, machineset.Policy{}, now)), "4 released, 3 created: 4 and 3 in all")
+	in.Released[len(in.Released)-1].Status.CurrentStatus.Phase = v1alpha1.MachineTerminating // its deletion does not show yet
+	require.Equal(t, 4, created(machineset.Decide(in, machineset.Policy{}, now)))
 }
 
 func TestAnOwnerWithoutAUIDHasLetNothingGo(t *testing.T) {
@@ -120,15 +125,4 @@ func TestAnOwnerWithoutAUIDHasLetNothingGo(t *testing.T) {
 	owner := machineset.OwnerSet(set)
 	owner.UID = ""
 	require.Empty(t, machineset.Claim(owner, set.Spec.Selector, []*v1alpha1.Machine{stranger}).Released)
-}
-
-func TestAReleasedMachineThatIsTerminatingIsReplaced(t *testing.T) {
-	set := newSet(1)
-	released := &v1alpha1.Machine{}
-	released.Name, released.Namespace, released.UID = "m", set.Namespace, "u"
-	released.Annotations = map[string]string{machineset.ReleasedAnnotation: string(set.UID)}
-	in := machineset.Observation{Set: set, Released: []*v1alpha1.Machine{released}, Complete: true}
-	require.Zero(t, created(machineset.Plan(in, machineset.Policy{Replaced: -1}, now)))
-	released.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating // its deletion does not show yet
-	require.Equal(t, 1, created(machineset.Plan(in, machineset.Policy{Replaced: -1}, now)))
 }

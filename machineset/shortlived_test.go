@@ -11,49 +11,61 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func TestMS6MachinesThatDoNotLiveAreReplacedOnlyAsLongAsFewAreOnTheirWayOut(t *testing.T) {
-	lived := func(d time.Duration) func(i int) *v1alpha1.Machine {
-		return func(i int) *v1alpha1.Machine {
-			m := newMachine(fmt.Sprintf("m%02d", i), v1alpha1.MachineTerminating)
-			m.DeletionTimestamp = deletedNow()
-			m.CreationTimestamp = metav1.NewTime(m.DeletionTimestamp.Add(-d))
-			return m
-		}
-	}
+// shortLife is how long machines live that are replaced without a bound.
+const shortLife = 10 * time.Minute
+
+// A set that wants ten machines has at most twenty, those included that did not live.
+func TestDecide_MachinesDoNotLive_AreReplacedAsLongAsFewAreLeaving(t *testing.T) {
 	for name, c := range map[string]struct {
-		desired, leaving int
-		machine          func(int) *v1alpha1.Machine
-		policy           machineset.Policy
-		created          int
+		desired, present, asked, leaving int
+		lived                            time.Duration
+		created                          int
 	}{
-		"all of a set may be replaced at once":                    {5, 5, lived(time.Second), machineset.Policy{}, 5},
-		"but not twice":                                           {5, 10, lived(time.Second), machineset.Policy{}, 0},
-		"in between, some of them":                                {5, 8, lived(time.Second), machineset.Policy{}, 2},
-		"a set of one replaces as many as it releases":            {1, machineset.DefaultReplaced, lived(time.Second), machineset.Policy{}, 1},
-		"and no more":                                             {1, machineset.DefaultReplaced + 1, lived(time.Second), machineset.Policy{}, 0},
-		"one that replaces none keeps to what it wants":           {1, 2, lived(time.Second), machineset.Policy{Replaced: -1}, 0},
-		"machines that lived for long enough are always replaced": {5, 50, lived(machineset.ShortLife), machineset.Policy{}, 5},
-		"a set that wants nothing has nobody to replace":          {0, 9, lived(0), machineset.Policy{}, 0},
+		"all may be replaced at once":                {5, 0, 0, 5, time.Second, 5},
+		"but not twice":                              {5, 0, 0, 10, time.Second, 0},
+		"in between, some of them":                   {5, 0, 0, 8, time.Second, 2},
+		"a set of one replaces three":                {1, 0, 0, 3, time.Second, 1},
+		"and no more":                                {1, 0, 0, 4, time.Second, 0},
+		"machines that lived for long enough":        {5, 0, 0, 50, shortLife, 5},
+		"a set that wants nothing":                   {0, 0, 0, 9, 0, 0},
+		"those that are there have their place":      {10, 7, 0, 12, time.Second, 1},
+		"those that are asked for have theirs":       {10, 0, 7, 12, time.Second, 1},
+		"both":                                       {10, 4, 3, 12, time.Second, 1},
+		"there is room for all":                      {10, 4, 3, 10, time.Second, 3},
+		"nothing is said of a set that has them all": {10, 10, 0, 30, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := machineset.Observation{Set: newSet(int32(c.desired)), Complete: true}
+			in := machineset.Observation{Set: newSet(int32(c.desired)), Complete: true} //nolint:gosec // small
+			for i := range c.present {
+				in.Machines = append(in.Machines, newMachine(fmt.Sprintf("a%02d", i), v1alpha1.MachineRunning))
+			}
+			for i := range c.asked {
+				in.Expectations = in.Expectations.Creating(machine.KindMachine, fmt.Sprintf("b%02d", i), now)
+			}
 			for i := range c.leaving {
-				in.Machines = append(in.Machines, c.machine(i))
+				m := newMachine(fmt.Sprintf("c%02d", i), v1alpha1.MachineTerminating)
+				m.DeletionTimestamp = deletedNow()
+				m.CreationTimestamp = metav1.NewTime(m.DeletionTimestamp.Add(-c.lived))
+				in.Machines = append(in.Machines, m)
 			}
-			d := machineset.Plan(in, c.policy, now)
+			d := machineset.Decide(in, machineset.Policy{}, now)
 			require.Equal(t, c.created, created(d), d.String())
-			require.True(t, d.NextCheck.After(now) || c.desired == 0, "it is looked at again")
-			if c.created == c.desired {
-				return
+			missing := c.desired - c.present - c.asked
+			limited := machinist.Hold{
+				Subject: "c00", Reason: machineset.ReasonLimited,
+				Message: fmt.Sprintf("%d of %d missing machines are not created: %d that were deleted within 10m0s of their creation are still there", missing-c.created, missing, c.leaving),
 			}
-			require.Contains(t, d.Holds, machinist.Hold{
-				Subject: "m00", Reason: machineset.ReasonShortLived,
-				Message: fmt.Sprintf("%d of %d missing machines are not created: %d that were deleted within 10m0s of their creation are still there", c.desired-c.created, c.desired, c.leaving),
-			})
+			if c.created < missing {
+				require.True(t, d.NextCheck.After(now))
+				require.Contains(t, d.Holds, limited)
+			} else {
+				require.NotContains(t, d.String(), "Limited")
+			}
 		})
 	}
 }

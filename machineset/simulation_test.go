@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -135,10 +134,10 @@ func (s *sim) reconcile() machineset.Decision {
 		NeverJoined: s.unjoined,
 	}
 	s.claim(claims)
-	d := machineset.Plan(in, machineset.Policy{Burst: 4}, s.now)
-	require.Equal(s.t, d, machineset.Plan(in, machineset.Policy{Burst: 4}, s.now)) // I-19
-	if len(d.Actions) == 0 && len(d.Holds) == 0 {                                  // I-12
-		require.Contains(s.t, []machinist.Reason{machineset.ReasonSettled, machineset.ReasonGone}, d.Reason)
+	d := machineset.Decide(in, machineset.Policy{Burst: 4}, s.now)
+	require.Equal(s.t, d, machineset.Decide(in, machineset.Policy{Burst: 4}, s.now)) // I-19
+	if len(d.Actions) == 0 && len(d.Holds) == 0 {                                    // I-12
+		require.Equal(s.t, machineset.ReasonSettled, d.Reason)
 	}
 	for _, a := range d.Actions {
 		if s.chaos && s.r.IntN(20) == 0 {
@@ -152,16 +151,16 @@ func (s *sim) reconcile() machineset.Decision {
 
 // claim writes what was adopted and released, where nobody wrote in between.
 func (s *sim) claim(claims machineset.Claims[*v1alpha1.Machine]) {
-	for _, change := range append(claims.Release, claims.Adopt...) {
-		m, found := s.api[change.Edit.Name]
+	for _, edit := range append(claims.Release, claims.Adopt...) {
+		m, found := s.api[edit.Name]
 		lost := s.chaos && s.r.IntN(6) == 0
-		if !found || lost || m.UID != change.Edit.UID || m.ResourceVersion != change.Edit.ResourceVersion {
+		if !found || lost || m.UID != edit.UID || m.ResourceVersion != edit.ResourceVersion {
 			continue
 		}
 		m = m.DeepCopy()
-		carryOutEdit(s.t, m, change.Edit)
+		carryOutEdit(s.t, m, edit)
 		s.write(m.Name, m)
-		if change.Verdict == machineset.VerdictRelease {
+		if edit.ReleasedBy != nil && *edit.ReleasedBy != "" {
 			s.releases++
 		}
 	}
@@ -176,13 +175,13 @@ func cmpNames(a, b *v1alpha1.Machine) int {
 
 func (s *sim) act(a machineset.Action) {
 	switch a := a.(type) {
-	case machineset.AddFinalizer:
-		s.set.Finalizers = a.Edit.Finalizers
-	case machineset.RemoveFinalizer:
-		for _, m := range s.api {
-			require.False(s.t, metav1.IsControlledBy(m, s.set), "the set was let go before its machines were gone")
+	case machineset.SetFinalizers:
+		s.set.Finalizers = a.Finalizers
+		if s.gone = a.Reason == machineset.ReasonSetDeleting; s.gone {
+			for _, m := range s.api {
+				require.False(s.t, metav1.IsControlledBy(m, s.set), "the set was let go before its machines were gone")
+			}
 		}
-		s.gone = true
 	case machineset.Sync:
 		if m, found := s.api[a.Name]; found {
 			s.write(a.Name, a.Apply(m))
@@ -208,17 +207,16 @@ func (s *sim) act(a machineset.Action) {
 
 func (s *sim) create() error {
 	s.serial++
-	name, err := machineset.Name(s.set, fmt.Sprintf("%05d", s.serial))
+	m, err := machineset.NewMachine(s.set, fmt.Sprintf("%05d", s.serial))
 	require.NoError(s.t, err)
-	m, err := machineset.NewMachine(s.set, name)
-	require.NoError(s.t, err)
+	name := m.Name
 	m.UID = types.UID(fmt.Sprintf("uid-%d", s.serial))
 	m.CreationTimestamp = metav1.NewTime(s.now)
 	s.expected = s.expected.Creating(machine.KindMachine, name, s.now)
 
 	// I-4, against the truth, not against the cache.
 	require.Less(s.t, s.owned()+len(s.late), int(s.set.Spec.Replicas), "created too many")
-	require.Less(s.t, s.live()+len(s.late), int(s.set.Spec.Replicas)+machineset.DefaultReplaced, "created too many beside those released")
+	require.Less(s.t, s.live()+len(s.late), int(s.set.Spec.Replicas)+3, "created too many beside those released")
 	s.creates++
 	switch outcome := s.r.IntN(12); {
 	case !s.chaos || outcome < 6:
@@ -468,7 +466,7 @@ func TestSimulationReachesTheDesiredStateAndNeverLeavesItsBounds(t *testing.T) {
 		require.Equal(t, int(s.set.Spec.Replicas), s.live(), "seed %d", seed)
 		require.Len(t, s.api, s.live(), "seed %d", seed)
 		require.Empty(t, s.expected, "seed %d", seed)
-		require.True(t, machineset.HasFinalizer(s.set), "seed %d", seed)
+		require.Contains(t, s.set.Finalizers, v1alpha1.MCMFinalizerName, "seed %d", seed)
 		for _, m := range s.api {
 			require.False(t, machineset.Failed(m), "seed %d", seed)
 			require.Equal(t, s.set.Spec.Template.Spec.Class.Kind, m.Spec.Class.Kind, "seed %d", seed)

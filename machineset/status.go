@@ -23,15 +23,16 @@ type Failure struct {
 	Delete error
 }
 
-// MessageRefresh is how old a status has to be before a failure that goes on
+// messageRefresh is how old a status has to be before a failure that goes on
 // renews the message of its condition. Errors often carry request numbers, and
 // each write of the status wakes the controller.
-const MessageRefresh = time.Minute
+const messageRefresh = time.Minute
 
 // Status returns the status of the set in an observation, whole: counts of the
 // machines that are claimed, those on their way out included; the machines whose
 // last operation failed; the conditions; and the generation. Machines that
-// another object controls are left out. Write it if [StatusChanged] says so.
+// another object controls are left out. changed reports whether it has to be written:
+// anything but the time of the last operation differs.
 //
 // The condition ReplicaFailure is True, with the reason FailedCreate or
 // FailedDelete and the error as its message, while there is a failure, and absent
@@ -39,7 +40,7 @@ const MessageRefresh = time.Minute
 // whoever freezes.
 //
 // The numbers are those of [Count]. A machine counts as available once it has been
-// so for minReadySeconds, which only time brings about: [Plan] says when to ask
+// so for minReadySeconds, which only time brings about: [Decide] says when to ask
 // again. A machine that is leaving, or whose deletion is in flight, is neither
 // ready nor available, whatever its phase still says. Creations in flight count as
 // machines that exist: a deployment that believed a smaller number, of a set which
@@ -48,10 +49,17 @@ const MessageRefresh = time.Minute
 // If the observation is not complete, the former status is returned with nothing
 // but a failure recorded: counts of half a list would mislead the deployment.
 // Without a set, the zero status is returned.
-func Status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus {
+func Status(in Observation, f Failure, now time.Time) (next v1alpha1.MachineSetStatus, changed bool) {
 	if in.Set == nil {
-		return v1alpha1.MachineSetStatus{}
+		return v1alpha1.MachineSetStatus{}, false
 	}
+	before := in.Set.Status
+	next = status(in, f, now)
+	before.LastOperation.LastUpdateTime = next.LastOperation.LastUpdateTime
+	return next, !equality.Semantic.DeepEqual(before, next)
+}
+
+func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus {
 	s := *in.Set.Status.DeepCopy()
 	if !in.Complete && f == (Failure{}) {
 		return s
@@ -66,13 +74,6 @@ func Status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 	fill(&s, Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now))
 	s.FailedMachines = failedMachines(machines)
 	return s
-}
-
-// StatusChanged reports whether a new status has to be written: anything but the
-// time of the last operation differs.
-func StatusChanged(old, next v1alpha1.MachineSetStatus) bool {
-	old.LastOperation.LastUpdateTime = next.LastOperation.LastUpdateTime
-	return !equality.Semantic.DeepEqual(old, next)
 }
 
 func fill(s *v1alpha1.MachineSetStatus, c Counts) {
@@ -93,7 +94,7 @@ func number(n int) int32 {
 func failedMachines(machines []*v1alpha1.Machine) *[]v1alpha1.MachineSummary {
 	var failed []v1alpha1.MachineSummary
 	for _, m := range machines {
-		if PreservedFailed(m) || m.Status.LastOperation.State != v1alpha1.MachineStateFailed {
+		if preservedFailed(m) || m.Status.LastOperation.State != v1alpha1.MachineStateFailed {
 			continue
 		}
 		summary := v1alpha1.MachineSummary{
@@ -133,17 +134,8 @@ func replicaFailure(conditions []v1alpha1.MachineSetCondition, f Failure, writte
 	if c.Status != v1alpha1.ConditionTrue {
 		c.Status, c.LastTransitionTime, c.Reason, c.Message = v1alpha1.ConditionTrue, metav1.NewTime(now), reason, err.Error()
 	}
-	if c.Reason != reason || now.Sub(written) >= MessageRefresh {
+	if c.Reason != reason || now.Sub(written) >= messageRefresh {
 		c.Reason, c.Message = reason, err.Error()
 	}
 	return conditions
-}
-
-func containsAll(have, want map[string]string) bool {
-	for key, value := range want {
-		if got, found := have[key]; !found || got != value {
-			return false
-		}
-	}
-	return true
 }

@@ -14,22 +14,20 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// SyncFromTemplate returns what has to change in a machine so that it follows
+// syncFromTemplate returns what has to change in a machine so that it follows
 // the template of its set, and false if nothing has to. Node template and
-// configuration are followed by [Active] machines, the class kind by all. Labels,
+// configuration are followed by machines that are neither Failed nor Terminating, the
+// class kind by all. Labels,
 // annotations, finalizers, class name and providerID are those that the machine
-// was created with. Nil arguments give false.
+// was created with.
 //
 // A machine whose effective-creation-timeout annotation is readable keeps it as
 // its creation timeout, whatever the template says. The reference system writes
 // it at the creation and undoes it on the next pass.
-func SyncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool) {
-	if set == nil || m == nil {
-		return Sync{}, false
-	}
+func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool) {
 	s := Sync{Name: m.Name, UID: m.UID}
 	template := &set.Spec.Template.Spec
-	if Active(m) {
+	if phase := m.Status.CurrentStatus.Phase; phase != v1alpha1.MachineFailed && phase != v1alpha1.MachineTerminating {
 		if !sameNodeTemplate(&m.Spec.NodeTemplateSpec, &template.NodeTemplateSpec) {
 			s.NodeTemplate = template.NodeTemplateSpec.DeepCopy()
 		}
@@ -62,20 +60,12 @@ func (a Sync) Apply(m *v1alpha1.Machine) *v1alpha1.Machine {
 		next.Spec.Class.Kind = *a.ClassKind
 	}
 	if a.Preserve != nil {
-		setPreserve(next, *a.Preserve)
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.PreserveMachineAnnotationKey, *a.Preserve)
+		if *a.Preserve == "" {
+			delete(next.Annotations, v1alpha1.PreserveMachineAnnotationKey)
+		}
 	}
 	return next
-}
-
-func setPreserve(m *v1alpha1.Machine, value string) {
-	if value == "" {
-		delete(m.Annotations, v1alpha1.PreserveMachineAnnotationKey)
-		return
-	}
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = value
 }
 
 // configurationFor returns the configuration of a machine that is made from a

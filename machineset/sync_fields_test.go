@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // Templates are compared field by field. A field that a new version of the API adds
@@ -21,19 +20,19 @@ func TestEveryFieldOfANodeTemplateIsFollowed(t *testing.T) {
 		func(n *v1alpha1.NodeTemplateSpec) any { return &n.Spec },
 	} {
 		for i := range reflect.TypeOf(part(&v1alpha1.NodeTemplateSpec{})).Elem().NumField() {
-			var set, plain v1alpha1.MachineSet
+			set, plain := newSet(1), newSet(1)
 			template := &set.Spec.Template.Spec.NodeTemplateSpec
 			field := reflect.ValueOf(part(template)).Elem().Field(i)
 			field.Set(something(t, field.Type()))
-			machine := &v1alpha1.Machine{}
-			sync, changed := machineset.SyncFromTemplate(&set, machine)
+			machine := newMachine("m", v1alpha1.MachineRunning)
+			sync, changed := syncOf(set, machine)
 			require.True(t, changed, "%s, of which a machine has none", field.Type())
 			require.Equal(t, template, sync.NodeTemplate)
 
 			machine.Spec.NodeTemplateSpec = *template
-			_, changed = machineset.SyncFromTemplate(&set, machine)
+			_, changed = syncOf(set, machine)
 			require.False(t, changed, "%s, the same", field.Type())
-			_, changed = machineset.SyncFromTemplate(&plain, machine)
+			_, changed = syncOf(plain, machine)
 			require.True(t, changed, "%s, which only a machine has", field.Type())
 		}
 	}

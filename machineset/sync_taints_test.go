@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 func TestEveryFieldOfATaintIsFollowed(t *testing.T) {
@@ -32,7 +31,7 @@ func TestEveryFieldOfATaintIsFollowed(t *testing.T) {
 			set.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{taint}
 			c.change(&taint)
 			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{taint}
-			_, differs := machineset.SyncFromTemplate(set, m)
+			_, differs := syncOf(set, m)
 			require.Equal(t, c.differs, differs)
 		})
 	}

@@ -30,7 +30,7 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 		}
 		expected = expected.Observe(named(in.Machines), true)
 		in.Expectations, in.NeverJoined = expected, unjoined
-		d := machineset.Plan(in, machineset.Policy{}, at)
+		d := machineset.Decide(in, machineset.Policy{}, at)
 		require.True(t, d.NextCheck.After(at), d.String())
 		passes++
 		for _, a := range d.Actions {
@@ -58,7 +58,7 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 	return created, passes
 }
 
-func TestPlan_MachinesNeverJoin_AreReplacedOnlyOnceInAWhileWhateverTheClock(t *testing.T) {
+func TestDecide_MachinesNeverJoin_AreReplacedOnlyOnceInAWhileWhateverTheClock(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 3 * time.Second, 30 * time.Minute, -3 * time.Second, -30 * time.Minute} {
 		t.Run(fmt.Sprintf("API server %s ahead", ahead), func(t *testing.T) {
 			created, passes := failingSet(t, ahead, time.Minute)
@@ -72,12 +72,12 @@ func TestPlan_MachinesNeverJoin_AreReplacedOnlyOnceInAWhileWhateverTheClock(t *t
 	}
 }
 
-func TestPlan_MachinesFailAfterTheyJoined_AreAllReplaced(t *testing.T) {
+func TestDecide_MachinesFailAfterTheyJoined_AreAllReplaced(t *testing.T) {
 	var unjoined machineset.NeverJoined
 	for i := range 50 {
 		unjoined = unjoined.Deleting(machineset.Delete{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, now)
 	}
-	d := machineset.Plan(machineset.Observation{Set: newSet(5), Complete: true, NeverJoined: unjoined}, machineset.Policy{}, now)
+	d := machineset.Decide(machineset.Observation{Set: newSet(5), Complete: true, NeverJoined: unjoined}, machineset.Policy{}, now)
 	require.Equal(t, 5, created(d), d.String())
 }
 
@@ -85,12 +85,12 @@ func TestNeverJoined_Deleting_ReturnsACopyWithoutTheOldOnes(t *testing.T) {
 	n := machineset.NeverJoined(nil).Deleting(machineset.Delete{UID: "a", NeverJoined: true}, now)
 	require.Equal(t, machineset.NeverJoined{"a": now}, n)
 	require.Equal(t, n, n.Deleting(machineset.Delete{UID: "b"}, now))
-	require.Empty(t, n.Deleting(machineset.Delete{UID: "b"}, now.Add(machineset.ShortLife)))
+	require.Empty(t, n.Deleting(machineset.Delete{UID: "b"}, now.Add(shortLife)))
 	require.Len(t, n, 1, "the receiver is a value")
 }
 
-func TestPlan_MachineThatNeverJoinedIsNotDeletedYet_CountsOnce(t *testing.T) {
+func TestDecide_MachineThatNeverJoinedIsNotDeletedYet_CountsOnce(t *testing.T) {
 	in := machineset.Observation{Set: newSet(2), Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning)}, Complete: true}
 	in.NeverJoined = machineset.NeverJoined{"uid-a": now, "uid-b": now}
-	require.Equal(t, 1, created(machineset.Plan(in, machineset.Policy{}, now)))
+	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// VictimsAnnotation on a set names the machines that go first when the set has
+// victimsAnnotation on a set names the machines that go first when the set has
 // too many, separated by commas. It is written together with the size, so that
 // one write says how many go and which. Names that are of no machine, or of one
 // that is leaving, say nothing; nor does any name once the set has no more
@@ -21,7 +21,7 @@ import (
 // [DeletionOrder], and so names them only if no others are left. That no name at
 // all keeps a preserved machine from going with a set that shrinks to 0 is as in
 // the reference system.
-const VictimsAnnotation = "machinist.dev/delete-first"
+const victimsAnnotation = "machinist.dev/delete-first"
 
 // MaxVictims is how many machines one write names at most.
 const MaxVictims = 500
@@ -34,11 +34,11 @@ const maxAnnotations = 256 << 10
 const (
 	// ByDemand says that an autoscaler named the machine; see [NamedByAutoscaler].
 	ByDemand = "NamedByAutoscaler"
-	// ByPlan says that the set names the machine; see [VictimsAnnotation].
+	// ByPlan says that the set names the machine; see [NameVictims].
 	ByPlan = "NamedByPlan"
 )
 
-// Victims returns the names in the [VictimsAnnotation] of a set, in their order
+// Victims returns the names in the annotation machinist.dev/delete-first of a set, in their order
 // and each once. What cannot be the name of a machine is left out. A nil set has
 // none.
 func Victims(set *v1alpha1.MachineSet) []string {
@@ -47,7 +47,7 @@ func Victims(set *v1alpha1.MachineSet) []string {
 	}
 	var names []string
 	seen := map[string]bool{}
-	for name := range strings.SplitSeq(set.Annotations[VictimsAnnotation], ",") {
+	for name := range strings.SplitSeq(set.Annotations[victimsAnnotation], ",") {
 		if name = strings.TrimSpace(name); nameable(name) && !seen[name] {
 			seen[name] = true
 			names = append(names, name)
@@ -66,8 +66,8 @@ func NameVictims(set *v1alpha1.MachineSet, names []string) int {
 	if set == nil {
 		return 0
 	}
-	delete(set.Annotations, VictimsAnnotation)
-	room := maxAnnotations - len(VictimsAnnotation)
+	delete(set.Annotations, victimsAnnotation)
+	room := maxAnnotations - len(victimsAnnotation)
 	for key, value := range set.Annotations {
 		room -= len(key) + len(value)
 	}
@@ -89,7 +89,7 @@ func NameVictims(set *v1alpha1.MachineSet, names []string) int {
 	if set.Annotations == nil {
 		set.Annotations = map[string]string{}
 	}
-	set.Annotations[VictimsAnnotation] = strings.Join(fit, ",")
+	set.Annotations[victimsAnnotation] = strings.Join(fit, ",")
 	return len(fit)
 }
 

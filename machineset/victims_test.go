@@ -18,17 +18,17 @@ import (
 
 func annotated(replicas int32, value string) *v1alpha1.MachineSet {
 	set := newSet(replicas)
-	set.Annotations = map[string]string{machineset.VictimsAnnotation: value}
+	set.Annotations = map[string]string{victimsAnnotation: value}
 	return set
 }
 
 func TestNamesAreReadBackAsTheyWereWritten(t *testing.T) {
 	set := newSet(1)
 	require.Equal(t, 2, machineset.NameVictims(set, []string{"b", "a", "b", "", " a", "c,d", strings.Repeat("x", 254)}))
-	require.Equal(t, "b,a", set.Annotations[machineset.VictimsAnnotation])
+	require.Equal(t, "b,a", set.Annotations[victimsAnnotation])
 	require.Equal(t, []string{"b", "a"}, machineset.Victims(set))
 	require.Zero(t, machineset.NameVictims(set, nil))
-	require.NotContains(t, set.Annotations, machineset.VictimsAnnotation)
+	require.NotContains(t, set.Annotations, victimsAnnotation)
 	require.Zero(t, machineset.NameVictims(nil, []string{"a"}))
 	require.Nil(t, machineset.Victims(nil))
 	require.Nil(t, machineset.Victims(newSet(1)))
@@ -58,7 +58,7 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 	require.Len(t, machineset.Victims(set), 50_000)
 	in := observed(1, newMachine("m", v1alpha1.MachineRunning), newMachine("n", v1alpha1.MachineRunning))
 	in.Set.Annotations = set.Annotations
-	require.Equal(t, []string{"m"}, deleted(machineset.Plan(in, machineset.Policy{}, now)))
+	require.Equal(t, []string{"m"}, deleted(machineset.Decide(in, machineset.Policy{}, now)))
 }
 
 // The API server stores 256 KiB of annotations, keys and values together.
@@ -88,7 +88,7 @@ func TestNamesNeverOutgrowWhatTheAPIServerStores(t *testing.T) {
 		}
 		if others >= 256<<10-100 {
 			require.Zero(t, n)
-			require.NotContains(t, set.Annotations, machineset.VictimsAnnotation)
+			require.NotContains(t, set.Annotations, victimsAnnotation)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestVictimsStickWhileTheHealthOfMachinesFlaps(t *testing.T) {
 				machineset.NameVictims(in.Set, []string{pick(r, in.Machines...).Name})
 			}
 			at := now.Add(time.Duration(pass) * time.Second)
-			d := machineset.Plan(in, machineset.Policy{Burst: 1 + r.IntN(5)}, at)
+			d := machineset.Decide(in, machineset.Policy{Burst: 1 + r.IntN(5)}, at)
 			for _, name := range deleted(d) {
 				asked[name] = true
 			}

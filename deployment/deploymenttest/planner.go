@@ -93,9 +93,9 @@ func (w *World) observe() (deployment.Observation, error) {
 	w.planner.expected = w.planner.expected.Observe(c.find, true)
 	owner := machineset.OwnerDeployment(d)
 	claims := machineset.Claim(owner, deployment.ClaimSelector(d), c.sets.list())
-	for _, change := range append(claims.Adopt, claims.Release...) {
-		next := *change.Object
-		giveOwners(&next.ObjectMeta, change.Edit)
+	for _, edit := range append(claims.Adopt, claims.Release...) {
+		next := *c.sets.get(edit.Name)
+		giveOwners(&next.ObjectMeta, edit)
 		err := w.call(d.Name, "update", KindSet, next.Name, func() error {
 			_, err := w.sets.write(d.Name, &next, metadataAndSpec)
 			return err

@@ -40,7 +40,7 @@ func (w *World) pass(s *setLoop) {
 	behind := w.look(s.name, s.follower)
 	in, err := w.observeSet(s, live)
 	if err == nil {
-		d := machineset.Plan(in, w.model.SetPolicy, w.now)
+		d := machineset.Decide(in, w.model.SetPolicy, w.now)
 		if w.model.Watch.Set != nil {
 			w.model.Watch.Set(in, d)
 		}
@@ -76,9 +76,9 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	s.expected = s.expected.Observe(c.find, true)
 	owner := machineset.OwnerSet(live)
 	claims := machineset.Claim(owner, machineset.ClaimSelector(live), seen)
-	for _, change := range append(claims.Adopt, claims.Release...) {
-		next := *change.Object
-		giveOwners(&next.ObjectMeta, change.Edit)
+	for _, edit := range append(claims.Adopt, claims.Release...) {
+		next := *c.machines.get(edit.Name)
+		giveOwners(&next.ObjectMeta, edit)
 		err := w.call(s.name, "update", KindMachine, next.Name, func() error {
 			_, err := w.machines.write(s.name, &next, metadataAndSpec)
 			return err
@@ -111,10 +111,8 @@ func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machi
 	for _, action := range actions {
 		var err error
 		switch a := action.(type) {
-		case machineset.AddFinalizer:
-			err = w.finalizers(s, in, a.Edit)
-		case machineset.RemoveFinalizer:
-			err = w.finalizers(s, in, a.Edit)
+		case machineset.SetFinalizers:
+			err = w.finalizers(s, in, a)
 		case machineset.Sync:
 			err = w.sync(s, in, a)
 		case machineset.Look:
@@ -135,10 +133,10 @@ func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machi
 	return failure, nil
 }
 
-func (w *World) finalizers(s *setLoop, in *machineset.Observation, e machineset.FinalizersEdit) error {
+func (w *World) finalizers(s *setLoop, in *machineset.Observation, a machineset.SetFinalizers) error {
 	next := *in.Set
-	next.Finalizers, next.ResourceVersion = e.Finalizers, e.ResourceVersion
-	return w.call(s.name, "update", KindSet, e.Name, func() error {
+	next.Finalizers, next.ResourceVersion = a.Finalizers, a.ResourceVersion
+	return w.call(s.name, "update", KindSet, a.Name, func() error {
 		written, err := w.sets.write(s.name, &next, metadataAndSpec)
 		if err == nil { // the status is written after this
 			in.Set = written
@@ -187,14 +185,11 @@ func (w *World) createMachines(s *setLoop, set *v1alpha1.MachineSet, count int) 
 
 func (w *World) createMachine(s *setLoop, set *v1alpha1.MachineSet) error {
 	w.names++
-	name, err := machineset.Name(set, fmt.Sprintf("%05d", w.names))
+	m, err := machineset.NewMachine(set, fmt.Sprintf("%05d", w.names))
 	if err != nil {
 		return err
 	}
-	m, err := machineset.NewMachine(set, name)
-	if err != nil {
-		return err
-	}
+	name := m.Name
 	s.expected = s.expected.Creating(machine.KindMachine, name, w.now)
 	err = w.call(s.name, "create", KindMachine, name, func() error {
 		_, err := w.machines.create(s.name, m)
@@ -217,8 +212,8 @@ func (w *World) settle(s *setLoop, name string, err error) error {
 
 // recordSet writes the status of a set, if it has changed.
 func (w *World) recordSet(s *setLoop, in machineset.Observation, failure machineset.Failure) error {
-	next := machineset.Status(in, failure, w.now)
-	if w.sets.get(s.name) == nil || !machineset.StatusChanged(in.Set.Status, next) {
+	next, changed := machineset.Status(in, failure, w.now)
+	if w.sets.get(s.name) == nil || !changed {
 		return nil
 	}
 	set := *in.Set

@@ -34,12 +34,12 @@ func claim[T metav1.Object](
 			return claims, err
 		}
 	}
-	for _, change := range slices.Concat(claims.Adopt, claims.Release) {
-		data, err := change.Edit.Patch()
+	for _, edit := range slices.Concat(claims.Adopt, claims.Release) {
+		data, err := edit.Patch()
 		if err != nil {
 			return claims, err
 		}
-		_, err = patch(ctx, change.Edit.Name, types.MergePatchType, data, metav1.PatchOptions{})
+		_, err = patch(ctx, edit.Name, types.MergePatchType, data, metav1.PatchOptions{})
 		if ignoreNotFound(err) != nil {
 			return claims, err
 		}

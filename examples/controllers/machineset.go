@@ -82,7 +82,7 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	d := machineset.Plan(in, r.cfg.Sets, r.cfg.Clock.Now())
+	d := machineset.Decide(in, r.cfg.Sets, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	failure, again, err := r.act(ctx, in, d.Actions)
 	in.Expectations = r.memory.get(set.UID).expected
@@ -157,10 +157,8 @@ func (r *machineSets) act(ctx context.Context, in machineset.Observation, action
 	for _, action := range actions {
 		var err error
 		switch a := action.(type) {
-		case machineset.AddFinalizer:
-			err = r.finalizers(ctx, in.Set, a.Edit)
-		case machineset.RemoveFinalizer:
-			err = r.finalizers(ctx, in.Set, a.Edit)
+		case machineset.SetFinalizers:
+			err = r.finalizers(ctx, in.Set, a)
 		case machineset.Sync:
 			err = r.sync(ctx, client, in.Machines, a)
 		case machineset.Look:
@@ -183,12 +181,12 @@ func (r *machineSets) act(ctx context.Context, in machineset.Observation, action
 	return failure, again, nil
 }
 
-func (r *machineSets) finalizers(ctx context.Context, set *api.MachineSet, edit machineset.FinalizersEdit) error {
-	patch, err := edit.Patch()
+func (r *machineSets) finalizers(ctx context.Context, set *api.MachineSet, a machineset.SetFinalizers) error {
+	patch, err := a.Patch()
 	if err != nil {
 		return err
 	}
-	written, err := r.cfg.Machines.MachineV1alpha1().MachineSets(set.Namespace).Patch(ctx, edit.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	written, err := r.cfg.Machines.MachineV1alpha1().MachineSets(set.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err == nil { // the status is written after this
 		set.ResourceVersion, set.Finalizers = written.ResourceVersion, written.Finalizers
 	}
@@ -237,7 +235,7 @@ func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterfa
 		return now, r.settle(ctx, client, set, a.Name, false, err)
 	}
 	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		r.cfg.event(set, machineset.Deleted(a.Name, err))
+		r.cfg.event(set, a.Event(err))
 	}
 	return time.Time{}, r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
 }
@@ -262,20 +260,16 @@ func (r *machineSets) create(ctx context.Context, client v1alpha1.MachineInterfa
 }
 
 func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet) error {
-	name, err := machineset.Name(set, machineset.Suffix(r.cfg.Random))
+	m, err := machineset.NewMachine(set, machineset.Suffix(r.cfg.Random))
 	if err != nil {
 		return err
 	}
-	m, err := machineset.NewMachine(set, name)
-	if err != nil {
-		return err
-	}
-	now := r.cfg.Clock.Now()
+	name, now := m.Name, r.cfg.Clock.Now()
 	r.expect(set, func(e machine.Expectations) machine.Expectations { return e.Creating(machine.KindMachine, name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
 	err = r.settle(ctx, client, set, name, true, err)
 	if err == nil || ctx.Err() == nil {
-		r.cfg.event(set, machineset.Created(name, err))
+		r.cfg.event(set, machineset.Create{}.Event(name, err))
 	}
 	return err
 }
@@ -300,9 +294,9 @@ func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterfa
 
 // record writes the status of a set, if it has changed.
 func (r *machineSets) record(ctx context.Context, in machineset.Observation, failure machineset.Failure) error {
-	next := machineset.Status(in, failure, r.cfg.Clock.Now())
+	next, changed := machineset.Status(in, failure, r.cfg.Clock.Now())
 	gone := in.Set.DeletionTimestamp != nil && len(in.Set.Finalizers) == 0
-	if gone || !machineset.StatusChanged(in.Set.Status, next) {
+	if gone || !changed {
 		return nil
 	}
 	set := in.Set.DeepCopy()

@@ -15,29 +15,24 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// recoverTime is how long a Failed machine stays after its set has first read that its Node
-// is Ready again. After an outage the Node may be Ready for long, and the watch of the
-// machine controller may begin later than that.
-const recoverTime = time.Minute
-
 // readyAgain is since when the Node of a Failed machine is Ready, and when its set first
-// read that.
+// read that. After an outage the Node may be Ready for long, and the watch of the machine
+// controller may begin later than that.
 type readyAgain struct{ since, read time.Time }
 
-// recovers reports whether a Failed machine stays because its Node is Ready again, and
-// that was first read not long ago.
-func (r *machineSets) recovers(m *api.Machine, view machine.NodeView, now time.Time) bool {
+// firstRead returns when the set first read that the Node of a Failed machine is Ready
+// again, zero if it is not.
+func (r *machineSets) firstRead(m *api.Machine, view machine.NodeView, now time.Time) time.Time {
 	since := machine.ReadyAgain(m, view, now)
 	if since.IsZero() {
-		return false
+		return time.Time{}
 	}
-	first := r.readyAgain.change(m.UID, func(first readyAgain) readyAgain {
+	return r.readyAgain.change(m.UID, func(first readyAgain) readyAgain {
 		if first.since.Equal(since) {
 			return first
 		}
 		return readyAgain{since, now}
-	})
-	return now.Before(first.read.Add(recoverTime))
+	}).read
 }
 
 // preconditions returns what must still be so when a machine is deleted. For a machine
@@ -58,10 +53,7 @@ func (r *machineSets) preconditions(ctx context.Context, in machineset.Observati
 	}
 	view, err := r.silent.node(ctx, r.cfg, m.Spec.ProviderID, name)
 	now := r.cfg.Clock.Now()
-	goes, reason := machineset.ReplaceFailed(m, view, now)
-	if recovers := r.recovers(m, view, now); goes && recovers {
-		goes, reason = false, machineset.ReasonNodeReadyAgain
-	}
+	goes, reason := machineset.ReplaceFailed(m, view, r.firstRead(m, view, now), now)
 	if goes {
 		return same, time.Time{}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -190,7 +191,7 @@ func (w *world) living(set types.UID) (out []*v1alpha1.Machine) {
 // available returns the machines that are available and not deleted.
 func (w *world) available() []*v1alpha1.Machine {
 	return slices.DeleteFunc(all[*v1alpha1.Machine](w.control, "machines"), func(m *v1alpha1.Machine) bool {
-		return !machineset.Available(m) || m.DeletionTimestamp != nil
+		return !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available || m.DeletionTimestamp != nil
 	})
 }
 
@@ -250,7 +251,7 @@ func (w *world) assessDeletion(d *v1alpha1.MachineDeployment, m *v1alpha1.Machin
 		w.wrong("I-5: set %s deletes %s, and has %d machines of %d", set.Name, m.Name, n, set.Spec.Replicas)
 	}
 	p := w.judge.promise
-	if !p.complete || !machineset.Available(m) || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+	if !p.complete || !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
 		return
 	}
 	available := len(w.available()) - 1

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // objects is how far the replay of the objects has come.
@@ -58,7 +58,9 @@ type life struct {
 func (l *life) alive() bool { return l.gone == nil && l.m.DeletionTimestamp.IsZero() }
 
 // available says whether the machine is alive and available.
-func (l *life) available() bool { return l.alive() && machineset.Available(l.m) }
+func (l *life) available() bool {
+	return l.alive() && machine.TraitsOf(l.m.Status.CurrentStatus.Phase).Available
+}
 
 // join brings the machine to a deployment.
 func (l *life) join(of types.UID, latest time.Time) {

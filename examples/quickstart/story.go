@@ -17,7 +17,6 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // more is how many machines the demo scales up by.
@@ -130,7 +129,7 @@ func (s *story) allUp(ctx context.Context) (string, error) {
 		if err != nil {
 			return "machine " + want.Name, err
 		}
-		if !machineset.Ready(m) {
+		if m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning {
 			return fmt.Sprintf("machine %s is not Running", m.Name), nil
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // neverJoins lets the VM of one of the machines that are added come up without a
@@ -148,7 +147,7 @@ func (s *story) running(ctx context.Context, n int) ([]*v1alpha1.Machine, error)
 	}
 	var found []*v1alpha1.Machine
 	for i := range list.Items {
-		if machineset.Ready(&list.Items[i]) {
+		if list.Items[i].Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 			found = append(found, &list.Items[i])
 		}
 	}
@@ -175,7 +174,7 @@ func (s *story) allRunning(ctx context.Context) (string, error) {
 	}
 	running := 0
 	for i := range list.Items {
-		if machineset.Ready(&list.Items[i]) && list.Items[i].DeletionTimestamp == nil {
+		if list.Items[i].Status.CurrentStatus.Phase == v1alpha1.MachineRunning && list.Items[i].DeletionTimestamp == nil {
 			running++
 		}
 	}

@@ -16,18 +16,26 @@ type autoPreservationOut struct{ PreserveAnnotations map[string]string }
 
 func autoPreservation(in autoPreservationIn, out autoPreservationOut) ([]string, error) {
 	machines := machinesOf(in.Machines)
-	grant, revoke := machineset.AutoPreserve(machines, nil, in.AutoPreserveFailedMachineMax-in.StatusAutoPreserveCount)
-	got := autoPreservationOut{map[string]string{}}
+	got, set := autoPreservationOut{map[string]string{}}, (&machineSet{Name: "ms"}).object()
+	set.Spec.Replicas = int32(len(machines)) //nolint:gosec // small
+	// The SDK counts what is preserved, and does not read the status.
+	counted := machineset.Count(nil, machines, nil, now).AutoPreserved
+	set.Spec.AutoPreserveFailedMachineMax = int32(in.AutoPreserveFailedMachineMax - in.StatusAutoPreserveCount + counted) //nolint:gosec // small
+	d := machineset.Decide(machineset.Observation{Set: set, Machines: machines, Complete: true}, machineset.Policy{}, now)
 	for _, m := range machines {
 		if value, found := m.Annotations[v1alpha1.PreserveMachineAnnotationKey]; found {
 			got.PreserveAnnotations[m.Name] = value
 		}
 	}
-	for _, m := range revoke {
-		delete(got.PreserveAnnotations, m.Name)
-	}
-	for _, m := range grant {
-		got.PreserveAnnotations[m.Name] = v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
+	for _, a := range d.Actions {
+		sync, ok := a.(machineset.Sync)
+		switch {
+		case !ok || sync.Preserve == nil:
+		case *sync.Preserve == "":
+			delete(got.PreserveAnnotations, sync.Name)
+		default:
+			got.PreserveAnnotations[sync.Name] = *sync.Preserve
+		}
 	}
 	return nil, same("annotations", out, got)
 }

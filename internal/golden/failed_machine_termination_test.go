@@ -43,7 +43,7 @@ func failedMachineTermination(in failedMachineTerminationIn, out failedMachineTe
 		}
 		view.Looked, view.Node = true, node
 	}
-	got, reason := machineset.ReplaceFailed(m, view, now)
+	got, reason := machineset.ReplaceFailed(m, view, time.Time{}, now)
 	if reason == "" {
 		return nil, errors.New("no reason")
 	}

@@ -63,7 +63,7 @@ func pairwise(machines []*v1alpha1.Machine, groups [][]string) error {
 		for _, b := range machines {
 			want := cmp.Or(cmp.Compare(group[a.Name], group[b.Name]), strings.Compare(a.Name, b.Name))
 			got, by := machineset.DeletionOrder(now).Compare(a, b)
-			if cmp.Compare(got, 0) != want || group[a.Name] == group[b.Name] && by != machineset.ByName {
+			if cmp.Compare(got, 0) != want || group[a.Name] == group[b.Name] && by != "Name" {
 				return fmt.Errorf("%s and %s: %d by %s, want %d", a.Name, b.Name, got, by, want)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/deployment"
+	sdkmachine "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -82,7 +83,7 @@ func (s *simulation) round(ofDeployment, ofSets int) (traceStep, error) {
 	for _, m := range s.machines {
 		if m.DeletionTimestamp == nil {
 			step.MachinesAlive++
-			step.MachinesAvailable += int(one(machineset.Available(m)))
+			step.MachinesAvailable += int(one(sdkmachine.TraitsOf(m.Status.CurrentStatus.Phase).Available))
 		}
 	}
 	s.settle()
@@ -140,13 +141,13 @@ func (s *simulation) reconcileSets() error {
 			}
 		}
 		in := machineset.Observation{Set: set, Machines: own, Complete: true}
-		plan := machineset.Plan(in, machineset.Policy{}, s.now)
+		plan := machineset.Decide(in, machineset.Policy{}, s.now)
 		next := set.DeepCopy()
 		for _, a := range plan.Actions {
 			s.lines = append(s.lines, "  "+set.Name+": "+a.String())
 			switch a := a.(type) {
-			case machineset.AddFinalizer:
-				next.Finalizers = a.Edit.Finalizers
+			case machineset.SetFinalizers:
+				next.Finalizers = a.Finalizers
 			case machineset.Create:
 				if err := s.create(set, a.Count); err != nil {
 					return err
@@ -158,7 +159,7 @@ func (s *simulation) reconcileSets() error {
 				return fmt.Errorf("nobody carries out %s", a)
 			}
 		}
-		next.Status = machineset.Status(in, machineset.Failure{}, s.now)
+		next.Status, _ = machineset.Status(in, machineset.Failure{}, s.now)
 		s.sets[i] = next
 	}
 	return nil
@@ -167,7 +168,7 @@ func (s *simulation) reconcileSets() error {
 func (s *simulation) create(set *v1alpha1.MachineSet, n int) error {
 	for range n {
 		s.made++
-		m, err := machineset.NewMachine(set, fmt.Sprintf("%s-%04d", set.Name, s.made))
+		m, err := machineset.NewMachine(set, fmt.Sprintf("%04d", s.made))
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,20 @@ type slowStartOut struct {
 }
 
 func slowStart(in slowStartIn, out slowStartOut) ([]string, error) {
-	calls, successes := carryOut(machineset.BatchesFrom(in.Count, in.InitialBatchSize), in.FailFromCall)
+	calls, successes := carryOut(in.batches(), in.FailFromCall)
 	return nil, same("calls", out, slowStartOut{calls, successes, successes < calls})
+}
+
+// batches are those of the SDK, which begin with one call, for units of as many calls as
+// the first batch of the vector has.
+func (in slowStartIn) batches() []int {
+	first, left := in.InitialBatchSize, in.Count
+	batches := machineset.Batches((left + first - 1) / first)
+	for i, units := range batches {
+		batches[i] = min(units*first, left)
+		left -= batches[i]
+	}
+	return batches
 }
 
 // carryOut is what a shell does with batches: a batch is finished, and none is

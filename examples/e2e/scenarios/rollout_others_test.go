@@ -41,7 +41,7 @@ func TestI4MachinesWhoseLabelsAreTakenInARollAreReplacedOnlySoOften(t *testing.T
 	o := lively()
 	// Each of two sets replaces so many, and the old one may have lost all its others
 	// when it gets smaller.
-	o.Bounds.Lost = 2*machineset.DefaultReplaced + replicas
+	o.Bounds.Lost = 2*3 + replicas
 	s := house.Set(t, "thief", o)
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", replicas, 1, 1))

@@ -123,9 +123,9 @@ func setsThatAreTakenAndLetGo(w *world) {
 	set, err := w.setAPI().Update(w.ctx(), set, metav1.UpdateOptions{})
 	w.got("it has an owner, and no controller", set, err, "metadata/ownerReferences")
 
-	write := func(what string, changes []machineset.Change[*v1alpha1.MachineSet]) *v1alpha1.MachineSet {
+	write := func(what string, changes []machineset.OwnersEdit) *v1alpha1.MachineSet {
 		require.Len(w.t, changes, 1)
-		patch, err := changes[0].Edit.Patch()
+		patch, err := changes[0].Patch()
 		require.NoError(w.t, err)
 		got, err := w.setAPI().Patch(w.ctx(), "set", types.MergePatchType, patch, metav1.PatchOptions{})
 		w.got(what, got, err, "metadata/ownerReferences", "metadata/annotations", "metadata/generation")

@@ -10,10 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// metadataPatch returns a JSON merge patch of fields of the metadata. As a merge
-// patch replaces lists, a list has to be the whole list, and the UID and the
-// resource version go with it: whoever wrote in between makes the patch fail with
-// a conflict instead of losing a line.
+// ReleasedAnnotation holds the UID of the owner that let an object go, because
+// the owner's selector did not match it any more. It goes when another owner takes
+// the object. Without it, a controller that takes away the labels of each new machine
+// would make a set create machines for ever.
+const ReleasedAnnotation = "machinist.dev/released-by"
+
+// metadataPatch returns a JSON merge patch of fields of the metadata. A merge patch
+// replaces lists, so that a list has to be the whole list. The UID and the resource
+// version are preconditions: another write in between makes the patch fail with a
+// conflict.
 func metadataPatch(uid types.UID, resourceVersion string, metadata map[string]any) ([]byte, error) {
 	if uid != "" {
 		metadata["uid"] = uid
@@ -35,7 +41,7 @@ type OwnersEdit struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// OwnerReferences is the whole list, with the entries of all other owners;
+	// OwnerReferences is the whole list; it keeps the entries of all other owners. It is
 	// not nil.
 	OwnerReferences []metav1.OwnerReference
 	// ReleasedBy is what the [ReleasedAnnotation] becomes; empty removes it, and nil
@@ -44,8 +50,7 @@ type OwnersEdit struct {
 }
 
 // Patch returns the edit as a JSON merge patch (types.MergePatchType) with UID
-// and resource version as preconditions. The error is never other than nil for
-// edits of this package.
+// and resource version as preconditions. The error is nil for edits of this package.
 func (e OwnersEdit) Patch() ([]byte, error) {
 	list := e.OwnerReferences
 	if list == nil {
@@ -60,27 +65,4 @@ func (e OwnersEdit) Patch() ([]byte, error) {
 		metadata["annotations"] = map[string]any{ReleasedAnnotation: value}
 	}
 	return metadataPatch(e.UID, e.ResourceVersion, metadata)
-}
-
-// A FinalizersEdit is what the finalizers of one object become.
-type FinalizersEdit struct {
-	// Name, UID and ResourceVersion identify the object as it was read. The write
-	// must fail if the UID or the resource version differs.
-	Name            string
-	UID             types.UID
-	ResourceVersion string
-	// Finalizers is the whole list, with those of everybody else in their order;
-	// not nil.
-	Finalizers []string
-}
-
-// Patch returns the edit as a JSON merge patch (types.MergePatchType) with UID
-// and resource version as preconditions. The error is never other than nil for
-// edits of this package.
-func (e FinalizersEdit) Patch() ([]byte, error) {
-	list := e.Finalizers
-	if list == nil {
-		list = []string{}
-	}
-	return metadataPatch(e.UID, e.ResourceVersion, map[string]any{"finalizers": list})
 }

@@ -29,7 +29,7 @@ func (w *world) add(name string, phase v1alpha1.MachinePhase) *v1alpha1.Machine 
 
 func deletedNow() *metav1.Time { return &metav1.Time{Time: epoch} }
 
-func TestPlan(t *testing.T) {
+func TestDecide(t *testing.T) {
 	const running, failed = v1alpha1.MachineRunning, v1alpha1.MachineFailed
 	freeze := map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	disabled := map[string]string{v1alpha1.LabelKeyMachineSetScaleUpDisabled: ""}
@@ -48,18 +48,18 @@ func TestPlan(t *testing.T) {
 			w.add("a", running)
 		}, []string{"create 2 (TooFewMachines)"}, nil},
 		{"no more than the burst is created in a pass", 30, machineset.Policy{Burst: 10}, func(*world) {},
-			[]string{"create 10 (TooFewMachines)"}, []string{"ms: BurstLimit: 10 of 30 machines are created in this pass"}},
+			[]string{"create 10 (TooFewMachines)"}, []string{"ms: Limited: 10 of 30 machines are created in this pass"}},
 		{"a creation in flight is not asked for again (DS-2)", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now)
-		}, nil, []string{"b: InFlight: 1 creations and 0 deletions have not shown up yet"}},
+		}, nil, []string{"b: NotSeen: 1 creations and 0 deletions have not shown up yet"}},
 		{"a creation that shows is no longer in flight", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", now)
 		}, []string{"create 1 (TooFewMachines)"}, nil},
 		{"a creation in flight for too long is looked for, and not replaced", 1, machineset.Policy{}, func(w *world) {
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now.Add(-time.Hour))
-		}, []string{"look for b (NotSeenInTime)"}, []string{"b: InFlight: 1 creations and 0 deletions have not shown up yet"}},
+		}, []string{"look for b (NotSeen)"}, []string{"b: NotSeen: 1 creations and 0 deletions have not shown up yet"}},
 		{"what is too much goes, the least loss first", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", v1alpha1.MachinePending)
@@ -78,12 +78,12 @@ func TestPlan(t *testing.T) {
 			w.add("a", running)
 			w.add("b", running)
 			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
-		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
+		}, nil, []string{"b: NotSeen: 0 creations and 1 deletions have not shown up yet"}},
 		{"a deletion in flight is not replaced before it shows", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", failed)
 			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
-		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
+		}, nil, []string{"b: NotSeen: 0 creations and 1 deletions have not shown up yet"}},
 		{"a Failed machine goes first and is replaced in the pass after it", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", failed)
@@ -147,7 +147,7 @@ func TestPlan(t *testing.T) {
 			w.add("b", failed)
 			w.add("c", failed).CreationTimestamp = metav1.NewTime(now)
 			w.add("d", running)
-		}, []string{"update preservation of c (AutoPreservation)", "delete b (MachineFailed)"}, []string{
+		}, []string{"update preservation of c (OutOfSync)", "delete b (MachineFailed)"}, []string{
 			"a: PreservationPending: machine is Failed and stays", "c: PreservationPending: machine is Failed and stays",
 		}},
 		{"a Failed machine whose Node says no, or nobody knows what, is not granted it (DS-29)", 2, machineset.Policy{}, func(w *world) {
@@ -162,20 +162,20 @@ func TestPlan(t *testing.T) {
 			m := w.add("b", running)
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m.CreationTimestamp = metav1.NewTime(now)
-		}, []string{"update preservation of a (AutoPreservation)"}, nil},
+		}, []string{"update preservation of a (OutOfSync)"}, nil},
 		{"a preserved machine that is leaving makes room for another", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			m := w.add("a", failed)
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m.DeletionTimestamp = deletedNow()
 			w.add("b", failed)
-		}, []string{"update preservation of b (AutoPreservation)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
+		}, []string{"update preservation of b (OutOfSync)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
 		{"a machine that goes anyway is not preserved first", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).CreationTimestamp = metav1.NewTime(now)
 			marked(w.Machines[0])
 			w.add("b", failed)
-		}, []string{"update preservation of b (AutoPreservation)", "delete a (MarkedForDeletion, by NamedByAutoscaler)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
+		}, []string{"update preservation of b (OutOfSync)", "delete a (MarkedForDeletion, by NamedByAutoscaler)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
 		{"a machine whose preservation is over is not preserved again", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(-60))
@@ -195,13 +195,13 @@ func TestPlan(t *testing.T) {
 		}, []string{"create 1 (TooFewMachines)"}, nil},
 		{"no more than the burst is looked for in a pass", 2, machineset.Policy{Burst: 1}, func(w *world) {
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", epoch).Creating(machine.KindMachine, "b", epoch)
-		}, []string{"look for a (NotSeenInTime)"}, []string{"a: InFlight: 2 creations and 0 deletions have not shown up yet"}},
+		}, []string{"look for a (NotSeen)"}, []string{"a: NotSeen: 2 creations and 0 deletions have not shown up yet"}},
 		{"a machine that moves to another set counts and is not chosen", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful"
 		}, nil, nil},
 		{"a machine without identity counts and is never deleted", 0, machineset.Policy{}, func(w *world) {
 			w.add("a", running).UID = ""
-		}, nil, []string{"a: NoIdentity: machine has no UID"}},
+		}, nil, []string{"a: Invalid: machine has no UID"}},
 		{"a machine of another set does not count", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running).OwnerReferences[0].UID = "uid-another"
 			w.add("b", running)
@@ -232,7 +232,7 @@ func TestPlan(t *testing.T) {
 			w.add("b", running)
 			machineset.NameVictims(w.Set, []string{"b"})
 			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
-		}, nil, []string{"b: InFlight: 0 creations and 1 deletions have not shown up yet"}},
+		}, nil, []string{"b: NotSeen: 0 creations and 1 deletions have not shown up yet"}},
 		{"the autoscaler is heard before the plan, and both before the order", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
@@ -240,10 +240,10 @@ func TestPlan(t *testing.T) {
 			w.add("d", running)
 			machineset.NameVictims(w.Set, []string{"d"})
 		}, []string{"delete c (MarkedForDeletion, by NamedByAutoscaler)", "delete d (TooManyMachines, by NamedByPlan)", "delete a (TooManyMachines, by Health)"}, nil},
-		{"the caller's order counts", 1, machineset.Policy{Order: machineset.Order{machineset.NewestFirst()}}, func(w *world) {
+		{"the caller's order counts", 1, machineset.Policy{Order: machineset.Order{{Name: "Youngest", Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running).CreationTimestamp = metav1.NewTime(now)
-		}, []string{"delete b (TooManyMachines, by Age)"}, nil},
+		}, []string{"delete b (TooManyMachines, by Youngest)"}, nil},
 		{"a machine that has not been Running for long is waited for (DS-20)", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.MinReadySeconds = 60
 			w.add("a", running).Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Second))
@@ -251,7 +251,7 @@ func TestPlan(t *testing.T) {
 		{"nothing is done to a set without a selector (DS-21)", 3, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.Selector = nil
 			w.add("a", failed)
-		}, nil, []string{"ms: InvalidMachineSet: spec.selector: Required value: Selector must not be empty"}},
+		}, nil, []string{"ms: Invalid: spec.selector: Required value: Selector must not be empty"}},
 		{"the finalizer comes before the first machine", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Finalizers = nil
 		}, []string{"add finalizer to set ms (FinalizerMissing)", "create 1 (TooFewMachines)"}, nil},
@@ -260,7 +260,7 @@ func TestPlan(t *testing.T) {
 			w.Set.Spec.Template.Spec.Class.Kind = "New"
 			w.add("a", failed)
 			w.add("b", running)
-		}, []string{"update class kind of a (TemplateChanged)", "update class kind of b (TemplateChanged)"},
+		}, []string{"update class kind of a (OutOfSync)", "update class kind of b (OutOfSync)"},
 			[]string{"ms: IncompleteView: the list of machines may not be whole"}},
 		{"a deleted set deletes its machines, no more than the burst (DS-32)", 5, machineset.Policy{Burst: 2}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
@@ -269,19 +269,19 @@ func TestPlan(t *testing.T) {
 			w.add("c", v1alpha1.MachinePending)
 			w.add("d", running).DeletionTimestamp = deletedNow()
 		}, []string{"delete c (MachineSetDeleting)", "delete a (MachineSetDeleting)"},
-			[]string{"ms: BurstLimit: 2 of 3 machines are deleted in this pass", "a: WaitingForMachines: 4 machines left"}},
+			[]string{"ms: Limited: 2 of 3 machines are deleted in this pass", "a: MachineSetDeleting: 4 machines left"}},
 		{"a deleted set deletes its machines though it is not valid", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Set.Spec.Selector = nil
 			w.add("a", running)
-		}, []string{"delete a (MachineSetDeleting)"}, []string{"a: WaitingForMachines: 1 machines left"}},
+		}, []string{"delete a (MachineSetDeleting)"}, []string{"a: MachineSetDeleting: 1 machines left"}},
 		{"a deleted set goes when no machine is left", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
-		}, []string{"remove finalizer from set ms (NoMachineLeft)"}, nil},
+		}, []string{"remove finalizer from set ms (MachineSetDeleting)"}, nil},
 		{"a deleted set waits for creations in flight", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", now)
-		}, nil, []string{"a: InFlight: 1 creations and 0 deletions have not shown up yet"}},
+		}, nil, []string{"a: NotSeen: 1 creations and 0 deletions have not shown up yet"}},
 		{"a deleted set is not let go on a view that may not be whole", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Complete = false
@@ -296,7 +296,7 @@ func TestPlan(t *testing.T) {
 			w := &world{machineset.Observation{Set: newSet(c.want), Complete: true}}
 			w.Set.Annotations = scaledNow()
 			c.bend(w)
-			d := machineset.Plan(w.Observation, c.policy, now)
+			d := machineset.Decide(w.Observation, c.policy, now)
 			var actions, holds []string
 			for _, a := range d.Actions {
 				actions = append(actions, a.String())
@@ -318,29 +318,28 @@ func TestNextCheckIsTheEarliestThingThatHelps(t *testing.T) {
 	preserved := newMachine("a", v1alpha1.MachineFailed)
 	preserved.Status.CurrentStatus.PreserveExpiryTime = expiry(new(7200))
 	in.Machines = []*v1alpha1.Machine{preserved, newMachine("b", v1alpha1.MachineRunning)}
-	policy := machineset.Policy{Unseen: time.Minute, Recheck: time.Hour}
 
-	d := machineset.Plan(in, policy, now)
+	d := machineset.Decide(in, machineset.Policy{}, now)
 	require.Equal(t, now.Add(2*time.Hour), d.NextCheck, "the end of the preservation")
 	require.Equal(t, d.NextCheck, d.Holds[0].Until)
 	require.Equal(t, machineset.ReasonPreserved, d.Reason)
 
-	in.Expectations = in.Expectations.Creating(machine.KindMachine, "c", now.Add(-20*time.Second))
-	d = machineset.Plan(in, policy, now)
+	in.Expectations = in.Expectations.Creating(machine.KindMachine, "c", now.Add(-80*time.Second))
+	d = machineset.Decide(in, machineset.Policy{}, now)
 	require.Equal(t, now.Add(40*time.Second), d.NextCheck, "the creation grows old")
 
 	in.Expectations = machine.Expectations{}.Creating(machine.KindMachine, "c", now.Add(time.Hour))
-	d = machineset.Plan(in, policy, now)
-	require.Equal(t, now.Add(time.Minute), d.NextCheck, "a clock that was ahead")
+	d = machineset.Decide(in, machineset.Policy{}, now)
+	require.Equal(t, now.Add(2*time.Minute), d.NextCheck, "a clock that was ahead")
 
 	in.Expectations = machine.Expectations{}
 	in.Set.Spec.Replicas = 3
-	d = machineset.Plan(in, policy, now)
-	require.Equal(t, now.Add(time.Minute), d.NextCheck, "whoever acts looks again")
+	d = machineset.Decide(in, machineset.Policy{}, now)
+	require.Equal(t, now.Add(2*time.Minute), d.NextCheck, "after an action")
 
 	in.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-	d = machineset.Plan(in, policy, now)
-	require.Equal(t, now.Add(time.Hour), d.NextCheck, "a hold without an end")
+	d = machineset.Decide(in, machineset.Policy{}, now)
+	require.Equal(t, now.Add(10*time.Minute), d.NextCheck, "a hold without an end")
 }
 
 func TestCountsNeverGoBelowZero(t *testing.T) {
@@ -353,22 +352,13 @@ func TestCountsNeverGoBelowZero(t *testing.T) {
 
 func TestBatchesDouble(t *testing.T) {
 	require.Equal(t, []int{1, 2, 4, 8, 5}, machineset.Batches(20))
-	require.Equal(t, []int{3, 4}, machineset.BatchesFrom(7, 3))
 	require.Empty(t, machineset.Batches(0))
 	require.Empty(t, machineset.Batches(-1))
 }
 
-func TestBatchesFrom_FirstBatchBelowOne_HasNoBatches(t *testing.T) {
-	require.Empty(t, machineset.BatchesFrom(5, 0))
-	require.Empty(t, machineset.BatchesFrom(1, -7))
-}
-
 func TestPredicatesTolerateNil(t *testing.T) {
 	require.True(t, machineset.Leaving(nil))
-	for _, is := range []func(*v1alpha1.Machine) bool{
-		machineset.Active, machineset.Ready, machineset.Available, machineset.Failed, machineset.PreservedFailed,
-		machineset.AutoPreserved, machineset.Transferred, machineset.Unhealthy,
-	} {
+	for _, is := range []func(*v1alpha1.Machine) bool{machineset.Failed, machineset.Transferred} {
 		require.False(t, is(nil))
 	}
 	require.False(t, machineset.Preserved(nil, now))
@@ -376,12 +366,7 @@ func TestPredicatesTolerateNil(t *testing.T) {
 	require.False(t, machineset.ScaleUpDisabled(nil))
 	require.False(t, machineset.NamedByAutoscaler(nil, newMachine("m", "Running")))
 	require.False(t, machineset.NamedByAutoscaler(newSet(1), nil))
-	require.Equal(t, 3, machineset.PriorityOf(nil))
-	replace, reason := machineset.ReplaceFailed(nil, machine.NodeView{}, now)
+	replace, reason := machineset.ReplaceFailed(nil, machine.NodeView{}, now, now)
 	require.False(t, replace)
 	require.Empty(t, reason)
-	stale := newMachine("m", "Failed")
-	require.False(t, machineset.Unhealthy(stale))
-	stale.Status.LastOperation.Type = v1alpha1.MachineOperationHealthCheck
-	require.True(t, machineset.Unhealthy(stale))
 }

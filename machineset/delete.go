@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// deletable returns the machines that are not on their way out already, those
+// that move to another set included, and says which of them cannot be deleted.
+func deletable(machines []*v1alpha1.Machine, asked map[types.UID]bool) (out []*v1alpha1.Machine, holds []machinist.Hold) {
+	out = make([]*v1alpha1.Machine, 0, len(machines))
+	for _, m := range machines {
+		switch {
+		case Leaving(m) || asked[m.UID]:
+		case m.UID == "":
+			holds = append(holds, machinist.Hold{Subject: m.Name, Reason: ReasonInvalid, Message: "machine has no UID"})
+		default:
+			out = append(out, m)
+		}
+	}
+	return out, holds
+}
+
+// surplus chooses the machines that go because of the size of the set, and those
+// that were named.
+func surplus(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, o Order) []Delete {
+	var victims []Delete
+	for _, v := range Choose(set, eligible, int(set.Spec.Replicas), o) {
+		reason := ReasonTooMany
+		if v.By == ByDemand {
+			reason = ReasonMarked
+		}
+		victims = append(victims, Delete{Name: v.Machine.Name, UID: v.Machine.UID, Reason: reason, By: v.By})
+	}
+	return victims
+}
+
+// failed chooses those of the machines that go because they are Failed, and says why
+// other Failed machines stay. preserve is what becomes of preserve annotations.
+func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes map[string]machine.NodeView, now time.Time) (goes []Delete, holds []machinist.Hold) {
+	for _, m := range machines {
+		if !Failed(m) {
+			continue
+		}
+		node := nodes[m.Labels[v1alpha1.NodeLabelKey]]
+		gone, reason := ReplaceFailed(m, node, time.Time{}, now)
+		if preserve[m.UID] != "" {
+			gone, reason = false, ReasonPreservationAsked
+		}
+		if gone {
+			// Its creation is what was done for it last: it never joined.
+			neverJoined := m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate
+			goes = append(goes, Delete{Name: m.Name, UID: m.UID, Reason: reason, NeverJoined: neverJoined})
+			continue
+		}
+		holds = append(holds, machinist.Hold{Subject: m.Name, Reason: reason, Message: "machine is Failed and stays", Until: staysUntil(m, node, reason, now)})
+	}
+	return goes, holds
+}
+
+// staysUntil returns when the reason why a Failed machine stays ends, zero if that
+// takes a change of the machine.
+func staysUntil(m *v1alpha1.Machine, node machine.NodeView, reason machinist.Reason, now time.Time) time.Time {
+	switch reason {
+	case ReasonPreserved:
+		return m.Status.CurrentStatus.PreserveExpiryTime.Time
+	case ReasonNodeReadyAgain:
+		return mayRecoverUntil(m, node, time.Time{}, now)
+	default:
+		return time.Time{}
+	}
+}
+
+// without returns the machines that are not chosen.
+func without(machines []*v1alpha1.Machine, chosen []Delete) []*v1alpha1.Machine {
+	uids := make(map[types.UID]bool, len(chosen))
+	for _, d := range chosen {
+		uids[d.UID] = true
+	}
+	out := make([]*v1alpha1.Machine, 0, len(machines))
+	for _, m := range machines {
+		if !uids[m.UID] {
+			out = append(out, m)
+		}
+	}
+	return out
+}
