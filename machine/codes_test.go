@@ -3,6 +3,8 @@
 package machine_test
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
@@ -275,5 +279,225 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 			require.LessOrEqual(t, waits[5], 10*time.Minute)
 			require.True(t, waits[0] == 10*time.Minute || waits[0] < waits[1] && waits[1] < waits[2], "%s %s: %v", op, code, waits)
 		}
+	}
+}
+
+// Every code of every operation is either an answer with a meaning, or a
+// failure.
+func TestWhatEveryCodeOfEveryOperationMeans(t *testing.T) {
+	t.Parallel()
+	answers := map[driver.Operation]map[codes.Code]machine.Sighting{
+		driver.OpGetMachineStatus: {
+			codes.OK: machine.Present, codes.NotFound: machine.Absent, codes.Unimplemented: machine.Absent, codes.Uninitialized: machine.Uninitialized,
+		},
+		driver.OpCreateMachine:     {codes.OK: machine.Uninitialized},
+		driver.OpInitializeMachine: {codes.OK: machine.Present, codes.Unimplemented: machine.Present},
+		driver.OpDeleteMachine:     {codes.OK: machine.Deleted, codes.NotFound: machine.Absent},
+		driver.OpListMachines:      {},
+		driver.OpGetVolumeIDs:      {},
+		"Reboot":                   {},
+	}
+	for op, meaning := range answers {
+		for _, code := range append(codes.All(), 99) {
+			v := machine.VMView{Sighting: machine.Uninitialized, ProviderID: "id"}.After(machine.Answer{Operation: op, Err: status.Error(code, "no")}, now, 0)
+			want, answered := meaning[code]
+			if answered {
+				require.Equal(t, want, v.Sighting, "%s %s", op, code)
+				require.Zero(t, v.Failure)
+			} else {
+				require.NotEqual(t, codes.OK, v.Failure.Code, "%s %s", op, code)
+				require.NotEmpty(t, v.Failure.Message)
+				require.Equal(t, 1, v.Failure.Attempts)
+				require.NotContains(t, []machine.Sighting{machine.Absent, machine.Deleted, machine.Present}, v.Sighting, "%s %s", op, code)
+			}
+			require.Equal(t, now, v.SeenAt)
+			require.Equal(t, op, v.Asked)
+			require.Equal(t, "id", v.ProviderID, "what was named stays named")
+		}
+	}
+}
+
+func TestAFailureIsNotAnAnswer(t *testing.T) {
+	t.Parallel()
+	fail := func(op driver.Operation, code codes.Code) machine.Answer {
+		return machine.Answer{Operation: op, Err: status.Error(code, "no")}
+	}
+	for name, op := range map[string]driver.Operation{
+		"a creation that failed may have made a VM": driver.OpCreateMachine,
+		"a look that failed saw nothing":            driver.OpGetMachineStatus,
+	} {
+		v := machine.VMView{Sighting: machine.Absent}.After(fail(op, codes.AlreadyExists), now, 0)
+		require.Equal(t, machine.NotLooked, v.Sighting, name)
+	}
+	v := machine.VMView{Sighting: machine.Absent}.After(machine.Answer{Operation: driver.OpInitializeMachine, Err: status.Error(codes.Unimplemented, "")}, now, 0)
+	require.Equal(t, machine.Absent, v.Sighting, "that there is nothing to initialise says nothing of the VM")
+	require.True(t, v.Initialized)
+	v = v.After(machine.Answer{Operation: driver.OpCreateMachine, ProviderID: "id"}, now, 0)
+	require.False(t, v.Initialized, "a new VM is not")
+	v = machine.VMView{}.After(machine.Answer{Operation: driver.OpGetMachineStatus, Err: errors.New("boom")}, now, 0)
+	require.Equal(t, codes.Unknown, v.Failure.Code, "an error without a code is one (DM-06)")
+}
+
+// wait returns how long a machine waits after a failed creation.
+func wait(err error, times int, chance float64) time.Duration {
+	in := after(append(crashed, vm(machine.VMView{}))...)
+	for range times {
+		in.VM = in.VM.After(machine.Answer{Operation: driver.OpCreateMachine, Err: err}, now, chance)
+	}
+	in.Machine = machine.Decide(in, machine.Policy{}, now).Do.(machine.UpdateStatus).Machine
+	return machine.Decide(in, machine.Policy{}, now).NextCheck.Sub(now)
+}
+
+func TestHowLongAFailureIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 10*time.Minute, wait(status.Error(codes.ResourceExhausted, ""), 1, 0))
+	require.Equal(t, 5*time.Second, wait(status.Error(codes.Unavailable, ""), 1, 0))
+	require.Equal(t, 20*time.Second, wait(status.Error(codes.Unavailable, ""), 3, 0), "longer each time (DM-50)")
+	require.Equal(t, 4*time.Second, wait(status.Error(codes.Unavailable, ""), 1, 1), "chance spreads")
+	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "the provider may ask for more")
+	for _, code := range []codes.Code{codes.AlreadyExists, codes.Uninitialized} {
+		require.Equal(t, 5*time.Second, wait(status.Error(code, ""), 1, 0), "%s is looked into soon", code)
+	}
+	require.Equal(t, 3*time.Minute, wait(status.Error(codes.Internal, ""), 1, 0))
+}
+
+func TestAddressesAreCollectedOnce(t *testing.T) {
+	t.Parallel()
+	a, b := corev1.NodeAddress{Type: "InternalIP", Address: "1"}, corev1.NodeAddress{Type: "InternalIP", Address: "2"}
+	v := machine.VMView{Addresses: []corev1.NodeAddress{b}}
+	before := machine.VMView{Addresses: []corev1.NodeAddress{b}}
+	next := v.After(machine.FromStatus(&driver.GetMachineStatusResponse{Addresses: []corev1.NodeAddress{a, b}}, nil), now, 0)
+	require.Equal(t, []corev1.NodeAddress{a, b}, next.Addresses)
+	same := v.After(machine.FromDelete(nil, nil), now, 0)
+	same.Addresses[0].Address = "changed"
+	require.Empty(t, cmp.Diff(before, v))
+}
+
+// A driver that answers nothing at all must not bring anything down (DM-05).
+func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
+	t.Parallel()
+	for _, a := range []machine.Answer{
+		machine.FromCreate(nil, nil), machine.FromStatus(nil, nil), machine.FromStatus(nil, status.Error(codes.Uninitialized, "")),
+	} {
+		in := after(intended)
+		in.VM = in.VM.After(a, now, 0)
+		d := lawful(t, in, machine.DefaultPolicy())
+		require.Equal(t, machine.ReasonProviderFailed, d.Reason)
+		require.Equal(t, "Internal", d.Do.(machine.UpdateStatus).Machine.Status.LastOperation.ErrorCode)
+	}
+}
+
+// asked is a driver that remembers what it was asked, and fails.
+type asked struct {
+	driver.Driver
+	operation driver.Operation
+	machine   *v1alpha1.Machine
+	class     *v1alpha1.MachineClass
+	secret    *corev1.Secret
+}
+
+func (a *asked) note(o driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret) error {
+	a.operation, a.machine, a.class, a.secret = o, m, c, s
+	return status.Error(codes.Aborted, "later")
+}
+
+func (a *asked) GetMachineStatus(_ context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	return &driver.GetMachineStatusResponse{NodeName: "n"}, a.note(driver.OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
+}
+
+func (a *asked) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return &driver.CreateMachineResponse{NodeName: "n"}, a.note(driver.OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+func (a *asked) InitializeMachine(_ context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	return &driver.InitializeMachineResponse{NodeName: "n"}, a.note(driver.OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+func (a *asked) DeleteMachine(_ context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	return &driver.DeleteMachineResponse{LastKnownState: "half"}, a.note(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+func TestACallAsksTheDriverWhatWasDecided(t *testing.T) {
+	t.Parallel()
+	m, c := newMachine("m"), class()
+	m.Status.LastKnownState = "old"
+	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("I am <<MACHINE_NAME>>"), "key": []byte("k")}}
+	before, beforeSecret := m.DeepCopy(), secret.DeepCopy()
+	for do, want := range map[machine.Action]driver.Operation{
+		machine.LookForVM{}: driver.OpGetMachineStatus, machine.CreateVM{}: driver.OpCreateMachine,
+		machine.InitializeVM{LastKnownState: "new"}: driver.OpInitializeMachine, machine.InitializeVM{}: driver.OpInitializeMachine,
+		machine.DeleteVM{}: driver.OpDeleteMachine,
+	} {
+		d := &asked{}
+		answer, err := machine.Call(t.Context(), d, do, m, c, secret)
+		require.NoError(t, err, "that it failed is an answer")
+		require.Equal(t, want, d.operation)
+		require.Equal(t, want, answer.Operation)
+		require.Equal(t, codes.Aborted, codes.Of(answer.Err))
+		require.Same(t, c, d.class)
+		require.Equal(t, []byte("k"), d.secret.Data["key"])
+		userData, state := "I am <<MACHINE_NAME>>", "old"
+		switch a := do.(type) {
+		case machine.CreateVM:
+			userData = "I am m"
+		case machine.InitializeVM:
+			if a.LastKnownState != "" {
+				state = a.LastKnownState
+			}
+		}
+		require.Equal(t, userData, string(d.secret.Data[machine.UserDataKey]))
+		require.Equal(t, state, d.machine.Status.LastKnownState)
+		require.Empty(t, cmp.Diff(before, m))
+		require.Empty(t, cmp.Diff(beforeSecret, secret))
+	}
+}
+
+// quoting is a driver that tells in its error what it was given.
+type quoting struct{ driver.Driver }
+
+func (quoting) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return nil, status.Error(codes.ResourceExhausted, "no room for "+string(r.Secret.Data[machine.UserDataKey]))
+}
+
+func TestADriverThatQuotesUserDataDoesNotTellTheToken(t *testing.T) {
+	t.Parallel()
+	m := newMachine("m")
+	made, err := machine.NewBootstrapToken(m, now.Add(time.Hour), nil, rand.Reader)
+	require.NoError(t, err)
+	token, err := machine.TokenOf(made)
+	require.NoError(t, err)
+	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("join with <<BOOTSTRAP_TOKEN>>, or <<BOOTSTRAP_TOKEN>>")}}
+	answer, err := machine.Call(t.Context(), quoting{}, machine.CreateVM{Token: token}, m, class(), secret)
+	require.NoError(t, err)
+	id, hidden, _ := strings.Cut(token.Reveal(), ".")
+	require.NotContains(t, answer.Err.Error(), hidden)
+	require.Contains(t, answer.Err.Error(), "no room for join with "+id+".…, or")
+	require.Equal(t, codes.ResourceExhausted, codes.Of(answer.Err), "and says the same")
+	view := machine.VMView{}.After(answer, now, 0)
+	require.NotContains(t, view.Failure.Message, hidden)
+	require.Equal(t, codes.ResourceExhausted, view.Failure.Code)
+}
+
+func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {
+	t.Parallel()
+	m, c, s := newMachine("m"), class(), &corev1.Secret{}
+	_, err := machine.Call(t.Context(), &asked{}, machine.CreateVM{}, m, c, s)
+	require.ErrorIs(t, err, machine.ErrNoUserData)
+	for name, call := range map[string]struct {
+		d      driver.Driver
+		do     machine.Action
+		m      *v1alpha1.Machine
+		class  *v1alpha1.MachineClass
+		secret *corev1.Secret
+	}{
+		"no driver":       {nil, machine.DeleteVM{}, m, c, s},
+		"no machine":      {&asked{}, machine.DeleteVM{}, nil, c, s},
+		"no class":        {&asked{}, machine.DeleteVM{}, m, nil, s},
+		"no secret":       {&asked{}, machine.DeleteVM{}, m, c, nil},
+		"no call":         {&asked{}, machine.UpdateStatus{}, m, c, s},
+		"nothing to call": {&asked{}, nil, m, c, s},
+	} {
+		_, err := machine.Call(t.Context(), call.d, call.do, call.m, call.class, call.secret)
+		require.ErrorIs(t, err, machine.ErrNoCall, name)
 	}
 }

@@ -201,3 +201,103 @@ func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
 	require.Equal(t, "simulated:///1", w.in.Machine.Spec.ProviderID)
 	require.Equal(t, 5*time.Second, w.now.Sub(now), "it is looked for soon")
 }
+
+// Section 24, row by row; none of it is a nil check on a client (DM-46).
+func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
+	t.Parallel()
+	absent := vm(machine.VMView{Sighting: machine.Absent})
+	labelled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
+	told := func(in *machine.Observation) { // that the label counts for nothing
+		in.Machine = machine.Decide(*in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus).Machine
+	}
+	nameless := vm(machine.VMView{Sighting: machine.Uninitialized, ProviderID: "simulated:///1"})
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"bootstrap token: none is made, the placeholder stays":     {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
+		"node label: never written":                                {after(intended, noTarget, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"and the VM is initialised all the same":                   {after(intended, withID, noTarget, nameless), "initialise the VM (VMUninitialized)"},
+		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Sighting: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
+		"success phase: Available":                                 {after(intended, withID, noTarget, seen(machine.Present)), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
+		"health: off":                                              {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
+		"creation timeout: on, as long as there is no VM":          {after(intended, noTarget, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
+		"hazard: a node label that somebody set is told":           {living(v1alpha1.MachineAvailable, noTarget, labelled), `record phase "Available",   (PartlyIgnored: metadata.labels[node]: Forbidden: there is no cluster to join)`},
+		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labelled, told), "nothing (Available)"},
+		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labelled, told), "nothing (Available)"},
+		"deletion: begins":                                         {living(v1alpha1.MachineAvailable, noTarget, leaving), `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")"},
+		"deletion: goes to the VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
+		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.FromDelete(nil, nil), now, 0))), "update machine: no finalizer (Released)"},
+	})
+}
+
+// Section 24: the addresses of every answer stand in the status of the machine.
+func TestAddresses_NoTargetCluster_Recorded(t *testing.T) {
+	t.Parallel()
+	address := func(ip string) []corev1.NodeAddress {
+		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+	}
+	in := after(intended, withID, noTarget)
+	in.Machine.Status.Addresses = address("10.0.0.9")
+	in.VM = in.VM.After(machine.FromCreate(&driver.CreateMachineResponse{ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, nil), now, 0)
+	in.VM = in.VM.After(machine.FromStatus(&driver.GetMachineStatusResponse{ProviderID: "simulated:///1", Addresses: address("10.0.0.1")}, status.Error(codes.Uninitialized, "")), now, 0)
+	in.VM = in.VM.After(machine.FromInitialize(&driver.InitializeMachineResponse{Addresses: address("10.0.0.2")}, nil), now.Add(time.Second), 0)
+	m := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
+	require.Equal(t, v1alpha1.MachineAvailable, m.Status.CurrentStatus.Phase)
+	require.False(t, m.Status.CurrentStatus.TimeoutActive)
+	require.Equal(t, []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "n"},
+		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.2"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.9"},
+	}, m.Status.Addresses)
+
+	in.Node = machine.NodeView{Looked: true, AsOf: now}
+	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
+	m = lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
+	require.Equal(t, v1alpha1.MachinePending, m.Status.CurrentStatus.Phase)
+	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a cluster, its Node has them")
+}
+
+func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
+	t.Parallel()
+	lost := spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "" })
+	runs := func(changes ...change) machine.Observation {
+		return after(append([]change{withID, lost, old, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied}, changes...)...)
+	}
+	waits := "nothing (VMUnknown: its provider ID is not known); waits for machine/m: VMUnknown: its provider ID is not known"
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"its VM is looked for":                       {runs(), "look for the VM (LookFirst)"},
+		"and its ID is written down again":           {runs(seen(machine.Present)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"none is made if it is not found":            {runs(vm(machine.VMView{Sighting: machine.Absent, SeenAt: now})), waits},
+		"nor if that was intended once":              {runs(intended, vm(machine.VMView{Sighting: machine.Absent, SeenAt: now})), waits},
+		"nor does it fail because the provider does": {runs(failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), waits},
+		"it is watched as before": {
+			after(withID, lost, old, phase(v1alpha1.MachineRunning), vm(machine.VMView{Sighting: machine.Absent, SeenAt: now})),
+			`record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`,
+		},
+		"one that failed waits for its owner": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+	})
+}
+
+func TestNodeToDelete_ByProviderID(t *testing.T) {
+	t.Parallel()
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: "cloud:///m"}}
+	node := func(name, machineName string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.MachineNameLabelKey: machineName}}}
+	}
+	own, other, sameID := node("own", "m"), node("other", "n"), node("same-id", "m")
+	for name, tc := range map[string]struct{ named, sameID, want *corev1.Node }{
+		"neither exists":                            {nil, nil, nil},
+		"the named Node is the machine's":           {own, sameID, own},
+		"the named Node is another machine's":       {other, sameID, sameID},
+		"the named Node does not exist":             {nil, sameID, sameID},
+		"no Node has the provider ID":               {other, nil, other},
+		"the Node with the ID is another machine's": {own, other, own},
+		"both Nodes are another machine's":          {other, node("third", "n"), other},
+		"only the Node of another machine exists":   {nil, other, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Same(t, tc.want, machine.NodeToDelete(m, tc.named, tc.sameID))
+		})
+	}
+	require.Nil(t, machine.NodeToDelete(nil, nil, nil))
+}

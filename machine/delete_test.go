@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -359,4 +361,372 @@ func TestThatNoVMWasFoundBeforeTheDeletionIsAskedAgain(t *testing.T) {
 	require.IsType(t, machine.LookForVM{}, before.Do, "it may show now, and its Node have joined")
 	since := lawful(t, terminating(unnamed, entered, absent(time.Second)), machine.DefaultPolicy())
 	require.IsType(t, machine.DeleteVM{}, since.Do)
+}
+
+var deletedAttachments change = func(in *machine.Observation) {
+	for _, va := range in.Attachments.Attachments {
+		va.DeletionTimestamp = &metav1.Time{Time: now}
+	}
+}
+
+func TestDeletion_NodeNameUnknown_IsLookedFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		look []error
+		want []string
+	}{
+		"without a cluster nothing is drained (§24)": {
+			after(leaving, intended, noTarget), nil, []string{stepBegin, stepVM, stepVM, stepRelease}},
+		"the label is there": {
+			after(leaving, withID), nil, []string{stepBegin, stepVM, stepRelease}},
+		"a Node names the machine (DM-32: no write conflicts)": {
+			after(leaving, intended, attached(), node(marked)), nil, []string{stepName, stepBegin, stepDrain, stepVM, stepVM, stepNode, stepRelease}},
+		"the driver knows it": {
+			after(leaving, intended), nil, []string{stepLook, stepName, stepBegin, stepVM, stepVM, stepRelease}},
+		"Unimplemented": {
+			after(leaving, intended), []error{status.Error(codes.Unimplemented, "x")}, []string{stepLook, stepBegin, stepVM, stepLook, stepName, stepVM, stepRelease}},
+		"NotFound": {
+			after(leaving, intended), []error{status.Error(codes.NotFound, "x")}, []string{stepLook, stepBegin, stepVM, stepLook, stepName, stepVM, stepRelease}},
+		"a failure is told and repeated": {
+			after(leaving, intended), []error{status.Error(codes.Unavailable, "x")}, []string{stepLook, stepBegin, stepLook, stepName, stepVM, stepVM, stepRelease}},
+		"three failures end it (DM-50, C-4: a deletion goes on)": {
+			after(leaving, intended), []error{status.Error(codes.Internal, "x"), status.Error(codes.Internal, "x"), errors.New("x")},
+			[]string{stepLook, stepBegin, stepLook, stepLook, stepVM, stepRelease}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newWorld(tc.in)
+			e.look = tc.look
+			require.Equal(t, tc.want, e.run(t).did)
+		})
+	}
+}
+
+// failedLooks are as many as are made.
+var failedLooks = vm(machine.VMView{Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Hour), Failure: machine.CallFailure{
+	Operation: driver.OpGetMachineStatus, Code: codes.Internal, Attempts: 3, At: now.Add(-time.Hour),
+}})
+
+// Rows 3 to 5 of §13.1: what a force does not wait for.
+func TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute(t *testing.T) {
+	t.Parallel()
+	p := machine.DefaultPolicy()
+	// 3, 3': the condition is set first; by force it is not waited for more than a minute.
+	in := terminating(node(), attached(), byForce)
+	require.Equal(t, stepDrain, firstWords(machine.Decide(in, p, now)), "the deletion is a minute old")
+	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now.Add(-time.Second)).Do)
+	in = terminating(node(), attached())
+	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now).Do, "without force it is")
+	// 4', 5': a drain by force that does not end is given up after a minute.
+	in = terminating(node(marked), attached(), byForce)
+	mode := machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
+	failed := machine.DrainView{NextCheck: now.Add(5 * time.Second)}
+	in.Drain = in.Drain.After(mode, failed, now)
+	d := machine.Decide(in, p, now)
+	require.Nil(t, d.Do)
+	for at := now; at.Before(now.Add(time.Minute)); at = at.Add(5 * time.Second) {
+		in.Drain = in.Drain.After(mode, machine.DrainView{NextCheck: at.Add(time.Hour)}, at)
+		require.Nil(t, machine.Decide(in, p, at).Do)
+		require.Equal(t, now.Add(time.Minute), machine.Decide(in, p, at).NextCheck)
+	}
+	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, p, now.Add(time.Minute)).Do)
+	// 5: without force it goes on for ever.
+	in = terminating(node(marked), attached())
+	in.Drain = in.Drain.After(machine.DrainModeFor(in.Machine, in.Node.Node, p, now), failed, now)
+	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now.Add(time.Hour)).Do)
+}
+
+// A label that is set while a drain is under way has its effect at once (DM-17).
+func TestDeletion_ForceLabelDuringDrain_ForcesAtOnce(t *testing.T) {
+	t.Parallel()
+	p := machine.Policy{}
+	in := terminating(node(marked), attached())
+	round := machine.DrainView{NextCheck: now.Add(time.Hour)}
+	in.Drain = in.Drain.After(machine.DrainModeFor(in.Machine, in.Node.Node, p, now), round, now.Add(-time.Second))
+	require.Nil(t, machine.Decide(in, p, now).Do)
+	byForce(&in)
+	a, ok := machine.Decide(in, p, now).Do.(machine.DrainNode)
+	require.True(t, ok)
+	in.Drain = in.Drain.After(a.Mode, round, now)
+	require.Nil(t, machine.Decide(in, p, now).Do, "once")
+}
+
+func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
+	t.Parallel()
+	forced := func(changes ...change) machine.Observation {
+		return terminating(append([]change{byForce, node(marked), drainedByForce}, changes...)...)
+	}
+	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a cluster nobody has looked at is waited for":       {forced(unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"a Node that is missing has no attachments":          {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
+		"a Node without attachments goes on":                 {forced(attached()), "delete the VM (Drained)"},
+		"live ones are deleted":                              {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
+		"those of other Nodes are not":                       {forced(attached("csi-1"), other), "delete the VM (Drained)"},
+		"those that are going are not waited for":            {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
+		"attachments nobody has looked for are waited for":   {forced(), "nothing (Detaching: nobody has looked for its volume attachments); waits for node/n: Detaching: nobody has looked for its volume attachments"},
+		"after a drain without force nobody looks for them":  {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
+		"which has waited for those that pods had":           {terminating(node(marked), drained, attached("csi-1")), "delete the VM (Drained)"},
+		"once the VM is gone, nobody is":                     {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"what the Node says of its volumes does not matter":  {forced(attached("csi-1"), onNode(func(n *corev1.Node) { n.Status.VolumesAttached = nil })), "delete volume attachments csi-1 (Detaching)"},
+		"a drain that was for something else does not count": {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},
+		"what cannot be deleted for a minute is left (I-18)": {forced(attached("csi-1"), func(in *machine.Observation) { in.Attachments.AskedAt = now.Add(-time.Minute) }), "delete the VM (Drained)"},
+		"but is tried for as long":                           {forced(attached("csi-1"), func(in *machine.Observation) { in.Attachments.AskedAt = now.Add(-59 * time.Second) }), "delete volume attachments csi-1 (Detaching)"},
+		"what nobody looks for in a minute is left too (I-18)": {terminating(byForce, node(marked), func(in *machine.Observation) {
+			in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now.Add(-time.Minute)}
+		}), "delete the VM (Drained)"},
+	})
+}
+
+var (
+	drainedByForce change = func(in *machine.Observation) {
+		started := in.Machine.DeletionTimestamp.Time
+		in.Drain = machine.DrainView{Started: started, ForceAt: started, Round: now, Done: true, DoneAt: now, ForcedAt: now}
+	}
+	// drainedBefore is the drain of an update in place.
+	drainedBefore = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true, DoneAt: now}
+)
+
+func written(t *testing.T, in machine.Observation) *v1alpha1.Machine {
+	t.Helper()
+	a, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
+	require.True(t, ok)
+	return a.Machine
+}
+
+func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
+	t.Parallel()
+	gone := answered(machine.Deleted, 0)
+	deleting := func(finalizers ...string) change {
+		return onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, finalizers })
+	}
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"without a label there is no Node":               {terminating(nameless, gone), "update machine: no finalizer (Released)"},
+		"a Node that is missing is not waited for":       {terminating(gone), "update machine: no finalizer (Released)"},
+		"a Node nobody has looked for is waited for":     {terminating(gone, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"the Node is deleted":                            {terminating(gone, node(marked)), "delete node n (VMGone)"},
+		"also one that lacks our finalizer":              {terminating(gone, node(marked), onNode(func(n *corev1.Node) { n.Finalizers = nil })), "delete node n (VMGone)"},
+		"our finalizer goes also if it is being deleted": {terminating(gone, node(marked), deleting("x", v1alpha1.NodeFinalizerName)), "delete node n (VMGone)"},
+		"those of others hold it, not the machine":       {terminating(gone, node(marked), deleting("x")), "update machine: no finalizer (Released)"},
+	})
+	d := machine.Decide(terminating(gone, node(marked)), machine.DefaultPolicy(), now)
+	require.Equal(t, machine.DeleteNode{NodeName: "n", UID: "node-uid"}, d.Do, "a later Node of the same name is safe")
+	require.False(t, d.NextCheck.IsZero(), "an effect that is lost is repeated")
+}
+
+func firstWords(d machine.Decision) string {
+	if d.Do == nil {
+		return d.String()
+	}
+	s := d.Do.String()
+	return s[:min(len(s), len(stepDrain))]
+}
+
+// These are DM-36 and M-6: what a deletion needs may be gone before.
+
+const (
+	noClassText = "machineclass/small: the VM cannot be deleted without it. Initiate VM deletion"
+	leftText    = "machineclass/small does not exist: by force the machine goes without deleting its VM, so simulated:///1 may be left. Initiate VM deletion"
+)
+
+func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
+	t.Parallel()
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass))
+	for range 7 {
+		require.True(t, x.next(t))
+	}
+	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepBegin, stepDrain, stepBegin}, x.did)
+	require.Equal(t, noClassText, x.told[len(x.told)-1])
+	d := machine.Decide(x.in, x.policy, x.now)
+	require.Nil(t, d.Do)
+	require.Equal(t, "machineclass/small", d.Holds[0].Subject)
+	require.False(t, d.NextCheck.IsZero())
+	x.in.Class.Class = class()
+	require.IsType(t, machine.DeleteVM{}, machine.Decide(x.in, x.policy, x.now).Do, "once it is back, it goes on at once")
+}
+
+func TestAPersonCanForceAMachineOutWithoutItsClass(t *testing.T) {
+	t.Parallel()
+	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass, byForce))
+	x.run(t)
+	require.Equal(t, []string{stepBegin, stepMark, stepDrain, stepDetach, stepBegin, stepBegin, stepNode, stepRelease}, x.did)
+	require.Equal(t, []string{v1alpha1.GetVMStatus, noClassText, leftText}, x.told)
+	require.Equal(t, now.Add(time.Minute), x.now, "a class that is about to be made again has its time")
+
+	// People are told.
+	waits, goes := x.in.Machine.DeepCopy(), x.in.Machine
+	waits.Status.LastOperation.Description, waits.Status.LastOperation.ErrorCode = noClassText, ""
+	events := machine.Events(waits, goes)
+	require.Len(t, events, 1)
+	require.Equal(t, "Warning FailedPrecondition Delete failed: "+leftText, events[0].String())
+}
+
+func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
+	t.Parallel()
+	since := func(ago time.Duration, text string) change {
+		return spec(func(m *v1alpha1.Machine) {
+			m.Status.LastOperation = v1alpha1.LastOperation{
+				Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: text, LastUpdateTime: metav1.NewTime(now.Add(-ago)),
+			}
+		})
+	}
+	left := since(0, leftText)
+	coded := spec(func(m *v1alpha1.Machine) { m.Status.LastOperation.ErrorCode = "FailedPrecondition" })
+	wait := "nothing (ClassMissing: the VM cannot be deleted without it); waits for machineclass/small: ClassMissing: the VM cannot be deleted without it"
+	unlooked := func(in *machine.Observation) { in.Class = machine.ClassView{} }
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a class is waited for, a minute long":           {terminating(noClass, byForce, since(59*time.Second, noClassText)), wait},
+		"then it is written down":                        {terminating(noClass, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: ` + leftText + ")"},
+		"then the machine goes":                          {terminating(noClass, byForce, left, coded), "update machine: no finalizer (Released)"},
+		"and its Node":                                   {terminating(noClass, byForce, left, coded, node(), markedNode), "delete node n (ClassMissing)"},
+		"not if somebody has changed his mind":           {terminating(noClass, left, coded), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
+		"nor if the class is back":                       {terminating(byForce, left, coded), "delete the VM (Drained)"},
+		"nor if nobody has looked for it":                {terminating(byForce, left, coded, unlooked), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
+		"a label that says no forces nothing":            {terminating(noClass, since(time.Hour, noClassText), spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{"force-deletion": "false"} })), wait},
+		"a machine whose VM has no name that is known":   {terminating(noClass, nameless, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: machineclass/small does not exist: by force the machine goes without deleting its VM, so one may be left. Initiate VM deletion)`},
+		"a machine whose class has no name names itself": {terminating(noClass, spec(func(m *v1alpha1.Machine) { m.Spec.Class.Name = "" })), `record phase "Terminating", Delete Failed (ClassMissing: machine/m: the VM cannot be deleted without it. Initiate VM deletion)`},
+	})
+	require.Equal(t, now.Add(time.Second), machine.Decide(terminating(noClass, byForce, since(59*time.Second, noClassText)), machine.Policy{}, now).NextCheck)
+}
+
+// markedNode says that it was told long ago that it goes.
+var markedNode = onNode(func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{markedAgo(time.Hour)} })
+
+func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
+	t.Parallel()
+	whole := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
+	for name, c := range map[string]change{
+		"no secret":              noSecret,
+		"no finalizer":           func(in *machine.Observation) { in.Class.Class.Finalizers = nil },
+		"no node template":       func(in *machine.Observation) { in.Class.Class.NodeTemplate = nil },
+		"an empty node template": func(in *machine.Observation) { in.Class.Class.NodeTemplate = &v1alpha1.NodeTemplate{} },
+		"class being deleted":    func(in *machine.Observation) { in.Class.Class.DeletionTimestamp = &metav1.Time{Time: now} },
+		"another kind":           spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "Other" }),
+		"no kind":                spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "" }),
+		"needs a token":          func(in *machine.Observation) { in.Class.NeedsToken = true },
+	} {
+		in := after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached(), c)
+		in.Tokens.Looked = true
+		require.Equal(t, whole, newWorld(in).run(t).did, name)
+	}
+}
+
+func TestLiveAttachments(t *testing.T) {
+	t.Parallel()
+	in := after(attached("b", "a", "c", "d"))
+	all := in.Attachments.Attachments
+	all[2].Spec.NodeName = "another"
+	all[3].DeletionTimestamp = &metav1.Time{Time: now}
+	all = append(all, nil)
+	want := []machine.Attachment{{Name: "a", UID: "uid-a"}, {Name: "b", UID: "uid-b"}}
+	require.Equal(t, want, machine.LiveAttachments("n", all))
+	slices.Reverse(all)
+	require.Equal(t, want, machine.LiveAttachments("n", all), "in any order")
+	require.Empty(t, machine.LiveAttachments("", nil))
+}
+
+// While volumes are detached, that is part of the drain.
+func TestWhichDrainsWaitForVolumes(t *testing.T) {
+	t.Parallel()
+	p := machine.DefaultPolicy()
+	mode := func(p machine.Policy, changes ...change) machine.DrainMode {
+		in := terminating(append([]change{node(marked)}, changes...)...)
+		return machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
+	}
+	m := mode(p)
+	require.True(t, m.Detach)
+	require.Equal(t, 2*time.Minute, m.DetachTimeout)
+	m = mode(machine.Policy{DetachTimeout: -time.Second})
+	require.True(t, m.Detach)
+	require.Zero(t, m.DetachTimeout, "any time")
+	require.False(t, mode(p, byForce).Detach, "by force they are declared detached")
+	require.False(t, mode(machine.Policy{DrainTimeout: time.Minute}).Detach, "also when its time has come")
+	require.False(t, mode(p, node(marked, corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+	})).Detach, "nobody unmounts on a Node that does not answer")
+	in := living(v1alpha1.MachineFailed, healthy, updates(v1alpha1.SelectedForUpdate))
+	require.False(t, machine.DrainModeForUpdate(in.Machine, in.Node.Node, p, now).Detach, "its VM stays")
+	require.False(t, machine.DrainModeForPreservation(in.Machine, in.Node.Node, p, now).Detach, "its VM stays")
+}
+
+func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
+	t.Parallel()
+	x := newWorld(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
+	x.run(t)
+	require.Equal(t, stepRelease, x.did[len(x.did)-1])
+	require.NotContains(t, x.did, stepDetach)
+	require.Equal(t, now.Add(2*time.Minute), x.now)
+	require.Contains(t, x.told[0], v1alpha1.InitiateDrain+"; waits for volumeattachment/csi-1: Detaching; volumeattachment/csi-2: Detaching")
+
+	// The zero policy waits for ever, but a person may force it.
+	x = newWorld(terminating(node(marked), attached("csi-1")))
+	x.policy = machine.Policy{}
+	waits := len(x.run(t).did)
+	require.NotContains(t, x.did, stepVM)
+	byForce(&x.in)
+	require.Equal(t, []string{stepDrain, stepDetach, stepVM, stepNode, stepRelease}, x.run(t).did[waits:])
+	// So may the drain timeout, which is when to look again.
+	x = newWorld(terminating(node(marked), attached("csi-1")))
+	x.policy = machine.Policy{DrainTimeout: time.Minute + 3*time.Second}
+	require.Contains(t, x.run(t).did, stepDetach)
+	require.Equal(t, now.Add(3*time.Second), x.now)
+}
+
+// An attacher that is quick costs no write and no time.
+func TestAQuickDetachIsNotTold(t *testing.T) {
+	t.Parallel()
+	x := newWorld(terminating(node(marked), attached("csi-1"), handed(v1alpha1.InitiateDrain)))
+	x.in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(now)
+	require.True(t, x.next(t)) // drain
+	x.now = x.now.Add(3 * time.Second)
+	require.Nil(t, machine.Decide(x.in, x.policy, x.now).Do)
+	attached()(&x.in)
+	x.in.Drain = x.in.Drain.Again()
+	require.Equal(t, []string{stepDrain, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
+	require.Equal(t, now.Add(3*time.Second), x.now, "it goes on at once")
+	require.Empty(t, x.told)
+}
+
+func TestForceDoesNotWaitForATokenThatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	in := terminating(byForce)
+	in.Machine.UID, in.Machine.DeletionTimestamp = "u", &metav1.Time{Time: now.Add(-time.Hour)}
+	in.Machine.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour))
+	in.Tokens = machine.TokensView{Looked: true, Secrets: []*corev1.Secret{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef", Labels: map[string]string{machine.TokenOwnerLabel: "u"}}, Type: corev1.SecretTypeBootstrapToken,
+	}}}
+	_, stuck := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.DeleteToken)
+	require.False(t, stuck)
+}
+
+func TestAMachineWhoseClassNeverWasCanGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(after(old, noClass))
+	w.mustRest(t)
+	leaving(&w.in)
+	require.Equal(t, stepRelease, w.run(t).did[len(w.did)-1])
+}
+
+func TestAForceThatForcesNothingIsShownWhileItMatters(t *testing.T) {
+	t.Parallel()
+	in := terminating(spec(func(m *v1alpha1.Machine) { m.Labels["force-deletion"] = "yes" }))
+	u, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
+	require.True(t, ok)
+	require.Contains(t, u.Machine.Status.Conditions[0].Message, "neither true nor false")
+}
+
+func TestAnUnhealthyMachineWithoutItsLabelTimesOut(t *testing.T) {
+	t.Parallel()
+	in := after(withID, old, phase(v1alpha1.MachineUnknown), vm(machine.VMView{Sighting: machine.Absent, ProviderID: "simulated:///1", SeenAt: now}))
+	in.Machine.Labels, in.Machine.Status.CurrentStatus.LastUpdateTime = nil, metav1.NewTime(now.Add(-24*time.Hour))
+	require.IsType(t, machine.UpdateStatus{}, machine.Decide(in, machine.DefaultPolicy(), now).Do)
+}
+
+func TestANodeMarkedInTheSameSecondIsDrained(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(now.Add(-time.Minute))
+	in := after(withID, leaving, phase(v1alpha1.MachineTerminating), node(ready("True"), corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: "True", LastTransitionTime: at}))
+	in.Machine.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: noClassText, LastUpdateTime: at}
+	require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Do)
 }

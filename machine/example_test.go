@@ -3,10 +3,14 @@
 package machine_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"strings"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -180,4 +184,147 @@ func ExampleDrainModeFor() {
 	// by force in 1h0m0s
 	// by force now: true
 	// by force for the label alone: true
+}
+
+// What carries out [machine.CreateToken] creates the Secret in the cluster which
+// the machine joins. [machine.CreateVM] then comes with the token, for the user
+// data. Whatever prints it sees no more than its ID.
+func ExampleNewBootstrapToken() {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1", UID: "5c0d"}}
+	expires := time.Date(2026, 3, 1, 12, 20, 0, 0, time.UTC)
+	random := bytes.NewReader(bytes.Repeat([]byte("not random at all"), 2)) // use crypto/rand.Reader
+
+	secret, err := machine.NewBootstrapToken(m, expires, []string{"system:bootstrappers:workers"}, random)
+	fmt.Println(secret.Namespace, secret.Name, secret.Labels, err)
+
+	token, err := machine.TokenOf(secret)
+	fmt.Printf("%+v, until %s %v\n", token, token.Expires().Format(time.Kitchen), err)
+
+	data := map[string][]byte{machine.UserDataKey: []byte("join --token <<BOOTSTRAP_TOKEN>>")}
+	rendered, err := machine.RenderUserData(data, m.Name, token)
+	fmt.Println(strings.HasPrefix(string(rendered[machine.UserDataKey]), "join --token "+token.ID()+"."), err)
+	// Output:
+	// kube-system bootstrap-token-cdi6gz map[machine.sapcloud.io/machine-uid:5c0d] <nil>
+	// bootstrap token cdi6gz, until 12:20PM <nil>
+	// true <nil>
+}
+
+func ExampleIgnored() {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: "m-1", Annotations: map[string]string{v1alpha1.EffectiveCreationTimeout: "20"},
+	}}
+	m.Spec.Class.Name = "small"
+	for _, err := range machine.Validate(m) {
+		fmt.Println("no VM:", err)
+	}
+	for _, err := range machine.Ignored(m) {
+		fmt.Println("ignored:", err)
+	}
+	// Output:
+	// no VM: spec.class.kind: Required value: Kind is required
+	// ignored: metadata.annotations[node.machine.sapcloud.io/effective-creation-timeout]: Invalid value: "20": is no duration, such as 20m
+}
+
+// The Node speaks before the machine, also to stop.
+func ExamplePreserveValue() {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name:        "m-1",
+		Labels:      map[string]string{v1alpha1.NodeLabelKey: "n-1"},
+		Annotations: map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"},
+	}}
+	node := &corev1.Node{}
+	fmt.Println(machine.PreserveValue(m, machine.NodeView{}))
+	fmt.Println(machine.PreserveValue(m, machine.NodeView{Looked: true, Node: node}))
+	node.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "false"}
+	fmt.Println(machine.PreserveValue(m, machine.NodeView{Looked: true, Node: node}))
+	// Output:
+	// false
+	// now true
+	// false true
+}
+
+// A machine that is to be preserved when it fails.
+func ExampleJudgePreservation() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	end := machine.PreserveEnd(now, 96*time.Hour)
+	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineRunning, time.Time{}, now))
+	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineFailed, time.Time{}, now))
+	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineFailed, end, now))
+	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineFailed, end, end))
+	fmt.Println(end)
+	// Output:
+	// Stop
+	// Keep
+	// Keep
+	// StopAndForget
+	// 2026-03-05 12:00:00 +0000 UTC
+}
+
+// What the labels of a Node call for, step by step.
+func ExampleUpdateCondition() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
+	for _, label := range []string{
+		v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate,
+	} {
+		node.Labels[label] = "true"
+		c, due := machine.UpdateCondition(node, now)
+		fmt.Println(due, c.Reason)
+		node.Status.Conditions = []corev1.NodeCondition{c}
+	}
+	_, due := machine.UpdateCondition(node, now)
+	fmt.Println(due)
+	// Output:
+	// true CandidateForUpdate
+	// true SelectedForUpdate
+	// false
+}
+
+// A Node that is selected for an update has its drain timeout from then on.
+func ExampleDrainModeForUpdate() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+		Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.SelectedForUpdate,
+		LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+	}}}}
+	mode := machine.DrainModeForUpdate(&v1alpha1.Machine{}, node, machine.DefaultPolicy(), now)
+	fmt.Println(mode.ForceAt.Sub(now))
+	// Output: 1h0m0s
+}
+
+// The Node of a preserved machine that failed is drained without cordon.
+func ExampleDrainModeForPreservation() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	m := &v1alpha1.Machine{Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{
+		Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(now.Add(-time.Hour)),
+	}}}
+	mode := machine.DrainModeForPreservation(m, nil, machine.DefaultPolicy(), now)
+	fmt.Println(mode.ForceAt.Sub(now), mode.KeepSchedulable)
+	// Output: 1h0m0s true
+}
+
+// Whatever is written into the annotations, by whomever, a preservation comes to
+// rest, and keeps nobody longer than it said.
+func FuzzAPreservationComesToRest(f *testing.F) {
+	f.Add("now", "-", "-", false, int64(0))
+	f.Add("auto-preserved", "now", "false", true, int64(3600))
+	f.Add("-", "", "now", true, int64(-1))
+	f.Add("when-failed", "\x00", "-", true, int64(1<<40))
+	f.Fuzz(func(t *testing.T, own, nodes, applied string, failed bool, end int64) {
+		p, state := v1alpha1.MachineRunning, healthy
+		if failed {
+			p, state = v1alpha1.MachineFailed, sick
+		}
+		in := living(p, state, looked, asks(own, nodes, applied))
+		if end != 0 {
+			in.Machine.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Duration(end%(1<<33)) * time.Second)}
+		}
+		r := newWorld(in)
+		_, err := r.rest()
+		require.NoError(t, err)
+		require.NoError(t, r.atRest())
+		if last := r.end(); last != nil {
+			require.True(t, last.After(r.now))
+		}
+	})
 }

@@ -68,7 +68,7 @@ func anyUpdate(r *rand.Rand, n *corev1.Node) {
 	}
 }
 
-func TestSection10_2TheConditionThatLabelsCallFor(t *testing.T) {
+func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 	t.Parallel()
 	const none = ""
 	for _, tc := range []struct{ labels, step, want string }{
@@ -128,7 +128,7 @@ func TestAMachineThatWaitsToBeReplacedIsNotUpdatedInPlace(t *testing.T) {
 	}
 }
 
-func TestSection10_3And10_4TheProgressOfAnUpdate(t *testing.T) {
+func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	t.Parallel()
 	const running, updating, failed = v1alpha1.MachineRunning, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed
 	of := func(p v1alpha1.MachinePhase, labels, step string, more ...change) machine.Observation {

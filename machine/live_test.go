@@ -4,6 +4,8 @@ package machine_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -307,4 +311,343 @@ func TestCandidatesStandInTheOrderOfTheirMachines(t *testing.T) {
 	require.Equal(t, "m", got[1].Name)
 	require.Equal(t, "n", got[1].NodeName)
 	require.Equal(t, "simulated:///1", got[1].ProviderID)
+}
+
+// notFound is a VM that the provider did not find so long ago.
+func notFound(ago time.Duration) change {
+	return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
+}
+
+func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
+	t.Parallel()
+	const (
+		pending = v1alpha1.MachinePending
+		running = v1alpha1.MachineRunning
+		unknown = v1alpha1.MachineUnknown
+	)
+	text := "Machine m is unhealthy. The VM simulated:///1 is not found at the provider"
+	told := operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, text, "")
+	pendingText := v1alpha1.CreatingMachine + ". The VM simulated:///1 is not found at the provider"
+	pendingTold := operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, pendingText, "")
+	gone := "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"
+	joins := "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"
+	provider := "; waits for provider: VMVanished: the VM simulated:///1 is not found"
+	seenAgo := func(ago time.Duration) change {
+		return vm(machine.VMView{Sighting: machine.Present, SeenAt: now.Add(-ago)})
+	}
+	longPending := spec(func(m *v1alpha1.Machine) {
+		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-6 * time.Minute))
+	})
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a machine that is doubted has its VM looked for":     {living(unknown), "look for the VM (NodeGone: the node does not exist)"},
+		"also if it was seen before":                          {living(unknown, seenAgo(2*time.Minute)), "look for the VM (NodeGone: the node does not exist)"},
+		"also if its Node is sick":                            {living(unknown, sick, copied), "look for the VM (NodeUnhealthy: the node is unhealthy: [Ready=Unknown (Kubelet)])"},
+		"one that is there changes nothing":                   {living(unknown, looked), gone},
+		"one that is not is told":                             {living(unknown, notFound(0)), `record phase "Unknown", HealthCheck Processing (VMVanished: ` + text + ")"},
+		"once":                                                {living(unknown, notFound(0), told), gone + provider},
+		"and looked for again after a while":                  {living(unknown, longUnknown, notFound(5*time.Minute), told, patient), "look for the VM (NodeGone: the node does not exist)"},
+		"it fails when its time is over, and tells why":       {living(unknown, longUnknown, notFound(time.Minute), told), `record phase "Failed", HealthCheck Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`},
+		"one that joins was seen just before":                 {living(pending), joins},
+		"and is looked for after a while":                     {living(pending, longPending), "look for the VM (WaitingForNode: the node has not joined yet)"},
+		"it is told of, and nothing is made in its place":     {living(pending, notFound(0)), `record phase "Pending", Create Processing (VMVanished: ` + pendingText + ")"},
+		"that is told once as well":                           {living(pending, notFound(0), pendingTold), joins + provider},
+		"who waits for components is not looked for":          {living(pending, longPending, healthy, taint, copied), "nothing (CriticalComponentsNotReady: critical components are not ready); waits for node/n: CriticalComponentsNotReady: critical components are not ready"},
+		"nor is one that runs":                                {living(running, healthy, copied), "nothing (NodeReady)"},
+		"nor one of which nobody knows the class":             {living(unknown, noClass), gone},
+		"a provider that fails is asked no more often":        {living(unknown, failure(driver.OpGetMachineStatus, codes.Internal, time.Second, machine.NotLooked)), gone},
+		"one that failed long ago is":                         {living(unknown, patient, longUnknown, failure(driver.OpGetMachineStatus, codes.Internal, 6*time.Minute, machine.NotLooked)), "look for the VM (NodeGone: the node does not exist)"},
+		"the timeout does not wait for it":                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
+		"conditions are recorded first, in their own write":   {living(unknown, sick), `record phase "Unknown",   (ConditionsChanged)`},
+		"a vanished VM of an updated machine is not asked of": {living(v1alpha1.MachineInPlaceUpdateFailed), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
+	})
+}
+
+func TestTheVMOfAnUnknownMachineIsLookedForEveryFewMinutes(t *testing.T) {
+	t.Parallel()
+	in, p := living(v1alpha1.MachineUnknown), machine.Policy{}
+	looks := 0
+	for at := now; at.Before(now.Add(time.Hour)); {
+		d := machine.Decide(in, p, at)
+		switch d.Do.(type) {
+		case machine.LookForVM:
+			looks++
+			in.VM = in.VM.After(machine.FromStatus(&driver.GetMachineStatusResponse{ProviderID: "simulated:///1", NodeName: "n"}, nil), at, 0)
+		case nil:
+			require.Equal(t, 5*time.Minute, d.NextCheck.Sub(at))
+			at = d.NextCheck
+		default:
+			t.Fatal(d)
+		}
+	}
+	require.Equal(t, 12, looks)
+}
+
+// Nodes that the label of a machine names and that belong to another (DM-39).
+func TestAProviderThatCannotTellIsNotAskedAndNotBelieved(t *testing.T) {
+	t.Parallel()
+	blind := machine.VMView{}.After(machine.FromStatus(nil, status.Error(codes.Unimplemented, "no")), now.Add(-time.Hour), 0)
+	require.True(t, blind.Blind)
+	require.False(t, blind.After(machine.FromStatus(nil, status.Error(codes.NotFound, "none")), now, 0).Blind)
+	d := lawful(t, living(v1alpha1.MachineUnknown, vm(blind)), machine.DefaultPolicy())
+	require.Nil(t, d.Do)
+	require.NotContains(t, d.String(), "not found")
+}
+
+func TestTheNodeOfAnotherIsNotThere(t *testing.T) {
+	t.Parallel()
+	older := func(id string) change {
+		return onNode(func(n *corev1.Node) {
+			n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-time.Hour)), id
+			delete(n.Labels, v1alpha1.MachineNameLabelKey)
+		})
+	}
+	labelled := func(name string) change {
+		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = name })
+	}
+	failed := `record phase "Failed", Create Failed (StaleNode: VM using old node obj)`
+	waits := "nothing (StaleNode: the node belongs to another machine); waits for node/n: StaleNode: the node belongs to another machine"
+	named := "update node: machine name (NodeOutOfSync)"
+	byItsName := func(in *machine.Observation) {
+		in.Machine.Labels[v1alpha1.NodeLabelKey], in.Node.Node.Name = "m", "m"
+	}
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a name of another tells":                                 {living(v1alpha1.MachinePending, healthy, ofAnother), failed},
+		"at once, on the way to the VM (§6.5)":                    {after(withID, intended, seen(machine.Uninitialized), healthy, ofAnother), failed},
+		"so does the VM of another, if it was there before":       {living(v1alpha1.MachinePending, healthy, older("simulated:///2")), failed},
+		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), named},
+		"nor a VM that is not known":                              {living(v1alpha1.MachinePending, healthy, older("")), named},
+		"nor a Node that came after the machine":                  {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), named},
+		"nor one whose age is not known":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.Time{} })), named},
+		"nor one of the machine's name that another cloud names":  {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), labelled("m")), `record phase "Running", Create Successful (NodeReady: Machine m successfully joined the cluster in 5m0s)`},
+		"a Node that came before its machine may be its own":      {living(v1alpha1.MachinePending, healthy, older("simulated:///1"), byItsName), named},
+		"a machine that ran is doubted":                           {living(v1alpha1.MachineRunning, healthy, ofAnother), `record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
+		"and waits for its own Node":                              {living(v1alpha1.MachineUnknown, healthy, ofAnother, looked), waits},
+		"one that failed waits for its owner":                     {living(v1alpha1.MachineFailed, healthy, ofAnother), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"it is not deleted with that Node":                        {living(v1alpha1.MachineUnknown, looked, healthy, ofAnother, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), waits},
+		"an update in place of another's Node is none of its own": {living(v1alpha1.MachineInPlaceUpdating, healthy, ofAnother, withResult("successful")), waits},
+	})
+}
+
+// TestTheNodeOfAnotherIsNeverWritten asserts it for observations of any kind.
+func TestTheNodeOfAnotherIsNeverWritten(t *testing.T) {
+	t.Parallel()
+	others := 0
+	anyLives(40000, 23, func(seed uint64, in machine.Observation, d machine.Decision) {
+		n := in.Node.Node
+		if n == nil || n.Labels[v1alpha1.MachineNameLabelKey] == "" || n.Labels[v1alpha1.MachineNameLabelKey] == in.Machine.Name {
+			return
+		}
+		others++
+		switch d.Do.(type) {
+		case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machine.DeleteNode, machine.DeleteMachine:
+			t.Fatalf("seed %d: %s", seed, d)
+		}
+	})
+	require.Greater(t, others, 500)
+}
+
+// TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid answers with Node names
+// of every length and spelling. No write of the machine carries a label that the API
+// server refuses, and the provider ID is among the first.
+func TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	for length := range 254 {
+		name := strings.Repeat("a", length)
+		if length > 2 && r.IntN(2) == 0 {
+			name = name[:length-2] + ".b"
+		}
+		if length > 0 && r.IntN(4) == 0 {
+			name = "-" + name[1:] // valid nowhere
+		}
+		in := after(intended, phase(""), seen(machine.Uninitialized))
+		in.VM.NodeName = name
+		d := lawful(t, in, machine.DefaultPolicy())
+		w, ok := d.Do.(machine.UpdateMachine)
+		require.True(t, ok, "%q: %s", name, d)
+		require.NotEmpty(t, w.Machine.Spec.ProviderID)
+		for key, value := range w.Machine.Labels {
+			require.Empty(t, validation.IsValidLabelValue(value), key)
+		}
+		require.Equal(t, len(validation.IsValidLabelValue(name)) == 0, w.Machine.Labels[v1alpha1.NodeLabelKey] == name, name)
+	}
+}
+
+func TestNodeName_Over63Characters_LivesWithoutLabel(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("n", 64)
+	long := func(changes ...change) machine.Observation {
+		in := after(append([]change{withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied}, changes...)...)
+		delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
+		if in.Node.Node != nil {
+			in.Node.Node.Name, in.Node.Name = name, name
+		}
+		return in
+	}
+	in := long()
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, machine.ReasonPartlyIgnored, d.Reason, "the cause is on the object")
+	require.Contains(t, d.Message, "metadata.labels[node]")
+	require.Contains(t, d.Message, "64 characters")
+	w, ok := d.Do.(machine.UpdateStatus)
+	require.True(t, ok)
+	require.Len(t, machine.Events(in.Machine, w.Machine), 1, "and in an Event")
+	in.Machine = w.Machine
+	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it is watched as others")
+
+	in.Node.Node = nil
+	d = lawful(t, in, machine.DefaultPolicy())
+	require.NotEqual(t, machine.ReasonNodeGone, d.Reason, "its name is not known any more")
+
+	in.VM.NodeName = name
+	in.Node = machine.NodeView{Looked: true}
+	d = lawful(t, in, machine.DefaultPolicy())
+	require.Nil(t, d.Do, "it was not looked for under its name: %s", d)
+	require.Equal(t, machine.ReasonNodeNotObserved, d.Reason)
+	require.Equal(t, "node/"+name, d.Holds[0].Subject)
+
+	in.Node.Name = name
+	require.Equal(t, machine.ReasonNodeGone, lawful(t, in, machine.DefaultPolicy()).Reason)
+}
+
+// A deletion drains and deletes the Node although no label names it.
+func TestNodeName_Over63Characters_DeletionGoesOn(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("n", 64)
+	in := after(withID, phase(v1alpha1.MachineTerminating), node(ready(corev1.ConditionTrue)))
+	delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
+	in.Machine.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
+	in.Node.Node.Name, in.Node.Name = name, name
+	in.VM.NodeName, in.VM.Sighting = name, machine.Present
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.IsType(t, machine.SetNodeCondition{}, d.Do, d.String())
+	require.Equal(t, name, d.Do.(machine.SetNodeCondition).NodeName)
+
+	in.Node.Node = nil
+	d = lawful(t, in, machine.DefaultPolicy())
+	require.IsType(t, machine.DeleteVM{}, d.Do, d.String())
+	in.Node.Name = ""
+	d = lawful(t, in, machine.DefaultPolicy())
+	require.Nil(t, d.Do, d.String())
+	require.Equal(t, machine.ReasonNodeNotObserved, d.Reason)
+}
+
+// readyAt is a Node that became Ready so long before now.
+func readyAt(ago time.Duration) change {
+	c := ready(corev1.ConditionTrue)
+	c.LastTransitionTime = metav1.NewTime(now.Add(-ago))
+	return node(c)
+}
+
+// failedAt is when the machine failed.
+func failedAt(at time.Time) change {
+	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(at) })
+}
+
+func TestMachine_FailedAndNodeReadyAfterwards_RunsAgain(t *testing.T) {
+	t.Parallel()
+	again, minuteAgo := readyAt(30*time.Second), failedAt(now.Add(-time.Minute))
+	creation := operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "", "")
+	withCondition := func(c corev1.NodeCondition) change {
+		return onNode(func(n *corev1.Node) { n.Status.Conditions = append(n.Status.Conditions, c) })
+	}
+	for name, tc := range map[string]struct {
+		changes []change
+		want    string
+	}{
+		"it had failed for bad health":         {[]change{again, minuteAgo, healthLast}, "Running HealthCheck Successful false"},
+		"it had failed to join in time":        {[]change{again, minuteAgo, creation}, "Running Create Successful false"},
+		"Ready since before it failed":         {[]change{readyAt(2 * time.Minute), minuteAgo}, stays},
+		"Ready in the second in which it did":  {[]change{readyAt(time.Minute), minuteAgo}, stays},
+		"Ready since when is not known":        {[]change{node(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}), minuteAgo}, stays},
+		"Ready by a clock that is ahead":       {[]change{readyAt(-time.Second), minuteAgo}, stays},
+		"failed when is not known":             {[]change{again, failedAt(time.Time{})}, stays},
+		"failed by a clock that is far behind": {[]change{again, failedAt(now.Add(time.Hour))}, stays},
+		"not Ready":                            {[]change{node(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now)}), minuteAgo}, stays},
+		"Ready, but bad otherwise":             {[]change{again, minuteAgo, withCondition(corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue})}, stays},
+		"Ready without critical components":    {[]change{again, minuteAgo, taint}, stays},
+		"the Node belongs to another machine":  {[]change{again, minuteAgo, ofAnother}, stays},
+		"the Node is updated in place":         {[]change{again, minuteAgo, withCondition(corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.UpdateFailed})}, stays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, nextStatus(t, living(v1alpha1.MachineFailed, append(tc.changes, copied)...)))
+		})
+	}
+	t.Run("ahead by a second, it is looked at again then", func(t *testing.T) {
+		t.Parallel()
+		in := living(v1alpha1.MachineFailed, readyAt(-time.Second), minuteAgo, copied)
+		require.Equal(t, now.Add(time.Second), lawful(t, in, machine.DefaultPolicy()).NextCheck)
+		in = living(v1alpha1.MachineFailed, readyAt(-time.Hour), minuteAgo, copied)
+		require.Zero(t, lawful(t, in, machine.DefaultPolicy()).NextCheck)
+	})
+	t.Run("a deleted machine goes", func(t *testing.T) {
+		t.Parallel()
+		in := living(v1alpha1.MachineFailed, again, minuteAgo, leaving)
+		require.Zero(t, machine.ReadyAgain(in.Machine, in.Node, now))
+		require.Zero(t, machine.ReadyAgain(nil, in.Node, now))
+	})
+}
+
+// asOf is how long ago the API server of the Node said what is known of it; ago 0 and
+// above.
+func asOf(ago time.Duration) change {
+	return func(in *machine.Observation) { in.Node.AsOf = now.Add(-ago) }
+}
+
+func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
+	t.Parallel()
+	unknown := func(changes ...change) machine.Observation { // its time was over 5 minutes ago
+		return living(v1alpha1.MachineUnknown, append([]change{sick, copied, spec(func(m *v1alpha1.Machine) {
+			m.Status.CurrentStatus.LastUpdateTime.Time = now.Add(-15 * time.Minute)
+		})}, changes...)...)
+	}
+	pending := func(changes ...change) machine.Observation { // so was its
+		return living(v1alpha1.MachinePending, append([]change{intended, looked, spec(func(m *v1alpha1.Machine) {
+			m.CreationTimestamp.Time = now.Add(-25 * time.Minute)
+		})}, changes...)...)
+	}
+	ageless := func(in *machine.Observation) { in.Node.AsOf = time.Time{} }
+	silent := func(in *machine.Observation) { in.Node.AsOf, in.Node.Unanswered = time.Time{}, true }
+	reads := "read node n from the API server"
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		want string
+	}{
+		"unknown, and the age is not known":          {unknown(ageless), reads},
+		"unknown, and nothing was heard since":       {unknown(asOf(5*time.Minute + time.Second)), reads},
+		"unknown, heard just then":                   {unknown(asOf(5 * time.Minute)), `record phase "Failed",  Failed`},
+		"one of a deployment, before its permit":     {unknown(ageless, inPool, siblings(true)), reads},
+		"and not without room for it":                {unknown(ageless, inPool, siblings(true, v1alpha1.MachineFailed)), ""},
+		"unknown, and no answer":                     {unknown(silent), ""},
+		"pending, and the age is not known":          {pending(ageless), reads},
+		"pending, and nothing was heard since":       {pending(asOf(5*time.Minute + time.Second)), reads},
+		"pending, heard just then":                   {pending(asOf(5 * time.Minute)), `record phase "Failed", Create Failed`},
+		"pending, and no answer":                     {pending(silent), ""},
+		"pending, the label lost":                    {pending(ageless, unlabelled), "read the node with the provider ID from the API server"},
+		"one that has recovered meanwhile runs":      {unknown(asOf(0), healthy), `record phase "Running", HealthCheck Successful`},
+		"one that recovered in an old cache as well": {unknown(ageless, healthy), `record phase "Running", HealthCheck Successful`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := lawful(t, tc.in, machine.DefaultPolicy())
+			if tc.want == "" {
+				require.Nil(t, d.Do, d.String())
+				require.NotZero(t, d.NextCheck)
+				return
+			}
+			require.NotNil(t, d.Do, d.String())
+			require.Equal(t, tc.want, d.Do.String())
+		})
+	}
+	d := lawful(t, unknown(silent), machine.DefaultPolicy())
+	require.Equal(t, machine.ReasonTargetUnreachable, d.Reason)
+	require.Equal(t, "target-cluster", d.Holds[0].Subject)
+}
+
+// unlabelled takes the label node away, and what the provider says of the Node.
+var unlabelled change = func(in *machine.Observation) {
+	in.Machine.Labels = nil
+	in.VM = machine.VMView{Sighting: machine.Present, ProviderID: in.Machine.Spec.ProviderID, SeenAt: now}
+	in.Node.Node = (*corev1.Node)(nil)
 }

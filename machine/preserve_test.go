@@ -137,7 +137,7 @@ func TestAPreservationSurvivesACrashAnywhere(t *testing.T) {
 	}
 }
 
-func TestSection13_3ThePreservedNodeOfAFailedMachineIsDrained(t *testing.T) {
+func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 	t.Parallel()
 	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 	r.in.Node.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
@@ -193,52 +193,36 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 		require.Zero(t, r.mustRest(t))
 		return r
 	}
-	t.Run("the annotation for the autoscaler is put back", func(t *testing.T) {
-		t.Parallel()
-		r := kept()
-		delete(r.in.Node.Node.Annotations, disabledKey)
-		require.Equal(t, 1, r.mustRest(t))
-		require.Equal(t, "true", r.in.Node.Node.Annotations[disabledKey])
-	})
-	t.Run("one that a user has set stays his", func(t *testing.T) {
-		t.Parallel()
-		r := kept(onNode(func(n *corev1.Node) { n.Annotations[disabledKey] = "true" }))
-		require.NotContains(t, r.in.Node.Node.Annotations, oursKey)
-		r.in.Machine.Annotations[preserveKey] = "false"
-		r.mustRest(t)
-		require.Equal(t, "true", r.in.Node.Node.Annotations[disabledKey])
-	})
-	t.Run("the taint is put back", func(t *testing.T) {
-		t.Parallel()
-		r := kept()
-		r.in.Node.Node.Spec.Taints = nil
-		require.Equal(t, 1, r.mustRest(t))
-		require.True(t, r.tainted())
-	})
-	t.Run("a user's cordon stays", func(t *testing.T) {
-		t.Parallel()
-		r := kept(onNode(func(n *corev1.Node) { n.Spec.Unschedulable = true }))
-		r.in.Machine.Annotations[preserveKey] = "false"
-		r.mustRest(t)
-		require.True(t, r.in.Node.Node.Spec.Unschedulable)
-	})
-	t.Run("a new reason is written", func(t *testing.T) {
-		t.Parallel()
-		r := kept()
-		require.Equal(t, "Preserved by MCM.", r.condition(v1alpha1.NodePreserved).Reason)
-		r.in.Machine.Annotations[preserveKey] = "now"
-		r.mustRest(t)
-		require.Equal(t, "Preserved by user.", r.condition(v1alpha1.NodePreserved).Reason)
-	})
-	t.Run("a flip is a transition", func(t *testing.T) {
-		t.Parallel()
-		r := kept()
-		before := r.condition(v1alpha1.NodePreserved).LastTransitionTime
-		r.pass(time.Hour)
-		r.in.Machine.Annotations[preserveKey] = "false"
-		r.mustRest(t)
-		require.Equal(t, time.Hour, r.condition(v1alpha1.NodePreserved).LastTransitionTime.Sub(before.Time))
-	})
+	says := func(value string) func(*world) {
+		return func(r *world) { r.in.Machine.Annotations[preserveKey] = value }
+	}
+	disabled := func(r *world) bool { return r.in.Node.Node.Annotations[disabledKey] == "true" }
+	for name, tc := range map[string]struct {
+		begin []change
+		then  func(*world)
+		want  func(*world) bool
+	}{
+		"the annotation for the autoscaler is put back": {nil, func(r *world) { delete(r.in.Node.Node.Annotations, disabledKey) }, disabled},
+		"one that a user has set stays":                 {[]change{onNode(func(n *corev1.Node) { n.Annotations[disabledKey] = "true" })}, says("false"), disabled},
+		"the taint is put back":                         {nil, func(r *world) { r.in.Node.Node.Spec.Taints = nil }, (*world).tainted},
+		"the cordon of a user stays": {[]change{onNode(func(n *corev1.Node) { n.Spec.Unschedulable = true })}, says("false"), func(r *world) bool {
+			return r.in.Node.Node.Spec.Unschedulable
+		}},
+		"a new reason is written": {nil, says("now"), func(r *world) bool { return r.condition(v1alpha1.NodePreserved).Reason == "Preserved by user." }},
+		"a flip is a transition": {nil, says("false"), func(r *world) bool {
+			return r.condition(v1alpha1.NodePreserved).LastTransitionTime.Time.Equal(now.Add(time.Hour))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := kept(tc.begin...)
+			require.Equal(t, "Preserved by MCM.", r.condition(v1alpha1.NodePreserved).Reason)
+			r.pass(time.Hour)
+			tc.then(r)
+			require.NotZero(t, r.mustRest(t))
+			require.True(t, tc.want(r), r.story())
+		})
+	}
 	t.Run("a drain that fails again is repeated, and told once", func(t *testing.T) {
 		t.Parallel()
 		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
@@ -586,4 +570,247 @@ func agree(t *testing.T, in machine.Observation, name string) {
 	goes, why = set(r.in)
 	require.Equal(t, !kept(), goes, "in the end the set says %s: %s", why, name)
 	require.NotEqual(t, machineset.ReasonPreservationAsked, why, "the set waits for what never comes: %s", name)
+}
+
+// What the reference system makes of a value of the annotation, by phase (Failed
+// or not) and recorded end (none, future, past): S starts, K keeps, X stops, XR
+// stops and removes the annotations, . does nothing. A number of a defect behind
+// a cell says that we differ there, and how follows from it.
+const (
+	onMachine = `
+absent         | .     | X     | X     | .     | X     | X
+empty          | .     | X     | X     | .     | X     | X
+now            | S     | K     | XR    | S     | K     | XR
+when-failed    | .     | X     | XR    | S     | K     | XR
+auto-preserved | .DM41 | XR    | XR    | S     | K     | XR
+false          | .     | X     | X     | .     | X     | X
+bogus          | .     | X     | X     | .     | X     | X`
+	// The machine is annotated, and a value of the Node was once acted on that it
+	// has no more: what is there counts as nothing, and is removed.
+	onMachineApplied = `
+absent         | .     | X     | X     | .     | X     | X
+empty          | .     | X     | X     | .     | X     | X
+now            | .     | X     | X     | .     | X     | X
+when-failed    | .     | X     | X     | .     | X     | X
+auto-preserved | .     | X     | X     | .     | X     | X
+false          | .     | X     | X     | .     | X     | X
+bogus          | .     | X     | X     | .     | X     | X`
+	onNodeAlone = `
+absent         | .     | X     | X     | .     | X     | X
+empty          | .DM15 | .DM15 | .DM15 | .DM15 | .DM15 | .DM15
+now            | S     | K     | XR    | S     | K     | XR
+when-failed    | .     | X     | XR    | S     | K     | XR
+auto-preserved | .DM41 | XR    | XR    | S     | K     | XR
+false          | .     | X     | X     | .     | X     | X
+bogus          | .DM15 | .DM15 | .DM15 | .DM15 | .DM15 | .DM15`
+)
+
+// preserveCell is one of the 252 combinations.
+type preserveCell struct {
+	value      string
+	phase      v1alpha1.MachinePhase
+	end        string
+	applied    bool
+	annotated  string
+	theirs     string
+	difference string
+}
+
+func (c preserveCell) String() string {
+	applied := "nothing applied"
+	if c.applied {
+		applied = "now applied"
+	}
+	return fmt.Sprintf("%s on %s, %s, end %s, %s", c.value, c.annotated, c.phase, c.end, applied)
+}
+
+// preserveCells reads a table.
+func preserveCells(t *testing.T, table, annotated string, applied bool) []preserveCell {
+	t.Helper()
+	var all []preserveCell
+	for line := range strings.SplitSeq(strings.TrimSpace(table), "\n") {
+		f := strings.Fields(strings.ReplaceAll(line, "|", " "))
+		require.Len(t, f, 7, line)
+		for i, theirs := range f[1:] {
+			theirs, difference, _ := strings.Cut(theirs, "DM")
+			phases := []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineUnknown}
+			if i >= 3 {
+				phases = []v1alpha1.MachinePhase{v1alpha1.MachineFailed}
+			}
+			for _, p := range phases {
+				end := []string{"none", "future", "past"}[i%3]
+				all = append(all, preserveCell{f[0], p, end, applied, annotated, theirs, difference})
+			}
+		}
+	}
+	return all
+}
+
+// The whole matrix of section 28.2.
+func TestPreservation_ValuePhaseAndEnd_Matrix(t *testing.T) {
+	t.Parallel()
+	all := preserveCells(t, onMachine, "the machine", false)
+	all = append(all, preserveCells(t, onMachineApplied, "the machine", true)...)
+	all = append(all, preserveCells(t, onNodeAlone, "the Node", false)...)
+	all = append(all, preserveCells(t, onNodeAlone, "the Node", true)...)
+	require.Len(t, all, 252)
+	for _, c := range all {
+		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
+			c.check(t)
+		})
+	}
+}
+
+// world is the cell as a world.
+func (c preserveCell) world() *world {
+	nodeIs := corev1.ConditionUnknown
+	if c.phase == v1alpha1.MachineRunning {
+		nodeIs = corev1.ConditionTrue
+	}
+	in := living(c.phase, node(ready(nodeIs)), copied)
+	m, value := in.Machine, c.value
+	switch value {
+	case "absent":
+		value = "-"
+	case "empty":
+		value = ""
+	}
+	if c.annotated == "the machine" {
+		m.Annotations = annotate(m.Annotations, v1alpha1.PreserveMachineAnnotationKey, value)
+	} else {
+		annotate(in.Node.Node.Annotations, v1alpha1.PreserveMachineAnnotationKey, value)
+	}
+	if c.applied {
+		m.Annotations = annotate(m.Annotations, v1alpha1.LastAppliedNodePreserveValueAnnotationKey, v1alpha1.PreserveMachineAnnotationValueNow)
+	}
+	switch c.end {
+	case "future":
+		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Hour)}
+	case "past":
+		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(-time.Second)}
+	}
+	return newWorld(in)
+}
+
+// ours is what we make of the cell: what they do, but for the defects.
+func (c preserveCell) ours(t *testing.T) string {
+	t.Helper()
+	switch {
+	case c.difference == "":
+		return c.theirs
+	case c.difference == "15" && c.end == "none": // an empty value of the Node stops, another that is none is none
+		return "."
+	case c.difference == "15":
+		return "X"
+	case c.difference == "41": // the request of a machine that recovered is taken back
+		return "R"
+	}
+	t.Fatalf("a difference that nobody knows: %q", c.difference)
+	return ""
+}
+
+func (c preserveCell) check(t *testing.T) {
+	r, want := c.world(), c.ours(t)
+	before := deepCopy(r.in)
+	_, err := r.rest()
+	require.NoError(t, err)
+	m, n := r.in.Machine, r.in.Node.Node
+
+	switch want {
+	case "S":
+		require.Equal(t, new(now.Add(96*time.Hour)), r.end())
+	case "K":
+		require.Equal(t, new(now.Add(time.Hour)), r.end(), "the end is moved")
+	default:
+		require.Nil(t, r.end())
+	}
+	kept := want == "S" || want == "K"
+	require.Equal(t, kept, n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey] == "true")
+	require.Equal(t, kept, n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey] == "true")
+	require.Equal(t, kept && c.phase == v1alpha1.MachineFailed, r.tainted())
+	require.Equal(t, c.condition(want, r.end()), c.seen(r))
+
+	forgets := want == "XR" || want == "R"
+	own, hasOwn := m.Annotations[v1alpha1.PreserveMachineAnnotationKey]
+	wasOwn, hadOwn := before.Machine.Annotations[v1alpha1.PreserveMachineAnnotationKey]
+	if forgets || c.applied {
+		hadOwn, wasOwn = false, ""
+	}
+	require.Equal(t, hadOwn, hasOwn, "the annotation of the machine")
+	require.Equal(t, wasOwn, own)
+	_, asks := n.Annotations[v1alpha1.PreserveMachineAnnotationKey]
+	_, asked := before.Node.Node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
+	require.Equal(t, asked && !forgets, asks, "the annotation of the Node")
+
+	applied, has := m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey]
+	require.Equal(t, c.lastApplied(forgets), applied)
+	require.Equal(t, applied != "", has, "a key that says nothing (DM-41)")
+
+	require.Equal(t, before.Machine.Status.CurrentStatus.Phase, m.Status.CurrentStatus.Phase)
+	require.True(t, before.Machine.Status.CurrentStatus.LastUpdateTime.Equal(&m.Status.CurrentStatus.LastUpdateTime), "the health clock is reset (DM-41)")
+
+	r.crash()
+	effects, err := r.rest()
+	require.NoError(t, err)
+	require.Zero(t, effects, "no rest:\n%s", r.story())
+}
+
+// seen renders the condition of the Node.
+func (c preserveCell) seen(r *world) string {
+	have := r.condition(v1alpha1.NodePreserved)
+	if have == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s %s %s", have.Status, have.Reason, have.Message)
+}
+
+// condition is what the Node should say in the end.
+func (c preserveCell) condition(want string, end *time.Time) string {
+	switch want {
+	case "X", "XR":
+		return "False Preservation stopped. "
+	case ".", "R":
+		return "none"
+	}
+	reason, text := "Preserved by user.", fmt.Sprintf("Machine preserved until %s.", end)
+	if c.value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
+		reason = "Preserved by MCM."
+	}
+	if c.phase == v1alpha1.MachineFailed {
+		text = "Preserved node drained successfully. " + text
+	}
+	return "True " + reason + " " + text
+}
+
+// lastApplied is what is noted of the Node in the end.
+func (c preserveCell) lastApplied(forgets bool) string {
+	understood := map[string]bool{"now": true, "when-failed": true, "auto-preserved": true, "false": true}
+	if c.annotated == "the Node" && understood[c.value] && !forgets {
+		return c.value
+	}
+	return ""
+}
+
+// Where the Node does not exist, the machine speaks for itself.
+func TestPreservation_ExpiredWithoutNode_Ends(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]change{
+		"a Node that is gone":       withID,
+		"a machine that names none": spec(func(m *v1alpha1.Machine) { m.Labels = nil }),
+		"no cluster to join":        noTarget,
+		"a Node of another machine": func(in *machine.Observation) { node()(in); in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] = "other" },
+	} {
+		in := living(v1alpha1.MachineFailed, gone, looked)
+		in.Machine.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"}
+		in.Machine.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now}
+		r := newWorld(in)
+		_, err := r.rest()
+		require.NoError(t, err, name)
+		require.Nil(t, r.end(), name)
+		require.Empty(t, r.in.Machine.Annotations, name)
+		if n := r.in.Node.Node; n != nil {
+			require.Empty(t, n.Status.Conditions, name)
+		}
+	}
 }

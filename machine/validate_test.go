@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
@@ -30,7 +31,7 @@ func brief(errs field.ErrorList) []string {
 }
 
 // Section 20.1.
-func TestSection20_1_WhatKeepsAMachineFromItsVM(t *testing.T) {
+func TestValidate_ClassReference_Errors(t *testing.T) {
 	t.Parallel()
 	const kind, name = "spec.class.kind", "spec.class.name"
 	for title, tc := range map[string]struct {
@@ -72,7 +73,7 @@ func template(changes ...func(*v1alpha1.NodeTemplate)) *v1alpha1.MachineClass {
 }
 
 // Section 20.4.
-func TestSection20_4_WhatKeepsVMsFromAClass(t *testing.T) {
+func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 	t.Parallel()
 	for title, tc := range map[string]struct {
 		class *v1alpha1.MachineClass
@@ -381,5 +382,119 @@ func FuzzTheCreationTimeout(f *testing.F) {
 		m := newMachine("m")
 		m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text}
 		require.Equal(t, err != nil || want < 0, len(machine.Ignored(m)) > 0)
+	})
+}
+
+func TestTheDefaultPolicyIsThatOfTheReferenceSystem(t *testing.T) {
+	t.Parallel()
+	p := machine.DefaultPolicy()
+	require.Equal(t, 20*time.Minute, p.CreationTimeout)
+	require.Equal(t, 10*time.Minute, p.HealthTimeout)
+	require.Equal(t, 2*time.Hour, p.DrainTimeout)
+	require.Equal(t, 1, p.MaxReplacements)
+	p.HealthRules[0].Type = "changed"
+	require.NotEqual(t, p.HealthRules[0].Type, machine.DefaultPolicy().HealthRules[0].Type)
+}
+
+// until returns when a Pending machine is asked again, counted from its creation.
+func until(p machine.Policy, changes ...change) time.Duration {
+	in := living(v1alpha1.MachinePending, append([]change{noClass, spec(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now) })}, changes...)...)
+	d := machine.Decide(in, p, now)
+	if u, ok := d.Do.(machine.UpdateStatus); ok { // that something is wrong is told first
+		in.Machine = u.Machine
+		d = machine.Decide(in, p, now)
+	}
+	if d.NextCheck.IsZero() {
+		return 0
+	}
+	return d.NextCheck.Sub(now)
+}
+
+func TestTheCreationTimeoutIsThatOfAnnotationThenSpecThenPolicy(t *testing.T) {
+	t.Parallel()
+	own := config(&v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Minute}})
+	annotated := func(text string) change {
+		return spec(func(m *v1alpha1.Machine) { m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text} })
+	}
+	p := machine.DefaultPolicy()
+	require.Equal(t, 20*time.Minute, until(p))
+	require.Equal(t, time.Minute, until(p, own))
+	require.Equal(t, time.Minute, until(machine.Policy{}, own), "also if the policy would wait for ever")
+	require.Equal(t, time.Hour, until(p, own, annotated("1h")))
+	require.Equal(t, time.Minute, until(p, own, annotated("soon")), "what is no duration is passed over")
+	require.Equal(t, time.Minute, until(p, own, annotated("")))
+	require.Zero(t, until(p, annotated("0s")), "zero means for ever")
+	require.Zero(t, until(p, annotated("-1s")), "as does less")
+}
+
+func TestTheOverridesOfAMachineCount(t *testing.T) {
+	t.Parallel()
+	p := machine.DefaultPolicy()
+	disk := node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "DiskPressure", Status: corev1.ConditionTrue})
+	list := func(text string) change { return config(&v1alpha1.MachineConfiguration{NodeConditions: &text}) }
+	reason := func(in machine.Observation) machinist.Reason { return lawful(t, in, p).Reason }
+	require.Equal(t, machine.ReasonNodeUnhealthy, reason(living(v1alpha1.MachineRunning, disk, copied)))
+	require.Equal(t, machine.ReasonNodeReady, reason(living(v1alpha1.MachineRunning, disk, copied, list(""))))
+	require.Equal(t, machine.ReasonNodeReady, reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock"))))
+	require.Equal(t, machine.ReasonNodeUnhealthy, reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock, DiskPressure ,"))), "entries are trimmed (DM-30)")
+
+	short := config(&v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: time.Minute}, DisableHealthTimeout: new(false)})
+	require.Equal(t, machine.ReasonHealthTimeout, reason(living(v1alpha1.MachineUnknown, short)))
+	require.Equal(t, machine.ReasonNodeGone, reason(living(v1alpha1.MachineUnknown)))
+}
+
+func FuzzAMachineOfAnyShapeIsDecidedAbout(f *testing.F) {
+	f.Add("1h", "KernelDeadlock, ,Ready", "MachineClass", "small", "true", "Pending", `{"metadata":{}}`, false)
+	f.Add("-9223372036854775808ns", ",", "", "", "", "Failed", "{", true)
+	f.Add("1e9h", strings.Repeat("a,", 100), "x", "", "1", "", "null", true)
+	f.Fuzz(func(t *testing.T, timeout, conditions, kind, name, force, p, applied string, deleting bool) {
+		in := after(withID, phase(v1alpha1.MachinePhase(p)), healthy,
+			config(&v1alpha1.MachineConfiguration{NodeConditions: &conditions}),
+			spec(func(m *v1alpha1.Machine) {
+				m.Spec.Class = v1alpha1.ClassSpec{Kind: kind, Name: name}
+				m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: timeout}
+				m.Labels[v1alpha1.LabelKeyForceDeletion] = force
+			}),
+			onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.LastAppliedALTAnnotation] = applied }))
+		if deleting {
+			leaving(&in)
+		}
+		lawful(t, in, machine.DefaultPolicy())
+		errs := machine.Validate(in.Machine)
+		fields := make([]string, len(errs))
+		for i, err := range errs {
+			fields[i] = err.Field
+		}
+		require.Equal(t, kind != v1alpha1.MachineClassKind, slices.Contains(fields, "spec.class.kind"))
+		require.Equal(t, name == "", slices.Contains(fields, "spec.class.name"))
+	})
+}
+
+// ignored says how much of a template is ignored.
+func ignored(change func(*v1alpha1.NodeTemplateSpec)) int {
+	m := newMachine("m")
+	m.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
+	change(&m.Spec.NodeTemplateSpec)
+	return len(machine.Ignored(m))
+}
+
+// FuzzWhatANodeCanHave compares what is ignored of a template with what the
+// validation of the API server says.
+func FuzzWhatANodeCanHave(f *testing.F) {
+	for _, text := range []string{
+		"", "a", "a.b/c", "A_b", "a/b/c", "/a", "a/", "a..b/c", "a.-b/c", "a-.b/c", "-a", "a-", "a b", "é", "A.B/c", "x/A", "a--b/c", "a__b", "a_b/c",
+		strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a", 64) + "/b", strings.Repeat("a.", 126) + "a/b", strings.Repeat("a.", 127) + "a/b", "a\n",
+	} {
+		f.Add(text, "v")
+		f.Add("k", text)
+	}
+	f.Fuzz(func(t *testing.T, key, value string) {
+		label := len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0
+		require.Equal(t, label, ignored(func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{key: value} }) == 0)
+		require.Equal(t, label, ignored(func(n *v1alpha1.NodeTemplateSpec) {
+			n.Spec.Taints = []corev1.Taint{{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute}}
+		}) == 0)
+		annotation := len(validation.IsQualifiedName(strings.ToLower(key))) == 0
+		require.Equal(t, annotation, ignored(func(n *v1alpha1.NodeTemplateSpec) { n.Annotations = map[string]string{key: value} }) == 0)
 	})
 }

@@ -157,7 +157,7 @@ func nextStatus(t *testing.T, in machine.Observation) string {
 	return ""
 }
 
-func TestTheTableOfSection18(t *testing.T) {
+func TestPhases_ConsolidatedTable_EachChange(t *testing.T) {
 	t.Parallel()
 	for _, s := range consolidated() {
 		t.Run(s.name, func(t *testing.T) {
@@ -167,9 +167,9 @@ func TestTheTableOfSection18(t *testing.T) {
 	}
 }
 
-// TestTheHealthMatrixOfSection283 has the conditions of the Node conditionsKnown, and all
+// TestHealth_PhaseAndNode_Matrix has the conditions of the Node conditionsKnown, and all
 // phases entered a minute ago.
-func TestTheHealthMatrixOfSection283(t *testing.T) {
+func TestHealth_PhaseAndNode_Matrix(t *testing.T) {
 	t.Parallel()
 	const run = "Running HealthCheck Successful false"
 	const doubt = "Unknown HealthCheck Processing false"
