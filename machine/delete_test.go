@@ -348,21 +348,6 @@ func TestADrainNamesAFewOfManyPods(t *testing.T) {
 		d.Do.(machine.UpdateStatus).Machine.Status.LastOperation.Description)
 }
 
-func TestThatNoVMWasFoundBeforeTheDeletionIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	unnamed := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
-	absent := func(ago time.Duration) change {
-		return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
-	}
-	entered := spec(func(m *v1alpha1.Machine) {
-		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Minute))
-	})
-	before := lawful(t, terminating(unnamed, entered, absent(61*time.Second)), machine.DefaultPolicy())
-	require.IsType(t, machine.LookForVM{}, before.Do, "it may show now, and its Node have joined")
-	since := lawful(t, terminating(unnamed, entered, absent(time.Second)), machine.DefaultPolicy())
-	require.IsType(t, machine.DeleteVM{}, since.Do)
-}
-
 var deletedAttachments change = func(in *machine.Observation) {
 	for _, va := range in.Attachments.Attachments {
 		va.DeletionTimestamp = &metav1.Time{Time: now}
@@ -626,30 +611,6 @@ func TestLiveAttachments(t *testing.T) {
 	require.Empty(t, machine.LiveAttachments("", nil))
 }
 
-// While volumes are detached, that is part of the drain.
-func TestWhichDrainsWaitForVolumes(t *testing.T) {
-	t.Parallel()
-	p := machine.DefaultPolicy()
-	mode := func(p machine.Policy, changes ...change) machine.DrainMode {
-		in := terminating(append([]change{node(marked)}, changes...)...)
-		return machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
-	}
-	m := mode(p)
-	require.True(t, m.Detach)
-	require.Equal(t, 2*time.Minute, m.DetachTimeout)
-	m = mode(machine.Policy{DetachTimeout: -time.Second})
-	require.True(t, m.Detach)
-	require.Zero(t, m.DetachTimeout, "any time")
-	require.False(t, mode(p, byForce).Detach, "by force they are declared detached")
-	require.False(t, mode(machine.Policy{DrainTimeout: time.Minute}).Detach, "also when its time has come")
-	require.False(t, mode(p, node(marked, corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
-	})).Detach, "nobody unmounts on a Node that does not answer")
-	in := living(v1alpha1.MachineFailed, healthy, updates(v1alpha1.SelectedForUpdate))
-	require.False(t, machine.DrainModeForUpdate(in.Machine, in.Node.Node, p, now).Detach, "its VM stays")
-	require.False(t, machine.DrainModeForPreservation(in.Machine, in.Node.Node, p, now).Detach, "its VM stays")
-}
-
 func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 	t.Parallel()
 	x := newWorld(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
@@ -714,19 +675,4 @@ func TestAForceThatForcesNothingIsShownWhileItMatters(t *testing.T) {
 	u, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
 	require.True(t, ok)
 	require.Contains(t, u.Machine.Status.Conditions[0].Message, "neither true nor false")
-}
-
-func TestAnUnhealthyMachineWithoutItsLabelTimesOut(t *testing.T) {
-	t.Parallel()
-	in := after(withID, old, phase(v1alpha1.MachineUnknown), vm(machine.VMView{Sighting: machine.Absent, ProviderID: "simulated:///1", SeenAt: now}))
-	in.Machine.Labels, in.Machine.Status.CurrentStatus.LastUpdateTime = nil, metav1.NewTime(now.Add(-24*time.Hour))
-	require.IsType(t, machine.UpdateStatus{}, machine.Decide(in, machine.DefaultPolicy(), now).Do)
-}
-
-func TestANodeMarkedInTheSameSecondIsDrained(t *testing.T) {
-	t.Parallel()
-	at := metav1.NewTime(now.Add(-time.Minute))
-	in := after(withID, leaving, phase(v1alpha1.MachineTerminating), node(ready("True"), corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: "True", LastTransitionTime: at}))
-	in.Machine.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: noClassText, LastUpdateTime: at}
-	require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Do)
 }

@@ -138,23 +138,16 @@ func updateDrained(in *machine.Observation) {
 	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: mode.Started, ForceAt: mode.ForceAt}
 }
 
-// nextStatus carries out what is decided until the phase of the machine changes,
-// and returns what that says.
+// nextStatus carries out what is decided until the phase of the machine changes, and
+// returns what that says.
 func nextStatus(t *testing.T, in machine.Observation) string {
 	t.Helper()
-	in = deepCopy(in)
-	for range 10 {
-		d := lawful(t, in, machine.DefaultPolicy())
-		if a, ok := d.Do.(machine.UpdateStatus); ok && a.Machine.Status.CurrentStatus.Phase != in.Machine.Status.CurrentStatus.Phase {
-			s := a.Machine.Status
-			return fmt.Sprint(s.CurrentStatus.Phase, " ", s.LastOperation.Type, " ", s.LastOperation.State, " ", s.CurrentStatus.TimeoutActive)
-		}
-		if !carriedOut(&in, d.Do, now) {
-			return stays
-		}
+	_, _, m := nextPhase(t, 0, in, machine.DefaultPolicy())
+	if m == nil {
+		return stays
 	}
-	t.Fatal("no end")
-	return ""
+	s := m.Status
+	return fmt.Sprint(s.CurrentStatus.Phase, " ", s.LastOperation.Type, " ", s.LastOperation.State, " ", s.CurrentStatus.TimeoutActive)
 }
 
 func TestPhases_ConsolidatedTable_EachChange(t *testing.T) {

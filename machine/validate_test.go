@@ -30,7 +30,6 @@ func brief(errs field.ErrorList) []string {
 	return out
 }
 
-// Section 20.1.
 func TestValidate_ClassReference_Errors(t *testing.T) {
 	t.Parallel()
 	const kind, name = "spec.class.kind", "spec.class.name"
@@ -72,7 +71,6 @@ func template(changes ...func(*v1alpha1.NodeTemplate)) *v1alpha1.MachineClass {
 	return c
 }
 
-// Section 20.4.
 func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 	t.Parallel()
 	for title, tc := range map[string]struct {
