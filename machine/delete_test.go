@@ -676,3 +676,18 @@ func TestAForceThatForcesNothingIsShownWhileItMatters(t *testing.T) {
 	require.True(t, ok)
 	require.Contains(t, u.Machine.Status.Conditions[0].Message, "neither true nor false")
 }
+
+func TestThatNoVMWasFoundBeforeTheDeletionIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	unnamed := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
+	absent := func(ago time.Duration) change {
+		return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
+	}
+	entered := spec(func(m *v1alpha1.Machine) {
+		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Minute))
+	})
+	before := lawful(t, terminating(unnamed, entered, absent(61*time.Second)), machine.DefaultPolicy())
+	require.IsType(t, machine.LookForVM{}, before.Do, "it may show now, and its Node have joined")
+	since := lawful(t, terminating(unnamed, entered, absent(time.Second)), machine.DefaultPolicy())
+	require.IsType(t, machine.DeleteVM{}, since.Do)
+}
