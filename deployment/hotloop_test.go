@@ -32,7 +32,7 @@ func newHotLoop(t *testing.T, d *v1alpha1.MachineDeployment, class string, m dep
 	t.Helper()
 	l := &hotLoop{class: class}
 	m.CreationTimeout = machine.DefaultPolicy().CreationTimeout
-	create, write := m.Create, m.Watch.Write
+	create, write := m.Create, m.OnWrite
 	m.Create = func(m *v1alpha1.Machine) error {
 		if m.Spec.Class.Name != class {
 			return nil
@@ -43,7 +43,7 @@ func newHotLoop(t *testing.T, d *v1alpha1.MachineDeployment, class string, m dep
 		}
 		return create(m)
 	}
-	m.Watch.Write = func(c deploymenttest.Change) {
+	m.OnWrite = func(c deploymenttest.Change) {
 		if m, ok := c.After.(*v1alpha1.Machine); ok && c.Before == nil && m.Spec.Class.Name == class {
 			l.made = append(l.made, c.At)
 			before := max(0, len(l.made)-100)
@@ -171,7 +171,7 @@ func TestMS6MachinesThatAreSickAtOnceAreReplacedNoFasterThanTheirHealthTimesOut(
 		t.Run(name, func(t *testing.T) {
 			var l *hotLoop
 			model := deploymenttest.Model{Join: func(*v1alpha1.Machine) (time.Duration, bool) { return join, true }}
-			model.Watch.Write = func(c deploymenttest.Change) {
+			model.OnWrite = func(c deploymenttest.Change) {
 				m, ok := c.After.(*v1alpha1.Machine)
 				if ok && m.Spec.Class.Name == "c2" && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 					l.w.At(c.At, func(w *deploymenttest.World) { _ = w.SetPhase(m.Name, v1alpha1.MachineUnknown) })
@@ -200,7 +200,7 @@ func TestMS6MachinesThatFailAtOnceAreReplacedNoFasterThanTheyLeave(t *testing.T)
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
 			var l *hotLoop
 			model := deploymenttest.Model{Leave: func(*v1alpha1.Machine) time.Duration { return leave }}
-			model.Watch.Write = func(c deploymenttest.Change) {
+			model.OnWrite = func(c deploymenttest.Change) {
 				if m, ok := c.After.(*v1alpha1.Machine); ok && c.Before == nil {
 					l.w.At(c.At.Add(time.Second), func(w *deploymenttest.World) { _ = w.SetPhase(m.Name, v1alpha1.MachineFailed) })
 				}

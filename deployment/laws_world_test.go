@@ -153,7 +153,7 @@ func (l *laws) wrote(c deploymenttest.Change) {
 	l.total = l.machinesThereAre()
 	switch after := c.After.(type) {
 	case *v1alpha1.MachineDeployment:
-		if c.By == deploymenttest.ByUser {
+		if c.By == "user" {
 			l.lower(after)
 			for entry := range strings.SplitSeq(after.Annotations[v1alpha1.TriggerDeletionByMCM], ",") {
 				name, _, _ := strings.Cut(entry, "~")

@@ -37,7 +37,7 @@ func newRollout(t testing.TB, d *v1alpha1.MachineDeployment, m deploymenttest.Mo
 	t.Helper()
 	r := &rollout{t: t, kept: map[string]bool{}, updated: map[string]int{}}
 	m.Policy.Gates = append(m.Policy.Gates, deniesThose(r.kept))
-	m.Watch.Write = r.wrote
+	m.OnWrite = r.wrote
 	w, err := deploymenttest.New(d, m)
 	require.NoError(t, err)
 	_, rest := w.Run(24 * time.Hour)
@@ -210,7 +210,7 @@ func TestRollout_EveryBounds_AreKept(t *testing.T) {
 
 func TestRollout_SetsThatDoNothing_KeepTheSurge(t *testing.T) {
 	idle := false
-	r := newRollout(t, rolling(10, 1, 0), deploymenttest.Model{Trouble: deploymenttest.Trouble{Idle: func(name string) bool { return idle && name != "md" }}})
+	r := newRollout(t, rolling(10, 1, 0), deploymenttest.Model{Idle: func(name string) bool { return idle && name != "md" }})
 	idle = true
 	r.class("c2")
 	for range 20 {
@@ -445,8 +445,8 @@ func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
 			for crash := range 10 {
 				t.Run(fmt.Sprint(classes, " burst ", burst, " crash ", crash), func(t *testing.T) {
 					calls, at := 0, -1
-					call := func(c deploymenttest.Call) deploymenttest.Outcome {
-						if c.Controller != "md" {
+					call := func(controller, _, _, _ string) deploymenttest.Outcome {
+						if controller != "md" {
 							return deploymenttest.Done
 						}
 						if calls++; calls == at {
@@ -455,7 +455,7 @@ func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
 						return deploymenttest.Done
 					}
 					p := deployment.Policy{Burst: burst}
-					r := newRollout(t, rolling(6, 0, 1), deploymenttest.Model{Policy: p, Trouble: deploymenttest.Trouble{Call: call}})
+					r := newRollout(t, rolling(6, 0, 1), deploymenttest.Model{Policy: p, Call: call})
 					r.class("c2")
 					r.until("half is new", func() bool { return r.set("c2").Status.AvailableReplicas == 3 })
 					r.pause(true) // so that no other machine goes

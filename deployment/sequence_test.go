@@ -22,6 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -424,8 +425,8 @@ func limited(n int, policy deployment.NoCapacity) deploymenttest.Model {
 		there[m.Name] = true
 		return nil
 	}
-	m.Watch.Write = func(c deploymenttest.Change) {
-		if c.Kind == deploymenttest.KindMachine && c.After == nil {
+	m.OnWrite = func(c deploymenttest.Change) {
+		if c.Kind == machine.KindMachine && c.After == nil {
 			delete(there, c.Name)
 		}
 	}
@@ -515,7 +516,7 @@ func TestR1AScalingEventAtAnyStepChangesOnlyTheTotal(t *testing.T) {
 // scaleAtStep returns false if the roll-out has fewer steps.
 func scaleAtStep(t *testing.T, s sequence, step int, to int32) bool {
 	created := 0
-	s.model.Watch.Write = func(c deploymenttest.Change) {
+	s.model.OnWrite = func(c deploymenttest.Change) {
 		if m, ok := c.After.(*v1alpha1.Machine); ok && c.Before == nil && m.Spec.Class.Name == "c2" {
 			created++
 		}

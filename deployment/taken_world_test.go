@@ -21,7 +21,7 @@ func (l *laws) debt() int64 { return int64(len(l.taken)) }
 // tookMachine follows a user who deletes a machine.
 func (l *laws) tookMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	was, existed := c.Before.(*v1alpha1.Machine)
-	if s := l.setOf(m); c.By == deploymenttest.ByUser && existed && m.DeletionTimestamp != nil && s != nil && l.available(s, was) {
+	if s := l.setOf(m); c.By == "user" && existed && m.DeletionTimestamp != nil && s != nil && l.available(s, was) {
 		l.taken[m.UID] = true
 	}
 }
@@ -29,7 +29,7 @@ func (l *laws) tookMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 // tookSet follows a user who deletes a set, with all its machines.
 func (l *laws) tookSet(c deploymenttest.Change, s *v1alpha1.MachineSet) {
 	was, existed := c.Before.(*v1alpha1.MachineSet)
-	if c.By != deploymenttest.ByUser || !existed || was.DeletionTimestamp != nil || s.DeletionTimestamp == nil {
+	if c.By != "user" || !existed || was.DeletionTimestamp != nil || s.DeletionTimestamp == nil {
 		return
 	}
 	for _, m := range l.r.w.MachinesOf(s) {

@@ -169,12 +169,10 @@ func (r *randomWorld) model() deploymenttest.Model {
 		Update: func(*v1alpha1.Machine) (time.Duration, bool) {
 			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.fragile || !r.goesWrong(updateFails, 6)
 		},
-		Trouble: deploymenttest.Trouble{Lag: r.lag, Idle: func(string) bool { return r.goesWrong(turnMissed, 4) }, Call: r.outcome},
-		Watch: deploymenttest.Watch{
-			Write:      func(c deploymenttest.Change) { r.wrote(c) },
-			Deployment: func(in deployment.Observation, d deployment.Decision) { r.planned(in, d) },
-			Set:        func(in machineset.Observation, d machineset.Decision) { r.setPlanned(in, d) },
-		},
+		Lag: r.lag, Idle: func(string) bool { return r.goesWrong(turnMissed, 4) }, Call: r.outcome,
+		OnWrite:       func(c deploymenttest.Change) { r.wrote(c) },
+		OnDecision:    func(in deployment.Observation, d deployment.Decision) { r.planned(in, d) },
+		OnSetDecision: func(in machineset.Observation, d machineset.Decision) { r.setPlanned(in, d) },
 	}
 	m.Policy.HoldAutoscaler = r.rng.IntN(4) == 0
 	m.Policy.OnNoCapacity = []deployment.NoCapacity{deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop}[r.rng.IntN(3)]
@@ -201,7 +199,7 @@ func (r *randomWorld) running() int {
 	return n
 }
 
-func (r *randomWorld) lag(string, deploymenttest.Kind) int {
+func (r *randomWorld) lag(_, _ string) int {
 	if r.calm || r.rng.IntN(2) == 0 {
 		return 0
 	}
@@ -212,7 +210,7 @@ func (r *randomWorld) lag(string, deploymenttest.Kind) int {
 	return n
 }
 
-func (r *randomWorld) outcome(deploymenttest.Call) deploymenttest.Outcome {
+func (r *randomWorld) outcome(_, _, _, _ string) deploymenttest.Outcome {
 	if !r.kind.crashes || !r.oneIn(12) {
 		return deploymenttest.Done
 	}

@@ -24,7 +24,7 @@ func TestADecisionIsTheSameAgainOnceItsStatusIsStored(t *testing.T) {
 			var w *deploymenttest.World
 			spared := 0
 			m := deploymenttest.Model{Join: slow}
-			m.Watch.Deployment = func(in deployment.Observation, d deployment.Decision) {
+			m.OnDecision = func(in deployment.Observation, d deployment.Decision) {
 				if w == nil || !d.WriteStatus || len(d.Actions) > 0 || slices.ContainsFunc(d.Holds, timed) {
 					return
 				}
@@ -51,7 +51,7 @@ func TestNobodyIsAskedAgainBecauseOfAStatusOfHisOwn(t *testing.T) {
 	var w *deploymenttest.World
 	var stored []*v1alpha1.Machine // seen by the last decision, if that has only stored a status
 	m := deploymenttest.Model{}
-	m.Watch.Deployment = func(in deployment.Observation, d deployment.Decision) {
+	m.OnDecision = func(in deployment.Observation, d deployment.Decision) {
 		if w == nil {
 			return
 		}

@@ -39,16 +39,16 @@ func (c *cache) clone() *cache {
 // show puts an object into the cache, or takes it out.
 func (c *cache) show(n news) {
 	switch n.kind {
-	case KindDeployment: // which is always read live
-	case KindSet:
+	case kindDeployment: // which is always read live
+	case kindSet:
 		if n.set == nil {
 			c.sets.remove(n.name)
 		} else {
 			c.sets.put(n.name, n.set)
 		}
-	case KindMachine:
+	case kindMachine:
 		c.showMachine(n.name, n.machine)
-	case KindNode:
+	case kindNode:
 		c.nodes[n.name] = n.node
 	}
 }
@@ -78,12 +78,12 @@ func (c *cache) showMachine(name string, next *v1alpha1.Machine) {
 
 // find returns an object of a kind and name, to whichever deployment it belongs.
 func (c *cache) find(kind, name string) metav1.Object {
-	switch Kind(kind) {
-	case KindSet:
+	switch kind {
+	case kindSet:
 		return c.sets.get(name)
-	case KindMachine:
+	case kindMachine:
 		return c.machines.get(name)
-	case KindNode:
+	case kindNode:
 		return c.nodes[name]
 	default:
 		return nil
@@ -112,7 +112,7 @@ func nodeName(m *v1alpha1.Machine) string { return m.Labels[v1alpha1.NodeLabelKe
 
 // news is that an object has changed; without one, that it is gone.
 type news struct {
-	kind    Kind
+	kind    string
 	name    string
 	set     *v1alpha1.MachineSet
 	machine *v1alpha1.Machine
@@ -123,14 +123,14 @@ type news struct {
 // order, those of different kinds do not wait for each other.
 type follower struct {
 	*cache
-	waiting map[Kind][]news
+	waiting map[string][]news
 }
 
 // advance shows the news but for the last few of each kind, and says whether any
 // are left.
-func (f *follower) advance(lag func(Kind) int) bool {
+func (f *follower) advance(lag func(string) int) bool {
 	left := false
-	for _, kind := range []Kind{KindSet, KindMachine, KindNode} {
+	for _, kind := range []string{kindSet, kindMachine, kindNode} {
 		queue := f.waiting[kind]
 		if len(queue) == 0 {
 			continue

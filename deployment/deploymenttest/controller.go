@@ -36,10 +36,10 @@ var (
 )
 
 // call makes a write of a controller, with the trouble that there is.
-func (w *World) call(by, verb string, kind Kind, name string, write func() error) error {
+func (w *World) call(by, verb string, kind string, name string, write func() error) error {
 	outcome := Done
-	if w.model.Trouble.Call != nil {
-		outcome = w.model.Trouble.Call(Call{Controller: by, Verb: verb, Kind: kind, Name: name})
+	if w.model.Call != nil {
+		outcome = w.model.Call(by, verb, kind, name)
 	}
 	switch outcome {
 	case Refused:
@@ -62,11 +62,11 @@ func (w *World) call(by, verb string, kind Kind, name string, write func() error
 }
 
 // any says whether anything may go wrong.
-func (t Trouble) any() bool { return t.Lag != nil || t.Idle != nil || t.Call != nil }
+func (m Model) troubled() bool { return m.Lag != nil || m.Idle != nil || m.Call != nil }
 
 // misses says whether a controller misses its turn.
 func (w *World) misses(controller string, l *loop) bool {
-	if w.model.Trouble.Idle == nil || !w.model.Trouble.Idle(controller) {
+	if w.model.Idle == nil || !w.model.Idle(controller) {
 		return false
 	}
 	l.due = w.now.Add(again)
@@ -79,12 +79,12 @@ func (w *World) look(controller string, f *follower) bool {
 	if f == nil {
 		return false
 	}
-	return f.advance(func(k Kind) int { return w.model.Trouble.Lag(controller, k) })
+	return f.advance(func(k string) int { return w.model.Lag(controller, k) })
 }
 
 // catchUp shows a cache everything, as after a restart.
 func catchUp(f *follower) {
 	if f != nil {
-		f.advance(func(Kind) int { return 0 })
+		f.advance(func(string) int { return 0 })
 	}
 }

@@ -27,7 +27,7 @@
 // conflict, a name that is taken is taken, what is being deleted takes no new
 // finalizer and goes with its last one. The controllers are thin loops as those of
 // the examples: they claim, decide, act, and store the status; they keep
-// [machine.Expectations]. With [Trouble] their caches lag
+// [machine.Expectations]. With Model.Lag, Idle and Call their caches lag
 // behind, turns are missed, calls fail, and processes end and start again.
 //
 // # What is not

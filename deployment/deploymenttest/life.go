@@ -40,14 +40,14 @@ func (w *World) live(c Change) {
 
 // reaction is how long it takes until a deletion is seen.
 func (w *World) reaction() time.Duration {
-	if w.model.Trouble.Idle != nil && w.model.Trouble.Idle(ByMachine) {
+	if w.model.Idle != nil && w.model.Idle(byMachine) {
 		return again
 	}
 	return 0
 }
 
 // machineOf returns the name of the machine that a Node has by its name.
-func machineOf(node string) string { return node[min(len(node), len(NodeName(""))):] }
+func machineOf(node string) string { return node[min(len(node), len(nodeNameOf(""))):] }
 
 // enter writes a phase of a machine.
 func (w *World) enter(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, op v1alpha1.MachineOperationType, state v1alpha1.MachineState, text string) {
@@ -63,14 +63,14 @@ func (w *World) writeStatus(m *v1alpha1.Machine, change func(*v1alpha1.MachineSt
 	next.ResourceVersion = ""
 	next.Status = *m.Status.DeepCopy()
 	change(&next.Status)
-	must(w.machines.write(ByMachine, &next, status))
+	must(w.machines.write(byMachine, &next, status))
 }
 
 func (w *World) writeNode(n *corev1.Node, p part, change func(*corev1.Node)) {
 	next := n.DeepCopy()
 	next.ResourceVersion = ""
 	change(next)
-	must(w.nodes.write(ByMachine, next, p))
+	must(w.nodes.write(byMachine, next, p))
 }
 
 // must panics if the world breaks a rule of its own.
@@ -94,9 +94,9 @@ func (w *World) born(name string) {
 	next := m.DeepCopy()
 	next.ResourceVersion, next.Spec.ProviderID = "", "test:///"+name
 	if !w.model.NoCluster {
-		metav1.SetMetaDataLabel(&next.ObjectMeta, v1alpha1.NodeLabelKey, NodeName(name))
+		metav1.SetMetaDataLabel(&next.ObjectMeta, v1alpha1.NodeLabelKey, nodeNameOf(name))
 	}
-	must(w.machines.write(ByMachine, next, metadataAndSpec))
+	must(w.machines.write(byMachine, next, metadataAndSpec))
 	w.enter(w.Machine(name), v1alpha1.MachinePending, v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, "the VM exists")
 	if after, ok := w.model.Join(m); ok {
 		w.after(after, name, m.UID, (*World).join)
@@ -147,7 +147,7 @@ func (w *World) join(name string) {
 	}
 	t := m.Spec.NodeTemplateSpec.DeepCopy()
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(w.now), LastTransitionTime: metav1.NewTime(w.now)}
-	must(w.nodes.create(ByMachine, &corev1.Node{
+	must(w.nodes.create(byMachine, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(m), Labels: t.Labels, Annotations: t.Annotations},
 		Spec:       corev1.NodeSpec{Taints: t.Spec.Taints, ProviderID: m.Spec.ProviderID},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}},
@@ -174,11 +174,11 @@ func (w *World) leave(name string) {
 	m := w.Machine(name)
 	w.say("%s is gone", name)
 	if n := w.Node(m); n != nil {
-		must(nil, w.nodes.remove(ByMachine, n.Name, "", ""))
+		must(nil, w.nodes.remove(byMachine, n.Name, "", ""))
 	}
 	next := *m
 	next.ResourceVersion, next.Finalizers = "", nil
-	must(w.machines.write(ByMachine, &next, metadataAndSpec))
+	must(w.machines.write(byMachine, &next, metadataAndSpec))
 }
 
 // inState says whether a machine has been in a phase since a time.

@@ -53,38 +53,31 @@ type Model struct {
 	// changed, before the world counts as having come to rest. Zero and negative: 2
 	// hours.
 	Quiet time.Duration
-	// Trouble is what goes wrong.
-	Trouble Trouble
-	// Watch is told what happens.
-	Watch Watch
-}
 
-// Trouble is what goes wrong between the controllers and the API server. The zero
-// Trouble is none. The name of a controller is that of the deployment or set.
-type Trouble struct {
 	// Lag is asked, before a controller decides, how many of the writes of a kind its
-	// cache does not show yet, at most. Those of one kind come in their order. Nil:
-	// caches show everything at once.
-	Lag func(controller string, kind Kind) int
-	// Idle is asked whether a controller, or [ByMachine], misses its turn; its next
-	// one is a second later. Nil: none does.
+	// cache does not show yet, at most. The name of a controller is that of the
+	// deployment or set. Writes of one kind come in their order. Nil: caches show
+	// everything at once.
+	Lag func(controller, kind string) int
+	// Idle is asked whether a controller misses its turn; its next one is a second
+	// later. "machine" stands for machine controllers. Nil: none does.
 	Idle func(controller string) bool
-	// Call is asked what becomes of a write of a controller. Nil: all succeed.
-	Call func(Call) Outcome
+	// Call is asked what becomes of a write that a controller is about to make. The
+	// verb is "create", "update", "update status" or "delete". Nil: all succeed.
+	Call func(controller, verb, kind, name string) Outcome
+
+	// OnWrite is called after every write. What it and the functions below are given
+	// is to be read only, and lists and maps are good until the function returns.
+	OnWrite func(Change)
+	// OnDecision is called with every decision about the deployment, before it is
+	// carried out.
+	OnDecision func(in deployment.Observation, d deployment.Decision)
+	// OnSetDecision is called with every decision about a set, before it is carried
+	// out.
+	OnSetDecision func(in machineset.Observation, d machineset.Decision)
 }
 
-// A Call is a write that a controller is about to make.
-type Call struct {
-	// Controller is the name of the deployment or set.
-	Controller string
-	// Verb is "create", "update", "update status" or "delete".
-	Verb string
-	// Kind and Name of the object.
-	Kind Kind
-	Name string
-}
-
-// An Outcome is what becomes of a [Call]. The zero Outcome is that it goes through
+// An Outcome is what becomes of a write of a controller. The zero Outcome is that it goes through
 // to the API server, which may still refuse it.
 type Outcome int
 
@@ -103,27 +96,15 @@ const (
 	CrashAfter
 )
 
-// Watch is told what happens in a world, as it happens. Nil functions are not
-// called. What they are given is to be read only, and lists and maps are good
-// until the function returns.
-type Watch struct {
-	// Write is called after every write.
-	Write func(Change)
-	// Deployment is called with every decision about the deployment, before it is
-	// carried out.
-	Deployment func(in deployment.Observation, d deployment.Decision)
-	// Set is called with every decision about a set, before it is carried out.
-	Set func(in machineset.Observation, d machineset.Decision)
-}
-
 // A Change is one write that the API server accepted.
 type Change struct {
 	// At is when.
 	At time.Time
-	// By is who: the name of a controller, [ByMachine], [ByUser].
+	// By is the name of the deployment or set whose controller wrote, "machine" for
+	// machine controllers and kubelets, or "user" for the methods of the World.
 	By string
 	// Kind and Name of the object.
-	Kind Kind
+	Kind string
 	Name string
 	// Before and After are the object: nil before it was created, and after it has
 	// gone. They are never modified.
@@ -132,10 +113,8 @@ type Change struct {
 
 // Who writes, beside the controllers of sets and deployments.
 const (
-	// ByMachine stands for machine controllers, kubelets and the like.
-	ByMachine = "machine"
-	// ByUser stands for whoever uses the methods of the World.
-	ByUser = "user"
+	byMachine = "machine"
+	byUser    = "user"
 )
 
 const (

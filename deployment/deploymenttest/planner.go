@@ -55,8 +55,8 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 	}
 	in.NameTakenBy = taken
 	d := deployment.Plan(in, w.model.Policy, w.now)
-	if w.model.Watch.Deployment != nil {
-		w.model.Watch.Deployment(in, d)
+	if w.model.OnDecision != nil {
+		w.model.OnDecision(in, d)
 	}
 	w.frame.Decided, w.frame.Decision, w.planner.last = true, d, d
 	w.planner.by(d.NextCheck)
@@ -96,7 +96,7 @@ func (w *World) observe() (deployment.Observation, error) {
 	for _, edit := range append(claims.Adopt, claims.Release...) {
 		next := *c.sets.get(edit.Name)
 		giveOwners(&next.ObjectMeta, edit)
-		err := w.call(d.Name, "update", KindSet, next.Name, func() error {
+		err := w.call(d.Name, "update", kindSet, next.Name, func() error {
 			_, err := w.sets.write(d.Name, &next, metadataAndSpec)
 			return err
 		})
@@ -119,7 +119,7 @@ func (w *World) act(action deployment.Action, d **v1alpha1.MachineDeployment) er
 	by := (*d).Name
 	switch a := action.(type) {
 	case deployment.WriteDeployment:
-		return w.call(by, "update", KindDeployment, by, func() error {
+		return w.call(by, "update", kindDeployment, by, func() error {
 			next, err := w.deployments.write(by, a.Deployment, metadataAndSpec)
 			if err == nil { // the status is written after this
 				*d = next
@@ -127,17 +127,17 @@ func (w *World) act(action deployment.Action, d **v1alpha1.MachineDeployment) er
 			return err
 		})
 	case deployment.WriteNode:
-		return w.call(by, "update", KindNode, a.Node.Name, func() error { return w.wrote(w.nodes.write(by, a.Node, metadataAndSpec)) })
+		return w.call(by, "update", kindNode, a.Node.Name, func() error { return w.wrote(w.nodes.write(by, a.Node, metadataAndSpec)) })
 	case deployment.WriteMachine:
-		return w.call(by, "update", KindMachine, a.Machine.Name, func() error { return w.wrote(w.machines.write(by, a.Machine, metadataAndSpec)) })
+		return w.call(by, "update", kindMachine, a.Machine.Name, func() error { return w.wrote(w.machines.write(by, a.Machine, metadataAndSpec)) })
 	case deployment.CreateSet:
-		return w.call(by, "create", KindSet, a.Set.Name, func() error { return w.created(w.sets.create(by, a.Set)) })
+		return w.call(by, "create", kindSet, a.Set.Name, func() error { return w.created(w.sets.create(by, a.Set)) })
 	case deployment.WriteSet:
-		return w.call(by, "update", KindSet, a.Set.Name, func() error { return w.wrote(w.sets.write(by, a.Set, metadataAndSpec)) })
+		return w.call(by, "update", kindSet, a.Set.Name, func() error { return w.wrote(w.sets.write(by, a.Set, metadataAndSpec)) })
 	case deployment.DeleteSet:
-		return w.call(by, "delete", KindSet, a.Name, func() error { return ignoreNotFound(w.sets.remove(by, a.Name, a.UID, a.ResourceVersion)) })
+		return w.call(by, "delete", kindSet, a.Name, func() error { return ignoreNotFound(w.sets.remove(by, a.Name, a.UID, a.ResourceVersion)) })
 	case deployment.Look:
-		w.planner.expected = w.planner.expected.Looked(a.Kind, a.Name, w.read(Kind(a.Kind), a.Name), w.now)
+		w.planner.expected = w.planner.expected.Looked(a.Kind, a.Name, w.read(a.Kind, a.Name), w.now)
 		return nil
 	default:
 		return fmt.Errorf("unknown action %T", action)
@@ -145,11 +145,11 @@ func (w *World) act(action deployment.Action, d **v1alpha1.MachineDeployment) er
 }
 
 // read reads an object past every cache; a nil pointer is one that does not exist.
-func (w *World) read(k Kind, name string) metav1.Object {
+func (w *World) read(k string, name string) metav1.Object {
 	switch k {
-	case KindSet:
+	case kindSet:
 		return w.sets.get(name)
-	case KindMachine:
+	case kindMachine:
 		return w.machines.get(name)
 	default:
 		return w.nodes.get(name)
@@ -180,11 +180,11 @@ func (w *World) record(d *v1alpha1.MachineDeployment, decision deployment.Decisi
 	next := *d
 	next.Status = decision.Status
 	due := w.planner.due
-	err := w.call(d.Name, "update status", KindDeployment, d.Name, func() error {
+	err := w.call(d.Name, "update status", kindDeployment, d.Name, func() error {
 		_, err := w.deployments.write(d.Name, &next, status)
 		return err
 	})
-	if idle(decision) && !w.model.Trouble.any() {
+	if idle(decision) && !w.model.troubled() {
 		w.planner.due = due
 	}
 	if apierrors.IsConflict(err) {

@@ -41,8 +41,8 @@ func (w *World) pass(s *setLoop) {
 	in, err := w.observeSet(s, live)
 	if err == nil {
 		d := machineset.Decide(in, w.model.SetPolicy, w.now)
-		if w.model.Watch.Set != nil {
-			w.model.Watch.Set(in, d)
+		if w.model.OnSetDecision != nil {
+			w.model.OnSetDecision(in, d)
 		}
 		if len(d.Actions) > 0 {
 			w.frame.Sets = append(w.frame.Sets, SetDecision{Name: s.name, Decision: d})
@@ -79,7 +79,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	for _, edit := range append(claims.Adopt, claims.Release...) {
 		next := *c.machines.get(edit.Name)
 		giveOwners(&next.ObjectMeta, edit)
-		err := w.call(s.name, "update", KindMachine, next.Name, func() error {
+		err := w.call(s.name, "update", kindMachine, next.Name, func() error {
 			_, err := w.machines.write(s.name, &next, metadataAndSpec)
 			return err
 		})
@@ -136,7 +136,7 @@ func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machi
 func (w *World) finalizers(s *setLoop, in *machineset.Observation, a machineset.SetFinalizers) error {
 	next := *in.Set
 	next.Finalizers, next.ResourceVersion = a.Finalizers, a.ResourceVersion
-	return w.call(s.name, "update", KindSet, a.Name, func() error {
+	return w.call(s.name, "update", kindSet, a.Name, func() error {
 		written, err := w.sets.write(s.name, &next, metadataAndSpec)
 		if err == nil { // the status is written after this
 			in.Set = written
@@ -148,7 +148,7 @@ func (w *World) finalizers(s *setLoop, in *machineset.Observation, a machineset.
 func (w *World) sync(s *setLoop, in *machineset.Observation, a machineset.Sync) error {
 	for _, m := range in.Machines {
 		if next := a.Apply(m); next != nil {
-			return w.call(s.name, "update", KindMachine, a.Name, func() error {
+			return w.call(s.name, "update", kindMachine, a.Name, func() error {
 				_, err := w.machines.write(s.name, next, metadataAndSpec)
 				return ignoreNotFound(err)
 			})
@@ -159,7 +159,7 @@ func (w *World) sync(s *setLoop, in *machineset.Observation, a machineset.Sync) 
 
 func (w *World) deleteMachine(s *setLoop, a machineset.Delete) error {
 	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, a.Name, a.UID, w.now), s.unjoined.Deleting(a, w.now)
-	err := w.call(s.name, "delete", KindMachine, a.Name, func() error { return w.machines.remove(s.name, a.Name, a.UID, "") })
+	err := w.call(s.name, "delete", kindMachine, a.Name, func() error { return w.machines.remove(s.name, a.Name, a.UID, "") })
 	return w.settle(s, a.Name, ignoreNotFound(err))
 }
 
@@ -191,7 +191,7 @@ func (w *World) createMachine(s *setLoop, set *v1alpha1.MachineSet) error {
 	}
 	name := m.Name
 	s.expected = s.expected.Creating(machine.KindMachine, name, w.now)
-	err = w.call(s.name, "create", KindMachine, name, func() error {
+	err = w.call(s.name, "create", kindMachine, name, func() error {
 		_, err := w.machines.create(s.name, m)
 		return err
 	})
@@ -219,7 +219,7 @@ func (w *World) recordSet(s *setLoop, in machineset.Observation, failure machine
 	set := *in.Set
 	set.Status = next
 	due := s.due
-	err := w.call(s.name, "update status", KindSet, s.name, func() error {
+	err := w.call(s.name, "update status", kindSet, s.name, func() error {
 		_, err := w.sets.write(s.name, &set, status)
 		return err
 	})

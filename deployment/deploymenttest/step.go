@@ -119,7 +119,7 @@ func (w *World) rewind(to time.Time) {
 
 // round has everybody act who is due.
 func (w *World) round() {
-	trouble := w.model.Trouble.Idle != nil || w.model.Trouble.Lag != nil
+	trouble := w.model.Idle != nil || w.model.Lag != nil
 	for {
 		happened := w.happen()
 		worked := w.passes()
@@ -140,7 +140,7 @@ func (w *World) passes() bool {
 		if s == nil || !s.isDue(w.now) {
 			continue
 		}
-		if w.model.Trouble.Lag != nil && s.follower == nil {
+		if w.model.Lag != nil && s.follower == nil {
 			s.follower = w.follow()
 		}
 		w.pass(s)

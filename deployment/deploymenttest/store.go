@@ -19,24 +19,21 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A Kind is a kind of object in a [World].
-type Kind string
-
 // The kinds of objects.
 const (
-	KindDeployment Kind = "MachineDeployment"
-	KindSet        Kind = machine.KindSet
-	KindMachine    Kind = machine.KindMachine
-	KindNode       Kind = machine.KindNode
+	kindDeployment = "MachineDeployment"
+	kindSet        = machine.KindSet
+	kindMachine    = machine.KindMachine
+	kindNode       = machine.KindNode
 )
 
-func (k Kind) resource() schema.GroupResource {
+func resource(k string) schema.GroupResource {
 	switch k {
-	case KindNode:
+	case kindNode:
 		return schema.GroupResource{Resource: "nodes"}
-	case KindSet:
+	case kindSet:
 		return v1alpha1.SchemeGroupVersion.WithResource("machinesets").GroupResource()
-	case KindMachine:
+	case kindMachine:
 		return v1alpha1.SchemeGroupVersion.WithResource("machines").GroupResource()
 	default:
 		return v1alpha1.SchemeGroupVersion.WithResource("machinedeployments").GroupResource()
@@ -66,7 +63,7 @@ const (
 // them.
 type shelf[T object] struct {
 	w    *World
-	kind Kind
+	kind string
 	get  func(name string) T
 	put  func(name string, next T) // a zero value removes
 	// copied returns a shallow copy.
@@ -80,11 +77,11 @@ type shelf[T object] struct {
 func (s *shelf[T]) create(by string, o T) (T, error) {
 	var none T
 	if s.get(o.GetName()) != none {
-		return none, apierrors.NewAlreadyExists(s.kind.resource(), o.GetName())
+		return none, apierrors.NewAlreadyExists(resource(s.kind), o.GetName())
 	}
 	next := s.copied(o)
 	s.w.serial++
-	next.SetUID(types.UID(fmt.Sprintf("%s-%d", s.kind.resource().Resource, s.w.serial)))
+	next.SetUID(types.UID(fmt.Sprintf("%s-%d", resource(s.kind).Resource, s.w.serial)))
 	next.SetCreationTimestamp(metav1.NewTime(s.w.now))
 	next.SetGeneration(1)
 	s.store(by, none, next)
@@ -98,10 +95,10 @@ func (s *shelf[T]) write(by string, o T, p part) (T, error) {
 	before := s.get(o.GetName())
 	switch {
 	case before == none:
-		return none, apierrors.NewNotFound(s.kind.resource(), o.GetName())
+		return none, apierrors.NewNotFound(resource(s.kind), o.GetName())
 	case cmp.Or(o.GetUID(), before.GetUID()) != before.GetUID(),
 		cmp.Or(o.GetResourceVersion(), before.GetResourceVersion()) != before.GetResourceVersion():
-		return none, apierrors.NewConflict(s.kind.resource(), o.GetName(), errChanged)
+		return none, apierrors.NewConflict(resource(s.kind), o.GetName(), errChanged)
 	}
 	next := s.copied(o)
 	if p == status {
@@ -114,7 +111,7 @@ func (s *shelf[T]) write(by string, o T, p part) (T, error) {
 	if unchanged && (p == status || sameMetadata(next, before)) {
 		return before, nil
 	}
-	if p == metadataAndSpec && !unchanged && s.kind != KindNode {
+	if p == metadataAndSpec && !unchanged && s.kind != kindNode {
 		next.SetGeneration(before.GetGeneration() + 1)
 	}
 	s.store(by, before, next)
@@ -127,10 +124,10 @@ func (s *shelf[T]) remove(by, name string, uid types.UID, resourceVersion string
 	before := s.get(name)
 	switch {
 	case before == none:
-		return apierrors.NewNotFound(s.kind.resource(), name)
+		return apierrors.NewNotFound(resource(s.kind), name)
 	case cmp.Or(uid, before.GetUID()) != before.GetUID(),
 		cmp.Or(resourceVersion, before.GetResourceVersion()) != before.GetResourceVersion():
-		return apierrors.NewConflict(s.kind.resource(), name, errChanged)
+		return apierrors.NewConflict(resource(s.kind), name, errChanged)
 	case before.GetDeletionTimestamp() != nil:
 		return nil
 	}
@@ -157,7 +154,7 @@ func (s *shelf[T]) metadata(next, before T) error {
 	}
 	for _, f := range next.GetFinalizers() {
 		if !had[f] {
-			return apierrors.NewForbidden(s.kind.resource(), next.GetName(), errDeleting)
+			return apierrors.NewForbidden(resource(s.kind), next.GetName(), errDeleting)
 		}
 	}
 	return nil
@@ -222,7 +219,7 @@ func newShelf[T object, Spec, Status any](s shelf[T], spec func(T) *Spec, state 
 
 func (w *World) openShelves() {
 	w.deployments = newShelf(shelf[*v1alpha1.MachineDeployment]{
-		w: w, kind: KindDeployment,
+		w: w, kind: kindDeployment,
 		get: func(name string) *v1alpha1.MachineDeployment {
 			if w.deployment == nil || w.deployment.Name != name {
 				return nil
@@ -235,25 +232,25 @@ func (w *World) openShelves() {
 		func(o *v1alpha1.MachineDeployment) *v1alpha1.MachineDeploymentSpec { return &o.Spec },
 		func(o *v1alpha1.MachineDeployment) *v1alpha1.MachineDeploymentStatus { return &o.Status })
 	w.sets = newShelf(shelf[*v1alpha1.MachineSet]{
-		w: w, kind: KindSet, get: w.truth.sets.get,
-		put:    func(name string, next *v1alpha1.MachineSet) { w.truth.show(news{kind: KindSet, name: name, set: next}) },
+		w: w, kind: kindSet, get: w.truth.sets.get,
+		put:    func(name string, next *v1alpha1.MachineSet) { w.truth.show(news{kind: kindSet, name: name, set: next}) },
 		copied: func(o *v1alpha1.MachineSet) *v1alpha1.MachineSet { c := *o; return &c },
 	},
 		func(o *v1alpha1.MachineSet) *v1alpha1.MachineSetSpec { return &o.Spec },
 		func(o *v1alpha1.MachineSet) *v1alpha1.MachineSetStatus { return &o.Status })
 	w.machines = newShelf(shelf[*v1alpha1.Machine]{
-		w: w, kind: KindMachine, get: w.truth.machines.get,
+		w: w, kind: kindMachine, get: w.truth.machines.get,
 		put: func(name string, next *v1alpha1.Machine) {
-			w.truth.show(news{kind: KindMachine, name: name, machine: next})
+			w.truth.show(news{kind: kindMachine, name: name, machine: next})
 		},
 		copied: func(o *v1alpha1.Machine) *v1alpha1.Machine { c := *o; return &c },
 	},
 		func(o *v1alpha1.Machine) *v1alpha1.MachineSpec { return &o.Spec },
 		func(o *v1alpha1.Machine) *v1alpha1.MachineStatus { return &o.Status })
 	w.nodes = newShelf(shelf[*corev1.Node]{
-		w: w, kind: KindNode,
+		w: w, kind: kindNode,
 		get:    func(name string) *corev1.Node { return w.truth.nodes[name] },
-		put:    func(name string, next *corev1.Node) { w.truth.show(news{kind: KindNode, name: name, node: next}) },
+		put:    func(name string, next *corev1.Node) { w.truth.show(news{kind: kindNode, name: name, node: next}) },
 		copied: func(o *corev1.Node) *corev1.Node { c := *o; return &c },
 	},
 		func(o *corev1.Node) *corev1.NodeSpec { return &o.Spec },

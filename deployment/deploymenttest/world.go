@@ -58,7 +58,7 @@ func New(d *v1alpha1.MachineDeployment, m Model) (*World, error) {
 	w.now = w.model.Start
 	w.openShelves()
 	w.planner.cache = w.truth
-	if w.model.Trouble.Lag != nil {
+	if w.model.Lag != nil {
 		w.planner.follower = w.follow()
 		w.planner.cache = w.planner.follower.cache
 	}
@@ -70,12 +70,12 @@ func New(d *v1alpha1.MachineDeployment, m Model) (*World, error) {
 		next.Namespace = metav1.NamespaceDefault
 	}
 	next.Status, next.DeletionTimestamp, next.OwnerReferences = v1alpha1.MachineDeploymentStatus{}, nil, nil
-	_, err := w.deployments.create(ByUser, next)
+	_, err := w.deployments.create(byUser, next)
 	return w, err
 }
 
 func (w *World) follow() *follower {
-	f := &follower{cache: w.truth.clone(), waiting: map[Kind][]news{}}
+	f := &follower{cache: w.truth.clone(), waiting: map[string][]news{}}
 	w.followers = append(w.followers, f)
 	return f
 }
@@ -132,8 +132,8 @@ func (w *World) Node(m *v1alpha1.Machine) *corev1.Node {
 	return w.truth.nodes[nodeName(m)]
 }
 
-// NodeName returns the name that the Node of a machine has.
-func NodeName(machine string) string { return "node-" + machine }
+// nodeNameOf returns the name that the Node of a machine has.
+func nodeNameOf(machine string) string { return "node-" + machine }
 
 // Edit changes the deployment as a user does. The function is given a copy. The
 // error is that of the API server; it is not found if the deployment has gone.
@@ -164,19 +164,19 @@ func edit[T object](s *shelf[T], name string, deepCopy func(T) T, change func(T)
 	}
 	next := deepCopy(s.get(name))
 	change(next)
-	_, err := s.write(ByUser, next, metadataAndSpec)
+	_, err := s.write(byUser, next, metadataAndSpec)
 	return err
 }
 
 // Delete deletes the deployment as a user does.
-func (w *World) Delete() error { return w.deployments.remove(ByUser, w.name(), "", "") }
+func (w *World) Delete() error { return w.deployments.remove(byUser, w.name(), "", "") }
 
 // DeleteSet deletes a set as a user does. The set deletes its machines, and goes
 // with the last of them.
-func (w *World) DeleteSet(name string) error { return w.sets.remove(ByUser, name, "", "") }
+func (w *World) DeleteSet(name string) error { return w.sets.remove(byUser, name, "", "") }
 
 // DeleteMachine deletes a machine as a user does.
-func (w *World) DeleteMachine(name string) error { return w.machines.remove(ByUser, name, "", "") }
+func (w *World) DeleteMachine(name string) error { return w.machines.remove(byUser, name, "", "") }
 
 // SetPhase puts a machine into a phase, such as Unknown or Failed, as its machine
 // controller would. A machine that is leaving stays what it is.
@@ -184,7 +184,7 @@ func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
 	m := w.Machine(name)
 	switch {
 	case m == nil:
-		return notFound(KindMachine, name)
+		return notFound(kindMachine, name)
 	case m.DeletionTimestamp != nil:
 		return nil
 	}
@@ -198,10 +198,10 @@ func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
 func (w *World) Vanish(name string) error {
 	m := w.Machine(name)
 	if m == nil {
-		return notFound(KindMachine, name)
+		return notFound(kindMachine, name)
 	}
 	if m.DeletionTimestamp == nil {
-		must(nil, w.machines.remove(ByUser, name, "", ""))
+		must(nil, w.machines.remove(byUser, name, "", ""))
 	}
 	if w.Machine(name) != nil {
 		w.leave(name)
@@ -209,7 +209,7 @@ func (w *World) Vanish(name string) error {
 	return nil
 }
 
-func notFound(k Kind, name string) error { return apierrors.NewNotFound(k.resource(), name) }
+func notFound(k string, name string) error { return apierrors.NewNotFound(resource(k), name) }
 
 func (w *World) name() string {
 	if w.deployment == nil {
@@ -225,15 +225,15 @@ func (w *World) say(format string, args ...any) {
 // changed spreads the word about a write.
 func (w *World) changed(c Change) {
 	w.changes++
-	if c.Kind != KindDeployment {
+	if c.Kind != kindDeployment {
 		for _, f := range w.followers {
 			f.waiting[c.Kind] = append(f.waiting[c.Kind], newsOf(c))
 		}
 	}
 	w.wake(c)
 	w.live(c)
-	if w.model.Watch.Write != nil {
-		w.model.Watch.Write(c)
+	if w.model.OnWrite != nil {
+		w.model.OnWrite(c)
 	}
 }
 

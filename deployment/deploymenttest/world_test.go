@@ -17,6 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -233,16 +234,16 @@ func TestUpdatesInPlaceEnd(t *testing.T) {
 // troubled is a model in which caches are always behind and calls fail in turn.
 func troubled() deploymenttest.Model {
 	calls, turns := 0, 0
-	return deploymenttest.Model{Trouble: deploymenttest.Trouble{
-		Lag:  func(_ string, k deploymenttest.Kind) int { turns++; return turns % (2 + len(k)%3) },
+	return deploymenttest.Model{
+		Lag:  func(_ string, k string) int { turns++; return turns % (2 + len(k)%3) },
 		Idle: func(string) bool { turns++; return turns%5 == 0 },
-		Call: func(deploymenttest.Call) deploymenttest.Outcome {
+		Call: func(_, _, _, _ string) deploymenttest.Outcome {
 			if calls++; calls%7 == 0 {
 				return deploymenttest.Outcome(1 + calls/7%4)
 			}
 			return deploymenttest.Done
 		},
-	}}
+	}
 }
 
 func TestAWorldInTroubleArrivesNevertheless(t *testing.T) {
@@ -259,7 +260,7 @@ func TestAWorldInTroubleArrivesNevertheless(t *testing.T) {
 func TestTwoRunsAreTheSame(t *testing.T) {
 	tell := func() (out []string) {
 		model := troubled()
-		model.Watch.Write = func(c deploymenttest.Change) { out = append(out, fmt.Sprint(c.At, c.By, c.Kind, c.Name)) }
+		model.OnWrite = func(c deploymenttest.Change) { out = append(out, fmt.Sprint(c.At, c.By, c.Kind, c.Name)) }
 		w := settled(t, size(4, "2"), model)
 		require.NoError(t, w.Edit(class("large")))
 		for f, ok := w.Step(); ok; f, ok = w.Step() {
@@ -275,28 +276,26 @@ func TestWatchIsToldEverything(t *testing.T) {
 	created, gone, plans, setPlans := 0, 0, 0, 0
 	model := deploymenttest.Model{}
 	version := map[string]string{}
-	model.Watch = deploymenttest.Watch{
-		Write: func(c deploymenttest.Change) {
-			key := string(c.Kind) + "/" + c.Name
-			if c.Before != nil {
-				require.Equal(t, version[key], c.Before.GetResourceVersion(), "%s: a write is missing", key)
-			}
-			switch {
-			case c.After == nil:
-				delete(version, key)
-			default:
-				version[key] = c.After.GetResourceVersion()
-			}
-			if c.Kind == deploymenttest.KindMachine && c.Before == nil {
-				created++
-			}
-			if c.Kind == deploymenttest.KindMachine && c.After == nil {
-				gone++
-			}
-		},
-		Deployment: func(in deployment.Observation, _ deployment.Decision) { plans++; require.NotNil(t, in.Deployment) },
-		Set:        func(in machineset.Observation, _ machineset.Decision) { setPlans++; require.NotNil(t, in.Set) },
+	model.OnWrite = func(c deploymenttest.Change) {
+		key := string(c.Kind) + "/" + c.Name
+		if c.Before != nil {
+			require.Equal(t, version[key], c.Before.GetResourceVersion(), "%s: a write is missing", key)
+		}
+		switch {
+		case c.After == nil:
+			delete(version, key)
+		default:
+			version[key] = c.After.GetResourceVersion()
+		}
+		if c.Kind == machine.KindMachine && c.Before == nil {
+			created++
+		}
+		if c.Kind == machine.KindMachine && c.After == nil {
+			gone++
+		}
 	}
+	model.OnDecision = func(in deployment.Observation, _ deployment.Decision) { plans++; require.NotNil(t, in.Deployment) }
+	model.OnSetDecision = func(in machineset.Observation, _ machineset.Decision) { setPlans++; require.NotNil(t, in.Set) }
 	w := settled(t, ofThree(), model)
 	require.NoError(t, w.Edit(class("large")))
 	complete(t, w)

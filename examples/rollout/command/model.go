@@ -43,8 +43,8 @@ func (p *provider) model() deploymenttest.Model {
 		Create: p.create, Join: p.join, Update: p.update,
 		Leave: func(*v1alpha1.Machine) time.Duration { return o.leave },
 	}
-	m.Watch.Write = p.count
-	m.Watch.Deployment = func(deployment.Observation, deployment.Decision) {
+	m.OnWrite = p.count
+	m.OnDecision = func(deployment.Observation, deployment.Decision) {
 		if p.begun {
 			p.decisions++
 		}
