@@ -36,47 +36,28 @@ const (
 	ReportOnly machinist.Reason = "ReportOnly"
 	// RateLimited means that enough deletions were proposed for now.
 	RateLimited machinist.Reason = "RateLimited"
-	// NoIdentity means that the VM has no provider ID. A deletion without one
-	// would be of everything under the machine's name.
-	NoIdentity machinist.Reason = "NoIdentity"
-	// NoName means that the VM carries no name of a machine.
-	NoName machinist.Reason = "NoName"
-	// SeveralNames means that one listing has the VM under several names.
-	SeveralNames machinist.Reason = "SeveralNames"
-	// OwnVMNotListed means that the machine of the VM's name has another VM, which
-	// is not in the listing: perhaps this is that one.
-	OwnVMNotListed machinist.Reason = "OwnVMNotListed"
-	// SimilarIdentity means that the provider IDs of the VM and of the machine of
-	// its name differ but end in the same way: perhaps it is one VM.
-	SimilarIdentity machinist.Reason = "SimilarIdentity"
-	// OtherNamespace means that a machine of the VM's name is in another namespace
-	// than the class.
-	OtherNamespace machinist.Reason = "OtherNamespace"
+	// Unidentified means that the VM has no provider ID, or not exactly one name of a
+	// machine. A deletion without a provider ID would be of everything under the
+	// machine's name.
+	Unidentified machinist.Reason = "Unidentified"
+	// InDoubt means that the VM may be that of a machine of its name, which is in another
+	// namespace, has a similar provider ID, or has a VM that is not listed.
+	InDoubt machinist.Reason = "InDoubt"
 )
 
 // Reasons not to delete which are about a whole class, or about all.
 const (
 	// Unsupported means that the driver cannot list VMs.
 	Unsupported machinist.Reason = "Unsupported"
-	// ListingIncomplete means that the VMs were not all listed.
-	ListingIncomplete machinist.Reason = "ListingIncomplete"
-	// ListingStale means that the listing is too old, or from the future.
-	ListingStale machinist.Reason = "ListingStale"
-	// ListedTwice means that there are several listings of the class.
-	ListedTwice machinist.Reason = "ListedTwice"
-	// MachinesIncomplete means that the machines were not all read.
-	MachinesIncomplete machinist.Reason = "MachinesIncomplete"
-	// MachinesStale means that the machines were read too long ago, or in the
-	// future.
-	MachinesStale machinist.Reason = "MachinesStale"
-	// MachinesOlder means that the machines were read before the VMs.
-	MachinesOlder machinist.Reason = "MachinesOlder"
-	// OutOfScope means that the machines of the class's namespace were not read.
-	OutOfScope machinist.Reason = "OutOfScope"
-	// NoMachines means that there are VMs, and no machine at all in the namespace.
-	NoMachines machinist.Reason = "NoMachines"
-	// TooMany means that a suspiciously large part of the VMs is unowned.
-	TooMany machinist.Reason = "TooMany"
+	// ListingUnusable means that the listing is not complete, too old, from the future,
+	// or one of several of its class.
+	ListingUnusable machinist.Reason = "ListingUnusable"
+	// MachinesUnusable means that the machines were not all read, too long ago, in the
+	// future, before the VMs, or not in the class's namespace.
+	MachinesUnusable machinist.Reason = "MachinesUnusable"
+	// Suspicious means that so many VMs are unowned, or that there is no machine at all,
+	// that the machines are doubted and not the VMs.
+	Suspicious machinist.Reason = "Suspicious"
 )
 
 // Action is something to do. It is one of [DeleteVM].

@@ -49,5 +49,5 @@ func ExampleStep_emptyInventory() {
 	}, safety.DefaultPolicy(), now)
 	fmt.Println(d)
 	// Output:
-	// hold class shoot/small: NoMachines: 1 VMs, and no machine in namespace "shoot"
+	// hold class shoot/small: Suspicious: 1 VMs, and no machine in namespace "shoot"
 }

@@ -34,68 +34,46 @@ func DefaultOvershootPolicy() OvershootPolicy {
 	return OvershootPolicy{Up: 2, Down: 1, Period: time.Minute}
 }
 
-// Room is how many machines the deployment of a set may have. Numbers below 0
-// count as 0.
-type Room struct {
-	// Desired are the replicas of the deployment.
-	Desired int32
-	// Surge is how many more its strategy allows; 0 for one that allows none, such
-	// as Recreate. The reference system judges no set any more if one deployment
-	// does not say.
-	Surge int32
-}
-
-// Marks returns the number of machines that freezes a set of so many replicas,
-// and the one that lets it go on. With a deployment these are desired + surge +
-// up, and down less; without one, for which room is nil, twice the replicas take
-// the place of desired + surge.
-func (p OvershootPolicy) Marks(replicas int32, room *Room) (high, low int) {
+// marks returns the number of machines that freezes a set of so many replicas, and the
+// one that lets it go on. With a deployment these are desired + surge + up, and down
+// less; without one twice the replicas take the place of desired + surge.
+func (p OvershootPolicy) marks(replicas int32, parent Surging) (high, low int) {
 	most := 2 * int(max(0, replicas))
-	if room != nil {
-		most = int(max(0, room.Desired)) + int(max(0, room.Surge))
+	if parent.Deployment != nil {
+		most = int(max(0, parent.Deployment.Spec.Replicas)) + int(max(0, parent.Surge))
 	}
 	high = most + int(max(0, p.Up))
 	return high, high - int(max(0, p.Down))
 }
 
-// Freezing is what becomes of the freeze of an object.
-type Freezing string
+// Overshooting is the reason of a freeze, and of the Frozen condition: a set has too many
+// machines.
+const Overshooting machinist.Reason = v1alpha1.OverShootingReplicaCount
 
-// What becomes of a freeze.
+// follows is the reason of the Frozen condition of a deployment that follows its sets.
+const follows machinist.Reason = v1alpha1.MachineDeploymentStateSync
+
+// freezing is what becomes of the freeze of an object.
+type freezing int
+
 const (
-	// FreezeStays leaves it as it is.
-	FreezeStays Freezing = "Stays"
-	// FreezeBegins freezes the object.
-	FreezeBegins Freezing = "Freeze"
-	// FreezeEnds lets the object go on.
-	FreezeEnds Freezing = "Unfreeze"
+	stays freezing = iota
+	begins
+	ends
 )
 
-// Reasons of a freeze, which are also those of the Frozen conditions.
-const (
-	// Overshooting means that a set has too many machines.
-	Overshooting machinist.Reason = v1alpha1.OverShootingReplicaCount
-	// FreezeFollows means that a deployment follows its sets.
-	FreezeFollows machinist.Reason = v1alpha1.MachineDeploymentStateSync
-)
-
-// OvershootOf judges one set that has so many machines: if it is not frozen and
-// has as many as freeze it, it is frozen; else, if it is frozen and has no more
-// than let it go on, it goes on. A set without the label counts as frozen while it
-// has the condition. A nil set stays.
-func OvershootOf(set *v1alpha1.MachineSet, machines int, room *Room, p OvershootPolicy) Freezing {
-	if set == nil {
-		return FreezeStays
-	}
-	high, low := p.Marks(set.Spec.Replicas, room)
+// judge judges one set that has so many machines: if it is not frozen and has as many as
+// freeze it, it is frozen; else, if it is frozen and has no more than let it go on, it
+// goes on. A set without the label counts as frozen while it has the condition.
+func judge(set *v1alpha1.MachineSet, machines, high, low int) freezing {
 	labelled := isFrozen(set.Labels)
 	switch {
 	case machines >= high && !labelled:
-		return FreezeBegins
+		return begins
 	case machines <= low && (labelled || setFrozen(set)):
-		return FreezeEnds
+		return ends
 	default:
-		return FreezeStays
+		return stays
 	}
 }
 
@@ -104,37 +82,31 @@ func overshootMessage(set *v1alpha1.MachineSet, machines, high int) string {
 	return fmt.Sprintf("The number of machines backing MachineSet: %s is %d >= %d which is the Max-ScaleUp-Limit", set.Name, machines, high)
 }
 
-// FreezeSet returns a copy of a set with what the freezing makes of it: the label
+// freezeSet returns a copy of a set with what the freezing makes of it: the label
 // and the condition Frozen, which come or go together, and without the annotation
 // that asks to unfreeze if they go. It also returns the event to report once it is
 // written, nil for none.
-func FreezeSet(set *v1alpha1.MachineSet, f Freezing, r machinist.Reason, message string, now time.Time) (*v1alpha1.MachineSet, *machinist.Event) {
+func freezeSet(set *v1alpha1.MachineSet, f freezing, message string, now time.Time) (*v1alpha1.MachineSet, *machinist.Event) {
 	next := set.DeepCopy()
-	if next == nil || f != FreezeBegins && f != FreezeEnds {
-		return next, nil
-	}
 	label(next, f)
-	if f == FreezeEnds {
+	if f == ends {
 		next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, frozenSetCondition)
 		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineSet", Message: "SafetyController: Unfroze MachineSet " + set.Name}
 	}
 	i := slices.IndexFunc(next.Status.Conditions, frozenSetCondition)
-	if i < 0 || next.Status.Conditions[i].Status != v1alpha1.ConditionTrue || next.Status.Conditions[i].Reason != string(r) {
+	if i < 0 || next.Status.Conditions[i].Status != v1alpha1.ConditionTrue || next.Status.Conditions[i].Reason != string(Overshooting) {
 		next.Status.Conditions = append(slices.DeleteFunc(next.Status.Conditions, frozenSetCondition), v1alpha1.MachineSetCondition{
-			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(r), Message: message, LastTransitionTime: metav1.NewTime(now),
+			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(Overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
 	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineSet", Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
 }
 
-// FreezeDeployment is [FreezeSet] for a deployment, without an event.
-func FreezeDeployment(d *v1alpha1.MachineDeployment, f Freezing, r machinist.Reason, message string, now time.Time) *v1alpha1.MachineDeployment {
+// freezeDeployment is freezeSet for a deployment, without an event.
+func freezeDeployment(d *v1alpha1.MachineDeployment, f freezing, r machinist.Reason, message string, now time.Time) *v1alpha1.MachineDeployment {
 	next := d.DeepCopy()
-	if next == nil || f != FreezeBegins && f != FreezeEnds {
-		return next
-	}
 	label(next, f)
-	if f == FreezeEnds {
+	if f == ends {
 		next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, frozenDeploymentCondition)
 		return next
 	}
@@ -149,9 +121,9 @@ func FreezeDeployment(d *v1alpha1.MachineDeployment, f Freezing, r machinist.Rea
 }
 
 // label sets or removes the label, and with it the wish to unfreeze.
-func label(object metav1.Object, f Freezing) {
+func label(object metav1.Object, f freezing) {
 	labels, annotations := object.GetLabels(), object.GetAnnotations()
-	if f == FreezeEnds {
+	if f == ends {
 		delete(labels, v1alpha1.FreezeLabelKey)
 		delete(annotations, v1alpha1.UnfreezeAnnotation)
 		return

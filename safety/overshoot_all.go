@@ -34,7 +34,8 @@ type OvershootObservation struct {
 type Surging struct {
 	// Deployment as it was read.
 	Deployment *v1alpha1.MachineDeployment
-	// Surge as in [Room].
+	// Surge is how many more than its replicas the strategy allows; 0 for one that allows
+	// none, such as Recreate. Below 0 counts as 0.
 	Surge int32
 }
 
@@ -45,8 +46,8 @@ type FreezeWrite struct {
 	// is nil. The receiver of the decision owns it.
 	Set        *v1alpha1.MachineSet
 	Deployment *v1alpha1.MachineDeployment
-	// Do is [FreezeBegins] or [FreezeEnds].
-	Do Freezing
+	// Frozen says that the object is frozen; if not, it goes on.
+	Frozen bool
 	// Message says why, for people.
 	Message string
 	// Event is what to report on the object once it is written, nil for nothing.
@@ -62,7 +63,11 @@ func (w FreezeWrite) String() string {
 	case w.Deployment != nil:
 		what, name = "deployment", w.Deployment.Name
 	}
-	return fmt.Sprintf("%s %s %s: %s", w.Do, what, name, w.Message)
+	verb := "Unfreeze"
+	if w.Frozen {
+		verb = "Freeze"
+	}
+	return fmt.Sprintf("%s %s %s: %s", verb, what, name, w.Message)
 }
 
 // OvershootDecision is which freezes begin and end.
@@ -80,7 +85,7 @@ type OvershootDecision struct {
 // last net below the counting of package machineset: whatever creates machines
 // without end is stopped by it.
 //
-//   - All sets are judged in one call, each by itself ([OvershootOf]). Machines are
+//   - All sets are judged in one call, each by itself. Machines are
 //     those that the set controls, by its UID, and which are not on their way out.
 //     The deployment of a set is the one that controls it.
 //   - A set, or a deployment with all its sets, that carries the annotation which
@@ -95,7 +100,7 @@ func Overshoot(in OvershootObservation, p OvershootPolicy, now time.Time) Oversh
 	s := overshoot{in: in, policy: p, now: now, frozen: map[types.UID]string{}}
 	s.d.NextCheck = now.Add(p.period())
 	if !in.Complete {
-		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: MachinesIncomplete, Message: "the lists may not be whole", Until: s.d.NextCheck})
+		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: MachinesUnusable, Message: "the lists may not be whole", Until: s.d.NextCheck})
 		return s.d
 	}
 	s.look()
@@ -152,13 +157,9 @@ func (s *overshoot) look() {
 // judge decides about a set.
 func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	parent, owned := s.parents[controllerOf(set)]
-	var room *Room
-	if owned {
-		room = &Room{parent.Deployment.Spec.Replicas, parent.Surge}
-	}
 	n := machineset.Count(set, s.machines[set.UID], nil, s.now).Present
-	high, low := s.policy.Marks(set.Spec.Replicas, room)
-	verdict, message := OvershootOf(set, n, room, s.policy), overshootMessage(set, n, high)
+	high, low := s.policy.marks(set.Spec.Replicas, parent)
+	verdict, message := judge(set, n, high, low), overshootMessage(set, n, high)
 	_, asked := set.Annotations[v1alpha1.UnfreezeAnnotation]
 	if owned {
 		_, all := parent.Deployment.Annotations[v1alpha1.UnfreezeAnnotation]
@@ -166,13 +167,13 @@ func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	}
 	switch {
 	case asked:
-		verdict, message = FreezeStays, "somebody asks for it"
+		verdict, message = stays, "an annotation asks for it"
 		if _, noted := set.Annotations[v1alpha1.UnfreezeAnnotation]; noted || setFrozen(set) {
-			verdict = FreezeEnds
+			verdict = ends
 		}
-	case verdict == FreezeEnds:
+	case verdict == ends:
 		message = fmt.Sprintf("%d machines <= %d", n, low)
-	case verdict == FreezeBegins:
+	case verdict == begins:
 		s.frozen[controllerOf(set)] = message
 	case setFrozen(set):
 		if _, known := s.frozen[controllerOf(set)]; !known {
@@ -183,9 +184,9 @@ func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 			Message: fmt.Sprintf("%d machines; it goes on at %d", n, low),
 		})
 	}
-	if verdict != FreezeStays {
-		next, event := FreezeSet(set, verdict, Overshooting, message, s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Set: next, Do: verdict, Message: message, Event: event})
+	if verdict != stays {
+		next, event := freezeSet(set, verdict, message, s.now)
+		s.d.Writes = append(s.d.Writes, FreezeWrite{Set: next, Frozen: verdict == begins, Message: message, Event: event})
 	}
 }
 
@@ -196,15 +197,15 @@ func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 	_, asked := d.Annotations[v1alpha1.UnfreezeAnnotation]
 	reason := Overshooting
 	if why == "" {
-		reason, why = FreezeFollows, "one of its sets is frozen"
+		reason, why = follows, "one of its sets is frozen"
 	}
 	switch {
 	case frozen && (!labelled || !told):
-		next := FreezeDeployment(d, FreezeBegins, reason, why, s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Do: FreezeBegins, Message: why})
+		next := freezeDeployment(d, begins, reason, why, s.now)
+		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Frozen: true, Message: why})
 	case !frozen && (labelled || told || asked):
-		next := FreezeDeployment(d, FreezeEnds, "", "", s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Do: FreezeEnds, Message: "none of its sets is frozen"})
+		next := freezeDeployment(d, ends, "", "", s.now)
+		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Message: "none of its sets is frozen"})
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,9 +46,20 @@ func overMachines(set string, n int) []*v1alpha1.Machine {
 	return out
 }
 
+// frozenSet freezes a set as a decision does.
 func frozenSet(set *v1alpha1.MachineSet) *v1alpha1.MachineSet {
-	frozen, _ := safety.FreezeSet(set, safety.FreezeBegins, safety.Overshooting, "", noon)
-	return frozen
+	set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	set.Status.Conditions = append(set.Status.Conditions, v1alpha1.MachineSetCondition{
+		Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(safety.Overshooting), LastTransitionTime: metav1.NewTime(noon),
+	})
+	return set
+}
+
+// frozenDeployment freezes a deployment as a decision does.
+func frozenDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	d.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
+	return d
 }
 
 // overshoot returns the decision as text, a line for each write and hold.
@@ -117,7 +127,7 @@ func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
 		"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5",
 	}, overshoot(in))
 
-	in.Deployments[0].Deployment = safety.FreezeDeployment(d, safety.FreezeBegins, safety.FreezeFollows, "", noon)
+	in.Deployments[0].Deployment = frozenDeployment(d)
 	require.Equal(t, []string{"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5"}, overshoot(in))
 
 	in.Machines = in.Machines[:5]
@@ -150,7 +160,7 @@ func TestSomebodyWhoAsksForItMakesAFrozenSetGoOn(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
 	alone := frozenSet(overSet("alone", "", 1))
 	alone.Annotations = ask
-	d := safety.FreezeDeployment(overDeployment("md", 1), safety.FreezeBegins, safety.Overshooting, "", noon)
+	d := frozenDeployment(overDeployment("md", 1))
 	d.Annotations = ask
 	in := safety.OvershootObservation{
 		Deployments: []safety.Surging{{Deployment: d}},
@@ -172,8 +182,8 @@ func TestSomebodyWhoAsksForItMakesAFrozenSetGoOn(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"Unfreeze set a: somebody asks for it",
-		"Unfreeze set alone: somebody asks for it",
+		"Unfreeze set a: an annotation asks for it",
+		"Unfreeze set alone: an annotation asks for it",
 		"Unfreeze deployment md: none of its sets is frozen",
 	}, lines)
 }
@@ -186,7 +196,7 @@ func TestNothingIsFrozenOrLetGoByHalfAView(t *testing.T) {
 	d := safety.Overshoot(in, safety.OvershootPolicy{}, noon)
 	require.Empty(t, d.Writes)
 	require.Len(t, d.Holds, 1)
-	require.Equal(t, safety.MachinesIncomplete, d.Holds[0].Reason)
+	require.Equal(t, safety.MachinesUnusable, d.Holds[0].Reason)
 	require.Equal(t, noon.Add(time.Minute), d.NextCheck)
 
 	zero := safety.Overshoot(safety.OvershootObservation{}, safety.OvershootPolicy{}, noon)
@@ -197,7 +207,7 @@ func TestWhatIsBeingDeletedOrHasNoUIDIsLeftAlone(t *testing.T) {
 	deleted, nameless := overSet("a", "", 1), overSet("b", "", 1)
 	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
 	nameless.UID = ""
-	d := safety.FreezeDeployment(overDeployment("md", 1), safety.FreezeBegins, safety.Overshooting, "", noon)
+	d := frozenDeployment(overDeployment("md", 1))
 	d.DeletionTimestamp = &metav1.Time{Time: noon}
 	orphan := overMachines("b", 9)
 	for _, m := range orphan {
@@ -208,54 +218,33 @@ func TestWhatIsBeingDeletedOrHasNoUIDIsLeftAlone(t *testing.T) {
 		Sets:        []*v1alpha1.MachineSet{nil, deleted, nameless},
 		Machines:    slices.Concat(overMachines("a", 9), orphan, []*v1alpha1.Machine{nil}), Complete: true,
 	}))
-	next, event := safety.FreezeSet(nil, safety.FreezeBegins, "", "", noon)
-	require.Nil(t, next)
-	require.Nil(t, event)
-	require.Nil(t, safety.FreezeDeployment(nil, safety.FreezeEnds, "", "", noon))
-	require.Equal(t, safety.FreezeStays, safety.OvershootOf(nil, 9, nil, safety.OvershootPolicy{}))
 	require.NotEmpty(t, safety.FreezeWrite{}.String())
 }
 
-func TestAFreezeAndItsEndCancelOut(t *testing.T) {
-	set, d := overSet("a", "", 1), overDeployment("md", 1)
+func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
+	set, d := overSet("a", "md", 1), overDeployment("md", 1)
 	set.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
-	frozen, event := safety.FreezeSet(set, safety.FreezeBegins, safety.Overshooting, "many", noon)
-	require.True(t, machineset.Frozen(frozen))
-	require.Equal(t, "Normal FrozeMachineSet SafetyController: Froze MachineSet a due to replica overshooting", event.String())
-	again, _ := safety.FreezeSet(frozen, safety.FreezeBegins, safety.Overshooting, "more", noon.Add(time.Hour))
-	require.Empty(t, cmp.Diff(frozen, again), "the condition stays as it was")
-	back, event := safety.FreezeSet(again, safety.FreezeEnds, "", "", noon)
-	require.Equal(t, "Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet a", event.String())
-	require.Empty(t, back.Labels)
-	require.Equal(t, set.Status, back.Status)
+	in := safety.OvershootObservation{
+		Deployments: []safety.Surging{{Deployment: d}}, Sets: []*v1alpha1.MachineSet{set}, Machines: overMachines("a", 9), Complete: true,
+	}
+	writes := safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon).Writes
+	require.Len(t, writes, 2)
+	frozen, held := writes[0], writes[1]
+	require.True(t, frozen.Frozen && held.Frozen)
+	require.True(t, machineset.Frozen(frozen.Set))
+	require.Equal(t, "Normal FrozeMachineSet SafetyController: Froze MachineSet a due to replica overshooting", frozen.Event.String())
+	require.Equal(t, "True", held.Deployment.Labels[v1alpha1.FreezeLabelKey])
+	require.Len(t, held.Deployment.Status.Conditions, 1)
 	require.Nil(t, set.Labels, "the set was changed")
 
-	held := safety.FreezeDeployment(d, safety.FreezeBegins, safety.FreezeFollows, "", noon)
-	require.Equal(t, "True", held.Labels[v1alpha1.FreezeLabelKey])
-	require.Len(t, held.Status.Conditions, 1)
-	require.Equal(t, held, safety.FreezeDeployment(held, safety.FreezeBegins, safety.FreezeFollows, "x", noon.Add(time.Hour)))
-	require.Empty(t, safety.FreezeDeployment(held, safety.FreezeEnds, "", "", noon).Status.Conditions)
-	stays, event := safety.FreezeSet(frozen, safety.FreezeStays, "", "", noon)
-	require.Equal(t, frozen, stays)
-	require.Nil(t, event)
-}
-
-func TestMarksOfAnOvershoot(t *testing.T) {
-	for name, c := range map[string]struct {
-		replicas  int32
-		room      *safety.Room
-		policy    safety.OvershootPolicy
-		high, low int
-	}{
-		"alone, twice the replicas":        {3, nil, safety.DefaultOvershootPolicy(), 8, 7},
-		"of a deployment, all that it may": {1, &safety.Room{Desired: 3, Surge: 2}, safety.DefaultOvershootPolicy(), 7, 6},
-		"the zero policy is the strictest": {3, &safety.Room{Desired: 3}, safety.OvershootPolicy{}, 3, 3},
-		"what is negative counts as zero":  {-3, &safety.Room{Desired: -1, Surge: -1}, safety.OvershootPolicy{Up: -1, Down: -1}, 0, 0},
-		"large numbers do not overflow":    {1 << 30, nil, safety.OvershootPolicy{Up: 1<<31 - 1}, 1<<31 + 1<<31 - 1, 1<<31 + 1<<31 - 1},
-	} {
-		high, low := c.policy.Marks(c.replicas, c.room)
-		require.Equal(t, [2]int{c.high, c.low}, [2]int{high, low}, name)
-	}
+	in.Sets[0], in.Deployments[0].Deployment, in.Machines = frozen.Set, held.Deployment, nil
+	writes = safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon).Writes
+	require.Len(t, writes, 2)
+	back, free := writes[0], writes[1]
+	require.Equal(t, "Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet a", back.Event.String())
+	require.Empty(t, back.Set.Labels)
+	require.Equal(t, set.Status, back.Set.Status)
+	require.Empty(t, free.Deployment.Status.Conditions)
 }
 
 // Written and observed again, a decision has nothing more to say: there is no
@@ -303,26 +292,24 @@ func TestOvershootComesToRest(t *testing.T) {
 func FuzzOvershoot(f *testing.F) {
 	f.Add(int32(3), int32(1), int32(2), int32(1), 9, true)
 	f.Add(int32(-1), int32(-1), int32(-1), int32(-1), -1, false)
+	f.Add(int32(0), int32(0), int32(0), int32(0), 0, false) // the zero policy is the strictest
+	f.Add(int32(1<<30), int32(1<<31-1), int32(1<<31-1), int32(0), 5, true)
 	f.Fuzz(func(t *testing.T, desired, surge, up, down int32, machines int, frozen bool) {
-		set := overSet("a", "md", desired)
+		set, n := overSet("a", "md", desired), min(max(0, machines), 50)
 		if frozen {
 			set = frozenSet(set)
 		}
-		p := safety.OvershootPolicy{Up: up, Down: down}
-		room := &safety.Room{Desired: desired, Surge: surge}
-		high, low := p.Marks(desired, room)
-		if low > high {
-			t.Fatalf("%d > %d", low, high)
-		}
-		switch safety.OvershootOf(set, machines, room, p) {
-		case safety.FreezeBegins:
-			if frozen || machines < high {
-				t.Fatalf("frozen with %d of %d", machines, high)
-			}
-		case safety.FreezeEnds:
-			if !frozen || machines > low {
-				t.Fatalf("let go with %d of %d", machines, low)
-			}
+		high := int(max(0, desired)) + int(max(0, surge)) + int(max(0, up))
+		low := high - int(max(0, down))
+		d := safety.Overshoot(safety.OvershootObservation{
+			Deployments: []safety.Surging{{Deployment: overDeployment("md", desired), Surge: surge}},
+			Sets:        []*v1alpha1.MachineSet{set}, Machines: overMachines("a", n), Complete: true,
+		}, safety.OvershootPolicy{Up: up, Down: down}, noon)
+		begins, ends := !frozen && n >= high, frozen && n <= low
+		i := slices.IndexFunc(d.Writes, func(w safety.FreezeWrite) bool { return w.Set != nil })
+		require.Equal(t, begins || ends, i >= 0)
+		if i >= 0 {
+			require.Equal(t, begins, d.Writes[i].Frozen)
 		}
 	})
 }

@@ -38,8 +38,9 @@ func ownersOf(machines []*v1alpha1.Machine) owners {
 // verdict is what is found of one VM: owned (the zero verdict), unowned, or in
 // doubt.
 type verdict struct {
-	unowned, doubt machinist.Reason
-	owner          *v1alpha1.Machine // the machine with another VM
+	unowned machinist.Reason
+	doubt   string            // what is in doubt
+	owner   *v1alpha1.Machine // the machine with another VM
 }
 
 // judge says to whom a VM belongs; listed are the normalized IDs of its listing.
@@ -66,16 +67,16 @@ func (o owners) judge(id string, vm VM, namespace string, listed map[string]VM) 
 	if len(same) == 0 {
 		return verdict{unowned: NoMachine}
 	}
-	var doubt machinist.Reason
+	var doubt string
 	for _, m := range same {
 		_, there := listed[nodeops.NormalizeProviderID(m.Spec.ProviderID)]
 		switch {
 		case m.Namespace != namespace:
-			doubt = cmp.Or(doubt, OtherNamespace)
+			doubt = cmp.Or(doubt, " is in another namespace")
 		case nodeops.SameInstance(m.Spec.ProviderID, vm.ProviderID):
-			doubt = cmp.Or(doubt, SimilarIdentity)
+			doubt = cmp.Or(doubt, " has a provider ID that differs only in front")
 		case !there:
-			doubt = cmp.Or(doubt, OwnVMNotListed)
+			doubt = cmp.Or(doubt, " has another VM, which is not listed")
 		}
 	}
 	if doubt != "" {

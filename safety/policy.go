@@ -56,9 +56,6 @@ func DefaultPolicy() Policy {
 	return p.withDefaults()
 }
 
-// ErrPolicy is what errors of [Policy.Validate] wrap.
-var ErrPolicy = errors.New("bad policy")
-
 // Validate tells of numbers that make no sense. [Step] does not need it: it
 // reads every policy in the cautious way.
 func (p Policy) Validate() error {
@@ -67,21 +64,21 @@ func (p Policy) Validate() error {
 		"Grace": p.Grace, "MaxAge": p.MaxAge, "Period": p.Period, "Retry": p.Retry, "Memory": p.Memory,
 	} {
 		if d < 0 {
-			errs = append(errs, fmt.Errorf("%w: %s %s is negative", ErrPolicy, name, d))
+			errs = append(errs, fmt.Errorf("%s %s is negative", name, d))
 		}
 	}
 	if p.MaxDeletions < 0 {
-		errs = append(errs, fmt.Errorf("%w: MaxDeletions %d is negative", ErrPolicy, p.MaxDeletions))
+		errs = append(errs, fmt.Errorf("MaxDeletions %d is negative", p.MaxDeletions))
 	}
 	if p.AlwaysFew < 0 {
-		errs = append(errs, fmt.Errorf("%w: AlwaysFew %d is negative", ErrPolicy, p.AlwaysFew))
+		errs = append(errs, fmt.Errorf("AlwaysFew %d is negative", p.AlwaysFew))
 	}
 	if p.MaxPercent < 0 || p.MaxPercent > 100 {
-		errs = append(errs, fmt.Errorf("%w: MaxPercent %d is not between 0 and 100", ErrPolicy, p.MaxPercent))
+		errs = append(errs, fmt.Errorf("MaxPercent %d is not between 0 and 100", p.MaxPercent))
 	}
 	d := p.withDefaults()
 	if p.Memory > 0 && p.Memory < d.Memory {
-		errs = append(errs, fmt.Errorf("%w: Memory %s is less than twice Grace %s or twice Period %s", ErrPolicy, p.Memory, d.Grace, d.Period))
+		errs = append(errs, fmt.Errorf("Memory %s is less than twice Grace %s or twice Period %s", p.Memory, d.Grace, d.Period))
 	}
 	return errors.Join(errs...)
 }

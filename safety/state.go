@@ -16,13 +16,13 @@ import (
 // counts for each.
 type State struct {
 	// Seen are the VMs found unowned, by normalized provider ID.
-	Seen map[string]Sighting `json:"seen,omitempty"`
+	Seen map[string]sighting `json:"seen,omitempty"`
 	// Proposed are the times of the latest proposals to delete.
 	Proposed []time.Time `json:"proposed,omitempty"`
 }
 
-// Sighting is what is remembered of one VM that was found unowned.
-type Sighting struct {
+// sighting is what is remembered of one VM that was found unowned.
+type sighting struct {
 	// Class is the one that listed it first, as namespace/name.
 	Class string `json:"class"`
 	// MachineName that the VM carries.
@@ -42,9 +42,9 @@ type Sighting struct {
 func (s State) at(p Policy, now time.Time) State {
 	next := State{Seen: maps.Clone(s.Seen), Proposed: slices.Clone(s.Proposed)}
 	if next.Seen == nil {
-		next.Seen = map[string]Sighting{}
+		next.Seen = map[string]sighting{}
 	}
-	maps.DeleteFunc(next.Seen, func(_ string, g Sighting) bool {
+	maps.DeleteFunc(next.Seen, func(_ string, g sighting) bool {
 		return g.First.After(g.Last) || g.Last.After(now) || now.Sub(g.Last) > p.Memory
 	})
 	for i, t := range next.Proposed {
@@ -66,10 +66,10 @@ func (s State) at(p Policy, now time.Time) State {
 
 // see notes that a listing of time at shows a VM as unowned, and returns what is
 // known of it by now.
-func (s State) see(id string, g Sighting, at time.Time) Sighting {
+func (s State) see(id string, g sighting, at time.Time) sighting {
 	known, ok := s.Seen[id]
 	if !ok || known.MachineName != g.MachineName || known.Reason != g.Reason {
-		known = Sighting{Class: g.Class, MachineName: g.MachineName, Reason: g.Reason, First: at, Last: at}
+		known = sighting{Class: g.Class, MachineName: g.MachineName, Reason: g.Reason, First: at, Last: at}
 	}
 	if at.After(known.Last) {
 		known.Last = at

@@ -86,7 +86,7 @@ type findings struct {
 
 // candidate is a VM that could be deleted.
 type candidate struct {
-	Sighting
+	sighting
 	id     string
 	action DeleteVM
 }
@@ -99,22 +99,22 @@ func (s *step) doubt(l Listing, n int) machinist.Hold {
 	incomplete := !machines.Complete || slices.Contains(machines.Items, nil)
 	switch {
 	case n > 1:
-		h.Reason, h.Message = ListedTwice, fmt.Sprintf("%d listings", n)
+		h.Reason, h.Message = ListingUnusable, fmt.Sprintf("%d listings", n)
 	case l.Unsupported:
 		return machinist.Hold{Subject: h.Subject, Reason: Unsupported, Message: "the driver cannot list VMs"}
 	case !l.VMs.Complete:
-		h.Reason, h.Message = ListingIncomplete, l.Problem
+		h.Reason, h.Message = ListingUnusable, cmp.Or(l.Problem, "not complete")
 	case s.stale(l.VMs.AsOf):
-		h.Reason, h.Message = ListingStale, s.age(l.VMs.AsOf)
+		h.Reason, h.Message = ListingUnusable, s.age(l.VMs.AsOf)
 	case incomplete:
-		h.Subject, h.Reason = "machines", MachinesIncomplete
+		h.Subject, h.Reason, h.Message = "machines", MachinesUnusable, "not all were read"
 	case s.stale(machines.AsOf):
-		h.Subject, h.Reason, h.Message = "machines", MachinesStale, s.age(machines.AsOf)
+		h.Subject, h.Reason, h.Message = "machines", MachinesUnusable, s.age(machines.AsOf)
 	case machines.AsOf.Before(l.VMs.AsOf):
-		h.Reason = MachinesOlder
+		h.Reason = MachinesUnusable
 		h.Message = fmt.Sprintf("the machines were read %s before the VMs", l.VMs.AsOf.Sub(machines.AsOf))
 	case s.Namespace == "" || s.Namespace != AllNamespaces && s.Namespace != l.Class.Namespace:
-		h.Reason, h.Message = OutOfScope, fmt.Sprintf("the machines of namespace %q were read", s.Namespace)
+		h.Reason, h.Message = MachinesUnusable, fmt.Sprintf("the machines of namespace %q were read", s.Namespace)
 	}
 	return h
 }
@@ -139,7 +139,7 @@ func (s *step) judge(l Listing) {
 				nobodys++
 			}
 		case v.doubt != "":
-			s.hold("vm "+vm.ProviderID, v.doubt, "machine "+vm.MachineName, s.now.Add(s.policy.Period))
+			s.hold("vm "+vm.ProviderID, InDoubt, "machine "+vm.MachineName+v.doubt, s.now.Add(s.policy.Period))
 			nobodys++
 		}
 	}
@@ -147,7 +147,7 @@ func (s *step) judge(l Listing) {
 		s.holds = append(s.holds, h)
 		clear(unowned) // what such evidence shows is not remembered either
 	}
-	maps.DeleteFunc(s.next.Seen, func(id string, g Sighting) bool {
+	maps.DeleteFunc(s.next.Seen, func(id string, g sighting) bool {
 		_, listed := vms[id]
 		_, still := unowned[id]
 		return !still && (listed || g.Class == class)
@@ -164,7 +164,7 @@ func (s *step) distinct(items []VM) (vms map[string]VM, unclear int) {
 	for _, vm := range items {
 		id := nodeops.NormalizeProviderID(vm.ProviderID)
 		if id == "" {
-			s.hold("vm of machine "+vm.MachineName, NoIdentity, "", until)
+			s.hold("vm of machine "+vm.MachineName, Unidentified, "no provider ID", until)
 			unclear++
 			continue
 		}
@@ -176,18 +176,18 @@ func (s *step) distinct(items []VM) (vms map[string]VM, unclear int) {
 		}
 	}
 	for id, vm := range vms {
-		var why machinist.Reason
+		var why string
 		switch {
 		case s.owners.byID[id]:
 			continue
 		case len(names[id]) > 1:
-			why = SeveralNames
+			why = "several names"
 		case vm.MachineName == "":
-			why = NoName
+			why = "no name"
 		default:
 			continue
 		}
-		s.hold("vm "+vm.ProviderID, why, "", until)
+		s.hold("vm "+vm.ProviderID, Unidentified, why, until)
 		unclear++
 		delete(s.next.Seen, id)
 		delete(vms, id)
@@ -200,10 +200,10 @@ func (s *step) suspicious(l Listing, unowned, listed int) (machinist.Hold, bool)
 	h := machinist.Hold{Subject: "class " + l.Class.String(), Until: s.now.Add(s.policy.Period)}
 	switch {
 	case unowned > 0 && s.owners.in[l.Class.Namespace] == 0 && !s.policy.EmptyInventory:
-		h.Reason = NoMachines
+		h.Reason = Suspicious
 		h.Message = fmt.Sprintf("%d VMs, and no machine in namespace %q", listed, l.Class.Namespace)
 	case s.policy.tooMany(unowned, listed):
-		h.Reason = TooMany
+		h.Reason = Suspicious
 		h.Message = fmt.Sprintf("%d unowned of %d VMs > %d %%, and > %d", unowned, listed, s.policy.MaxPercent, s.policy.AlwaysFew)
 	default:
 		return machinist.Hold{}, false
@@ -214,8 +214,8 @@ func (s *step) suspicious(l Listing, unowned, listed int) (machinist.Hold, bool)
 // consider notes an unowned VM, and takes it for a candidate if it has been so
 // for long enough.
 func (s *step) consider(class types.NamespacedName, asOf time.Time, id string, vm VM, v verdict) {
-	g := s.next.see(id, Sighting{Class: class.String(), MachineName: vm.MachineName, Reason: v.unowned}, asOf)
-	c := candidate{Sighting: g, id: id, action: DeleteVM{
+	g := s.next.see(id, sighting{Class: class.String(), MachineName: vm.MachineName, Reason: v.unowned}, asOf)
+	c := candidate{sighting: g, id: id, action: DeleteVM{
 		ProviderID: vm.ProviderID, MachineName: vm.MachineName, Namespace: class.Namespace, Class: class.Name, Reason: v.unowned,
 	}}
 	if v.owner != nil {
@@ -250,7 +250,7 @@ func (s *step) propose() []Action {
 			actions = append(actions, c.action)
 			s.next.Proposed = append(s.next.Proposed, s.now)
 			c.Proposed = s.now
-			s.next.Seen[c.id] = c.Sighting
+			s.next.Seen[c.id] = c.sighting
 		}
 	}
 	return actions

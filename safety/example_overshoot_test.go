@@ -29,13 +29,3 @@ func ExampleOvershoot() {
 	// Freeze deployment workers: The number of machines backing MachineSet: workers-x7d2k is 9 >= 6 which is the Max-ScaleUp-Limit
 	// look again at 12:01
 }
-
-// The judgement on one set takes numbers only.
-func ExampleOvershootOf() {
-	policy, room := safety.DefaultOvershootPolicy(), &safety.Room{Desired: 3, Surge: 1}
-	fmt.Println(policy.Marks(3, room))
-	fmt.Println(safety.OvershootOf(overSet("workers-x7d2k", "workers", 3), 6, room, policy))
-	// Output:
-	// 6 5
-	// Freeze
-}
