@@ -214,7 +214,6 @@ func TestDecoratorsSurviveNil(t *testing.T) {
 	idle := script(func(context.Context, driver.Operation) error { return nil })
 	for _, d := range []driver.Driver{
 		driver.Observe(idle, nil, nil),
-		driver.Observe(idle, nil, nil),
 	} {
 		_, errs := callAll(t.Context(), d, nil, nil)
 		require.NoError(t, errors.Join(errs...))
@@ -255,4 +254,19 @@ func TestOptionalInterfacesAreFoundBehindDecorators(t *testing.T) {
 	require.False(t, ok)
 	_, ok = driver.As[driver.MachineClassMigrator]((*migrating)(nil))
 	require.False(t, ok, "a nil pointer offers nothing")
+}
+
+func TestWrap_EveryCall_PassesThroughTheFunction(t *testing.T) {
+	var told []string
+	d := driver.Wrap(script(func(context.Context, driver.Operation) error { return nil }),
+		func(ctx context.Context, call string, run func(context.Context) error) error {
+			told = append(told, call)
+			return errors.Join(run(ctx), status.Error(codes.Aborted, "around"))
+		})
+	_, errs := callAll(t.Context(), d, nil, nil)
+	require.Len(t, told, len(errs))
+	for i, err := range errs {
+		require.Equal(t, codes.Aborted, codes.Of(err), told[i])
+	}
+	require.Contains(t, told, "CreateMachine")
 }
