@@ -108,7 +108,7 @@ func TestD12AbortAfterEachStepRestoresTheNode(t *testing.T) { // D-12, N-7
 			for steps := range 6 {
 				t.Run(fmt.Sprintf("%s, %s, %d steps", from, with, steps), func(t *testing.T) {
 					p := newAbortPlace(t, node, fence)
-					p.reach = drain.NodeReachability{State: drain.PoweredOff, Since: now}
+					p.reach = drain.NodeReachability{Unreachable: true, Since: now}
 					before := p.node()
 					for range steps {
 						p.step()

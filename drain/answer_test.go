@@ -56,20 +56,20 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 		{"an accepted eviction is no end yet", nil, drain.ReasonTerminating, "", 5 * time.Second},
 		{"B3 a budget that refuses is named", answerRefusal("The disruption budget web needs 2", 0), drain.ReasonBudget, "The disruption budget web needs 2", 5 * time.Second},
 		{"B3 a budget that asks for time gets it", answerRefusal("", 10), drain.ReasonBudget, "Cannot evict", 10 * time.Second},
-		{"B3 DD-17 a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), drain.ReasonThrottled, "busy", 7 * time.Second},
-		{"a busy server that says nothing of time", apierrors.NewTooManyRequestsError("busy"), drain.ReasonThrottled, "Too many requests: busy", 5 * time.Second},
-		{"a server cannot ask for sooner than the policy", apierrors.NewTooManyRequests("busy", 1), drain.ReasonThrottled, "busy", 5 * time.Second},
-		{"a server cannot ask for ever", apierrors.NewTooManyRequests("busy", math.MaxInt32), drain.ReasonThrottled, "busy", time.Minute},
-		{"a negative pause is none", apierrors.NewTooManyRequests("busy", -7), drain.ReasonThrottled, "busy", 5 * time.Second},
+		{"B3 DD-17 a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), drain.ReasonUnavailable, "busy", 7 * time.Second},
+		{"a busy server that says nothing of time", apierrors.NewTooManyRequestsError("busy"), drain.ReasonUnavailable, "Too many requests: busy", 5 * time.Second},
+		{"a server cannot ask for sooner than the policy", apierrors.NewTooManyRequests("busy", 1), drain.ReasonUnavailable, "busy", 5 * time.Second},
+		{"a server cannot ask for ever", apierrors.NewTooManyRequests("busy", math.MaxInt32), drain.ReasonUnavailable, "busy", time.Minute},
+		{"a negative pause is none", apierrors.NewTooManyRequests("busy", -7), drain.ReasonUnavailable, "busy", 5 * time.Second},
 		{"a pod that is gone is not asked for again at once", apierrors.NewNotFound(podsResource, "a"), drain.ReasonGone, `pods "a" not found`, 5 * time.Second},
 		{
 			"DD-11 DD-52 DD-59 a pod that is another by now is not asked for again at once",
-			apierrors.NewConflict(podsResource, "a", full), drain.ReasonConflict, `Operation cannot be fulfilled on pods "a": the pod is full`, 5 * time.Second,
+			apierrors.NewConflict(podsResource, "a", full), drain.ReasonRefused, `Operation cannot be fulfilled on pods "a": the pod is full`, 5 * time.Second,
 		},
 		{
 			"B3 DD-17 a namespace on its way out takes the pod along",
 			caused(apierrors.NewForbidden(podsResource, "a", full), corev1.NamespaceTerminatingCause, "namespace shop is being terminated"),
-			drain.ReasonNamespace, `pods "a" is forbidden: the pod is full`, 5 * time.Second,
+			drain.ReasonRefused, `pods "a" is forbidden: the pod is full`, 5 * time.Second,
 		},
 		{"a missing permission says so", apierrors.NewForbidden(podsResource, "a", full), drain.ReasonForbidden, `pods "a" is forbidden: the pod is full`, 5 * time.Second},
 		{
@@ -78,12 +78,12 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 			drain.ReasonBudget, `poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big`, 5 * time.Second,
 		},
 		{"DD-17 two budgets for one pod are repeated to people", severalBudgets, drain.ReasonRefused, "This pod has more than one PodDisruptionBudget", 5 * time.Second},
-		{"a conflict over a budget is no answer", apierrors.NewTimeoutError("couldn't update PodDisruptionBudget", 10), drain.ReasonUnanswered, "Timeout: couldn't update PodDisruptionBudget", 10 * time.Second},
-		{"a server that took too long gave no answer", apierrors.NewServerTimeout(podsResource, "create", 0), drain.ReasonUnanswered, "The create operation against pods could not be completed at this time, please try again.", 5 * time.Second},
-		{"a server that is not there gave no answer", apierrors.NewServiceUnavailable("starting"), drain.ReasonUnanswered, "starting", 5 * time.Second},
-		{"a context that ended is no answer", fmt.Errorf("evict: %w", context.DeadlineExceeded), drain.ReasonUnanswered, "evict: context deadline exceeded", 5 * time.Second},
-		{"a cancelled context is no answer", context.Canceled, drain.ReasonUnanswered, "context canceled", 5 * time.Second},
-		{"a lost connection is no answer", lost, drain.ReasonUnanswered, `Post "https://api": unexpected EOF`, 5 * time.Second},
+		{"a conflict over a budget is no answer", apierrors.NewTimeoutError("couldn't update PodDisruptionBudget", 10), drain.ReasonUnavailable, "Timeout: couldn't update PodDisruptionBudget", 10 * time.Second},
+		{"a server that took too long gave no answer", apierrors.NewServerTimeout(podsResource, "create", 0), drain.ReasonUnavailable, "The create operation against pods could not be completed at this time, please try again.", 5 * time.Second},
+		{"a server that is not there gave no answer", apierrors.NewServiceUnavailable("starting"), drain.ReasonUnavailable, "starting", 5 * time.Second},
+		{"a context that ended is no answer", fmt.Errorf("evict: %w", context.DeadlineExceeded), drain.ReasonUnavailable, "evict: context deadline exceeded", 5 * time.Second},
+		{"a cancelled context is no answer", context.Canceled, drain.ReasonUnavailable, "context canceled", 5 * time.Second},
+		{"a lost connection is no answer", lost, drain.ReasonUnavailable, `Post "https://api": unexpected EOF`, 5 * time.Second},
 		{"a wrapped error counts", fmt.Errorf("evict: %w", apierrors.NewNotFound(podsResource, "a")), drain.ReasonGone, `evict: pods "a" not found`, 5 * time.Second},
 		{"a text decides nothing", errors.New("TooManyRequests: DisruptionBudget not found"), drain.ReasonRefused, "TooManyRequests: DisruptionBudget not found", 5 * time.Second},
 		{"a message is one line", errors.New("admission\n\twebhook  denied\r\n "), drain.ReasonRefused, "admission webhook denied", 5 * time.Second},
@@ -112,12 +112,20 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 	}
 }
 
+// answerTo returns what is remembered of a refused eviction.
+func answerTo(err error) drain.Answer {
+	in := observed(newPod("a"))
+	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: err}}
+	s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
+	return s.Answers["uid-a"]
+}
+
 func TestAnswersAreKeptShort(t *testing.T) {
-	reason, message, _ := drain.AnswerOf(errors.New(strings.Repeat("ü", 1000)))
-	require.Equal(t, drain.ReasonRefused, reason)
-	require.LessOrEqual(t, len(message), 256)
-	require.True(t, utf8.ValidString(message))
-	require.True(t, strings.HasSuffix(message, "ü..."))
+	answer := answerTo(errors.New(strings.Repeat("ü", 1000)))
+	require.Equal(t, drain.ReasonRefused, answer.Reason)
+	require.LessOrEqual(t, len(answer.Message), 256)
+	require.True(t, utf8.ValidString(answer.Message))
+	require.True(t, strings.HasSuffix(answer.Message, "ü..."))
 }
 
 func TestAnswersAreKeptAsLongAsTheirPods(t *testing.T) {
@@ -161,43 +169,38 @@ func TestARefusedEvictionDoesNotHoldBackForce(t *testing.T) {
 	s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{
 		"uid-a": {Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(4 * time.Second)},
 	}}
-	policy := drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
+	policy := drain.Policy{EscalateFrom: now.Add(-time.Hour), Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
 	_, plan := drain.Step(s, observed(newPod("a")), policy, now)
 	require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
 }
 
 // The target: refused evictions are at most one per pod and back-off step.
 func TestDD61RefusalsAreRepeatedSlowerAndSlower(t *testing.T) {
-	for _, policy := range []drain.Policy{{}, {RetryEvery: time.Second}} {
-		every := policy.RetryEvery
-		if every == 0 {
-			every = 5 * time.Second
-		}
-		in := observed(newPod("a"), newPod("b"))
-		random := rand.New(rand.NewPCG(1, 2))
-		var s drain.State
-		asked := map[types.UID][]time.Time{}
-		for at := now; at.Before(now.Add(10 * time.Minute)); at = at.Add(time.Duration(random.Int64N(int64(time.Second)))) {
-			var plan drain.Decision
-			s, plan = drain.Step(s, in, policy, at)
-			in.Results = nil
-			for _, row := range plan.Rows {
-				if row.Verdict == drain.Evict {
-					asked[row.UID] = append(asked[row.UID], at)
-					in.Results = append(in.Results, drain.Result{Row: row, Err: answerRefusal("no", 0), At: at})
-				}
+	const every = 5 * time.Second
+	in := observed(newPod("a"), newPod("b"))
+	random := rand.New(rand.NewPCG(1, 2))
+	var s drain.State
+	asked := map[types.UID][]time.Time{}
+	for at := now; at.Before(now.Add(10 * time.Minute)); at = at.Add(time.Duration(random.Int64N(int64(time.Second)))) {
+		var plan drain.Decision
+		s, plan = drain.Step(s, in, drain.Policy{}, at)
+		in.Results = nil
+		for _, row := range plan.Rows {
+			if row.Verdict == drain.Evict {
+				asked[row.UID] = append(asked[row.UID], at)
+				in.Results = append(in.Results, drain.Result{Row: row, Err: answerRefusal("no", 0), At: at})
 			}
 		}
-		require.NotEqual(t, asked["uid-a"][1:], asked["uid-b"][1:], "they are not asked for in step")
-		for _, times := range asked {
-			for i := 1; i < len(times); i++ {
-				pause := every << min(i-1, 2)
-				gap := times[i].Sub(times[i-1])
-				require.GreaterOrEqual(t, gap, pause)
-				require.Less(t, gap, pause+pause/10+time.Second, "and no slower than that")
-			}
-			require.LessOrEqual(t, len(times), int(10*time.Minute/(4*every))+3)
+	}
+	require.NotEqual(t, asked["uid-a"][1:], asked["uid-b"][1:], "they are not asked for in step")
+	for _, times := range asked {
+		for i := 1; i < len(times); i++ {
+			pause := every << min(i-1, 2)
+			gap := times[i].Sub(times[i-1])
+			require.GreaterOrEqual(t, gap, pause)
+			require.Less(t, gap, pause+pause/10+time.Second, "and no slower than that")
 		}
+		require.LessOrEqual(t, len(times), int(10*time.Minute/(4*every))+3)
 	}
 }
 
@@ -223,19 +226,12 @@ func TestTheBackOffBeginsAnew(t *testing.T) {
 			require.Equal(t, tt.tries, s.Answers["uid-a"].Tries)
 		})
 	}
-	t.Run("the longest pause is no overflow", func(t *testing.T) {
-		in := observed(newPod("a"))
-		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: errors.New("no")}}
-		s, plan := drain.Step(refused(7, drain.Evict), in, drain.Policy{RetryEvery: math.MaxInt64}, now)
-		require.True(t, s.Answers["uid-a"].Until.After(now))
-		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
-	})
 }
 
 func TestAnswersOfAnotherClock(t *testing.T) {
 	t.Run("a request may be repeated at once that was put off for longer than any pause", func(t *testing.T) {
 		s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{
-			"uid-a": {Asked: drain.Evict, Reason: drain.ReasonThrottled, Until: now.Add(24 * time.Hour)},
+			"uid-a": {Asked: drain.Evict, Reason: drain.ReasonUnavailable, Until: now.Add(24 * time.Hour)},
 		}}
 		_, plan := drain.Step(s, observed(newPod("a")), drain.Policy{}, now)
 		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
@@ -253,9 +249,8 @@ func TestOnlyABudgetThatCannotBeChargedIsABudgetThatRefuses(t *testing.T) {
 	for want, err := range map[machinist.Reason]error{
 		drain.ReasonBudget:    apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), "web", no),
 		drain.ReasonForbidden: apierrors.NewForbidden(policyv1.Resource("evictions"), "web", no),
-		drain.ReasonConflict:  apierrors.NewConflict(policyv1.Resource("poddisruptionbudget"), "web", no),
+		drain.ReasonRefused:   apierrors.NewConflict(policyv1.Resource("poddisruptionbudget"), "web", no),
 	} {
-		reason, _, _ := drain.AnswerOf(err)
-		require.Equal(t, want, reason)
+		require.Equal(t, want, answerTo(err).Reason)
 	}
 }

@@ -50,7 +50,7 @@ func benchCases() map[string]struct {
 	}{
 		"110 pods":                            {plain, drain.Policy{}},
 		"110 pods and 20 budgets":             {budgets, drain.Policy{}},
-		"110 pods and 20 budgets that refuse": {blocked, drain.Policy{Ladder: drain.ForceAfter(time.Hour, time.Minute)}},
+		"110 pods and 20 budgets that refuse": {blocked, drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets, Grace: time.Minute}}}},
 	}
 }
 
@@ -157,17 +157,6 @@ func TestStep_TenTimesThePodsAndBudgets_AllocatesFifteenTimesAtMost(t *testing.T
 		t.Logf("own labels %t: %.0f and %.0f allocations", own, few, many)
 		if many > 15*few {
 			t.Errorf("own labels %t: %.0f allocations instead of %.0f", own, many, few)
-		}
-	}
-}
-
-func BenchmarkSummary(b *testing.B) {
-	in := observed(benchPods()...)
-	in.Budgets = benchBudgets(0)
-	plan := drain.Decide(in, drain.Policy{}, now)
-	for b.Loop() {
-		if plan.Summary() == "" {
-			b.Fatal("nothing is said")
 		}
 	}
 }

@@ -13,17 +13,24 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/machinist-dev/machinist"
 )
 
-// Covers says whether a budget covers a pod: the selector of a budget without one
-// covers nothing, an empty one all pods of its namespace, and one that cannot be read
-// nothing, as the API server does. Nil covers nothing and is not covered.
-func Covers(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
-	if budget == nil || pod == nil || budget.Namespace != pod.Namespace {
-		return false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	return err == nil && selector.Matches(labels.Set(pod.Labels))
+// budget is a PodDisruptionBudget in a step.
+type budget struct {
+	*policyv1.PodDisruptionBudget
+	// pairs are labels that all pods have that it covers. They are the whole selector if
+	// selector is nil.
+	pairs    []labelPair
+	selector labels.Selector
+	// version identifies it, and how it is now.
+	version string
+	// left is how many pods may still be asked to go.
+	left int32
+	// reason and message say why it refuses; filled when needed.
+	reason  machinist.Reason
+	message string
 }
 
 // budgetIndex finds the budgets of pods. It looks at a budget only for pods that have a label
@@ -55,13 +62,13 @@ type coverage struct {
 }
 
 // newBudgetIndex reads the budgets, of several copies of one the newest.
-func newBudgetIndex(list List[*policyv1.PodDisruptionBudget]) budgetIndex {
+func newBudgetIndex(list List[*policyv1.PodDisruptionBudget]) *budgetIndex {
 	if len(list.Items) == 0 {
-		return budgetIndex{}
+		return &budgetIndex{}
 	}
 	items := slices.Clone(list.Items)
 	slices.SortFunc(items, compareBudgets)
-	x := budgetIndex{all: make([]budget, 0, len(items)), found: map[string]*coverage{}}
+	x := &budgetIndex{all: make([]budget, 0, len(items)), found: map[string]*coverage{}}
 	pairs := make([]labelPair, 0, len(items))
 	for _, item := range items {
 		last := len(x.all) - 1
@@ -231,30 +238,17 @@ func (c *coverage) overlapping() string {
 	return c.message
 }
 
-// compareBudgets orders budgets by name, and copies of one the newest first, of those
-// the one that allows least. Nil comes last.
+// compareBudgets orders budgets by name, and copies of one the newest first. Nil comes last.
 func compareBudgets(a, b *policyv1.PodDisruptionBudget) int {
 	if a == nil || b == nil {
-		return nilLast(a == nil, b == nil)
+		return cmp.Compare(rankNil(a), rankNil(b))
 	}
-	if order := cmp.Or(
-		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
-		compareVersions(b.ResourceVersion, a.ResourceVersion),
-		cmp.Compare(a.Status.DisruptionsAllowed, b.Status.DisruptionsAllowed),
-		cmp.Compare(a.Status.ObservedGeneration, b.Status.ObservedGeneration),
-	); order != 0 || a == b {
-		return order
-	}
-	return cmp.Compare(a.String(), b.String()) // two that claim to be the same
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), compareVersions(b.ResourceVersion, a.ResourceVersion))
 }
 
-func nilLast(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
+func rankNil(b *policyv1.PodDisruptionBudget) int {
+	if b == nil {
 		return 1
-	default:
-		return -1
 	}
+	return 0
 }

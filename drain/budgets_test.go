@@ -127,11 +127,11 @@ func TestBudgetsOfOnePod(t *testing.T) {
 		{"a ready pod is not excused by that", nil, budgets{exhausted("web", alwaysAllow)}, drain.ReasonBudget, usual},
 		{
 			"a budget that was changed is waited for, whatever its numbers", nil, budgets{newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 4 })},
-			drain.ReasonBudget, "budget shop/web was changed and not yet worked out again",
+			drain.ReasonBudget, "budget shop/web was changed, and its status is older",
 		},
 		{
 			"a budget that cannot be worked out says why", nil, budgets{exhausted("web", syncFailed)},
-			drain.ReasonBudget, "budget shop/web could not be worked out: found no controller ref for pod",
+			drain.ReasonBudget, "budget shop/web has no status: found no controller ref for pod",
 		},
 		{
 			"a negative number allows nothing", nil, budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.DisruptionsAllowed = -1 }))},
@@ -163,7 +163,6 @@ func TestBudgetsOfOnePod(t *testing.T) {
 			"of two copies the newer one counts", nil, budgets{newBudget("web", 1), exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "10" })},
 			drain.ReasonBudget, usual,
 		},
-		{"of two that claim to be the same the cautious one counts", nil, budgets{newBudget("web", 1), exhausted("web")}, drain.ReasonBudget, usual},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := newPod("a")
@@ -189,7 +188,7 @@ func TestBudgetsOfOnePod(t *testing.T) {
 
 			seen.Budgets.Complete = false
 			require.Equal(t, tt.reason, drain.Decide(seen, drain.Policy{}, now).Rows[0].Reason, "what is known counts though it may not be all")
-			force := drain.Policy{Anchor: drain.Anchor{At: now}, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
+			force := drain.Policy{EscalateFrom: now, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
 			require.Equal(t, drain.Delete, drain.Decide(seen, force, now).Rows[0].Verdict, "force asks no budget")
 		})
 	}
@@ -230,16 +229,11 @@ func TestNeverAllows(t *testing.T) {
 		{"a surge of pods makes room", newBudget("web", 1, maxUnavailable(intstr.FromInt32(0))), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.never, drain.NeverAllows(tt.budget))
+			in := observed(newPod("a"))
+			in.Budgets = drain.All(tt.budget)
+			require.Equal(t, tt.never, drain.Decide(in, drain.Policy{}, now).Rows[0].Reason == drain.ReasonBudgetNever)
 		})
 	}
-}
-
-func TestCovers(t *testing.T) {
-	require.True(t, drain.Covers(newBudget("web", 1), newPod("a")))
-	require.False(t, drain.Covers(nil, newPod("a")))
-	require.False(t, drain.Covers(newBudget("web", 1), nil))
-	require.False(t, drain.Covers(newBudget("web", 1), newPod("a", func(p *corev1.Pod) { p.Namespace = "other" })))
 }
 
 func budgetVerdicts(plan drain.Decision) string {
@@ -302,7 +296,7 @@ func TestABudgetIsSpentOncePerRound(t *testing.T) {
 	t.Run("what is held keeps what else is to be said, and asks for no grace", func(t *testing.T) {
 		in := observed(newPod("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "maybe"} }))
 		in.Budgets = drain.All(exhausted("web"))
-		row := drain.Decide(in, drain.Policy{MaxGrace: time.Second, Rules: []drain.Rule{drain.DoNotDisrupt()}}, now).Rows[0]
+		row := drain.Decide(in, drain.Policy{MaxGrace: time.Second, DoNotDisrupt: true}, now).Rows[0]
 		require.Equal(t, drain.ReasonBudget, row.Reason)
 		require.Contains(t, row.Message, "budget shop/web allows 0 disruptions")
 		require.Contains(t, row.Message, "maybe")
@@ -339,7 +333,7 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 		{"a budget that changed and allows nothing is not asked", answerRefusal("no", 0), drain.All(exhausted("web", changed)), drain.Wait, drain.ReasonBudget},
 		{"a budget that is gone does not refuse", answerRefusal("no", 0), drain.All[*policyv1.PodDisruptionBudget](), drain.Evict, drain.ReasonEvict},
 		{"a source that is gone tells nothing", answerRefusal("no", 0), drain.List[*policyv1.PodDisruptionBudget]{}, drain.Wait, drain.ReasonBudget},
-		{"a busy server is not less busy for it", apierrors.NewTooManyRequests("busy", 7), drain.All(newBudget("web", 1, changed)), drain.Wait, drain.ReasonThrottled},
+		{"a busy server is not less busy for it", apierrors.NewTooManyRequests("busy", 7), drain.All(newBudget("web", 1, changed)), drain.Wait, drain.ReasonUnavailable},
 		{"another refusal is no business of budgets", errors.New("no"), drain.All(newBudget("web", 1, changed)), drain.Wait, drain.ReasonRefused},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

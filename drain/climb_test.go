@@ -40,7 +40,7 @@ func (c *climber) verdict(after time.Duration) drain.Verdict {
 }
 
 func anchored(l drain.Ladder) drain.Policy {
-	return drain.Policy{Ladder: l, Anchor: drain.Anchor{Name: "deletionTimestamp", At: now}}
+	return drain.Policy{Ladder: l, EscalateFrom: now}
 }
 
 var threeRungs = drain.Ladder{
@@ -69,17 +69,17 @@ func TestClimbing(t *testing.T) {
 		require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(39*m))
 	})
 	t.Run("what is polite does not", func(t *testing.T) {
-		c := climber{t: t, p: anchored(drain.Ladder{{After: m, Action: drain.CapGrace, Grace: 20 * time.Second}, {After: 2 * m, Action: drain.IgnoreProtection}})}
+		c := climber{t: t, p: anchored(drain.Ladder{{After: m, Action: drain.IgnoreBudgets, Grace: 20 * time.Second}, {After: 2 * m, Action: drain.IgnoreBudgets, Grace: time.Second}})}
 		plan := c.at(3 * m)
 		require.Len(t, plan.Rungs, 2)
 	})
 	t.Run("an end comes a second after the rung below it at the earliest", func(t *testing.T) {
-		c := climber{t: t, p: anchored(drain.TerminateWithin(m))}
+		c := climber{t: t, p: anchored(drain.Ladder{{After: m, Action: drain.IgnoreBudgets}, {After: m, Action: drain.Proceed}})}
 		require.Equal(t, drain.Delete, c.verdict(time.Hour), "what it allows is tried")
 		require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(time.Hour+time.Second))
 	})
 	t.Run("an end that is alone comes at its time", func(t *testing.T) {
-		c := climber{t: t, p: anchored(drain.ProceedAfter(m))}
+		c := climber{t: t, p: anchored(drain.Ladder{{After: m, Action: drain.Proceed}})}
 		require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(time.Hour))
 	})
 	t.Run("a state that is lost costs time, never safety", func(t *testing.T) {
@@ -114,43 +114,22 @@ func TestClimbing(t *testing.T) {
 	t.Run("an anchor that comes closer counts at once", func(t *testing.T) {
 		c := climber{t: t, p: anchored(threeRungs)}
 		require.Equal(t, drain.Evict, c.verdict(m))
-		c.p.Anchor.At = now.Add(-10 * m)
+		c.p.EscalateFrom = now.Add(-10 * m)
 		require.Equal(t, drain.Delete, c.verdict(m))
-	})
-}
-
-func TestRungsIfOff(t *testing.T) {
-	const m = time.Minute
-	ladder := drain.Ladder{{Action: drain.ForceDeletePods, IfOff: true}, {After: 5 * m, Action: drain.IgnoreBudgets}, {After: 10 * m, Action: drain.Proceed}}
-	t.Run("it has no effect before, and holds nothing up", func(t *testing.T) {
-		c := climber{t: t, p: anchored(ladder), reach: drain.NodeReachability{State: drain.Unreachable}}
-		require.Equal(t, drain.Evict, c.verdict(0))
-		require.Equal(t, drain.Delete, c.verdict(5*m))
-		require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(10*m))
-	})
-	t.Run("it has its effect when the instance goes off later", func(t *testing.T) {
-		c := climber{t: t, p: anchored(ladder), reach: drain.NodeReachability{State: drain.Unreachable}}
-		require.Equal(t, drain.Evict, c.verdict(2*m))
-		c.reach = drain.NodeReachability{State: drain.PoweredOff}
-		plan := c.at(3 * m)
-		require.Equal(t, drain.ForceDelete, plan.Rows[0].Verdict)
-		require.Equal(t, int64(0), *plan.Rows[0].Grace)
-		c.reach = drain.NodeReachability{}
-		require.Equal(t, drain.Evict, c.verdict(4*m), "and none if it is on again")
 	})
 }
 
 func TestUnreachableLadderIsCountedFromTheCondition(t *testing.T) {
 	const m = time.Minute
-	p := drain.Policy{UnreachableLadder: drain.ForceDeleteAfter(5 * m)}
-	c := climber{t: t, p: p, reach: drain.NodeReachability{State: drain.Unreachable, Since: now.Add(-4 * m)}}
+	p := drain.Policy{UnreachableLadder: drain.Ladder{{After: 5 * m, Action: drain.ForceDeletePods}}}
+	c := climber{t: t, p: p, reach: drain.NodeReachability{Unreachable: true, Since: now.Add(-4 * m)}}
 	require.Equal(t, drain.Evict, c.verdict(0))
 	require.Equal(t, now.Add(m), c.at(0).NextAt)
 	require.Equal(t, drain.ForceDelete, c.verdict(m))
 	c.reach = drain.NodeReachability{}
 	require.Equal(t, drain.Evict, c.verdict(2*m), "a Node that is back is drained as usual")
 	require.Empty(t, c.state.UnreachableReached)
-	c.reach = drain.NodeReachability{State: drain.Unreachable, Since: now.Add(time.Hour)}
+	c.reach = drain.NodeReachability{Unreachable: true, Since: now.Add(time.Hour)}
 	require.Equal(t, drain.Evict, c.verdict(3*m))
 	require.Equal(t, drain.ForceDelete, c.verdict(8*m), "another clock's future is not waited for")
 }
@@ -177,12 +156,12 @@ func TestAnInvalidLadderForcesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := observed(newPod("a"))
-			in.Node, in.Reachability.State = openNode(), drain.PoweredOff
+			in.Node, in.Reachability.Unreachable = openNode(), true
 			plan := drain.Decide(in, p, now)
 			require.Nil(t, plan.Fence, "a policy that contradicts itself does nothing")
 			require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
 			require.Equal(t, drain.ReasonInvalidPolicy, plan.Rows[0].Reason)
-			require.Equal(t, []machinist.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy, Message: `drain: rung 1: what is "Pray"?`}}, plan.Gates)
+			require.Equal(t, []machinist.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy, Message: `drain: rung 1: the action "Pray" is not known`}}, plan.Gates)
 			require.True(t, plan.NextCheck.After(now))
 			require.Equal(t, drain.Draining, drain.Decide(observed(), p, now).Outcome, "and it is never done")
 		})
@@ -192,21 +171,21 @@ func TestAnInvalidLadderForcesNothing(t *testing.T) {
 func TestRungsOfTwoLadders(t *testing.T) {
 	in := func(pod *podType) drain.Observation {
 		in := observed(pod)
-		in.Reachability.State = drain.Unreachable
+		in.Reachability.Unreachable = true
 		return in
 	}
 	t.Run("the shortest grace counts, whichever ladder has it", func(t *testing.T) {
-		short, long := drain.Ladder{{Action: drain.CapGrace, Grace: 2 * time.Second}}, drain.Ladder{{Action: drain.CapGrace, Grace: 20 * time.Second}}
+		short, long := drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 2 * time.Second}}, drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 20 * time.Second}}
 		for _, policy := range []drain.Policy{{Ladder: short, UnreachableLadder: long}, {Ladder: long, UnreachableLadder: short}} {
 			require.Equal(t, int64(2), *drain.Decide(in(newPod("a")), policy, now).Rows[0].Grace)
 		}
 	})
 	t.Run("a milder rung takes nothing back", func(t *testing.T) {
-		policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreProtection}}, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
-		require.Equal(t, drain.Delete, drain.Decide(in(newPod("a", unmanaged)), policy, now).Rows[0].Verdict)
+		policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.ForceDeletePods}}, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
+		require.Equal(t, drain.ForceDelete, drain.Decide(in(newPod("a")), policy, now).Rows[0].Verdict)
 	})
 	t.Run("a rung that is new is acted on at once, though others are known", func(t *testing.T) {
-		policy := drain.Policy{Ladder: drain.Ladder{{After: time.Second, Action: drain.CapGrace, Grace: time.Second}}, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
+		policy := drain.Policy{Ladder: drain.Ladder{{After: time.Second, Action: drain.IgnoreBudgets, Grace: time.Second}}, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
 		s, plan := drain.Step(drain.State{}, in(newPod("a")), policy, now)
 		seen := in(newPod("a"))
 		seen.Results = []drain.Result{{Row: plan.Rows[0]}}
@@ -218,7 +197,7 @@ func TestRungsOfTwoLadders(t *testing.T) {
 
 func TestOfTwoRungsAtOneTimeThatOfTheFirstLadderIsNext(t *testing.T) {
 	in := observed(newPod("a"))
-	in.Reachability.State = drain.Unreachable
-	policy := drain.Policy{Ladder: drain.ForceAfter(time.Hour, 0), UnreachableLadder: drain.ForceDeleteAfter(time.Hour)}
+	in.Reachability.Unreachable = true
+	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{After: time.Hour, Action: drain.ForceDeletePods}}}
 	require.Equal(t, drain.IgnoreBudgets, drain.Decide(in, policy, now).Next)
 }

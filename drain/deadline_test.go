@@ -5,6 +5,7 @@ package drain_test
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,13 +54,14 @@ func TestI9EscalationBeginsAtItsDeadline(t *testing.T) {
 	acted := map[drain.Escalation]int{}
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		l := randomLadder(r).Tighten(nil)
-		for i := range l {
-			l[i].GraceFits, l[i].IfOff = false, false
+		var l drain.Ladder
+		for _, rung := range randomLadder(r) {
+			twice := func(below drain.Rung) bool { return below.Action == rung.Action && below.Grace == rung.Grace }
+			if !slices.ContainsFunc(l, twice) {
+				l = append(l, rung)
+			}
 		}
-		l = l.Tighten(nil) // no rung twice
 		p := anchored(l)
-		p.RetryEvery = []time.Duration{0, time.Second, time.Minute}[r.IntN(3)]
 		var state drain.State
 		var results []drain.Result
 		w := twin{at: map[int]time.Time{}}
@@ -106,7 +108,7 @@ func TestI9EscalationBeginsAtItsDeadline(t *testing.T) {
 			at = at.Add(step)
 		}
 	}
-	for _, e := range []drain.Escalation{drain.CapGrace, drain.IgnoreBudgets, drain.IgnoreProtection, drain.ForceDeletePods, drain.Proceed, drain.GiveUp} {
+	for _, e := range []drain.Escalation{drain.IgnoreBudgets, drain.ForceDeletePods, drain.Proceed, drain.GiveUp} {
 		require.Greater(t, acted[e], 20, "%v", acted)
 	}
 }
@@ -121,43 +123,9 @@ func strongest(l drain.Ladder) drain.Verdict {
 		switch rung.Action {
 		case drain.ForceDeletePods:
 			return drain.ForceDelete
-		case drain.IgnoreBudgets, drain.IgnoreProtection:
+		case drain.IgnoreBudgets:
 			v = drain.Delete
 		}
 	}
 	return v
-}
-
-// The same for a rung that comes early for each pod: whoever follows NextCheck asks each pod
-// exactly when its grace still fits.
-func TestI9GraceFitsToTheMoment(t *testing.T) {
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 9))
-		within := time.Duration(r.IntN(200)) * time.Second
-		p := anchored(drain.TerminateWithin(within))
-		var pods []*corev1.Pod
-		for _, name := range []string{"a", "b", "c"} {
-			pods = append(pods, newPod(name, withGrace(int64(1+r.IntN(90)))))
-		}
-		asked := map[string]time.Time{}
-		var state drain.State
-		for at := now; ; {
-			next, plan := drain.Step(state, observed(pods...), p, at)
-			if plan.Over() {
-				require.Equal(t, now.Add(within+time.Second), at)
-				break
-			}
-			for _, row := range plan.Rows {
-				if _, before := asked[row.Name]; !before && row.Verdict == drain.Delete {
-					asked[row.Name] = at
-				}
-			}
-			state, at = next, plan.NextCheck
-		}
-		for _, pod := range pods {
-			grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
-			want := now.Add(max(within-grace, 0))
-			require.Equal(t, want, asked[pod.Name], "within %s, grace %s", within, grace)
-		}
-	}
 }

@@ -39,7 +39,7 @@ func Example() {
 		fmt.Println(err)
 	}
 
-	policy := drain.Policy{Ladder: drain.ForceAfter(2*time.Hour, 0)}
+	policy := drain.Policy{Ladder: drain.Ladder{{After: 2 * time.Hour, Action: drain.IgnoreBudgets}}}
 	executor := runner.Executor{Client: cluster.Client(), Clock: clock}
 	var state drain.State
 	var results []drain.Result
@@ -52,8 +52,12 @@ func Example() {
 		seen.Results = results
 		var plan drain.Decision
 		state, plan = drain.Step(state, seen, policy, clock.Now())
-		fmt.Print(clock.Now().Format("15:04:05"), "\n", plan)
+		fmt.Printf("%s %d pods\n", clock.Now().Format("15:04:05"), len(plan.Rows))
+		for _, row := range plan.Rows {
+			fmt.Println(row)
+		}
 		if plan.Over() {
+			fmt.Println(plan.Outcome)
 			return
 		}
 		results, err = executor.Apply(ctx, plan)
@@ -68,31 +72,17 @@ func Example() {
 		}
 	}
 	// Output:
-	// 12:00:00
-	// cordon node node-1
+	// 12:00:00 2 pods
 	// evict shop/web-1 (Evictable)
 	// wait shop/web-2 (DisruptionBudget): budget shop/web allows 1 disruption: 2 of 2 healthy, 1 desired; other pods take that; since 2026-03-01T12:00:00Z; deleted at 2026-03-01T14:00:00Z
-	// not evaluated: daemonsets
-	// next: IgnoreBudgets at 2026-03-01T14:00:00Z
-	// until something changes, or 2026-03-01T12:00:05Z
-	// 12:00:05
+	// 12:00:05 2 pods
 	// wait shop/web-1 (Terminating): since 2026-03-01T12:00:05Z; deleted at 2026-03-01T14:00:00Z
 	// wait shop/web-2 (DisruptionBudget): budget shop/web allows 0 disruptions: 1 of 2 healthy, 1 desired; since 2026-03-01T12:00:00Z; deleted at 2026-03-01T14:00:00Z
-	// not evaluated: daemonsets
-	// next: IgnoreBudgets at 2026-03-01T14:00:00Z
-	// until something changes, or 2026-03-01T12:00:30Z
-	// 12:00:30
+	// 12:00:30 1 pods
 	// evict shop/web-2 (Evictable)
-	// not evaluated: daemonsets
-	// next: IgnoreBudgets at 2026-03-01T14:00:00Z
-	// until something changes, or 2026-03-01T12:00:35Z
-	// 12:00:35
+	// 12:00:35 1 pods
 	// wait shop/web-2 (Terminating): since 2026-03-01T12:00:35Z; deleted at 2026-03-01T14:00:00Z
-	// not evaluated: daemonsets
-	// next: IgnoreBudgets at 2026-03-01T14:00:00Z
-	// until something changes, or 2026-03-01T12:01:00Z
-	// 12:01:00
-	// not evaluated: daemonsets
+	// 12:01:00 0 pods
 	// Drained
 }
 
@@ -138,14 +128,17 @@ func ExampleDecide() {
 		Looked: true, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}},
 		Pods: drain.All(pod("web", "ReplicaSet"), pod("agent", "DaemonSet"), pod("debug", "")),
 	}, drain.Policy{}, now)
-	fmt.Print(plan)
+	fmt.Println(plan.Fence)
+	for _, row := range plan.Rows {
+		fmt.Println(row)
+	}
+	fmt.Println("not evaluated:", plan.NotEvaluated)
 	// Output:
 	// cordon node node-1
-	// ignore shop/agent (DaemonSetPod)
+	// ignore shop/agent (Stays): its DaemonSet would create it again
 	// block shop/debug (Unmanaged): no controller would create it again; since 2026-03-01T12:00:00Z
 	// evict shop/web (Evictable)
-	// not evaluated: budgets, daemonsets
-	// until something changes, or 2026-03-01T12:00:05Z
+	// not evaluated: [budgets daemonsets]
 }
 
 // Whether a drain can come to its end is known before the first write, as far as its
@@ -166,12 +159,12 @@ func ExampleDecision_Feasible() {
 	for _, row := range plan.Obstacles() {
 		fmt.Println(row)
 	}
-	plan = drain.Decide(seen, drain.Policy{Ladder: drain.ForceAfter(time.Hour, 0)}, now)
+	plan = drain.Decide(seen, drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}, now)
 	fmt.Println(plan.Feasible())
-	fmt.Println(plan.Summary())
+	fmt.Println(plan.Next, plan.NextAt.Format("15:04:05"))
 	// Output:
 	// false
 	// wait shop/db-0 (BudgetNeverAllows): budget shop/db never allows a disruption, maxUnavailable is 0: 3 of 3 healthy, 3 desired; since 2026-03-01T12:00:00Z
 	// true
-	// 0 of 1 pod gone; 1 waits for budget shop/db, which never allows it (3 of 3 healthy, 3 desired) since 2026-03-01T12:00:00Z: shop/db-0; next: IgnoreBudgets at 2026-03-01T13:00:00Z; not evaluated: daemonsets
+	// IgnoreBudgets 13:00:00
 }

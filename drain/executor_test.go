@@ -96,7 +96,7 @@ func execPlan(verdict drain.Verdict, names ...string) drain.Decision {
 func TestCarryFencesThenEvicts(t *testing.T) {
 	node := openNode()
 	node.Spec.Taints = []corev1.Taint{{Key: "of-somebody", Effect: corev1.TaintEffectNoSchedule}}
-	cluster := execCluster(t, node, newPod("a"), newPod("b"), newPod("agent", ownedBy("DaemonSet")))
+	cluster := execCluster(t, node, newPod("a"), newPod("b"), newPod("agent", ownedBy("DaemonSet")), podsDaemonSet("uid-DaemonSet"))
 	client := cluster.Clientset()
 	results, err := execSerial(cluster, client).Apply(t.Context(), drain.Decide(execObserve(t, cluster), drain.Policy{}, now))
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestDD11ACacheThatLagsDoesNotAskAgainAtOnce(t *testing.T) {
 	executor := execSerial(cluster, client)
 	state, plan, err := executor.Pass(t.Context(), drain.State{}, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
-	require.Equal(t, drain.ReasonConflict, plan.Rows[0].Reason)
+	require.Equal(t, drain.ReasonRefused, plan.Rows[0].Reason)
 	_, _, err = executor.Pass(t.Context(), state, in, drain.Policy{}, "node-1")
 	require.NoError(t, err)
 	require.Len(t, client.Actions(), 1)
@@ -457,10 +457,10 @@ func TestD13ARefusalIsAskedOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{want}, requests.all())
 			require.Contains(t, requests.body[0], "uid-a")
-			reason, message, after := drain.AnswerOf(results[0].Err)
-			require.Equal(t, drain.ReasonBudget, reason)
-			require.Contains(t, message, "budget web")
-			require.Equal(t, 10*time.Second, after)
+			answer := answerTo(results[0].Err)
+			require.Equal(t, drain.ReasonBudget, answer.Reason)
+			require.Contains(t, answer.Message, "budget web")
+			require.Equal(t, now.Add(10*time.Second), answer.Until)
 		})
 	}
 }

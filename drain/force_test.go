@@ -33,7 +33,8 @@ func forcedSince(d time.Duration) drain.Policy { return drain.ForMachine(now.Add
 
 func TestForce(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	unreachable := drain.NodeReachability{State: drain.Unreachable, Since: now.Add(-time.Hour)}
+	byBudgets, byForce := machinist.Reason(drain.IgnoreBudgets), machinist.Reason(drain.ForceDeletePods)
+	unreachable := drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod
@@ -44,25 +45,23 @@ func TestForce(t *testing.T) {
 		reason machinist.Reason
 		until  time.Duration // zero for none
 	}{
-		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, drain.ReasonForced, 5 * s},
+		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, byBudgets, 5 * s},
 		{"one moment before its time it does nothing", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Answer{}, drain.Evict, drain.ReasonEvict, 5 * s},
-		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Until: now.Add(s)}, drain.Delete, drain.ReasonForced, 5 * s},
-		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Delete, Reason: drain.ReasonThrottled, Until: now.Add(s)}, drain.Wait, drain.ReasonThrottled, s},
-		{"it shortens the grace of a pod on its way out", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, drain.ReasonForced, 5 * s},
+		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Until: now.Add(s)}, drain.Delete, byBudgets, 5 * s},
+		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(s)}, drain.Wait, drain.ReasonUnavailable, s},
+		{"it shortens the grace of a pod on its way out", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, byBudgets, 5 * s},
 		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonTerminating, s},
 		{"it waits a little for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
 		{"without it nothing is left behind", newPod("a", leaving(-time.Hour, 0)), anything, drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
-		{"nobody stops a pod on an unreachable Node", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
-		{"nor one that was told to stop", newPod("a", leaving(-time.Hour, 1)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
-		{"and that does not wait for a refused deletion with grace", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{Asked: drain.Delete, Until: now.Add(s)}, drain.ForceDelete, drain.ReasonUnreachable, 5 * s},
-		{"but waits for what finalizers hold there", newPod("a", withFinalizer, leaving(-m, 0)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Wait, drain.ReasonUnreachable, m},
-		{"who hurries waits a second for a pod that should have stopped", newPod("a", leaving(-300*time.Millisecond, 1)), drain.Policy{UnreachableLadder: drain.HurryTerminating()}, unreachable, drain.Answer{}, drain.Wait, drain.ReasonUnreachable, 700 * time.Millisecond},
-		{"and no longer", newPod("a", leaving(-s, 1)), drain.Policy{UnreachableLadder: drain.HurryTerminating()}, unreachable, drain.Answer{}, drain.Ignore, drain.ReasonAbandoned, 0},
-		{"force alone does not lose local data", newPod("a", emptyDir), anchored(drain.ForceAfter(0, s)), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonLocalStorage, 0},
-		{"an unreachable Node alone does not lose an unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.ForceDeleteAfter(0)}, unreachable, drain.Answer{}, drain.Block, drain.ReasonUnmanaged, 0},
-		{"a pod of a DaemonSet is left alone under force", newPod("a", ownedBy("DaemonSet"), emptyDir), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Ignore, drain.ReasonDaemonSet, 0},
-		{"a pod of the Node itself is left alone", newPod("a", ownedBy("Node")), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Ignore, drain.ReasonMirror, 0},
-		{"a pod without UID cannot be meant", newPod("a", func(p *corev1.Pod) { p.UID = "" }), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonNoIdentity, 0},
+		{"nobody stops a pod on an unreachable Node", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, byForce, 5 * s},
+		{"nor one that was told to stop", newPod("a", leaving(-time.Hour, 1)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, byForce, 5 * s},
+		{"and that does not wait for a refused deletion with grace", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{Asked: drain.Delete, Until: now.Add(s)}, drain.ForceDelete, byForce, 5 * s},
+		{"but waits for what finalizers hold there", newPod("a", withFinalizer, leaving(-m, 0)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
+		{"force alone does not lose local data", newPod("a", emptyDir), anchored(drain.Ladder{{After: 0, Action: drain.IgnoreBudgets, Grace: s}}), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonLocalStorage, 0},
+		{"an unreachable Node alone does not lose an unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{After: 0, Action: drain.ForceDeletePods}}}, unreachable, drain.Answer{}, drain.Block, drain.ReasonUnmanaged, 0},
+		{"a pod of a DaemonSet is left alone under force", newPod("a", ownedBy("DaemonSet"), emptyDir), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Ignore, drain.ReasonStays, 0},
+		{"a pod of the Node itself is left alone", newPod("a", ownedBy("Node")), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Ignore, drain.ReasonStays, 0},
+		{"a pod without UID cannot be meant", newPod("a", func(p *corev1.Pod) { p.UID = "" }), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonNotEvaluated, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
@@ -80,12 +79,12 @@ func TestForce(t *testing.T) {
 
 // A rung that has just been reached is not held up by what was answered before.
 func TestI9AnAnswerDoesNotPutARungOff(t *testing.T) {
-	p := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.CapGrace, Grace: time.Second}})
+	p := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}})
 	in := observed(newPod("a"))
 	at := now.Add(time.Minute)
 	s, plan := drain.Step(drain.State{}, in, p, at.Add(-time.Second))
 	require.Nil(t, plan.Rows[0].Grace)
-	s.Answers = map[types.UID]drain.Answer{"uid-a": {Asked: drain.Delete, Reason: drain.ReasonThrottled, Until: at.Add(50 * time.Second)}}
+	s.Answers = map[types.UID]drain.Answer{"uid-a": {Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: at.Add(50 * time.Second)}}
 	s, plan = drain.Step(s, in, p, at)
 	require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
 	require.Equal(t, int64(1), *plan.Rows[0].Grace)
@@ -96,7 +95,7 @@ func TestI9AnAnswerDoesNotPutARungOff(t *testing.T) {
 func TestB3GraceOverride(t *testing.T) {
 	const s = time.Second
 	del, evict := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), drain.Policy{}
-	capped := anchored(drain.ForceAfter(0, 5*s))
+	capped := anchored(drain.Ladder{{After: 0, Action: drain.IgnoreBudgets, Grace: 5 * s}})
 	with := func(p drain.Policy, d time.Duration) drain.Policy { p.MaxGrace = d; return p }
 	for _, tt := range []struct {
 		name   string
@@ -133,58 +132,6 @@ func TestB3GraceOverride(t *testing.T) {
 	}
 }
 
-// B3 per-pod deadline: delete early enough that grace fits.
-func TestB3GraceFits(t *testing.T) {
-	const s, m = time.Second, time.Minute
-	within := func(d time.Duration) drain.Policy { return anchored(drain.TerminateWithin(d)) }
-	for _, tt := range []struct {
-		name    string
-		pod     *corev1.Pod
-		policy  drain.Policy
-		want    drain.Verdict
-		grace   int64 // negative for the pod's own
-		next    drain.Escalation
-		nextsIn time.Duration
-	}{
-		{"long before, a pod is evicted", newPod("a"), within(time.Hour), drain.Evict, -1, drain.IgnoreProtection, time.Hour - 30*s},
-		{"one moment before, too", newPod("a"), within(30*s + 1), drain.Evict, -1, drain.IgnoreProtection, 1},
-		{"when its grace just fits it is deleted with its own", newPod("a"), within(30 * s), drain.Delete, -1, drain.IgnoreProtection, 30 * s},
-		{"a pod with another grace has another time", newPod("a", withGrace(20)), within(30 * s), drain.Evict, -1, drain.IgnoreProtection, 10 * s},
-		{"a pod that is late gets what is left", newPod("a"), within(12 * s), drain.Delete, 12, drain.IgnoreProtection, 12 * s},
-		{"but a second at least", newPod("a"), within(1), drain.Delete, 1, drain.IgnoreProtection, 1},
-		{"also after the end", newPod("a"), within(0), drain.Delete, 1, drain.Proceed, s},
-		{"an unmanaged pod goes as well", newPod("a", unmanaged), within(30 * s), drain.Delete, -1, drain.IgnoreProtection, 30 * s},
-		{"but not before", newPod("a", unmanaged), within(31 * s), drain.Block, -1, drain.IgnoreProtection, s},
-		{"a pod that will have stopped in time is let alone", newPod("a", leaving(20*s, 30)), within(20 * s), drain.Wait, -1, drain.IgnoreProtection, 20 * s},
-		{"the end of one that will not is brought forward", newPod("a", leaving(20*s, 30)), within(12 * s), drain.Delete, 12, drain.IgnoreProtection, 12 * s},
-		{"as far as that goes", newPod("a", leaving(s, 1)), within(0), drain.Wait, -1, drain.Proceed, s},
-		{"a pod that should have stopped is not asked again and again", newPod("a", leaving(-m, 30)), within(0), drain.Wait, -1, drain.Proceed, s},
-		{"a cap makes the time shorter", newPod("a"), anchored(drain.Ladder{{Action: drain.CapGrace, Grace: 5 * s}, {After: 10 * s, Action: drain.IgnoreBudgets, GraceFits: true}}), drain.Evict, 5, drain.IgnoreBudgets, 5 * s},
-		{"so does that of the policy", newPod("a"), func() drain.Policy { p := within(10 * s); p.MaxGrace = 4 * s; return p }(), drain.Evict, 4, drain.IgnoreProtection, 6 * s},
-		{"what fits a budget does not fit a protection", newPod("a", unmanaged), anchored(drain.Ladder{{After: s, Action: drain.IgnoreBudgets, GraceFits: true}}), drain.Block, -1, drain.IgnoreBudgets, s},
-		{"of two times the earlier one counts", newPod("a"), anchored(drain.Ladder{{After: 10 * s, Action: drain.IgnoreBudgets, GraceFits: true}, {After: 20 * s, Action: drain.IgnoreProtection, GraceFits: true}}), drain.Delete, 10, drain.IgnoreBudgets, 10 * s},
-		{"a grace that is longer than all time fits as well", newPod("a", withGrace(1<<62)), within(time.Hour), drain.Delete, 3600, drain.IgnoreProtection, time.Hour},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			plan := drain.Decide(observed(tt.pod), tt.policy, now)
-			row := plan.Rows[0]
-			require.Equal(t, tt.want, row.Verdict, row)
-			require.Equal(t, tt.grace < 0, row.Grace == nil, "%v", row.Grace)
-			if row.Grace != nil {
-				require.Equal(t, tt.grace, *row.Grace)
-			}
-			require.Equal(t, tt.next, row.Next)
-			require.Equal(t, now.Add(tt.nextsIn), row.NextAt)
-			require.False(t, plan.NextCheck.After(row.NextAt), "nothing sleeps through it")
-		})
-	}
-	t.Run("a row that is ignored has nothing to come", func(t *testing.T) {
-		row := drain.Decide(observed(newPod("a", mirror), newPod("b")), within(time.Hour), now).Rows[0]
-		require.Empty(t, row.Next)
-		require.True(t, row.NextAt.IsZero())
-	})
-}
-
 // A drain whose deadline passed is never called drained, and says what it left and why.
 func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	budget := drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
@@ -206,7 +153,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	t.Run("giving up keeps the reasons", func(t *testing.T) {
 		plan := run(drain.GiveUp)
 		require.Equal(t, drain.GaveUp, plan.Outcome)
-		want := []machinist.Reason{drain.ReasonBudget, drain.ReasonUnmanaged, drain.ReasonOverdue, drain.ReasonMirror, drain.ReasonGaveUp}
+		want := []machinist.Reason{drain.ReasonBudget, drain.ReasonUnmanaged, drain.ReasonOverdue, drain.ReasonStays, drain.ReasonAbandoned}
 		for i, row := range plan.Rows {
 			require.Equal(t, want[i], row.Reason)
 			require.Equal(t, i != 3, row.Verdict == drain.Block, row)
@@ -216,7 +163,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	t.Run("going on names them", func(t *testing.T) {
 		plan := run(drain.Proceed)
 		require.Equal(t, drain.Proceeded, plan.Outcome)
-		want := []string{"DisruptionBudget: web needs 2", "Unmanaged: no controller would create it again", "Overdue: it should have stopped by 2026-03-01T11:59:00Z", "", "GaveUp: it was not asked to go any more"}
+		want := []string{"DisruptionBudget: web needs 2", "Unmanaged: no controller would create it again", "Overdue: it should have stopped by 2026-03-01T11:59:00Z", "it is a mirror pod, which the kubelet would create again", "Abandoned: it was not asked to go any more"}
 		for i, row := range plan.Rows {
 			require.Equal(t, want[i], row.Message)
 			require.Equal(t, drain.Ignore, row.Verdict)
@@ -227,7 +174,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	t.Run("of two ends going on counts", func(t *testing.T) {
 		proceed, giveUp := drain.Ladder{{Action: drain.Proceed}}, drain.Ladder{{Action: drain.GiveUp}}
 		in := observed(newPod("a"))
-		in.Reachability.State = drain.Unreachable
+		in.Reachability.Unreachable = true
 		for _, p := range []drain.Policy{{Ladder: proceed, UnreachableLadder: giveUp}, {Ladder: giveUp, UnreachableLadder: proceed}} {
 			require.Equal(t, drain.Proceeded, drain.Decide(in, p, now).Outcome)
 		}
@@ -239,12 +186,6 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 	t.Run("what is not waited for any more is not drained either", func(t *testing.T) {
 		stuck := newPod("a", leaving(-time.Minute, 30))
 		require.Equal(t, drain.Proceeded, drain.Decide(observed(stuck), drain.Policy{SkipTerminatingAfter: time.Second}, now).Outcome)
-		in := observed(stuck)
-		in.Reachability.State = drain.Unreachable
-		plan := drain.Decide(in, drain.Policy{UnreachableLadder: drain.HurryTerminating()}, now)
-		require.Equal(t, drain.Delete, plan.Rows[0].Verdict, "its grace is cut once")
-		in.Pods.Items[0] = newPod("a", leaving(-time.Second, 1))
-		require.Equal(t, drain.Proceeded, drain.Decide(in, drain.Policy{UnreachableLadder: drain.HurryTerminating()}, now).Outcome)
 	})
 	t.Run("an end that never fenced the Node is not drained", func(t *testing.T) {
 		in := observed()
@@ -256,7 +197,7 @@ func TestDD2DeadlineIsNotSuccess(t *testing.T) {
 // DD-3: nothing counts retries, so no number of them stalls a drain.
 func TestDD3ShortTimeoutsDoNotStall(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 1, time.Second, 19 * time.Second} {
-		c := climber{t: t, p: anchored(drain.ForceAfter(timeout, time.Second))}
+		c := climber{t: t, p: anchored(drain.Ladder{{After: timeout, Action: drain.IgnoreBudgets, Grace: time.Second}})}
 		require.Equal(t, drain.Delete, c.verdict(timeout))
 	}
 }
@@ -264,7 +205,7 @@ func TestDD3ShortTimeoutsDoNotStall(t *testing.T) {
 // DD-12: whatever the ladder, only ForceDeletePods takes a pod off the API.
 func TestDD12OnlyAnExplicitRungLeavesNoGrace(t *testing.T) {
 	for name, l := range map[string]drain.Ladder{
-		"ForceAfter": drain.ForceAfter(0, 1), "TerminateWithin": drain.TerminateWithin(0), "HurryTerminating": drain.HurryTerminating(),
+		"ForceAfter": drain.Ladder{{After: 0, Action: drain.IgnoreBudgets, Grace: time.Second}},
 		"ForMachine": drain.ForMachine(now).Ladder,
 	} {
 		t.Run(name, func(t *testing.T) {

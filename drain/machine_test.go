@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/drain"
-	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // The modes of the reference system: normal, forced by time or label, and on a Node that
@@ -24,25 +23,23 @@ func TestForMachine(t *testing.T) {
 	}
 	evicted := []step{{0, drain.Evict}, {24 * time.Hour, drain.Evict}}
 	for _, tt := range []struct {
-		name  string
-		p     drain.Policy
-		reach drain.Reachability
-		pod   *corev1.Pod
-		steps []step
+		name   string
+		p      drain.Policy
+		silent bool
+		pod    *corev1.Pod
+		steps  []step
 	}{
-		{"B6 without timeout a drain asks for evictions for ever", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a"), evicted},
-		{"pods that nobody brings back are evicted", drain.ForMachine(time.Time{}), drain.Reachable, newPod("a", unmanaged, emptyDir), evicted},
-		{"B6 after the timeout force begins, and lasts a minute", forcedSince(-2 * m), drain.Reachable, newPod("a"), []step{{0, drain.Evict}, {2*m - 1, drain.Evict}, {2 * m, drain.Delete}, {3*m - 1, drain.Delete}, {3 * m, "Proceeded"}}},
-		{"B6 force now: a label that forces at once still gives it a minute", forcedSince(time.Hour), drain.Reachable, newPod("a"), []step{{0, drain.Delete}, {m - 1, drain.Delete}, {m, "Proceeded"}}},
-		{"B4 unreachable kubelet: a Node that has not answered for five minutes loses its pods, and is waited for a minute", drain.ForMachine(time.Time{}), drain.Unreachable, newPod("a"), []step{{0, drain.ForceDelete}, {m - 1, drain.ForceDelete}, {m, "Proceeded"}}},
-		{"so does one that is off", drain.ForMachine(time.Time{}), drain.PoweredOff, newPod("a"), []step{{0, drain.ForceDelete}, {m, "Proceeded"}}},
-		{"a machine that never joined is drained at once", drain.ForMachine(time.Time{}), drain.NeverRegistered, newPod("a"), []step{{0, "NodeGone"}}},
+		{"B6 without timeout a drain asks for evictions for ever", drain.ForMachine(time.Time{}), false, newPod("a"), evicted},
+		{"pods that nobody brings back are evicted", drain.ForMachine(time.Time{}), false, newPod("a", unmanaged, emptyDir), evicted},
+		{"B6 after the timeout force begins, and lasts a minute", forcedSince(-2 * m), false, newPod("a"), []step{{0, drain.Evict}, {2*m - 1, drain.Evict}, {2 * m, drain.Delete}, {3*m - 1, drain.Delete}, {3 * m, "Proceeded"}}},
+		{"B6 force now: a label that forces at once still gives it a minute", forcedSince(time.Hour), false, newPod("a"), []step{{0, drain.Delete}, {m - 1, drain.Delete}, {m, "Proceeded"}}},
+		{"B4 unreachable kubelet: a Node that has not answered for five minutes loses its pods, and is waited for a minute", drain.ForMachine(time.Time{}), true, newPod("a"), []step{{0, drain.ForceDelete}, {m - 1, drain.ForceDelete}, {m, "Proceeded"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.NoError(t, tt.p.Ladder.Validate())
 			require.NoError(t, tt.p.UnreachableLadder.Validate())
 			in := observed(tt.pod)
-			in.Reachability = drain.NodeReachability{State: tt.reach, Since: now.Add(-5 * m)}
+			in.Reachability = drain.NodeReachability{Unreachable: tt.silent, Since: now.Add(-5 * m)}
 			var state drain.State
 			for _, step := range tt.steps {
 				var plan drain.Decision
@@ -67,7 +64,7 @@ func TestForMachine(t *testing.T) {
 // A Node whose kubelet is silent for a moment keeps its pods: they may well run.
 func TestForMachineWaitsForANodeThatBlinks(t *testing.T) {
 	in := observed(newPod("a"))
-	in.Reachability = drain.NodeReachability{State: drain.Unreachable, Since: now.Add(-5*time.Minute + 1)}
+	in.Reachability = drain.NodeReachability{Unreachable: true, Since: now.Add(-5*time.Minute + 1)}
 	plan := drain.Decide(in, drain.ForMachine(time.Time{}), now)
 	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
 	require.Equal(t, now.Add(1), plan.NextAt)
@@ -100,7 +97,7 @@ func TestDD74RepairNeedNotCutGrace(t *testing.T) {
 
 // DD-65b: a drain can have an end, and somebody else's cordon does not stop it.
 func TestDD65bADrainHasAnEnd(t *testing.T) {
-	c := climber{t: t, p: anchored(drain.ProceedAfter(time.Minute))}
+	c := climber{t: t, p: anchored(drain.Ladder{{After: time.Minute, Action: drain.Proceed}})}
 	require.Equal(t, drain.Evict, c.verdict(0), "the Node was cordoned by somebody")
 	require.Equal(t, drain.Verdict(drain.Proceeded), c.verdict(time.Minute))
 }
@@ -115,57 +112,50 @@ func TestD8ReachabilityMatrix(t *testing.T) {
 		"overdue": newPod("a", leaving(-m, 30)), "held by a finalizer": newPod("a", withFinalizer, leaving(-m, 0)),
 	}
 	ladders := map[string]drain.Ladder{
-		"empty": nil, "force after": drain.ForceAfter(m, time.Second), "within": drain.TerminateWithin(m), "proceed": drain.ProceedAfter(m),
-		"hurry": drain.HurryTerminating(), "force-delete": drain.ForceDeleteAfter(m), "give up": {{After: m, Action: drain.GiveUp}},
+		"empty": nil, "force after": drain.Ladder{{After: m, Action: drain.IgnoreBudgets, Grace: time.Second}}, "proceed": drain.Ladder{{After: m, Action: drain.Proceed}},
+		"force-delete": drain.Ladder{{After: m, Action: drain.ForceDeletePods}}, "give up": {{After: m, Action: drain.GiveUp}},
 	}
 	type cell struct {
-		reach       drain.Reachability
+		silent      bool
 		pod, ladder string
 	}
 	// what each cell comes to an hour later, by the three: the last rule that fits counts
 	want := func(c cell) string {
 		leavingAlone := c.pod == "daemon" || c.pod == "mirror" || c.pod == "finished"
 		gone := c.pod == "leaving" || c.pod == "overdue" || c.pod == "held by a finalizer"
-		silent := c.reach == drain.Unreachable || c.reach == drain.PoweredOff
-		overdue := map[bool]string{true: "wait NodeUnreachable", false: "wait Overdue"}[silent]
-		deletes := map[bool]string{true: "NodeUnreachable", false: "Forced"}[silent]
 		protected := map[string]string{"unmanaged": "block Unmanaged", "local": "block LocalStorage"}[c.pod]
 		switch {
-		case c.reach == drain.NeverRegistered || c.reach == drain.Gone:
-			return "NodeGone"
 		case leavingAlone:
 			return "Drained"
-		case c.ladder == "proceed" || c.ladder == "within":
+		case c.ladder == "proceed":
 			return "Proceeded"
 		case c.ladder == "give up":
 			return "GaveUp"
 		case c.ladder == "force-delete" && gone && c.pod != "held by a finalizer":
-			return "force-delete " + deletes
-		case (c.ladder == "hurry" || c.ladder == "force after") && (c.pod == "leaving" || c.pod == "overdue"):
-			return "delete " + map[bool]string{true: deletes, false: "Forced"}[c.ladder == "force after"]
-		case c.ladder == "hurry" && c.pod == "held by a finalizer":
-			return "Proceeded"
+			return "force-delete ForceDeletePods"
+		case c.ladder == "force after" && (c.pod == "leaving" || c.pod == "overdue"):
+			return "delete IgnoreBudgets"
 		case gone:
-			return overdue
+			return "wait Overdue"
 		case protected != "":
 			return protected
 		case c.ladder == "force after":
-			return "delete " + deletes
+			return "delete IgnoreBudgets"
 		case c.ladder == "force-delete":
-			return "force-delete " + deletes
+			return "force-delete ForceDeletePods"
 		default:
 			return "evict Evictable"
 		}
 	}
-	for _, reach := range []drain.Reachability{drain.Reachable, drain.Unreachable, drain.PoweredOff, drain.NeverRegistered, drain.Gone} {
+	for _, silent := range []bool{false, true} {
 		for podName, pod := range pods {
 			for ladderName, ladder := range ladders {
-				c := cell{reach: reach, pod: podName, ladder: ladderName}
-				t.Run(fmt.Sprintf("%s Node, %s pod, ladder %s", c.reach, c.pod, c.ladder), func(t *testing.T) {
+				c := cell{silent: silent, pod: podName, ladder: ladderName}
+				t.Run(fmt.Sprintf("silent %t, %s pod, ladder %s", c.silent, c.pod, c.ladder), func(t *testing.T) {
 					in := observed(pod)
-					in.Reachability = drain.NodeReachability{State: reach}
-					p := drain.Policy{Ladder: ladder, Anchor: drain.Anchor{At: now}}
-					if reach != drain.Reachable {
+					in.Reachability = drain.NodeReachability{Unreachable: silent}
+					p := drain.Policy{Ladder: ladder, EscalateFrom: now}
+					if silent {
 						p = drain.Policy{UnreachableLadder: ladder}
 					}
 					state, plan := drain.Step(drain.State{}, in, p, now)
@@ -182,10 +172,6 @@ func TestD8ReachabilityMatrix(t *testing.T) {
 						got = fmt.Sprintf("%s %s", plan.Rows[0].Verdict, plan.Rows[0].Reason)
 					}
 					require.Equal(t, want(c), got)
-					if got == "NodeGone" {
-						require.Empty(t, plan.Rows)
-						require.Nil(t, plan.Fence)
-					}
 				})
 			}
 		}
@@ -195,24 +181,12 @@ func TestD8ReachabilityMatrix(t *testing.T) {
 // B4 unreachable kubelet: one that says it is not ready answers. It unmounts volumes, which
 // are waited for as ever.
 func TestB4AKubeletThatIsNotReadyAnswers(t *testing.T) {
-	for status, want := range map[corev1.ConditionStatus]drain.Reachability{
-		corev1.ConditionTrue: drain.Reachable, corev1.ConditionFalse: drain.Reachable, corev1.ConditionUnknown: drain.Unreachable, "": drain.Unreachable,
+	for status, want := range map[corev1.ConditionStatus]bool{
+		corev1.ConditionTrue: false, corev1.ConditionFalse: false, corev1.ConditionUnknown: true, "": true,
 	} {
 		node := newNode()
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-		require.Equal(t, want, drain.ReachabilityOf(node).State, "%q", status)
-	}
-}
-
-// B4 out-of-service taint: it is asked for only when the instance is known to be off.
-func TestB4OutOfServiceOnlyWhenOff(t *testing.T) {
-	p := drain.Policy{Fence: nodeops.Fence{OutOfService: true}}
-	for reach, want := range map[drain.Reachability]bool{drain.Reachable: false, drain.Unreachable: false, drain.PoweredOff: true} {
-		in := observed(newPod("a"))
-		in.Node, in.Reachability.State = openNode(), reach
-		plan := drain.Decide(in, p, now)
-		require.NotNil(t, plan.Fence)
-		require.Equal(t, want, plan.Fence.Fence.OutOfService, "%q", reach)
+		require.Equal(t, want, drain.ReachabilityOf(node).Unreachable, "%q", status)
 	}
 }
 
@@ -220,21 +194,18 @@ func TestB4OutOfServiceOnlyWhenOff(t *testing.T) {
 // are asked, and they are waited for.
 func TestB4UnreachableWithoutLadder(t *testing.T) {
 	in := observed(newPod("a"), newPod("b", leaving(-time.Minute, 30)))
-	in.Reachability.State = drain.Unreachable
+	in.Reachability.Unreachable = true
 	plan := drain.Decide(in, drain.Policy{}, now)
 	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
 	require.Equal(t, drain.Wait, plan.Rows[1].Verdict)
-	require.Equal(t, drain.ReasonUnreachable, plan.Rows[1].Reason)
-	require.Contains(t, plan.Rows[1].Message, "nobody on the Node says")
+	require.Equal(t, drain.ReasonOverdue, plan.Rows[1].Reason)
+	require.Contains(t, plan.Rows[1].Message, "the kubelet of the Node does not answer")
 }
 
 // B4 Node object missing: there is nothing to drain, and nobody to ask.
 func TestB4NodeMissing(t *testing.T) {
 	for name, in := range map[string]drain.Observation{
 		"it was looked for":     {Looked: true, Pods: drain.All(newPod("a"))},
-		"the caller says so":    {Reachability: drain.NodeReachability{State: drain.Gone}},
-		"it never was":          {Reachability: drain.NodeReachability{State: drain.NeverRegistered}},
-		"though it was seen":    {Looked: true, Node: newNode(), Reachability: drain.NodeReachability{State: drain.Gone}},
 		"and pods are unknown":  {Looked: true},
 		"and forced afterwards": {Looked: true, Reachability: drain.ReachabilityOf(nil)},
 	} {

@@ -31,7 +31,7 @@ const (
 // podsForced is a ladder whose rungs have all been reached.
 func podsForced(do ...drain.Escalation) drain.Policy {
 	p := anything
-	p.Anchor = drain.Anchor{Name: "test", At: now.Add(-time.Hour)}
+	p.EscalateFrom = now.Add(-time.Hour)
 	for _, what := range do {
 		p.Ladder = append(p.Ladder, drain.Rung{Action: what})
 	}
@@ -65,6 +65,9 @@ type podsVerdict struct {
 }
 
 func podsVerdictOf(row drain.Row) podsVerdict {
+	if row.Verdict == drain.Ignore { // its message is for people
+		row.Message = ""
+	}
 	return podsVerdict{row.Verdict, row.Reason, row.Message}
 }
 
@@ -96,22 +99,22 @@ func TestWhichPodsGo(t *testing.T) {
 			newPod("web", withFinalizer, leaving(-time.Minute, 30)), drain.Policy{},
 			podsVerdict{drain.Wait, drain.ReasonOverdue, "it should have stopped by 2026-03-01T11:59:00Z and has the finalizers example.com/job-tracking"},
 		},
-		{"B2 a mirror pod is left alone", newPod("web", mirror), podsForced(drain.ForceDeletePods), podsVerdict{drain.Ignore, drain.ReasonMirror, ""}},
-		{"B2 a pod of the Node itself is left alone", newPod("web", ownedBy("Node")), podsForced(drain.ForceDeletePods), podsVerdict{drain.Ignore, drain.ReasonMirror, ""}},
-		{"B2 a pod that succeeded is left alone", newPod("web", inPhase(corev1.PodSucceeded), unmanaged), drain.Policy{}, podsVerdict{drain.Ignore, drain.ReasonFinished, ""}},
+		{"B2 a mirror pod is left alone", newPod("web", mirror), podsForced(drain.ForceDeletePods), podsVerdict{drain.Ignore, drain.ReasonStays, ""}},
+		{"B2 a pod of the Node itself is left alone", newPod("web", ownedBy("Node")), podsForced(drain.ForceDeletePods), podsVerdict{drain.Ignore, drain.ReasonStays, ""}},
+		{"B2 a pod that succeeded is left alone", newPod("web", inPhase(corev1.PodSucceeded), unmanaged), drain.Policy{}, podsVerdict{drain.Ignore, drain.ReasonGone, ""}},
 		{
 			"B2 a pod that failed is left alone though it waits for a finalizer",
 			newPod("web", inPhase(corev1.PodFailed), withFinalizer, leaving(-time.Hour, 0)), drain.Policy{},
-			podsVerdict{drain.Ignore, drain.ReasonFinished, ""},
+			podsVerdict{drain.Ignore, drain.ReasonGone, ""},
 		},
 		{
 			"DD-13 a pod of another Node is none of the drain's business",
 			newPod("web", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }), podsForced(drain.ForceDeletePods),
-			podsVerdict{drain.Ignore, drain.ReasonElsewhere, ""},
+			podsVerdict{drain.Ignore, drain.ReasonGone, ""},
 		},
 		{
 			"a pod without UID cannot be meant", newPod("web", func(p *corev1.Pod) { p.UID = "" }), podsForced(drain.ForceDeletePods),
-			podsVerdict{drain.Block, drain.ReasonNoIdentity, noIdentity},
+			podsVerdict{drain.Block, drain.ReasonNotEvaluated, noIdentity},
 		},
 		{"DD-4 a pod without priority is one of priority 0", newPod("web", func(p *corev1.Pod) { p.Spec.Priority = nil }), drain.Policy{}, evicted},
 	} {
@@ -130,7 +133,7 @@ func TestB2PodsOfDaemonSets(t *testing.T) {
 	}
 	there, none := drain.All(podsDaemonSet("uid-DaemonSet")), drain.All[*appsv1.DaemonSet](nil)
 	tainted := nodeops.Fence{Taint: "example.com/drained"}
-	kept := podsVerdict{drain.Ignore, drain.ReasonDaemonSet, ""}
+	kept := podsVerdict{drain.Ignore, drain.ReasonStays, ""}
 	evicted := podsVerdict{drain.Evict, drain.ReasonEvict, ""}
 	for _, tt := range []struct {
 		name   string
@@ -149,20 +152,7 @@ func TestB2PodsOfDaemonSets(t *testing.T) {
 		{"one whose DaemonSet is gone does not come back though it tolerates everything", agent(toleratesAll), none, drain.Policy{Fence: tainted}, evicted},
 		{"DaemonSets of other groups cannot be known to be gone", agent(podsOwner(func(o *metav1.OwnerReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), none, drain.Policy{}, kept},
 		{"a DaemonSet without UID cannot be looked up", agent(podsOwner(func(o *metav1.OwnerReference) { o.UID = "" })), none, drain.Policy{}, kept},
-		{"B2 if they are to go, one that does not tolerate the mark of the Node is evicted", agent(), there, drain.Policy{EvictDaemonSets: true}, evicted},
-		{
-			"if they are to go, one that tolerates the mark of the Node is left alone, as it would come back",
-			agent(podsTolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})),
-			there, drain.Policy{EvictDaemonSets: true}, kept,
-		},
-		{
-			"if they are to go, one that tolerates the mark but not the taint of the fence is evicted",
-			agent(podsTolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})),
-			there, drain.Policy{EvictDaemonSets: true, Fence: tainted}, evicted,
-		},
-		{"if they are to go, one that tolerates everything is left alone", agent(toleratesAll), there, drain.Policy{EvictDaemonSets: true, Fence: tainted}, kept},
-		{"if nothing is known to keep them away they are left alone", agent(), there, drain.Policy{EvictDaemonSets: true, KeepSchedulable: true}, kept},
-		{"B2 a finished one is left alone for that", agent(inPhase(corev1.PodFailed)), none, drain.Policy{}, podsVerdict{drain.Ignore, drain.ReasonFinished, ""}},
+		{"B2 a finished one is left alone for that", agent(inPhase(corev1.PodFailed)), none, drain.Policy{}, podsVerdict{drain.Ignore, drain.ReasonGone, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
@@ -197,7 +187,7 @@ func TestB2TolerationOfTheFence(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := newPod("web", podsTolerating(corev1.Toleration{Key: "example.com/other"}, tt.toleration))
 			row := drain.Decide(observed(pod), drain.Policy{Fence: nodeops.Fence{Taint: key}}, now).Rows[0]
-			require.Equal(t, tt.want, row.Reason == drain.ReasonTolerates && row.Verdict == drain.Ignore, "%s", row)
+			require.Equal(t, tt.want, row.Reason == drain.ReasonStays && row.Verdict == drain.Ignore, "%s", row)
 			require.Equal(t, drain.Evict, drain.Decide(observed(pod), drain.Policy{}, now).Rows[0].Verdict, "a cordon alone is not tolerated for long")
 		})
 	}
@@ -205,7 +195,7 @@ func TestB2TolerationOfTheFence(t *testing.T) {
 
 func TestD6APodThatComesBackIsNotChased(t *testing.T) {
 	unschedulable := podsTolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})
-	recurring := podsVerdict{drain.Ignore, drain.ReasonRecurring, ""}
+	recurring := podsVerdict{drain.Ignore, drain.ReasonStays, ""}
 	evicted := podsVerdict{drain.Evict, drain.ReasonEvict, ""}
 	after, before := podsCreated(now.Add(-time.Second)), podsCreated(now.Add(-time.Minute))
 	s := drain.State{Started: now.Add(-time.Hour), FencedAt: now.Add(-time.Minute)}
@@ -284,19 +274,6 @@ func TestCopiesOfAPod(t *testing.T) {
 		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
 		require.Len(t, plan.Rows, 1)
 	})
-	t.Run("of two that claim to be the same the cautious one counts", func(t *testing.T) {
-		alone := newPod("a", unmanaged)
-		require.Equal(t,
-			drain.Decide(observed(newPod("a"), alone), drain.Policy{}, now),
-			drain.Decide(observed(alone, newPod("a")), drain.Policy{}, now))
-		require.Equal(t, drain.Block, drain.Decide(observed(newPod("a"), alone), drain.Policy{}, now).Rows[0].Verdict)
-	})
-	t.Run("of two that claim to be the same it does not matter which comes first", func(t *testing.T) {
-		critical := newPod("a", withPriority(2000000000))
-		require.Equal(t,
-			drain.Decide(observed(newPod("a"), critical), drain.Policy{}, now),
-			drain.Decide(observed(critical, newPod("a")), drain.Policy{}, now))
-	})
 	t.Run("D-6 a successor of the same name is another pod", func(t *testing.T) {
 		successor := newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })
 		require.Len(t, drain.Decide(observed(current, successor), drain.Policy{}, now).Rows, 2)
@@ -368,14 +345,11 @@ func podsFull(n int) drain.Observation {
 }
 
 func TestDD14PodsAreNotCopied(t *testing.T) {
-	rule, err := drain.CompileRules(rulesOfATown()...)
-	require.NoError(t, err)
 	in := podsFull(110)
-	in.Namespaces = drain.All(rulesNamespace("shop", "tier", "front"))
 	in.DaemonSets = drain.All(podsDaemonSet("uid-DaemonSet"))
 	for name, p := range map[string]drain.Policy{
 		"zero":       {},
-		"with rules": {Rules: []drain.Rule{drain.ClusterAPILabels(), drain.DoNotDisrupt(), rule}},
+		"with rules": {ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app=web"},
 	} {
 		per := testing.AllocsPerRun(20, func() { drain.Decide(in, p, now) }) / 110
 		require.LessOrEqual(t, per, 3.0, name)
@@ -392,15 +366,14 @@ func podsRandom(r *rand.Rand) []*corev1.Pod {
 		func(p *corev1.Pod) { p.UID = "" },
 		func(p *corev1.Pod) { p.Spec.NodeName = "node-2" },
 		func(p *corev1.Pod) { p.Namespace = "bar" },
-		func(p *corev1.Pod) { p.ResourceVersion = "9" },
 		func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} },
 		func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "wait-completed"} },
 		func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} },
 		func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "1h"} },
 	}
 	var pods []*corev1.Pod
-	for range r.IntN(9) {
-		pod := newPod(string(rune('a' + r.IntN(7))))
+	for i := range r.IntN(9) {
+		pod := newPod(string(rune('a'+r.IntN(7))), func(p *corev1.Pod) { p.ResourceVersion = strconv.Itoa(i + 10) })
 		for range r.IntN(3) {
 			edits[r.IntN(len(edits))](pod)
 		}
@@ -411,14 +384,14 @@ func podsRandom(r *rand.Rand) []*corev1.Pod {
 
 func podsRandomPolicy(r *rand.Rand) drain.Policy {
 	p := drain.Policy{
-		EvictUnmanaged: r.IntN(2) == 0, EvictLocalStorage: r.IntN(2) == 0, EvictDaemonSets: r.IntN(2) == 0,
-		SkipTerminatingAfter: time.Duration(r.IntN(3)) * time.Minute, WaveTimeout: time.Duration(r.IntN(3)) * time.Minute,
-		Rules:  [][]drain.Rule{nil, {nil, drain.ClusterAPILabels(), drain.DoNotDisrupt()}}[r.IntN(2)],
-		Waves:  []func(*corev1.Pod) int32{nil, drain.AllAtOnce, func(p *corev1.Pod) int32 { return int32(p.Name[0]) % 3 }}[r.IntN(3)],
-		Fence:  []nodeops.Fence{{}, {Taint: "example.com/drained"}}[r.IntN(2)],
-		Anchor: drain.Anchor{At: now.Add(-time.Hour)},
+		EvictUnmanaged: r.IntN(2) == 0, EvictLocalStorage: r.IntN(2) == 0, AllAtOnce: r.IntN(2) == 0,
+		SkipTerminatingAfter: time.Duration(r.IntN(3)) * time.Minute,
+		Fence:                []nodeops.Fence{{}, {Taint: "example.com/drained"}}[r.IntN(2)],
+		EscalateFrom:         now.Add(-time.Hour),
 	}
-	p.Ladder = []drain.Ladder{nil, nil, {{Action: drain.IgnoreBudgets}}, {{Action: drain.IgnoreProtection}}, {{Action: drain.ForceDeletePods}}, {{Action: drain.Proceed}}}[r.IntN(6)]
+	p.Ladder = []drain.Ladder{nil, nil, {{Action: drain.IgnoreBudgets}}, {{Action: drain.ForceDeletePods}}, {{Action: drain.Proceed}}}[r.IntN(5)]
+	p.ClusterAPILabels = r.IntN(2) == 0
+	p.DoNotDisrupt = p.ClusterAPILabels
 	return p
 }
 
@@ -446,9 +419,9 @@ func TestLawsOfPods(t *testing.T) {
 		}
 	}
 	for _, reason := range []machinist.Reason{
-		drain.ReasonElsewhere, drain.ReasonMirror, drain.ReasonFinished, drain.ReasonDaemonSet, drain.ReasonTolerates, drain.ReasonRecurring,
-		drain.ReasonAbandoned, drain.ReasonNoIdentity, drain.ReasonRule, drain.ReasonWaitCompleted, drain.ReasonDoNotDisrupt, drain.ReasonWave,
-		drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonEvict, drain.ReasonForced, drain.ReasonTerminating, drain.ReasonOverdue,
+		drain.ReasonGone, drain.ReasonStays, machinist.Reason(drain.IgnoreBudgets),
+		drain.ReasonAbandoned, drain.ReasonNotEvaluated, drain.ReasonRule, drain.ReasonWaitCompleted, drain.ReasonDoNotDisrupt, drain.ReasonWave,
+		drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonEvict, drain.ReasonTerminating, drain.ReasonOverdue,
 	} {
 		require.Positive(t, reasons[reason], reason)
 	}
@@ -462,10 +435,12 @@ func podsCheckRow(t *testing.T, seed uint64, in drain.Observation, p drain.Polic
 		return
 	}
 	i := slices.IndexFunc(in.Pods.Items, func(pod *corev1.Pod) bool {
-		return pod.Namespace == row.Namespace && pod.Name == row.Name && pod.UID == row.UID && pod.ResourceVersion == "10"
+		return pod.Namespace == row.Namespace && pod.Name == row.Name && pod.UID == row.UID
 	})
-	if i < 0 { // only an older copy was seen
-		return
+	for j, pod := range in.Pods.Items { // the newest copy counts
+		if pod.Namespace == row.Namespace && pod.Name == row.Name && pod.UID == row.UID {
+			i = j
+		}
 	}
 	pod := in.Pods.Items[i]
 	_, isMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -473,7 +448,7 @@ func podsCheckRow(t *testing.T, seed uint64, in drain.Observation, p drain.Polic
 	require.NotEqual(t, corev1.PodFailed, pod.Status.Phase, "seed %d: a finished pod is asked: %s", seed, row)
 	require.Equal(t, "node-1", pod.Spec.NodeName)
 	require.NotEmpty(t, pod.UID)
-	if len(p.Rules) > 0 {
+	if p.ClusterAPILabels {
 		require.NotEqual(t, "skip", pod.Labels["cluster.x-k8s.io/drain"], "seed %d: a pod is asked that is to be skipped: %s", seed, row)
 	}
 	if row.Verdict != drain.Evict {

@@ -3,9 +3,13 @@
 package drain
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -14,31 +18,32 @@ import (
 // a machine before it uses force.
 const DefaultMachineDrainTimeout = 2 * time.Hour
 
-// Policy says what a drain may do. The zero Policy is the safe one: the Node is
+// Policy says what a drain may do. The zero Policy is the cautious one: the Node is
 // cordoned, pods are evicted with their own grace, budgets are respected for ever,
-// and pods that nobody would bring back, or that would lose local data, stay.
+// and pods that no controller would create again, or that would lose local data, stay.
+// A Policy is plain data that can be kept as JSON.
 type Policy struct {
-	// Anchor is what the rungs of Ladder are counted from.
-	Anchor Anchor
-	// Ladder is how the drain escalates. Empty means never.
+	// EscalateFrom is what the rungs of Ladder are counted from. Zero means the first step of
+	// the drain, as the [State] has it.
+	EscalateFrom time.Time
+	// Ladder says when the drain escalates, and how. Empty means never.
 	Ladder Ladder
-	// UnreachableLadder is how it escalates in addition while the Node is
-	// unreachable or off, counted from [NodeReachability.Since]. Empty means not at all.
+	// UnreachableLadder says how the drain escalates in addition while the Node is
+	// unreachable, counted from [NodeReachability.Since]. Empty means not at all.
 	UnreachableLadder Ladder
 
-	// Fence is what keeps new pods off the Node. The zero Fence cordons it for
-	// nobody in particular.
+	// Fence keeps new pods off the Node. The zero Fence cordons it without an owner.
 	Fence nodeops.Fence
 	// KeepSchedulable leaves the Node as it is: something else, such as a taint,
 	// keeps new pods away. The drain does not wait for a fence then.
 	KeepSchedulable bool
-	// Reassert fences the Node again if somebody takes the fence away during the
-	// drain. Without it the drain stops there and says so; a claim of the owner that an
-	// earlier drain has left, without its marks, looks like that from the beginning.
+	// Reassert fences the Node again if the fence is taken away during the drain. Without it
+	// the drain stops there and says so. A claim of the owner that an earlier drain has left,
+	// without its marks, looks like that from the beginning.
 	Reassert bool
 
-	// MaxGrace is the longest grace of a pod. Zero or less means its own, less than
-	// a second a second.
+	// MaxGrace is the longest grace of a pod. Zero or less means the pod's own. Less than
+	// a second means a second.
 	MaxGrace time.Duration
 	// EvictUnmanaged evicts pods that no controller would create again. Without it
 	// they stay.
@@ -46,31 +51,24 @@ type Policy struct {
 	// EvictLocalStorage evicts pods that lose the data of their emptyDir volumes.
 	// Without it they stay.
 	EvictLocalStorage bool
-	// EvictDaemonSets evicts, after all others, the pods of DaemonSets that do not
-	// tolerate the fence, and so do not come back. Without it they are left alone.
-	// Kubernetes has all of them tolerate a cordon: it takes a fence with a taint.
-	EvictDaemonSets bool
-	// Rules say how pods are treated that the rest of the policy would evict or
-	// protect. The first one that has an opinion rules.
-	Rules []Rule
-	// Waves puts pods in an order: those of a later wave are asked to go when all of
-	// the earlier ones have gone. Nil means [CriticalLast]. What a rule says of the
-	// order counts more, and pods of DaemonSets go in the [LastWave].
-	Waves func(pod *corev1.Pod) int32
-	// WaveTimeout is how long a wave holds the next one. Zero or less means until it
-	// is over.
-	WaveTimeout time.Duration
+	// AllAtOnce evicts critical pods together with all others. Without it, pods of the
+	// classes system-cluster-critical and system-node-critical wait until the others have gone.
+	AllAtOnce bool
+	// PodSelector is a label selector, such as "app=web,tier!=db". Pods that it does not
+	// select are left alone. Empty selects all.
+	PodSelector string
+	// ClusterAPILabels heeds the label cluster.x-k8s.io/drain of pods: "skip" leaves the pod
+	// alone, "wait-completed" waits until it has completed.
+	ClusterAPILabels bool
+	// DoNotDisrupt heeds the annotation karpenter.sh/do-not-disrupt of pods: "true" protects
+	// the pod, a duration such as "30m" protects it for so long after its start.
+	DoNotDisrupt bool
 	// SkipTerminatingAfter stops waiting for a pod so long after it was to stop.
 	// Zero or less means that it is waited for until it has gone.
 	SkipTerminatingAfter time.Duration
 
 	// Volumes says what is waited for after the pods.
 	Volumes VolumePolicy
-
-	// RetryEvery is the pause before a request is repeated for the first time; it
-	// doubles with each repetition, up to four times as long. Zero or less means 5
-	// seconds.
-	RetryEvery time.Duration
 }
 
 // VolumePolicy says what is waited for once the pods have gone. The zero
@@ -81,25 +79,15 @@ type VolumePolicy struct {
 	// DetachTimeout is how long a volume may take for that once nothing on the Node
 	// uses it. Zero or less means any time.
 	DetachTimeout time.Duration
-	// Reattach waits in addition until the volumes of pods that went are attached
-	// elsewhere.
-	Reattach bool
-	// ReattachTimeout is how long that may take after the volume was detached. Zero or
-	// less means any time.
+	// ReattachTimeout waits in addition until the volumes of pods that went are attached to
+	// other Nodes, so long after each was detached. The pods with volumes are then evicted one
+	// after the other. Zero or less means that this is not waited for.
 	ReattachTimeout time.Duration
-	// Skip says which volumes are not waited for. Nil is none.
-	Skip VolumeRule
-	// AtOnce is how many pods with attached volumes may be on their way at a time: told
-	// to go, or gone with a volume that is still waited for. Zero or less means all.
-	// A ladder that ignores budgets ignores it, too.
-	AtOnce int
 }
 
 const (
-	defaultRetryEvery = 5 * time.Second
-	// longestRetryAfter bounds what the API server can ask for, so that no answer
-	// puts force off for long.
-	longestRetryAfter = time.Minute
+	// retryEvery is the pause before a request is repeated for the first time.
+	retryEvery = 5 * time.Second
 	// lookAgain is when to look again at what only a change of something observed
 	// can move, in case the change was missed.
 	lookAgain = time.Minute
@@ -108,9 +96,85 @@ const (
 	shortestGrace = time.Second
 )
 
-func (p Policy) retryEvery() time.Duration {
-	if p.RetryEvery > 0 {
-		return p.RetryEvery
+// Validate returns what is wrong with the policy, or nil: its ladders, its fence, or its
+// selector. A drain with a policy that is not valid does nothing but say so.
+func (p Policy) Validate() error { return errors.Join(p.problems()...) }
+
+func (p *Policy) problems() []error {
+	errs := []error{p.Ladder.Validate(), p.UnreachableLadder.Validate()}
+	if !p.KeepSchedulable {
+		errs = append(errs, p.Fence.Validate())
 	}
-	return defaultRetryEvery
+	if _, err := labels.Parse(p.PodSelector); err != nil {
+		errs = append(errs, fmt.Errorf("drain: pod selector: %w", err))
+	}
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// Equal reports whether two policies are the same.
+func (p Policy) Equal(other Policy) bool {
+	return p.EscalateFrom.Equal(other.EscalateFrom) && slices.Equal(p.Ladder, other.Ladder) &&
+		slices.Equal(p.UnreachableLadder, other.UnreachableLadder) && p.Fence == other.Fence &&
+		p.KeepSchedulable == other.KeepSchedulable && p.Reassert == other.Reassert && p.MaxGrace == other.MaxGrace &&
+		p.EvictUnmanaged == other.EvictUnmanaged && p.EvictLocalStorage == other.EvictLocalStorage && p.AllAtOnce == other.AllAtOnce &&
+		p.PodSelector == other.PodSelector && p.ClusterAPILabels == other.ClusterAPILabels && p.DoNotDisrupt == other.DoNotDisrupt &&
+		p.SkipTerminatingAfter == other.SkipTerminatingAfter && p.Volumes == other.Volumes
+}
+
+// Sources returns the lists that a drain with this policy needs, in the order of the
+// constants.
+func (p Policy) Sources() []Source {
+	sources := []Source{SourceBudgets, SourceDaemonSets}
+	if p.Volumes.Wait {
+		sources = append(sources, SourceAttachments, SourceClaims, SourceVolumes)
+	}
+	return sources
+}
+
+// baseFence returns what the policy's fence always consists of. The taint out-of-service is
+// for instances that are known to be off, which a drain does not know. The reason is a text.
+func (p *Policy) baseFence() nodeops.Fence {
+	fence := p.Fence
+	fence.OutOfService, fence.Reason = false, ""
+	return fence
+}
+
+// fenceTaint returns the taint that keeps new pods off the Node: that of the fence or,
+// for a Node that is marked unschedulable, the one that stands for the mark. There is
+// none that the drain knows of if something else keeps pods away.
+func (p *Policy) fenceTaint() (corev1.Taint, bool) {
+	switch {
+	case p.Fence.Taint != "":
+		return corev1.Taint{Key: p.Fence.Taint, Effect: corev1.TaintEffectNoSchedule}, true
+	case p.KeepSchedulable:
+		return corev1.Taint{}, false
+	default:
+		return corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, true
+	}
+}
+
+// silentTooLong is how long a Node may be unreachable before waiting for it to stop
+// pods makes no sense; it is that of the reference system.
+const silentTooLong = 5 * time.Minute
+
+// ForMachine returns the policy by which the reference system drains the Node of a
+// machine. All pods are asked to go at once, critical ones too. Pods without a controller and
+// local data go as well. From forceAt on budgets are not asked and pods get a second. A minute
+// later the drain goes on without the pods that are left. The pods of a Node that has not
+// answered for five minutes are taken off the API, and a minute later the drain goes on. A
+// zero forceAt means that force is never used.
+//
+// [Observation.Reachability] says whether the Node answers.
+func ForMachine(forceAt time.Time) Policy {
+	p := Policy{
+		EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true, AllAtOnce: true,
+		UnreachableLadder: Ladder{
+			{After: silentTooLong, Action: ForceDeletePods}, {After: silentTooLong + time.Minute, Action: Proceed},
+		},
+	}
+	if !forceAt.IsZero() {
+		p.EscalateFrom = forceAt
+		p.Ladder = Ladder{{Action: IgnoreBudgets, Grace: time.Second}, {After: time.Minute, Action: Proceed}}
+	}
+	return p
 }

@@ -74,7 +74,7 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 		want          []string
 	}{
 		"the first plan": {
-			after: progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressRow("c", drain.Ignore, drain.ReasonMirror)),
+			after: progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressRow("c", drain.Ignore, drain.ReasonStays)),
 			want:  []string{"Started node/node-1", "Waiting pod/shop/b (Unmanaged)"},
 		},
 		"the first plan of a program that was restarted": {
@@ -122,19 +122,19 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 			before: progressPlan(waits), after: progressPlan(), want: []string{"Gone pod/shop/a (Gone)"},
 		},
 		"a pod that has completed": {
-			before: progressPlan(progressRow("a", drain.Wait, drain.ReasonWaitCompleted)), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonFinished)),
-			want: []string{"Gone pod/shop/a (Finished)"},
+			before: progressPlan(progressRow("a", drain.Wait, drain.ReasonWaitCompleted)), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonGone)),
+			want: []string{"Gone pod/shop/a (Gone)"},
 		},
 		"a pod that turns out to be elsewhere": {
-			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonElsewhere)),
-			want: []string{"Gone pod/shop/a (OnOtherNode)"},
+			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonGone)),
+			want: []string{"Gone pod/shop/a (Gone)"},
 		},
 		"a pod that is not waited for any more": {
 			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonAbandoned)),
 			want: []string{"Left pod/shop/a (Abandoned)"},
 		},
 		"a pod that was never waited for": {
-			before: progressPlan(progressRow("a", drain.Ignore, drain.ReasonDaemonSet)), after: progressPlan(), want: []string{},
+			before: progressPlan(progressRow("a", drain.Ignore, drain.ReasonStays)), after: progressPlan(), want: []string{},
 		},
 		"a successor of the same name": {
 			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Wait, drain.ReasonTerminating), func(p *drain.Decision) { p.Rows[0].UID = "other" }),
@@ -147,58 +147,57 @@ func TestProgressBetweenTwoPlans(t *testing.T) {
 		"a rung": {
 			before: progressPlan(func(p *drain.Decision) { p.Rungs = drain.Ladder{{Action: drain.IgnoreBudgets}} }),
 			after: progressPlan(func(p *drain.Decision) {
-				p.Rungs = drain.Ladder{{Action: drain.IgnoreBudgets}, {Action: drain.IgnoreBudgets}, {Action: drain.CapGrace, Grace: time.Second}}
+				p.Rungs = drain.Ladder{{Action: drain.IgnoreBudgets}, {Action: drain.IgnoreBudgets}, {Action: drain.ForceDeletePods, Grace: time.Second}}
 			}),
-			want: []string{"Escalated node/node-1 (IgnoreBudgets): after 0s IgnoreBudgets", "Escalated node/node-1 (CapGrace): after 0s CapGrace 1s"},
+			want: []string{"Escalated node/node-1 (IgnoreBudgets): after 0s IgnoreBudgets", "Escalated node/node-1 (ForceDeletePods): after 0s ForceDeletePods (grace 1s)"},
 		},
 		"a volume is waited for": {
 			before: progressPlan(), after: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), want: []string{"Waiting volume/pv (Detaching)"},
 		},
 		"a volume is detached": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(), want: []string{"Detached volume/pv"},
+			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(), want: []string{"Gone volume/pv (Gone)"},
 		},
 		"a volume is detached and is to be attached elsewhere": {
 			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Wait, drain.ReasonReattaching)),
-			want: []string{"Detached volume/pv", "Waiting volume/pv (Reattaching)"},
+			want: []string{"Waiting volume/pv (Reattaching)"},
 		},
 		"a volume is attached elsewhere": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonReattaching)), after: progressPlan(), want: []string{"Reattached volume/pv"},
+			before: progressPlan(progressVolume(drain.Wait, drain.ReasonReattaching)), after: progressPlan(), want: []string{"Gone volume/pv (Gone)"},
 		},
 		"a volume is detached and nobody will attach it": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonUnschedulable)),
-			want: []string{"Detached volume/pv", "Left volume/pv (Unschedulable)"},
+			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonReattaching)),
+			want: []string{"Left volume/pv (Reattaching)"},
 		},
 		"a volume stays attached": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonTimedOut)),
-			want: []string{"Left volume/pv (TimedOut)"},
+			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonAbandoned)),
+			want: []string{"Left volume/pv (Abandoned)"},
 		},
 		"a gate": {
-			before: progressPlan(func(p *drain.Decision) { p.Gates = []machinist.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}} }),
-			after: progressPlan(func(p *drain.Decision) {
-				p.Gates = []machinist.Hold{{Subject: "hook/a", Reason: drain.ReasonHook}, {Subject: "hook/b", Reason: drain.ReasonHook, Message: "backup"}}
+			before: progressPlan(func(p *drain.Decision) {
+				p.Gates = []machinist.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy}}
 			}),
-			want: []string{"Waiting hook/b (Hook): backup"},
+			after: progressPlan(func(p *drain.Decision) {
+				p.Gates = []machinist.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy}, {Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: "why"}}
+			}),
+			want: []string{"Waiting node/node-1 (Uncordoned): why"},
 		},
 		"the end": {
 			before: progressPlan(waits), after: progressPlan(progressOver(drain.Drained, "")),
 			want: []string{"Gone pod/shop/a (Gone)", "Ended node/node-1 (Drained)"},
 		},
 		"an end with pods left": {
-			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Block, drain.ReasonGaveUp), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressOver(drain.GaveUp, "")),
-			want: []string{"Left pod/shop/a (GaveUp)", "Ended node/node-1 (GaveUp)"},
+			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressOver(drain.GaveUp, "")),
+			want: []string{"Left pod/shop/a (Abandoned)", "Ended node/node-1 (GaveUp)"},
 		},
 		"the Node has gone": {
-			before: progressPlan(waits), after: drain.Decision{Outcome: drain.NodeGone, Reason: drain.ReasonNodeGone}, want: []string{"Ended node/node-1 (NodeGone)"},
-		},
-		"a machine that never joined": {
-			after: drain.Decision{Node: "node-1", Outcome: drain.NodeGone, Reason: drain.ReasonNeverRegistered}, want: []string{"Ended node/node-1 (NodeGone, NeverRegistered)"},
+			before: progressPlan(waits), after: drain.Decision{Outcome: drain.NodeGone, Reason: machinist.Reason(drain.NodeGone)}, want: []string{"Ended node/node-1 (NodeGone)"},
 		},
 		"the same end": {
-			before: progressPlan(progressRow("a", drain.Block, drain.ReasonGaveUp), progressOver(drain.GaveUp, "")),
-			after:  progressPlan(progressRow("a", drain.Block, drain.ReasonGaveUp), progressOver(drain.GaveUp, "")), want: []string{},
+			before: progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressOver(drain.GaveUp, "")),
+			after:  progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressOver(drain.GaveUp, "")), want: []string{},
 		},
 		"a pod that came after the end": {
-			before: progressPlan(progressRow("a", drain.Block, drain.ReasonGaveUp), progressOver(drain.Drained, "")),
+			before: progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressOver(drain.Drained, "")),
 			after:  progressPlan(waits), want: []string{"Waiting pod/shop/a (Terminating)"},
 		},
 	} {
@@ -275,7 +274,7 @@ func newProgressWorld(seed uint64) *progressWorld {
 	}
 	end := []drain.Escalation{drain.Proceed, drain.GiveUp}[w.rand.IntN(2)]
 	w.policy.Ladder = drain.Ladder{
-		{After: 3 * time.Minute, Action: drain.IgnoreBudgets}, {After: 4 * time.Minute, Action: drain.CapGrace, Grace: time.Second}, {After: 6 * time.Minute, Action: end},
+		{After: 3 * time.Minute, Action: drain.IgnoreBudgets}, {After: 4 * time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}, {After: 6 * time.Minute, Action: end},
 	}
 	for range w.rand.IntN(8) {
 		w.addPod()

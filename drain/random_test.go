@@ -63,23 +63,41 @@ func (d *dice) ladder() drain.Ladder {
 	}
 	if d.roll(12) == 1 {
 		return drain.Ladder{{
-			After: d.duration(), Action: pick(d, drain.Proceed, drain.IgnoreBudgets, "Pray"), Grace: d.duration(), GraceFits: d.yes(), IfOff: d.yes(),
+			After: d.duration(), Action: pick(d, drain.Proceed, drain.IgnoreBudgets, "Pray"), Grace: d.duration(),
 		}, {After: d.duration(), Action: drain.ForceDeletePods}}
 	}
 	return randomLadder(rand.New(rand.NewPCG(uint64(d.roll(256)), uint64(d.roll(256)))))
 }
 
+// randomLadder returns a ladder that is valid.
+func randomLadder(r *rand.Rand) drain.Ladder {
+	var l drain.Ladder
+	after, grace := time.Duration(0), 90*time.Second
+	for range r.IntN(4) {
+		after += time.Duration(r.IntN(3)) * time.Minute
+		rung := drain.Rung{After: after, Action: []drain.Escalation{drain.IgnoreBudgets, drain.IgnoreBudgets, drain.ForceDeletePods}[r.IntN(3)]}
+		if r.IntN(2) == 0 {
+			grace = max(grace/2, time.Second)
+			rung.Grace = grace
+		}
+		l = append(l, rung)
+	}
+	if r.IntN(2) == 0 {
+		l = append(l, drain.Rung{After: after + time.Duration(r.IntN(3))*time.Minute, Action: []drain.Escalation{drain.Proceed, drain.GiveUp}[r.IntN(2)]})
+	}
+	return l
+}
+
 func (d *dice) policy() drain.Policy {
 	p := drain.Policy{
-		Anchor: drain.Anchor{At: d.when()}, Ladder: d.ladder(), UnreachableLadder: d.ladder(), Reassert: d.yes(), KeepSchedulable: d.roll(6) == 1,
-		EvictUnmanaged: d.yes(), EvictLocalStorage: d.yes(), EvictDaemonSets: d.roll(4) == 1,
-		MaxGrace: pick(d, 0, 0, time.Second, 10*time.Second, -1, time.Hour), WaveTimeout: d.duration(), SkipTerminatingAfter: pick(d, 0, 0, 0, time.Second, time.Hour),
-		RetryEvery: pick(d, 0, time.Second, -time.Second, time.Hour),
-		Fence:      nodeops.Fence{OutOfService: d.roll(6) == 1},
-		Volumes:    drain.VolumePolicy{Wait: d.roll(3) == 1, DetachTimeout: d.duration(), Reattach: d.yes(), ReattachTimeout: d.duration(), AtOnce: d.roll(3)},
+		EscalateFrom: d.when(), Ladder: d.ladder(), UnreachableLadder: d.ladder(), Reassert: d.yes(), KeepSchedulable: d.roll(6) == 1,
+		EvictUnmanaged: d.yes(), EvictLocalStorage: d.yes(), AllAtOnce: d.yes(),
+		MaxGrace: pick(d, 0, 0, time.Second, 10*time.Second, -1, time.Hour), SkipTerminatingAfter: pick(d, 0, 0, 0, time.Second, time.Hour),
+		Fence:   nodeops.Fence{OutOfService: d.roll(6) == 1},
+		Volumes: drain.VolumePolicy{Wait: d.roll(3) == 1, DetachTimeout: d.duration(), ReattachTimeout: d.duration()},
 	}
 	if d.roll(4) == 1 {
-		p.Rules = []drain.Rule{nil, drain.ClusterAPILabels(), drain.DoNotDisrupt()}
+		p.ClusterAPILabels, p.DoNotDisrupt, p.PodSelector = d.yes(), d.yes(), pick(d, "", "app=web", "!", "app!=web")
 	}
 	return p
 }
@@ -87,28 +105,25 @@ func (d *dice) policy() drain.Policy {
 func (d *dice) observation() drain.Observation {
 	in := drain.Observation{Looked: d.roll(12) != 1}
 	in.Pods.Complete, in.Budgets.Complete, in.Attachments.Complete = d.roll(12) != 1, d.yes(), d.yes()
-	in.DaemonSets.Complete, in.Claims.Complete, in.Namespaces.Complete = d.yes(), d.yes(), d.yes()
+	in.DaemonSets.Complete, in.Claims.Complete = d.yes(), d.yes()
 	if d.roll(12) != 1 {
 		in.Node = newNode()
 		in.Node.Spec.Unschedulable = d.roll(3) > 0
 	}
-	in.Reachability = drain.NodeReachability{Since: d.when(), State: pick(d, drain.Reachable, drain.Reachable, drain.Reachable, drain.Unreachable, drain.Unreachable, drain.PoweredOff, drain.Gone, drain.NeverRegistered, drain.Reachable, drain.Reachable)}
-	for range d.roll(12) {
-		in.Pods.Items = append(in.Pods.Items, d.pod())
+	in.Reachability = drain.NodeReachability{Since: d.when(), Unreachable: d.roll(3) == 1}
+	for i := range d.roll(12) {
+		in.Pods.Items = append(in.Pods.Items, d.pod(i))
 	}
-	for range d.roll(3) {
-		in.Budgets.Items = append(in.Budgets.Items, d.budget())
-	}
-	for range d.roll(3) {
-		in.Hooks = append(in.Hooks, drain.Hook{Name: pick(d, "x", "y"), Owner: pick(d, "me", ""), Stage: pick(d, drain.BeforeDrain, drain.AfterDrain, ""), Until: d.when()})
+	for i := range d.roll(3) {
+		in.Budgets.Items = append(in.Budgets.Items, d.budget(i))
 	}
 	if d.roll(4) == 1 {
 		in.DaemonSets.Items = append(in.DaemonSets.Items, nil, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
 	}
-	for range d.roll(3) {
+	for i := range d.roll(3) {
 		name := pick(d, "pv-1", "pv-2")
 		in.Attachments.Items = append(in.Attachments.Items, &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: "va-" + name},
+			ObjectMeta: metav1.ObjectMeta{Name: "va-" + name, ResourceVersion: fmt.Sprint(i)},
 			Spec:       storagev1.VolumeAttachmentSpec{NodeName: pick(d, "node-1", "node-2"), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
 			Status:     storagev1.VolumeAttachmentStatus{Attached: d.yes()},
 		})
@@ -138,7 +153,7 @@ func (d *dice) state() drain.State {
 		return drain.State{}
 	}
 	s := drain.State{
-		Started: d.when(), FencedAt: d.when(), UnreachableSince: d.when(), Wave: int32(d.roll(3)), WaveSince: d.when(), Gone: d.roll(3),
+		Started: d.when(), FencedAt: d.when(), UnreachableSince: d.when(), Gone: d.roll(3),
 		Pods: map[types.UID]drain.PodState{}, Answers: map[types.UID]drain.Answer{},
 	}
 	for _, l := range []drain.Ladder{d.ladder(), d.ladder()} {
@@ -159,12 +174,12 @@ func (d *dice) state() drain.State {
 	return s
 }
 
-func (d *dice) budget() *policyv1.PodDisruptionBudget {
+func (d *dice) budget(i int) *policyv1.PodDisruptionBudget {
 	if d.roll(8) == 1 {
 		return nil
 	}
 	b := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pick(d, "web", "all"), ResourceVersion: pick(d, "1", "2")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pick(d, "web", "all"), ResourceVersion: fmt.Sprint(i)},
 		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(d.roll(4)) - 1, ExpectedPods: 3, CurrentHealthy: 3, DesiredHealthy: 2},
 	}
 	if d.yes() {
@@ -173,12 +188,12 @@ func (d *dice) budget() *policyv1.PodDisruptionBudget {
 	return b
 }
 
-func (d *dice) pod() *corev1.Pod {
+func (d *dice) pod(i int) *corev1.Pod {
 	if d.roll(16) == 1 {
 		return nil
 	}
 	pod := newPod(pick(d, "a", "b", "c", "d", "e"))
-	pod.ResourceVersion = pick(d, "10", "9", "")
+	pod.ResourceVersion = fmt.Sprint(i) // no two copies are of one version
 	for _, edit := range []func(*corev1.Pod){
 		unmanaged, emptyDir, mirror, ownedBy("DaemonSet"), ownedBy("Node"), inPhase(corev1.PodFailed), withFinalizer, withoutGrace,
 		withPriority(2000001000), withGrace(int64(d.roll(256)) - 5),

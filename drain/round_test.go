@@ -22,7 +22,7 @@ import (
 
 // roundProceed is a policy whose ladder has ended.
 func roundProceed() drain.Policy {
-	return drain.Policy{Anchor: drain.Anchor{At: now.Add(-time.Hour)}, Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}}
+	return drain.Policy{EscalateFrom: now.Add(-time.Hour), Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}}
 }
 
 func TestDD15ARoundLooksAgainBeforeItIsOver(t *testing.T) {

@@ -41,19 +41,20 @@ func requireNoWrites(t *testing.T, client *fake.Clientset) {
 }
 
 func TestRun_InvalidPolicy_RefusedWithoutACall(t *testing.T) {
-	rung, fence := new(*drain.LadderError), new(*nodeops.FenceError)
+	fence := new(*nodeops.FenceError)
 	for name, tt := range map[string]struct {
 		policy drain.Policy
-		as     any
+		says   string
 	}{
-		"ladder":             {drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}, rung},
-		"unreachable ladder": {drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}, rung},
-		"fence":              {drain.Policy{Fence: nodeops.Fence{Owner: "a/b"}}, fence},
+		"ladder":             {drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}, "rung 0"},
+		"unreachable ladder": {drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}, "rung 0"},
+		"fence":              {drain.Policy{Fence: nodeops.Fence{Owner: "a/b"}}, "fence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inRunWorld(t, func(t *testing.T, w *runWorld) {
 				plan, err := w.run(t.Context(), tt.policy)
-				require.ErrorAs(t, err, tt.as)
+				require.ErrorContains(t, err, tt.says)
+				require.Equal(t, name == "fence", errors.As(err, fence))
 				require.ErrorAs(t, err, new(*runner.UnfinishedError))
 				require.ErrorContains(t, err, "node-1")
 				require.False(t, plan.Over())
@@ -133,11 +134,11 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 }
 
 // A rung that does away with the obstacle makes the drain feasible.
-func TestRun_LadderRemovesTheProtection_Drains(t *testing.T) {
+func TestRun_LadderGoesOnWithoutThePod_Begins(t *testing.T) {
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
-		plan, err := w.run(t.Context(), drain.Policy{Ladder: drain.TerminateWithin(time.Minute)})
-		require.NoError(t, err)
-		require.Equal(t, drain.Drained, plan.Outcome)
+		plan, err := w.run(t.Context(), drain.Policy{Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}})
+		require.ErrorAs(t, err, new(*runner.UnfinishedError))
+		require.Equal(t, drain.Proceeded, plan.Outcome)
 	}, append(runPods(1), newPod("lonely", unmanaged))...)
 }
 

@@ -497,12 +497,7 @@ func TestDD1RightsThatAreTakenAwayEndTheDrain(t *testing.T) {
 func TestABurstOfEventsIsOneRound(t *testing.T) {
 	inRunWorld(t, func(t *testing.T, w *runWorld) {
 		rounds := 0
-		policy := drain.Policy{Waves: func(pod *corev1.Pod) int32 {
-			if pod.Name == "web-00" {
-				rounds++
-			}
-			return 0
-		}}
+		policy := drain.Policy{}
 		w.later(t, time.Second/2, func(c *fake.Clientset) error {
 			for i := range 1000 {
 				err := sourceErr(c.CoreV1().Pods("shop").Patch(t.Context(), fmt.Sprintf("web-%02d", i%50), types.MergePatchType,

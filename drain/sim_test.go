@@ -36,7 +36,6 @@ type story struct {
 	clock   *clocktesting.FakeClock
 	policy  drain.Policy
 	reach   drain.NodeReachability
-	hooks   []drain.Hook
 	minimum map[string]int // by app
 	blind   bool           // budgets are not observed
 	crashes bool           // and the state is lost then
@@ -57,7 +56,7 @@ func TestDrainsEndOrSayWhy(t *testing.T) {
 		ends[s.ending()]++
 	}
 	t.Log(ends)
-	for _, ending := range []string{"Drained", "Proceeded", "GaveUp", "blocked by DisruptionBudget", "blocked by Unmanaged", "blocked by Hook", "blocked by Uncordoned"} {
+	for _, ending := range []string{"Drained", "Proceeded", "GaveUp", "blocked by DisruptionBudget", "blocked by Unmanaged", "blocked by Uncordoned"} {
 		require.Greater(t, ends[ending], 3, "the stories are too tame: %v", ends)
 	}
 }
@@ -79,7 +78,7 @@ func newStory(t *testing.T, seed uint64) *story {
 		require.NoError(t, s.cluster.Add(s.budget("second", "a")))
 	}
 	s.policy = drain.Policy{
-		EvictUnmanaged: r.IntN(3) > 0, EvictLocalStorage: r.IntN(3) > 0, Reassert: r.IntN(2) == 0, Anchor: drain.Anchor{At: now},
+		EvictUnmanaged: r.IntN(3) > 0, EvictLocalStorage: r.IntN(3) > 0, Reassert: r.IntN(2) == 0, EscalateFrom: now,
 		MaxGrace: []time.Duration{0, 0, 5 * time.Second}[r.IntN(3)],
 	}
 	switch r.IntN(3) {
@@ -87,18 +86,14 @@ func newStory(t *testing.T, seed uint64) *story {
 		s.policy.Ladder = randomLadder(r)
 	case 1:
 		s.policy.Ladder = [...]drain.Ladder{
-			drain.ForceAfter(2*time.Minute, time.Second), drain.TerminateWithin(2 * time.Minute), drain.ProceedAfter(2 * time.Minute),
+			drain.Ladder{{After: 2 * time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}}, drain.Ladder{{After: 2 * time.Minute, Action: drain.Proceed}},
 			drain.ForMachine(now).Ladder, {{After: 3 * time.Minute, Action: drain.GiveUp}},
-		}[r.IntN(5)]
+		}[r.IntN(4)]
 	}
 	if r.IntN(6) == 0 {
 		s.cluster.SetNodeSilent("node-1", true)
-		s.reach = drain.NodeReachability{State: []drain.Reachability{drain.Reachable, drain.Unreachable, drain.Unreachable, drain.PoweredOff}[r.IntN(4)]}
-		s.policy.UnreachableLadder = [...]drain.Ladder{nil, drain.HurryTerminating(), drain.ForceDeleteAfter(time.Minute), drain.ForMachine(now).UnreachableLadder}[r.IntN(4)]
-	}
-	if r.IntN(5) == 0 {
-		until := []time.Time{{}, now.Add(time.Minute)}[r.IntN(2)]
-		s.hooks = []drain.Hook{{Name: "hook", Stage: []drain.Stage{drain.BeforeDrain, drain.AfterDrain}[r.IntN(2)], Until: until}}
+		s.reach = drain.NodeReachability{Unreachable: r.IntN(4) > 0}
+		s.policy.UnreachableLadder = [...]drain.Ladder{nil, drain.Ladder{{After: time.Minute, Action: drain.ForceDeletePods}}, drain.ForMachine(now).UnreachableLadder}[r.IntN(3)]
 	}
 	s.addFaults()
 	return s
@@ -154,7 +149,7 @@ func (s *story) budget(name, app string) *policyv1.PodDisruptionBudget {
 func (s *story) observe(t *testing.T) drain.Observation {
 	t.Helper()
 	client := s.cluster.Client()
-	in := drain.Observation{Looked: true, Reachability: s.reach, Hooks: s.hooks}
+	in := drain.Observation{Looked: true, Reachability: s.reach}
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{})
 	require.NoError(t, err)
 	in.Node = node
@@ -252,16 +247,13 @@ func (s *story) forcedFrom(want ...drain.Escalation) time.Time {
 	look := func(l drain.Ladder) {
 		for _, rung := range l {
 			at := now.Add(rung.After)
-			if rung.GraceFits {
-				at = at.Add(-90 * time.Second)
-			}
-			if slices.Contains(want, rung.Action) && at.Before(first) && (!rung.IfOff || s.reach.State == drain.PoweredOff) {
+			if slices.Contains(want, rung.Action) && at.Before(first) {
 				first = at
 			}
 		}
 	}
 	look(s.policy.Ladder)
-	if s.reach.State != drain.Reachable {
+	if s.reach.Unreachable {
 		look(s.policy.UnreachableLadder)
 	}
 	return first
@@ -272,9 +264,8 @@ func (s *story) check(t *testing.T) {
 	t.Helper()
 	t.Log(s.plan)
 	at := s.clock.Now()
-	end, forced := s.forcedFrom(drain.Proceed, drain.GiveUp), s.forcedFrom(drain.IgnoreBudgets, drain.IgnoreProtection, drain.ForceDeletePods)
-	hooked := slices.ContainsFunc(s.plan.Gates, func(h machinist.Hold) bool { return h.Reason == drain.ReasonHook })
-	if !s.lost && !hooked {
+	end, forced := s.forcedFrom(drain.Proceed, drain.GiveUp), s.forcedFrom(drain.IgnoreBudgets, drain.ForceDeletePods)
+	if !s.lost {
 		require.False(t, !s.plan.Over() && at.Sub(end) > 2*time.Minute, "a ladder that ends ends: %s", s.plan)
 	}
 	if s.plan.Outcome == drain.Drained {
@@ -282,10 +273,10 @@ func (s *story) check(t *testing.T) {
 	}
 	for _, h := range s.plan.Holds() {
 		switch h.Reason {
-		case drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonHook, drain.ReasonUncordoned, drain.ReasonWave:
-		case drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever, drain.ReasonRefused, drain.ReasonEvict, drain.ReasonConflict, drain.ReasonGaveUp, drain.ReasonThrottled, drain.ReasonForbidden, drain.ReasonUnanswered:
+		case drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonUncordoned, drain.ReasonWave:
+		case drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever, drain.ReasonEvict, drain.ReasonRefused, drain.ReasonAbandoned, drain.ReasonUnavailable, drain.ReasonForbidden:
 			require.False(t, at.Sub(forced) > 100*time.Second && s.plan.Outcome != drain.GaveUp, "force does not wait for a budget: %v", h)
-		case drain.ReasonOverdue, drain.ReasonTerminating, drain.ReasonUnreachable, drain.ReasonForced, drain.ReasonNotFenced:
+		case drain.ReasonOverdue, drain.ReasonTerminating, drain.ReasonNotFenced, machinist.Reason(drain.IgnoreBudgets), machinist.Reason(drain.ForceDeletePods):
 		default:
 			t.Errorf("why? %v", h)
 		}
@@ -329,7 +320,7 @@ func (s *story) checkWrite(t *testing.T, w draintest.Write, pods map[types.UID]*
 	}
 	require.Equal(t, "node-1", before.Spec.NodeName, w)
 	require.False(t, leftByADrain(before), "%s", w)
-	if before.DeletionTimestamp == nil && w.Time.Before(s.forcedFrom(drain.IgnoreProtection)) {
+	if before.DeletionTimestamp == nil {
 		require.True(t, s.policy.EvictUnmanaged || len(before.OwnerReferences) > 0, w)
 		require.True(t, s.policy.EvictLocalStorage || len(before.Spec.Volumes) == 0, w)
 	}
@@ -339,21 +330,20 @@ func (s *story) checkWrite(t *testing.T, w draintest.Write, pods map[types.UID]*
 		require.True(t, before.DeletionTimestamp != nil && *before.DeletionGracePeriodSeconds == 0, "I-8: %s", w)
 	}
 	if before.DeletionTimestamp != nil && after != nil {
-		require.False(t, w.Time.Before(s.forcedFrom(drain.CapGrace, drain.IgnoreBudgets, drain.IgnoreProtection, drain.ForceDeletePods)) && *after.DeletionGracePeriodSeconds < *before.DeletionGracePeriodSeconds, "without a rung nothing is shortened: %s", w)
+		require.False(t, w.Time.Before(s.forcedFrom(drain.IgnoreBudgets, drain.ForceDeletePods)) && *after.DeletionGracePeriodSeconds < *before.DeletionGracePeriodSeconds, "without a rung nothing is shortened: %s", w)
 	}
-	if after != nil && after.DeletionTimestamp == nil || before.DeletionTimestamp != nil || !w.Time.Before(s.forcedFrom(drain.IgnoreBudgets, drain.IgnoreProtection, drain.ForceDeletePods)) {
+	if after != nil && after.DeletionTimestamp == nil || before.DeletionTimestamp != nil || !w.Time.Before(s.forcedFrom(drain.IgnoreBudgets, drain.ForceDeletePods)) {
 		return
 	}
 	s.checkBudget(t, w, before, pods)
 	for uid, pod := range pods {
-		earlier := drain.CriticalLast(pod) < drain.CriticalLast(before)
-		require.False(t, uid != w.UID && earlier && pod.Spec.NodeName == "node-1" && !leftByADrain(pod) && !s.skipped(pod, w.Time), "the wave of %s is not over: %s", pod.Name, w)
+		earlier := !critical(pod) && critical(before)
+		require.False(t, uid != w.UID && earlier && pod.Spec.NodeName == "node-1" && !leftByADrain(pod), "the wave of %s is not over: %s", pod.Name, w)
 	}
 }
 
-// skipped says whether a pod need not be waited for.
-func (s *story) skipped(pod *corev1.Pod, at time.Time) bool {
-	return pod.DeletionTimestamp != nil && !at.Before(s.forcedFrom(drain.SkipTerminating)) && at.After(pod.DeletionTimestamp.Time)
+func critical(pod *corev1.Pod) bool {
+	return pod.Spec.Priority != nil && *pod.Spec.Priority >= 2000000000
 }
 
 func (s *story) checkBudget(t *testing.T, w draintest.Write, before *corev1.Pod, pods map[types.UID]*corev1.Pod) {

@@ -125,7 +125,7 @@ func TestD1ThreeSourcesGiveTheSamePlan(t *testing.T) {
 	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {FreeAt: now}}}
 	for name, policy := range map[string]drain.Policy{
 		"zero": {}, "anything": anything,
-		"volumes": {EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true, Reattach: true}},
+		"volumes": {EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true, ReattachTimeout: time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node, err := live.Node(ctx, "node-1")

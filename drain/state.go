@@ -3,12 +3,16 @@
 package drain
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -17,10 +21,10 @@ import (
 // zero State is a drain that has not begun. A [Step] never changes the state that
 // it is given.
 type State struct {
-	// NodeUID is that of the Node which is drained. One that took its name later is
-	// another, and the drained one is gone.
+	// NodeUID is that of the Node which is drained. A Node that took its name later is
+	// another one, and the drained one is gone.
 	NodeUID types.UID `json:"nodeUID,omitempty"`
-	// Started is the time of the first step that could plan.
+	// Started is the time of the first step that could decide.
 	Started time.Time `json:"started,omitzero"`
 	// FencedAt is when the fence was first seen to stand.
 	FencedAt time.Time `json:"fencedAt,omitzero"`
@@ -29,17 +33,12 @@ type State struct {
 	// FencedVersion is the resource version of the Node with it. An older Node does not show
 	// whether the fence was taken away since.
 	FencedVersion string `json:"fencedVersion,omitempty"`
-	// UnreachableSince is when the Node was first seen unreachable or off.
+	// UnreachableSince is when the Node was first seen unreachable.
 	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
 	// Reached are the rungs that were acted on, of the ladder and of that of
 	// unreachable Nodes.
 	Reached            []Reached `json:"reached,omitempty"`
 	UnreachableReached []Reached `json:"unreachableReached,omitempty"`
-	// Wave is the one that holds the later ones, WaveSince since when. WaveLate says
-	// that it began though pods of earlier ones were left, since their time was over.
-	Wave      int32     `json:"wave,omitempty"`
-	WaveSince time.Time `json:"waveSince,omitzero"`
-	WaveLate  bool      `json:"waveLate,omitempty"`
 	// Gone is how many pods have gone that were waited for.
 	Gone int `json:"gone,omitempty"`
 	// Pods is what is remembered of each, by UID.
@@ -58,7 +57,7 @@ type PodState struct {
 	Since  time.Time        `json:"since,omitzero"`
 	// Waited says that it was waited for in the last step.
 	Waited bool `json:"waited,omitempty"`
-	// Volumes are the names of the persistent volumes that it uses.
+	// Volumes are the names of the PersistentVolumes that it uses.
 	Volumes []string `json:"volumes,omitempty"`
 }
 
@@ -67,8 +66,8 @@ type VolumeState struct {
 	// Reason is why it was waited for in the last step, Since since when.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	Since  time.Time        `json:"since,omitzero"`
-	// Pod is the one that went, or is to go, and uses it. Moves says that it will be
-	// made again, and will use it elsewhere.
+	// Pod is the one that went, or is to go, and uses it. Moves says that a controller will
+	// create the pod again, so that the volume will be used on another Node.
 	Pod   types.UID `json:"pod,omitempty"`
 	Moves bool      `json:"moves,omitempty"`
 	// FreeAt is when nothing on the Node was left that uses it.
@@ -79,11 +78,28 @@ type VolumeState struct {
 	Done bool `json:"done,omitempty"`
 }
 
+// Answer is what the API server last said about one pod.
+type Answer struct {
+	// Asked is the request: [Evict], [Delete] or [ForceDelete].
+	Asked Verdict `json:"asked,omitempty"`
+	// Reason is what it came to: [ReasonTerminating] if the request was accepted.
+	Reason machinist.Reason `json:"reason,omitempty"`
+	// Message is what the API server said, in words for people.
+	Message string `json:"message,omitempty"`
+	// Until is when the request may be repeated. A stronger one need not wait.
+	Until time.Time `json:"until,omitzero"`
+	// Tries is how often in a row the request was refused.
+	Tries int `json:"tries,omitempty"`
+	// Budgets identifies the budgets of the pod, and their versions, when it was
+	// asked: if they refused and change, the request may be repeated at once.
+	Budgets string `json:"budgets,omitempty"`
+}
+
 // VolumesUnderWay returns the PersistentVolumes that the drain still waits for, in order.
 func (s State) VolumesUnderWay() []string {
 	var volumes []string
 	for name, volume := range s.Volumes {
-		if !volume.Done && !isUnique(name) {
+		if !volume.Done && !strings.Contains(name, "/") {
 			volumes = append(volumes, name)
 		}
 	}
@@ -92,4 +108,66 @@ func (s State) VolumesUnderWay() []string {
 	}
 	slices.Sort(volumes)
 	return slices.Compact(volumes)
+}
+
+// Fenced returns the state of a drain whose fence was set just now. The Node is the one that
+// the API server returned; nil changes nothing.
+func (s State) Fenced(node *corev1.Node, p Policy, now time.Time) State {
+	if node == nil {
+		return s
+	}
+	s.Fence, s.FencedVersion = p.baseFence(), node.ResourceVersion
+	if !recorded.Known(s.FencedAt, now) {
+		s.FencedAt = now
+	}
+	return s
+}
+
+// clone returns a copy whose maps and slices belong to it.
+func (s State) clone() State {
+	s.Pods, s.Answers, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Answers), maps.Clone(s.Volumes)
+	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
+	for uid, pod := range s.Pods {
+		if len(pod.Volumes) > 0 {
+			pod.Volumes = slices.Clone(pod.Volumes)
+			s.Pods[uid] = pod
+		}
+	}
+	return s
+}
+
+// waits returns the state after the decision about the pods of these rows. It fills since
+// when each row has its reason.
+func (s State) waits(rows []Row, now time.Time) State {
+	if s.Pods == nil {
+		s.Pods = make(map[types.UID]PodState, len(rows))
+	}
+	seen := make(map[types.UID]struct{}, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		if row.UID == "" {
+			continue
+		}
+		pod := s.Pods[row.UID]
+		if pod.Reason != row.Reason || !recorded.Known(pod.Since, now) {
+			pod.Reason, pod.Since = row.Reason, now
+		}
+		if pod.Waited && row.gone() {
+			s.Gone++
+		}
+		pod.Waited, row.Since = row.Verdict != Ignore, pod.Since
+		s.Pods[row.UID], seen[row.UID] = pod, struct{}{}
+	}
+	maps.DeleteFunc(s.Answers, func(uid types.UID, _ Answer) bool {
+		_, left := seen[uid]
+		return !left
+	})
+	maps.DeleteFunc(s.Pods, func(uid types.UID, pod PodState) bool {
+		_, left := seen[uid]
+		if !left && pod.Waited {
+			s.Gone++
+		}
+		return !left
+	})
+	return s
 }

@@ -5,179 +5,167 @@ package drain
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// Decide plans the first round of a drain: what would be done now, and what would
-// be waited for. It is [Step] without a past.
+// Decide returns the first decision of a drain: what would be done now, and what would
+// be waited for. It is [Step] with the zero state.
 func Decide(in Observation, p Policy, now time.Time) Decision {
-	_, plan := Step(State{}, in, p, now)
-	return plan
+	_, d := Step(State{}, in, p, now)
+	return d
 }
 
-// Step plans one round of a drain that has a past, and returns what it has to
-// remember. What it is given is not changed, and what it returns shares nothing with
-// it that is changed later.
+// Step decides about a drain, and returns the state to remember. Its arguments are not
+// changed, and its results share nothing with them that is changed later.
 func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
-	r := newRound(s, in, p, now)
-	plan := Decision{Node: nodeName(in.Node), NotEvaluated: in.missing(p)}
-	switch reason, absent := in.absent(s.NodeUID); {
-	case absent:
-		plan.Outcome, plan.Reason = NodeGone, reason
-		return r.s, plan
-	case !in.Looked || !in.Pods.Complete || in.Node.Name == "":
-		plan.Reason, plan.NextCheck = ReasonNotObserved, now.Add(p.retryEvery())
-		return r.s, plan
+	before := s.Volumes
+	s = s.clone()
+	s.Answers = answered(s.Answers, in.Results, now)
+	d := Decision{NotEvaluated: in.incomplete(p.Sources())}
+	if in.Node != nil {
+		d.Node = in.Node.Name
 	}
-	r.begin()
-	r.gates(&plan)
-	plan.Rows = r.pods()
-	r.holdGates(plan.Rows)
-	r.holdWaves(plan.Rows)
-	plan.Volumes = r.volumes(plan.Rows)
-	r.spendBudgets(plan.Rows)
-	r.limitVolumes(plan.Rows)
-	r.leave(plan.Rows)
-	r.leaveVolumes(plan.Volumes)
-	r.remember(plan.Rows)
-	r.rememberVolumes()
-	r.conclude(&plan)
-	return r.s, plan
+	switch {
+	case in.Looked && (in.Node == nil || s.NodeUID != "" && in.Node.UID != s.NodeUID):
+		d.Outcome, d.Reason = NodeGone, machinist.Reason(NodeGone)
+		return s, d
+	case !in.Looked || !in.Pods.Complete || d.Node == "":
+		d.Reason, d.NextCheck = ReasonNotObserved, now.Add(retryEvery)
+		return s, d
+	}
+	s, allow := begin(s, &in, &p, now)
+	budgets := newBudgetIndex(in.Budgets)
+	forgetRefusals(s.Answers, &in, budgets)
+	v := newView(s, &in, &p, &allow, now)
+	fence := gatesOf(v, &d)
+	if fence.seen {
+		s = s.Fenced(in.Node, p, now)
+		v.s = s
+	}
+	pods, rows := selectPods(v)
+	holdAll(rows, d.Gates)
+	holdWaves(rows)
+	volumes := volumesOf(v, pods, rows, before)
+	room := volumes.room(v, pods, rows)
+	if room == 0 { // none of them is to take what a budget allows
+		volumes.oneByOne(room, pods, rows)
+	}
+	spendBudgets(pods, rows, budgets, s.Answers, now)
+	volumes.oneByOne(room, pods, rows)
+	leave(rows, volumes.rows, allow.end, s.Answers)
+	s = s.waits(rows, now)
+	s.Volumes = volumes.state
+	volumes.remember(s.Pods, pods)
+	d.Rows, d.Volumes, d.Started, d.GoneSoFar = rows, volumes.rows, s.Started, s.Gone
+	conclude(&d, v, fence.stands)
+	return s, d
 }
 
-// round is one step in the making.
-type round struct {
-	s   State // the next one; its maps and slices belong to it
-	in  Observation
-	p   Policy
-	now time.Time
-	// force is what the rungs that were reached allow.
-	force force
-	// raised are the gates, closed the first that keeps requests back, or nil; open
-	// says that the fence does not stand, notes is what else is to be said.
-	raised []machinist.Hold
-	closed *machinist.Hold
-	open   bool
-	notes  []string
-	// budgets, namespaces and so on are looked up once.
-	lookup lookup
-	// budgets finds those of a pod.
-	budgets budgetIndex
-	// vol is what is known of the volumes.
-	vol volumeView
+// begin notes what the drain counts its times from, climbs the ladders, and forgets the
+// answers that do not count any more.
+func begin(s State, in *Observation, p *Policy, now time.Time) (State, allowances) {
+	s.NodeUID, s.Started = in.Node.UID, pastOrNow(s.Started, now)
+	s.UnreachableSince = silentSince(in.Reachability, s.UnreachableSince, now)
+	start := p.EscalateFrom
+	if start.IsZero() {
+		start = s.Started
+	}
+	var allow allowances
+	s.Reached = allow.escalate(p.Ladder, start, s.Reached, now)
+	if s.UnreachableSince.IsZero() {
+		s.UnreachableReached = nil
+		return s, allow
+	}
+	since := in.Reachability.Since
+	if !recorded.Known(since, now) {
+		since = s.UnreachableSince
+	}
+	s.UnreachableReached = allow.escalate(p.UnreachableLadder, since, s.UnreachableReached, now)
+	return s, allow
 }
 
-func newRound(s State, in Observation, p Policy, now time.Time) *round {
-	r := &round{in: in, p: p, now: now}
-	r.s = s.after(in.Results, p, now)
-	return r
-}
-
-// begin notes what the drain counts its times from, and climbs the ladders.
-func (r *round) begin() {
-	r.s.NodeUID = r.in.Node.UID
-	if !recorded.Known(r.s.Started, r.now) {
-		r.s.Started = r.now
+// gatesOf fills what holds the drain as a whole: a policy that is not valid, and the fence.
+func gatesOf(v *view, d *Decision) fencing {
+	for _, err := range v.p.problems() {
+		d.Gates = append(d.Gates, machinist.Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()})
 	}
-	if r.in.Reachability.State == Unreachable || r.in.Reachability.State == PoweredOff {
-		if !recorded.Known(r.s.UnreachableSince, r.now) {
-			r.s.UnreachableSince = r.now
-		}
-	} else {
-		r.s.UnreachableSince, r.s.UnreachableReached = time.Time{}, nil
+	fence := fenceOf(v, len(d.Gates) == 0)
+	if fence.gate != nil {
+		d.Gates = append(d.Gates, *fence.gate)
 	}
-	r.climb()
-	r.budgets = newBudgetIndex(r.in.Budgets)
-	r.forgetRefusals()
+	d.Fence, d.Message = fence.set, fence.message
+	return fence
 }
 
 // conclude says whether the drain is over, and if not, when to decide again.
-func (r *round) conclude(plan *Decision) {
-	plan.Started, plan.GoneSoFar, plan.Rungs = r.s.Started, r.s.Gone, r.force.rungs
-	plan.Ladder = r.ladder()
-	if !r.open && !r.p.KeepSchedulable {
-		plan.FencedAt = r.s.FencedAt
+func conclude(d *Decision, v *view, fenced bool) {
+	d.Rungs = v.allow.rungs
+	for _, l := range []Ladder{v.p.Ladder, v.p.UnreachableLadder} {
+		if l.Validate() == nil {
+			d.Ladder = append(d.Ladder, l...)
+		}
+		if v.s.UnreachableSince.IsZero() {
+			break
+		}
 	}
-	waits, left := r.pending(plan)
-	switch {
-	case waits && r.force.end == GiveUp:
-		plan.Outcome = GaveUp
-	case waits:
-		plan.Next, plan.NextAt = r.force.next, r.force.nextAt
-		plan.NextCheck = r.nextCheck(plan)
-	case left:
-		plan.Outcome = Proceeded
-	default:
-		plan.Outcome = Drained
+	if fenced && !v.p.KeepSchedulable {
+		d.FencedAt = v.s.FencedAt
 	}
-}
-
-// pending says whether the drain waits for anything, and whether it leaves something
-// behind.
-func (r *round) pending(plan *Decision) (waits, left bool) {
-	waits = plan.Fence != nil || len(plan.Gates) > 0
-	left = r.open
-	for i := range plan.Rows {
-		row := &plan.Rows[i]
+	waits, left := d.Fence != nil || len(d.Gates) > 0, !fenced
+	for i := range d.Rows {
+		row := &d.Rows[i]
 		waits = waits || row.Verdict != Ignore
 		left = left || row.Verdict == Ignore && row.Reason == ReasonAbandoned
+		if row.Verdict != Ignore && v.allow.end == "" {
+			row.Next, row.NextAt = v.allow.next, v.allow.nextAt
+		}
 	}
-	for _, v := range plan.Volumes {
-		waits = waits || v.Verdict != Ignore
-		left = left || v.left()
+	for i := range d.Volumes {
+		waits = waits || d.Volumes[i].Verdict != Ignore
+		left = left || d.Volumes[i].left()
 	}
-	return waits, left
+	switch {
+	case waits && v.allow.end == GiveUp:
+		d.Outcome = GaveUp
+	case waits:
+		d.Next, d.NextAt = v.allow.next, v.allow.nextAt
+		d.NextCheck = nextCheck(d, v.now)
+	case left:
+		d.Outcome = Proceeded
+	default:
+		d.Outcome = Drained
+	}
 }
 
 // nextCheck returns when to decide again: at the first time that anything waits for,
 // and not in the past.
-func (r *round) nextCheck(plan *Decision) time.Time {
-	next := onlyLater(plan.NextAt, r.now)
-	for i := range plan.Rows {
-		row := &plan.Rows[i]
-		if row.Verdict != Ignore {
-			next = machinist.Earliest(next, machinist.Earliest(onlyLater(row.Until, r.now), onlyLater(row.NextAt, r.now)))
+func nextCheck(d *Decision, now time.Time) time.Time {
+	var next time.Time
+	consider := func(t time.Time) {
+		if t.After(now) {
+			next = machinist.Earliest(next, t)
 		}
 	}
-	for _, v := range plan.Volumes {
-		if v.Verdict != Ignore {
-			next = machinist.Earliest(next, onlyLater(v.Until, r.now))
+	consider(d.NextAt)
+	for i := range d.Rows {
+		if d.Rows[i].Verdict != Ignore {
+			consider(d.Rows[i].Until)
 		}
 	}
-	for _, g := range plan.Gates {
-		next = machinist.Earliest(next, onlyLater(g.Until, r.now))
+	for i := range d.Volumes {
+		if d.Volumes[i].Verdict != Ignore {
+			consider(d.Volumes[i].Until)
+		}
 	}
-	if plan.Fence != nil {
-		next = machinist.Earliest(next, r.now.Add(r.p.retryEvery()))
+	for _, g := range d.Gates {
+		consider(g.Until)
+	}
+	if d.Fence != nil {
+		consider(now.Add(retryEvery))
 	}
 	if next.IsZero() {
-		return r.now.Add(lookAgain)
+		return now.Add(lookAgain)
 	}
 	return next
-}
-
-// onlyLater returns a time that is still to come, or zero.
-func onlyLater(t, now time.Time) time.Time {
-	if t.After(now) {
-		return t
-	}
-	return time.Time{}
-}
-
-func nodeName(node *corev1.Node) string {
-	if node == nil {
-		return ""
-	}
-	return node.Name
-}
-
-// latest returns the later time.
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -42,15 +42,14 @@ func TestStepAboutTheNode(t *testing.T) {
 	}{
 		{"a cordoned Node without pods is drained", observed(), drain.Policy{}, drain.Drained, "", false, 0},
 		{"a Node is cordoned, and is not drained before that is seen", open(), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
-		{"the pause is the policy's", open(), drain.Policy{RetryEvery: time.Second}, drain.Draining, "", true, time.Second},
 		{"a Node that is to stay schedulable is not cordoned, and not waited for", open(), drain.Policy{KeepSchedulable: true}, drain.Drained, "", false, 0},
 		{"evictions come with the fence", open(pod), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
 		{"nothing is done about pods that are not all known", partial, forcedSince(time.Hour), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
 		{"nothing is done about a Node that nobody looked for", drain.Observation{Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
 		{"nothing is done about a Node without name", drain.Observation{Looked: true, Node: nameless, Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
 		{"a blocked drain looks again now and then", observed(newPod("a", unmanaged)), drain.Policy{}, drain.Draining, "", false, time.Minute},
-		{"or at the time of force", observed(newPod("a", unmanaged)), drain.Policy{Ladder: drain.ForceAfter(9*time.Second, 0)}, drain.Draining, "", false, 9 * time.Second},
-		{"which comes before the next look", observed(pod), anchored(drain.ForceAfter(time.Second, 0)), drain.Draining, "", false, time.Second},
+		{"or at the time of force", observed(newPod("a", unmanaged)), drain.Policy{Ladder: drain.Ladder{{After: 9 * time.Second, Action: drain.IgnoreBudgets}}}, drain.Draining, "", false, 9 * time.Second},
+		{"which comes before the next look", observed(pod), anchored(drain.Ladder{{After: time.Second, Action: drain.IgnoreBudgets}}), drain.Draining, "", false, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			plan := drain.Decide(tt.in, tt.policy, now)
@@ -80,7 +79,7 @@ func TestB6TheEndOfALadderDoesNotWaitForVolumes(t *testing.T) {
 		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
 		Status:     storagev1.VolumeAttachmentStatus{Attached: true},
 	})
-	p := anchored(drain.ProceedAfter(time.Minute))
+	p := anchored(drain.Ladder{{After: time.Minute, Action: drain.Proceed}})
 	p.Volumes.Wait = true
 	s, plan := drain.Step(drain.State{}, in, p, now)
 	require.Equal(t, drain.Draining, plan.Outcome)
@@ -185,8 +184,8 @@ func TestANodeThatNobodyLookedForIsLeftAlone(t *testing.T) {
 func TestAClockThatWasPutBack(t *testing.T) {
 	later := now.Add(time.Hour)
 	in := observed(newPod("a"))
-	in.Reachability.State = drain.Unreachable
-	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{Action: drain.CapGrace, Grace: time.Second}}}
+	in.Reachability.Unreachable = true
+	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods, Grace: time.Second}}}
 	s, _ := drain.Step(drain.State{}, in, policy, later)
 	require.Equal(t, []time.Time{later, later, later}, []time.Time{s.FencedAt, s.UnreachableSince, s.Reached[0].At})
 	s, plan := drain.Step(s, in, policy, now)
@@ -208,26 +207,10 @@ func TestAPlanTellsSinceWhenItsFenceStands(t *testing.T) {
 	require.Zero(t, plan.FencedAt, "nor of one that the policy has not")
 }
 
-func TestTheNextCheckIsNoLaterThanTheDeadlineOfAHook(t *testing.T) {
-	in := observed()
-	in.Hooks = []drain.Hook{{Name: "volumes", Stage: drain.AfterDrain, Until: now.Add(10 * time.Second)}}
-	require.Equal(t, now.Add(10*time.Second), drain.Decide(in, drain.Policy{}, now).NextCheck)
-}
-
-func TestTwoPodsOfOneIdentityAreRememberedAsOne(t *testing.T) {
-	twin := newPod("b", unmanaged)
-	twin.UID = "uid-a"
-	in := observed(newPod("a"), twin)
-	s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
-	s, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Minute))
-	require.Equal(t, now, s.Pods["uid-a"].Since)
-	require.Equal(t, now, plan.Rows[0].Since)
-}
-
 func TestADrainThatWasGivenUpEscalatesNoFurther(t *testing.T) {
 	in := observed(newPod("a"))
-	in.Reachability.State = drain.Unreachable
-	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.GiveUp}}, UnreachableLadder: drain.ForceDeleteAfter(time.Hour)}
+	in.Reachability.Unreachable = true
+	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.GiveUp}}, UnreachableLadder: drain.Ladder{{After: time.Hour, Action: drain.ForceDeletePods}}}
 	plan := drain.Decide(in, policy, now)
 	require.Equal(t, drain.GaveUp, plan.Outcome)
 	require.Empty(t, plan.Next)

@@ -6,238 +6,214 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// volumes decides about the volumes of the Node, once it is decided about its pods. A
-// volume is waited for if it is attached and no pod that stays uses it: that its pod was
-// seen to go need not be remembered. As long as there is no room on the way for another
-// pod with volumes, it holds the requests of all that are still to be asked.
-func (r *round) volumes(rows []Row) []VolumeRow {
-	before := r.s.Volumes
-	if !r.p.Volumes.Wait {
-		r.s.Volumes = nil
-	}
-	if !r.p.Volumes.Wait && r.p.Volumes.AtOnce <= 0 {
-		return nil
-	}
-	r.viewVolumes()
-	r.usesVolumes(rows)
-	var volumes []VolumeRow
-	if r.p.Volumes.Wait {
-		r.s.Volumes = make(map[string]VolumeState, len(r.vol.here))
-		volumes = make([]VolumeRow, 0, len(r.vol.here))
-		for _, a := range r.vol.here {
-			row, s := r.attached(a, before[a.name])
-			volumes = append(volumes, r.rememberVolume(row, s, before[a.name]))
-		}
-		volumes = append(volumes, r.detached(before)...)
-		if len(volumes) == 0 && !r.in.Attachments.Complete && len(r.in.Node.Status.VolumesAttached) == 0 {
-			volumes = append(volumes, VolumeRow{
-				Verdict: Ignore, Reason: ReasonNotEvaluated, Message: "nobody was asked which volumes are attached",
-			})
-		}
-	}
-	if r.limitsVolumes() && r.volumeSlots(rows) <= 0 {
-		r.limitVolumes(rows)
-	}
-	return volumes
+// volumesFound is what is found about the volumes of the Node.
+type volumesFound struct {
+	rows  []VolumeRow
+	state map[string]VolumeState
+	uses  *volumeUses
 }
 
-// attached decides about a volume that is attached to the Node.
-func (r *round) attached(a attachedVolume, before VolumeState) (VolumeRow, VolumeState) {
-	use := r.volumeUse(a)
+// volumesOf decides about the volumes of the Node, once it is decided about its pods. A
+// volume is waited for if it is attached and no pod that stays uses it: that its pod was
+// seen to go need not be remembered.
+func volumesOf(v *view, pods []*corev1.Pod, rows []Row, before map[string]VolumeState) volumesFound {
+	if !v.p.Volumes.Wait {
+		return volumesFound{}
+	}
+	known := newAttachedVolumes(v.in)
+	f := volumesFound{state: make(map[string]VolumeState, len(known.here)), uses: newVolumeUses(v, known, pods, rows)}
+	f.rows = make([]VolumeRow, 0, len(known.here))
+	for _, a := range known.here {
+		row, s := attachedRow(v, a, f.uses.of(a), f.uses, before[a.name])
+		f.add(row, s, before[a.name], v.now)
+	}
+	if v.p.Volumes.ReattachTimeout > 0 {
+		f.addReattaching(v, known, before)
+	}
+	if len(f.rows) == 0 && !v.in.Attachments.Complete && len(v.in.Node.Status.VolumesAttached) == 0 {
+		f.rows = append(f.rows, VolumeRow{Verdict: Ignore, Reason: ReasonNotEvaluated, Message: "the attachments of the Node are not known"})
+	}
+	return f
+}
+
+// add notes what a volume waits for, and since when.
+func (f *volumesFound) add(row VolumeRow, s, before VolumeState, now time.Time) {
+	s.Reason, s.Since = row.Reason, now
+	if before.Reason == row.Reason {
+		s.Since = pastOrNow(before.Since, now)
+	}
+	row.Since = s.Since
+	f.state[row.Volume] = s
+	f.rows = append(f.rows, row)
+}
+
+// attachedRow decides about a volume that is attached to the Node.
+func attachedRow(v *view, a attachedVolume, use volumeUse, uses *volumeUses, before VolumeState) (VolumeRow, VolumeState) {
 	row := VolumeRow{Volume: a.name, Verdict: Ignore}
 	if a.attachment != nil {
 		row.Attachment = a.attachment.Name
 	}
-	message, skip := r.skipVolume(a)
 	switch {
-	case skip:
-		row.Reason, row.Message = ReasonRule, message
 	case use.stays != nil:
 		row.Reason, row.Message = ReasonStays, usedBy(use.stays)+", which stays"
 	case use.abandoned != nil:
 		row.Reason, row.Message = ReasonAbandoned, usedBy(use.abandoned)
-	case r.in.Reachability.State == Unreachable:
-		row.Reason, row.Message = ReasonUnreachable, "nobody on the Node unmounts it"
+	case v.in.Reachability.Unreachable:
+		row.Reason, row.Message = ReasonAbandoned, "the kubelet of the Node does not answer, and unmounts nothing"
 		return row, VolumeState{Pod: before.Pod, Moves: before.Moves}
 	case use.goes != nil:
 		row.Verdict, row.Reason, row.Message = Wait, ReasonInUse, usedBy(use.goes)
 		return row, VolumeState{Pod: use.goes.UID, Moves: use.moves}
-	case a.id.kind == attachmentKind && before.Pod == "":
+	case a.id.opaque() && before.Pod == "":
 		row.Reason, row.Message = ReasonNotEvaluated, "its attachment does not say which volume it is"
 	default:
-		return r.free(a, row, before)
+		return freeRow(v, a, row, uses, before)
 	}
 	return row, VolumeState{}
 }
 
-// volumeUse says who uses an attached volume, as far as it is known. A pod that goes
-// and whose volumes are not known may use any of them.
-func (r *round) volumeUse(a attachedVolume) volumeUse {
-	u := &r.vol.uses
-	use := u.here[r.vol.places[a.id]]
-	if use.stays != nil {
-		return use
-	}
-	use.goes = cmp.Or(use.goes, u.unclear.goes)
-	if a.attachment == nil && isUnique(a.name) {
-		use.goes = cmp.Or(use.goes, u.unnamed.goes)
-	}
-	if a.id.kind == attachmentKind {
-		use.goes = cmp.Or(use.goes, u.opaque)
-	}
-	return use
-}
-
-// free waits for a volume that nothing on the Node is known to use any more, but no
+// freeRow waits for a volume that nothing on the Node is known to use any more, but no
 // longer than the policy says.
-func (r *round) free(a attachedVolume, row VolumeRow, before VolumeState) (VolumeRow, VolumeState) {
-	s := VolumeState{FreeAt: r.pastOrNow(before.FreeAt), Pod: before.Pod, Moves: before.Moves}
-	until, over := r.expiry(s.FreeAt, r.p.Volumes.DetachTimeout)
+func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before VolumeState) (VolumeRow, VolumeState) {
+	s := VolumeState{FreeAt: pastOrNow(before.FreeAt, v.now), Pod: before.Pod, Moves: before.Moves}
+	until, over := expiry(s.FreeAt, v.p.Volumes.DetachTimeout, v.now)
 	if over {
 		s.Done = true
-		row.Reason, row.Message = ReasonTimedOut, "it is still attached after "+r.p.Volumes.DetachTimeout.String()
+		row.Reason, row.Message = ReasonAbandoned, "it is still attached after "+v.p.Volumes.DetachTimeout.String()
 		return row, s
 	}
 	row.Verdict, row.Reason, row.Until = Wait, ReasonDetaching, until
-	if a.attachment != nil {
-		row.Message = detachError(a.attachment)
+	if a.attachment != nil && a.attachment.Status.DetachError != nil {
+		row.Message = a.attachment.Status.DetachError.Message
 	}
-	u := &r.vol.uses
-	who := u.unclear.stays
-	if a.attachment == nil && isUnique(a.name) {
-		who = cmp.Or(who, u.unnamed.stays)
-	}
-	if who != nil {
+	if who := uses.mayUse(a); who != nil {
 		row.Reason = ReasonNotEvaluated
 		row.Message = "a pod that stays may use it, " + who.Namespace + "/" + who.Name + ", whose volumes are not known"
 	}
 	return row, s
 }
 
-// detached decides about the volumes that were attached to the Node before, and which
-// their pods will use elsewhere.
-func (r *round) detached(before map[string]VolumeState) []VolumeRow {
-	if !r.p.Volumes.Reattach {
-		return nil
-	}
-	var rows []VolumeRow
+// addReattaching decides about the volumes that were attached to the Node before, and which
+// their pods will use on other Nodes.
+func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before map[string]VolumeState) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		s, id := before[name], r.vol.idOf(name)
-		if _, here := r.s.Volumes[name]; here || !s.Moves || s.Done || r.vol.isHere(id) {
+		s, id := before[name], known.idOf(name)
+		if _, here := f.state[name]; here || !s.Moves || s.Done || known.isHere(id) {
 			continue
 		}
-		use := r.vol.uses.byID[id]
-		if use.goes != nil { // and so it will be attached, or be used no more
-			r.s.Volumes[name] = s
-			continue
+		use := f.uses.byID[id]
+		switch {
+		case use.goes != nil: // and so it will be attached, or be used no more
+			f.state[name] = s
+		case use.stays == nil && !known.isElsewhere(name, id, v.in.Volumes.Complete):
+			row, next := reattachingRow(v, name, use, s)
+			f.add(row, next, s, v.now)
 		}
-		if use.stays != nil || r.isElsewhere(name, id) {
-			continue
-		}
-		rows = append(rows, r.reattaching(name, s, use))
 	}
-	return rows
 }
 
-// isElsewhere says whether a volume is attached to another Node, or never will be.
-func (r *round) isElsewhere(name string, id volumeID) bool {
-	if _, is := r.vol.elsewhere[id]; is {
-		return true
-	}
-	pv, known := r.vol.known[name]
-	if !known {
-		return r.in.Volumes.Complete && !isUnique(name) // it was deleted
-	}
-	return pv.object.Status.Phase == corev1.VolumeReleased || pv.object.Status.Phase == corev1.VolumeFailed
-}
-
-// reattaching waits until a volume is attached elsewhere, but no longer than the policy
-// says. If nobody can tell, or its pod finds no Node, it is not waited for.
-func (r *round) reattaching(name string, before VolumeState, use volumeUse) VolumeRow {
-	s := VolumeState{DetachedAt: r.pastOrNow(before.DetachedAt), Pod: before.Pod, Moves: true}
-	row := VolumeRow{Volume: name, Verdict: Ignore}
-	until, over := r.expiry(s.DetachedAt, r.p.Volumes.ReattachTimeout)
+// reattachingRow waits until a volume is attached to another Node, but no longer than the
+// policy says. It is not waited for if the attachments are not known, or if its pod finds no
+// Node.
+func reattachingRow(v *view, name string, use volumeUse, before VolumeState) (VolumeRow, VolumeState) {
+	s := VolumeState{DetachedAt: pastOrNow(before.DetachedAt, v.now), Pod: before.Pod, Moves: true}
+	row := VolumeRow{Volume: name, Verdict: Ignore, Reason: ReasonReattaching}
+	timeout := v.p.Volumes.ReattachTimeout
+	until, over := expiry(s.DetachedAt, timeout, v.now)
 	switch {
-	case !r.in.Attachments.Complete:
-		row.Reason, row.Message = ReasonNotEvaluated, "nobody was asked for attachments to other Nodes"
+	case !v.in.Attachments.Complete:
+		row.Reason, row.Message = ReasonNotEvaluated, "the attachments to other Nodes are not known"
 	case use.unschedulable:
-		row.Reason, row.Message = ReasonUnschedulable, "the pod that uses it next finds no Node"
+		row.Message = "the pod that uses it next finds no Node"
 	case over:
-		row.Reason = ReasonNotReattached
-		row.Message = "it was not attached elsewhere within " + r.p.Volumes.ReattachTimeout.String()
+		row.Message = "it was not attached to another Node within " + timeout.String()
 	default:
-		row.Verdict, row.Reason, row.Until = Wait, ReasonReattaching, until
+		row.Verdict, row.Until = Wait, until
 	}
-	return r.rememberVolume(row, s, before)
+	return row, s
 }
 
-// rememberVolume notes what a volume waits for, and since when.
-func (r *round) rememberVolume(row VolumeRow, s, before VolumeState) VolumeRow {
-	s.Reason, s.Since = row.Reason, r.now
-	if before.Reason == row.Reason {
-		s.Since = r.pastOrNow(before.Since)
+// room returns how many more pods with attached volumes may be asked to go: all of them unless
+// the policy waits for volumes to be attached to other Nodes, and otherwise one at a time.
+// Force does not wait for that. Neither does an unreachable Node, which stops no pod.
+func (f *volumesFound) room(v *view, pods []*corev1.Pod, rows []Row) int {
+	if f.uses == nil || v.p.Volumes.ReattachTimeout <= 0 || v.allow.ignoreBudgets || v.in.Reachability.Unreachable {
+		return len(rows)
 	}
-	row.Since = s.Since
-	r.s.Volumes[row.Volume] = s
-	return row
+	busy := map[types.UID]struct{}{}
+	for i, attached := range f.uses.attached {
+		last := v.s.Answers[pods[i].UID]
+		told := !pods[i].DeletionTimestamp.IsZero() || last.Reason == ReasonTerminating && rows[i].Verdict == Wait && last.Until.After(v.now)
+		if attached && told && rows[i].Verdict != Ignore {
+			busy[pods[i].UID] = struct{}{}
+		}
+	}
+	for _, row := range f.rows {
+		s := f.state[row.Volume]
+		if moving := !s.FreeAt.IsZero() || !s.DetachedAt.IsZero(); moving && row.Verdict == Wait && s.Pod != "" {
+			busy[s.Pod] = struct{}{}
+		}
+	}
+	return max(0, 1-len(busy))
 }
 
-// rememberVolumes notes which volumes the pods use, for when nobody can be asked.
-func (r *round) rememberVolumes() {
-	for i, names := range r.vol.uses.names {
-		uid := r.lookup.pods[i].UID
-		if pod, ok := r.s.Pods[uid]; ok && !slices.Equal(pod.Volumes, names) {
+// oneByOne holds the requests for pods with attached volumes beyond the room. Pods of a higher
+// priority go first.
+func (f *volumesFound) oneByOne(room int, pods []*corev1.Pod, rows []Row) {
+	var asked []int
+	if f.uses == nil {
+		return
+	}
+	for i, attached := range f.uses.attached {
+		if attached && rows[i].Verdict.Asks() && pods[i].DeletionTimestamp.IsZero() {
+			asked = append(asked, i)
+		}
+	}
+	slices.SortStableFunc(asked, func(a, b int) int { return cmp.Compare(rows[b].Priority, rows[a].Priority) })
+	for _, i := range asked[min(room, len(asked)):] {
+		rows[i].wait(ReasonWave, "pods with volumes go one after the other", time.Time{})
+	}
+}
+
+// remember notes which volumes the pods use, for when the claims are not known.
+func (f *volumesFound) remember(state map[types.UID]PodState, pods []*corev1.Pod) {
+	if f.uses == nil {
+		return
+	}
+	for i, names := range f.uses.names {
+		if pod, ok := state[pods[i].UID]; ok && !slices.Equal(pod.Volumes, names) {
 			pod.Volumes = names
-			r.s.Pods[uid] = pod
+			state[pods[i].UID] = pod
 		}
 	}
 }
 
 // pastOrNow returns a time that is known and not to come, or now.
-func (r *round) pastOrNow(t time.Time) time.Time {
-	if !recorded.Known(t, r.now) {
-		return r.now
+func pastOrNow(t, now time.Time) time.Time {
+	if !recorded.Known(t, now) {
+		return now
 	}
 	return t
 }
 
-// expiry says until when something may last, and whether that is over. A timeout of
+// expiry returns until when something may last, and whether that is over. A timeout of
 // zero or less has no end.
-func (r *round) expiry(since time.Time, timeout time.Duration) (until time.Time, over bool) {
+func expiry(since time.Time, timeout time.Duration, now time.Time) (until time.Time, over bool) {
 	if timeout <= 0 {
 		return time.Time{}, false
 	}
 	until = since.Add(timeout)
-	return until, !r.now.Before(until)
+	return until, !now.Before(until)
 }
-
-// left says whether the drain ends although the volume is attached to the Node and was
-// to be waited for.
-func (v VolumeRow) left() bool {
-	return v.Verdict == Ignore && (v.Reason == ReasonTimedOut || v.Reason == ReasonAbandoned || v.Reason == ReasonUnreachable)
-}
-
-// isUnique says whether a volume is called by its unique name in the status of a Node.
-// The name of a PersistentVolume has no slash.
-func isUnique(name string) bool { return strings.Contains(name, "/") }
 
 func usedBy(pod *corev1.Pod) string {
 	return "pod " + pod.Namespace + "/" + pod.Name + " uses it"
-}
-
-// detachError is what the driver says that could not detach a volume.
-func detachError(va *storagev1.VolumeAttachment) string {
-	if va.Status.DetachError == nil {
-		return ""
-	}
-	return va.Status.DetachError.Message
 }

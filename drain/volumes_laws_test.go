@@ -52,7 +52,7 @@ func newVolumesTown(seed uint64) *volumesTown {
 			"kubernetes.io/csi/csi.example.com^disk-9",
 		}[town.IntN(7)])
 	}
-	town.in.Reachability.State = []drain.Reachability{drain.Reachable, drain.Reachable, drain.PoweredOff, drain.Unreachable}[town.IntN(4)]
+	town.in.Reachability.Unreachable = town.IntN(4) == 0
 	return town
 }
 
@@ -71,10 +71,8 @@ func (t *volumesTown) pod(i int) *corev1.Pod {
 	pod := newPod(fmt.Sprint("pod-", i), kinds[t.IntN(len(kinds))])
 	for range t.IntN(3) {
 		[]func(*corev1.Pod){
-			volumesOf(fmt.Sprint("claim-", t.IntN(4))), volumesEBS("vol-1"), emptyDir,
-			volumesInline(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
-			volumesInline(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{}}),
-		}[t.IntN(5)](pod)
+			volumesOf(fmt.Sprint("claim-", t.IntN(4))), emptyDir, volumesEphemeral,
+		}[t.IntN(3)](pod)
 	}
 	return pod
 }
@@ -84,8 +82,6 @@ func (t *volumesTown) attachment() *storagev1.VolumeAttachment {
 	va := volumeAttached(fmt.Sprint("pv-", t.IntN(6)), node)
 	switch t.IntN(8) {
 	case 0:
-		va = volumeInlineAttached("inline", "ebs.csi.aws.com", "vol-1")
-	case 1:
 		va.Spec.Source = storagev1.VolumeAttachmentSource{}
 	case 2:
 		va.Status.Attached = false
@@ -99,9 +95,12 @@ func (t *volumesTown) attachment() *storagev1.VolumeAttachment {
 
 func (t *volumesTown) policy() drain.Policy {
 	p := drain.Policy{EvictUnmanaged: t.IntN(2) == 0, EvictLocalStorage: true}
-	p.Volumes = drain.VolumePolicy{Wait: true, Reattach: t.IntN(2) == 0, AtOnce: t.IntN(3)}
+	p.Volumes = drain.VolumePolicy{Wait: true}
 	if t.IntN(2) == 0 {
-		p.Volumes.DetachTimeout, p.Volumes.ReattachTimeout = time.Minute, time.Minute
+		p.Volumes.DetachTimeout = time.Minute
+	}
+	if t.IntN(2) == 0 {
+		p.Volumes.ReattachTimeout = time.Minute
 	}
 	return p
 }
@@ -112,7 +111,7 @@ func (t *volumesTown) keepers(plan drain.Decision) map[string]bool {
 	for _, pod := range t.in.Pods.Items {
 		stays := false
 		for _, row := range plan.Rows {
-			stays = stays || row.UID == pod.UID && row.Verdict == drain.Ignore && row.Reason != drain.ReasonFinished && row.Reason != drain.ReasonElsewhere
+			stays = stays || row.UID == pod.UID && row.Verdict == drain.Ignore && row.Reason != drain.ReasonGone
 		}
 		for _, v := range pod.Spec.Volumes {
 			for _, claim := range t.in.Claims.Items {
@@ -184,7 +183,7 @@ func (t *volumesTown) nothingIsForgotten(tt *testing.T, seed uint64, plan drain.
 			require.True(tt, kept[name], "seed %d: drained with %v", seed, row)
 		}
 		if plan.Outcome == drain.Proceeded && !kept[name] {
-			require.Equal(tt, drain.ReasonUnreachable, row.Reason, "seed %d", seed)
+			require.Equal(tt, drain.ReasonAbandoned, row.Reason, "seed %d", seed)
 		}
 	}
 }
@@ -245,14 +244,14 @@ func FuzzVolumes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, unique, driver, handle, volume string) {
 		town := newVolumesTown(seed)
 		in := volumesReported(town.in, corev1.UniqueVolumeName(unique))
-		in.Attachments.Items = append(in.Attachments.Items, nil, volumeInlineAttached(volume, driver, handle), volumeAttached(volume, "node-1"), &storagev1.VolumeAttachment{
+		in.Attachments.Items = append(in.Attachments.Items, nil, volumeAttached(volume, "node-1"), &storagev1.VolumeAttachment{
 			Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{}}},
 		})
 		pv := volumeCSI(volume, handle)
 		pv.Spec.CSI.Driver = driver
 		in.Volumes.Items = append(in.Volumes.Items, nil, pv, &corev1.PersistentVolume{})
 		in.Claims.Items = append(in.Claims.Items, nil, volumeClaim(volume, volume))
-		in.Pods.Items = append(in.Pods.Items, nil, newPod("fuzz", volumesOf(volume, ""), volumesEBS(handle)), &corev1.Pod{})
+		in.Pods.Items = append(in.Pods.Items, nil, newPod("fuzz", volumesOf(volume, "")), &corev1.Pod{})
 		policy := town.policy()
 		s, plan := drain.Step(drain.State{}, in, policy, now)
 		for _, v := range plan.Volumes {

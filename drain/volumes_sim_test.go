@@ -60,7 +60,7 @@ func newVolumesSim(t *testing.T, plain, volumes int) *volumesSim {
 			newPod(fmt.Sprint("db-", i), ownedBy("StatefulSet"), volumesOf(claim)),
 		))
 	}
-	s.policy = drain.Policy{Volumes: drain.VolumePolicy{Wait: true, Reattach: true}}
+	s.policy = drain.Policy{Volumes: drain.VolumePolicy{Wait: true}}
 	return s
 }
 
@@ -178,19 +178,14 @@ func TestB5DD5VolumesAreWaitedForInParallel(t *testing.T) {
 		want           time.Duration
 		most           int
 	}{
-		"50 with volumes, detached":                  {0, 50, func(s *volumesSim) { s.policy.Volumes.Reattach = false }, 2 * time.Second, 50},
-		"50 with volumes, attached elsewhere":        {0, 50, nil, 3 * time.Second, 50},
-		"40 without and 10 with, detached":           {40, 10, func(s *volumesSim) { s.policy.Volumes.Reattach = false }, 2 * time.Second, 10},
-		"40 without and 10 with, attached elsewhere": {40, 10, nil, 3 * time.Second, 10},
+		"50 with volumes":                              {0, 50, nil, 2 * time.Second, 50},
+		"40 without and 10 with":                       {40, 10, nil, 2 * time.Second, 10},
 		"50 without":                                   {50, 0, nil, time.Second, 0},
 		"50 with volumes, not waited for":              {0, 50, func(s *volumesSim) { s.policy.Volumes = drain.VolumePolicy{} }, time.Second, 50},
-		"50 with volumes, from the Node's status":      {0, 50, func(s *volumesSim) { s.nodeOnly, s.policy.Volumes.Reattach = true, false }, 2 * time.Second, 50},
-		"50 with volumes, ten at once":                 {0, 50, func(s *volumesSim) { s.policy.Volumes.AtOnce = 10 }, 15 * time.Second, 10},
-		"50 with volumes, one by one":                  {0, 50, func(s *volumesSim) { s.policy.Volumes.AtOnce = 1 }, 150 * time.Second, 1},
-		"50 with volumes, one by one, detached":        {0, 50, func(s *volumesSim) { s.policy.Volumes.AtOnce, s.policy.Volumes.Reattach = 1, false }, 100 * time.Second, 1},
-		"what is remembered is lost with every step":   {0, 50, func(s *volumesSim) { s.forgets, s.policy.Volumes.Reattach = 1, false }, 2 * time.Second, 50},
-		"and then nobody knows what comes back":        {0, 50, func(s *volumesSim) { s.forgets = 1 }, 2 * time.Second, 50},
-		"the timeout is not used up by volumes in use": {0, 50, func(s *volumesSim) { s.policy.Volumes.DetachTimeout = 1100 * time.Millisecond }, 3 * time.Second, 50},
+		"50 with volumes, from the Node's status":      {0, 50, func(s *volumesSim) { s.nodeOnly = true }, 2 * time.Second, 50},
+		"50 with volumes, until each is elsewhere":     {0, 50, func(s *volumesSim) { s.policy.Volumes.ReattachTimeout = time.Minute }, 150 * time.Second, 1},
+		"what is remembered is lost with every step":   {0, 50, func(s *volumesSim) { s.forgets = 1 }, 2 * time.Second, 50},
+		"the timeout is not used up by volumes in use": {0, 50, func(s *volumesSim) { s.policy.Volumes.DetachTimeout = 1100 * time.Millisecond }, 2 * time.Second, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newVolumesSim(t, test.plain, test.volumes)
@@ -235,7 +230,7 @@ func TestAVolumeThatStaysCostsNothing(t *testing.T) {
 	))
 	took, plan := s.run()
 	require.Equal(t, drain.Drained, plan.Outcome)
-	require.Equal(t, 3*time.Second, took)
+	require.Equal(t, 2*time.Second, took)
 	require.Equal(t, 1, s.attachedTo("node-1"))
 }
 
@@ -247,10 +242,9 @@ func TestASharedVolumeIsDetachedOnce(t *testing.T) {
 	for i := range 5 {
 		require.NoError(t, s.cluster.Add(newPod(fmt.Sprint("db-", i), volumesOf("files"))))
 	}
-	s.policy.Volumes.AtOnce = 2
 	took, plan := s.run()
 	require.Equal(t, drain.Drained, plan.Outcome)
-	require.Equal(t, 4*time.Second, took, "two, two and one; it is detached after the last, and is attached elsewhere by then")
+	require.Equal(t, 2*time.Second, took)
 	require.Equal(t, 1, s.writes(func(w draintest.Write) bool {
 		_, is := w.Before.(*storagev1.VolumeAttachment)
 		return is && w.After == nil
@@ -261,9 +255,9 @@ func TestRandomVolumesAreDetachedWhenTheyAreFree(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		s := newVolumesSim(t, r.IntN(4), r.IntN(6))
-		s.policy.Volumes.Reattach, s.policy.Volumes.AtOnce, s.nodeOnly = r.IntN(2) == 0, r.IntN(4), r.IntN(4) == 0
-		if s.nodeOnly {
-			s.policy.Volumes.Reattach = false
+		s.nodeOnly = r.IntN(4) == 0
+		if !s.nodeOnly && r.IntN(2) == 0 {
+			s.policy.Volumes.ReattachTimeout = time.Minute
 		}
 		s.forgets = r.IntN(6)
 		if r.IntN(3) == 0 {
@@ -281,8 +275,8 @@ func TestRandomVolumesAreDetachedWhenTheyAreFree(t *testing.T) {
 			stays := va.Spec.NodeName == "node-2" || *va.Spec.Source.PersistentVolumeName == "pv-cache"
 			require.True(t, stays, "seed %d: %s is left", seed, va.Name)
 		}
-		if s.policy.Volumes.AtOnce > 0 && s.forgets == 0 {
-			require.LessOrEqual(t, s.mostMoved, s.policy.Volumes.AtOnce, "seed %d", seed)
+		if s.policy.Volumes.ReattachTimeout > 0 && s.forgets == 0 {
+			require.LessOrEqual(t, s.mostMoved, 1, "seed %d", seed)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
@@ -32,18 +31,12 @@ func volumesOf(claims ...string) func(*corev1.Pod) {
 	}
 }
 
-// volumesInline mounts one volume that the pod names itself.
-func volumesInline(source corev1.VolumeSource) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "inline", VolumeSource: source})
-	}
-}
-
-func volumesEBS(id string) func(*corev1.Pod) {
-	return volumesInline(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: id}})
-}
-
 // volumeClaim is a claim of namespace shop that is bound to a volume.
+// volumesEphemeral gives a pod a generic ephemeral volume.
+func volumesEphemeral(p *corev1.Pod) {
+	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "inline", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+}
+
 func volumeClaim(name, volume string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -60,16 +53,6 @@ func volumeAttached(volume, node string) *storagev1.VolumeAttachment {
 		},
 		Status: storagev1.VolumeAttachmentStatus{Attached: true},
 	}
-}
-
-// volumeInlineAttached attaches to node-1 what a pod named itself.
-func volumeInlineAttached(name, driver, handle string) *storagev1.VolumeAttachment {
-	va := volumeAttached("", "node-1")
-	va.Name = name
-	va.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}},
-	}}
-	return va
 }
 
 // volumeCSI is a persistent volume of a CSI driver.
@@ -131,8 +114,8 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 		}
 		return in
 	}
-	unreachable := func(in drain.Observation, state drain.Reachability) drain.Observation {
-		in.Reachability = drain.NodeReachability{State: state, Since: now.Add(-time.Hour)}
+	unreachable := func(in drain.Observation) drain.Observation {
+		in.Reachability = drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
 		return in
 	}
 	for name, test := range map[string]struct {
@@ -187,12 +170,12 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 			},
 		},
 		"B5 DD-21 the claim of a generic ephemeral volume is named after pod and volume": {
-			in: volumesSeen(pods{newPod("ci", volumesInline(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}))},
+			in: volumesSeen(pods{newPod("ci", volumesEphemeral)},
 				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
 			want: volumeRows{volumeRow("pv-ci", "va-pv-ci-node-1", drain.Wait, drain.ReasonInUse)},
 		},
 		"that of a DaemonSet stays": {
-			in: volumesSeen(pods{newPod("ci", ownedBy("DaemonSet"), volumesInline(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}))},
+			in: volumesSeen(pods{newPod("ci", ownedBy("DaemonSet"), volumesEphemeral)},
 				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
 			want: volumeRows{volumeRow("pv-ci", "va-pv-ci-node-1", drain.Ignore, drain.ReasonStays)},
 		},
@@ -240,54 +223,13 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 				volumeRow("kubernetes.io/csi/csi.example.com^h-data", "", drain.Wait, drain.ReasonNotEvaluated),
 			},
 		},
-		"an in-tree volume that a pod names itself": {
-			in: volumesReported(volumesSeen(pods{newPod("db-0", volumesInline(corev1.VolumeSource{
-				ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "10.0.0.1:3260", IQN: "iqn.2026-01.com.example:disk", Lun: 2},
-			}))}, nil), "kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026-01.com.example:disk:2"),
-			want: volumeRows{
-				volumeRow("kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026-01.com.example:disk:2", "", drain.Wait, drain.ReasonInUse),
-			},
-		},
 		"an in-tree volume whose pod has gone": {
 			in:   volumesReported(volumesSeen(nil, nil), "kubernetes.io/gce-pd/disk-1"),
 			want: volumeRows{volumeRow("kubernetes.io/gce-pd/disk-1", "", drain.Wait, drain.ReasonDetaching)},
 		},
-		"DD-9 DD-55 an attachment that a pod's own volume has": {
-			in: volumesSeen(pods{newPod("db-0", volumesEBS("aws://eu-west-1a/vol-1"))}, nil, volumeInlineAttached("va", "ebs.csi.aws.com", "vol-1")),
-			want: volumeRows{
-				volumeRow("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "va", drain.Wait, drain.ReasonInUse),
-			},
-		},
-		"DD-55 is not waited for if its pod stays": {
-			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesEBS("vol-1"))}, nil, volumeInlineAttached("va", "ebs.csi.aws.com", "vol-1")),
-			want: volumeRows{
-				volumeRow("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "va", drain.Ignore, drain.ReasonStays),
-			},
-		},
-		"DD-55 and is if its pod has gone": {
-			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesEBS("vol-2"))}, nil, volumeInlineAttached("va", "ebs.csi.aws.com", "vol-1")),
-			want: volumeRows{
-				volumeRow("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "va", drain.Wait, drain.ReasonDetaching),
-			},
-		},
 		"DD-9 an attachment that names no volume is nobody's": {
 			in:   volumesSeen(pods{db}, data, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
 			want: volumeRows{volumeRow("volumeattachment/va", "va", drain.Ignore, drain.ReasonNotEvaluated)},
-		},
-		"DD-9 also if a pod that stays names one itself": {
-			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesEBS("vol-1"))}, nil,
-				&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
-			want: volumeRows{volumeRow("volumeattachment/va", "va", drain.Ignore, drain.ReasonNotEvaluated)},
-		},
-		"what the driver of a flex volume calls it nobody else knows": {
-			in: volumesReported(volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesInline(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{}}))}, nil),
-				"example.com/disk/7"),
-			want: volumeRows{volumeRow("example.com/disk/7", "", drain.Wait, drain.ReasonNotEvaluated)},
-		},
-		"DD-9 unless a pod that goes names an attachable one itself": {
-			in: volumesSeen(pods{newPod("db-0", volumesEBS("vol-1"))}, nil,
-				&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
-			want: volumeRows{volumeRow("volumeattachment/va", "va", drain.Wait, drain.ReasonInUse)},
 		},
 		"D-7 NFS, host paths, configuration and inline CSI volumes have no attachment": {
 			in: volumesSeen(pods{newPod("web", func(p *corev1.Pod) {
@@ -318,13 +260,8 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 			want: volumeRows{volumeRow("pv-data", "va-pv-data-node-1", drain.Ignore, drain.ReasonStays)},
 		},
 		"D-7 nobody unmounts on a Node that does not answer": {
-			in: unreachable(volumesSeen(nil, nil, here), drain.Unreachable), want: volumeRows{
-				volumeRow("pv-data", "va-pv-data-node-1", drain.Ignore, drain.ReasonUnreachable),
-			},
-		},
-		"what is off is detached by Kubernetes": {
-			in: unreachable(volumesSeen(nil, nil, here), drain.PoweredOff), want: volumeRows{
-				volumeRow("pv-data", "va-pv-data-node-1", drain.Wait, drain.ReasonDetaching),
+			in: unreachable(volumesSeen(nil, nil, here)), want: volumeRows{
+				volumeRow("pv-data", "va-pv-data-node-1", drain.Ignore, drain.ReasonAbandoned),
 			},
 		},
 		"with no source at all it is not claimed that there are none": {
@@ -399,7 +336,7 @@ func TestTheDetachTimeoutCountsFromTheLastUser(t *testing.T) {
 
 	late := s.state // the deadline does not move with the steps
 	s.rows(s.at(2*time.Hour+59*time.Second, volumesSeen(nil, data, va)), drain.Draining, detaching)
-	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonTimedOut))
+	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonAbandoned))
 	s.rows(s.at(3*time.Hour, volumesSeen(nil, data)), drain.Drained)
 
 	s.state = late // a new user starts it anew
@@ -456,14 +393,14 @@ func TestAnUnreachableNodeThatAnswersAgainIsWaitedFor(t *testing.T) {
 	s := &volumeStory{t: t, policy: volumesWaited}
 	in := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
 	silent := in
-	silent.Reachability.State = drain.Unreachable
-	s.rows(s.at(0, silent), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonUnreachable))
+	silent.Reachability.Unreachable = true
+	s.rows(s.at(0, silent), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonAbandoned))
 	plan := s.at(time.Hour, in)
 	s.rows(plan, drain.Draining, volumeRow("pv", "va-pv-node-1", drain.Wait, drain.ReasonDetaching))
 	require.Equal(t, now.Add(time.Hour+time.Minute), plan.Volumes[0].Until)
 
 	s = &volumeStory{t: t, policy: volumesWaited} // what comes back is remembered meanwhile
-	s.policy.Volumes.Reattach = true
+	s.policy.Volumes.ReattachTimeout = time.Hour
 	data := claims{volumeClaim("data", "pv")}
 	s.at(0, volumesSeen(pods{newPod("db-0", volumesOf("data"))}, data, volumeAttached("pv", "node-1")))
 	s.at(time.Second, silent)
@@ -481,7 +418,7 @@ func TestTheVolumeOfAPodThatIsNotWaitedForIsLeft(t *testing.T) {
 
 func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {
 	policy := volumesWaited
-	policy.Volumes.Reattach, policy.Volumes.ReattachTimeout = true, 90*time.Second
+	policy.Volumes.ReattachTimeout = 90 * time.Second
 	data := claims{volumeClaim("data", "pv")}
 	db, va := newPod("db-0", volumesOf("data")), volumeAttached("pv", "node-1")
 	reattaching := volumeRow("pv", "", drain.Wait, drain.ReasonReattaching)
@@ -522,8 +459,8 @@ func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {
 	t.Run("no longer than the policy says, and the Node is drained all the same", func(t *testing.T) {
 		s := begun(t)
 		s.rows(s.at(109*time.Second, volumesSeen(nil, data)), drain.Draining, reattaching)
-		s.rows(s.at(110*time.Second, volumesSeen(nil, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonNotReattached))
-		s.rows(s.at(111*time.Second, volumesSeen(nil, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonNotReattached))
+		s.rows(s.at(110*time.Second, volumesSeen(nil, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonReattaching))
+		s.rows(s.at(111*time.Second, volumesSeen(nil, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonReattaching))
 	})
 	t.Run("DD-6 not without attachments", func(t *testing.T) {
 		s := begun(t)
@@ -537,7 +474,7 @@ func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {
 			p.Spec.NodeName, p.UID = "", "uid-next"
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 		})
-		s.rows(s.at(30*time.Second, volumesSeen(pods{next}, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonUnschedulable))
+		s.rows(s.at(30*time.Second, volumesSeen(pods{next}, data)), drain.Drained, volumeRow("pv", "", drain.Ignore, drain.ReasonReattaching))
 		next.Status.Conditions = nil
 		s.rows(s.at(31*time.Second, volumesSeen(pods{next}, data)), drain.Draining, reattaching)
 	})
@@ -570,11 +507,11 @@ func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {
 		s := &volumeStory{t: t, policy: policy}
 		s.at(0, volumesSeen(pods{db}, data, va))
 		s.at(10*time.Second, volumesSeen(nil, data, va))
-		s.rows(s.at(70*time.Second, volumesSeen(nil, data, va)), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonTimedOut))
+		s.rows(s.at(70*time.Second, volumesSeen(nil, data, va)), drain.Proceeded, volumeRow("pv", "va-pv-node-1", drain.Ignore, drain.ReasonAbandoned))
 		s.rows(s.at(80*time.Second, volumesSeen(nil, data)), drain.Drained)
 	})
 	t.Run("only for pods that are made again and use it again", func(t *testing.T) {
-		scratch := newPod("ci", volumesInline(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}))
+		scratch := newPod("ci", volumesEphemeral)
 		for name, pod := range map[string]*corev1.Pod{
 			"unmanaged": newPod("db-0", unmanaged, volumesOf("data")), "ephemeral": scratch,
 			"finished": newPod("job", inPhase(corev1.PodFailed), volumesOf("data")),
@@ -616,74 +553,6 @@ func TestWhatIsRememberedOfSomeClaimsSaysNothingOfOthers(t *testing.T) {
 	s.rows(s.at(time.Second, in), drain.Draining, unknown)
 }
 
-func TestAnAttachmentWithoutAVolumeIsRememberedByItsPod(t *testing.T) {
-	s := &volumeStory{t: t, policy: volumesWaited}
-	va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}
-	s.at(0, volumesSeen(pods{newPod("db-0", volumesEBS("vol-1"))}, nil, va))
-	s.rows(s.at(time.Second, volumesSeen(nil, nil, va)), drain.Draining, volumeRow("volumeattachment/va", "va", drain.Wait, drain.ReasonDetaching))
-	s.rows(s.at(time.Second+time.Minute, volumesSeen(nil, nil, va)), drain.Proceeded, volumeRow("volumeattachment/va", "va", drain.Ignore, drain.ReasonTimedOut))
-}
-
-func TestDisksThatADriverHasTakenOver(t *testing.T) {
-	for name, test := range map[string]struct {
-		source      corev1.VolumeSource
-		inTree, csi corev1.UniqueVolumeName
-	}{
-		"aws": {
-			corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://eu-west-1a/vol-1"}},
-			"kubernetes.io/aws-ebs/aws://eu-west-1a/vol-1", "kubernetes.io/csi/ebs.csi.aws.com^vol-1",
-		},
-		"gce": {
-			corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
-			"kubernetes.io/gce-pd/disk", "kubernetes.io/csi/pd.csi.storage.gke.io^projects/UNSPECIFIED/zones/eu-1/disks/disk",
-		},
-		"azure": {
-			corev1.VolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{DataDiskURI: "/subscriptions/s/disks/disk"}},
-			"kubernetes.io/azure-disk//subscriptions/s/disks/disk", "kubernetes.io/csi/disk.csi.azure.com^/subscriptions/s/disks/disk",
-		},
-		"cinder": {
-			corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{VolumeID: "id"}},
-			"kubernetes.io/cinder/id", "kubernetes.io/csi/cinder.csi.openstack.org^id",
-		},
-		"vsphere": {
-			corev1.VolumeSource{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "[store] dir/disk.vmdk"}},
-			"kubernetes.io/vsphere-volume/[store] dir/disk.vmdk", "kubernetes.io/csi/csi.vsphere.vmware.com^[store] dir/disk.vmdk",
-		},
-		"fibre channel": {
-			corev1.VolumeSource{FC: &corev1.FCVolumeSource{TargetWWNs: []string{"a", "b"}, Lun: new(int32(3))}}, "kubernetes.io/fc/[a b]:3", "",
-		},
-		"fibre channel by id": {corev1.VolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{"w"}}}, "kubernetes.io/fc/[w]", ""},
-		"rados":               {corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{RBDPool: "pool", RBDImage: "image"}}, "kubernetes.io/rbd/pool:image", ""},
-	} {
-		for _, unique := range []corev1.UniqueVolumeName{test.inTree, test.csi} {
-			if unique == "" {
-				continue
-			}
-			in := volumesReported(observed(newPod("agent", ownedBy("DaemonSet"), volumesInline(test.source))), unique)
-			plan := drain.Decide(in, volumesWaited, now)
-			require.Len(t, plan.Volumes, 1)
-			require.Equal(t, drain.ReasonStays, plan.Volumes[0].Reason, "%s: %s", name, unique)
-
-			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
-			s := &pv.Spec.PersistentVolumeSource
-			s.AWSElasticBlockStore, s.GCEPersistentDisk, s.AzureDisk = test.source.AWSElasticBlockStore, test.source.GCEPersistentDisk, test.source.AzureDisk
-			s.VsphereVolume, s.FC = test.source.VsphereVolume, test.source.FC
-			switch {
-			case test.source.Cinder != nil:
-				s.Cinder = &corev1.CinderPersistentVolumeSource{VolumeID: "id"}
-			case test.source.RBD != nil:
-				s.RBD = &corev1.RBDPersistentVolumeSource{RBDPool: "pool", RBDImage: "image"}
-			}
-			in = volumesReported(volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("data"))}, claims{volumeClaim("data", "pv")}), unique)
-			in.Volumes = drain.All(pv)
-			plan = drain.Decide(in, volumesWaited, now)
-			require.Len(t, plan.Volumes, 1, "%s: %s", name, unique)
-			require.Equal(t, volumeRow("pv", "", drain.Ignore, drain.ReasonStays).Reason, plan.Volumes[0].Reason, "%s: %s", name, unique)
-			require.Equal(t, "pv", plan.Volumes[0].Volume)
-		}
-	}
-}
-
 func TestTwoVolumesOfOneDiskAreOne(t *testing.T) {
 	in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("b"))}, claims{volumeClaim("a", "pv-a"), volumeClaim("b", "pv-b")},
 		volumeAttached("pv-a", "node-1"))
@@ -695,263 +564,15 @@ func TestTwoVolumesOfOneDiskAreOne(t *testing.T) {
 	require.Equal(t, drain.ReasonDetaching, plan.Volumes[0].Reason)
 }
 
-func TestB5VolumesAreSkippedByRule(t *testing.T) {
-	policy := volumesWaited
-	in := volumesSeen(nil, nil, volumeAttached("pv-a", "node-1"), volumeAttached("pv-b", "node-1"))
-	in.Volumes = drain.All(volumeCSI("pv-a", "a"))
-	policy.Volumes.Skip = func(s drain.VolumeSubject) (string, bool) {
-		return "of another provider", s.Volume == nil || s.Volume.Spec.CSI.Driver != "csi.example.com"
-	}
-	plan := drain.Decide(in, policy, now)
-	require.Empty(t, cmp.Diff(volumeRows{
-		volumeRow("pv-a", "va-pv-a-node-1", drain.Wait, drain.ReasonDetaching), volumeRow("pv-b", "va-pv-b-node-1", drain.Ignore, drain.ReasonRule),
-	}, plan.Volumes, bareVolumeRows))
-	require.Equal(t, "of another provider", plan.Volumes[1].Message)
-
-	policy.Volumes.Skip = drain.SkipVolumesOf("example.com/skip")
-	require.Equal(t, drain.Draining, drain.Decide(in, policy, now).Outcome)
-	in.Node.Annotations = map[string]string{"example.com/skip": ""}
-	require.Equal(t, drain.Drained, drain.Decide(in, policy, now).Outcome)
-}
-
-// volumeVerdicts are the verdicts and reasons of the rows of a plan, by pod.
-func volumeVerdicts(plan drain.Decision) map[string]string {
-	verdicts := map[string]string{}
-	for _, row := range plan.Rows {
-		verdicts[row.Name] = string(row.Verdict) + " " + string(row.Reason)
-	}
-	return verdicts
-}
-
-func TestPodsWithVolumesGoSoManyAtOnce(t *testing.T) {
-	const (
-		evict = string(drain.Evict) + " " + string(drain.ReasonEvict)
-		held  = string(drain.Wait) + " " + string(drain.ReasonVolumeLimit)
-		goes  = string(drain.Wait) + " " + string(drain.ReasonTerminating)
-	)
-	withVolume := func(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
-		return newPod(name, append(edits, volumesOf("claim-"+name))...)
-	}
-	all := claims{volumeClaim("claim-a", "pv-a"), volumeClaim("claim-b", "pv-b"), volumeClaim("claim-c", "pv-c")}
-	attachedAll := attachments{volumeAttached("pv-a", "node-1"), volumeAttached("pv-b", "node-1"), volumeAttached("pv-c", "node-1")}
-	a, b, c, plain := withVolume("a"), withVolume("b"), withVolume("c"), newPod("plain")
-	urgent := withVolume("c", withPriority(5))
-	begun := func(pod *corev1.Pod) *corev1.Pod {
-		pod = pod.DeepCopy()
-		leaving(30*time.Second, 30)(pod)
-		return pod
-	}
-	for name, test := range map[string]struct {
-		limit int
-		edit  func(*drain.Policy, *drain.Observation, *drain.State)
-		pods  pods
-		want  map[string]string
-	}{
-		"the zero policy asks all at once": {
-			pods: pods{a, b, c, plain}, want: map[string]string{"a": evict, "b": evict, "c": evict, "plain": evict},
-		},
-		"one at a time": {
-			limit: 1, pods: pods{a, b, c, plain}, want: map[string]string{"a": evict, "b": held, "c": held, "plain": evict},
-		},
-		"A7 the highest priority first": {
-			limit: 1, pods: pods{a, b, urgent}, want: map[string]string{"a": held, "b": held, "c": evict},
-		},
-		"one that terminates counts": {
-			limit: 2, pods: pods{a, begun(b), c}, want: map[string]string{"a": evict, "b": goes, "c": held},
-		},
-		"one that terminates on its own does, too": {
-			limit: 1, pods: pods{a, begun(c), plain}, want: map[string]string{"a": held, "c": goes, "plain": evict},
-		},
-		"one whose volume is not detached yet counts": {
-			limit: 1, pods: pods{b, plain}, want: map[string]string{"b": held, "plain": evict},
-			edit: func(_ *drain.Policy, _ *drain.Observation, s *drain.State) {
-				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now}}
-			},
-		},
-		"but not for longer than the policy waits for it": {
-			limit: 1, pods: pods{b, plain}, want: map[string]string{"b": evict, "plain": evict},
-			edit: func(_ *drain.Policy, _ *drain.Observation, s *drain.State) {
-				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now.Add(-time.Minute)}}
-			},
-		},
-		"what was left behind by others does not count": {
-			limit: 1, pods: pods{b}, want: map[string]string{"b": evict},
-		},
-		"one whose volume is not attached elsewhere yet counts": {
-			limit: 1, pods: pods{b, c}, want: map[string]string{"b": held, "c": held},
-			edit: func(p *drain.Policy, in *drain.Observation, s *drain.State) {
-				p.Volumes.Reattach = true
-				in.Attachments.Items = in.Attachments.Items[1:]
-				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now, Moves: true}}
-			},
-		},
-		"one whose request was just accepted counts": {
-			limit: 1, pods: pods{a, b}, want: map[string]string{"a": goes, "b": held},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
-				in.Results = []drain.Result{{Row: drain.Row{Namespace: "shop", Name: "a", UID: "uid-a", Verdict: drain.Evict}, At: now}}
-			},
-		},
-		"one whose request was refused does not": {
-			limit: 1, pods: pods{a, b}, want: map[string]string{"a": "wait Throttled", "b": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
-				in.Results = []drain.Result{{
-					Row: drain.Row{Namespace: "shop", Name: "a", UID: "uid-a", Verdict: drain.Evict}, Err: apierrors.NewTooManyRequests("a budget refuses", 0), At: now,
-				}}
-			},
-		},
-		"one that a budget is known to refuse does not": {
-			limit: 1, pods: pods{withVolume("a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }), b},
-			want: map[string]string{"a": "wait DisruptionBudget", "b": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
-				in.Budgets = drain.All(exhausted("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}})))
-			},
-		},
-		"a pod whose volumes are not attached does not": {
-			limit: 1, pods: pods{a, b, c}, want: map[string]string{"a": evict, "b": evict, "c": held},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
-				in.Attachments.Items = in.Attachments.Items[1:]
-			},
-		},
-		"pods whose claims are not known do": {
-			limit: 1, pods: pods{a, b, plain}, want: map[string]string{"a": evict, "b": held, "plain": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
-				in.Claims.Items, in.Claims.Complete = nil, false
-			},
-		},
-		"it holds without a wait for volumes": {
-			limit: 1, pods: pods{a, b, plain}, want: map[string]string{"a": evict, "b": held, "plain": evict},
-			edit: func(p *drain.Policy, _ *drain.Observation, _ *drain.State) { p.Volumes.Wait = false },
-		},
-		"a ladder that ignores budgets ignores it": {
-			limit: 1, pods: pods{a, b}, want: map[string]string{"a": "delete Forced", "b": "delete Forced"},
-			edit: func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
-				p.Anchor.At, p.Ladder = now.Add(-time.Hour), drain.Ladder{{Action: drain.IgnoreBudgets}}
-			},
-		},
-		"where nobody stops pods it would hold for ever": {
-			limit: 1, pods: pods{begun(a), b, c}, want: map[string]string{"a": goes, "b": evict, "c": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
-				in.Reachability.State = drain.Unreachable
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			policy := volumesWaited
-			policy.Volumes.AtOnce = test.limit
-			in, s := volumesSeen(test.pods, all, attachedAll...), drain.State{}
-			if test.edit != nil {
-				test.edit(&policy, &in, &s)
-			}
-			_, plan := drain.Step(s, in, policy, now)
-			require.Equal(t, test.want, volumeVerdicts(plan))
-			require.False(t, plan.NextCheck.IsZero())
-		})
-	}
-}
-
-func TestPodsThatTakeUpNoRoomForVolumes(t *testing.T) {
-	const (
-		evict = string(drain.Evict) + " " + string(drain.ReasonEvict)
-		held  = string(drain.Wait) + " " + string(drain.ReasonVolumeLimit)
-		goes  = string(drain.Wait) + " " + string(drain.ReasonTerminating)
-	)
-	withVolume := func(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
-		return newPod(name, append(edits, volumesOf("claim-"+name))...)
-	}
-	all := claims{volumeClaim("claim-a", "pv-a"), volumeClaim("claim-b", "pv-b")}
-	attachedAll := attachments{volumeAttached("pv-a", "node-1"), volumeAttached("pv-b", "node-1")}
-	a, b, aGoes := withVolume("a"), withVolume("b"), withVolume("a", leaving(30*time.Second, 30))
-	accepted := func(in *drain.Observation, ago time.Duration) {
-		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, At: now.Add(-ago)}}
-	}
-	capGrace := func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
-		p.Ladder = drain.Ladder{{Action: drain.CapGrace, Grace: time.Second}}
-	}
-	for name, test := range map[string]struct {
-		edit func(*drain.Policy, *drain.Observation, *drain.State)
-		pods pods
-		want map[string]string
-	}{
-		"one without volumes that terminates": {
-			pods: pods{b, newPod("plain", leaving(30*time.Second, 30))}, want: map[string]string{"b": evict, "plain": goes},
-		},
-		"one that terminates and is not waited for": {
-			pods: pods{aGoes, b}, want: map[string]string{"a": "ignore Rule", "b": evict},
-			edit: func(p *drain.Policy, _ *drain.Observation, _ *drain.State) {
-				p.Rules = []drain.Rule{func(s drain.Subject, _ time.Time) (drain.Opinion, bool) {
-					return drain.Opinion{Behavior: drain.BehaviorSkip}, s.Pod.Name == "a"
-				}}
-			},
-		},
-		"one that is asked again, but its own": {
-			pods: pods{a, b}, want: map[string]string{"a": evict, "b": held},
-			edit: func(p *drain.Policy, in *drain.Observation, s *drain.State) {
-				capGrace(p, in, s)
-				accepted(in, time.Second)
-			},
-		},
-		"one that terminates and is to be faster is not held": {
-			pods: pods{aGoes, b}, want: map[string]string{"a": "delete Forced", "b": held}, edit: capGrace,
-		},
-		"one that was accepted long ago and is held by a budget": {
-			pods: pods{withVolume("a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }), b},
-			want: map[string]string{"a": "wait DisruptionBudget", "b": evict},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) {
-				accepted(in, 6*time.Second)
-				in.Budgets = drain.All(exhausted("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}})))
-			},
-		},
-		"an instance that is off makes none": {
-			pods: pods{a, b}, want: map[string]string{"a": evict, "b": held},
-			edit: func(_ *drain.Policy, in *drain.Observation, _ *drain.State) { in.Reachability.State = drain.PoweredOff },
-		},
-		"one that went does as long as a pod that stays may use its volume": {
-			pods: pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("unknown")), b}, want: map[string]string{"agent": "ignore DaemonSetPod", "b": held},
-			edit: func(_ *drain.Policy, in *drain.Observation, s *drain.State) {
-				in.Claims.Complete = false
-				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", FreeAt: now}}
-			},
-		},
-		"but not as long as nobody says where its volume is": {
-			pods: pods{b}, want: map[string]string{"b": evict},
-			edit: func(p *drain.Policy, in *drain.Observation, s *drain.State) {
-				p.Volumes.Reattach = true
-				in.Attachments.Items, in.Attachments.Complete = in.Attachments.Items[1:], false
-				s.Volumes = map[string]drain.VolumeState{"pv-a": {Pod: "uid-a", Moves: true}}
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			policy := volumesWaited
-			policy.Volumes.AtOnce = 1
-			in, s := volumesSeen(test.pods, all, attachedAll...), drain.State{}
-			if test.edit != nil {
-				test.edit(&policy, &in, &s)
-			}
-			_, plan := drain.Step(s, in, policy, now)
-			require.Equal(t, test.want, volumeVerdicts(plan))
-		})
-	}
-}
-
 func TestVolumesThatOnlyLookLikeAnotherAreNotTheSame(t *testing.T) {
 	csi := func(driver, handle string) corev1.PersistentVolumeSource {
 		return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}}
 	}
-	iscsi := func(lun int32) corev1.PersistentVolumeSource {
-		return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.1", IQN: "iqn", Lun: lun}}
-	}
-	fc := func(lun *int32, wwns []string, wwids ...string) corev1.PersistentVolumeSource {
-		return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{Lun: lun, TargetWWNs: wwns, WWIDs: wwids}}
-	}
 	const gce = "pd.csi.storage.gke.io"
 	for name, sources := range map[string][2]corev1.PersistentVolumeSource{
-		"disks of the same name in two zones":       {csi(gce, "projects/p/zones/a/disks/d"), csi(gce, "projects/p/zones/b/disks/d")},
-		"two of a driver without a handle":          {csi("csi.example.com", ""), csi("csi.example.com", "")},
-		"two handles without a driver":              {csi("", "disk"), csi("", "disk")},
-		"two units of one target":                   {iscsi(1), iscsi(2)},
-		"two identities of fibre channel":           {fc(new(int32(1)), nil, "a"), fc(new(int32(1)), nil, "b")},
-		"fibre channel without a unit, by identity": {fc(nil, []string{"t"}, "a"), fc(nil, []string{"t"}, "b")},
+		"disks of the same name in two zones": {csi(gce, "projects/p/zones/a/disks/d"), csi(gce, "projects/p/zones/b/disks/d")},
+		"two of a driver without a handle":    {csi("csi.example.com", ""), csi("csi.example.com", "")},
+		"two handles without a driver":        {csi("", "disk"), csi("", "disk")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("b"))}, claims{volumeClaim("a", "pv-a"), volumeClaim("b", "pv-b")},
@@ -977,10 +598,10 @@ func TestAttachmentsThatSayNothingAreKnownByTheirNames(t *testing.T) {
 	}
 	emptyName := unnamed("c")
 	emptyName.Spec.Source.PersistentVolumeName = new("")
-	plan := drain.Decide(volumesSeen(nil, nil, unnamed("a"), unnamed("b"), emptyName, volumeInlineAttached("d", "", "handle")), volumesWaited, now)
+	plan := drain.Decide(volumesSeen(nil, nil, unnamed("a"), unnamed("b"), emptyName), volumesWaited, now)
 	var names []string
 	for _, v := range plan.Volumes {
 		names = append(names, v.Volume)
 	}
-	require.Equal(t, []string{"volumeattachment/a", "volumeattachment/b", "volumeattachment/c", "volumeattachment/d"}, names)
+	require.Equal(t, []string{"volumeattachment/a", "volumeattachment/b", "volumeattachment/c"}, names)
 }

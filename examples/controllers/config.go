@@ -38,6 +38,10 @@ type Config struct {
 	Driver driver.Driver
 	// Policy of the machines. The zero Policy waits for ever.
 	Policy machine.Policy
+	// ReattachTimeout waits in the drain of a machine that is deleted until the volumes of
+	// its pods are attached to other Nodes, so long for each; the pods with volumes then go
+	// one after the other. Zero means that this is not waited for.
+	ReattachTimeout time.Duration
 	// Sets is the policy of the machine sets, Deployments that of the machine
 	// deployments. The zero Policies have the defaults.
 	Sets        machineset.Policy

@@ -18,11 +18,11 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	}
 	policy := drain.ForMachine(a.Mode.ForceAt)
 	policy.KeepSchedulable = a.Mode.KeepSchedulable
-	policy.Volumes = drain.VolumePolicy{Wait: a.Mode.Detach, DetachTimeout: a.Mode.DetachTimeout}
+	policy.Volumes = drain.VolumePolicy{Wait: a.Mode.Detach, DetachTimeout: a.Mode.DetachTimeout, ReattachTimeout: r.cfg.ReattachTimeout}
 	seen, notSeen := runner.Observe(ctx, r.drains, a.NodeName, policy, kept.draining)
 	seen.Node, seen.Reachability = in.Node.Node, drain.NodeReachability{} // which may be newer than in the cache
 	if a.Mode.NodeUnreachable {
-		seen.Reachability = drain.NodeReachability{State: drain.Unreachable, Since: a.Mode.UnreachableSince}
+		seen.Reachability = drain.NodeReachability{Unreachable: true, Since: a.Mode.UnreachableSince}
 	}
 	executor := runner.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}
 	state, plan, err := executor.Pass(ctx, kept.draining, seen, policy, a.NodeName)

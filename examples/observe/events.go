@@ -42,7 +42,7 @@ func isNews(e drain.Progress) bool {
 		return e.Err != nil
 	case drain.ProgressWaiting:
 		return e.Row == nil || e.Row.Verdict == drain.Block || ofBudget(e.Reason)
-	case drain.ProgressGone, drain.ProgressDetached, drain.ProgressReattached:
+	case drain.ProgressGone:
 		return false
 	default:
 		return true

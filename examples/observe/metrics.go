@@ -105,8 +105,8 @@ func (m *Metrics) Observe(e drain.Progress) {
 		m.requested(d, e)
 	case drain.ProgressWaiting:
 		m.wait(d, e.Subject, string(e.Reason))
-	case drain.ProgressGone, drain.ProgressDetached, drain.ProgressReattached:
-		if asked, was := d.asked[e.Subject]; was && e.Type == drain.ProgressGone {
+	case drain.ProgressGone:
+		if asked, was := d.asked[e.Subject]; was {
 			m.gone.Observe(e.Time.Sub(asked).Seconds())
 		}
 		delete(d.asked, e.Subject) // a later pod may have its name

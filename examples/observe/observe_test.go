@@ -46,9 +46,9 @@ func story() []drain.Progress {
 		after(time.Second, drain.Progress{Type: drain.ProgressWaiting, Subject: "pod/shop/c", Reason: drain.ReasonUnmanaged, Message: "nobody brings it back", Row: protected}),
 		after(time.Second, drain.Progress{Type: drain.ProgressWaiting, Subject: "volumeattachment/v", Reason: drain.ReasonDetaching}),
 		after(20*time.Second, drain.Progress{Type: drain.ProgressGone, Subject: "pod/shop/a", Reason: drain.ReasonGone, Row: gone}),
-		after(21*time.Second, drain.Progress{Type: drain.ProgressDetached, Subject: "volumeattachment/v"}),
+		after(21*time.Second, drain.Progress{Type: drain.ProgressGone, Subject: "volumeattachment/v"}),
 		after(time.Hour, drain.Progress{Type: drain.ProgressEscalated, Subject: "node/worker-1", Reason: "IgnoreBudgets", Message: "after 1h0m0s IgnoreBudgets"}),
-		after(time.Hour, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/b", Reason: drain.ReasonForced, Row: &drain.Row{Verdict: drain.Delete}}),
+		after(time.Hour, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/b", Reason: "IgnoreBudgets", Row: &drain.Row{Verdict: drain.Delete}}),
 		after(61*time.Minute, drain.Progress{Type: drain.ProgressLeft, Subject: "pod/shop/c", Reason: drain.ReasonAbandoned, Row: protected}),
 		after(61*time.Minute, drain.Progress{Type: drain.ProgressEnded, Subject: "node/worker-1", Outcome: drain.Proceeded}),
 	}

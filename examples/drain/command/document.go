@@ -28,8 +28,6 @@ type Document struct {
 	// the form namespace/name.
 	Feasible  bool     `json:"feasible"`
 	Obstacles []string `json:"obstacles,omitempty"`
-	// Summary is all of it in a sentence.
-	Summary string `json:"summary"`
 	// Fence is what has to be done to the Node first, if anything.
 	Fence *Fence `json:"fence,omitempty"`
 	// Pods, Volumes and Gates are what something is done about, or not.
@@ -118,7 +116,7 @@ type Gate struct {
 func NewDocument(plan drain.Decision, p drain.Policy, now time.Time) Document {
 	d := Document{
 		APIVersion: APIVersion, Kind: Kind, Node: plan.Node, Time: now.UTC(), Outcome: string(plan.Outcome),
-		Feasible: plan.Feasible(), Summary: plan.Summary(), Pods: []Pod{},
+		Feasible: plan.Feasible(), Pods: []Pod{},
 		NotEvaluated: texts(plan.NotEvaluated), Next: string(plan.Next), NextAt: utc(plan.NextAt), NextCheck: utc(plan.NextCheck),
 	}
 	if f := plan.Fence; f != nil {

@@ -33,7 +33,7 @@ func refuse(plan drain.Decision, w words) error {
 		e.lines = append(e.lines, w.hold(g))
 	}
 	if len(e.lines) == 0 {
-		e.lines = []string{plan.Summary()}
+		e.lines = []string{reasonOf(plan.Reason, plan.Message)}
 	}
 	return e
 }

@@ -27,8 +27,8 @@ func ExampleCommand_Run() {
 	fmt.Println("obstacles:", plan.Obstacles)
 	// Output:
 	// refused: true feasible: false
-	// ignore kube-system/agent-node-1 DaemonSetPod
-	// ignore kube-system/proxy-node-1 MirrorPod
+	// ignore kube-system/agent-node-1 Stays
+	// ignore kube-system/proxy-node-1 Stays
 	// block shop/debug Unmanaged
 	// evict shop/ledger-a Evictable
 	// block shop/search-a LocalStorage

@@ -40,8 +40,7 @@ type options struct {
 	owner, taint string
 	undo         bool
 
-	selector labels.Selector // of the pods, or nil for all
-	changed  func(flag string) bool
+	changed func(flag string) bool
 }
 
 const usage = `Empties a node of its pods, and says what it waits for.
@@ -168,11 +167,9 @@ func (o *options) checkPods() error {
 		return errors.New("--ignore-daemonsets=false: pods of DaemonSets are always left alone")
 	}
 	if o.changed("pod-selector") {
-		selector, err := labels.Parse(o.podSelector)
-		if err != nil {
+		if _, err := labels.Parse(o.podSelector); err != nil {
 			return fmt.Errorf("--pod-selector: %s", oneLine(err))
 		}
-		o.selector = selector
 	}
 	return nil
 }

@@ -40,7 +40,9 @@ func (o *options) policy() drain.Policy {
 		Fence:                o.fence(),
 		EvictUnmanaged:       o.force,
 		EvictLocalStorage:    o.deleteEmptyDirData,
-		Rules:                o.rules(),
+		PodSelector:          o.podSelector,
+		ClusterAPILabels:     o.clusterAPILabels,
+		DoNotDisrupt:         o.honorDoNotDisrupt,
 		SkipTerminatingAfter: time.Duration(o.skipWaitForDelete) * time.Second,
 		Volumes:              drain.VolumePolicy{Wait: o.waitForVolumes},
 	}
@@ -63,19 +65,4 @@ func (o *options) ladder() drain.Ladder {
 		l = append(l, drain.Rung{After: o.timeout, Action: drain.GiveUp})
 	}
 	return l
-}
-
-// rules returns how pods are treated that say something themselves.
-func (o *options) rules() []drain.Rule {
-	var rules []drain.Rule
-	if o.selector != nil {
-		rules = append(rules, drain.OnlyPods(o.selector))
-	}
-	if o.clusterAPILabels {
-		rules = append(rules, drain.ClusterAPILabels())
-	}
-	if o.honorDoNotDisrupt {
-		rules = append(rules, drain.DoNotDisrupt())
-	}
-	return rules
 }

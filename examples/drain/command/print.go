@@ -77,7 +77,9 @@ func table(d Document, plan drain.Decision, w words, explain bool) string {
 	if len(d.NotEvaluated) > 0 {
 		fmt.Fprintf(&b, "not evaluated: %s\n", strings.Join(d.NotEvaluated, ", "))
 	}
-	fmt.Fprintln(&b, d.Summary)
+	if d.Outcome != "" {
+		fmt.Fprintln(&b, d.Outcome)
+	}
 	return noTrailingSpace(b.String())
 }
 

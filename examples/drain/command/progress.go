@@ -118,11 +118,12 @@ func (p *progress) text(e drain.Progress) string {
 	case drain.ProgressWaiting:
 		return p.waits(e, name)
 	case drain.ProgressGone:
+		if e.Row == nil {
+			return "detached " + name
+		}
 		return gone(p.asked[e.Subject]) + " " + name
 	case drain.ProgressLeft:
 		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
-	case drain.ProgressDetached:
-		return "detached " + name
 	case drain.ProgressUnfenced:
 		return orError("took the fence off node "+e.Node, "could not take the fence off node "+e.Node, e.Err)
 	case drain.ProgressEscalated:

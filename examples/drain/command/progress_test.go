@@ -49,7 +49,7 @@ func TestATerminalKeepsTheCountInItsLastLine(t *testing.T) {
 		}, "0 of 3 pods gone, 1 held, 2 on their way"},
 		{event(drain.ProgressWaiting, "web-1", drain.Row{Verdict: drain.Wait, Reason: drain.ReasonTerminating}, nil), nil, "0 of 3 pods gone, 1 held, 2 on their way"},
 		{event(drain.ProgressGone, "web-1", drain.Row{}, nil), []string{"12:00:00 evicted shop/web-1"}, "1 of 3 pods gone, 1 held, 1 on their way"},
-		{event(drain.ProgressRequested, "web-2", drain.Row{Verdict: drain.Delete, Reason: drain.ReasonForced}, nil), []string{"12:00:00 deleting shop/web-2 (Forced)"}, "1 of 3 pods gone, 0 held, 2 on their way"},
+		{event(drain.ProgressRequested, "web-2", drain.Row{Verdict: drain.Delete, Reason: "IgnoreBudgets"}, nil), []string{"12:00:00 deleting shop/web-2 (IgnoreBudgets)"}, "1 of 3 pods gone, 0 held, 2 on their way"},
 		{event(drain.ProgressGone, "web-2", drain.Row{}, nil), []string{"12:00:00 deleted shop/web-2"}, "2 of 3 pods gone, 0 held, 1 on their way"},
 		{event(drain.ProgressGone, "web-3", drain.Row{}, nil), []string{"12:00:00 gone shop/web-3"}, "3 of 3 pods gone, 0 held, 0 on their way"},
 		{event(drain.ProgressEnded, "", drain.Row{}, nil), nil, "3 of 3 pods gone, 0 held, 0 on their way"},
@@ -71,7 +71,7 @@ func TestOddEventsDoNoHarm(t *testing.T) {
 	var out bytes.Buffer
 	o := command.NewTerminal(&out, 0, noon)
 	for _, kind := range []drain.ProgressType{
-		drain.ProgressStarted, drain.ProgressFenced, drain.ProgressRequested, drain.ProgressWaiting, drain.ProgressGone, drain.ProgressDetached,
+		drain.ProgressStarted, drain.ProgressFenced, drain.ProgressRequested, drain.ProgressWaiting, drain.ProgressGone, drain.ProgressGone,
 		drain.ProgressEscalated, drain.ProgressEnded, "", "Nonsense",
 	} {
 		for _, e := range []drain.Progress{{Type: kind}, {Type: kind, Subject: "pod/"}, {Type: kind, Subject: "pod/a/b", Row: &drain.Row{}}, {Type: kind, Err: errors.New("x\ny")}} {

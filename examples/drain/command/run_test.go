@@ -86,7 +86,7 @@ func TestAnExplainedDrainSaysItInABlock(t *testing.T) {
 		r := newRig(t, append(blocked(), set, daemon)...)
 		ctx, cancel := context.WithCancel(t.Context())
 		status := r.start(ctx, "node-1", "--explain", "--force-after=1h")
-		r.out.line(t, "leaving shop/agent alone: DaemonSetPod")
+		r.out.line(t, "leaving shop/agent alone: Stays")
 		r.out.line(t, "waiting for shop/web-1")
 		r.out.line(t, "now:", "wait", "DisruptionBudget")
 		r.out.line(t, "budget:", "shop/web-budget allows 0")
@@ -141,7 +141,7 @@ func TestForceDeletesWhatABudgetProtectsWhenItIsTime(t *testing.T) {
 		require.False(t, r.there("web-1"))
 		r.out.line(t, "waiting for shop/web-1", "deleted at")
 		r.out.line(t, "escalates")
-		r.out.line(t, "deleting shop/web-1 (Forced)")
+		r.out.line(t, "deleting shop/web-1 (IgnoreBudgets)")
 		r.out.line(t, "deleted shop/web-1")
 	})
 }

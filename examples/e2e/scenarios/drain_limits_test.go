@@ -94,7 +94,7 @@ func TestAPodGoesWithItsNamespace(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	reason, _, _ := drain.AnswerOf(results[0].Err)
-	require.Equal(t, drain.ReasonNamespace, reason, "%v", results[0].Err)
+	require.Equal(t, drain.ReasonRefused, reason, "%v", results[0].Err)
 
 	g := w.drains(t.Context(), w.client, lenient)
 	select {
@@ -130,7 +130,7 @@ func TestASuccessorOfTheSameNameIsNeverTouched(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		reason, _, _ := drain.AnswerOf(results[0].Err)
-		require.Equal(t, drain.ReasonConflict, reason, "%s: %v", verdict, results[0].Err)
+		require.Equal(t, drain.ReasonRefused, reason, "%s: %v", verdict, results[0].Err)
 		require.True(t, w.there(t, successor))
 	}
 }

@@ -35,6 +35,7 @@ func (s *MCServer) addPolicyFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.InPlaceUpdateTimeout, "machine-inplace-update-timeout", s.InPlaceUpdateTimeout, "how long an update in place may take; 0 is for ever")
 	fs.DurationVar(&s.PreserveTimeout, "machine-preserve-timeout", s.PreserveTimeout, "for how long a machine is preserved; 0 is for ever")
 	fs.DurationVar(&s.PVDetachTimeout, "machine-pv-detach-timeout", s.PVDetachTimeout, "how long volumes may take to be detached from a drained node, before its VM is deleted nevertheless; 0 is for ever")
+	fs.DurationVar(&s.PVReattachTimeout, "machine-pv-reattach-timeout", s.PVReattachTimeout, "how long a volume may take to be attached to another node before the next pod with volumes is evicted; 0 is not waiting, and evicting all at once")
 	fs.IntVar(&s.MaxReplacements, "machine-max-replacements", s.MaxReplacements, "how many machines of a deployment may be failed for bad health and not yet replaced, at a time; 0 is none")
 	fs.StringVar(&s.NodeConditions, "node-conditions", s.NodeConditions, "conditions, separated by commas, that make a node unhealthy unless they are False")
 	fs.DurationVar(&s.ResourceExhaustedRetry, "resource-exhausted-retry", s.ResourceExhaustedRetry, "how long to wait after the provider had no room; 0 is 10 minutes")

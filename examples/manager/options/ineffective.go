@@ -20,7 +20,6 @@ var withoutEffect = []struct {
 	{"kube-api-content-type", "it has no effect in the reference system either", false},
 	{"log-flush-frequency", "logs are not buffered", false},
 	{"machine-max-evict-retries", "evictions are repeated until --machine-drain-timeout", false},
-	{"machine-pv-reattach-timeout", "that a volume is attached elsewhere is not waited for", false},
 	{"machine-safety-apiserver-statuscheck-period", "there is no freeze", false},
 	{"machine-safety-apiserver-statuscheck-timeout", "there is no freeze", false},
 	{"machine-safety-overshooting-period", "sets never have more machines than asked for", false},

@@ -55,6 +55,10 @@ type MachineControllerConfiguration struct {
 	// PVDetachTimeout is how long volumes may take to be detached from a drained
 	// Node, before its VM is deleted nevertheless. Zero means for ever.
 	PVDetachTimeout time.Duration
+	// PVReattachTimeout is how long the volumes of the pods of a drained Node may take to be
+	// attached to other Nodes; the pods with volumes then go one after the other. Zero, the
+	// default, means that this is not waited for. The reference system waits for 90 seconds.
+	PVReattachTimeout time.Duration
 	// MaxReplacements is how many machines of a deployment may be failed for bad
 	// health and not yet replaced, at a time. Zero means none. The reference system
 	// has no such flag, and allows one.

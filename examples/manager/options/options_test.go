@@ -35,7 +35,7 @@ func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
 		"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "concurrent-syncs": "50", "min-resync-period": "12h0m0s",
 		"kube-api-qps": "20", "kube-api-burst": "30", "port": "10259", "machine-creation-timeout": "20m0s",
 		"machine-health-timeout": "10m0s", "machine-drain-timeout": "2h0m0s", "machine-safety-orphan-vms-period": "15m0s",
-		"machine-inplace-update-timeout": "20m0s", "machine-preserve-timeout": "96h0m0s", "machine-pv-detach-timeout": "2m0s",
+		"machine-inplace-update-timeout": "20m0s", "machine-preserve-timeout": "96h0m0s", "machine-pv-detach-timeout": "2m0s", "machine-pv-reattach-timeout": "0s",
 		"bootstrap-token-auth-extra-groups": "", "autoscaler-scaledown-annotation-during-rollout": "true",
 		"node-conditions":          "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
 		"resource-exhausted-retry": "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
@@ -82,7 +82,7 @@ func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
 		{[]string{"--concurrent-syncs=0", "--kube-api-qps=0", "--kube-api-burst=-1"}, []string{"concurrent-syncs", "kube-api-qps", "kube-api-burst"}},
 		{[]string{"--machine-creation-timeout=-1s", "--machine-health-timeout=-1s", "--machine-drain-timeout=-1s"}, []string{"machine-creation-timeout", "machine-health-timeout", "machine-drain-timeout"}},
 		{[]string{"--machine-creation-timeout=0", "--machine-health-timeout=0", "--machine-drain-timeout=0", "--min-resync-period=0"}, nil},
-		{[]string{"--machine-inplace-update-timeout=-1s", "--machine-preserve-timeout=-1s", "--machine-pv-detach-timeout=-1s"}, []string{"machine-inplace-update-timeout", "machine-preserve-timeout", "machine-pv-detach-timeout"}},
+		{[]string{"--machine-inplace-update-timeout=-1s", "--machine-preserve-timeout=-1s", "--machine-pv-detach-timeout=-1s", "--machine-pv-reattach-timeout=-1s"}, []string{"machine-inplace-update-timeout", "machine-preserve-timeout", "machine-pv-detach-timeout", "machine-pv-reattach-timeout"}},
 		{[]string{"--machine-inplace-update-timeout=0", "--machine-preserve-timeout=0", "--machine-pv-detach-timeout=0", "--machine-max-replacements=0"}, nil},
 		{[]string{"--machine-max-replacements=-1"}, []string{"machine-max-replacements"}},
 		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:a,system:bootstrappers:b:c-1"}, nil},
@@ -127,10 +127,10 @@ func TestTheZeroServerIsInvalid(t *testing.T) {
 }
 
 func TestAFlagWithoutEffectIsTakenAndNamedAndOneThatNobodyKnowsIsNot(t *testing.T) {
-	s, err := parse(t, "--safety-up=3", "--profiling", "--machine-pv-reattach-timeout", "90s", "--safety-up", "4", "-v=2")
+	s, err := parse(t, "--safety-up=3", "--profiling", "--log-flush-frequency", "90s", "--safety-up", "4", "-v=2")
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	require.Equal(t, []string{"safety-up", "profiling", "machine-pv-reattach-timeout"}, s.Ineffective())
+	require.Equal(t, []string{"safety-up", "profiling", "log-flush-frequency"}, s.Ineffective())
 	require.Equal(t, 2, s.Verbosity)
 
 	_, err = parse(t, "--safety-sideways=1")

@@ -50,6 +50,7 @@ func (s *MCServer) Validate() error {
 		{"machine-inplace-update-timeout", s.InPlaceUpdateTimeout},
 		{"machine-preserve-timeout", s.PreserveTimeout},
 		{"machine-pv-detach-timeout", s.PVDetachTimeout},
+		{"machine-pv-reattach-timeout", s.PVReattachTimeout},
 		{"resource-exhausted-retry", s.ResourceExhaustedRetry},
 		{"machine-settle-time", s.SettleTime},
 		{"machine-safety-orphan-vms-period", s.OrphanVMsPeriod},

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// volumeID is what two names of the same volume have in common. Two of them are the
+// same volume if they are equal, and not if one only looks like the other.
+type volumeID struct {
+	// driver is the CSI driver. It is empty if only a name is known.
+	driver string
+	// name is the handle of the driver, the name of the PersistentVolume, the unique name in
+	// the status of the Node, or that of an attachment that names no volume.
+	name string
+}
+
+const (
+	csiPrefix        = "kubernetes.io/csi/"
+	attachmentPrefix = "volumeattachment/"
+)
+
+// opaque reports whether only the name of the attachment is known.
+func (id volumeID) opaque() bool { return strings.HasPrefix(id.name, attachmentPrefix) }
+
+// uniqueID reads the unique name by which the status of a Node calls a volume:
+// kubernetes.io/csi/DRIVER^HANDLE for a CSI volume.
+func uniqueID(name string) (id volumeID, csi bool) {
+	if rest, ok := strings.CutPrefix(name, csiPrefix); ok {
+		if driver, handle, ok := strings.Cut(rest, "^"); ok && driver != "" {
+			return volumeID{driver: driver, name: handle}, true
+		}
+	}
+	return volumeID{name: name}, false
+}
+
+// persistentID returns the volume of a PersistentVolume.
+func persistentID(pv *corev1.PersistentVolume) volumeID {
+	if csi := pv.Spec.CSI; csi != nil && csi.Driver != "" && csi.VolumeHandle != "" {
+		return volumeID{driver: csi.Driver, name: csi.VolumeHandle}
+	}
+	return volumeID{name: pv.Name}
+}
+
+// attachedVolumes is what is known of volumes and where they are attached.
+type attachedVolumes struct {
+	// claims are the names of the PersistentVolumes of the claims, "" if a claim has none.
+	claims map[types.NamespacedName]string
+	// known are the PersistentVolumes by name, named their names by volume.
+	known map[string]*corev1.PersistentVolume
+	named map[volumeID]string
+	// here are the volumes that are attached to the Node, by name; places is where.
+	here   []attachedVolume
+	places map[volumeID]int
+	// elsewhere are those that are attached to another Node.
+	elsewhere map[volumeID]struct{}
+}
+
+// attachedVolume is a volume that is attached to the Node.
+type attachedVolume struct {
+	id volumeID
+	// name of the PersistentVolume, or what else the volume is called.
+	name string
+	// attachment that says so; nil if only the status of the Node does.
+	attachment *storagev1.VolumeAttachment
+}
+
+// newAttachedVolumes reads the lists. The order of their items makes no difference.
+func newAttachedVolumes(in *Observation) *attachedVolumes {
+	v := &attachedVolumes{
+		claims: make(map[types.NamespacedName]string, len(in.Claims.Items)),
+		known:  make(map[string]*corev1.PersistentVolume, len(in.Volumes.Items)), named: make(map[volumeID]string, len(in.Volumes.Items)),
+		places: make(map[volumeID]int, len(in.Attachments.Items)), elsewhere: map[volumeID]struct{}{},
+	}
+	for _, claim := range in.Claims.Items {
+		if claim != nil {
+			key := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
+			v.claims[key] = max(v.claims[key], claim.Spec.VolumeName) // it is bound once and for all
+		}
+	}
+	for _, pv := range in.Volumes.Items {
+		if pv != nil && (v.known[pv.Name] == nil || compareVersions(pv.ResourceVersion, v.known[pv.Name].ResourceVersion) > 0) {
+			v.known[pv.Name] = pv
+		}
+	}
+	for name, pv := range v.known {
+		id := persistentID(pv)
+		if other, twice := v.named[id]; !twice || name < other {
+			v.named[id] = name
+		}
+	}
+	for _, va := range in.Attachments.Items {
+		if va != nil {
+			v.addAttachment(va, in.Node.Name)
+		}
+	}
+	for i := range in.Node.Status.VolumesAttached {
+		v.addUnique(string(in.Node.Status.VolumesAttached[i].Name), in.Attachments.Complete)
+	}
+	slices.SortFunc(v.here, func(a, b attachedVolume) int { return cmp.Compare(a.name, b.name) })
+	for i, a := range v.here {
+		v.places[a.id] = i
+	}
+	return v
+}
+
+// addAttachment notes what is attached to the Node, and what to others. Of several
+// attachments of one volume the first by name counts.
+func (v *attachedVolumes) addAttachment(va *storagev1.VolumeAttachment, node string) {
+	id, name := volumeID{name: attachmentPrefix + va.Name}, attachmentPrefix+va.Name
+	if pv := va.Spec.Source.PersistentVolumeName; pv != nil && *pv != "" {
+		id, name = v.id(*pv), *pv
+	}
+	switch {
+	case va.Spec.NodeName != node:
+		if va.Status.Attached && va.DeletionTimestamp.IsZero() {
+			v.elsewhere[id] = struct{}{}
+		}
+	case !v.isHere(id):
+		v.add(attachedVolume{id: id, name: name, attachment: va})
+	default:
+		if has := &v.here[v.places[id]]; cmp.Or(cmp.Compare(va.Name, has.attachment.Name), compareVersions(has.attachment.ResourceVersion, va.ResourceVersion)) < 0 {
+			has.attachment, has.name = va, name
+		}
+	}
+}
+
+// addUnique notes what only the status of the Node says is attached. A CSI volume has an
+// attachment. So if all attachments are known, a CSI volume without one counts only if its
+// PersistentVolume is known.
+func (v *attachedVolumes) addUnique(unique string, complete bool) {
+	id, csi := uniqueID(unique)
+	name, known := v.named[id]
+	if unique == "" || v.isHere(id) || csi && complete && !known {
+		return
+	}
+	if !known {
+		name = unique
+	}
+	v.add(attachedVolume{id: id, name: name})
+}
+
+func (v *attachedVolumes) add(a attachedVolume) {
+	v.places[a.id] = len(v.here)
+	v.here = append(v.here, a)
+}
+
+func (v *attachedVolumes) isHere(id volumeID) bool {
+	_, here := v.places[id]
+	return here
+}
+
+// id returns the volume of a PersistentVolume's name.
+func (v *attachedVolumes) id(name string) volumeID {
+	if pv := v.known[name]; pv != nil {
+		return persistentID(pv)
+	}
+	return volumeID{name: name}
+}
+
+// idOf returns the volume that a state calls by that name.
+func (v *attachedVolumes) idOf(name string) volumeID {
+	if v.known[name] != nil {
+		return v.id(name)
+	}
+	id, _ := uniqueID(name)
+	return id
+}
+
+// isElsewhere reports whether a volume is attached to another Node, or never will be.
+func (v *attachedVolumes) isElsewhere(name string, id volumeID, complete bool) bool {
+	if _, is := v.elsewhere[id]; is {
+		return true
+	}
+	pv := v.known[name]
+	if pv == nil {
+		return complete && !strings.Contains(name, "/") // it was deleted
+	}
+	return pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/internal/recorded"
+)
+
+// NodeReachability says whether the kubelet of a Node answers. The zero value is a kubelet
+// that answers.
+type NodeReachability struct {
+	// Unreachable says that the kubelet does not answer. The pods may run or not.
+	Unreachable bool
+	// Since is when it last answered. Zero means when the drain first saw it unreachable.
+	Since time.Time
+}
+
+// ReachabilityOf returns the reachability of a Node: it is unreachable since its condition
+// Ready is Unknown. A kubelet that says False answers, and stops pods. A nil Node is not
+// unreachable.
+func ReachabilityOf(node *corev1.Node) NodeReachability {
+	if node == nil {
+		return NodeReachability{}
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && c.Status != corev1.ConditionFalse {
+			return NodeReachability{Unreachable: true, Since: c.LastTransitionTime.Time}
+		}
+	}
+	return NodeReachability{}
+}
+
+// silentSince returns since when the drain has seen the Node unreachable, or zero.
+func silentSince(seen NodeReachability, before, now time.Time) time.Time {
+	switch {
+	case !seen.Unreachable:
+		return time.Time{}
+	case recorded.Known(before, now):
+		return before
+	default:
+		return now
+	}
+}

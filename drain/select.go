@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
+)
+
+// view is what the questions of one step read, and none of them changes.
+type view struct {
+	in  *Observation
+	p   *Policy
+	now time.Time
+	// s is the state before the decisions of this step, allow what the ladders allow now.
+	s     State
+	allow *allowances
+	// selector selects the pods that the policy is about.
+	selector labels.Selector
+}
+
+func newView(s State, in *Observation, p *Policy, allow *allowances, now time.Time) *view {
+	v := &view{in: in, p: p, now: now, s: s, allow: allow, selector: labels.Everything()}
+	if selector, err := labels.Parse(p.PodSelector); err == nil {
+		v.selector = selector
+	}
+	return v
+}
+
+// selectPods decides about each pod once, in order. Of several copies of a pod the newest
+// counts.
+func selectPods(v *view) ([]*corev1.Pod, []Row) {
+	pods := slices.DeleteFunc(slices.Clone(v.in.Pods.Items), func(pod *corev1.Pod) bool { return pod == nil })
+	slices.SortFunc(pods, comparePods)
+	pods = slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID })
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	daemonSets := daemonSetsOf(v.in.DaemonSets)
+	rows := make([]Row, len(pods))
+	for i, pod := range pods {
+		row := v.selectPod(pod, daemonSets)
+		row.Namespace, row.Name, row.UID, row.Priority = pod.Namespace, pod.Name, pod.UID, priority(pod)
+		rows[i] = row
+	}
+	return pods, rows
+}
+
+// daemonSetsOf returns the namespaces of DaemonSets by UID, or nil if they are not known.
+func daemonSetsOf(list List[*appsv1.DaemonSet]) map[types.UID]string {
+	if !list.Complete {
+		return nil
+	}
+	known := make(map[types.UID]string, len(list.Items))
+	for _, ds := range list.Items {
+		if ds != nil {
+			known[ds.UID] = ds.Namespace
+		}
+	}
+	return known
+}
+
+// selectPod decides about one pod. What is left alone in every policy comes first, then labels
+// and annotations, then what the policy protects.
+func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
+	if row, left := v.leftAlone(pod, daemonSets); left {
+		return row
+	}
+	if pod.UID == "" || pod.Name == "" || pod.Namespace == "" {
+		return Row{Verdict: Block, Reason: ReasonNotEvaluated, Message: "it lacks a namespace, a name or a UID"}
+	}
+	row, keeps, notes := marked(pod, v.p, v.selector, v.now)
+	leaving := !pod.DeletionTimestamp.IsZero()
+	if keeps && leaving && row.Verdict != Ignore { // there is nothing left to protect
+		keeps, row.Message = false, ""
+	}
+	switch {
+	case keeps:
+	case leaving:
+		row = v.request(pod)
+	default:
+		if row, keeps = protected(pod, v.p); !keeps {
+			row = v.request(pod)
+		}
+	}
+	row.Message, row.Wave = joinMessages(row.Message, notes), waveOf(pod, v.p)
+	if end := v.abandonAt(pod); row.Verdict != Ignore && end.After(v.now) {
+		row.Until = machinist.Earliest(row.Until, end)
+	}
+	return row
+}
+
+// protected returns the row of a pod that the policy keeps on the Node.
+func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
+	lonely := !p.EvictUnmanaged && metav1.GetControllerOfNoCopy(pod) == nil
+	data := !p.EvictLocalStorage && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
+	row := Row{Verdict: Block, Reason: ReasonUnmanaged, Message: "no controller would create it again"}
+	switch {
+	case lonely && data:
+		row.Message += ", and its emptyDir volumes would be lost"
+	case data:
+		row.Reason, row.Message = ReasonLocalStorage, "its emptyDir volumes would be lost"
+	}
+	return row, lonely || data
+}
+
+// leftAlone returns the row of a pod that a drain neither touches nor waits for.
+func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row, bool) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	row := Row{Verdict: Ignore, Reason: ReasonStays}
+	switch {
+	case pod.Spec.NodeName != v.in.Node.Name:
+		row.Reason, row.Message = ReasonGone, "it is on another Node"
+	case mirror, owner != nil && owner.Kind == "Node":
+		row.Message = "it is a mirror pod, which the kubelet would create again"
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		row.Reason, row.Message = ReasonGone, "it has finished"
+	case owner != nil && owner.Kind == "DaemonSet":
+		row.Message = "its DaemonSet would create it again"
+		if daemonSets == nil || owner.UID == "" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
+			return row, true // DaemonSets of other projects bring their pods back just the same
+		}
+		namespace, known := daemonSets[owner.UID]
+		return v.orAbandoned(pod, row, known && namespace == pod.Namespace)
+	case v.p.Fence.Taint != "" && v.toleratesFence(pod):
+		row.Message = "it tolerates the taint of the fence"
+	case !v.s.FencedAt.IsZero() && pod.CreationTimestamp.After(v.s.FencedAt) && owner != nil && v.toleratesFence(pod):
+		row.Message = "it was created after the fence, which it tolerates"
+	default:
+		return v.orAbandoned(pod, row, false)
+	}
+	return row, true
+}
+
+// orAbandoned returns the row of a pod that is left alone, or that is not waited for any more.
+// A pod that may be taken off the API is not abandoned before that was asked.
+func (v *view) orAbandoned(pod *corev1.Pod, row Row, left bool) (Row, bool) {
+	if left {
+		return row, true
+	}
+	end := v.abandonAt(pod)
+	over := !end.IsZero() && !end.After(v.now) && (!v.allow.forceDelete || deletedWithin(pod, 0))
+	return Row{Verdict: Ignore, Reason: ReasonAbandoned}, over
+}
+
+// abandonAt returns when the policy stops waiting for a pod, or zero.
+func (v *view) abandonAt(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp.IsZero() || v.p.SkipTerminatingAfter <= 0 {
+		return time.Time{}
+	}
+	return pod.DeletionTimestamp.Add(v.p.SkipTerminatingAfter)
+}
+
+// toleratesFence reports whether nothing that the drain knows of keeps a pod off the Node.
+func (v *view) toleratesFence(pod *corev1.Pod) bool {
+	taint, known := v.p.fenceTaint()
+	return !known || slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(&t, &taint) })
+}
+
+// tolerates reports whether a toleration covers the taint of a fence, by the rules of the
+// scheduler. Operators that compare numbers do not: a fence has none.
+func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == corev1.TolerationOpExists || (t.Operator == corev1.TolerationOpEqual || t.Operator == "") && t.Value == taint.Value
+}
+
+// priority returns that of a pod; one without has 0.
+func priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+// deletedWithin reports whether the pod was told to stop within that many seconds.
+func deletedWithin(pod *corev1.Pod, seconds int64) bool {
+	return !pod.DeletionTimestamp.IsZero() &&
+		pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= seconds
+}
+
+// comparePods orders pods by identity, and copies of one pod the newest first.
+func comparePods(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID),
+		compareVersions(b.ResourceVersion, a.ResourceVersion))
+}
+
+// compareVersions orders resource versions, which are decimal numbers, the oldest
+// first. Others have an order, too, and no meaning.
+func compareVersions(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
