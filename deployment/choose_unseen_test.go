@@ -113,16 +113,6 @@ func TestAMachineThatMayGoForOneThatWasNotSeenDoesSoForOneAlone(t *testing.T) {
 	require.Equal(t, int32(3), sizeAfter(t, in, policy, old), "the second is kept")
 }
 
-func TestInPlaceAMachineThatMayGoForOneThatWasNotSeenIsLostOnce(t *testing.T) {
-	s := newUpdScene(updDeployment(1, "0", "1", false), "c2", 3, 0)
-	delete(s.set("old").Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
-	s.machine("old", "a", "Running")
-	s.early("a")
-	s.wanted("a")
-	p := s.plan()
-	require.EqualValues(t, 1, p.sizes["old"], p.dec.String())
-}
-
 func TestASetThatCreatesNothingHasNoMachinesThatWereNotSeen(t *testing.T) {
 	for idle, left := range map[bool]int32{true: 0, false: 1} {
 		d := rolling(1, 0, 1)

@@ -12,15 +12,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// is puts a machine into a phase.
-func (s *updScene) is(name string, phase v1alpha1.MachinePhase) {
-	for _, m := range s.in.Machines {
-		if m.Name == name {
-			m.Status.CurrentStatus.Phase = phase
-		}
-	}
-}
-
 func TestTheStageOfAnUpdateFollowsFromWhatIsKnownOfIt(t *testing.T) {
 	const running = v1alpha1.MachineRunning
 	for name, c := range map[string]struct {

@@ -92,7 +92,7 @@ func TestDS22AMoveKeepsForeignLabelsAndOwners(t *testing.T) {
 }
 
 func TestWithoutAClusterNothingIsUpdatedInPlace(t *testing.T) {
-	d := updDeployment(2, "0", "1", false)
+	d := updating(2, 0, 1)
 	dec := deployment.Plan(deployment.Observation{Deployment: d, Complete: true, NoCluster: true}, deployment.Policy{}, time.Unix(0, 0))
 	require.Equal(t, deployment.ReasonNoCluster, dec.Reason)
 	require.Empty(t, dec.Actions)

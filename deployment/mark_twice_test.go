@@ -3,36 +3,12 @@
 package deployment_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-func TestMarkLooksAtWhatAnotherRuleHasMadeOfTheNode(t *testing.T) {
-	s := newUpdScene(updDeployment(3, "0", "1", false), "c2", 3, 0)
-	for _, name := range []string{"a", "b", "c"} {
-		s.machine("old", name, "moved") // its set is an old one again
-	}
-	taint := corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
-	for _, n := range s.in.Nodes {
-		n.Labels[candKey] = "true" // so it is given back to pods
-		n.Spec.Taints = []corev1.Taint{taint}
-	}
-	given := 0
-	for _, a := range s.plan().dec.Actions {
-		if a, ok := a.(deployment.WriteNode); ok && !slices.Contains(a.Node.Spec.Taints, taint) {
-			t.Errorf("%s is given back, and its set is old: the taint stays", a.Node.Name)
-		} else if ok {
-			given++
-		}
-	}
-	require.Equal(t, 3, given)
-}
 
 func TestMarkKeepsTheAutoscalerAwayUntilTheSetsAreAtRest(t *testing.T) {
 	for name, c := range map[string]struct {
