@@ -241,7 +241,7 @@ func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 	})
 }
 
-// §29: the reference system needs about 25 seconds for a machine without pods, as it
+// The reference system needs about 25 seconds for a machine without pods, as it
 // waits five between its steps.
 func TestAnEmptyMachineLeavesAtOnceWithFourWrites(t *testing.T) {
 	t.Parallel()
@@ -361,7 +361,7 @@ func TestDeletion_NodeNameUnknown_IsLookedFor(t *testing.T) {
 		look []error
 		want []string
 	}{
-		"without a cluster nothing is drained (§24)": {
+		"without a cluster nothing is drained": {
 			after(leaving, intended, noTarget), nil, []string{stepBegin, stepVM, stepVM, stepRelease}},
 		"the label is there": {
 			after(leaving, withID), nil, []string{stepBegin, stepVM, stepRelease}},
@@ -388,12 +388,7 @@ func TestDeletion_NodeNameUnknown_IsLookedFor(t *testing.T) {
 	}
 }
 
-// failedLooks are as many as are made.
-var failedLooks = vm(machine.VMView{Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Hour), Failure: machine.CallFailure{
-	Operation: driver.OpGetMachineStatus, Code: codes.Internal, Attempts: 3, At: now.Add(-time.Hour),
-}})
-
-// Rows 3 to 5 of §13.1: what a force does not wait for.
+// What a force does not wait for.
 func TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute(t *testing.T) {
 	t.Parallel()
 	p := machine.DefaultPolicy()
@@ -472,13 +467,6 @@ var (
 	// drainedBefore is the drain of an update in place.
 	drainedBefore = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true, DoneAt: now}
 )
-
-func written(t *testing.T, in machine.Observation) *v1alpha1.Machine {
-	t.Helper()
-	a, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
-	require.True(t, ok)
-	return a.Machine
-}
 
 func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 	t.Parallel()

@@ -387,7 +387,7 @@ func TestTheNodeOfAnotherIsNotThere(t *testing.T) {
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a name of another tells":                                 {living(v1alpha1.MachinePending, healthy, ofAnother), failed},
-		"at once, on the way to the VM (§6.5)":                    {after(withID, intended, seen(machine.Uninitialized), healthy, ofAnother), failed},
+		"at once, on the way to the VM":                           {after(withID, intended, seen(machine.Uninitialized), healthy, ofAnother), failed},
 		"so does the VM of another, if it was there before":       {living(v1alpha1.MachinePending, healthy, older("simulated:///2")), failed},
 		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), named},
 		"nor a VM that is not known":                              {living(v1alpha1.MachinePending, healthy, older("")), named},

@@ -481,18 +481,18 @@ func TestWhatARollOutPutsOnANodeIsNotTakenBack(t *testing.T) {
 }
 
 // atRest returns what is not as it should be when nothing is to be done.
-func (r *world) atRest() error {
-	m, n := r.in.Machine, r.in.Node.Node
-	value, known := machine.PreserveValue(m, r.in.Node)
-	phase, kept := m.Status.CurrentStatus.Phase, r.end() != nil
+func (w *world) atRest() error {
+	m, n := w.in.Machine, w.in.Node.Node
+	value, known := machine.PreserveValue(m, w.in.Node)
+	phase, kept := m.Status.CurrentStatus.Phase, w.end() != nil
 	if !known {
 		return nil
 	}
 	end := time.Time{}
 	if kept {
-		end = *r.end()
+		end = *w.end()
 	}
-	verdict := machine.JudgePreservation(value, phase, end, r.now)
+	verdict := machine.JudgePreservation(value, phase, end, w.now)
 	switch {
 	case kept != (verdict == machine.PreserveKeep):
 		return fmt.Errorf("preserved is %t, and should be %s", kept, verdict)
@@ -501,11 +501,11 @@ func (r *world) atRest() error {
 	case n == nil:
 		return nil
 	}
-	c := r.condition(v1alpha1.NodePreserved)
+	c := w.condition(v1alpha1.NodePreserved)
 	switch {
-	case kept && phase == v1alpha1.MachineFailed && !r.tainted():
+	case kept && phase == v1alpha1.MachineFailed && !w.tainted():
 		return fmt.Errorf("a preserved Node without taint")
-	case r.tainted() && (!kept || phase == v1alpha1.MachineRunning):
+	case w.tainted() && (!kept || phase == v1alpha1.MachineRunning):
 		return fmt.Errorf("a taint that should be gone")
 	case kept && n.Annotations[disabledKey] != "true":
 		return fmt.Errorf("the autoscaler may remove the Node")
@@ -646,7 +646,7 @@ func preserveCells(t *testing.T, table, annotated string, applied bool) []preser
 	return all
 }
 
-// The whole matrix of section 28.2.
+// Every value of the annotation, on the machine or its Node, in every phase and with every end.
 func TestPreservation_ValuePhaseAndEnd_Matrix(t *testing.T) {
 	t.Parallel()
 	all := preserveCells(t, onMachine, "the machine", false)
