@@ -57,11 +57,3 @@ func TestDeleteWithOrphansLeavesTheSetsToTheGarbageCollector(t *testing.T) {
 	require.Empty(t, dec.Actions)
 	require.Contains(t, dec.String(), "2 sets are to outlive the deployment")
 }
-
-func TestDeleteKnowsNothingFromAnIncompleteView(t *testing.T) {
-	w := newMarksWorld(1)
-	w.d.DeletionTimestamp = new(metav1.NewTime(marksNow))
-	in := w.in()
-	in.Sets, in.Complete = nil, false
-	require.Empty(t, deployment.Plan(in, deployment.Policy{}, marksNow).Actions)
-}

@@ -37,27 +37,11 @@ func markedObject(a deployment.Action) string {
 	}
 }
 
-func marksCopy(in deployment.Observation) deployment.Observation {
-	in.Deployment = in.Deployment.DeepCopy()
-	sets, machines, nodes := slices.Clone(in.Sets), slices.Clone(in.Machines), map[string]*corev1.Node{}
-	for i, s := range sets {
-		sets[i] = s.DeepCopy()
-	}
-	for i, m := range machines {
-		machines[i] = m.DeepCopy()
-	}
-	for name, n := range in.Nodes {
-		nodes[name] = n.DeepCopy()
-	}
-	in.Sets, in.Machines, in.Nodes = sets, machines, nodes
-	return in
-}
-
 func TestNothingIsSharedWithTheObservationThatIsToBeChanged(t *testing.T) {
 	w, _, _ := midRoll(t)
 	w.d.Annotations = map[string]string{namesKey: "w-a-1", scaledKey: "2026-03-01T12:00:00Z"}
 	in := w.in()
-	before := marksCopy(in)
+	before := copyOf(in)
 	for _, a := range w.plan(deployment.Policy{HoldAutoscaler: true}).Actions {
 		switch a := a.(type) {
 		case deployment.WriteNode:

@@ -254,13 +254,6 @@ func TestMarkNothingWhileTheNewSetIsBeingDeleted(t *testing.T) {
 	}
 }
 
-func TestMarkMendsATaintOfAnotherValue(t *testing.T) {
-	w, old, _ := midRoll(t)
-	w.node(w.of(old)[0]).Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "?", Effect: corev1.TaintEffectPreferNoSchedule}}
-	w.run(t, deployment.Policy{})
-	require.Equal(t, "True", w.node(w.of(old)[0]).Spec.Taints[0].Value)
-}
-
 func TestMarkKeepsTheLabelsOfAMachineThatWasUpdatedInPlace(t *testing.T) {
 	w, _, next := midRoll(t)
 	m := w.of(next)[0]
