@@ -5,7 +5,6 @@ package draintest
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -88,7 +87,7 @@ func (c *Cluster) refresh(namespace, name string) {
 	if equality.Semantic.DeepEqual(budget.Status, after.Status) {
 		return
 	}
-	req := request{actor: byDisruptionController, verb: "update", resource: budgetsResource, subresource: "status", namespace: namespace, name: name}
+	req := request{actor: disruptionController, verb: "update", resource: budgetsResource, subresource: "status", namespace: namespace, name: name}
 	_ = c.commit(c.kinds[budgetsResource], req, budget, after) // both come from the store
 }
 
@@ -243,23 +242,14 @@ func (c *Cluster) owner(uid types.UID) (objectKey, runtime.Object) {
 // replicas returns .spec.replicas, 1 if it is not set, and -1 for a kind without it and for nil.
 func replicas(obj runtime.Object) int32 {
 	switch typed := obj.(type) {
-	case nil:
-		return -1
 	case *appsv1.ReplicaSet:
 		return orOne(typed.Spec.Replicas)
-	}
-	spec := reflect.ValueOf(obj).Elem().FieldByName("Spec")
-	if spec.Kind() != reflect.Struct {
-		return -1
-	}
-	switch field := spec.FieldByName("Replicas"); {
-	case !field.IsValid():
-		return -1
-	case field.Type() == reflect.TypeFor[*int32]():
-		n, _ := reflect.TypeAssert[*int32](field)
-		return orOne(n)
-	case field.Kind() == reflect.Int32:
-		return int32(field.Int()) //nolint:gosec // an int32
+	case *appsv1.StatefulSet:
+		return orOne(typed.Spec.Replicas)
+	case *appsv1.Deployment:
+		return orOne(typed.Spec.Replicas)
+	case *corev1.ReplicationController:
+		return orOne(typed.Spec.Replicas)
 	default:
 		return -1
 	}

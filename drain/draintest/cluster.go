@@ -25,7 +25,7 @@ type Options struct {
 	Clock clock.Clock
 	// Seed makes uids, generated names and faults with a probability repeatable. Zero is a seed like any other.
 	Seed int64
-	// Scheme knows the Go types of the custom kinds; the built-in kinds need not be in it. Nil is client-go's scheme.
+	// Scheme knows the Go types of all kinds, the built-in ones too. Nil is client-go's scheme.
 	Scheme *runtime.Scheme
 	// Kinds are the custom kinds to serve besides the built-in ones. A kind of no use (no version or no kind) is ignored.
 	Kinds []Kind
@@ -57,7 +57,7 @@ type Options struct {
 type Cluster struct {
 	clock   clock.Clock
 	options Options
-	types   typing
+	types   *runtime.Scheme
 	kinds   map[schema.GroupVersionResource]*kind
 	faults  faults
 	kick    chan struct{}
@@ -83,19 +83,18 @@ func New(opts Options) *Cluster {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	types := typing{scheme.Scheme}
-	if opts.Scheme != nil && opts.Scheme != scheme.Scheme {
-		types = typing{opts.Scheme, scheme.Scheme}
+	if opts.Scheme == nil {
+		opts.Scheme = scheme.Scheme
 	}
 	seed := uint64(opts.Seed) //nolint:gosec // any bit pattern is a good seed
 	return &Cluster{
 		clock:   opts.Clock,
 		options: opts,
-		types:   types,
+		types:   opts.Scheme,
 		kinds:   servedKinds(opts.Kinds),
 		faults:  faults{rand: rand.New(rand.NewPCG(seed, 2))}, //nolint:gosec // repeatable on purpose
 		kick:    make(chan struct{}, 1),
-		tracker: clienttesting.NewObjectTracker(types, serializer.NewCodecFactory(scheme.Scheme).UniversalDecoder()),
+		tracker: clienttesting.NewObjectTracker(opts.Scheme, serializer.NewCodecFactory(opts.Scheme).UniversalDecoder()),
 		version: 1,
 		rand:    rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // repeatable on purpose
 		index:   newIndex(),
@@ -121,7 +120,7 @@ func (c *Cluster) Clientset() *fake.Clientset {
 	return clientset
 }
 
-// Attach makes another generated fake clientset (of custom kinds, or the dynamic one) talk to this cluster: pass the
+// Attach makes another generated fake clientset (of custom kinds) talk to this cluster: pass the
 // address of its embedded Fake. Reactors that the clientset has are no longer reached; reactors which are prepended
 // later come first, as usual. A nil Fake is ignored.
 func (c *Cluster) Attach(f *clienttesting.Fake) {
@@ -134,12 +133,9 @@ func (c *Cluster) Attach(f *clienttesting.Fake) {
 	f.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		return c.reactWatch(f, action)
 	})
-	if f.Resources == nil {
-		f.Resources = c.discovery()
-	}
 }
 
-// Clock returns the clock that the cluster goes by.
+// Clock returns the clock of the cluster.
 func (c *Cluster) Clock() clock.Clock { return c.clock }
 
 // ResourceVersion returns the version of the latest accepted write.

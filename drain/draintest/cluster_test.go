@@ -3,6 +3,7 @@
 package draintest_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/kubernetes"
+	k8sscheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -30,6 +32,7 @@ func newCluster(t *testing.T, change ...func(*draintest.Options)) (*draintest.Cl
 	t.Helper()
 	clock := clocktesting.NewFakeClock(start)
 	scheme := runtime.NewScheme()
+	require.NoError(t, k8sscheme.AddToScheme(scheme))
 	scheme.AddKnownTypes(widgetGV, &Widget{}, &WidgetList{})
 	metav1.AddToGroupVersion(scheme, widgetGV)
 	opts := draintest.Options{Clock: clock, Scheme: scheme, Kinds: []draintest.Kind{widgetKind}}
@@ -87,7 +90,7 @@ func (l *WidgetList) DeepCopyObject() runtime.Object {
 
 var (
 	widgetGV   = schema.GroupVersion{Group: "example.org", Version: "v1"}
-	widgetKind = draintest.Kind{GroupVersionKind: widgetGV.WithKind("Widget"), Resource: "widgets", Namespaced: true}
+	widgetKind = draintest.Kind{GroupVersionKind: widgetGV.WithKind("Widget")}
 )
 
 type widgetClient = gentype.FakeClientWithList[*Widget, *WidgetList]
@@ -207,9 +210,8 @@ func TestWhatIsNotServedIsNotFound(t *testing.T) {
 func TestTheSameSeedGivesTheSameCluster(t *testing.T) {
 	run := func() []string {
 		c, client, _ := newCluster(t, func(o *draintest.Options) { o.Seed = 7 })
-		for range 5 {
-			pod := runningPod("", "n1", web)
-			pod.GenerateName = "web-"
+		for i := range 5 {
+			pod := runningPod(fmt.Sprint("web-", i), "n1", web)
 			_, err := client.CoreV1().Pods("ns").Create(t.Context(), pod, metav1.CreateOptions{})
 			require.NoError(t, err)
 		}

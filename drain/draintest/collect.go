@@ -11,15 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// orphans says whether the dependents of a deleted object stay. Foreground deletion is treated as background
-// deletion: dependents go after their owner, not before.
-func orphans(opts metav1.DeleteOptions) bool {
-	if opts.PropagationPolicy != nil {
-		return *opts.PropagationPolicy == metav1.DeletePropagationOrphan
-	}
-	return opts.OrphanDependents != nil && *opts.OrphanDependents //nolint:staticcheck // old clients still send it
-}
-
 // collectDependentsOf deletes the dependents of an owner that has gone, unless another owner of theirs is still there;
 // then they lose the reference only.
 func (c *Cluster) collectDependentsOf(owner types.UID) {
@@ -56,7 +47,7 @@ func (c *Cluster) collect(key objectKey) {
 	if m, err := meta.Accessor(obj); err != nil || m.GetDeletionTimestamp() != nil {
 		return
 	}
-	req := request{actor: byGarbageCollector, verb: "delete", resource: key.resource, namespace: key.namespace, name: key.name}
+	req := request{actor: garbageCollector, verb: "delete", resource: key.resource, namespace: key.namespace, name: key.name}
 	_ = c.delete(k, req, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(uidOf(obj))}}) // it was just read
 }
 
@@ -68,21 +59,6 @@ func (c *Cluster) isGone(ref metav1.OwnerReference) bool {
 func (c *Cluster) isThere(ref metav1.OwnerReference) bool {
 	_, there := c.index.keys[ref.UID]
 	return there
-}
-
-// orphanDependentsOf removes the references to an owner, so that its dependents survive it.
-func (c *Cluster) orphanDependentsOf(owner types.UID) {
-	for _, key := range ordered(c.index.dependents[owner]) {
-		k := c.kinds[key.resource]
-		if k == nil {
-			continue
-		}
-		obj, err := c.get(k, key.namespace, key.name)
-		if err != nil {
-			continue
-		}
-		c.setOwners(k, key, slices.DeleteFunc(slices.Clone(ownersOf(obj)), func(ref metav1.OwnerReference) bool { return ref.UID == owner }))
-	}
 }
 
 // setOwners writes the owner references of one object as the garbage collector.
@@ -97,6 +73,6 @@ func (c *Cluster) setOwners(k *kind, key objectKey, refs []metav1.OwnerReference
 		return
 	}
 	m.SetOwnerReferences(refs)
-	req := request{actor: byGarbageCollector, verb: "patch", resource: key.resource, namespace: key.namespace, name: key.name}
+	req := request{actor: garbageCollector, verb: "patch", resource: key.resource, namespace: key.namespace, name: key.name}
 	_, _ = c.replace(k, req, before, after) // nothing can be refused: only owner references differ
 }

@@ -31,9 +31,6 @@ func (c *Cluster) delete(k *kind, req request, opts metav1.DeleteOptions) error 
 	if req.dryRun {
 		return nil
 	}
-	if orphans(opts) {
-		c.orphanDependentsOf(m.GetUID())
-	}
 	marked := obj.DeepCopyObject()
 	mm, err := meta.Accessor(marked)
 	if err != nil {

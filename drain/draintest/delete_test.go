@@ -48,50 +48,6 @@ func TestFinalizersHoldADeletedObject(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(widgets.Delete(t.Context(), "w", metav1.DeleteOptions{})))
 }
 
-func TestALiveObjectCannotBeMarkedByAnUpdate(t *testing.T) {
-	c, _, _ := newCluster(t)
-	require.NoError(t, c.Add(widget("w")))
-	widgets := widgetsOf(c, "ns")
-	w, err := widgets.Get(t.Context(), "w", metav1.GetOptions{})
-	require.NoError(t, err)
-	w.DeletionTimestamp = &metav1.Time{Time: start}
-	_, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsInvalid(err), "%v", err)
-}
-
-func TestDeletePreconditions(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(widget("w"), runningPod("p", "n1", nil)))
-	widgets := widgetsOf(c, "ns")
-	w, err := widgets.Get(t.Context(), "w", metav1.GetOptions{})
-	require.NoError(t, err)
-	wrongUID, rightUID, wrongVersion := types.UID("other"), w.UID, "1"
-
-	err = widgets.Delete(t.Context(), "w", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrongUID}})
-	require.True(t, apierrors.IsConflict(err), "%v", err)
-	err = widgets.Delete(t.Context(), "w", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &wrongVersion}})
-	require.True(t, apierrors.IsConflict(err), "%v", err)
-	err = client.CoreV1().Pods("ns").Delete(t.Context(), "p", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrongUID}})
-	require.True(t, apierrors.IsConflict(err), "%v", err)
-	err = widgets.Delete(t.Context(), "w", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &rightUID, ResourceVersion: &w.ResourceVersion}})
-	require.NoError(t, err)
-}
-
-func TestDeleteCollectionHonoursSelectorsAndFinalizers(t *testing.T) {
-	c, _, _ := newCluster(t)
-	a, b, kept := widget("a"), widget("b"), widget("kept")
-	a.Labels, b.Labels = web, web
-	b.Finalizers = []string{"x/y"}
-	require.NoError(t, c.Add(a, b, kept))
-	widgets := widgetsOf(c, "ns")
-	require.NoError(t, widgets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=web"}))
-	list, err := widgets.List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Len(t, list.Items, 2)
-	require.NotNil(t, list.Items[0].DeletionTimestamp)
-	require.Nil(t, list.Items[1].DeletionTimestamp)
-}
-
 // child returns a widget that names its owners.
 func child(name string, owners ...*Widget) *Widget {
 	w := widget(name)
@@ -139,8 +95,8 @@ func TestDependentsGoWithTheirOwner(t *testing.T) {
 	require.Nil(t, there("late"), "its owner had gone before")
 	require.NotNil(t, there("foreign"), "an owner that never was here proves nothing")
 
-	require.NoError(t, widgets.Delete(t.Context(), "other", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
-	require.Empty(t, there("shared").OwnerReferences)
+	require.NoError(t, widgets.Delete(t.Context(), "other", metav1.DeleteOptions{}))
+	require.Nil(t, there("shared"))
 }
 
 func TestAnOwnerHeldByAFinalizerKeepsItsDependents(t *testing.T) {

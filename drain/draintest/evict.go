@@ -23,16 +23,20 @@ const maxDisruptedPods = 2000
 // and is deleted with the eviction's options. The preconditions are looked at last, so that an eviction which they
 // refuse has already charged the budget. That is what the server does, too; the charge is given back after two minutes.
 func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object, error) {
-	namespace, name, opts, err := evictionOf(in)
-	if err != nil {
-		return nil, err
+	eviction, ok := in.(*policyv1.Eviction)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", in))
 	}
-	if namespace != "" && namespace != req.namespace {
+	var opts metav1.DeleteOptions
+	if eviction.DeleteOptions != nil {
+		opts = *eviction.DeleteOptions
+	}
+	if eviction.Namespace != "" && eviction.Namespace != req.namespace {
 		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	req.name = name
+	req.name = eviction.Name
 	req.dryRun = req.dryRun || len(opts.DryRun) > 0
-	obj, err := c.get(k, req.namespace, name)
+	obj, err := c.get(k, req.namespace, req.name)
 	if err != nil {
 		return nil, err
 	}
@@ -57,18 +61,6 @@ func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object
 	}
 	opts.Preconditions = nil
 	return success, c.delete(k, req, opts)
-}
-
-// evictionOf reads an eviction.
-func evictionOf(in runtime.Object) (namespace, name string, options metav1.DeleteOptions, err error) {
-	ev, ok := in.(*policyv1.Eviction)
-	if !ok {
-		return "", "", metav1.DeleteOptions{}, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", in))
-	}
-	if ev.DeleteOptions != nil {
-		options = *ev.DeleteOptions.DeepCopy()
-	}
-	return ev.Namespace, ev.Name, options, nil
 }
 
 // needsNoBudget says whether a pod is evicted without a look at the budgets.

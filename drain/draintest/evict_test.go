@@ -130,13 +130,6 @@ func TestEvictionsByCase(t *testing.T) {
 	}
 }
 
-func TestAnUnreadyPodGoesWhereEnoughOthersAreHealthy(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(runningPod("ok", "n1", web), unready(runningPod("p", "n1", web)), minAvailable("web", intstr.FromInt32(1), web)))
-	require.NoError(t, client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("p")))
-	require.NotEmpty(t, budgetCause(client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("ok"))))
-}
-
 func TestAPreconditionThatFailsHasAlreadyChargedTheBudget(t *testing.T) {
 	c, client, clock := newCluster(t)
 	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
@@ -250,21 +243,6 @@ func TestManualBudgetsBelongToTheTest(t *testing.T) {
 	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), eviction("b"))))
 }
 
-func TestAnEvictionIsOfTheNamespaceOfItsRequest(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(runningPod("p", "n1", nil)))
-	elsewhere := eviction("p")
-	elsewhere.Namespace = "other"
-	require.True(t, apierrors.IsBadRequest(client.CoreV1().Pods("ns").EvictV1(t.Context(), elsewhere)))
-	elsewhere.Namespace = ""
-	require.NoError(t, client.CoreV1().Pods("ns").EvictV1(t.Context(), elsewhere))
-	pod, err := client.CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
-	require.NoError(t, err)
-	announced := pod.Status.Conditions[len(pod.Status.Conditions)-1]
-	require.Equal(t, corev1.DisruptionTarget, announced.Type)
-	require.Zero(t, announced.ObservedGeneration, "the API does not say what it has seen")
-}
-
 func TestARefusalSaysWhy(t *testing.T) {
 	condition := func(reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
@@ -284,37 +262,4 @@ func TestARefusalSaysWhy(t *testing.T) {
 			require.Contains(t, budgetCause(client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("p"))), want)
 		})
 	}
-}
-
-func TestABudgetThatAPodHasLeftLearnsOfItLater(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
-	expected := func() int32 {
-		pdb, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "web", metav1.GetOptions{})
-		require.NoError(t, err)
-		return pdb.Status.ExpectedPods
-	}
-	_, err := client.CoreV1().Pods("ns").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	c.Tick()
-	require.EqualValues(t, 2, expected(), "the controller looks at the budgets which the pod has now")
-	_, err = client.CoreV1().Pods("ns").Patch(t.Context(), "b", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
-	require.NoError(t, err)
-	require.EqualValues(t, 1, expected())
-}
-
-func TestAnOwnerThatDoesNotSayHowManyFailsABudgetThatAsks(t *testing.T) {
-	c, client, _ := newCluster(t)
-	agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "ns", UID: "agent-uid"}}
-	pdb := minAvailable("b", intstr.FromString("50%"), web)
-	require.NoError(t, c.Add(agent, ownedBy(runningPod("p", "n1", web), agent, "DaemonSet"), minAvailable("plain", intstr.FromInt32(0), map[string]string{"app": "web"}), pdb))
-	got, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "b", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.Len(t, got.Status.Conditions, 1)
-	require.Equal(t, policyv1.SyncFailedReason, got.Status.Conditions[0].Reason)
-	require.Equal(t, "daemonsets.apps does not implement the scale subresource", got.Status.Conditions[0].Message)
-	require.Zero(t, got.Status.ObservedGeneration, "it has not got through")
-	got, err = client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "plain", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 1, got.Status.DisruptionsAllowed, "a number of its own needs no owner")
 }

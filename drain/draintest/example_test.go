@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	k8sscheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -100,10 +101,11 @@ func ExampleCluster_Inject() {
 // Any generated fake clientset can share the store: pass the address of its Fake. Here a bare one stands for it.
 func ExampleCluster_Attach() {
 	scheme := runtime.NewScheme()
+	_ = k8sscheme.AddToScheme(scheme)
 	scheme.AddKnownTypes(widgetGV, &Widget{}, &WidgetList{})
 	cluster := draintest.New(draintest.Options{
 		Scheme: scheme,
-		Kinds:  []draintest.Kind{{GroupVersionKind: widgetGV.WithKind("Widget"), Resource: "widgets", Namespaced: true}},
+		Kinds:  []draintest.Kind{{GroupVersionKind: widgetGV.WithKind("Widget")}},
 	})
 	var customClientset struct{ clienttesting.Fake }
 	cluster.Attach(&customClientset.Fake)

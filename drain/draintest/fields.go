@@ -15,7 +15,7 @@ import (
 // takeStatus replaces the status of to by a copy of the one of from.
 func takeStatus(to, from runtime.Object) {
 	eachPart(to, from.DeepCopyObject(), func(name string, dst, src reflect.Value) {
-		if name == "status" {
+		if name == "Status" {
 			dst.Set(src)
 		}
 	})
@@ -24,7 +24,7 @@ func takeStatus(to, from runtime.Object) {
 // takeDesired replaces everything but metadata and status of to by a copy of what from has.
 func takeDesired(to, from runtime.Object) {
 	eachPart(to, from.DeepCopyObject(), func(name string, dst, src reflect.Value) {
-		if name != "status" && name != "metadata" {
+		if name != "Status" && name != "ObjectMeta" {
 			dst.Set(src)
 		}
 	})
@@ -33,7 +33,7 @@ func takeDesired(to, from runtime.Object) {
 // clearStatus empties the status.
 func clearStatus(obj runtime.Object) {
 	eachPart(obj, obj, func(name string, dst, _ reflect.Value) {
-		if name == "status" {
+		if name == "Status" {
 			dst.SetZero()
 		}
 	})
@@ -43,7 +43,7 @@ func clearStatus(obj runtime.Object) {
 func (k *kind) sameDesired(a, b runtime.Object) bool {
 	same := true
 	eachPart(a, b, func(name string, x, y reflect.Value) {
-		if name == "metadata" || name == "status" && (!k.custom || k.status != statusInline) {
+		if name == "ObjectMeta" || name == "Status" && (!k.custom || k.status != statusInline) {
 			return
 		}
 		same = same && equal(x.Interface(), y.Interface(), k.custom)
@@ -66,15 +66,8 @@ func equal(a, b any, exact bool) bool {
 func eachPart(a, b runtime.Object, do func(name string, a, b reflect.Value)) {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {
-		name := x.Type().Field(i).Name
-		switch name {
-		case "TypeMeta":
-			continue
-		case "ObjectMeta":
-			name = "metadata"
-		case "Status":
-			name = "status"
+		if name := x.Type().Field(i).Name; name != "TypeMeta" {
+			do(name, x.Field(i), y.Field(i))
 		}
-		do(name, x.Field(i), y.Field(i))
 	}
 }

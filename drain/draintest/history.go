@@ -11,14 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The actors of writes.
+// Client is the Actor of writes that were made through a clientset of the cluster.
+const Client = "client"
+
+// The other actors.
 const (
-	byClient               = "client"
-	bySeed                 = "seed" // Cluster.Add
-	byKubelet              = "kubelet"
-	byGarbageCollector     = "garbage-collector"
-	byDisruptionController = "disruption-controller"
-	byAttachController     = "attach-controller"
+	seed                 = "seed" // Cluster.Add
+	kubelet              = "kubelet"
+	garbageCollector     = "garbage-collector"
+	disruptionController = "disruption-controller"
+	attachController     = "attach-controller"
 )
 
 // Write is one accepted change of the store. A request that was refused, a dry run and an update that changes
@@ -26,8 +28,7 @@ const (
 type Write struct {
 	// Time is the cluster's clock when the write was accepted.
 	Time time.Time
-	// Actor is who made it: a client, the seed ([Cluster.Add]), or what stands in for a kubelet, the garbage collector,
-	// the disruption controller or the attach controller. See [Write.ByClient].
+	// Actor made the write: [Client], or the stand-in for a controller, such as "kubelet".
 	Actor string
 	// Verb is create, update, patch or delete. A delete which has to wait for finalizers or a grace period is
 	// recorded with the verb delete twice: when the object is marked (After is set) and when it is gone (After is nil).

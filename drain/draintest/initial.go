@@ -3,8 +3,6 @@
 package draintest
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -15,20 +13,9 @@ func initialise(k *kind, obj runtime.Object) {
 	if k.status != statusInline && k.gvr != nodesResource {
 		clearStatus(obj)
 	}
-	switch typed := obj.(type) {
-	case *corev1.Pod:
-		typed.Status.Phase = corev1.PodPending
-		defaultPod(typed)
-	case *corev1.Secret:
-		if typed.Type == "" {
-			typed.Type = corev1.SecretTypeOpaque
-		}
-	case *corev1.Namespace:
-		typed.Status.Phase = corev1.NamespaceActive
-	case *corev1.PersistentVolumeClaim:
-		typed.Status.Phase = corev1.ClaimPending
-	case *corev1.PersistentVolume:
-		typed.Status.Phase = corev1.VolumePending
+	if pod := orNil[corev1.Pod](obj); pod != nil {
+		pod.Status.Phase = corev1.PodPending
+		defaultPod(pod)
 	}
 }
 
@@ -42,19 +29,4 @@ func defaultPod(pod *corev1.Pod) {
 	if pod.Spec.RestartPolicy == "" {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	}
-}
-
-// foldText moves the text of a secret into its data, where it wins.
-func foldText(secret *corev1.Secret) {
-	if len(secret.StringData) == 0 {
-		return
-	}
-	data := maps.Clone(secret.Data)
-	if data == nil {
-		data = map[string][]byte{}
-	}
-	for key, text := range secret.StringData {
-		data[key] = []byte(text)
-	}
-	secret.Data, secret.StringData = data, nil
 }

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -22,34 +19,12 @@ import (
 // errModified is the server's wording for a lost race.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// validName returns the rule for names of a kind.
-func (k *kind) validName() apivalidation.ValidateNameFunc {
-	switch {
-	case k.custom:
-		return apivalidation.NameIsDNSSubdomain
-	case k.gvk.Kind == "Namespace":
-		return apivalidation.ValidateNamespaceName
-	case k.gvk.Group == "rbac.authorization.k8s.io":
-		return anySegment
-	default:
-		return apivalidation.NameIsDNSSubdomain
-	}
-}
-
-// anySegment accepts every name that can stand in a path, as roles have them.
-func anySegment(name string, _ bool) []string {
-	if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
-		return []string{"may not be '.' or '..' and may not contain '/' or '%'"}
-	}
-	return nil
-}
-
 // placeIn settles the namespace of an object from the one of its request.
 func placeIn(k *kind, namespace string, m metav1.Object) error {
 	switch {
-	case k.namespaced && namespace == "":
+	case !k.clusterScoped && namespace == "":
 		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
-	case k.namespaced && m.GetNamespace() == "":
+	case !k.clusterScoped && m.GetNamespace() == "":
 		m.SetNamespace(namespace)
 	case m.GetNamespace() != namespace:
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -66,7 +41,7 @@ func checkVersion(k *kind, was, m metav1.Object) error {
 		return internal(err.Error())
 	case m.GetResourceVersion() == was.GetResourceVersion():
 		return nil
-	case asked == 0 && k.unconditional:
+	case asked == 0 && !k.locked:
 		m.SetResourceVersion(was.GetResourceVersion())
 		return nil
 	case asked == 0:
@@ -112,17 +87,6 @@ func keepOwners(to, from runtime.Object) {
 	}
 }
 
-// keepBaseOfName carries over the one part of the metadata which no status of a built-in kind protects.
-func keepBaseOfName(to, from runtime.Object) {
-	m, err := meta.Accessor(to)
-	if err != nil {
-		return
-	}
-	if in, err := meta.Accessor(from); err == nil {
-		m.SetGenerateName(in.GetGenerateName())
-	}
-}
-
 // tidyMeta makes what is empty in the metadata absent.
 func tidyMeta(m metav1.Object) {
 	if len(m.GetLabels()) == 0 {
@@ -136,23 +100,6 @@ func tidyMeta(m metav1.Object) {
 	}
 	if len(m.GetOwnerReferences()) == 0 {
 		m.SetOwnerReferences(nil)
-	}
-}
-
-// dropDuplicateOwners keeps the first of owner references that say the same.
-func dropDuplicateOwners(m metav1.Object) {
-	refs := m.GetOwnerReferences()
-	if len(refs) < 2 {
-		return
-	}
-	kept := make([]metav1.OwnerReference, 0, len(refs))
-	for _, ref := range refs {
-		if !slices.ContainsFunc(kept, func(k metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(k, ref) }) {
-			kept = append(kept, ref)
-		}
-	}
-	if len(kept) < len(refs) {
-		m.SetOwnerReferences(kept)
 	}
 }
 

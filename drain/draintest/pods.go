@@ -5,7 +5,6 @@ package draintest
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +16,7 @@ import (
 
 // Tick does what is due at the cluster's present time: pods whose grace period is over vanish (or wait for their
 // finalizers), unless their node is silent; volumes are detached and attached; disruptions that nobody used are given back to their
-// budgets, and taken back on their pods; objects whose owner had gone before they came are collected. It returns when
+// budgets; objects whose owner had gone before they came are collected. It returns when
 // there will be something to do next, or zero. Two calls at the same time do no more than one.
 func (c *Cluster) Tick() time.Time {
 	c.mu.Lock()
@@ -33,7 +32,6 @@ func (c *Cluster) Tick() time.Time {
 	c.syncVolumes(now)
 	if !c.options.ManualBudgets {
 		c.confirmDisruptions()
-		c.calmDown(now)
 	}
 	return c.nextDue(now)
 }
@@ -110,7 +108,7 @@ func (c *Cluster) finish(key objectKey) {
 	if pod == nil {
 		return
 	}
-	req := request{actor: byKubelet, verb: "delete", resource: podsResource, namespace: key.namespace, name: key.name}
+	req := request{actor: kubelet, verb: "delete", resource: podsResource, namespace: key.namespace, name: key.name}
 	_ = c.delete(c.kinds[podsResource], req, metav1.DeleteOptions{ // it is there, and it is this one
 		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
@@ -137,11 +135,6 @@ func (c *Cluster) nextDue(now time.Time) time.Time {
 	}
 	if c.options.ManualBudgets {
 		return next
-	}
-	for key := range c.index.disturbed {
-		if pod := c.index.pods[key.namespace][key.name]; pod != nil {
-			consider(calmAt(pod))
-		}
 	}
 	for _, budgets := range c.index.budgets {
 		for _, budget := range budgets {
@@ -174,8 +167,8 @@ func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object,
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("not a pod: %T", obj))
 	}
-	if err := checkPreconditions(k, pod, preconditionsOf(binding)); err != nil {
-		return nil, err
+	if binding.UID != "" && binding.UID != pod.UID {
+		return nil, uidConflict(k, pod.Name, binding.UID, pod.UID)
 	}
 	if pod.DeletionTimestamp != nil {
 		return nil, apierrors.NewConflict(k.resource(), pod.Name, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
@@ -185,8 +178,6 @@ func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object,
 	}
 	after := pod.DeepCopy()
 	after.Spec.NodeName = binding.Target.Name
-	after.Annotations = joined(after.Annotations, binding.Annotations)
-	after.Labels = joined(after.Labels, binding.Labels)
 	setPodCondition(&after.Status, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now()).Rfc3339Copy(),
 	})
@@ -194,31 +185,6 @@ func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object,
 		return nil, err
 	}
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
-}
-
-// preconditionsOf returns what a binding says of the pod that it is for.
-func preconditionsOf(binding *corev1.Binding) *metav1.Preconditions {
-	pre := &metav1.Preconditions{}
-	if binding.UID != "" {
-		pre.UID = &binding.UID
-	}
-	if binding.ResourceVersion != "" {
-		pre.ResourceVersion = &binding.ResourceVersion
-	}
-	return pre
-}
-
-// joined returns a map with the entries of both; those of more win.
-func joined(to, more map[string]string) map[string]string {
-	if len(more) == 0 {
-		return to
-	}
-	all := maps.Clone(to)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, more)
-	return all
 }
 
 // setPodCondition sets a condition; one that says the same already keeps its time.
@@ -234,4 +200,14 @@ func setPodCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 		return
 	}
 	status.Conditions = append(status.Conditions, condition)
+}
+
+// podCondition returns the condition of that type, or nil.
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
 }

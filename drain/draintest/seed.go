@@ -54,7 +54,7 @@ func (c *Cluster) add(in runtime.Object) error {
 		return errors.New("an object needs a name")
 	}
 	switch {
-	case !k.namespaced:
+	case k.clusterScoped:
 		m.SetNamespace("")
 	case m.GetNamespace() == "":
 		m.SetNamespace(metav1.NamespaceDefault)
@@ -68,7 +68,7 @@ func (c *Cluster) add(in runtime.Object) error {
 	if m.GetGeneration() == 0 && k.generation {
 		m.SetGeneration(1)
 	}
-	req := request{actor: bySeed, verb: "create", resource: k.gvr, namespace: m.GetNamespace(), name: m.GetName()}
+	req := request{actor: seed, verb: "create", resource: k.gvr, namespace: m.GetNamespace(), name: m.GetName()}
 	before, err := c.get(k, m.GetNamespace(), m.GetName())
 	switch {
 	case apierrors.IsNotFound(err):

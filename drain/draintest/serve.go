@@ -5,7 +5,6 @@ package draintest
 import (
 	"cmp"
 	"net/http"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,9 +83,6 @@ func (c *Cluster) serve(action clienttesting.Action, call Call) (runtime.Object,
 	req := request{
 		actor: byClient, verb: call.Verb, resource: call.Resource, subresource: call.Subresource,
 		namespace: call.Namespace, name: call.Name,
-	}
-	if err := checkOptions(action); err != nil {
-		return nil, err
 	}
 	switch a := action.(type) {
 	case clienttesting.GetActionImpl:
@@ -177,26 +173,4 @@ func notServed() error {
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
 	}}
-}
-
-// discovery lists the served resources the way a discovery client finds them.
-func (c *Cluster) discovery() []*metav1.APIResourceList {
-	byVersion := map[string]*metav1.APIResourceList{}
-	for _, k := range c.kinds {
-		gv := k.gvr.GroupVersion().String()
-		if byVersion[gv] == nil {
-			byVersion[gv] = &metav1.APIResourceList{GroupVersion: gv}
-		}
-		verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-		byVersion[gv].APIResources = append(byVersion[gv].APIResources, metav1.APIResource{
-			Name: k.gvr.Resource, Namespaced: k.namespaced, Kind: k.gvk.Kind, Verbs: verbs,
-		})
-	}
-	lists := make([]*metav1.APIResourceList, 0, len(byVersion))
-	for _, list := range byVersion {
-		slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
-		lists = append(lists, list)
-	}
-	slices.SortFunc(lists, func(a, b *metav1.APIResourceList) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
-	return lists
 }

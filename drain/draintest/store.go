@@ -3,6 +3,7 @@
 package draintest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,10 +43,6 @@ type index struct {
 	dying map[objectKey]time.Time
 	// nodes are the pods of each node.
 	nodes map[string]map[objectKey]struct{}
-	// disturbed are the pods which were told to go, and have not been told to stay.
-	disturbed map[objectKey]struct{}
-	// blank are the objects of custom kinds whose status nobody has written yet.
-	blank map[types.UID]struct{}
 }
 
 func newIndex() index {
@@ -57,8 +54,6 @@ func newIndex() index {
 		budgets:    map[string]map[string]*policyv1.PodDisruptionBudget{},
 		dying:      map[objectKey]time.Time{},
 		nodes:      map[string]map[objectKey]struct{}{},
-		disturbed:  map[objectKey]struct{}{},
-		blank:      map[types.UID]struct{}{},
 	}
 }
 
@@ -132,7 +127,6 @@ func (x *index) note(key objectKey, before, after runtime.Object, now time.Time)
 	}
 	if before != nil && uidOf(before) != uidOf(after) {
 		delete(x.keys, uidOf(before))
-		delete(x.blank, uidOf(before))
 		x.gone[uidOf(before)] = struct{}{}
 	}
 	if after != nil {
@@ -162,13 +156,9 @@ func (x *index) notePod(key objectKey, before, after *corev1.Pod, now time.Time)
 		}
 		x.nodes[after.Spec.NodeName][key] = struct{}{}
 	}
-	delete(x.disturbed, key)
 	switch {
 	case after == nil || after.DeletionTimestamp == nil:
 		delete(x.dying, key)
-		if after != nil && isDisturbed(after) {
-			x.disturbed[key] = struct{}{}
-		}
 	case before == nil || before.UID != after.UID:
 		x.dying[key] = time.Time{}
 	case before.DeletionTimestamp == nil:
@@ -201,19 +191,8 @@ func inOrder[T any](byName map[string]T) []T {
 // ordered returns keys in a fixed order, so that the same run gives the same history.
 func ordered[T any](keys map[objectKey]T) []objectKey {
 	return slices.SortedFunc(maps.Keys(keys), func(a, b objectKey) int {
-		return compareStrings(a.String(), b.String())
+		return cmp.Compare(a.String(), b.String())
 	})
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 func ownersOf(obj runtime.Object) []metav1.OwnerReference {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+// watchWindow is how many events are remembered at least for watches that start in the past.
 const watchWindow = 10000
 
 // event is one accepted change. Its objects are shared and never modified.
@@ -134,9 +135,6 @@ func (c *Cluster) publish(ev event) {
 // Without a resource version, or with 0, it starts with all objects there are; with one, with the first event after
 // it. A version that is no longer in the log ends the watch with 410 Gone, delivered as an event, as the server does.
 func (c *Cluster) watch(k *kind, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
-	if opts.SendInitialEvents != nil {
-		return nil, apierrors.NewBadRequest("sendInitialEvents is not served")
-	}
 	sel, err := newSelector(k, namespace, opts)
 	if err != nil {
 		return nil, err

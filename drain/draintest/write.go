@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -31,8 +29,6 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 	if err := placeIn(k, req.namespace, m); err != nil {
 		return nil, err
 	}
-	c.name(k, m)
-	dropDuplicateOwners(m)
 	m.SetSelfLink("")
 	m.SetCreationTimestamp(metav1.NewTime(c.now()).Rfc3339Copy())
 	m.SetDeletionTimestamp(nil)
@@ -42,7 +38,7 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 		m.SetGeneration(1)
 	}
 	initialise(k, obj)
-	if errs := apivalidation.ValidateObjectMetaAccessor(m, k.namespaced, k.validName(), field.NewPath("metadata")); len(errs) > 0 {
+	if errs := apivalidation.ValidateObjectMetaAccessor(m, !k.clusterScoped, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")); len(errs) > 0 {
 		return nil, invalid(k, m.GetName(), errs...)
 	}
 	if m.GetResourceVersion() != "" {
@@ -52,9 +48,6 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 		return nil, apierrors.NewAlreadyExists(k.resource(), m.GetName())
 	}
 	m.SetUID(c.newUID())
-	if k.custom && k.status == statusAlone && !req.dryRun {
-		c.index.blank[m.GetUID()] = struct{}{}
-	}
 	return c.accept(k, req, nil, obj)
 }
 
@@ -81,9 +74,6 @@ func (c *Cluster) fromWire(k *kind, in runtime.Object) (runtime.Object, metav1.O
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	m.SetManagedFields(nil)
-	if secret, ok := obj.(*corev1.Secret); ok {
-		foldText(secret)
-	}
 	return obj, m, nil
 }
 
@@ -99,12 +89,6 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.custom && keepsRaw(reflect.TypeOf(obj)) {
-		// The server does not know the types of custom kinds: what they keep raw is data as well, and has no order.
-		if data, err = canonical(data); err != nil {
-			return nil, err
-		}
-	}
 	if err := utiljson.Unmarshal(data, obj); err != nil {
 		return nil, err
 	}
@@ -112,45 +96,9 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-func canonical(data []byte) ([]byte, error) {
-	var fields map[string]any
-	if err := utiljson.Unmarshal(data, &fields); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
-}
-
-// maxGeneratedBase is what the server keeps of generateName before it adds five letters.
-const maxGeneratedBase = 58
-
-// name generates a missing name, if it can.
-func (c *Cluster) name(k *kind, m metav1.Object) {
-	base := m.GetGenerateName()
-	if m.GetName() != "" || base == "" {
-		return
-	}
-	base = base[:min(len(base), maxGeneratedBase)]
-	for range 8 {
-		m.SetName(base + c.suffix())
-		if !c.exists(k, m.GetNamespace(), m.GetName()) {
-			return
-		}
-	}
-}
-
 func (c *Cluster) exists(k *kind, namespace, name string) bool {
 	_, err := c.get(k, namespace, name)
 	return err == nil
-}
-
-// suffix returns five letters from the server's alphabet, which has no vowels.
-func (c *Cluster) suffix() string {
-	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
-	letters := make([]byte, 5)
-	for i := range letters {
-		letters[i] = alphabet[c.rand.IntN(len(alphabet))]
-	}
-	return string(letters)
 }
 
 // newUID returns a version 4 UUID from the cluster's seed.
@@ -176,14 +124,7 @@ func (c *Cluster) update(k *kind, req request, in runtime.Object) (runtime.Objec
 		return nil, err
 	}
 	before, err := c.get(k, m.GetNamespace(), m.GetName())
-	switch {
-	case apierrors.IsNotFound(err) && k.upsert && req.subresource == "":
-		if m.GetUID() != "" {
-			return nil, uidConflict(k, m.GetName(), m.GetUID(), "")
-		}
-		m.SetResourceVersion("")
-		return c.create(k, req, obj)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	if was := uidOf(before); m.GetUID() != "" && m.GetUID() != was {
@@ -192,27 +133,9 @@ func (c *Cluster) update(k *kind, req request, in runtime.Object) (runtime.Objec
 	return c.replace(k, req, before, obj)
 }
 
-// isFirstStatus says whether an update is the first of the status. Go types write their fields even if all are empty, so
-// that the status comes into being by it and the update is a write.
-func (c *Cluster) isFirstStatus(req request, uid types.UID) bool {
-	_, blank := c.index.blank[uid]
-	return blank && req.verb == "update" && req.subresource == "status"
-}
-
 // writable lists the subresources that can be updated and patched.
 func writable(k *kind, subresource string) bool {
-	switch subresource {
-	case "":
-		return true
-	case "status":
-		return k.status != statusInline
-	case "ephemeralcontainers", "resize":
-		return k.isPod()
-	case "finalize":
-		return k.gvk.Kind == "Namespace" && !k.custom
-	default:
-		return false
-	}
+	return subresource == "" || subresource == "status" && k.status != statusInline
 }
 
 // replace puts after in the place of before, as far as the request may reach. Both belong to it; before is the
@@ -234,7 +157,6 @@ func (c *Cluster) replace(k *kind, req request, before, after runtime.Object) (r
 		return nil, apierrors.NewInternalError(err)
 	}
 	tidyMeta(m)
-	dropDuplicateOwners(m)
 	keepSystemFields(was, m)
 	if err := checkUpdate(k, was, m); err != nil {
 		return nil, err
@@ -242,11 +164,8 @@ func (c *Cluster) replace(k *kind, req request, before, after runtime.Object) (r
 	if raisesGeneration(k, before, after) {
 		m.SetGeneration(was.GetGeneration() + 1)
 	}
-	if k.same(before, after) && !c.isFirstStatus(req, was.GetUID()) {
+	if k.same(before, after) {
 		return before, nil
-	}
-	if req.subresource == "status" && !req.dryRun {
-		delete(c.index.blank, was.GetUID())
 	}
 	if isReleased(was, m) {
 		if req.dryRun {
@@ -274,9 +193,6 @@ func reach(k *kind, subresource string, before, after runtime.Object) runtime.Ob
 	default:
 		only := before.DeepCopyObject()
 		takeStatus(only, after)
-		if !k.custom {
-			keepBaseOfName(only, after)
-		}
 		return only
 	}
 }

@@ -3,13 +3,10 @@
 package draintest_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,47 +45,6 @@ func TestCreateFillsSystemFieldsAndDropsTheStatus(t *testing.T) {
 	require.Equal(t, corev1.NodeRunning, node.Status.Phase, "a kubelet registers its node with a status")
 }
 
-func TestCreateRefusesWhatTheServerRefuses(t *testing.T) {
-	c, client, _ := newCluster(t)
-	widgets := widgetsOf(c, "ns")
-	_, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
-	require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
-
-	versioned := widget("v")
-	versioned.ResourceVersion = "5"
-	_, err = widgets.Create(t.Context(), versioned, metav1.CreateOptions{})
-	require.True(t, apierrors.IsInternalError(err), "%v", err)
-
-	_, err = widgets.Create(t.Context(), widget(""), metav1.CreateOptions{})
-	require.True(t, apierrors.IsInvalid(err), "%v", err)
-
-	elsewhere := widget("e")
-	elsewhere.Namespace = "other"
-	_, err = widgets.Create(t.Context(), elsewhere, metav1.CreateOptions{})
-	require.True(t, apierrors.IsBadRequest(err), "%v", err)
-
-	_, err = client.CoreV1().Pods("").Create(t.Context(), runningPod("p", "", nil), metav1.CreateOptions{})
-	require.True(t, apierrors.IsBadRequest(err), "%v", err)
-	require.Len(t, c.History(), 1)
-}
-
-func TestGenerateNameAddsFiveLetters(t *testing.T) {
-	c, _, _ := newCluster(t)
-	widgets := widgetsOf(c, "ns")
-	seen := map[string]bool{}
-	for range 20 {
-		in := widget("")
-		in.GenerateName = strings.Repeat("x", 70) + "-"
-		got, err := widgets.Create(t.Context(), in, metav1.CreateOptions{})
-		require.NoError(t, err)
-		require.Len(t, got.Name, 63)
-		require.False(t, seen[got.Name])
-		seen[got.Name] = true
-	}
-}
-
 func TestAStaleResourceVersionIsAConflict(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(widget("w"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
@@ -120,63 +76,6 @@ func TestAStaleResourceVersionIsAConflict(t *testing.T) {
 	stale.ResourceVersion = "0"
 	_, err = widgets.Update(t.Context(), stale, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
-}
-
-func TestAnUpdateWithoutResourceVersion(t *testing.T) {
-	c, client, _ := newCluster(t)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l", Namespace: "ns"}}
-	require.NoError(t, c.Add(widget("w"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, lease))
-
-	t.Run("is refused for custom kinds", func(t *testing.T) {
-		w := widget("w")
-		w.Spec.Size = 5
-		_, err := widgetsOf(c, "ns").Update(t.Context(), w, metav1.UpdateOptions{})
-		require.True(t, apierrors.IsInvalid(err), "%v", err)
-		require.ErrorContains(t, err, "metadata.resourceVersion")
-		require.ErrorContains(t, err, "must be specified for an update")
-	})
-	t.Run("is carried out for nodes", func(t *testing.T) {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Unschedulable: true}}
-		got, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
-		require.NoError(t, err)
-		require.NotEmpty(t, got.UID)
-	})
-	t.Run("is refused for leases", func(t *testing.T) {
-		_, err := client.CoordinationV1().Leases("ns").Update(t.Context(), lease, metav1.UpdateOptions{})
-		require.True(t, apierrors.IsInvalid(err), "%v", err)
-	})
-}
-
-func TestTheUIDOfAnUpdateIsAPrecondition(t *testing.T) {
-	c, _, _ := newCluster(t)
-	widgets := widgetsOf(c, "ns")
-	w, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	other := w.DeepCopyObject().(*Widget)
-	other.UID = "another"
-	_, err = widgets.Update(t.Context(), other, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsConflict(err), "%v", err)
-
-	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}))
-	_, err = widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsNotFound(err), "what is gone is not found: %v", err)
-	w.UID = ""
-	_, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
-}
-
-func TestAnUpdateCreatesALeaseThatIsNotThere(t *testing.T) {
-	_, client, _ := newCluster(t)
-	leases := client.CoordinationV1().Leases("ns")
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l", ResourceVersion: "7"}}
-	got, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.NotEmpty(t, got.UID)
-	require.NoError(t, leases.Delete(t.Context(), "l", metav1.DeleteOptions{}))
-	_, err = leases.Update(t.Context(), got, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsConflict(err), "who held it has lost it: %v", err)
-	_, err = client.CoreV1().Secrets("ns").Update(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsNotFound(err), "other kinds are not created: %v", err)
 }
 
 func TestTheStatusOfACustomKindIsWrittenAlone(t *testing.T) {
@@ -211,7 +110,7 @@ func TestTheStatusOfACustomKindIsWrittenAlone(t *testing.T) {
 func TestACustomKindWithoutStatusSubresource(t *testing.T) {
 	c, _, _ := newCluster(t, func(o *draintest.Options) {
 		k := widgetKind
-		k.InlineStatus = true
+		k.NoStatusSubresource = true
 		o.Kinds = []draintest.Kind{k}
 	})
 	widgets := widgetsOf(c, "ns")
@@ -227,82 +126,6 @@ func TestACustomKindWithoutStatusSubresource(t *testing.T) {
 	require.EqualValues(t, 2, w.Generation)
 	_, err = widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
-}
-
-func TestTheStatusOfANodeCarriesMetadataButNoSpec(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
-	nodes := client.CoreV1().Nodes()
-	node, err := nodes.Get(t.Context(), "n", metav1.GetOptions{})
-	require.NoError(t, err)
-	node.Labels, node.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
-	node.Spec.Unschedulable, node.Status.Phase = true, corev1.NodeRunning
-	node, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.Equal(t, "b", node.Labels["a"])
-	require.Equal(t, "d", node.Annotations["c"])
-	require.False(t, node.Spec.Unschedulable)
-	require.Equal(t, corev1.NodeRunning, node.Status.Phase)
-
-	node.Spec.Unschedulable, node.Status.Phase = true, corev1.NodePending
-	node, err = nodes.Update(t.Context(), node, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.True(t, node.Spec.Unschedulable)
-	require.Equal(t, corev1.NodeRunning, node.Status.Phase, "a plain update keeps the status")
-}
-
-func TestTheStatusOfAPodCarriesNoOwnersAndNoSpec(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(runningPod("p", "n1", web)))
-	pods := client.CoreV1().Pods("ns")
-	pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
-	require.NoError(t, err)
-	pod.Spec.NodeName, pod.Status.Phase = "other", corev1.PodFailed
-	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "X", Name: "x", UID: "x"}}
-	pod, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.Equal(t, "n1", pod.Spec.NodeName)
-	require.Equal(t, corev1.PodFailed, pod.Status.Phase)
-	require.Empty(t, pod.OwnerReferences)
-}
-
-func TestTheGenerationFollowsTheDesiredState(t *testing.T) {
-	c, client, _ := newCluster(t)
-	widgets := widgetsOf(c, "ns")
-	w, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	steps := []struct {
-		name   string
-		change func(*Widget)
-		want   int64
-	}{
-		{"a label does not count", func(w *Widget) { w.Labels = map[string]string{"a": "b"} }, 1},
-		{"an annotation does not count", func(w *Widget) { w.Annotations = map[string]string{"a": "b"} }, 1},
-		{"a finalizer does not count", func(w *Widget) { w.Finalizers = []string{"a/b"} }, 1},
-		{"the spec counts", func(w *Widget) { w.Spec.Size = 2 }, 2},
-		{"a generation in the request is ignored", func(w *Widget) { w.Generation = 50; w.Labels = nil }, 2},
-	}
-	for _, step := range steps {
-		step.change(w)
-		w, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})
-		require.NoError(t, err, step.name)
-		require.Equal(t, step.want, w.Generation, step.name)
-	}
-	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}))
-	w, err = widgets.Get(t.Context(), "w", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 3, w.Generation, "a deletion counts once")
-	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}))
-	w, err = widgets.Get(t.Context(), "w", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 3, w.Generation)
-
-	deployment, err := client.AppsV1().Deployments("ns").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	deployment.Annotations = map[string]string{"a": "b"}
-	deployment, err = client.AppsV1().Deployments("ns").Update(t.Context(), deployment, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 2, deployment.Generation, "annotations of deployments count")
 }
 
 func TestAnUpdateThatChangesNothingIsNoWrite(t *testing.T) {
@@ -326,19 +149,6 @@ func TestAnUpdateThatChangesNothingIsNoWrite(t *testing.T) {
 	require.NoError(t, err)
 	ev := <-watch.ResultChan()
 	require.Equal(t, 2, ev.Object.(*Widget).Spec.Size, "the first event is of the first change")
-}
-
-func TestTheFirstStatusIsAWriteEvenIfItIsEmpty(t *testing.T) {
-	c, _, _ := newCluster(t)
-	widgets := widgetsOf(c, "ns")
-	w, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	first, err := widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.NotEqual(t, w.ResourceVersion, first.ResourceVersion, "there was no status before")
-	second, err := widgets.UpdateStatus(t.Context(), first, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.Equal(t, first.ResourceVersion, second.ResourceVersion)
 }
 
 func TestADryRunChangesNothing(t *testing.T) {

@@ -8,15 +8,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -24,7 +20,6 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -85,14 +80,6 @@ const (
 
 const ns = "shoot"
 
-// kindsOfMachines knows the types of both clusters.
-var kindsOfMachines = sync.OnceValue(func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	must(scheme.AddToScheme(s))
-	must(v1alpha1.AddToScheme(s))
-	return s
-})
-
 func newWorld(s story, rng *rand.Rand, at plan, verbose bool) *world {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	w := &world{
@@ -104,17 +91,12 @@ func newWorld(s story, rng *rand.Rand, at plan, verbose bool) *world {
 	w.cloud = drivertest.NewCloud(s.cloud)
 	w.cloud.Subscribe(w.happened)
 
-	options := draintest.Options{Clock: w.clock, Scheme: kindsOfMachines(), Kinds: machinetest.Kinds(), StopTime: func(*corev1.Pod) time.Duration { return 4 * time.Second }}
-	w.control = newSite("control", draintest.New(options))
-	options.Kinds, options.Scheme, options.DetachTime = nil, nil, s.detach
+	options := draintest.Options{Clock: w.clock, StopTime: func(*corev1.Pod) time.Duration { return 4 * time.Second }}
+	control, machines := machinetest.New(options)
+	w.control = newSite("control", control)
+	options.DetachTime = s.detach
 	w.target = newSite("target", draintest.New(options))
-	machines, secrets, nodes := fake.NewSimpleClientset(), kubefake.NewSimpleClientset(), kubefake.NewSimpleClientset()
-	machines.Resources = []*metav1.APIResourceList{}
-	secrets.Resources, nodes.Resources = machines.Resources, machines.Resources
-	w.control.cluster.Attach(&machines.Fake)
-	w.control.cluster.Attach(&secrets.Fake)
-	w.target.cluster.Attach(&nodes.Fake)
-	w.machines, w.secrets, w.nodes = machines, secrets, nodes
+	w.machines, w.secrets, w.nodes = machines, w.control.cluster.Clientset(), w.target.cluster.Clientset()
 	w.prepare()
 	return w
 }

@@ -16,6 +16,8 @@
 package machinetest
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,17 +29,11 @@ import (
 )
 
 // New returns an empty cluster that serves the kinds of package v1alpha1 beside
-// those that the options name, and a clientset for them. The clientset may be
-// used by several goroutines, and its discovery knows the kinds; more of them may
-// be attached to the cluster.
-//
-// A scheme in the options has to know the kinds: pass one to which
-// [v1alpha1.AddToScheme] was applied, or none.
+// the built-in ones, and a clientset for them. The clientset may be used by
+// several goroutines, and its discovery knows the kinds; more of them may be
+// attached to the cluster. New sets Scheme and Kinds of the options.
 func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
-	if o.Scheme == nil {
-		o.Scheme = newScheme()
-	}
-	o.Kinds = append(Kinds(), o.Kinds...)
+	o.Scheme, o.Kinds = allKinds(), kinds()
 	cluster, machines := draintest.New(o), fake.NewSimpleClientset() // its own tracker stays empty
 	cluster.Attach(&machines.Fake)
 	machines.Resources = []*metav1.APIResourceList{served()}
@@ -47,31 +43,32 @@ func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
 // served is what discovery says of the kinds.
 func served() *metav1.APIResourceList {
 	list := &metav1.APIResourceList{GroupVersion: v1alpha1.SchemeGroupVersion.String()}
-	for _, kind := range Kinds() {
+	for _, kind := range kinds() {
 		plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural.Resource, Kind: kind.GroupVersionKind.Kind, Namespaced: kind.Namespaced})
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural.Resource, Kind: kind.GroupVersionKind.Kind, Namespaced: true})
 	}
 	return list
 }
 
-// Kinds returns the kinds of package v1alpha1 as their definitions declare them:
+// kinds returns the kinds of package v1alpha1 as their definitions declare them:
 // all in namespaces, all with a status subresource except MachineClasses, which
-// have no status. The caller owns the result.
-func Kinds() []draintest.Kind {
-	kinds := make([]draintest.Kind, 0, 4)
+// have no status.
+func kinds() []draintest.Kind {
+	served := make([]draintest.Kind, 0, 4)
 	for _, kind := range []string{"Machine", "MachineSet", "MachineDeployment"} {
-		kinds = append(kinds, draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind), Namespaced: true})
+		served = append(served, draintest.Kind{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(kind)})
 	}
-	return append(kinds, draintest.Kind{
-		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MachineClass"), Namespaced: true, InlineStatus: true,
+	return append(served, draintest.Kind{
+		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MachineClass"), NoStatusSubresource: true,
 	})
 }
 
-func newScheme() *runtime.Scheme {
+// allKinds returns the scheme of all kinds. It is shared and not changed.
+var allKinds = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(scheme.AddToScheme, v1alpha1.AddToScheme)
 	if err := builder.AddToScheme(s); err != nil {
 		return nil // cannot happen: no two kinds of these share a name
 	}
 	return s
-}
+})

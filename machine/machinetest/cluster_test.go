@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,24 +51,6 @@ func TestEveryKindIsServedAsItsDefinitionDeclares(t *testing.T) {
 	require.EqualValues(t, 2, d.Generation)
 }
 
-// What a class keeps for its driver is data: the order of its keys means nothing.
-func TestTheSameProviderSpecInOtherWordsIsNoChange(t *testing.T) {
-	_, machines := machinetest.New(draintest.Options{})
-	classes := machines.MachineV1alpha1().MachineClasses("ns")
-	class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, ProviderSpec: runtime.RawExtension{Raw: []byte(`{"b":[1],"a":"z"}`)}}
-	class, err := classes.Create(t.Context(), class, metav1.CreateOptions{})
-	require.NoError(t, err)
-	reworded := class.DeepCopy()
-	reworded.ProviderSpec.Raw = []byte(`{ "a": "z", "b": [ 1 ] }`)
-	got, err := classes.Update(t.Context(), reworded, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.Equal(t, class.ResourceVersion, got.ResourceVersion)
-	reworded.ProviderSpec.Raw = []byte(`{"a":"z","b":[2]}`)
-	got, err = classes.Update(t.Context(), reworded, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 2, got.Generation)
-}
-
 func TestInformersSeeWhatIsWritten(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	factory := externalversions.NewSharedInformerFactory(machines, 0)
@@ -89,16 +70,6 @@ func TestInformersSeeWhatIsWritten(t *testing.T) {
 	_, err = machines.MachineV1alpha1().Machines("ns").Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "m", <-added)
-}
-
-func TestASchemeOfOnesOwnIsUsed(t *testing.T) {
-	s := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(s))
-	cluster, machines := machinetest.New(draintest.Options{Scheme: s})
-	_, err := machines.MachineV1alpha1().Machines("ns").Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = cluster.Client().CoreV1().Secrets("ns").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
 }
 
 func TestDiscoveryKnowsTheKinds(t *testing.T) {
