@@ -22,13 +22,13 @@
 //   - One counter numbers all writes. A stale resource version is a conflict (409), one that is no number an internal
 //     error (500). An update without one, or with 0, is refused for custom kinds and a few built-in ones (422) and
 //     unconditional for the rest. The uid of an update is a precondition: another incarnation is a conflict, in a patch it
-//     is invalid (422). What is gone is not found (404), except for the kinds which an update creates, such as leases.
+//     is invalid (422). What is gone is not found (404).
 //   - Metadata is validated: names, labels, annotations, finalizers, owner references, and what must not change (422).
 //   - An update that changes nothing is no write. What clients send and get has been through JSON: times are whole
 //     seconds, and what is empty in metadata and in built-in kinds is absent. In a custom kind an empty list from a patch
-//     is not an absent one, and the first update of a status is a write even if the status is empty.
-//   - Status: see [Kind].InlineStatus. A status write of a built-in kind carries metadata (pods: but for their owners;
-//     volume attachments: none); nodes are the only kind with a subresource whose status survives create.
+//     is not an absent one.
+//   - Status: a status write of a custom kind changes nothing else. That of a built-in kind carries metadata (pods: but for
+//     their owners; volume attachments: none); nodes are the only kind with a subresource whose status survives create.
 //   - Generations follow the desired state and the deletion, for custom kinds and for the built-in ones which have
 //     one; nodes have none.
 //   - Patches: a patch that does not fit its object is invalid (422), one that is none a bad request (400). Merge patches
@@ -40,7 +40,7 @@
 //     the cluster has forgotten. Writers never wait for readers.
 //   - Evictions: 429 with a cause that names the budget, 500 for two budgets, unhealthy pods by policy. An empty selector
 //     covers every pod, also one without labels. The preconditions are looked at after the budget was charged, and the
-//     charge is given back after two minutes, as is the announcement to a pod that was not deleted.
+//     charge is given back after two minutes.
 //
 // All of it is held against a real API server by tests which run the same calls on both; they are in the module of the
 // end-to-end examples, and their transcripts say what happens in detail.
@@ -61,8 +61,9 @@
 //
 // No validation beyond metadata (neither the rules of built-in kinds nor the schemas of custom ones), few defaults, no
 // admission (which taints new nodes and gives pods tolerations and volumes), no access control: namespaces need not exist,
-// and deleting one deletes nothing in it. No server-side apply (415), no pages (a limit is ignored), no exact lists of the
-// past, no bookmarks, no scale subresource. Versions of a built-in group are not converted into each other.
+// and deleting one deletes nothing in it. No server-side apply and no JSON patches (415), no pages (a limit is ignored),
+// no lists of the past, no bookmarks, no scale subresource, no generated names, no orphaned dependents. Built-in kinds are
+// those of pods and their owners, nodes, volumes, budgets, secrets, config maps, events, leases, namespaces, service accounts. Versions of a built-in group are not converted into each other.
 //
 // The fakes of client-go add to that: contexts are not looked at, a malformed selector panics, the namespace of a binding
 // is taken from the object, and a refusal that says when to come again is handed over at once, where a real client

@@ -33,7 +33,7 @@ func (c *Cluster) patch(k *kind, req request, action clienttesting.PatchActionIm
 	if err != nil {
 		return nil, err
 	}
-	after, err := c.patched(k, req, fields)
+	after, err := c.patched(k, req, action.PatchType, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +95,15 @@ func merged(fields, patch map[string]any) map[string]any {
 }
 
 // patched decodes what a patch has made.
-func (c *Cluster) patched(k *kind, req request, fields map[string]any) (runtime.Object, error) {
+func (c *Cluster) patched(k *kind, req request, patchType types.PatchType, fields map[string]any) (runtime.Object, error) {
 	data, err := json.Marshal(fields)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
+	}
+	for name, want := range map[string]string{"apiVersion": k.gvk.GroupVersion().String(), "kind": k.gvk.Kind} {
+		if got, isText := fields[name].(string); isText && got != want && patchType == types.MergePatchType {
+			return nil, invalid(k, "", field.Invalid(field.NewPath(name), got, "must be "+want))
+		}
 	}
 	obj, err := c.types.New(k.gvk)
 	if err != nil {

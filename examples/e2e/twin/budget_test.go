@@ -4,8 +4,6 @@ package twin_test
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 var budgetScenarios = []scenario{
@@ -23,9 +19,7 @@ var budgetScenarios = []scenario{
 	{"budgets-for-a-replica-set", budgetsForAReplicaSet},
 	{"budgets-that-select", budgetsThatSelect},
 	{"budgets-for-owners-without-replicas", budgetsForOwnersWithoutReplicas},
-	{"budgets-for-machine-sets", budgetsForMachineSets},
 	{"budgets-written-by-hand", budgetsWrittenByHand},
-	{"announcements-are-taken-back", announcementsAreTakenBack},
 }
 
 func budgetsForBarePods(w *world) {
@@ -143,36 +137,6 @@ func budgetsWrittenByHand(w *world) {
 	})
 }
 
-// A disruption that was announced to a pod and did not come within two minutes is taken back.
-func announcementsAreTakenBack(w *world) {
-	node := w.node("n")
-	long := metav1.NewTime(time.Now().Add(-time.Hour)).Rfc3339Copy()
-	announce := func(name, reason string, at metav1.Time, change func(*corev1.Pod)) {
-		p := w.running(name, node.Name, nil, true)
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: "m", LastTransitionTime: at,
-		})
-		change(p)
-		_, err := w.podAPI().UpdateStatus(w.ctx(), p, metav1.UpdateOptions{})
-		w.did("announced to "+name, err)
-	}
-	announce("just-now", "EvictionByEvictionAPI", metav1.NewTime(time.Now()).Rfc3339Copy(), func(*corev1.Pod) {})
-	announce("by-kubelet", corev1.PodReasonTerminationByKubelet, long, func(*corev1.Pod) {})
-	announce("ended", "EvictionByEvictionAPI", long, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
-	announce("long-ago", "EvictionByEvictionAPI", long, func(*corev1.Pod) {})
-	w.eventually("the old one is taken back", func() (string, bool) {
-		p, err := w.podAPI().Get(w.ctx(), "long-ago", metav1.GetOptions{})
-		if err != nil {
-			return outcome(err), false
-		}
-		story := conditionsOf(p)
-		return story, strings.Contains(story, "DisruptionTarget=False")
-	})
-	for _, name := range []string{"just-now", "by-kubelet", "ended"} {
-		w.podNow(name)
-	}
-}
-
 // Where a budget has to know how many pods are wanted, an owner who does not say fails it; a pod without owner does not count.
 func budgetsForOwnersWithoutReplicas(w *world) {
 	node, owner := w.node("n"), w.secret("owner")
@@ -195,38 +159,4 @@ func budgetsForOwnersWithoutReplicas(w *world) {
 	w.did("delete", w.budgetAPI().Delete(w.ctx(), "percent", metav1.DeleteOptions{}))
 	w.did("end of the pod", w.podAPI().Delete(w.ctx(), "owned", graceful(0)))
 	w.budgetStatus("max", func(s policyv1.PodDisruptionBudgetStatus) bool { return !failed(s) && s.CurrentHealthy == 1 })
-}
-
-func budgetsForMachineSets(w *world) {
-	node, set := w.node("n"), w.machineSet("set", 3)
-	app := labelled("app", "a")
-	owned := func(p *corev1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{ownerOf(v1alpha1.SchemeGroupVersion.String(), "MachineSet", set)}
-	}
-	w.running("p", node.Name, app, true, owned)
-	w.running("q", node.Name, app, true, owned)
-	w.budget("max", app, unavailable(intstr.FromInt32(2)))
-	nudge := func(is func(policyv1.PodDisruptionBudgetStatus) bool) func(policyv1.PodDisruptionBudgetStatus) bool {
-		tries := 0
-		return func(s policyv1.PodDisruptionBudgetStatus) bool {
-			if is(s) {
-				return true
-			}
-			// The controller tries again only when something changes; it learns of new kinds every half a minute.
-			tries++
-			_, err := w.podAPI().Patch(w.ctx(), "p", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"try":"%d"}}}`, tries), metav1.PatchOptions{})
-			require.NoError(w.t, err)
-			return false
-		}
-	}
-	w.budgetStatus("max", nudge(allowing(1)))
-	_, err := w.setAPI().Patch(w.ctx(), "set", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
-	w.did("the set is scaled down", err)
-	w.running("bystander", node.Name, labelled("app", "b"), true)
-	w.budget("of-the-bystander", labelled("app", "b"), atLeast(intstr.FromInt32(0)))
-	w.budgetSays("of-the-bystander", allowing(1))
-	w.budgetStatus("max", func(policyv1.PodDisruptionBudgetStatus) bool { return true })
-	_, err = w.podAPI().Patch(w.ctx(), "p", types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
-	w.did("one becomes unready", err)
-	w.budgetStatus("max", func(s policyv1.PodDisruptionBudgetStatus) bool { return s.ExpectedPods == 2 && s.CurrentHealthy == 1 })
 }

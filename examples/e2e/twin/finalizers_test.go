@@ -146,11 +146,6 @@ func finalizerLists(w *world) {
 	patchMachine(types.MergePatchType, `{"metadata":{"finalizers":["example.com/c"]}}`)
 	patchMachine(types.MergePatchType, `{"metadata":{"finalizers":["example.com/c","example.com/c"]}}`)
 	patchMachine(types.MergePatchType, `{"metadata":{"finalizers":null}}`)
-	patchMachine(types.JSONPatchType, `[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/d"}]`)
-	patchMachine(types.JSONPatchType, `[{"op":"add","path":"/metadata/finalizers","value":["example.com/d"]}]`)
-	patchMachine(types.JSONPatchType, `[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/x"},{"op":"remove","path":"/metadata/finalizers/0"}]`)
-	patchMachine(types.JSONPatchType, `[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/d"},{"op":"remove","path":"/metadata/finalizers/0"}]`)
-	patchMachine(types.JSONPatchType, `[{"op":"remove","path":"/metadata/finalizers/0"}]`)
 
 	w.secret("s", func(s *corev1.Secret) { s.Finalizers = hold("a", "b") })
 	patchSecret := func(t types.PatchType, body string) {

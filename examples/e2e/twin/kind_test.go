@@ -13,30 +13,9 @@ import (
 )
 
 var kindScenarios = []scenario{
-	{"secrets", secrets},
 	{"leases", leases},
 	{"empty-and-absent", emptyAndAbsent},
 	{"what-is-not-served", whatIsNotServed},
-}
-
-func secrets(w *world) {
-	s := w.secret("s", func(s *corev1.Secret) {
-		s.Data, s.StringData = map[string][]byte{"a": []byte("1"), "b": []byte("2")}, map[string]string{"b": "two", "c": "three"}
-	})
-	w.got("created", s, nil, "data", "stringData", "type")
-	s.StringData = map[string]string{"a": "one"}
-	s, err := w.secretAPI().Update(w.ctx(), s, metav1.UpdateOptions{})
-	w.got("updated", s, err, "data", "stringData")
-	s, err = w.secretAPI().Patch(w.ctx(), "s", types.MergePatchType, []byte(`{"data":{"a":null},"stringData":{"d":"four"}}`), metav1.PatchOptions{})
-	w.got("patched", s, err, "data", "stringData")
-	same, err := w.secretAPI().Patch(w.ctx(), "s", types.MergePatchType, []byte(`{"stringData":{"d":"four"}}`), metav1.PatchOptions{})
-	w.did("patched with what is there", err)
-	w.version("patched with what is there", s, same)
-	s.Data, s.StringData = nil, nil
-	s, err = w.secretAPI().Update(w.ctx(), s, metav1.UpdateOptions{})
-	w.got("emptied", s, err, "data")
-	_, err = w.secretAPI().Patch(w.ctx(), "s", types.MergePatchType, []byte(`{"data":{"a":"not base64!"}}`), metav1.PatchOptions{})
-	w.did("patched with what is not base64", err)
 }
 
 func leases(w *world) {
@@ -51,15 +30,6 @@ func leases(w *world) {
 	l, err = api.Update(w.ctx(), l, metav1.UpdateOptions{})
 	w.got("released", l, err, "spec/holderIdentity")
 	w.did("deleted", api.Delete(w.ctx(), "l", metav1.DeleteOptions{}))
-	_, err = api.Update(w.ctx(), l, metav1.UpdateOptions{})
-	w.did("updated after that", err)
-	l.UID = ""
-	created, err := api.Update(w.ctx(), l, metav1.UpdateOptions{})
-	w.got("updated after that, without uid", created, err, "metadata/uid")
-	w.did("deleted", api.Delete(w.ctx(), "l", metav1.DeleteOptions{}))
-	l.ResourceVersion = ""
-	created, err = api.Update(w.ctx(), l, metav1.UpdateOptions{})
-	w.got("updated after that, without uid and version", created, err, "metadata/uid")
 	_, err = api.Patch(w.ctx(), "nobody", types.MergePatchType, []byte(`{"spec":{"holderIdentity":"me"}}`), metav1.PatchOptions{})
 	w.did("patch of what is not there", err)
 }

@@ -3,8 +3,6 @@
 package twin_test
 
 import (
-	"strings"
-
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -233,14 +231,6 @@ func creatingWithSystemFields(w *world) {
 	_, err = w.secretAPI().Create(w.ctx(), s, metav1.CreateOptions{})
 	w.did("secret with resource version", err)
 
-	for range 2 {
-		g, err := w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{GenerateName: "set-"}}, metav1.CreateOptions{})
-		w.got("machine with generated name", g, err, "metadata/generateName")
-		w.say("five letters more: %v", len(g.Name) == len("set-")+5)
-	}
-	long, err := w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{GenerateName: strings.Repeat("x", 80)}}, metav1.CreateOptions{})
-	w.did("machine with a long generated name", err)
-	w.say("its length: %d", len(long.Name))
 	dry, err := w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "dry"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	w.got("dry run", dry, err, "metadata/generation", "metadata/resourceVersion")
 	_, err = w.machineAPI().Get(w.ctx(), "dry", metav1.GetOptions{})
@@ -252,13 +242,6 @@ func noOpWrites(w *world) {
 	got, err := w.machineAPI().Update(w.ctx(), m, metav1.UpdateOptions{})
 	w.got("machine: the same again", got, err, "metadata/generation")
 	w.version("machine: the same again", m, got)
-	// The first status is a change, even if all in it is empty: what a type always writes was not there before.
-	nothing, err := w.machineAPI().UpdateStatus(w.ctx(), m, metav1.UpdateOptions{})
-	w.did("machine: the empty status", err)
-	w.version("machine: the empty status", m, nothing)
-	m, err = w.machineAPI().UpdateStatus(w.ctx(), nothing, metav1.UpdateOptions{})
-	w.did("machine: the empty status again", err)
-	w.version("machine: the empty status again", nothing, m)
 	m.Status.LastKnownState = "s"
 	m, err = w.machineAPI().UpdateStatus(w.ctx(), m, metav1.UpdateOptions{})
 	w.got("machine: a status", m, err, "metadata/generation")

@@ -100,11 +100,9 @@ func podsAndBindings(w *world) {
 	bind("a pod that is not there", "nobody", node.Name)
 	bind("another incarnation", "p", node.Name, func(b *corev1.Binding) { b.UID = otherUID })
 	bind("a pod to nothing", "p", "")
-	bind("a pod", "p", node.Name, func(b *corev1.Binding) {
-		b.UID, b.Annotations = p.UID, labelled("bound", "yes")
-	})
+	bind("a pod", "p", node.Name, func(b *corev1.Binding) { b.UID = p.UID })
 	got, err := w.podAPI().Get(w.ctx(), "p", metav1.GetOptions{})
-	w.say("bound: %s", outcome(err)+w.fields(got, "metadata/annotations", "metadata/generation"))
+	w.say("bound: %s", outcome(err)+w.fields(got, "metadata/generation"))
 	w.say("to the node: %v, phase %s", got.Spec.NodeName == node.Name, got.Status.Phase)
 	for _, c := range got.Status.Conditions {
 		w.say("condition %s=%s reason=%q observed=%d", c.Type, c.Status, c.Reason, c.ObservedGeneration)

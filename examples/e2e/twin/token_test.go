@@ -21,13 +21,13 @@ const tokenLabel = "example.com/token-of"
 
 func token(s *corev1.Secret) {
 	s.Type, s.Labels = corev1.SecretTypeBootstrapToken, labelled(tokenLabel, "uid")
-	s.StringData = map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"}
+	s.Data = map[string][]byte{"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true")}
 }
 
 func tokens(w *world) {
 	const name = "bootstrap-token-abcdef"
 	s := w.secret(name, token)
-	w.got("created", s, nil, "type", "data", "stringData", "metadata/labels")
+	w.got("created", s, nil, "type", "data", "metadata/labels")
 	w.secret("other")
 	_, err := w.secretAPI().Create(w.ctx(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	w.did("created once more", err)
