@@ -133,6 +133,9 @@ func (c *Cluster) Attach(f *clienttesting.Fake) {
 	f.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		return c.reactWatch(f, action)
 	})
+	if f.Resources == nil {
+		f.Resources = discovery(c.options.Kinds)
+	}
 }
 
 // Clock returns the clock of the cluster.

@@ -102,7 +102,11 @@ func (c *Cluster) patched(k *kind, req request, patchType types.PatchType, field
 	}
 	for name, want := range map[string]string{"apiVersion": k.gvk.GroupVersion().String(), "kind": k.gvk.Kind} {
 		if got, isText := fields[name].(string); isText && got != want && patchType == types.MergePatchType {
-			return nil, invalid(k, "", field.Invalid(field.NewPath(name), got, "must be "+want))
+			path := name
+			if !k.custom {
+				path = "patch"
+			}
+			return nil, invalid(k, "", field.Invalid(field.NewPath(path), got, "must be "+want))
 		}
 	}
 	obj, err := c.types.New(k.gvk)

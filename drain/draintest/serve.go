@@ -5,6 +5,7 @@ package draintest
 import (
 	"cmp"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -173,4 +174,19 @@ func notServed() error {
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
 	}}
+}
+
+// discovery lists the custom kinds the way a discovery client finds them.
+func discovery(custom []Kind) []*metav1.APIResourceList {
+	var lists []*metav1.APIResourceList
+	for _, k := range custom {
+		gv := k.GroupVersionKind.GroupVersion().String()
+		i := slices.IndexFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == gv })
+		if i < 0 {
+			i, lists = len(lists), append(lists, &metav1.APIResourceList{GroupVersion: gv})
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
+		lists[i].APIResources = append(lists[i].APIResources, metav1.APIResource{Name: plural.Resource, Kind: k.GroupVersionKind.Kind, Namespaced: true})
+	}
+	return lists
 }

@@ -18,8 +18,6 @@ package machinetest
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -36,18 +34,7 @@ func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
 	o.Scheme, o.Kinds = allKinds(), kinds()
 	cluster, machines := draintest.New(o), fake.NewSimpleClientset() // its own tracker stays empty
 	cluster.Attach(&machines.Fake)
-	machines.Resources = []*metav1.APIResourceList{served()}
 	return cluster, machines
-}
-
-// served is what discovery says of the kinds.
-func served() *metav1.APIResourceList {
-	list := &metav1.APIResourceList{GroupVersion: v1alpha1.SchemeGroupVersion.String()}
-	for _, kind := range kinds() {
-		plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural.Resource, Kind: kind.GroupVersionKind.Kind, Namespaced: true})
-	}
-	return list
 }
 
 // kinds returns the kinds of package v1alpha1 as their definitions declare them:
