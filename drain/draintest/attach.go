@@ -104,7 +104,7 @@ func (c *Cluster) createAttachment(volume, node, driver string, now time.Time) {
 		Attacher: driver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
 	}}
 	in.Name = strings.Trim("csi-"+volume+"-"+node, "-.")
-	req := request{actor: attachController, verb: "create", resource: attachmentsResource, name: in.Name}
+	req := request{actor: byAttachController, verb: "create", resource: attachmentsResource, name: in.Name}
 	if _, err := c.create(k, req, in); err == nil {
 		c.attach[objectKey{resource: attachmentsResource, name: in.Name}] = now.Add(c.options.AttachTime)
 	}
@@ -123,7 +123,7 @@ func (c *Cluster) finishAttach(now time.Time) {
 		}
 		after := before.DeepCopy()
 		after.Status.Attached = true
-		req := request{actor: attachController, verb: "patch", resource: key.resource, subresource: "status", name: key.name}
+		req := request{actor: byAttachController, verb: "patch", resource: key.resource, subresource: "status", name: key.name}
 		_, _ = c.replace(c.kinds[key.resource], req, before, after) // it was just read
 	}
 }
@@ -150,7 +150,7 @@ func (c *Cluster) reportVolumes() {
 		if !c.silent[after.Name] {
 			after.Status.VolumesInUse = c.volumesInUse(after.Name, names)
 		}
-		req := request{actor: attachController, verb: "patch", resource: nodesResource, subresource: "status", name: after.Name}
+		req := request{actor: byAttachController, verb: "patch", resource: nodesResource, subresource: "status", name: after.Name}
 		_, _ = c.replace(c.kinds[nodesResource], req, before, after) // it was just read
 	}
 }

@@ -87,7 +87,7 @@ func (c *Cluster) refresh(namespace, name string) {
 	if equality.Semantic.DeepEqual(budget.Status, after.Status) {
 		return
 	}
-	req := request{actor: disruptionController, verb: "update", resource: budgetsResource, subresource: "status", namespace: namespace, name: name}
+	req := request{actor: byDisruptionController, verb: "update", resource: budgetsResource, subresource: "status", namespace: namespace, name: name}
 	_ = c.commit(c.kinds[budgetsResource], req, budget, after) // both come from the store
 }
 

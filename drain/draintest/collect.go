@@ -47,7 +47,7 @@ func (c *Cluster) collect(key objectKey) {
 	if m, err := meta.Accessor(obj); err != nil || m.GetDeletionTimestamp() != nil {
 		return
 	}
-	req := request{actor: garbageCollector, verb: "delete", resource: key.resource, namespace: key.namespace, name: key.name}
+	req := request{actor: byGarbageCollector, verb: "delete", resource: key.resource, namespace: key.namespace, name: key.name}
 	_ = c.delete(k, req, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(uidOf(obj))}}) // it was just read
 }
 
@@ -73,6 +73,6 @@ func (c *Cluster) setOwners(k *kind, key objectKey, refs []metav1.OwnerReference
 		return
 	}
 	m.SetOwnerReferences(refs)
-	req := request{actor: garbageCollector, verb: "patch", resource: key.resource, namespace: key.namespace, name: key.name}
+	req := request{actor: byGarbageCollector, verb: "patch", resource: key.resource, namespace: key.namespace, name: key.name}
 	_, _ = c.replace(k, req, before, after) // nothing can be refused: only owner references differ
 }

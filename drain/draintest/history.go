@@ -11,16 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Client is the Actor of writes that were made through a clientset of the cluster.
-const Client = "client"
-
-// The other actors.
+// The actors of writes.
 const (
-	seed                 = "seed" // Cluster.Add
-	kubelet              = "kubelet"
-	garbageCollector     = "garbage-collector"
-	disruptionController = "disruption-controller"
-	attachController     = "attach-controller"
+	byClient               = "client"
+	bySeed                 = "seed" // Cluster.Add
+	byKubelet              = "kubelet"
+	byGarbageCollector     = "garbage-collector"
+	byDisruptionController = "disruption-controller"
+	byAttachController     = "attach-controller"
 )
 
 // Write is one accepted change of the store. A request that was refused, a dry run and an update that changes
@@ -28,7 +26,8 @@ const (
 type Write struct {
 	// Time is the cluster's clock when the write was accepted.
 	Time time.Time
-	// Actor made the write: [Client], or the stand-in for a controller, such as "kubelet".
+	// Actor is who made it: a client, the seed ([Cluster.Add]), or what stands in for a kubelet, the garbage collector,
+	// the disruption controller or the attach controller. See [Write.ByClient].
 	Actor string
 	// Verb is create, update, patch or delete. A delete which has to wait for finalizers or a grace period is
 	// recorded with the verb delete twice: when the object is marked (After is set) and when it is gone (After is nil).

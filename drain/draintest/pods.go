@@ -108,7 +108,7 @@ func (c *Cluster) finish(key objectKey) {
 	if pod == nil {
 		return
 	}
-	req := request{actor: kubelet, verb: "delete", resource: podsResource, namespace: key.namespace, name: key.name}
+	req := request{actor: byKubelet, verb: "delete", resource: podsResource, namespace: key.namespace, name: key.name}
 	_ = c.delete(c.kinds[podsResource], req, metav1.DeleteOptions{ // it is there, and it is this one
 		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})

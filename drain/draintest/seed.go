@@ -68,7 +68,7 @@ func (c *Cluster) add(in runtime.Object) error {
 	if m.GetGeneration() == 0 && k.generation {
 		m.SetGeneration(1)
 	}
-	req := request{actor: seed, verb: "create", resource: k.gvr, namespace: m.GetNamespace(), name: m.GetName()}
+	req := request{actor: bySeed, verb: "create", resource: k.gvr, namespace: m.GetNamespace(), name: m.GetName()}
 	before, err := c.get(k, m.GetNamespace(), m.GetName())
 	switch {
 	case apierrors.IsNotFound(err):

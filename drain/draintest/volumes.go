@@ -85,7 +85,7 @@ func (c *Cluster) finishDetach(now time.Time) {
 		}
 		delete(c.detach, key)
 		if attachment := c.attachment(key.name); attachment != nil && !c.isNeeded(attachment) {
-			req := request{actor: attachController, verb: "delete", resource: key.resource, name: key.name}
+			req := request{actor: byAttachController, verb: "delete", resource: key.resource, name: key.name}
 			_ = c.delete(c.kinds[key.resource], req, metav1.DeleteOptions{}) // it was just read
 		}
 	}

@@ -261,7 +261,7 @@ func TestMissingDefinitionsAreWaitedForAndThenSaid(t *testing.T) {
 
 		some := r.prepare()
 		some.patience = 0
-		some.machines.Resources = some.machines.Resources[:1]
+		some.machines.Resources[0].APIResources = some.machines.Resources[0].APIResources[:1]
 		require.ErrorIs(t, some.start().result(), ErrNotServed)
 	})
 }
