@@ -62,7 +62,7 @@
 // No validation beyond metadata (neither the rules of built-in kinds nor the schemas of custom ones), few defaults, no
 // admission (which taints new nodes and gives pods tolerations and volumes), no access control: namespaces need not exist,
 // and deleting one deletes nothing in it. No server-side apply and no JSON patches (415), no pages (a limit is ignored),
-// no lists of the past, no bookmarks, no scale subresource, no generated names, no orphaned dependents. Built-in kinds are
+// no lists of the past, no bookmarks, no scale subresource, no orphaned dependents. Built-in kinds are
 // those of pods and their owners, nodes, volumes, budgets, secrets, config maps, events, leases, namespaces, service accounts. Versions of a built-in group are not converted into each other.
 //
 // The fakes of client-go add to that: contexts are not looked at, a malformed selector panics, the namespace of a binding

@@ -29,6 +29,7 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 	if err := placeIn(k, req.namespace, m); err != nil {
 		return nil, err
 	}
+	c.name(k, m)
 	m.SetSelfLink("")
 	m.SetCreationTimestamp(metav1.NewTime(c.now()).Rfc3339Copy())
 	m.SetDeletionTimestamp(nil)
@@ -94,6 +95,28 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return obj, nil
+}
+
+// maxGeneratedBase is what the server keeps of generateName before it adds five letters.
+const maxGeneratedBase = 58
+
+// name generates a missing name, if it can.
+func (c *Cluster) name(k *kind, m metav1.Object) {
+	const alphabet = "bcdfghjklmnpqrstvwxz2456789" // the server's, without vowels
+	base := m.GetGenerateName()
+	if m.GetName() != "" {
+		return
+	}
+	for range 8 {
+		if base == "" || m.GetName() != "" && !c.exists(k, m.GetNamespace(), m.GetName()) {
+			return
+		}
+		letters := make([]byte, 5)
+		for i := range letters {
+			letters[i] = alphabet[c.rand.IntN(len(alphabet))]
+		}
+		m.SetName(base[:min(len(base), maxGeneratedBase)] + string(letters))
+	}
 }
 
 func (c *Cluster) exists(k *kind, namespace, name string) bool {

@@ -13,7 +13,7 @@
 //
 //	go test ./twin -update
 //
-// What differs from run to run (uids, times, versions, the namespace) is replaced by names. What the
+// What differs from run to run (uids, times, versions, generated names, the namespace) is replaced by names. What the
 // package comment of draintest says is not done is not in a scenario: admission, defaults and validation of built-in
-// kinds, access control, namespaces that have to exist, server-side apply, JSON patches, generated names, secrets in plain text, orphaned dependents, pages.
+// kinds, access control, namespaces that have to exist, server-side apply, JSON patches, secrets in plain text, orphaned dependents, pages.
 package twin

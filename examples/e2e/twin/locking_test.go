@@ -3,6 +3,8 @@
 package twin_test
 
 import (
+	"strings"
+
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,6 +233,14 @@ func creatingWithSystemFields(w *world) {
 	_, err = w.secretAPI().Create(w.ctx(), s, metav1.CreateOptions{})
 	w.did("secret with resource version", err)
 
+	for range 2 {
+		g, err := w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{GenerateName: "set-"}}, metav1.CreateOptions{})
+		w.got("machine with generated name", g, err, "metadata/generateName")
+		w.say("five letters more: %v", len(g.Name) == len("set-")+5)
+	}
+	long, err := w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{GenerateName: strings.Repeat("x", 80)}}, metav1.CreateOptions{})
+	w.did("machine with a long generated name", err)
+	w.say("its length: %d", len(long.Name))
 	dry, err := w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "dry"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	w.got("dry run", dry, err, "metadata/generation", "metadata/resourceVersion")
 	_, err = w.machineAPI().Get(w.ctx(), "dry", metav1.GetOptions{})
