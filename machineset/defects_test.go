@@ -4,11 +4,9 @@ package machineset_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,24 +100,6 @@ func TestDS23AMachineWithADeletionTimestampIsOnItsWayOut(t *testing.T) {
 	require.EqualValues(t, 1, s.AvailableReplicas, "nor one whose deletion is in flight")
 }
 
-// A write that failed is decided again, and nothing is shared between the template
-// and the machines.
-func TestDS24APropagationThatFailedIsRepeated(t *testing.T) {
-	m := newMachine("m", v1alpha1.MachineRunning)
-	in := observed(1, m)
-	in.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
-	before := copyOf(in)
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Len(t, d.Actions, 1)
-	next := d.Actions[0].(machineset.Sync).Apply(m)
-	require.Empty(t, cmp.Diff(before, in), "the cache was changed")
-	require.Empty(t, cmp.Diff(d, machineset.Decide(in, machineset.Policy{}, now)), "the write was lost")
-
-	*next.Spec.MaxEvictRetries = 9
-	require.EqualValues(t, 3, *in.Set.Spec.Template.Spec.MaxEvictRetries)
-	require.NotZero(t, d.NextCheck)
-}
-
 func TestDS30AStatusKeepsTheConditionsOfOthers(t *testing.T) {
 	in := observed(1, newMachine("a", v1alpha1.MachineRunning))
 	s, _ := machineset.Status(in, machineset.Failure{Create: errors.New("quota")}, now)
@@ -143,15 +123,6 @@ func TestDS31AnErrorThatPersistsIsAnotherPass(t *testing.T) {
 		in.Expectations, _ = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", at).
 			Failed(machine.KindMachine, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
 	}
-}
-
-func TestDS32ADeletedSetKeepsToTheBurst(t *testing.T) {
-	in := observed(0)
-	in.Set.DeletionTimestamp = deletedNow()
-	for i := range 250 {
-		in.Machines = append(in.Machines, newMachine(fmt.Sprintf("m%03d", i), v1alpha1.MachineRunning))
-	}
-	require.Len(t, deleted(machineset.Decide(in, machineset.Policy{}, now)), 100)
 }
 
 func TestDS44AFailedMachineWithoutAnOwnerIsToldWithoutOne(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -86,17 +84,6 @@ func ExampleClaim() {
 	// false
 }
 
-func ExampleStatus() {
-	in := machineset.Observation{
-		Set: exampleSet(2), Complete: true,
-		Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachinePending)},
-	}
-	s, changed := machineset.Status(in, machineset.Failure{}, now)
-	fmt.Println(s.Replicas, s.AvailableReplicas, changed)
-	// Output:
-	// 2 1 true
-}
-
 // One write says how many machines go, and which.
 func ExampleNameVictims() {
 	in := machineset.Observation{
@@ -117,27 +104,6 @@ func ExampleNameVictims() {
 	// [delete c (TooManyMachines, by Health)]
 	// [delete b (TooManyMachines, by NamedByPlan)]
 	// Settled
-}
-
-// Choose tells beforehand which machines would go.
-func ExampleChoose() {
-	machines := []*v1alpha1.Machine{
-		newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineUnknown), newMachine("c", v1alpha1.MachinePending),
-	}
-	for _, v := range machineset.Choose(exampleSet(3), machines, 1, machineset.DeletionOrder(time.Now())) {
-		fmt.Println(v.Machine.Name, v.By)
-	}
-	// Output:
-	// b Health
-	// c Health
-}
-
-// One of three machines is gone, and its set could not make the next one yet.
-func ExampleMissing() {
-	set := exampleSet(3)
-	owned := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set).Reference()}}}
-	fmt.Println(machineset.Missing([]*v1alpha1.MachineSet{set}, []*v1alpha1.Machine{owned, owned}))
-	// Output: 1
 }
 
 func ExampleCount() {

@@ -188,6 +188,7 @@ func TestNodeTemplatesAreTheSameIfNothingOfThemDiffers(t *testing.T) {
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v"}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: "NoExecute"}} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", TimeAdded: &when}} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k"}, {Key: "l"}} },
 	}

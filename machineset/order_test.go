@@ -113,24 +113,6 @@ func TestEveryOrderIsTotal(t *testing.T) {
 	require.Empty(t, o.First(nil, -1))
 }
 
-func TestTheOrderDoesNotDependOnHowTheMachinesCome(t *testing.T) {
-	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(seed, 5))
-		var machines []*v1alpha1.Machine
-		for i := range 1 + r.IntN(12) {
-			machines = append(machines, randomMachine(r, fmt.Sprint(i)))
-		}
-		twin := machines[0].DeepCopy()
-		twin.UID = "uid-twin"
-		machines = append(machines, twin)
-		k := r.IntN(len(machines) + 2)
-		first := machineset.DeletionOrder(now).First(machines, k)
-		require.Len(t, first, min(k, len(machines)))
-		r.Shuffle(len(machines), func(i, j int) { machines[i], machines[j] = machines[j], machines[i] })
-		require.Equal(t, first, machineset.DeletionOrder(now).First(machines, k), "seed %d", seed)
-	}
-}
-
 // Each line is one machine more than the set wants, and what chose it.
 func TestAVictimSaysWhatChoseIt(t *testing.T) {
 	machine := func(name string, bend func(m *v1alpha1.Machine)) *v1alpha1.Machine {

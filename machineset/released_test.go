@@ -117,12 +117,3 @@ func TestOfMachinesThatWereReleasedOnlyThoseCountThatAreStillThereAndNobodys(t *
 	in.Released[len(in.Released)-1].Status.CurrentStatus.Phase = v1alpha1.MachineTerminating // its deletion does not show yet
 	require.Equal(t, 4, created(machineset.Decide(in, machineset.Policy{}, now)))
 }
-
-func TestAnOwnerWithoutAUIDHasLetNothingGo(t *testing.T) {
-	set := newSet(1)
-	stranger := &v1alpha1.Machine{}
-	stranger.Name, stranger.Namespace, stranger.UID = "m", set.Namespace, "u"
-	owner := machineset.OwnerSet(set)
-	owner.UID = ""
-	require.Empty(t, machineset.Claim(owner, set.Spec.Selector, []*v1alpha1.Machine{stranger}).Released)
-}
