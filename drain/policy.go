@@ -153,9 +153,9 @@ func (p *Policy) fenceTaint() (corev1.Taint, bool) {
 	}
 }
 
-// silentTooLong is how long a Node may be unreachable before waiting for it to stop
+// UnreachableTimeout is how long a Node may be unreachable before waiting for it to stop
 // pods makes no sense; it is that of the reference system.
-const silentTooLong = 5 * time.Minute
+const UnreachableTimeout = 5 * time.Minute
 
 // ForMachine returns the policy by which the reference system drains the Node of a
 // machine. All pods are asked to go at once, critical ones too. Pods without a controller and
@@ -169,7 +169,7 @@ func ForMachine(forceAt time.Time) Policy {
 	p := Policy{
 		EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true, AllAtOnce: true,
 		UnreachableLadder: Ladder{
-			{After: silentTooLong, Action: ForceDeletePods}, {After: silentTooLong + time.Minute, Action: Proceed},
+			{After: UnreachableTimeout, Action: ForceDeletePods}, {After: UnreachableTimeout + time.Minute, Action: Proceed},
 		},
 	}
 	if !forceAt.IsZero() {

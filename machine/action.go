@@ -8,8 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -53,7 +55,7 @@ type LookForNode struct {
 // CreateVM calls CreateMachine. That it is about to happen is written down
 // before it is ever decided.
 type CreateVM struct {
-	// Token with which the VM joins, for [RenderUserData]. The zero token is none.
+	// Token with which the VM joins, for [renderUserData]. The zero token is none.
 	Token BootstrapToken
 }
 
@@ -99,50 +101,25 @@ type SetNodeCondition struct {
 	Condition corev1.NodeCondition
 }
 
-// DrainNode makes one round of draining, and fills [Observation.Drain].
+// DrainNode makes one pass of package drain, and fills [Observation.Drain] by
+// [DrainView.After].
 type DrainNode struct {
 	// NodeName is the Node.
 	NodeName string
-	// Mode is how.
-	Mode DrainMode
-}
-
-// DrainMode is how a Node is drained.
-type DrainMode struct {
-	// Started is when the drain was first wanted: the anchor of its deadline.
+	// Started is when the drain was first wanted, which tells it from another one.
 	Started time.Time
-	// ForceAt is when budgets and grace are no longer respected. Zero means
-	// never.
-	ForceAt time.Time
-	// NodeUnreachable says that the Node's kubelet has not answered for long, so
-	// that waiting for it to stop pods makes no sense.
-	NodeUnreachable bool
-	// UnreachableSince is when that began, if it is so.
-	UnreachableSince time.Time
-	// KeepSchedulable says that the Node is not cordoned: a taint keeps pods away
-	// that do not tolerate it.
-	KeepSchedulable bool
-	// Detach says that the drain is over only when the volumes of the pods that went
-	// are detached, too.
-	Detach bool
-	// DetachTimeout is how long a volume may take for that, counted from when nothing
-	// on the Node uses it any more. Zero means any time.
-	DetachTimeout time.Duration
+	// Policy is how. EscalateFrom is the time of force, or zero.
+	Policy drain.Policy
+	// Reachability is what the drain is to believe of the Node.
+	Reachability drain.NodeReachability
 }
 
-// DeleteAttachments deletes what says that volumes are attached to a Node that
-// will not detach them itself any more.
+// DeleteAttachments deletes VolumeAttachments of a Node that will not detach its volumes
+// any more.
 type DeleteAttachments struct {
-	// Attachments to delete.
-	Attachments []Attachment
-}
-
-// Attachment names a VolumeAttachment.
-type Attachment struct {
-	// Name of the object.
-	Name string
-	// UID guards against a later object of the same name.
-	UID types.UID
+	// Attachments to delete, by name. The UID of each guards against a later object of
+	// the same name.
+	Attachments []*storagev1.VolumeAttachment
 }
 
 // CreateToken makes the bootstrap token with which the VM of the machine joins;
@@ -279,12 +256,12 @@ func (a SetNodeCondition) String() string {
 // String names the Node and the mode.
 func (a DrainNode) String() string {
 	switch {
-	case a.Mode.NodeUnreachable:
+	case a.unreachable():
 		return fmt.Sprintf("drain node %s, which is unreachable", a.NodeName)
-	case a.Mode.ForceAt.IsZero():
+	case a.forceAt().IsZero():
 		return fmt.Sprintf("drain node %s", a.NodeName)
 	default:
-		return fmt.Sprintf("drain node %s, by force from %s", a.NodeName, a.Mode.ForceAt.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("drain node %s, by force from %s", a.NodeName, a.forceAt().UTC().Format(time.RFC3339))
 	}
 }
 

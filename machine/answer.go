@@ -4,9 +4,9 @@ package machine
 
 import "github.com/machinist-dev/machinist/driver"
 
-// FromStatus returns the answer that a call of GetMachineStatus gave. A nil
+// fromStatus returns the answer that a call of GetMachineStatus gave. A nil
 // response names nothing.
-func FromStatus(r *driver.GetMachineStatusResponse, err error) Answer {
+func fromStatus(r *driver.GetMachineStatusResponse, err error) Answer {
 	a := Answer{Operation: driver.OpGetMachineStatus, Err: err}
 	if r != nil {
 		a.ProviderID, a.NodeName, a.Addresses = r.ProviderID, r.NodeName, r.Addresses
@@ -14,9 +14,9 @@ func FromStatus(r *driver.GetMachineStatusResponse, err error) Answer {
 	return a
 }
 
-// FromCreate returns the answer that a call of CreateMachine gave. A nil
+// fromCreate returns the answer that a call of CreateMachine gave. A nil
 // response names nothing.
-func FromCreate(r *driver.CreateMachineResponse, err error) Answer {
+func fromCreate(r *driver.CreateMachineResponse, err error) Answer {
 	a := Answer{Operation: driver.OpCreateMachine, Err: err}
 	if r != nil {
 		a.ProviderID, a.NodeName, a.Addresses, a.LastKnownState = r.ProviderID, r.NodeName, r.Addresses, r.LastKnownState
@@ -24,9 +24,9 @@ func FromCreate(r *driver.CreateMachineResponse, err error) Answer {
 	return a
 }
 
-// FromInitialize returns the answer that a call of InitializeMachine gave. A nil
+// fromInitialize returns the answer that a call of InitializeMachine gave. A nil
 // response names nothing.
-func FromInitialize(r *driver.InitializeMachineResponse, err error) Answer {
+func fromInitialize(r *driver.InitializeMachineResponse, err error) Answer {
 	a := Answer{Operation: driver.OpInitializeMachine, Err: err}
 	if r != nil {
 		a.ProviderID, a.NodeName, a.Addresses = r.ProviderID, r.NodeName, r.Addresses
@@ -34,9 +34,9 @@ func FromInitialize(r *driver.InitializeMachineResponse, err error) Answer {
 	return a
 }
 
-// FromDelete returns the answer that a call of DeleteMachine gave. A nil
+// fromDelete returns the answer that a call of DeleteMachine gave. A nil
 // response names nothing.
-func FromDelete(r *driver.DeleteMachineResponse, err error) Answer {
+func fromDelete(r *driver.DeleteMachineResponse, err error) Answer {
 	a := Answer{Operation: driver.OpDeleteMachine, Err: err}
 	if r != nil {
 		a.LastKnownState = r.LastKnownState

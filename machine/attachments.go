@@ -13,16 +13,16 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// LiveAttachments returns the attachments of a Node that nobody deletes yet, by
+// liveAttachments returns the attachments of a Node without a deletion timestamp, by
 // name. Nil attachments and those of other Nodes are left out.
-func LiveAttachments(node string, attachments []*storagev1.VolumeAttachment) []Attachment {
-	var live []Attachment
+func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*storagev1.VolumeAttachment {
+	var live []*storagev1.VolumeAttachment
 	for _, va := range attachments {
 		if va != nil && va.Spec.NodeName == node && va.DeletionTimestamp.IsZero() {
-			live = append(live, Attachment{Name: va.Name, UID: va.UID})
+			live = append(live, va.DeepCopy())
 		}
 	}
-	slices.SortStableFunc(live, func(a, b Attachment) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(live, func(a, b *storagev1.VolumeAttachment) int { return cmp.Compare(a.Name, b.Name) })
 	return live
 }
 
@@ -46,7 +46,7 @@ func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 // forceDetach deletes what says that volumes are attached. What could not be
 // deleted for a minute is left.
 func (l *logic) forceDetach(node *corev1.Node) (Decision, bool) {
-	live, asked := LiveAttachments(node.Name, l.in.Attachments.Attachments), l.in.Attachments.AskedAt
+	live, asked := liveAttachments(node.Name, l.in.Attachments.Attachments), l.in.Attachments.AskedAt
 	if len(live) == 0 || !asked.IsZero() && !l.now.Before(asked.Add(forcedDrain)) {
 		return Decision{}, false
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ErrNoCall says that an action is no call of a driver, or that something is
+// errNoCall says that an action is no call of a driver, or that something is
 // missing that a call needs. It is wrapped in what [Call] returns.
-var ErrNoCall = errors.New("no driver call can be made")
+var errNoCall = errors.New("no driver call can be made")
 
 // Call carries out one of [LookForVM], [CreateVM], [InitializeVM] and [DeleteVM] by
 // a call of the driver, and returns its answer; that the call failed is an answer
@@ -27,24 +27,24 @@ var ErrNoCall = errors.New("no driver call can be made")
 // A driver that quotes the user data in its error would tell the bootstrap token to
 // everybody who can read the machine: the token is left out of the text.
 //
-// The error says that no call was made: it wraps [ErrNoCall] or [ErrNoUserData].
+// The error says that no call was made: it wraps [errNoCall] or [errNoUserData].
 func Call(
 	ctx context.Context, d driver.Driver, do Action, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) (Answer, error) {
 	if d == nil || m == nil || class == nil || secret == nil {
-		return Answer{}, fmt.Errorf("%w: driver, machine, class and secret are needed", ErrNoCall)
+		return Answer{}, fmt.Errorf("%w: driver, machine, class and secret are needed", errNoCall)
 	}
 	switch a := do.(type) {
 	case LookForVM:
-		return FromStatus(d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+		return fromStatus(d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})), nil
 	case CreateVM:
-		data, err := RenderUserData(secret.Data, m.Name, a.Token)
+		data, err := renderUserData(secret.Data, m.Name, a.Token)
 		if err != nil {
 			return Answer{}, err
 		}
 		secret = secret.DeepCopy()
 		secret.Data = data
-		answer := FromCreate(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
+		answer := fromCreate(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		answer.Err = discreet(answer.Err, a.Token)
 		return answer, nil
 	case InitializeVM:
@@ -52,15 +52,15 @@ func Call(
 			m = m.DeepCopy()
 			m.Status.LastKnownState = a.LastKnownState
 		}
-		return FromInitialize(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+		return fromInitialize(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
 	case DeleteVM:
 		if a.ByName {
 			m = m.DeepCopy()
 			m.Spec.ProviderID = ""
 		}
-		return FromDelete(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+		return fromDelete(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
 	default:
-		return Answer{}, fmt.Errorf("%w: %T", ErrNoCall, do)
+		return Answer{}, fmt.Errorf("%w: %T", errNoCall, do)
 	}
 }
 

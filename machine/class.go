@@ -108,7 +108,7 @@ func ViewClass(c *v1alpha1.MachineClass, data map[string][]byte, missing error) 
 	case missing != nil:
 		view.Problem = missing.Error()
 	case !complete:
-		view.Problem = fmt.Sprintf("machine class %q: %v", c.Name, ErrNoUserData)
+		view.Problem = fmt.Sprintf("machine class %q: %v", c.Name, errNoUserData)
 	}
 	return view
 }
@@ -144,10 +144,10 @@ func decideGuard(now time.Time, guarded, deleting bool, user string, complete bo
 	case user != "":
 		return settled(ReasonReferenced)
 	case !guarded:
-		return settled(ReasonUnreferenced)
+		return settled(ReasonReleased)
 	case !complete:
-		return hold(machinist.Hold{Subject: "list", Reason: ReasonIncomplete, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: "list", Reason: ReasonNotObserved, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
 	default:
-		return Decision{Do: write(false), Reason: ReasonUnreferenced, NextCheck: now.Add(actAgain)}
+		return Decision{Do: write(false), Reason: ReasonReleased, NextCheck: now.Add(actAgain)}
 	}
 }

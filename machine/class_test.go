@@ -42,10 +42,10 @@ func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
 		"a guarded class in use is settled":                          {object(nil, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced)", nil},
 		"one that is deleted waits for its user":                     {object(going, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
 		"and gets no finalizer":                                      {object(going, "x"), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
-		"a class that nobody uses loses it, foreign ones stay":       {object(nil, ours, "x"), others, false, "update class: no finalizer (Unreferenced)", []string{"x"}},
-		"also when it is deleted":                                    {object(going, ours), nil, false, "update class: no finalizer (Unreferenced)", nil},
-		"not if the list is not complete":                            {object(nil, ours), others, true, "nothing (Incomplete: what may refer to it is not known); waits for list: Incomplete: what may refer to it is not known", nil},
-		"a class without users or finalizer is settled":              {object(nil, "x"), nil, true, "nothing (Unreferenced)", nil},
+		"a class that nobody uses loses it, foreign ones stay":       {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
+		"also when it is deleted":                                    {object(going, ours), nil, false, "update class: no finalizer (Released)", nil},
+		"not if the list is not complete":                            {object(nil, ours), others, true, "nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known", nil},
+		"a class without users or finalizer is settled":              {object(nil, "x"), nil, true, "nothing (Released)", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,12 +91,12 @@ func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
 		"a secret in use gets a finalizer":                       {object(false, "x"), []*v1alpha1.MachineClass{nil, refers("shoot", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{"x", ours}},
 		"also one that is used for credentials only (DM-25)":     {object(false), []*v1alpha1.MachineClass{refers("shoot", true)}, true, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
 		"no namespace means that of the class":                   {object(false), []*v1alpha1.MachineClass{refers("", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
-		"one of another namespace is not meant (DM-25)":          {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret: no finalizer (Unreferenced)", nil},
+		"one of another namespace is not meant (DM-25)":          {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret: no finalizer (Released)", nil},
 		"one in use that is deleted waits for its user":          {object(true, ours), []*v1alpha1.MachineClass{refers("", false)}, false, "nothing (Referenced: refers to it); waits for machineclass/small: Referenced: refers to it", nil},
 		"one in use that is guarded is settled":                  {object(false, ours), []*v1alpha1.MachineClass{refers("", false)}, false, "nothing (Referenced)", nil},
-		"an unused one is not let go if the list is incomplete":  {object(false, ours), nil, true, "nothing (Incomplete: what may refer to it is not known); waits for list: Incomplete: what may refer to it is not known", nil},
-		"an unused one that was never guarded is left alone":     {object(true), nil, false, "nothing (Unreferenced)", nil},
-		"an unused one loses our finalizer, and keeps all other": {object(false, "a", ours, "b"), nil, false, "update secret: no finalizer (Unreferenced)", []string{"a", "b"}},
+		"an unused one is not let go if the list is incomplete":  {object(false, ours), nil, true, "nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known", nil},
+		"an unused one that was never guarded is left alone":     {object(true), nil, false, "nothing (Released)", nil},
+		"an unused one loses our finalizer, and keeps all other": {object(false, "a", ours, "b"), nil, false, "update secret: no finalizer (Released)", []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

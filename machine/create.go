@@ -29,7 +29,7 @@ func (l *logic) arrive() Decision {
 		return d
 	}
 	if !l.intended() {
-		return l.record(ReasonIntent, func(s *v1alpha1.MachineStatus) {
+		return l.record(ReasonNoVM, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
 		})
 	}
@@ -173,13 +173,13 @@ func (l *logic) classUnusable() (Decision, bool) {
 	case c.Problem != "":
 		return l.reject(ReasonClassUnusable, c.Problem), true
 	case !validClass(c.Class):
-		return l.reject(ReasonClassUnusable, told(ValidateClass(c.Class))), true
+		return l.reject(ReasonClassUnusable, told(validateClass(c.Class))), true
 	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
 		return Decision{}, false
 	case l.expired():
 		return l.timeOut(""), true
 	}
-	d := hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnguarded, Message: "waits for its finalizer", Until: l.now.Add(actAgain)})
+	d := hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(actAgain)})
 	d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	return d, true
 }

@@ -46,7 +46,7 @@ func TestAMachineArrives(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a new machine is guarded":                                    {after(unguarded), "update machine: finalizer (New)"},
 		"an expired one is guarded too":                               {after(unguarded, old), "update machine: finalizer (New)"},
-		"then the intent is written down":                             {after(), `record phase "", Create Processing (Intent: Creating machine on cloud provider)`},
+		"then the intent is written down":                             {after(), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
 		"then the VM is looked for":                                   {after(intended), "look for the VM (LookFirst)"},
 		"also if its phase is Pending and it has none":                {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
 		"it is made if there is none":                                 {after(intended, vm(machine.VMView{Sighting: machine.Absent})), "create the VM (NoVM)"},
@@ -68,7 +68,7 @@ func TestAMachineArrives(t *testing.T) {
 		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
 		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
 		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
-		"an unguarded class is waited for":                            {after(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "nothing (ClassUnguarded: waits for its finalizer); waits for machineclass/small: ClassUnguarded: waits for its finalizer"},
+		"an unguarded class is waited for":                            {after(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "nothing (ClassUnusable: waits for its finalizer); waits for machineclass/small: ClassUnusable: waits for its finalizer"},
 		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a missing class is written down (DM-47)":                     {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"so is one without its secret (DM-25)":                        {after(func(in *machine.Observation) { in.Class.Problem = "no secret" }), `record phase "", Create Failed (ClassUnusable: no secret)`},
@@ -254,7 +254,7 @@ func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
 	runs := func(changes ...change) machine.Observation {
 		return after(append([]change{withID, lost, old, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied}, changes...)...)
 	}
-	waits := "nothing (VMUnknown: its provider ID is not known); waits for machine/m: VMUnknown: its provider ID is not known"
+	waits := "nothing (NotObserved: its provider ID is not known); waits for machine/m: NotObserved: its provider ID is not known"
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"its VM is looked for":                       {runs(), "look for the VM (LookFirst)"},
 		"and its ID is written down again":           {runs(seen(machine.Present)), "update machine: provider ID simulated:///1 (VMKnown)"},

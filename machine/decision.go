@@ -49,7 +49,7 @@ func (d Decision) String() string {
 
 // The reasons of decisions and holds.
 const (
-	// ReasonNotObserved: there is nothing to decide about.
+	// ReasonNotObserved: nothing, or not enough, is known of the subject.
 	ReasonNotObserved machinist.Reason = "NotObserved"
 	// ReasonFrozen: the API servers were out of reach; see [Observation.Frozen].
 	ReasonFrozen machinist.Reason = "Frozen"
@@ -60,21 +60,14 @@ const (
 	ReasonInvalid machinist.Reason = "Invalid"
 	// ReasonClassMissing: the class does not exist, or nobody has looked.
 	ReasonClassMissing machinist.Reason = "ClassMissing"
-	// ReasonClassUnguarded: the class may vanish at any time, as its finalizer is
-	// missing.
-	ReasonClassUnguarded machinist.Reason = "ClassUnguarded"
-	// ReasonClassUnusable: the class or its secrets cannot be used.
+	// ReasonClassUnusable: the class or its secrets cannot be used, or its finalizer is missing.
 	ReasonClassUnusable machinist.Reason = "ClassUnusable"
-	// ReasonIntent: that a VM is about to be asked for is written down first.
-	ReasonIntent machinist.Reason = "Intent"
 	// ReasonLookFirst: a VM may exist already.
 	ReasonLookFirst machinist.Reason = "LookFirst"
-	// ReasonNoVM: there is no VM.
+	// ReasonNoVM: there is no VM, and that one is wanted is recorded first.
 	ReasonNoVM machinist.Reason = "NoVM"
 	// ReasonVMKnown: the VM's identity is written down.
 	ReasonVMKnown machinist.Reason = "VMKnown"
-	// ReasonVMUnknown: the VM's identity was lost, and is looked for.
-	ReasonVMUnknown machinist.Reason = "VMUnknown"
 	// ReasonProviderIDShared: another machine records the same provider ID, or that is
 	// not known.
 	ReasonProviderIDShared machinist.Reason = "ProviderIDShared"
@@ -92,8 +85,6 @@ const (
 	// ReasonPartlyIgnored: something in the object is not understood, and the
 	// default holds in its place.
 	ReasonPartlyIgnored machinist.Reason = "PartlyIgnored"
-	// ReasonValid: nothing in the object is wrong any more.
-	ReasonValid machinist.Reason = "Valid"
 	// ReasonPreserved: the machine is preserved.
 	ReasonPreserved machinist.Reason = "Preserved"
 	// ReasonPreservationStopped: the machine is no longer preserved.
@@ -121,23 +112,16 @@ const (
 	ReasonCreationTimeout machinist.Reason = "CreationTimeout"
 	// ReasonWaitingForNode: the Node has not joined yet.
 	ReasonWaitingForNode machinist.Reason = "WaitingForNode"
-	// ReasonNodeNotObserved: nobody has looked for the Node in a complete view.
-	ReasonNodeNotObserved machinist.Reason = "NodeNotObserved"
 	// ReasonTargetUnreachable: the API server of the Nodes does not answer.
 	ReasonTargetUnreachable machinist.Reason = "TargetUnreachable"
 	// ReasonNodeOutOfSync: the Node lacks what the machine wants it to have.
 	ReasonNodeOutOfSync machinist.Reason = "NodeOutOfSync"
-	// ReasonNodeTemplateUnreadable: what was last applied to the Node cannot be
-	// read.
-	ReasonNodeTemplateUnreadable machinist.Reason = "NodeTemplateUnreadable"
 	// ReasonNodeReady: the Node is healthy.
 	ReasonNodeReady machinist.Reason = "NodeReady"
 	// ReasonNodeUnhealthy: the Node is not healthy.
 	ReasonNodeUnhealthy machinist.Reason = "NodeUnhealthy"
 	// ReasonNodeGone: the Node does not exist any more.
 	ReasonNodeGone machinist.Reason = "NodeGone"
-	// ReasonNodeDeleted: somebody deletes the Node.
-	ReasonNodeDeleted machinist.Reason = "NodeDeleted"
 	// ReasonCriticalComponents: components that the Node needs are not ready.
 	ReasonCriticalComponents machinist.Reason = "CriticalComponentsNotReady"
 	// ReasonConditionsChanged: the conditions of the Node are copied.
@@ -150,7 +134,7 @@ const (
 	ReasonFailed machinist.Reason = "Failed"
 	// ReasonAvailable: the VM exists and there is no cluster to join.
 	ReasonAvailable machinist.Reason = "Available"
-	// ReasonDeleting: the machine is being deleted.
+	// ReasonDeleting: the machine or its Node is being deleted.
 	ReasonDeleting machinist.Reason = "Deleting"
 	// ReasonDraining: the Node is being drained.
 	ReasonDraining machinist.Reason = "Draining"
@@ -158,13 +142,8 @@ const (
 	ReasonDrained machinist.Reason = "Drained"
 	// ReasonVMGone: the VM is deleted.
 	ReasonVMGone machinist.Reason = "VMGone"
-	// ReasonReleased: the machine may vanish.
+	// ReasonReleased: the finalizer is removed, as nothing needs the object.
 	ReasonReleased machinist.Reason = "Released"
 	// ReasonReferenced: something refers to the object.
 	ReasonReferenced machinist.Reason = "Referenced"
-	// ReasonUnreferenced: nothing refers to the object.
-	ReasonUnreferenced machinist.Reason = "Unreferenced"
-	// ReasonIncomplete: what would prove that nothing refers to the object is
-	// missing.
-	ReasonIncomplete machinist.Reason = "Incomplete"
 )

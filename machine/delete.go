@@ -19,7 +19,7 @@ func (l *logic) leave() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(ReasonReleased)
 	}
-	if d := l.dropTokens(); d.Do != nil && !l.pressed(DrainModeFor(l.m, nil, l.p, l.now)) {
+	if d := l.dropTokens(); d.Do != nil && !l.pressed() {
 		return d
 	}
 	return l.depart()
@@ -29,7 +29,7 @@ func (l *logic) leave() Decision {
 // there, whatever the label says.
 func (l *logic) depart() Decision {
 	if !l.in.Node.NoTarget && !l.nodeLooked() {
-		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNotObserved, Until: l.now.Add(actAgain)})
 	}
 	if l.classless() {
 		return l.release() // there never was a class to make anything of
@@ -41,8 +41,7 @@ func (l *logic) depart() Decision {
 		return d
 	}
 	node := l.ownNode()
-	mode := DrainModeFor(l.m, node, l.p, l.now)
-	if node != nil && !l.marked(node, mode) {
+	if node != nil && !l.marked(node) {
 		return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.terminating()}, ReasonDeleting, "")
 	}
 	if l.phase() != v1alpha1.MachineTerminating {
@@ -55,7 +54,7 @@ func (l *logic) depart() Decision {
 		return d // a force-deletion that forces nothing, and whoever wrote it waits
 	}
 	if node != nil && l.in.VM.Sighting != Deleted && !l.vmGone() {
-		if d, waits := l.vacate(node, mode); waits {
+		if d, waits := l.vacate(node); waits {
 			return d
 		}
 	}
@@ -99,7 +98,7 @@ func (l *logic) begin(op v1alpha1.LastOperation) Decision {
 // bootstrap token, for nobody would look for it any more. By force, one that could
 // not be deleted for a minute is left to its end.
 func (l *logic) release() Decision {
-	if d := l.dropTokens(); d.Reason != "" && !l.pressed(DrainModeFor(l.m, nil, l.p, l.now)) {
+	if d := l.dropTokens(); d.Reason != "" && !l.pressed() {
 		return d
 	}
 	m := l.m.DeepCopy()

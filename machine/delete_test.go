@@ -84,8 +84,8 @@ func TestAMachineLeaves(t *testing.T) {
 		}
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"what may have joined has to be looked for":               {after(withID, leaving, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
-		"nameless, that is a matter of the machine":               {after(leaving, unseen), "nothing (NodeNotObserved); waits for machine/m: NodeNotObserved"},
+		"what may have joined has to be looked for":               {after(withID, leaving, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
+		"nameless, that is a matter of the machine":               {after(leaving, unseen), "nothing (NotObserved); waits for machine/m: NotObserved"},
 		"a machine that never had a class just goes (DM-36, M-6)": {after(leaving, noClass), gone},
 		"also if that was written down":                           {after(leaving, noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "no class", "")), gone},
 		"not if nobody has looked for the class":                  {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
@@ -151,9 +151,9 @@ func TestADeletionIsForcedInTimeWhateverTheDrainWaitsFor(t *testing.T) {
 	require.Nil(t, d.Do)
 	require.Equal(t, now.Add(time.Second), d.NextCheck)
 	p.DrainTimeout = time.Minute
-	require.Equal(t, machine.DrainNode{NodeName: "n", Mode: machine.DrainMode{
+	require.Equal(t, machine.DrainMode{
 		Started: in.Machine.DeletionTimestamp.Time, ForceAt: now,
-	}}, lawful(t, in, p).Do)
+	}, machine.ModeOf(lawful(t, in, p).Do.(machine.DrainNode)))
 	in.Drain.Round = now
 	require.Nil(t, lawful(t, in, p).Do, "once")
 	require.Zero(t, lawful(t, in, machine.Policy{}).NextCheck, "the zero policy never forces")
@@ -313,7 +313,6 @@ func TestDrainModeFor(t *testing.T) {
 		"a read-only file system stops no pods":                 {m("", 0), with("ReadonlyFilesystem", corev1.ConditionTrue, time.Hour), p, unreachable(time.Hour)},
 		"one that is not read-only does":                        {m("", 0), with("ReadonlyFilesystem", corev1.ConditionFalse, time.Hour), p, plain},
 		"other conditions do not matter":                        {m("", 0), with("DiskPressure", corev1.ConditionTrue, time.Hour), p, plain},
-		"a nil machine is drained without force":                {nil, with(corev1.NodeReady, corev1.ConditionFalse, time.Hour), p, machine.DrainMode{}},
 		"a timeout beyond the end of time is no reason to fail": {m("", 0), nil, machine.Policy{DrainTimeout: 1<<63 - 1}, machine.DrainMode{Started: asked, ForceAt: asked.Add(1<<63 - 1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -402,18 +401,18 @@ func TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute(t *testing.T) {
 	in = terminating(node(marked), attached(), byForce)
 	mode := machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
 	failed := machine.DrainView{NextCheck: now.Add(5 * time.Second)}
-	in.Drain = in.Drain.After(mode, failed, now)
+	in.Drain = in.Drain.AfterRound(machine.DrainOf(mode), failed, now)
 	d := machine.Decide(in, p, now)
 	require.Nil(t, d.Do)
 	for at := now; at.Before(now.Add(time.Minute)); at = at.Add(5 * time.Second) {
-		in.Drain = in.Drain.After(mode, machine.DrainView{NextCheck: at.Add(time.Hour)}, at)
+		in.Drain = in.Drain.AfterRound(machine.DrainOf(mode), machine.DrainView{NextCheck: at.Add(time.Hour)}, at)
 		require.Nil(t, machine.Decide(in, p, at).Do)
 		require.Equal(t, now.Add(time.Minute), machine.Decide(in, p, at).NextCheck)
 	}
 	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, p, now.Add(time.Minute)).Do)
 	// 5: without force it goes on for ever.
 	in = terminating(node(marked), attached())
-	in.Drain = in.Drain.After(machine.DrainModeFor(in.Machine, in.Node.Node, p, now), failed, now)
+	in.Drain = in.Drain.AfterRound(machine.DrainOf(machine.DrainModeFor(in.Machine, in.Node.Node, p, now)), failed, now)
 	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now.Add(time.Hour)).Do)
 }
 
@@ -423,12 +422,12 @@ func TestDeletion_ForceLabelDuringDrain_ForcesAtOnce(t *testing.T) {
 	p := machine.Policy{}
 	in := terminating(node(marked), attached())
 	round := machine.DrainView{NextCheck: now.Add(time.Hour)}
-	in.Drain = in.Drain.After(machine.DrainModeFor(in.Machine, in.Node.Node, p, now), round, now.Add(-time.Second))
+	in.Drain = in.Drain.AfterRound(machine.DrainOf(machine.DrainModeFor(in.Machine, in.Node.Node, p, now)), round, now.Add(-time.Second))
 	require.Nil(t, machine.Decide(in, p, now).Do)
 	byForce(&in)
 	a, ok := machine.Decide(in, p, now).Do.(machine.DrainNode)
 	require.True(t, ok)
-	in.Drain = in.Drain.After(a.Mode, round, now)
+	in.Drain = in.Drain.AfterRound(a, round, now)
 	require.Nil(t, machine.Decide(in, p, now).Do, "once")
 }
 
@@ -439,7 +438,7 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 	}
 	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a cluster nobody has looked at is waited for":       {forced(unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"a cluster nobody has looked at is waited for":       {forced(unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a Node that is missing has no attachments":          {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
 		"a Node without attachments goes on":                 {forced(attached()), "delete the VM (Drained)"},
 		"live ones are deleted":                              {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
@@ -477,7 +476,7 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"without a label there is no Node":               {terminating(nameless, gone), "update machine: no finalizer (Released)"},
 		"a Node that is missing is not waited for":       {terminating(gone), "update machine: no finalizer (Released)"},
-		"a Node nobody has looked for is waited for":     {terminating(gone, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"a Node nobody has looked for is waited for":     {terminating(gone, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"the Node is deleted":                            {terminating(gone, node(marked)), "delete node n (VMGone)"},
 		"also one that lacks our finalizer":              {terminating(gone, node(marked), onNode(func(n *corev1.Node) { n.Finalizers = nil })), "delete node n (VMGone)"},
 		"our finalizer goes also if it is being deleted": {terminating(gone, node(marked), deleting("x", v1alpha1.NodeFinalizerName)), "delete node n (VMGone)"},
@@ -585,18 +584,16 @@ func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
 	}
 }
 
-func TestLiveAttachments(t *testing.T) {
+func TestDeleteAttachments_OfTheNode_WithoutDeletion_ByName(t *testing.T) {
 	t.Parallel()
-	in := after(attached("b", "a", "c", "d"))
+	in := terminating(byForce, node(marked), drainedByForce, attached("b", "a", "c", "d"))
 	all := in.Attachments.Attachments
 	all[2].Spec.NodeName = "another"
 	all[3].DeletionTimestamp = &metav1.Time{Time: now}
-	all = append(all, nil)
-	want := []machine.Attachment{{Name: "a", UID: "uid-a"}, {Name: "b", UID: "uid-b"}}
-	require.Equal(t, want, machine.LiveAttachments("n", all))
-	slices.Reverse(all)
-	require.Equal(t, want, machine.LiveAttachments("n", all), "in any order")
-	require.Empty(t, machine.LiveAttachments("", nil))
+	in.Attachments.Attachments = append(all, nil)
+	require.Equal(t, "delete volume attachments a, b", machine.Decide(in, machine.Policy{}, now).Do.String())
+	slices.Reverse(in.Attachments.Attachments)
+	require.Equal(t, "delete volume attachments a, b", machine.Decide(in, machine.Policy{}, now).Do.String(), "in any order")
 }
 
 func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {

@@ -17,18 +17,18 @@ import (
 
 // marked says whether the Node tells that it goes. By force, one that could not be
 // told for a minute is not waited for.
-func (l *logic) marked(node *corev1.Node, mode DrainMode) bool {
+func (l *logic) marked(node *corev1.Node) bool {
 	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return true
 	}
-	return l.pressed(mode)
+	return l.pressed()
 }
 
 // pressed says that the deletion has been forced for a minute: what could not be done
 // by then is not waited for.
-func (l *logic) pressed(mode DrainMode) bool {
+func (l *logic) pressed() bool {
 	since, _ := l.noticed()
-	return mode.forced(l.now) && !l.now.Before(since.Add(forcedDrain))
+	return l.deletionDrain(nil).forced(l.now) && !l.now.Before(since.Add(forcedDrain))
 }
 
 // terminating is the condition that tells others why the Node goes. It is set
@@ -48,16 +48,16 @@ func (l *logic) terminating() corev1.NodeCondition {
 // vacate drains the Node, which includes that its volumes are detached, and by force
 // declares them detached. It returns false when that is over, or was over before
 // another controller stopped.
-func (l *logic) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
-	before, round := takeOver(l.m, node, l.now), l.in.Drain.of(mode)
-	since, over := round.over(mode, l.now)
+func (l *logic) vacate(node *corev1.Node) (Decision, bool) {
+	a, before := l.deletionDrain(node), takeOver(l.m, node, l.now)
+	since, over := l.in.Drain.of(a).over(a, l.now)
 	if before.drained {
 		since, over = l.m.Status.LastOperation.LastUpdateTime.Time, true
 	}
 	switch {
 	case !over:
-		return l.drain(node, mode, round), true
-	case !before.detached && (before.forced || mode.NodeUnreachable || mode.forced(l.now)):
+		return l.drain(node, a), true
+	case !before.detached && (before.forced || a.unreachable() || a.forced(l.now)):
 		return l.detach(node, since)
 	default:
 		return Decision{}, false
@@ -65,12 +65,13 @@ func (l *logic) vacate(node *corev1.Node, mode DrainMode) (Decision, bool) {
 }
 
 // drain makes a round of draining, or waits for what the last one waits for.
-func (l *logic) drain(node *corev1.Node, mode DrainMode, round DrainView) Decision {
-	due, next := l.roundDue(node, mode)
+func (l *logic) drain(node *corev1.Node, a DrainNode) Decision {
+	due, next := l.roundDue(node, a)
 	if due {
-		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "")
+		return l.do(a, ReasonDraining, "")
 	}
-	next = machinist.Earliest(next, round.forceEnds(mode, l.now))
+	round := l.in.Drain.of(a)
+	next = machinist.Earliest(next, round.forceEnds(a, l.now))
 	if len(round.Holds) > 0 {
 		op, at := l.drainNews(round.Holds)
 		if !at.IsZero() && !l.now.Before(at) {
@@ -78,7 +79,7 @@ func (l *logic) drain(node *corev1.Node, mode DrainMode, round DrainView) Decisi
 		}
 		next = machinist.Earliest(next, at)
 	}
-	return l.drainWaits(node, mode, next)
+	return l.drainWaits(a, next)
 }
 
 // tellAgain is for how long at least the machine tells the same of its drain, so

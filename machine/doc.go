@@ -49,14 +49,14 @@
 //	same, and says that its VM may be left.
 //
 // Beside all that, a machine can be preserved so that somebody may look at it (see
-// [PreserveValue] and [JudgePreservation]), and its Node be updated in place (see
+// [PreserveValue] and [judgePreservation]), and its Node be updated in place (see
 // [UpdateCondition]).
 //
 // Each timeout counts from a time that is written down, and never moves:
 //
 //	creation       the creation timestamp of the machine
 //	health         status.currentStatus.lastUpdateTime, when the phase became Unknown
-//	drain          the deletion timestamp; see [DrainModeFor] for the other drains
+//	drain          the deletion timestamp; see [DrainNode] for the other drains
 //	update         status.currentStatus.lastUpdateTime, of phase InPlaceUpdating
 //	preservation   status.currentStatus.preserveExpiryTime is its end
 //
@@ -68,11 +68,11 @@
 // # Beside the life
 //
 // [DecideClass] and [DecideSecret] guard what machines need as long as they need
-// it. [Validate], [Ignored] and [ValidateClass] say what is wrong with a Machine
-// or its class; it stands in a condition of the machine too. [Events] says what of
-// a machine's history people should read.
+// it. [Validate] says what keeps a VM from being made for a Machine; a condition of the
+// machine says it too, with all that is ignored. [Events] says what of a machine's
+// history people should read.
 //
-// The package does not drain: [DrainNode] says how a Node is to be drained, and
-// package drain does that. It does not choose which machines exist; that is the
+// The package does not drain: [DrainNode] says by which policy a Node is drained, and
+// package drain decides about its pods. It does not choose which machines exist; that is the
 // business of packages machineset and deployment.
 package machine

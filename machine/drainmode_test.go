@@ -62,10 +62,6 @@ func TestSection13_2And13_3TheOtherDrainsAreForcedByTheSameRules(t *testing.T) {
 		want = machine.DrainMode{Started: tc.other, ForceAt: tc.other.Add(tc.force), NodeUnreachable: tc.away, UnreachableSince: want.UnreachableSince, KeepSchedulable: true}
 		require.Equal(t, want, machine.DrainModeForPreservation(m, n, p, now), name)
 	}
-	require.Equal(t, machine.DrainMode{}, machine.DrainModeForUpdate(nil, nil, p, now))
-	require.Equal(t, machine.DrainMode{KeepSchedulable: true}, machine.DrainModeForPreservation(nil, nil, p, now))
-	require.Equal(t, machine.DrainMode{Started: now}, machine.DrainModeForUpdate(newMachine("m"), nil, machine.Policy{}, now))
-	require.Equal(t, machine.DrainMode{Started: now, KeepSchedulable: true}, machine.DrainModeForPreservation(newMachine("m"), nil, machine.Policy{}, now))
 }
 
 func TestPodsMatterWhileTheNodeIsDrained(t *testing.T) {

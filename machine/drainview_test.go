@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 )
 
@@ -18,40 +17,27 @@ func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
 	done := machine.DrainView{Done: true}
 	var v machine.DrainView
 
-	v = v.After(mode, machine.DrainView{NextCheck: now}, now.Add(-time.Minute))
+	v = v.AfterRound(machine.DrainOf(mode), machine.DrainView{NextCheck: now}, now.Add(-time.Minute))
 	require.Equal(t, machine.DrainView{Started: mode.Started, ForceAt: now, Round: now.Add(-time.Minute), NextCheck: now}, v)
-	v = v.Again().After(mode, done, now.Add(-30*time.Second))
+	v = v.Again().AfterRound(machine.DrainOf(mode), done, now.Add(-30*time.Second))
 	require.Equal(t, now.Add(-30*time.Second), v.DoneAt)
 	require.Zero(t, v.ForcedAt, "not yet")
-	v = v.Again().After(mode, machine.DrainView{}, now)
+	v = v.Again().AfterRound(machine.DrainOf(mode), machine.DrainView{}, now)
 	require.Equal(t, now.Add(-30*time.Second), v.DoneAt, "the first time counts")
 	require.Equal(t, now, v.ForcedAt)
-	v = v.Again().After(mode, done, now.Add(time.Second))
+	v = v.Again().AfterRound(machine.DrainOf(mode), done, now.Add(time.Second))
 	require.Equal(t, machine.DrainView{
 		Started: mode.Started, ForceAt: now, Round: now.Add(time.Second), Done: true, DoneAt: now.Add(-30 * time.Second), ForcedAt: now,
 	}, v)
 	require.Equal(t, machine.DrainView{Started: mode.Started, ForceAt: now, DoneAt: v.DoneAt, ForcedAt: now}, v.Again())
 
 	other := machine.DrainMode{Started: now}
-	require.Equal(t, machine.DrainView{Started: now, Round: now}, v.After(other, machine.DrainView{}, now), "another drain begins anew")
+	require.Equal(t, machine.DrainView{Started: now, Round: now}, v.AfterRound(machine.DrainOf(other), machine.DrainView{}, now), "another drain begins anew")
 	kept, patient := mode, mode
 	kept.KeepSchedulable = true
-	require.Zero(t, v.After(kept, machine.DrainView{}, now.Add(-time.Second)).DoneAt, "also one of the same second that does not cordon")
+	require.Zero(t, v.AfterRound(machine.DrainOf(kept), machine.DrainView{}, now.Add(-time.Second)).DoneAt, "also one of the same second that does not cordon")
 	patient.ForceAt = now.Add(time.Hour)
-	require.Zero(t, v.After(patient, machine.DrainView{}, now.Add(time.Second)).ForcedAt, "and one with another time of force")
-	require.True(t, v.Concerns(mode))
-	require.False(t, v.Concerns(other))
-	require.False(t, v.Concerns(kept))
-	require.False(t, v.Concerns(patient))
-	require.True(t, machine.DrainView{}.Concerns(mode), "what says nothing is true of any")
-}
-
-func TestAViewOfADrainKeepsNothingOfTheRound(t *testing.T) {
-	t.Parallel()
-	round := machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b"}}}
-	v := machine.DrainView{}.After(machine.DrainMode{}, round, now)
-	v.Holds[0].Subject = "changed"
-	require.Equal(t, "pod/a/b", round.Holds[0].Subject)
+	require.Zero(t, v.AfterRound(machine.DrainOf(patient), machine.DrainView{}, now.Add(time.Second)).ForcedAt, "and one with another time of force")
 }
 
 // A round in each pass, which forgets what the last one saw, ends like one whose view

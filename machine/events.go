@@ -12,10 +12,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ReasonPhaseChanged is the reason of an event for a phase whose name is no
-// CamelCase word. No controller of this module writes such a phase.
-const ReasonPhaseChanged machinist.Reason = "PhaseChanged"
-
 // maxEventMessage is how long the note of an event may be, in bytes.
 const maxEventMessage = 1024
 
@@ -85,7 +81,7 @@ func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) 
 	case operation && m.Status.LastOperation.Description != "":
 		message += ": " + m.Status.LastOperation.Description
 	}
-	return machinist.Event{Type: kind, Reason: word(string(phase), ReasonPhaseChanged), Message: shorten(message)}
+	return machinist.Event{Type: kind, Reason: word(string(phase), "PhaseChanged"), Message: shorten(message)}
 }
 
 // failureEvent tells how an operation failed.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -54,24 +53,18 @@ func Example() {
 				in.Machine = a.Machine
 			case machine.UpdateStatus:
 				in.Machine = a.Machine
-			case machine.LookForVM:
-				r, err := cloud.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
-				in.VM = in.VM.After(machine.FromStatus(r, err), clock.Now(), 0)
-			case machine.CreateVM:
-				r, err := cloud.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-				in.VM = in.VM.After(machine.FromCreate(r, err), clock.Now(), 0)
-			case machine.InitializeVM:
-				r, err := cloud.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-				in.VM = in.VM.After(machine.FromInitialize(r, err), clock.Now(), 0)
-			case machine.DeleteVM:
-				r, err := cloud.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-				in.VM = in.VM.After(machine.FromDelete(r, err), clock.Now(), 0)
+			case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
+				answer, err := machine.Call(ctx, cloud, a, m, class, secret)
+				if err != nil {
+					panic(err)
+				}
+				in.VM = in.VM.After(answer, clock.Now(), 0)
 			case machine.UpdateNode:
 				in.Node.Node = a.Node
 			case machine.SetNodeCondition:
 				in.Node.Node.Status.Conditions = append(in.Node.Node.Status.Conditions, a.Condition)
 			case machine.DrainNode: // package drain does it; here there are no pods
-				in.Drain = in.Drain.After(a.Mode, machine.DrainView{Done: true}, clock.Now())
+				in.Drain = in.Drain.After(a, drain.State{}, drain.Decision{Outcome: drain.Drained}, clock.Now())
 				in.Attachments.Looked = true // and no volumes
 			case machine.DeleteNode:
 				in.Node.Node = nil
@@ -92,7 +85,7 @@ func Example() {
 	live()
 	// Output:
 	// update machine: finalizer (New)
-	// record phase "", Create Processing (Intent: Creating machine on cloud provider)
+	// record phase "", Create Processing (NoVM: Creating machine on cloud provider)
 	// look for the VM (LookFirst)
 	// create the VM (NoVM)
 	// update machine: provider ID simulated:///shoot/m-1/1 (VMKnown)
@@ -134,7 +127,7 @@ func ExampleDecide() {
 	// Output:
 	// nothing (NodeGone: the node does not exist); waits for node/n-1: NodeGone: the node does not exist
 	// ask again in 6m0s
-	// nothing (NodeNotObserved); waits for node/n-1: NodeNotObserved
+	// nothing (NotObserved); waits for node/n-1: NotObserved
 }
 
 func ExampleDecideClass() {
@@ -151,39 +144,8 @@ func ExampleDecideClass() {
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class, Complete: true}, now))
 	// Output:
 	// update class: finalizer (Referenced: machine/m-1)
-	// nothing (Incomplete: what may refer to it is not known); waits for list: Incomplete: what may refer to it is not known
-	// update class: no finalizer (Unreferenced)
-}
-
-func ExampleRenderUserData() {
-	data := map[string][]byte{"userData": []byte("#!/bin/sh\nhostname <<MACHINE_NAME>>")}
-	rendered, err := machine.RenderUserData(data, "m-1", machine.BootstrapToken{})
-	fmt.Printf("%s %v\n", rendered["userData"], err)
-
-	_, err = machine.RenderUserData(nil, "m-1", machine.BootstrapToken{})
-	fmt.Println(err)
-	// Output:
-	// #!/bin/sh
-	// hostname m-1 <nil>
-	// machine "m-1": secret has no key userData
-}
-
-func ExampleDrainModeFor() {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now.Add(-time.Hour)}}}
-	mode := machine.DrainModeFor(m, nil, machine.DefaultPolicy(), now)
-	fmt.Println("by force in", mode.ForceAt.Sub(now))
-
-	m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: "true"}
-	mode = machine.DrainModeFor(m, nil, machine.DefaultPolicy(), now)
-	fmt.Println("by force now:", !mode.ForceAt.After(now))
-
-	mode = machine.DrainModeFor(m, nil, machine.Policy{}, now)
-	fmt.Println("by force for the label alone:", !mode.ForceAt.After(now))
-	// Output:
-	// by force in 1h0m0s
-	// by force now: true
-	// by force for the label alone: true
+	// nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known
+	// update class: no finalizer (Released)
 }
 
 // What carries out [machine.CreateToken] creates the Secret in the cluster which
@@ -197,32 +159,18 @@ func ExampleNewBootstrapToken() {
 	secret, err := machine.NewBootstrapToken(m, expires, []string{"system:bootstrappers:workers"}, random)
 	fmt.Println(secret.Namespace, secret.Name, secret.Labels, err)
 
-	token, err := machine.TokenOf(secret)
-	fmt.Printf("%+v, until %s %v\n", token, token.Expires().Format(time.Kitchen), err)
-
-	data := map[string][]byte{machine.UserDataKey: []byte("join --token <<BOOTSTRAP_TOKEN>>")}
-	rendered, err := machine.RenderUserData(data, m.Name, token)
-	fmt.Println(strings.HasPrefix(string(rendered[machine.UserDataKey]), "join --token "+token.ID()+"."), err)
 	// Output:
 	// kube-system bootstrap-token-cdi6gz map[machine.sapcloud.io/machine-uid:5c0d] <nil>
-	// bootstrap token cdi6gz, until 12:20PM <nil>
-	// true <nil>
 }
 
-func ExampleIgnored() {
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name: "m-1", Annotations: map[string]string{v1alpha1.EffectiveCreationTimeout: "20"},
-	}}
+func ExampleValidate() {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m-1"}}
 	m.Spec.Class.Name = "small"
 	for _, err := range machine.Validate(m) {
 		fmt.Println("no VM:", err)
 	}
-	for _, err := range machine.Ignored(m) {
-		fmt.Println("ignored:", err)
-	}
 	// Output:
 	// no VM: spec.class.kind: Required value: Kind is required
-	// ignored: metadata.annotations[node.machine.sapcloud.io/effective-creation-timeout]: Invalid value: "20": is no duration, such as 20m
 }
 
 // The Node speaks before the machine, also to stop.
@@ -243,23 +191,6 @@ func ExamplePreserveValue() {
 	// false true
 }
 
-// A machine that is to be preserved when it fails.
-func ExampleJudgePreservation() {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	end := machine.PreserveEnd(now, 96*time.Hour)
-	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineRunning, time.Time{}, now))
-	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineFailed, time.Time{}, now))
-	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineFailed, end, now))
-	fmt.Println(machine.JudgePreservation("when-failed", v1alpha1.MachineFailed, end, end))
-	fmt.Println(end)
-	// Output:
-	// Stop
-	// Keep
-	// Keep
-	// StopAndForget
-	// 2026-03-05 12:00:00 +0000 UTC
-}
-
 // What the labels of a Node call for, step by step.
 func ExampleUpdateCondition() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -278,29 +209,6 @@ func ExampleUpdateCondition() {
 	// true CandidateForUpdate
 	// true SelectedForUpdate
 	// false
-}
-
-// A Node that is selected for an update has its drain timeout from then on.
-func ExampleDrainModeForUpdate() {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-		Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.SelectedForUpdate,
-		LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
-	}}}}
-	mode := machine.DrainModeForUpdate(&v1alpha1.Machine{}, node, machine.DefaultPolicy(), now)
-	fmt.Println(mode.ForceAt.Sub(now))
-	// Output: 1h0m0s
-}
-
-// The Node of a preserved machine that failed is drained without cordon.
-func ExampleDrainModeForPreservation() {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	m := &v1alpha1.Machine{Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{
-		Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(now.Add(-time.Hour)),
-	}}}
-	mode := machine.DrainModeForPreservation(m, nil, machine.DefaultPolicy(), now)
-	fmt.Println(mode.ForceAt.Sub(now), mode.KeepSchedulable)
-	// Output: 1h0m0s true
 }
 
 // Whatever is written into the annotations, by whomever, a preservation comes to

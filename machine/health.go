@@ -14,8 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Health is what the conditions of a Node say of it.
-type Health struct {
+// healthVerdict is what the conditions of a Node say of it.
+type healthVerdict struct {
 	// Healthy says that Ready is there and no condition is bad.
 	Healthy bool
 	// Bad are the conditions that are not those of a healthy Node.
@@ -25,13 +25,13 @@ type Health struct {
 	NextCheck time.Time
 }
 
-// JudgeHealth returns what conditions say of a Node at now. Ready has to be
+// judgeHealth returns what conditions say of a Node at now. Ready has to be
 // there, and to be True unless one of the rules is about Ready; no other rule may
 // be broken. Nil rules leave Ready alone to count.
 //
 // Unlike the reference system, a Node without Ready is not healthy.
-func JudgeHealth(conditions []corev1.NodeCondition, rules []HealthRule, now time.Time) Health {
-	var h Health
+func judgeHealth(conditions []corev1.NodeCondition, rules []HealthRule, now time.Time) healthVerdict {
+	var h healthVerdict
 	ready := false
 	for i := range conditions {
 		c := &conditions[i]
@@ -67,10 +67,10 @@ func badSince(c *corev1.NodeCondition, rules []HealthRule) (time.Time, bool) {
 	return time.Time{}, c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 }
 
-// ConditionsChanged says whether conditions of a Node differ from those recorded
+// conditionsChanged says whether conditions of a Node differ from those recorded
 // in a way that matters: a type came or went, a status changed, or the reason of
 // the in-place update did. Heartbeats, messages and other reasons do not matter.
-func ConditionsChanged(recorded, observed []corev1.NodeCondition) bool {
+func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
 	if len(recorded) != len(observed) {
 		return true
 	}

@@ -53,42 +53,42 @@ func (l *logic) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Deci
 // drainForUpdate drains a Node that is selected. That the drain is over is written
 // to the machine first: the agent may only act after the phase tells.
 func (l *logic) drainForUpdate(node *corev1.Node) Decision {
-	mode := DrainModeForUpdate(l.m, node, l.p, l.now)
-	round := l.in.Drain.of(mode)
+	a := l.updateDrain(node)
+	round := l.in.Drain.of(a)
 	if round.Done {
 		if l.phase() == v1alpha1.MachineInPlaceUpdating {
 			return l.setNodeCondition(node, updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now))
 		}
 		return l.concludeStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}
-	due, next := l.roundDue(node, mode)
+	due, next := l.roundDue(node, a)
 	if due {
-		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "for its update in place")
+		return l.do(a, ReasonDraining, "for its update in place")
 	}
 	if len(round.Holds) > 0 {
-		op, at := l.updateDrainNews(mode, round.Holds)
+		op, at := l.updateDrainNews(a, round.Holds)
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.record(ReasonDraining, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 		}
 		next = machinist.Earliest(next, at)
 	}
-	return l.drainWaits(node, mode, next)
+	return l.drainWaits(a, next)
 }
 
 // updateDrainNews returns what the machine should tell of a drain that waits, and
 // when: what it waits for, when that has taken a while. Zero means that this has
 // been told.
-func (l *logic) updateDrainNews(mode DrainMode, holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
+func (l *logic) updateDrainNews(a DrainNode, holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
 	last := l.m.Status.LastOperation
 	op := l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Drain failed due to - %s. Will retry in next sync. %s", waitsFor(holds), v1alpha1.InitiateDrain))
 	switch {
 	case sameOperation(op, last):
 		return op, time.Time{}
-	case last.Type == op.Type && last.LastUpdateTime.After(mode.Started) && recorded.Known(last.LastUpdateTime.Time, l.now):
+	case last.Type == op.Type && last.LastUpdateTime.After(a.Started) && recorded.Known(last.LastUpdateTime.Time, l.now):
 		return op, last.LastUpdateTime.Add(tellAgain)
 	default:
-		return op, mode.Started.Add(tellAgain)
+		return op, a.Started.Add(tellAgain)
 	}
 }
 

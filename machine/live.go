@@ -27,13 +27,13 @@ func (l *logic) watch() Decision {
 	case l.nodeName() == "":
 		return l.nodeUnnamed()
 	case !l.nodeLooked():
-		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNotObserved, Until: l.now.Add(actAgain)})
 	case node == nil && l.in.Node.Node != nil:
 		return l.nodeForeign()
 	case node == nil:
 		return l.nodeMissing(ReasonNodeGone, "the node does not exist")
 	case nodeDeleted(node):
-		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonNodeDeleted, "")
+		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonDeleting, "")
 	}
 	return l.inTurn(l.syncNode, l.inPlaceUpdate, l.health)
 }
@@ -54,14 +54,14 @@ func (l *logic) nodeUnnamed() Decision {
 	if due {
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
-	d := hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved, Message: "the name of its node is not known", Until: again})
+	d := hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNotObserved, Message: "the name of its node is not known", Until: again})
 	if l.phase() == v1alpha1.MachinePending {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
 	if timed := leads(l.phase(), ReasonHealthTimeout) || leads(l.phase(), ReasonUpdateTimeout); !timed || !l.in.Node.Looked {
 		return d
 	}
-	return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNodeNotObserved, d.Message) })
+	return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNotObserved, d.Message) })
 }
 
 // lookAgain says whether the VM of a machine that has lost what was known of it is
@@ -94,7 +94,7 @@ func (l *logic) unidentified() Decision {
 	if due {
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
-	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonVMUnknown, Message: "its provider ID is not known", Until: again})
+	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonNotObserved, Message: "its provider ID is not known", Until: again})
 }
 
 // nodeForeign treats a Node of another machine, which the label of this one names,
@@ -160,7 +160,7 @@ func (l *logic) updateUnseen(r machinist.Reason, message string) Decision {
 // condition will have been bad for long enough to count.
 func (l *logic) health() Decision {
 	node := l.in.Node.Node
-	judged := JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
+	judged := judgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
 	d := l.copyConditions(node, l.judge(node, judged))
 	if d.Do == nil {
 		d.NextCheck = machinist.Earliest(d.NextCheck, judged.NextCheck)
@@ -169,7 +169,7 @@ func (l *logic) health() Decision {
 }
 
 // judge returns what follows for the machine from how its Node is.
-func (l *logic) judge(node *corev1.Node, judged Health) Decision {
+func (l *logic) judge(node *corev1.Node, judged healthVerdict) Decision {
 	switch phase := l.phase(); {
 	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
 		return settled(ReasonNodeReady)
@@ -196,7 +196,7 @@ func (l *logic) judge(node *corev1.Node, judged Health) Decision {
 // otherwise what was decided stands. A decision to write something else records
 // them too, so that no change can put off a timeout.
 func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
-	if !ConditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
+	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
 	if do, ok := otherwise.Do.(UpdateStatus); ok {

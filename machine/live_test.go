@@ -78,7 +78,7 @@ func TestAMachineLives(t *testing.T) {
 		"a machine whose finalizer somebody took is guarded again":   {living(running, unguarded, healthy), "update machine: finalizer (New)"},
 		"without a cluster there is nothing to watch":                {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
 		"but a failed machine waits for its owner":                   {living(failed, noTarget), waitsForOwner},
-		"an incomplete view proves nothing":                          {living(running, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"an incomplete view proves nothing":                          {living(running, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a healthy machine joins":                                    {living(pending, intended, healthy), `record phase "Running", Create Successful (NodeReady: Machine m successfully joined the cluster in 5m0s)`},
 		"not before its critical components":                         {living(pending, healthy, taint, copied), "nothing (CriticalComponentsNotReady: critical components are not ready); waits for node/n: CriticalComponentsNotReady: critical components are not ready"},
 		"a taint of another effect does not count":                   {living(pending, healthy, taint, onNode(func(n *corev1.Node) { n.Spec.Taints[0].Effect = corev1.TaintEffectPreferNoSchedule })), rejoined},
@@ -99,7 +99,7 @@ func TestAMachineLives(t *testing.T) {
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
 		"a machine that is updated in place is left alone":           {living(v1alpha1.MachineInPlaceUpdating, sick, atStep(v1alpha1.ReadyForUpdate), copied), "nothing (InPlaceUpdate: it is ready for its update in place); waits for node/n: InPlaceUpdate: it is ready for its update in place"},
 		"until then nothing but its Node can help":                   {living(v1alpha1.MachineAvailable, old, sick, copied), "nothing (WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]); waits for node/n: WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]"},
-		"whoever deletes the Node deletes the machine":               {living(running, healthy, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), "delete machine m (NodeDeleted)"},
+		"whoever deletes the Node deletes the machine":               {living(running, healthy, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), "delete machine m (Deleting)"},
 		"a Node that others delete without us is watched until then": {living(running, healthy, copied, onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} })), "nothing (NodeReady)"},
 	})
 	check(t, machine.Policy{}, map[string]decisionCase{
@@ -121,7 +121,7 @@ func config(c *v1alpha1.MachineConfiguration) change {
 func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 	t.Parallel()
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
-	blind := "nothing (NodeNotObserved: the name of its node is not known); waits for machine/m: NodeNotObserved: the name of its node is not known"
+	blind := "nothing (NotObserved: the name of its node is not known); waits for machine/m: NotObserved: the name of its node is not known"
 	absent := func(ago time.Duration) change {
 		return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
 	}
@@ -188,9 +188,9 @@ func TestANodeIsKeptAsTheMachineWantsIt(t *testing.T) {
 		"so is the name of the machine":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, v1alpha1.MachineNameLabelKey) })), "update node: machine name (NodeOutOfSync)"},
 		"and a label of the template":             {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node: set labels pool (NodeOutOfSync)"},
 		"what was applied is recorded (DM-23)":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Annotations = nil })), "update node: record what was applied (NodeOutOfSync)"},
-		"a record that cannot be read stops it":   {living(v1alpha1.MachineRunning, healthy, copied, bad), "nothing (NodeTemplateUnreadable: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input); waits for node/n: NodeTemplateUnreadable: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input"},
+		"a record that cannot be read stops it":   {living(v1alpha1.MachineRunning, healthy, copied, bad), "nothing (NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input); waits for node/n: NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input"},
 		"the class may add capacity (DM-21)":      {living(v1alpha1.MachineRunning, healthy, copied, capacity), "update node: virtual capacity (NodeOutOfSync: set x.io/gpu=2; record what was applied)"},
-		"a record of that may be unreadable too":  {living(v1alpha1.MachineRunning, healthy, copied, capacity, badCapacity), "nothing (NodeTemplateUnreadable: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input); waits for node/n: NodeTemplateUnreadable: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input"},
+		"a record of that may be unreadable too":  {living(v1alpha1.MachineRunning, healthy, copied, capacity, badCapacity), "nothing (NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input); waits for node/n: NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input"},
 		"a class without template has no opinion": {living(v1alpha1.MachineRunning, healthy, copied, badCapacity), "nothing (NodeReady)"},
 		"nor has a class that is missing":         {living(v1alpha1.MachineRunning, healthy, copied, noClass), "nothing (NodeReady)"},
 		"a failed machine's Node is kept as well": {living(v1alpha1.MachineFailed, healthy, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node: set labels pool (NodeOutOfSync)"},
@@ -276,16 +276,6 @@ func patched(node *corev1.Node) *corev1.Node {
 		panic(err)
 	}
 	return released
-}
-
-func TestCandidatesStandInTheOrderOfTheirMachines(t *testing.T) {
-	t.Parallel()
-	got := machine.Candidates([]*v1alpha1.Machine{nil, living(v1alpha1.MachineRunning).Machine})
-	require.Len(t, got, 2)
-	require.Zero(t, got[0])
-	require.Equal(t, "m", got[1].Name)
-	require.Equal(t, "n", got[1].NodeName)
-	require.Equal(t, "simulated:///1", got[1].ProviderID)
 }
 
 // notFound is a VM that the provider did not find so long ago.
@@ -478,7 +468,7 @@ func TestNodeName_Over63Characters_LivesWithoutLabel(t *testing.T) {
 	in.Node = machine.NodeView{Looked: true}
 	d = lawful(t, in, machine.DefaultPolicy())
 	require.Nil(t, d.Do, "it was not looked for under its name: %s", d)
-	require.Equal(t, machine.ReasonNodeNotObserved, d.Reason)
+	require.Equal(t, machine.ReasonNotObserved, d.Reason)
 	require.Equal(t, "node/"+name, d.Holds[0].Subject)
 
 	in.Node.Name = name
@@ -504,7 +494,7 @@ func TestNodeName_Over63Characters_DeletionGoesOn(t *testing.T) {
 	in.Node.Name = ""
 	d = lawful(t, in, machine.DefaultPolicy())
 	require.Nil(t, d.Do, d.String())
-	require.Equal(t, machine.ReasonNodeNotObserved, d.Reason)
+	require.Equal(t, machine.ReasonNotObserved, d.Reason)
 }
 
 // readyAt is a Node that became Ready so long before now.

@@ -54,7 +54,7 @@ func carriesAll(node *corev1.Node, desired nodeops.Template) bool {
 // unreadable waits for somebody to repair what was recorded on the Node.
 func (l *logic) unreadable(err error) Decision {
 	return hold(machinist.Hold{
-		Subject: l.nodeSubject(), Reason: ReasonNodeTemplateUnreadable, Message: err.Error(), Until: l.now.Add(time.Minute),
+		Subject: l.nodeSubject(), Reason: ReasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
 }
 
@@ -119,18 +119,6 @@ func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 		delete(labels, v1alpha1.MachineNameLabelKey)
 	}
 	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
-}
-
-// Candidates returns what package nodeops needs to know of machines to match
-// Nodes with them, in the same order.
-func Candidates(machines []*v1alpha1.Machine) []nodeops.Candidate {
-	out := make([]nodeops.Candidate, len(machines))
-	for i, m := range machines {
-		if m != nil {
-			out[i] = nodeops.Candidate{Name: m.Name, NodeName: m.Labels[v1alpha1.NodeLabelKey], ProviderID: m.Spec.ProviderID}
-		}
-	}
-	return out
 }
 
 // nodeDeleted says whether the Node is being deleted by somebody: then the machine

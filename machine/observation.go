@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -109,12 +110,14 @@ type ProviderIDView struct {
 // round of draining; [DrainView.After] says what comes of one. Losing it costs time,
 // never safety.
 type DrainView struct {
-	// Started is the anchor of the drain that the last round was made for, which is
-	// [DrainMode.Started]: a view of another drain says nothing. Zero counts for any.
+	// Started is [DrainNode.Started] of the last pass: a view of another drain says
+	// nothing. Zero counts for any.
 	Started time.Time
-	// ForceAt and KeepSchedulable are those of its mode.
+	// ForceAt and KeepSchedulable are those of its policy.
 	ForceAt         time.Time
 	KeepSchedulable bool
+	// State is what package drain remembers.
+	State drain.State
 	// Round is when the last round was made; zero asks for one.
 	Round time.Time
 	// Done says that nothing is left to wait for.

@@ -26,10 +26,10 @@ func (l *logic) preservation() Decision {
 		return l.preservationUnknown()
 	}
 	status := l.m.Status.CurrentStatus
-	switch JudgePreservation(value, status.Phase, l.preservedUntil(), l.now) {
-	case PreserveKeep:
+	switch judgePreservation(value, status.Phase, l.preservedUntil(), l.now) {
+	case preserveKeep:
 		return l.preserve(value)
-	case PreserveForget:
+	case preserveForget:
 		return l.stopPreserving(true)
 	default:
 		return l.stopPreserving(false)
@@ -52,7 +52,7 @@ func (l *logic) preservationUnknown() Decision {
 		return Decision{}
 	}
 	h := machinist.Hold{
-		Subject: l.nodeSubject(), Reason: ReasonNodeNotObserved,
+		Subject: l.nodeSubject(), Reason: ReasonNotObserved,
 		Message: "what it says of preservation is not known", Until: l.now.Add(actAgain),
 	}
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
@@ -64,7 +64,7 @@ func (l *logic) preservationUnknown() Decision {
 // preserve begins the preservation that value asks for, and goes on with it.
 func (l *logic) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
-		end := PreserveEnd(l.now, l.p.PreserveTimeout)
+		end := preserveEnd(l.now, l.p.PreserveTimeout)
 		d := l.record(ReasonPreserved, func(s *v1alpha1.MachineStatus) {
 			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
 		})
@@ -95,7 +95,7 @@ func (l *logic) namedNode() *corev1.Node {
 // recovers says whether the machine is about to run again, so that its Node need
 // not be drained if it had failed.
 func (l *logic) recovers(node *corev1.Node) bool {
-	return l.moves(ReasonNodeReady) && JudgeHealth(node.Status.Conditions, l.p.HealthRules, l.now).Healthy
+	return l.moves(ReasonNodeReady) && judgeHealth(node.Status.Conditions, l.p.HealthRules, l.now).Healthy
 }
 
 // keep waits for the end of the preservation.

@@ -107,16 +107,16 @@ func (l *logic) templatedTaint() bool {
 func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 	want, rest := l.preservedCondition(value), l.keep()
 	if l.phase() == v1alpha1.MachineFailed {
-		mode := DrainModeForPreservation(l.m, node, l.p, l.now)
-		switch drain := l.drainPreserved(node, mode); {
-		case drain.Do != nil:
-			return drain
-		case drain.Reason == "":
+		a := l.preservationDrain(node)
+		switch d := l.drainPreserved(node, a); {
+		case d.Do != nil:
+			return d
+		case d.Reason == "":
 			want.Message = preservedDrained + " " + want.Message
 		default:
-			rest.Reason, rest.Message = drain.Reason, drain.Message
-			rest.Holds, rest.NextCheck = append(drain.Holds, rest.Holds...), machinist.Earliest(rest.NextCheck, drain.NextCheck)
-			if l.now.Before(mode.Started.Add(tellAgain)) {
+			rest.Reason, rest.Message = d.Reason, d.Message
+			rest.Holds, rest.NextCheck = append(d.Holds, rest.Holds...), machinist.Earliest(rest.NextCheck, d.NextCheck)
+			if l.now.Before(a.Started.Add(tellAgain)) {
 				return rest
 			}
 			want.Status, want.Message = corev1.ConditionFalse, preservedNotDrained+" "+want.Message
@@ -160,10 +160,10 @@ func staleCondition(node *corev1.Node, active bool) bool {
 	return c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped
 }
 
-// PreservedAndDrained says whether the condition Preserved of a Node tells that it
+// preservedAndDrained reports whether the condition Preserved of a Node tells that it
 // was drained for its preservation, as this package and the reference system
 // write it. A nil Node was not.
-func PreservedAndDrained(node *corev1.Node) bool {
+func preservedAndDrained(node *corev1.Node) bool {
 	if node == nil {
 		return false
 	}
@@ -173,15 +173,15 @@ func PreservedAndDrained(node *corev1.Node) bool {
 
 // drainPreserved drains the Node of a preserved machine that failed: it returns the
 // next round, or what the last one waits for, and nothing when that is over.
-func (l *logic) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
-	if PreservedAndDrained(node) || l.in.Drain.of(mode).Done {
+func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
+	if preservedAndDrained(node) || l.in.Drain.of(a).Done {
 		return Decision{}
 	}
 	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
 		return l.reenter(ReasonPreserved)
 	}
 	var long time.Time // when the Node tells that the drain takes long
-	if long = mode.Started.Add(tellAgain); !l.now.Before(long) {
+	if long = a.Started.Add(tellAgain); !l.now.Before(long) {
 		long = time.Time{}
 	}
 	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would take turns without end
@@ -189,11 +189,11 @@ func (l *logic) drainPreserved(node *corev1.Node, mode DrainMode) Decision {
 		d.NextCheck = long
 		return d
 	}
-	due, next := l.roundDue(node, mode)
+	due, next := l.roundDue(node, a)
 	if due {
-		return l.do(DrainNode{NodeName: node.Name, Mode: mode}, ReasonDraining, "for its preservation")
+		return l.do(a, ReasonDraining, "for its preservation")
 	}
-	return l.drainWaits(node, mode, machinist.Earliest(next, long))
+	return l.drainWaits(a, machinist.Earliest(next, long))
 }
 
 // preservationDrainStarted returns when the drain of a preserved machine that

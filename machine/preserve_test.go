@@ -145,7 +145,7 @@ func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 	r.drained = func(a machine.DrainNode) machine.DrainView {
 		require.True(t, r.tainted(), "the taint comes first")
 		require.False(t, r.in.Node.Node.Spec.Unschedulable)
-		modes = append(modes, a.Mode)
+		modes = append(modes, machine.ModeOf(a))
 		return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
 	r.mustRest(t)
@@ -339,20 +339,20 @@ func TestWhatTheNodeSaysIsWaitedFor(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a Node that nobody has seen may say the contrary": {
 			living(v1alpha1.MachineRunning, unseen, asks("now", "-", "-")),
-			"nothing (NodeNotObserved: what it says of preservation is not known); waits for node/n: NodeNotObserved: what it says of preservation is not known; waits for node/n: NodeNotObserved",
+			"nothing (NotObserved: what it says of preservation is not known); waits for node/n: NotObserved: what it says of preservation is not known; waits for node/n: NotObserved",
 		},
 		"also at the end": {
 			living(v1alpha1.MachineRunning, unseen, ending(-time.Hour)),
-			"nothing (NodeNotObserved: what it says of preservation is not known); waits for node/n: NodeNotObserved: what it says of preservation is not known; waits for node/n: NodeNotObserved",
+			"nothing (NotObserved: what it says of preservation is not known); waits for node/n: NotObserved: what it says of preservation is not known; waits for node/n: NotObserved",
 		},
-		"nobody asks": {living(v1alpha1.MachineRunning, unseen), "nothing (NodeNotObserved); waits for node/n: NodeNotObserved"},
+		"nobody asks": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a lost name is not taken for a Node that says nothing": {
 			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Sighting: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
-			"nothing (NodeNotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NodeNotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: NodeNotObserved: the name of its node is not known",
+			"nothing (NotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: NotObserved: the name of its node is not known",
 		},
 		"also if only the Node asked": {
 			living(v1alpha1.MachineFailed, lost, asks("-", "-", "now")),
-			"nothing (NodeNotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NodeNotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: Failed: waits to be replaced by its owner",
+			"nothing (NotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: Failed: waits to be replaced by its owner",
 		},
 		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `record phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},
 		"and goes on":                           {after(intended, asks("now", "-", "-"), ending(time.Hour)), "look for the VM (LookFirst)"},

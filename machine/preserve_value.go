@@ -86,21 +86,28 @@ func preserveValue(value string) bool {
 	}
 }
 
-// PreserveVerdict says what becomes of the preservation of a machine.
-type PreserveVerdict string
+// WillPreserve reports whether [Decide] begins a preservation of a Failed machine, by its
+// annotations and those of its Node. It is false if the Node was not looked for.
+func WillPreserve(m *v1alpha1.Machine, node NodeView, now time.Time) bool {
+	value, known := PreserveValue(m, node)
+	return known && judgePreservation(value, v1alpha1.MachineFailed, time.Time{}, now) == preserveKeep
+}
+
+// preserveVerdict says what becomes of the preservation of a machine.
+type preserveVerdict string
 
 // The verdicts.
 const (
-	// PreserveKeep begins the preservation, or goes on with it.
-	PreserveKeep PreserveVerdict = "Keep"
-	// PreserveStop ends it, if there is one.
-	PreserveStop PreserveVerdict = "Stop"
-	// PreserveForget ends it, if there is one, and takes back what asked for it, so
+	// preserveKeep begins the preservation, or goes on with it.
+	preserveKeep preserveVerdict = "Keep"
+	// preserveStop ends it, if there is one.
+	preserveStop preserveVerdict = "Stop"
+	// preserveForget ends it, if there is one, and takes back what asked for it, so
 	// that it does not begin anew.
-	PreserveForget PreserveVerdict = "StopAndForget"
+	preserveForget preserveVerdict = "StopAndForget"
 )
 
-// JudgePreservation returns what becomes of a preservation whose annotation has
+// judgePreservation returns what becomes of a preservation whose annotation has
 // the value, by the phase of the machine and the recorded end, where zero is
 // none. A preservation is over from its end on.
 //
@@ -109,29 +116,29 @@ const (
 //	when-failed    | stop            | keep   | stop and forget
 //	auto-preserved | stop and forget | keep   | stop and forget
 //	false, others  | stop            | stop   | stop
-func JudgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) PreserveVerdict {
+func judgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) preserveVerdict {
 	over, failed := !end.IsZero() && !now.Before(end), phase == v1alpha1.MachineFailed
 	switch value {
 	case v1alpha1.PreserveMachineAnnotationValueNow:
 		if over {
-			return PreserveForget
+			return preserveForget
 		}
-		return PreserveKeep
+		return preserveKeep
 	case v1alpha1.PreserveMachineAnnotationValueWhenFailed:
 		switch {
 		case over:
-			return PreserveForget
+			return preserveForget
 		case failed:
-			return PreserveKeep
+			return preserveKeep
 		}
-		return PreserveStop
+		return preserveStop
 	case v1alpha1.PreserveMachineAnnotationValuePreservedByMCM:
 		if failed && !over {
-			return PreserveKeep
+			return preserveKeep
 		}
-		return PreserveForget
+		return preserveForget
 	default:
-		return PreserveStop
+		return preserveStop
 	}
 }
 
@@ -139,11 +146,11 @@ func JudgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.
 // readers of the API can read.
 var forEver = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
-// PreserveEnd returns when a preservation ends that begins at start and lasts for
+// preserveEnd returns when a preservation ends that begins at start and lasts for
 // so long, without fractions of a second, as the API server drops them. What
 // lasts for zero or less has no end, which is recorded as the last second of the
 // year 9999.
-func PreserveEnd(start time.Time, lasts time.Duration) time.Time {
+func preserveEnd(start time.Time, lasts time.Duration) time.Time {
 	if lasts <= 0 {
 		return forEver
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Replacing counts the machines of a deployment that are being replaced: those
+// replacing counts the machines of a deployment that are being replaced: those
 // neither Running nor Unknown that are not preserved, and once more those that
 // are Terminating, so that the gap between a deletion and its replacement stays
 // covered. The candidate, of which it is asked whether it may be replaced too,
@@ -19,7 +19,7 @@ import (
 //
 // The reference system counts the candidate, so that one whose update has failed
 // is never replaced.
-func Replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
+func replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
 	n := 0
 	for _, s := range siblings {
 		if s == nil || sameMachine(s, candidate) || bothFailedToUpdate(s, candidate) {
@@ -75,7 +75,7 @@ func (l *logic) replacement() (Decision, bool) {
 		h.Message = "the other machines are not known"
 		return hold(h), true
 	}
-	n := Replacing(l.in.Siblings.Machines, l.m) + max(0, l.in.Siblings.Missing)
+	n := replacing(l.in.Siblings.Machines, l.m) + max(0, l.in.Siblings.Missing)
 	permit, room := l.in.Permit, l.p.MaxReplacements-n
 	switch {
 	case room <= 0:

@@ -412,5 +412,5 @@ func TestDD67WithoutALookAtTheNodeNothingIsDeletedOrDoubted(t *testing.T) {
 	in.Node = machine.NodeView{}
 	d := lawful(t, in, machine.DefaultPolicy())
 	require.Nil(t, d.Do)
-	require.Equal(t, machine.ReasonNodeNotObserved, d.Reason)
+	require.Equal(t, machine.ReasonNotObserved, d.Reason)
 }

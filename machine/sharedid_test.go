@@ -114,7 +114,7 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	in.Machine = w.Machine
 	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
 	in.ProviderID.Others = nil
-	require.Equal(t, machine.ReasonValid, lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")
+	require.Equal(t, machine.ReasonConditionsChanged, lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")
 }
 
 // Whatever is known, no machine deletes by its provider ID a VM that is not proved to

@@ -313,7 +313,7 @@ func (s *sim) checkDecision(name string, d machine.Decision) {
 func decisionLaws(d machine.Decision, now time.Time) error {
 	settled := map[machinist.Reason]bool{
 		machine.ReasonNodeReady: true, machine.ReasonAvailable: true, machine.ReasonReleased: true,
-		machine.ReasonUnreferenced: true, machine.ReasonReferenced: true, machine.ReasonNotObserved: true,
+		machine.ReasonReferenced: true, machine.ReasonNotObserved: true,
 	}
 	switch {
 	case d.Reason == "":
@@ -433,7 +433,7 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) 
 	case machine.SetNodeCondition:
 		err = s.edit(a.NodeName, "", func(n *corev1.Node) { n.Status.Conditions = append(n.Status.Conditions, a.Condition) })
 	case machine.DrainNode:
-		kept.drain = kept.drain.After(a.Mode, s.round(kept, a), s.clock.Now())
+		kept.drain = kept.drain.AfterRound(a, s.round(kept, a), s.clock.Now())
 	case machine.CreateToken:
 		err = s.createToken(m, a.Expires, s.random)
 	case machine.DeleteToken:
@@ -595,8 +595,8 @@ func (s *sim) round(kept *memory, a machine.DrainNode) machine.DrainView {
 		kept.empty = now
 		s.unmount(a.NodeName, s.volumes.after)
 	}
-	waited := a.Mode.DetachTimeout > 0 && !now.Before(kept.empty.Add(a.Mode.DetachTimeout))
-	waits := a.Mode.Detach && !waited && len(s.moving(a.NodeName)) > 0
+	waited := machine.ModeOf(a).DetachTimeout > 0 && !now.Before(kept.empty.Add(machine.ModeOf(a).DetachTimeout))
+	waits := machine.ModeOf(a).Detach && !waited && len(s.moving(a.NodeName)) > 0
 	return machine.DrainView{Done: kept.rounds > 2 && !waits, NextCheck: now.Add(20 * time.Second)}
 }
 
@@ -900,7 +900,7 @@ func (s *store) unmount(node string, after time.Duration) {
 func (s *store) deleteAttachments(a machine.DeleteAttachments) error {
 	for _, mounts := range s.mounts {
 		for _, m := range mounts {
-			if slices.Contains(a.Attachments, machine.Attachment{Name: m.Name, UID: m.UID}) {
+			if a.Deletes(m.VolumeAttachment) {
 				m.VolumeAttachment = m.DeepCopy()
 				m.DeletionTimestamp = &metav1.Time{Time: s.now()}
 				s.concerned(m.Spec.NodeName)

@@ -52,15 +52,15 @@ var (
 )
 
 var (
-	// ErrTokenRequest says that no bootstrap token can be made as asked for. It is
+	// errTokenRequest says that no bootstrap token can be made as asked for. It is
 	// wrapped in what [NewBootstrapToken] returns, next to the cause if there is one.
-	ErrTokenRequest = errors.New("no bootstrap token can be made")
-	// ErrTokenGroup says that a group is none that a bootstrap token may have. It is
-	// wrapped in what [ValidateTokenGroups] and [NewBootstrapToken] return.
-	ErrTokenGroup = errors.New("not a group for bootstrap tokens")
-	// ErrTokenUnusable says that a Secret is no bootstrap token with which a machine
-	// could join. It is wrapped in what [TokenOf] returns.
-	ErrTokenUnusable = errors.New("not a usable bootstrap token")
+	errTokenRequest = errors.New("no bootstrap token can be made")
+	// errTokenGroup says that a group is none that a bootstrap token may have. It is
+	// wrapped in what [validateTokenGroups] and [NewBootstrapToken] return.
+	errTokenGroup = errors.New("not a group for bootstrap tokens")
+	// errTokenUnusable says that a Secret is no bootstrap token with which a machine
+	// could join. It is wrapped in what [tokenOf] returns.
+	errTokenUnusable = errors.New("not a usable bootstrap token")
 )
 
 // TokenOwner returns the UID of the machine that a bootstrap token was made for,
@@ -72,14 +72,14 @@ func TokenOwner(s *corev1.Secret) types.UID {
 	return types.UID(s.Labels[TokenOwnerLabel])
 }
 
-// ValidateTokenGroups returns an [ErrTokenGroup] if the API server would not take
+// validateTokenGroups returns an [errTokenGroup] if the API server would not take
 // one of the groups for those of a bootstrap token: each has to begin with
 // system:bootstrappers: and to go on in small letters, digits, colons and dashes.
 // No groups are fine; those who join are in system:bootstrappers always.
-func ValidateTokenGroups(groups []string) error {
+func validateTokenGroups(groups []string) error {
 	for _, g := range groups {
 		if !tokenGroupForm.MatchString(g) {
-			return fmt.Errorf("%w: %q", ErrTokenGroup, shorten(g))
+			return fmt.Errorf("%w: %q", errTokenGroup, shorten(g))
 		}
 	}
 	return nil
@@ -93,24 +93,24 @@ func ValidateTokenGroups(groups []string) error {
 //
 // A nil machine, or one whose UID is no label value, a zero time, groups that are
 // not valid, and a source that is nil, fails or does not vary are an
-// [ErrTokenRequest].
+// [errTokenRequest].
 func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, random io.Reader) (*corev1.Secret, error) {
 	switch {
 	case m == nil:
-		return nil, fmt.Errorf("%w: no machine", ErrTokenRequest)
+		return nil, fmt.Errorf("%w: no machine", errTokenRequest)
 	case m.UID == "" || len(validation.IsValidLabelValue(string(m.UID))) > 0:
-		return nil, fmt.Errorf("%w: machine %q has the UID %q", ErrTokenRequest, m.Name, m.UID)
+		return nil, fmt.Errorf("%w: machine %q has the UID %q", errTokenRequest, m.Name, m.UID)
 	case expires.IsZero():
-		return nil, fmt.Errorf("%w: machine %q: it would never end", ErrTokenRequest, m.Name)
+		return nil, fmt.Errorf("%w: machine %q: it would never end", errTokenRequest, m.Name)
 	case random == nil:
-		return nil, fmt.Errorf("%w: machine %q: no source of randomness", ErrTokenRequest, m.Name)
+		return nil, fmt.Errorf("%w: machine %q: no source of randomness", errTokenRequest, m.Name)
 	}
-	if err := ValidateTokenGroups(groups); err != nil {
-		return nil, fmt.Errorf("%w: machine %q: %w", ErrTokenRequest, m.Name, err)
+	if err := validateTokenGroups(groups); err != nil {
+		return nil, fmt.Errorf("%w: machine %q: %w", errTokenRequest, m.Name, err)
 	}
 	text, err := randomText(random, tokenIDLength+tokenTextLength)
 	if err != nil {
-		return nil, fmt.Errorf("%w: machine %q: %w", ErrTokenRequest, m.Name, err)
+		return nil, fmt.Errorf("%w: machine %q: %w", errTokenRequest, m.Name, err)
 	}
 	id, name := text[:tokenIDLength], types.NamespacedName{Namespace: m.Namespace, Name: m.Name}.String()
 	s := &corev1.Secret{
@@ -164,17 +164,17 @@ type BootstrapToken struct {
 	expires time.Time
 }
 
-// TokenOf returns the bootstrap token that a Secret holds. It is an
-// [ErrTokenUnusable] if the API server would not let anybody join with it, whatever
+// tokenOf returns the bootstrap token that a Secret holds. It is an
+// [errTokenUnusable] if the API server would not let anybody join with it, whatever
 // the time, or if it has no end; the error never tells the token. A Secret that is
 // being deleted is none any more, and neither is a nil one.
-func TokenOf(s *corev1.Secret) (BootstrapToken, error) {
+func tokenOf(s *corev1.Secret) (BootstrapToken, error) {
 	var none BootstrapToken
 	if s == nil {
-		return none, fmt.Errorf("%w: no Secret", ErrTokenUnusable)
+		return none, fmt.Errorf("%w: no Secret", errTokenUnusable)
 	}
 	bad := func(problem string) (BootstrapToken, error) {
-		return none, fmt.Errorf("%w: secret %s/%s %s", ErrTokenUnusable, s.Namespace, s.Name, problem)
+		return none, fmt.Errorf("%w: secret %s/%s %s", errTokenUnusable, s.Namespace, s.Name, problem)
 	}
 	id, text := string(s.Data[tokenIDKey]), string(s.Data[tokenTextKey])
 	expires, err := time.Parse(time.RFC3339, string(s.Data[tokenExpiresKey]))
@@ -192,7 +192,7 @@ func TokenOf(s *corev1.Secret) (BootstrapToken, error) {
 	case string(s.Data[tokenMayAuthKey]) != tokenPermission:
 		return bad("does not allow to join")
 	}
-	if groups := string(s.Data[tokenGroupsKey]); groups != "" && ValidateTokenGroups(strings.Split(groups, ",")) != nil {
+	if groups := string(s.Data[tokenGroupsKey]); groups != "" && validateTokenGroups(strings.Split(groups, ",")) != nil {
 		return bad("has groups that are not for bootstrap tokens")
 	}
 	return BootstrapToken{id: id, text: &text, expires: expires}, nil

@@ -272,7 +272,7 @@ func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
 		"a class without a place for one needs none":                          {after(intended, absent), create},
 		"without a cluster there is nothing to join":                          {creating(noTarget), create},
 		"not before the VM has been looked for":                               {after(intended, needsToken, tokens()), "look for the VM (LookFirst)"},
-		"not before the intent is written down":                               {after(needsToken, tokens()), `record phase "", Create Processing (Intent: Creating machine on cloud provider)`},
+		"not before the intent is written down":                               {after(needsToken, tokens()), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
 		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"nor for one that has vanished":                                       {creating(tokens(), withID), "initialise the VM (VMVanished)"},
 		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop},

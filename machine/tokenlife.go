@@ -35,7 +35,7 @@ func (l *logic) createVM() Decision {
 	}
 	var best BootstrapToken
 	for _, s := range l.ownTokens() {
-		t, err := TokenOf(s)
+		t, err := tokenOf(s)
 		if err == nil && !t.expires.Before(l.tokenNeeded()) && (best.IsZero() || t.expires.After(best.expires)) {
 			best = t
 		}
@@ -44,7 +44,7 @@ func (l *logic) createVM() Decision {
 		return l.do(CreateVM{Token: best}, ReasonNoVM, "")
 	}
 	for _, s := range l.ownTokens() { // one that ends too early stays: a VM may be on its way with it
-		if t, err := TokenOf(s); err != nil || !t.expires.After(l.now) {
+		if t, err := tokenOf(s); err != nil || !t.expires.After(l.now) {
 			return l.deleteToken(s, "it is of no use")
 		}
 	}

@@ -20,20 +20,20 @@ const (
 	UserDataKey = "userData"
 )
 
-// ErrNoUserData says that a secret has no user data. It is wrapped in what
-// [RenderUserData] returns.
-var ErrNoUserData = errors.New("secret has no key " + UserDataKey)
+// errNoUserData says that a secret has no user data. It is wrapped in what
+// [renderUserData] returns.
+var errNoUserData = errors.New("secret has no key " + UserDataKey)
 
-// RenderUserData returns the data of a machine's secret with the bootstrap token
+// renderUserData returns the data of a machine's secret with the bootstrap token
 // and the name of the machine in place of their placeholders in the user data:
 // each where its placeholder stands as it is, or else where it stands URL-encoded,
 // never both. The zero token leaves its placeholder where it is, as without a
 // cluster to join. The data given is not changed. Data without user data are an
-// [ErrNoUserData].
-func RenderUserData(data map[string][]byte, machineName string, token BootstrapToken) (map[string][]byte, error) {
+// [errNoUserData].
+func renderUserData(data map[string][]byte, machineName string, token BootstrapToken) (map[string][]byte, error) {
 	userData, ok := data[UserDataKey]
 	if !ok {
-		return nil, fmt.Errorf("machine %q: %w", machineName, ErrNoUserData)
+		return nil, fmt.Errorf("machine %q: %w", machineName, errNoUserData)
 	}
 	rendered := make(map[string][]byte, len(data))
 	for key, value := range data {

@@ -17,8 +17,6 @@ import (
 // Validate returns what keeps a VM from being made for a machine: its class has to
 // have a name, and the kind MachineClass. A machine that has its VM lives on. A
 // nil machine is invalid.
-//
-// What is wrong without keeping anything from being done is [Ignored].
 func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}
@@ -28,17 +26,17 @@ func Validate(m *v1alpha1.Machine) field.ErrorList {
 		return nil
 	}
 	path := field.NewPath("spec", "class")
-	errs := ValidateClassRef(ref, path)
+	errs := validateClassRef(ref, path)
 	if ref.Kind != "" && ref.Kind != v1alpha1.MachineClassKind {
 		errs = append(errs, field.NotSupported(path.Child("kind"), excerpt(ref.Kind), []string{v1alpha1.MachineClassKind}))
 	}
 	return errs
 }
 
-// ValidateClassRef returns what is wrong with a reference to a class at path, as
+// validateClassRef returns what is wrong with a reference to a class at path, as
 // it stands in machines and in templates. Which kinds there are is not its
 // business.
-func ValidateClassRef(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
+func validateClassRef(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ref.Kind == "" {
 		errs = append(errs, field.Required(path.Child("kind"), "Kind is required"))
@@ -49,10 +47,10 @@ func ValidateClassRef(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// ValidateClass returns what keeps VMs from being made of a class: if it has a
+// validateClass returns what keeps VMs from being made of a class: if it has a
 // node template, that has to name the capacities cpu, gpu and memory, the instance
 // type, the region and the zone. No deletion asks for it. A nil class is invalid.
-func ValidateClass(c *v1alpha1.MachineClass) field.ErrorList {
+func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
 	path := field.NewPath("nodeTemplate")
 	switch {
 	case c == nil:
@@ -79,19 +77,9 @@ func ValidateClass(c *v1alpha1.MachineClass) field.ErrorList {
 // classCapacities have to be in the node template of a class.
 var classCapacities = []corev1.ResourceName{corev1.ResourceCPU, "gpu", corev1.ResourceMemory}
 
-// validClass says whether [ValidateClass] finds nothing.
+// validClass says whether [validateClass] finds nothing.
 func validClass(c *v1alpha1.MachineClass) bool {
-	return c.NodeTemplate == nil || len(ValidateClass(c)) == 0
-}
-
-// Ignored returns what in a machine is not understood, so that it is as if it were
-// not there: the default holds in its place, and the machine lives on. A nil
-// machine has nothing to ignore.
-func Ignored(m *v1alpha1.Machine) field.ErrorList {
-	if m == nil {
-		return nil
-	}
-	return ignoredTemplate(&m.Spec.NodeTemplateSpec, ignored(m))
+	return c.NodeTemplate == nil || len(validateClass(c)) == 0
 }
 
 // ignored returns what is ignored outside of the node template.

@@ -223,7 +223,7 @@ func TestAnInvalidMachineSaysSoInOneWrite(t *testing.T) {
 	in.Machine.Spec.Class.Kind = v1alpha1.MachineClassKind
 	before = in.Machine
 	d = write(t, &in)
-	require.Equal(t, machine.ReasonIntent, d.Reason, "repaired, it goes on")
+	require.Equal(t, machine.ReasonNoVM, d.Reason, "repaired, it goes on")
 	require.Nil(t, verdict(in.Machine))
 	require.Empty(t, machine.Events(before, in.Machine))
 }
@@ -236,7 +236,7 @@ func TestWhatIsIgnoredKeepsNothingFromBeingDone(t *testing.T) {
 	in := after(soon)
 	before := in.Machine
 	d := write(t, &in)
-	require.Equal(t, machine.ReasonIntent, d.Reason, "it is written with what is written anyway")
+	require.Equal(t, machine.ReasonNoVM, d.Reason, "it is written with what is written anyway")
 	require.Equal(t, "PartlyIgnored", verdict(in.Machine).Reason)
 	require.Equal(t, []string{"Warning PartlyIgnored " + verdict(in.Machine).Message}, texted(machine.Events(before, in.Machine)))
 	require.Equal(t, machine.LookForVM{}, lawful(t, in, machine.DefaultPolicy()).Do)
@@ -245,7 +245,7 @@ func TestWhatIsIgnoredKeepsNothingFromBeingDone(t *testing.T) {
 	require.Equal(t, machine.ReasonPartlyIgnored, write(t, &in).Reason)
 	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
 	in.Machine.Annotations = nil
-	require.Equal(t, machine.ReasonValid, write(t, &in).Reason)
+	require.Equal(t, machine.ReasonConditionsChanged, write(t, &in).Reason)
 	require.Nil(t, verdict(in.Machine))
 	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
 }

@@ -69,7 +69,7 @@ func (l *logic) validity() Decision {
 // recorded yet.
 func (l *logic) verdictDue() (*corev1.NodeCondition, Decision) {
 	want, have := l.verdict(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
-	reason, message := ReasonValid, ""
+	reason, message := ReasonConditionsChanged, ""
 	switch {
 	case want == nil && have == nil:
 		return nil, Decision{}

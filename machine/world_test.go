@@ -184,12 +184,12 @@ func (w *world) act(do machine.Action) error {
 	case machine.DrainNode:
 		w.writes--
 		w.rounds--
-		in.Drain = in.Drain.After(a.Mode, w.round(a), w.now)
+		in.Drain = in.Drain.AfterRound(a, w.round(a), w.now)
 	case machine.LookForNode:
 		in.Node.Looked, in.Node.AsOf, in.Node.Unanswered = true, w.now, false
 	case machine.DeleteAttachments:
 		for _, va := range in.Attachments.Attachments {
-			if va != nil && slices.Contains(a.Attachments, machine.Attachment{Name: va.Name, UID: va.UID}) {
+			if va != nil && a.Deletes(va) {
 				va.DeletionTimestamp = &metav1.Time{Time: w.now}
 			}
 		}
@@ -281,12 +281,12 @@ func (w *world) round(a machine.DrainNode) machine.DrainView {
 		w.emptied = w.now
 	}
 	var v machine.DrainView
-	end := w.emptied.Add(a.Mode.DetachTimeout)
-	if a.Mode.DetachTimeout > 0 {
+	end := w.emptied.Add(machine.ModeOf(a).DetachTimeout)
+	if machine.ModeOf(a).DetachTimeout > 0 {
 		v.NextCheck = end
 	}
 	for _, va := range w.in.Attachments.Attachments {
-		if va != nil && va.Spec.NodeName == "n" && a.Mode.Detach && (a.Mode.DetachTimeout == 0 || w.now.Before(end)) {
+		if va != nil && va.Spec.NodeName == "n" && machine.ModeOf(a).Detach && (machine.ModeOf(a).DetachTimeout == 0 || w.now.Before(end)) {
 			v.Holds = append(v.Holds, machinist.Hold{Subject: "volumeattachment/" + va.Name, Reason: machine.ReasonDetaching})
 		}
 	}

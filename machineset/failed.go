@@ -17,8 +17,8 @@ import (
 //  1. Preserved, and its time is not over: it stays ([ReasonPreserved]).
 //  2. Preserved, and its time is over: it goes ([ReasonPreservationOver]).
 //  3. It has a Node that nobody has looked at: it stays ([ReasonNodeUnknown]).
-//  4. The machine controller is about to preserve it, by [machine.PreserveValue] and
-//     [machine.JudgePreservation]: it stays ([ReasonPreservationAsked]).
+//  4. The machine controller is about to preserve it, by
+//     [machine.WillPreserve]: it stays ([ReasonPreservationAsked]).
 //  5. Its Node became Ready after the machine failed, by [machine.ReadyAgain]: it stays
 //     for a minute ([ReasonNodeReadyAgain]), as the machine controller is about to make
 //     it Running. The minute begins at read, when the caller first read that. A caller
@@ -40,7 +40,7 @@ func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, read, now time.Ti
 		return true, ReasonPreservationOver
 	case nodeUnknown(m, node):
 		return false, ReasonNodeUnknown
-	case willPreserve(m, node, now):
+	case machine.WillPreserve(m, node, now):
 		return false, ReasonPreservationAsked
 	case now.Before(mayRecoverUntil(m, node, read, now)):
 		return false, ReasonNodeReadyAgain
@@ -69,11 +69,4 @@ func mayRecoverUntil(m *v1alpha1.Machine, node machine.NodeView, read, now time.
 // nodeUnknown reports whether a machine names a Node that was not looked at.
 func nodeUnknown(m *v1alpha1.Machine, node machine.NodeView) bool {
 	return m.Labels[v1alpha1.NodeLabelKey] != "" && !node.Looked && !node.NoTarget
-}
-
-// willPreserve reports whether the machine controller preserves a Failed machine that
-// it does not preserve yet.
-func willPreserve(m *v1alpha1.Machine, node machine.NodeView, now time.Time) bool {
-	value, known := machine.PreserveValue(m, node)
-	return known && machine.JudgePreservation(value, v1alpha1.MachineFailed, time.Time{}, now) == machine.PreserveKeep
 }

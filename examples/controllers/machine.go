@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -56,12 +55,11 @@ type machines struct {
 // memory is what is kept of a machine between two passes. Losing it costs time,
 // never safety.
 type memory struct {
-	first    time.Time // when it was observed first
-	vm       machine.VMView
-	draining drain.State
-	drain    machine.DrainView
-	asked    time.Time      // when attachments were first deleted
-	token    *corev1.Secret // made, and not in the cache yet
+	first time.Time // when it was observed first
+	vm    machine.VMView
+	drain machine.DrainView
+	asked time.Time      // when attachments were first deleted
+	token *corev1.Secret // made, and not in the cache yet
 }
 
 // steps bounds one pass. A machine that does not come to rest in so many is tried again

@@ -30,14 +30,14 @@ func TestADrainRemembersNothingOfAnother(t *testing.T) {
 
 	now := time.Now()
 	before := now.Add(-time.Hour)
-	kept, in := memory{draining: drain.State{Started: before}}, machine.Observation{
-		Node: machine.NodeView{Looked: true, Node: node}, Drain: machine.DrainView{Started: before},
+	in := machine.Observation{
+		Node: machine.NodeView{Looked: true, Node: node}, Drain: machine.DrainView{Started: before, State: drain.State{Started: before}},
 	}
-	do := machine.DrainNode{NodeName: "n", Mode: machine.DrainMode{Started: before}}
-	require.NoError(t, r.drain(t.Context(), &in, &kept, do))
-	require.Equal(t, before, kept.draining.Started)
-	do.Mode.Started = now
-	require.NoError(t, r.drain(t.Context(), &in, &kept, do))
-	require.True(t, kept.draining.Started.After(before))
-	require.True(t, in.Drain.Concerns(do.Mode))
+	do := machine.DrainNode{NodeName: "n", Started: before}
+	require.NoError(t, r.drain(t.Context(), &in, do))
+	require.Equal(t, before, in.Drain.State.Started)
+	do.Started = now
+	require.NoError(t, r.drain(t.Context(), &in, do))
+	require.True(t, in.Drain.State.Started.After(before))
+	require.Equal(t, now, in.Drain.Started)
 }

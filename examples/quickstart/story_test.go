@@ -63,7 +63,7 @@ func TestVerboseTellsWhatIsDecidedAndWhy(t *testing.T) {
 	t.Parallel()
 	out := tell(t, "-v", "-replicas", "1")
 	for _, says := range []string{
-		"record phase \"\", Create Processing (Intent", "create the VM (NoVM)", "drain node ", "delete the VM (Drained)",
+		"record phase \"\", Create Processing (NoVM", "create the VM (NoVM)", "drain node ", "delete the VM (Drained)",
 		"create 1 (TooFewMachines)", "(Referenced: machineclass/small)",
 	} {
 		require.Contains(t, out, says)
