@@ -135,31 +135,38 @@ func (o Order) First(machines []*v1alpha1.Machine, k int) []Victim {
 // A table holds the ranks of machines.
 type table struct {
 	order   Order
-	telling []int // the criteria to which the answers differ
+	ranks   []int64 // of all rows, one after the other
+	telling []int   // the criteria to which the answers differ
 	rows    []row
 }
 
+// row keeps at hand what most comparisons need.
 type row struct {
 	machine *v1alpha1.Machine
 	name    string
-	ranks   []int64
+	first   int64 // the answer to the first criterion that tells
+	at      int   // where the answers are
 }
 
 func (o Order) ask(machines []*v1alpha1.Machine) table {
-	t := table{order: o, rows: make([]row, 0, len(machines))}
-	ranks := make([]int64, 0, len(machines)*len(o))
+	t := table{order: o, rows: make([]row, 0, len(machines)), ranks: make([]int64, 0, len(machines)*len(o))}
 	for _, m := range machines {
 		if m == nil {
 			continue
 		}
+		t.rows = append(t.rows, row{machine: m, name: m.Name, at: len(t.ranks)})
 		for _, c := range o {
-			ranks = append(ranks, c.rank(m))
+			t.ranks = append(t.ranks, c.rank(m))
 		}
-		t.rows = append(t.rows, row{machine: m, name: m.Name, ranks: ranks[len(ranks)-len(o):]})
 	}
 	for i := range o {
-		if slices.ContainsFunc(t.rows, func(r row) bool { return r.ranks[i] != t.rows[0].ranks[i] }) {
+		if slices.ContainsFunc(t.rows, func(r row) bool { return t.ranks[r.at+i] != t.ranks[i] }) {
 			t.telling = append(t.telling, i)
+		}
+	}
+	if len(t.telling) > 0 {
+		for i := range t.rows {
+			t.rows[i].first = t.ranks[t.rows[i].at+t.telling[0]]
 		}
 	}
 	return t
@@ -167,8 +174,11 @@ func (o Order) ask(machines []*v1alpha1.Machine) table {
 
 // compare is what [Order.Compare] says of two rows.
 func (t *table) compare(a, b *row) (int, string) {
-	for _, i := range t.telling {
-		if n := cmp.Compare(a.ranks[i], b.ranks[i]); n != 0 {
+	if n := cmp.Compare(a.first, b.first); n != 0 {
+		return n, t.order[t.telling[0]].Name
+	}
+	for _, i := range t.telling[min(1, len(t.telling)):] {
+		if n := cmp.Compare(t.ranks[a.at+i], t.ranks[b.at+i]); n != 0 {
 			return n, t.order[i].Name
 		}
 	}
