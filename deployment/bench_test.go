@@ -43,13 +43,13 @@ func rollLarge(machines int) deployment.Observation {
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{500, 5_000, 50_000} {
 		in := rollLarge(n)
-		if lines := rollLines(deployment.Plan(in, rollPolicy, rollNow)); len(lines) == 0 {
+		if lines := rollLines(deployment.Decide(in, rollPolicy, rollNow)); len(lines) == 0 {
 			b.Fatal("nothing is planned")
 		}
 		b.Run(fmt.Sprint(n, "Machines"), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				deployment.Plan(in, rollPolicy, rollNow)
+				deployment.Decide(in, rollPolicy, rollNow)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func BenchmarkPlanAtRest(b *testing.B) {
 		b.Run(fmt.Sprint(n/10, "Machines"), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				deployment.Plan(in, rollPolicy, rollNow)
+				deployment.Decide(in, rollPolicy, rollNow)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func early(machines ...*v1alpha1.Machine) {
 // sizeAfter returns the size of a set after a plan.
 func sizeAfter(t *testing.T, in deployment.Observation, p deployment.Policy, s *v1alpha1.MachineSet) int32 {
 	t.Helper()
-	target, err := deployment.Plan(in, p, rollNow).Target(s.UID)
+	target, err := deployment.Decide(in, p, rollNow).Target(s.UID)
 	require.NoError(t, err)
 	return target.To
 }

@@ -22,7 +22,7 @@ func TestPlan_AnyRecordedTime_AsksAgainLater(t *testing.T) {
 		for _, clock := range []time.Time{
 			rollNow.Add(-24 * time.Hour), rollNow.Add(-30 * time.Minute), rollNow.Add(-3 * time.Second), rollNow.Add(3 * time.Second), rollNow.Add(30 * time.Minute), rollNow.AddDate(173, 0, 0),
 		} {
-			d := deployment.Plan(in, p, clock)
+			d := deployment.Decide(in, p, clock)
 			require.True(t, d.NextCheck.After(clock) || d.NextCheck.IsZero() && len(d.Actions) == 0, "seed %d at %s: %s", seed, clock, d)
 		}
 	}

@@ -48,7 +48,7 @@ func TestARollBackThatIsNotPossibleIsWrittenOnceAndSaysWhyNot(t *testing.T) {
 			last = append(last, a.Changes[len(a.Changes)-1])
 		}
 	}
-	require.Equal(t, []string{"the roll-back is not possible: rolling back to revision 99: no such revision"}, last)
+	require.Equal(t, []string{"the roll-back is not possible: Unable to find the revision to rollback to."}, last)
 }
 
 func TestRollbackPrefersTheOldestOfTheSetsWithARevision(t *testing.T) {
@@ -56,7 +56,7 @@ func TestRollbackPrefersTheOldestOfTheSetsWithARevision(t *testing.T) {
 	for _, s := range w.sets {
 		s.Annotations[v1alpha1.RevisionAnnotation] = "4"
 	}
-	next, _, err := deployment.Rollback(w.d, w.sets, 4)
-	require.NoError(t, err)
-	require.Equal(t, "a", next.Spec.Template.Spec.Class.Name)
+	w.d.Spec.RollbackTo.Revision = 4
+	w.run(t, deployment.Policy{})
+	require.Equal(t, "a", w.d.Spec.Template.Spec.Class.Name)
 }

@@ -53,16 +53,16 @@ func TestPlan_TimesRecordedByAnotherClock_NoLoopAndNoLateDeadline(t *testing.T) 
 				old, newSet := rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 0)
 				d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: newSet.Annotations[v1alpha1.RevisionAnnotation]}
 				in := rollSee(d, old, newSet)
-				d.Status = stored(deployment.Plan(in, rollPolicy, now).Status) // no counter tells of progress
+				d.Status = stored(deployment.Decide(in, rollPolicy, now).Status) // no counter tells of progress
 				d.Status.Conditions = recordedAt(status, reason, now.Add(skew))
 				for _, m := range in.Machines {
 					m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(skew))
 				}
 				for pass := range 3 {
-					dec := deployment.Plan(in, rollPolicy, now)
+					dec := deployment.Decide(in, rollPolicy, now)
 					require.Empty(t, dec.Events)
 					require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(now))
-					cond := deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing)
+					cond := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
 					if cond.Reason != v1alpha1.ProgressDeadlineExceeded && cond.Reason != v1alpha1.NewMachineSetAvailable {
 						require.False(t, dec.NextCheck.IsZero())
 						require.False(t, dec.NextCheck.After(now.Add(601*time.Second)), "%s", dec.NextCheck.Sub(now))
@@ -86,10 +86,10 @@ func TestPlan_WriteRecordedInTheFuture_IsLookedForAtOnce(t *testing.T) {
 	written.ResourceVersion = "7"
 	in := rollSee(d, set)
 	in.Expectations = machine.Expectations{}.Updated(written, rollNow.Add(time.Hour))
-	dec := deployment.Plan(in, rollPolicy, rollNow)
+	dec := deployment.Decide(in, rollPolicy, rollNow)
 	require.Equal(t, []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: set.Name}}, dec.Actions)
 	in.Expectations = in.Expectations.Looked(machine.KindSet, set.Name, set, rollNow)
-	dec = deployment.Plan(in, rollPolicy, rollNow)
+	dec = deployment.Decide(in, rollPolicy, rollNow)
 	for _, a := range dec.Actions {
 		_, look := a.(deployment.Look)
 		require.False(t, look, "it was looked at just now")

@@ -19,8 +19,8 @@ import (
 // writes that this takes, the status, the events, and what is not done and why.
 // Carry out the actions in their order up to the first that fails, reporting the
 // event of each; store the status in any case; report the events when it is stored, so
-// that each is reported once. What was not done is decided anew. Nodes are written last, and one that cannot be written is no
-// reason to leave out the next.
+// that each is reported once. What was not done is decided anew. Nodes are written last,
+// and one that cannot be written is no reason to leave out the next.
 type Decision struct {
 	// Reason sums the decision up.
 	Reason machinist.Reason

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -28,7 +29,7 @@ func TestDeleteTakesTheSetsFirstAndThenTheFinalizer(t *testing.T) {
 	require.Equal(t, []string{"foreign"}, w.d.Finalizers)
 
 	dec = w.plan(deployment.Policy{})
-	require.Equal(t, deployment.ReasonDeleted, dec.Reason)
+	require.Equal(t, machinist.Reason("Deleted"), dec.Reason)
 	require.Empty(t, dec.Actions)
 }
 

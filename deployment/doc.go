@@ -14,7 +14,7 @@
 //	}
 //	expected = expected.Observe(cached, synced)
 //	in.Expectations = expected
-//	dec := deployment.Plan(in, policy, time.Now())
+//	dec := deployment.Decide(in, policy, time.Now())
 //	for _, a := range dec.Actions {
 //		switch a := a.(type) {
 //		case deployment.WriteSet: // update a.Set
@@ -61,7 +61,7 @@
 // A roll-out whose new machines do not become available stops when the bounds are
 // used up, and names them with their last errors. Old machines that are broken
 // never hold it up. What happens when the provider has no capacity for a new
-// machine is up to [Policy.OnNoCapacity].
+// machine is up to [Policy.FreeCapacity].
 //
 // Everything that is not done is a [machinist.Hold] with the object that is in the way and
 // the inequality with its numbers.
@@ -69,10 +69,8 @@
 // # The maths
 //
 // What the decisions are made of can be used alone, to predict or to explain:
-// [Normalise], [FencePosts], [MaxSurge], [MaxUnavailable], [MinAvailable],
-// [NewSetSize], [ScalingEvent], [ScaleTargets], [Proportion], [FindSets],
-// [EqualIgnoreHash], [NewSet], [Propagate], [HistoryCleanup], [Status],
-// [RolloutStatus], [Complete], [Validate].
+// [BoundsOf], [ScalingOf], [FindSets], [EqualIgnoreHash], [NewSetAnnotations],
+// [LastRevision], [RolloutStatus], [Complete], [Validate].
 //
 // # What it does not do
 //

@@ -66,7 +66,7 @@ func TestDS07ANodeIsPatchedOnceWithAPrecondition(t *testing.T) {
 	n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoExecute}}
 	n.Labels = map[string]string{"keep": "1"}
 	var patches []string
-	for _, a := range w.plan(deployment.Policy{ByLabel: true, HoldAutoscaler: true}).Actions {
+	for _, a := range w.plan(deployment.Policy{HoldAutoscaler: true}).Actions {
 		if write, ok := a.(deployment.WriteNode); ok && write.Node.Name == n.Name {
 			patch, err := write.Patch()
 			require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestDS07ANodeIsPatchedOnceWithAPrecondition(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true","cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm":"true"},` +
-		`"labels":{"node.machine.sapcloud.io/candidate-for-update":"replace"},"resourceVersion":"1","uid":"node-w-a-1-uid"},` +
+		`"resourceVersion":"1","uid":"node-w-a-1-uid"},` +
 		`"spec":{"taints":[{"key":"other","effect":"NoExecute"},{"key":"deployment.machine.sapcloud.io/prefer-no-schedule","value":"True","effect":"PreferNoSchedule"}]}}`}, patches)
 }
 
@@ -105,7 +105,6 @@ func TestASetThatIsDeletedIsNotWritten(t *testing.T) {
 	w := newMarksWorld(2)
 	empty := w.addSet("old", 0)
 	empty.CreationTimestamp = metav1.NewTime(marksNow.Add(-marksNow.Sub(marksNow.AddDate(-1, 0, 0))))
-	w.unhash(empty)
 	w.d.Spec.RevisionHistoryLimit = new(int32(0))
 	w.d.Spec.Paused = true
 	dec := w.plan(deployment.Policy{})

@@ -36,7 +36,7 @@ func exampleDeployment() *v1alpha1.MachineDeployment {
 func exampleSet(d *v1alpha1.MachineDeployment, class string, replicas, available int32) *v1alpha1.MachineSet {
 	d = d.DeepCopy()
 	d.Spec.Template.Spec.Class.Name = class
-	s := deployment.NewSet(d, nil, replicas)
+	s := deployment.BuildSet(d, nil, replicas)
 	s.Name, s.UID = "workers-"+class, types.UID(class)
 	s.Status.Replicas, s.Status.AvailableReplicas = replicas, available
 	return s
@@ -61,7 +61,7 @@ func exampleMachines(sets ...*v1alpha1.MachineSet) []*v1alpha1.Machine {
 	return out
 }
 
-func ExamplePlan() {
+func ExampleDecide() {
 	d := exampleDeployment()
 	small := exampleSet(d, "small", 3, 3)
 	in := deployment.Observation{
@@ -72,7 +72,7 @@ func ExamplePlan() {
 	}
 	policy := deployment.Policy{Discourage: deployment.DiscourageNone}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	dec := deployment.Plan(in, policy, now)
+	dec := deployment.Decide(in, policy, now)
 	for _, a := range dec.Actions {
 		fmt.Println(a)
 		fmt.Println(a.Event())
@@ -84,7 +84,7 @@ func ExamplePlan() {
 	// 30s
 }
 
-func ExamplePlan_cut() {
+func ExampleDecide_cut() {
 	d := exampleDeployment()
 	small, large := exampleSet(d, "small", 3, 2), exampleSet(d, "large", 2, 2)
 	in := deployment.Observation{
@@ -93,7 +93,7 @@ func ExamplePlan_cut() {
 		Machines:   exampleMachines(small, large),
 		Complete:   true,
 	}
-	dec := deployment.Plan(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now())
+	dec := deployment.Decide(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now())
 	for _, t := range dec.Targets {
 		fmt.Println(t)
 		for _, v := range t.Victims {
@@ -107,7 +107,7 @@ func ExamplePlan_cut() {
 	//   goes: workers-small-0 by Name
 }
 
-func ExamplePlan_waiting() {
+func ExampleDecide_waiting() {
 	d := exampleDeployment()
 	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
 	small, large := exampleSet(d, "small", 3, 3), exampleSet(d, "large", 1, 0)
@@ -123,7 +123,7 @@ func ExamplePlan_waiting() {
 		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed,
 		ErrorCode: codes.ResourceExhausted.String(), Description: "no more in this zone",
 	}
-	dec := deployment.Plan(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now())
+	dec := deployment.Decide(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now())
 	for _, h := range dec.Holds {
 		fmt.Println(h)
 	}
@@ -133,27 +133,19 @@ func ExamplePlan_waiting() {
 	// workers-small: MinimumAvailable: 3 machines available <= 3 replicas - 0 max unavailable
 }
 
-func ExampleNormalise() {
+func ExampleBoundsOf() {
 	d := exampleDeployment()
 	d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("-10%"))
-	fmt.Println(deployment.Normalise(d))
+	fmt.Println(deployment.BoundsOf(d))
+	d.Spec.Replicas, d.Spec.Strategy.RollingUpdate.MaxSurge = 10, new(intstr.FromString("25%"))
+	b, err := deployment.BoundsOf(d)
+	fmt.Println("at most", b.Most(), "at least", b.Least(), err)
 	d.Spec.Strategy.RollingUpdate = nil
-	fmt.Println(deployment.Normalise(d))
+	fmt.Println(deployment.BoundsOf(d))
 	// Output:
 	// {3 0 1} <nil>
-	// {3 0 0} not a number or percentage of machines: no bounds for RollingUpdate
-}
-
-func ExampleFencePosts() {
-	quarter := new(intstr.FromString("25%"))
-	for _, replicas := range []int32{1, 3, 10} {
-		surge, unavailable, err := deployment.FencePosts(quarter, quarter, replicas)
-		fmt.Println(replicas, surge, unavailable, err)
-	}
-	// Output:
-	// 1 1 0 <nil>
-	// 3 1 0 <nil>
-	// 10 3 2 <nil>
+	// at most 13 at least 10 <nil>
+	// {10 0 0} strategy without usable bounds: "RollingUpdate"
 }
 
 func ExampleValidate() {
@@ -166,11 +158,11 @@ func ExampleValidate() {
 	// spec.strategy.rollingUpdate.maxSurge: Required value: unable to convert maxSurge to int32
 }
 
-func ExampleScaleTargets() {
+func ExampleScalingOf() {
 	d := exampleDeployment()
 	small, large := exampleSet(d, "small", 4, 4), exampleSet(d, "large", 2, 1)
-	for _, t := range deployment.ScaleTargets(d, large, []*v1alpha1.MachineSet{small}) {
-		fmt.Println(t.Set.Name, t.Set.Spec.Replicas, "->", t.To)
+	for _, t := range deployment.ScalingOf(d, large, []*v1alpha1.MachineSet{small}).Targets {
+		fmt.Println(t)
 	}
 	// Output:
 	// workers-small 4 -> 2

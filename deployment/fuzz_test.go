@@ -168,14 +168,17 @@ func (c chance) observation() deployment.Observation {
 
 func (c chance) policy() deployment.Policy {
 	p := deployment.Policy{
-		Recheck: time.Duration(c.number()), Unseen: time.Duration(c.number()), Burst: int(c.number()), ByLabel: c.IntN(6) == 0,
-		OnNoCapacity:   chosen(c, "", deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop, "?"),
+		Unseen: time.Duration(c.number()), Burst: int(c.number()),
+		FreeCapacity:   c.IntN(3) == 0,
 		Discourage:     chosen(c, "", deployment.DiscourageNone, deployment.DiscouragePreferNoSchedule, deployment.DiscourageNoSchedule, "?"),
 		HoldAutoscaler: c.IntN(2) == 0,
 		Order:          chosen(c, nil, nil, machineset.Order{}, machineset.Order{{}}, machineset.Order{{Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}),
 	}
 	if c.IntN(4) == 0 {
 		p.Gates = []deployment.Gate{nil, denies("m-1", "m-4")}
+	}
+	if c.IntN(6) == 0 {
+		p.Gates = append(p.Gates, deployment.SelectedByLabel)
 	}
 	return p
 }
@@ -202,11 +205,11 @@ func copyOf(in deployment.Observation) deployment.Observation {
 // checkPlan holds one plan against what has to be true of each.
 func checkPlan(t require.TestingT, in deployment.Observation, p deployment.Policy) deployment.Decision {
 	before := copyOf(in)
-	dec := deployment.Plan(in, p, rollNow)
+	dec := deployment.Decide(in, p, rollNow)
 	require.Empty(t, cmp.Diff(before, in), "the observation was modified")
 	slices.Reverse(in.Sets)
 	slices.Reverse(in.Machines)
-	require.Empty(t, cmp.Diff(dec, deployment.Plan(in, p, rollNow)), "the order of the view matters")
+	require.Empty(t, cmp.Diff(dec, deployment.Decide(in, p, rollNow)), "the order of the view matters")
 	require.NotEmpty(t, dec.Reason)
 	require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(rollNow))
 	require.False(t, len(dec.Actions) > 0 && dec.NextCheck.IsZero())
@@ -225,7 +228,7 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 		}
 		return
 	}
-	bounds, err := deployment.Normalise(in.Deployment)
+	bounds, err := deployment.BoundsOf(in.Deployment)
 	require.NoError(t, err)
 	if in.Deployment.Spec.Strategy.Type == kindInPlace {
 		bounds.Surge = math.MaxInt32 // it is resolved at the creation of a set only

@@ -11,17 +11,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // denies is a gate that keeps the machines of these names.
 func denies(names ...string) deployment.Gate {
-	return func(c deployment.Choice) deployment.Answer {
+	return func(c deployment.Choice) (bool, machinist.Hold) {
 		if slices.Contains(names, c.Machine.Name) {
-			return deployment.Answer{Verdict: deployment.Deny, Reason: "Keep", Message: "it holds data"}
+			return false, machinist.Hold{Reason: "Keep", Message: "it holds data"}
 		}
-		return deployment.Answer{Verdict: deployment.Allow}
+		return true, machinist.Hold{}
 	}
 }
 
@@ -31,15 +32,15 @@ func TestAGateSaysWhenToAskAgain(t *testing.T) {
 	in := rollSee(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 1))
 	asked := map[string]int{}
 	p := rollPolicy
-	p.Gates = []deployment.Gate{func(c deployment.Choice) deployment.Answer {
+	p.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
 		asked[c.Machine.Name]++
-		a := deployment.Answer{Verdict: deployment.Wait, Reason: "Busy", Message: "ask later", Until: rollNow.Add(time.Hour)}
+		a := machinist.Hold{Reason: "Busy", Message: "ask later", Until: rollNow.Add(time.Hour)}
 		if c.Machine.Name == "md-c0-01" {
 			a.Until = rollNow.Add(time.Minute)
 		}
-		return a
+		return false, a
 	}}
-	dec := deployment.Plan(in, p, rollNow)
+	dec := deployment.Decide(in, p, rollNow)
 	require.Empty(t, rollLines(dec))
 	require.Equal(t, rollNow.Add(time.Minute), dec.NextCheck)
 	require.Equal(t, map[string]int{"md-c0-00": 1, "md-c0-01": 1, "md-c0-02": 1}, asked, "each once")
@@ -49,13 +50,13 @@ func TestManyRefusalsAreToldInFewWords(t *testing.T) {
 	d := rolling(50, 5, 0)
 	in := rollSee(d, rollSet(d, "c0", 50, 50, 50), rollSet(d, "c1", 5, 5, 5))
 	p := rollPolicy
-	p.Gates = []deployment.Gate{func(c deployment.Choice) deployment.Answer {
+	p.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
 		if c.Machine.Name >= "md-c0-49" {
-			return deployment.Answer{Verdict: deployment.Allow}
+			return true, machinist.Hold{}
 		}
-		return deployment.Answer{Until: rollNow.Add(time.Hour)}
+		return false, machinist.Hold{Until: rollNow.Add(time.Hour)}
 	}}
-	dec := deployment.Plan(in, p, rollNow)
+	dec := deployment.Decide(in, p, rollNow)
 	require.Equal(t, []string{"scale md-c0 from 50 to 49: 54 machines available, minimum 50"}, rollLines(dec), "the only one that is allowed")
 	gates := 0
 	for _, h := range dec.Holds {
@@ -70,14 +71,14 @@ func TestManyRefusalsAreToldInFewWords(t *testing.T) {
 func ExampleGate() {
 	d := rolling(3, 0, 1)
 	in := rollSee(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 0, 0, 0))
-	quorum := func(c deployment.Choice) deployment.Answer {
+	quorum := func(c deployment.Choice) (bool, machinist.Hold) {
 		if strings.HasSuffix(c.Machine.Name, "-00") {
-			return deployment.Answer{Verdict: deployment.Wait, Reason: "Leader", Message: "it leads the quorum", Until: c.Now.Add(time.Minute)}
+			return false, machinist.Hold{Reason: "Leader", Message: "it leads the quorum", Until: c.Now.Add(time.Minute)}
 		}
-		return deployment.Answer{Verdict: deployment.Allow}
+		return true, machinist.Hold{}
 	}
 	p := deployment.Policy{Gates: []deployment.Gate{quorum}, Discourage: deployment.DiscourageNone}
-	dec := deployment.Plan(in, p, rollNow)
+	dec := deployment.Decide(in, p, rollNow)
 	for _, t := range dec.Targets {
 		fmt.Println(t)
 	}

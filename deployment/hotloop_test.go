@@ -11,7 +11,6 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -144,14 +143,14 @@ func TestMS6MachinesThatCannotBeMadeAreReplacedNoFasterThanTheyTimeOut(t *testin
 			l.run(24 * time.Hour)
 			l.requireBounded(t, 10, model.Retry)
 		})
-		for _, p := range []deployment.NoCapacity{deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop} {
-			t.Run(fmt.Sprintf("a roll-out of ten replicas, %s, policy %s", name, p), func(t *testing.T) {
+		for _, free := range []bool{false, true} {
+			t.Run(fmt.Sprintf("a roll-out of ten replicas, %s, capacity is freed: %v", name, free), func(t *testing.T) {
 				m := model
-				m.Policy.OnNoCapacity = p
+				m.Policy.FreeCapacity = free
 				l := newHotLoop(t, rolling(10, 2, 1), "c2", m)
 				l.rollOut(t)
 				places := 2 + 1 // surge and unavailable
-				if p == deployment.NoCapacityUseUnavailable {
+				if free {
 					places++ // and one that is given up
 				}
 				l.requireBounded(t, places, m.Retry)

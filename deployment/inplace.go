@@ -4,13 +4,13 @@ package deployment
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// updateInPlace takes the next step of an update in place. Nodes of old machines
+// updateInPlace takes the next step of an update in place, and returns the new set if it
+// creates that. Nodes of old machines
 // are made candidates; some are selected; the machine controller drains them, and
 // the agents on them do the update. A machine whose update succeeded moves to the
 // new set, with its VM and its Node.
@@ -21,24 +21,22 @@ import (
 // the machine is acknowledged as one of its own. So a set that reads an old cache
 // neither replaces a machine that left nor deletes one for another that came, and
 // a crash at any point leaves nothing to repair.
-func (c *pass) updateInPlace() {
+func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	if c.in.NoCluster {
-		c.stop(ReasonNoCluster, "there is no cluster whose Nodes could be updated in place")
-		return
+		c.stop(reasonNoCluster, "there is no cluster whose Nodes could be updated in place")
+		return nil
 	}
 	if c.newSet == nil {
-		l := c.ledger()
-		l.surge -= max(0, l.asked()-l.total()) // what old sets ask for and do not create has its place, too
-		c.create(l)
-		return
+		l := c.ledger
+		return c.create(max(0, l.asked()-l.total())) // machines that old sets ask for and do not create have a place
 	}
 	u := c.openUpdates()
-	if u.to.doomed {
-		c.hold(c.newSet.Name, ReasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
-		return
+	if u.to.deleting {
+		c.hold(c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
+		return nil
 	}
 	u.keepOldFromGrowing()
-	u.takeBack()
+	u.unmarkNew()
 	u.followMoves()
 	changing := u.move() || u.sizeSets()
 	c.sizedForPresent()
@@ -51,6 +49,7 @@ func (c *pass) updateInPlace() {
 	if !changing {
 		u.tellUnknown()
 	}
+	return nil
 }
 
 // scaleInPlace carries out a change of the replicas while an update in place is
@@ -58,7 +57,7 @@ func (c *pass) updateInPlace() {
 // selected, and nothing moves.
 func (c *pass) scaleInPlace() {
 	u := c.openUpdates()
-	if u.to.doomed {
+	if u.to.deleting {
 		return
 	}
 	u.followMoves()
@@ -68,25 +67,14 @@ func (c *pass) scaleInPlace() {
 	u.acknowledge()
 }
 
-// inPlace says whether an update in place is under way, so that a change of the
-// replicas is part of it, and not for one set to take: an old set asks for
-// machines, or machines have moved and are not acknowledged.
-func (c *pass) inPlace() bool {
-	if !c.updatesInPlace() || c.in.NoCluster || c.newSet == nil {
-		return false
-	}
-	moving := func(a *account) bool { return a.counts.Moving > 0 && !a.doomed }
-	return len(active(c.old)) > 0 || slices.ContainsFunc(c.accounts, moving)
-}
-
 // allowGrowth takes the label that keeps a set from creating machines off the new
 // set, which has it if it was an old one before. If machines have left it in the
 // meantime its size follows them in the same write, as its account was opened with
 // what it has, or it would replace them; and it has to have seen that they left, or
 // it would delete others.
 func (c *pass) allowGrowth() {
-	a := c.account(c.newSet)
-	if a == nil || a.doomed || !machineset.ScaleUpDisabled(a.next) {
+	a := c.ledger.of(c.newSet)
+	if a == nil || a.deleting || !machineset.ScaleUpDisabled(a.next) {
 		return
 	}
 	asks, present := int64(a.set.Spec.Replicas), int64(a.counts.Present)
@@ -101,8 +89,7 @@ func (c *pass) allowGrowth() {
 // settleMoves acknowledges machines that have moved if the strategy is another by
 // now. For updates in place that is a part of each pass.
 func (c *pass) settleMoves() {
-	if c.updatesInPlace() ||
-		!slices.ContainsFunc(c.accounts, func(a *account) bool { return a.counts.Moving > 0 }) {
+	if updatesInPlace(c.d) || !c.ledger.moving() {
 		return
 	}
 	u := c.openUpdates()
@@ -115,8 +102,8 @@ func (c *pass) settleMoves() {
 // sized, so that a change is not seen again. It writes down who goes as well, and
 // so comes before others are named.
 func (c *pass) sizedForPresent() {
-	for _, a := range c.accounts {
-		if !a.doomed && a.next.Spec.Replicas > 0 && !sizedForPresent(a.next.Annotations, c.d) {
+	for _, a := range c.ledger.accounts {
+		if !a.deleting && a.next.Spec.Replicas > 0 && !sizedForPresent(a.next.Annotations, c.d) {
 			c.size(a, a.next.Spec.Replicas, fmt.Sprintf("sized for %d replicas", c.d.Spec.Replicas))
 		}
 	}

@@ -17,6 +17,6 @@ func TestAMoveTakesAllLabelsOffByWhichTheFirstSetSelects(t *testing.T) {
 		return &v1alpha1.MachineSet{Spec: v1alpha1.MachineSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}}}
 	}
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "w", "first": "1"}}}
-	next := deployment.Move(m, set(m.Labels), set(map[string]string{"app": "w", "second": "2"}))
+	next := deployment.MovedMachine(m, set(m.Labels), set(map[string]string{"app": "w", "second": "2"}))
 	require.Equal(t, map[string]string{"app": "w", "second": "2", v1alpha1.LabelKeyNodeUpdateResult: "successful"}, next.Labels)
 }

@@ -125,7 +125,7 @@ func BenchmarkPlanInPlace(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				deployment.Plan(in, rollPolicy, rollNow)
+				deployment.Decide(in, rollPolicy, rollNow)
 			}
 		})
 	}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -18,12 +17,12 @@ import (
 // late, as many as are left of the writes of a pass. A Node that is not known is
 // left alone, and so is one whose machine goes anyway.
 func (u *updates) nominate() {
-	left := u.c.policy.burst() - len(u.c.edits.nodes) - len(u.c.edits.machines)
+	left := u.c.editsLeft()
 	for _, o := range u.units {
 		if left <= 0 {
 			return
 		}
-		if !o.old() || o.node == nil || o.stage == UpdateMoved || machineset.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
+		if !o.old() || o.node == nil || o.stage == updateMoved || machineset.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
 			continue
 		}
 		u.c.makeCandidate(o.node, "its machine is to be updated in place")
@@ -46,10 +45,10 @@ func label(node *corev1.Node, key string) {
 // orchestration that is left to others.
 func (u *updates) selectNodes() {
 	candidates := u.candidates()
-	want := u.l.desired - u.has() - u.arriving()
+	want := u.l.Desired - u.has() - u.arriving()
 	switch {
 	case len(candidates) == 0 || want <= 0:
-	case manual(u.c.d.Spec.Strategy):
+	case u.manual:
 		u.c.hold(candidates[0].machine.Name, ReasonGate, fmt.Sprintf(
 			"%d Nodes are candidates for an update in place; somebody has to label those that may be updated %s", len(candidates), v1alpha1.LabelKeyNodeSelectedForUpdate))
 		return
@@ -66,7 +65,7 @@ func (u *updates) selectNodes() {
 func (u *updates) candidates() []*updated {
 	var out []*updated
 	for _, o := range u.units {
-		if o.old() && o.stage == UpdateCandidate && !selected(o.node) &&
+		if o.old() && o.stage == updateCandidate && !selected(o.node) &&
 			!machineset.Failed(o.machine) && (o.available || !joining(o.machine)) {
 			out = append(out, o)
 		}
@@ -74,7 +73,7 @@ func (u *updates) candidates() []*updated {
 	return out
 }
 
-// joining says whether a machine is on its way to being available.
+// joining reports whether a machine is on its way to being available.
 func joining(m *v1alpha1.Machine) bool {
 	phase := m.Status.CurrentStatus.Phase
 	traits := machine.TraitsOf(phase)
@@ -87,14 +86,14 @@ func joining(m *v1alpha1.Machine) bool {
 // ones are selected as long as enough others are available, and their Nodes given
 // back to pods. Who it is in each set is chosen as for machines that are replaced.
 func (u *updates) choose(candidates []*updated, want int64) int64 {
-	first := u.choosePart(candidates, false, min(want, u.mayBeBroken()), 0, brokenOnes)
+	first := u.choosePart(candidates, false, min(want, u.mayBeBroken()), 0, unavailableOnly)
 	spare := u.l.slack() - u.count((*updated).returning)
-	return first + u.choosePart(candidates, true, want-first, spare, spareOnes)
+	return first + u.choosePart(candidates, true, want-first, spare, withAvailable)
 }
 
-func (u *updates) choosePart(candidates []*updated, available bool, n, spare int64, how taking) int64 {
+func (u *updates) choosePart(candidates []*updated, available bool, n, spare int64, how cutRule) int64 {
 	chosen := int64(0)
-	for _, a := range u.c.accounts {
+	for _, a := range u.c.ledger.accounts {
 		var from []*v1alpha1.Machine
 		for _, o := range candidates {
 			if o.of == a && o.available == available {
@@ -102,7 +101,7 @@ func (u *updates) choosePart(candidates []*updated, available bool, n, spare int
 			}
 		}
 		for _, v := range u.c.choose(a, from, n-chosen, spare-chosen, how, true) {
-			node, _ := u.c.nodeOf(v.Machine) // it is there, or this were no candidate
+			node, _ := u.c.in.nodeOf(v.Machine) // it is there, or this were no candidate
 			label(u.c.editNode(node, "selected for an update in place"), v1alpha1.LabelKeyNodeSelectedForUpdate)
 			chosen++
 		}
@@ -115,48 +114,45 @@ func (u *updates) choosePart(candidates []*updated, available bool, n, spare int
 // not available or whose Nodes are not given back, those that are being updated, and
 // those whose update failed.
 func (u *updates) mayBeBroken() int64 {
-	failed := u.count(func(o *updated) bool { return o.old() && o.stage == UpdateFailed })
-	return u.l.asked() - u.l.least() - max(0, u.has()-u.to.sure()+u.givingBack()) - u.arriving() - failed
+	failed := u.count(func(o *updated) bool { return o.old() && o.stage == updateFailed })
+	return u.l.asked() - u.l.Least() - max(0, u.has()-u.to.guaranteed()+u.cordonedNew()) - u.arriving() - failed
 }
 
 // surgeAgain gives the new set a surge that it was not created with, if nothing
 // could be updated otherwise: no machine may be unavailable, and the set was there
-// before, from an earlier roll-out. As in the reference system there is none at
-// first; it comes when nothing has moved for a while. It says whether it comes now.
+// before, from an earlier rollout. As in the reference system there is none at
+// first; it comes when nothing has moved for a while. It reports whether it comes now.
 func (u *updates) surgeAgain() bool {
 	const patience = 5 * time.Minute
-	cond := GetCondition(u.c.d.Status, v1alpha1.MachineDeploymentProgressing)
-	room := min(u.l.desired+u.l.surge-u.l.asked(), u.l.desired-u.to.spec)
-	if u.l.unavailable > 0 || room <= 0 || u.arriving() > 0 || !u.l.allSettled() || cond == nil {
+	cond := conditionOf(u.c.d.Status, v1alpha1.MachineDeploymentProgressing)
+	room := min(u.l.Desired+u.l.Surge-u.l.asked(), u.l.Desired-u.to.spec)
+	if u.l.Unavailable > 0 || room <= 0 || u.arriving() > 0 || !u.l.allSettled() || cond == nil {
 		return false
 	}
 	if at := cond.LastUpdateTime.Add(patience); at.After(u.c.now) {
-		u.c.out.Holds = append(u.c.out.Holds, machinist.Hold{
-			Subject: u.to.set.Name, Reason: ReasonMinimumAvailable, Until: at,
-			Message: fmt.Sprintf("no machine may be unavailable; %d more are created if nothing moves", room),
-		})
+		u.c.holdUntil(at, u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("no machine may be unavailable; %d more are created if nothing moves", room))
 		return false
 	}
-	return u.c.growSet(u.l, u.to, u.to.spec+room)
+	return u.c.grow(u.to, u.to.spec+room)
 }
 
 // tellProgress says why nothing is selected, if there is something left to update.
 func (u *updates) tellProgress(candidates int) {
 	isBusy := func(o *updated) bool {
-		return o.old() && (o.stage == UpdateStarted || selected(o.node) && o.stage != UpdateFailed)
+		return o.old() && (o.stage == updateStarted || selected(o.node) && o.stage != updateFailed)
 	}
 	busy := u.count(isBusy)
-	failed := u.count(func(o *updated) bool { return o.old() && o.stage == UpdateFailed })
+	failed := u.count(func(o *updated) bool { return o.old() && o.stage == updateFailed })
 	switch available := u.l.available() - u.count((*updated).returning); {
 	case busy > 0:
 		u.c.hold(u.first(isBusy), ReasonUpdating, fmt.Sprintf("%d machines are being updated in place", busy))
-	case candidates > 0 && available <= u.l.least():
-		u.c.hold(u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines are available <= %d replicas - %d max unavailable", available, u.l.desired, u.l.unavailable))
+	case candidates > 0 && available <= u.l.Least():
+		u.c.hold(u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines are available <= %d replicas - %d max unavailable", available, u.l.Desired, u.l.Unavailable))
 	}
 	old := u.count((*updated).old)
 	switch {
 	case failed > 0:
-		u.c.hold(u.first(func(o *updated) bool { return o.old() && o.stage == UpdateFailed }), ReasonUpdating, fmt.Sprintf("the update in place of %d machines failed", failed))
+		u.c.hold(u.first(func(o *updated) bool { return o.old() && o.stage == updateFailed }), ReasonUpdating, fmt.Sprintf("the update in place of %d machines failed", failed))
 	case old > 0 && busy == 0 && candidates == 0:
 		u.c.hold(u.first((*updated).old), ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left, and none may be updated now", old))
 	}
@@ -166,7 +162,7 @@ func (u *updates) tellProgress(candidates int) {
 func (u *updates) tellUnknown() {
 	unknown := func(o *updated) bool { return o.old() && !o.known }
 	if n := u.count(unknown); n > 0 {
-		u.c.hold(u.first(unknown), ReasonNodeUnknown, fmt.Sprintf("%d old machines have no Node that is known; the others are updated", n))
+		u.c.hold(u.first(unknown), reasonNodeUnknown, fmt.Sprintf("%d old machines have no Node that is known; the others are updated", n))
 	}
 }
 

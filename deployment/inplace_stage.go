@@ -11,38 +11,35 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// An UpdateStage says how far the update in place of one machine has come.
-type UpdateStage string
+// updateStage is how far the update in place of one machine has come.
+type updateStage string
 
 const (
-	// NotUpdating says that nothing has begun. It is the empty stage.
-	NotUpdating UpdateStage = ""
-	// UpdateCandidate says that the Node waits to be selected, or was selected and
+	// notUpdating says that nothing has begun. It is the empty stage.
+	notUpdating updateStage = ""
+	// updateCandidate says that the Node waits to be selected, or was selected and
 	// nothing has come of it yet.
-	UpdateCandidate UpdateStage = "Candidate"
-	// UpdateStarted says that the Node is being drained or updated.
-	UpdateStarted UpdateStage = "Started"
-	// UpdateFailed says that the update failed or took too long. The machine is of no
+	updateCandidate updateStage = "Candidate"
+	// updateStarted says that the Node is being drained or updated.
+	updateStarted updateStage = "Started"
+	// updateFailed says that the update failed or took too long. The machine is of no
 	// use until its Node says otherwise, or until it is replaced.
-	UpdateFailed UpdateStage = "Failed"
-	// UpdateDone says that the update succeeded, and the machine is still in its old
+	updateFailed updateStage = "Failed"
+	// updateDone says that the update succeeded, and the machine is still in its old
 	// set.
-	UpdateDone UpdateStage = "Done"
-	// UpdateMoved says that the machine has come to its set by an update, and is not
+	updateDone updateStage = "Done"
+	// updateMoved says that the machine has come to its set by an update, and is not
 	// acknowledged there yet.
-	UpdateMoved UpdateStage = "Moved"
+	updateMoved updateStage = "Moved"
 )
 
-// StageOf returns the stage of a machine, from its label, phase and conditions and
+// stageOf returns the stage of a machine, from its label, phase and conditions and
 // from the labels and conditions of its Node. A Node that is not known is nil; what
-// it would say is then left out. A nil machine is at no stage.
+// it would say is then left out.
 //
-// A machine that has moved is UpdateMoved whatever its Node says. So the marks of
+// A machine that has moved is updateMoved whatever its Node says. So the marks of
 // one update are never taken for the result of the next.
-func StageOf(m *v1alpha1.Machine, node *corev1.Node) UpdateStage {
-	if m == nil {
-		return NotUpdating
-	}
+func stageOf(m *v1alpha1.Machine, node *corev1.Node) updateStage {
 	phase, step, result := m.Status.CurrentStatus.Phase, stepOf(m.Status.Conditions), ""
 	if node != nil {
 		result = node.Labels[v1alpha1.LabelKeyNodeUpdateResult]
@@ -50,21 +47,21 @@ func StageOf(m *v1alpha1.Machine, node *corev1.Node) UpdateStage {
 	successful := result == v1alpha1.LabelValueNodeUpdateSuccessful
 	switch {
 	case machineset.Transferred(m):
-		return UpdateMoved
+		return updateMoved
 	case successful && step == v1alpha1.UpdateSuccessful && phase != v1alpha1.MachineInPlaceUpdating:
-		return UpdateDone
+		return updateDone
 	case successful, phase == v1alpha1.MachineInPlaceUpdating:
-		return UpdateStarted
+		return updateStarted
 	case phase == v1alpha1.MachineInPlaceUpdateFailed, result == v1alpha1.LabelValueNodeUpdateFailed:
-		return UpdateFailed
+		return updateFailed
 	case node == nil:
-		return NotUpdating
+		return notUpdating
 	case begun(stepOf(node.Status.Conditions)):
-		return UpdateStarted
+		return updateStarted
 	case hasLabel(node, v1alpha1.LabelKeyNodeCandidateForUpdate), selected(node):
-		return UpdateCandidate
+		return updateCandidate
 	default:
-		return NotUpdating
+		return notUpdating
 	}
 }
 
@@ -97,4 +94,31 @@ func selected(node *corev1.Node) bool {
 func hasLabel(node *corev1.Node, key string) bool {
 	_, found := node.Labels[key]
 	return found
+}
+
+// updatingMachines returns the machines whose update may begin at any moment, or has
+// begun, so that they are not available whatever their phase is.
+func updatingMachines(in Observation, machines []*v1alpha1.Machine) map[*v1alpha1.Machine]bool {
+	var out map[*v1alpha1.Machine]bool
+	for _, m := range machines {
+		if node, _ := in.nodeOf(m); underWay(node, stageOf(m, node)) {
+			if out == nil {
+				out = map[*v1alpha1.Machine]bool{}
+			}
+			out[m] = true
+		}
+	}
+	return out
+}
+
+// underWay reports whether an update in place may begin at any moment, or has begun.
+// An update that succeeded is not: its machine counts like others, and does not go first
+// while its Node is still to be uncordoned.
+func underWay(node *corev1.Node, stage updateStage) bool {
+	return stage == updateStarted || selected(node) && !succeeded(node)
+}
+
+// succeeded reports whether the update of a Node succeeded.
+func succeeded(node *corev1.Node) bool {
+	return node.Labels[v1alpha1.LabelKeyNodeUpdateResult] == v1alpha1.LabelValueNodeUpdateSuccessful
 }

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 func updNode(step string, labels ...string) *corev1.Node {
@@ -49,24 +49,23 @@ func TestTheStageOfAnUpdateFollowsFromLabelsPhasesAndConditions(t *testing.T) {
 		name string
 		m    *v1alpha1.Machine
 		node *corev1.Node
-		want deployment.UpdateStage
+		want string
 	}{
-		{"no machine", nil, updNode(""), deployment.NotUpdating},
-		{"a Node that is not known", updMachine(v1alpha1.MachineRunning, ""), nil, deployment.NotUpdating},
-		{"nothing has begun", updMachine(v1alpha1.MachineRunning, ""), updNode(""), deployment.NotUpdating},
-		{"a candidate", updMachine(v1alpha1.MachineRunning, ""), updNode("CandidateForUpdate", candidate, "true"), deployment.UpdateCandidate},
-		{"selected, and nothing has come of it", updMachine(v1alpha1.MachineRunning, ""), updNode("CandidateForUpdate", candidate, "true", chosen, "true"), deployment.UpdateCandidate},
-		{"being drained", updMachine(v1alpha1.MachineRunning, ""), updNode("SelectedForUpdate", candidate, "true", chosen, "true"), deployment.UpdateStarted},
-		{"drained, its Node not known", updMachine(v1alpha1.MachineInPlaceUpdating, "DrainSuccessful"), nil, deployment.UpdateStarted},
-		{"the agent is done, the machine has not noticed", updMachine(v1alpha1.MachineInPlaceUpdating, "ReadyForUpdate"), updNode("ReadyForUpdate", result, "successful"), deployment.UpdateStarted},
-		{"done", updMachine(v1alpha1.MachineInPlaceUpdateSuccessful, "UpdateSuccessful"), updNode("UpdateSuccessful", result, "successful"), deployment.UpdateDone},
-		{"done and healthy", updMachine(v1alpha1.MachineRunning, "UpdateSuccessful"), updNode("UpdateSuccessful", result, "successful"), deployment.UpdateDone},
-		{"failed", updMachine(v1alpha1.MachineInPlaceUpdateFailed, "UpdateFailed"), updNode("UpdateFailed", result, "failed"), deployment.UpdateFailed},
-		{"took too long", updMachine(v1alpha1.MachineInPlaceUpdateFailed, "ReadyForUpdate"), updNode("ReadyForUpdate", chosen, "true"), deployment.UpdateFailed},
-		{"moved, whatever its Node says", moved, updNode("UpdateSuccessful", result, "successful"), deployment.UpdateMoved},
-		{"the condition of an earlier update", updMachine(v1alpha1.MachineRunning, "UpdateSuccessful"), updNode("UpdateSuccessful", candidate, "true"), deployment.UpdateCandidate},
+		{"a Node that is not known", updMachine(v1alpha1.MachineRunning, ""), nil, ""},
+		{"nothing has begun", updMachine(v1alpha1.MachineRunning, ""), updNode(""), ""},
+		{"a candidate", updMachine(v1alpha1.MachineRunning, ""), updNode("CandidateForUpdate", candidate, "true"), "Candidate"},
+		{"selected, and nothing has come of it", updMachine(v1alpha1.MachineRunning, ""), updNode("CandidateForUpdate", candidate, "true", chosen, "true"), "Candidate"},
+		{"being drained", updMachine(v1alpha1.MachineRunning, ""), updNode("SelectedForUpdate", candidate, "true", chosen, "true"), "Started"},
+		{"drained, its Node not known", updMachine(v1alpha1.MachineInPlaceUpdating, "DrainSuccessful"), nil, "Started"},
+		{"the agent is done, the machine has not noticed", updMachine(v1alpha1.MachineInPlaceUpdating, "ReadyForUpdate"), updNode("ReadyForUpdate", result, "successful"), "Started"},
+		{"done", updMachine(v1alpha1.MachineInPlaceUpdateSuccessful, "UpdateSuccessful"), updNode("UpdateSuccessful", result, "successful"), "Done"},
+		{"done and healthy", updMachine(v1alpha1.MachineRunning, "UpdateSuccessful"), updNode("UpdateSuccessful", result, "successful"), "Done"},
+		{"failed", updMachine(v1alpha1.MachineInPlaceUpdateFailed, "UpdateFailed"), updNode("UpdateFailed", result, "failed"), "Failed"},
+		{"took too long", updMachine(v1alpha1.MachineInPlaceUpdateFailed, "ReadyForUpdate"), updNode("ReadyForUpdate", chosen, "true"), "Failed"},
+		{"moved, whatever its Node says", moved, updNode("UpdateSuccessful", result, "successful"), "Moved"},
+		{"the condition of an earlier update", updMachine(v1alpha1.MachineRunning, "UpdateSuccessful"), updNode("UpdateSuccessful", candidate, "true"), "Candidate"},
 	} {
-		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, deployment.StageOf(tt.m, tt.node)) })
+		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, string(deployment.StageOf(tt.m, tt.node))) })
 	}
 }
 
@@ -79,22 +78,21 @@ func TestDS22AMoveKeepsForeignLabelsAndOwners(t *testing.T) {
 	m.Labels = map[string]string{"app": "w", "hash": "1", "mine": "x"}
 	m.OwnerReferences = []metav1.OwnerReference{{UID: "a"}, {UID: "old", Controller: new(true)}, {UID: "b"}}
 	before := m.DeepCopy()
-	next := deployment.Move(m, from, to)
+	next := deployment.MovedMachine(m, from, to)
 	require.Empty(t, cmp.Diff(before, m), "the machine is not changed")
 	require.Equal(t, map[string]string{"app": "w", "hash": "2", "mine": "x", v1alpha1.LabelKeyNodeUpdateResult: "successful"}, next.Labels)
 	require.Len(t, next.OwnerReferences, 3)
 	require.EqualValues(t, "a", next.OwnerReferences[0].UID)
 	require.Equal(t, "new", metav1.GetControllerOf(next).Name)
 	require.EqualValues(t, "b", next.OwnerReferences[2].UID)
-	require.Equal(t, next, deployment.Move(next, from, to), "a second move is none")
-	require.Nil(t, deployment.Move(nil, from, to))
-	require.NotNil(t, deployment.Move(&v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineSet{}))
+	require.Equal(t, next, deployment.MovedMachine(next, from, to), "a second move is none")
+	require.NotNil(t, deployment.MovedMachine(&v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineSet{}))
 }
 
 func TestWithoutAClusterNothingIsUpdatedInPlace(t *testing.T) {
 	d := updating(2, 0, 1)
-	dec := deployment.Plan(deployment.Observation{Deployment: d, Complete: true, NoCluster: true}, deployment.Policy{}, time.Unix(0, 0))
-	require.Equal(t, deployment.ReasonNoCluster, dec.Reason)
+	dec := deployment.Decide(deployment.Observation{Deployment: d, Complete: true, NoCluster: true}, deployment.Policy{}, time.Unix(0, 0))
+	require.Equal(t, machinist.Reason("NoCluster"), dec.Reason)
 	require.Empty(t, dec.Actions)
 }
 
@@ -108,14 +106,4 @@ func ExampleStageOf() {
 	// Output:
 	// Candidate
 	// Started
-}
-
-func ExampleMove() {
-	old, next := &v1alpha1.MachineSet{}, &v1alpha1.MachineSet{}
-	old.UID, old.Spec.Selector = "1", &metav1.LabelSelector{MatchLabels: map[string]string{"hash": "a"}}
-	next.UID, next.Spec.Selector = "2", &metav1.LabelSelector{MatchLabels: map[string]string{"hash": "b"}}
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: map[string]string{"hash": "a"}}}
-	moved := deployment.Move(m, old, next)
-	fmt.Println(moved.Labels["hash"], metav1.GetControllerOf(moved).UID, machineset.Transferred(moved))
-	// Output: b 2 true
 }

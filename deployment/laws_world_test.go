@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
@@ -73,7 +73,7 @@ func least(d *v1alpha1.MachineDeployment) int64 {
 
 // least is one less if the policy gives up a machine for want of capacity.
 func (l *laws) least(d *v1alpha1.MachineDeployment) int64 {
-	if l.r.kind.quota && l.r.policy.OnNoCapacity == deployment.NoCapacityUseUnavailable {
+	if l.r.kind.quota && l.r.policy.FreeCapacity {
 		return max(0, least(d)-1)
 	}
 	return least(d)
@@ -93,8 +93,11 @@ func surge(d *v1alpha1.MachineDeployment) int32 {
 	if u == nil {
 		return 0
 	}
-	n, _, _ := deployment.FencePosts(u.MaxSurge, u.MaxUnavailable, d.Spec.Replicas)
-	return max(0, n)
+	n, err := intstr.GetScaledValueFromIntOrPercent(u.MaxSurge, int(d.Spec.Replicas), true)
+	if err != nil {
+		return 0
+	}
+	return int32(max(0, n))
 }
 
 // machinesThereAre is the sum over all sets of what they may have by what they
@@ -464,7 +467,7 @@ func (l *laws) samePlan(in deployment.Observation, d deployment.Decision) {
 	}
 	l.r.shuffle(len(other.Sets), func(i, j int) { other.Sets[i], other.Sets[j] = other.Sets[j], other.Sets[i] })
 	l.r.shuffle(len(other.Machines), func(i, j int) { other.Machines[i], other.Machines[j] = other.Machines[j], other.Machines[i] })
-	again := deployment.Plan(other, l.r.policy, l.r.w.Now())
+	again := deployment.Decide(other, l.r.policy, l.r.w.Now())
 	if reflect.DeepEqual(d, again) { // which is cheap
 		return
 	}

@@ -21,7 +21,7 @@ func TestADecisionIsMadeAgainWhenAMachineHasBeenAvailableForLongEnough(t *testin
 		d.Spec.MinReadySeconds = 60
 		in := rollSee(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 1, 1, 0))
 		in.Machines[0].Status.CurrentStatus.LastUpdateTime = metav1.NewTime(rollNow.Add(-since))
-		dec := deployment.Plan(in, rollPolicy, rollNow)
+		dec := deployment.Decide(in, rollPolicy, rollNow)
 		require.Empty(t, dec.Actions, dec.String())
 		require.Equal(t, check, dec.NextCheck, dec.String())
 	}

@@ -30,8 +30,8 @@ func TestBrokenMachinesMakePlaceOneAtATime(t *testing.T) {
 				m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted"}
 			}
 			policy := rollPolicy
-			policy.OnNoCapacity = deployment.NoCapacityUseUnavailable
-			require.Equal(t, c.want, rollLines(deployment.Plan(in, policy, rollNow)))
+			policy.FreeCapacity = true
+			require.Equal(t, c.want, rollLines(deployment.Decide(in, policy, rollNow)))
 		})
 	}
 }

@@ -56,7 +56,7 @@ func newMarksWorld(replicas int32) *marksWorld {
 func (w *marksWorld) addSet(class string, replicas int32) *v1alpha1.MachineSet {
 	d := w.d.DeepCopy()
 	d.Spec.Template.Spec.Class.Name = class
-	s := deployment.NewSet(d, w.sets, replicas)
+	s := deployment.BuildSet(d, w.sets, replicas)
 	s.Name, s.UID, s.ResourceVersion = "w-"+class, types.UID("w-"+class+"-uid"), "1"
 	s.CreationTimestamp = metav1.NewTime(marksNow.Add(time.Duration(len(w.sets)) * time.Minute))
 	s.Finalizers = []string{v1alpha1.MCMFinalizerName}
@@ -112,7 +112,7 @@ func (w *marksWorld) in() deployment.Observation {
 }
 
 func (w *marksWorld) plan(p deployment.Policy) deployment.Decision {
-	return deployment.Plan(w.in(), p, marksNow)
+	return deployment.Decide(w.in(), p, marksNow)
 }
 
 // run plans once and carries everything out.

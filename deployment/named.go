@@ -16,127 +16,119 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// NamedAnnotation is put on a machine together with the marks that say that it
-// goes, by the deployment that was told so ([Removals]). Its value is the
-// priority that the machine had before. It tells marks that were put there for
-// such a name from those of others, so that they can be taken back when the name
-// is withdrawn.
-const NamedAnnotation = "machinist.dev/named-for-removal"
+const (
+	// countedAnnotation on a deployment holds the names for which [ScaleDown] has lowered
+	// the replicas, separated by commas, as long as their machines exist. The names in
+	// v1alpha1.TriggerDeletionByMCM are forgotten, as in the reference system, when their
+	// machines begin to leave, which may take hours. A machine that is named again in the
+	// meantime must not make the deployment smaller again.
+	countedAnnotation = "machinist.dev/scaled-down-for"
+	// namedAnnotation is put on a machine together with the marks that say that it goes,
+	// because the deployment names it. Its value is the priority that the machine had
+	// before, so that the marks can be taken back when the name is withdrawn.
+	namedAnnotation = "machinist.dev/named-for-removal"
+	// namedPriority is the priority of a machine that was named.
+	namedPriority = "1"
+)
 
-// namedPriority is the priority of a machine that was named.
-const namedPriority = "1"
-
-// A Removal says that somebody, usually an autoscaler, wants one machine gone.
-type Removal struct {
-	// Machine is its name.
-	Machine string
-	// At is when that was asked for.
-	At time.Time
+// A removal is one machine that a user or an autoscaler wants gone.
+type removal struct {
+	machine string    // its name
+	at      time.Time // when that was asked for
 }
 
-// String returns the removal as it is written into the annotation.
-func (r Removal) String() string { return r.Machine + "~" + r.At.Format(time.RFC3339) }
+func (r removal) String() string { return r.machine + "~" + r.at.Format(time.RFC3339) }
 
-// Removals reads the names of the machines that are wanted gone from the
-// annotation [v1alpha1.TriggerDeletionByMCM] of a deployment, in their order and
-// with repetitions: name~time, separated by commas. A name without a time counts
-// as written when an autoscaler last changed the replicas, or now if that is not
-// known. What cannot be read is returned as it is. A nil deployment has none.
-//
-// The names and the replicas that are lowered for them are one intent on one
-// object, and [ScaleDown] writes them together. So it cannot happen that a name
-// is left over from a change of the replicas that was never made. It takes no
-// number of replicas to compare with, because the resource version of the
-// deployment says the same and more.
-func Removals(d *v1alpha1.MachineDeployment, now time.Time) (removals []Removal, unreadable []string) {
-	if d == nil || d.Annotations[v1alpha1.TriggerDeletionByMCM] == "" {
+// removals reads the machines that are wanted gone from the annotation
+// [v1alpha1.TriggerDeletionByMCM] of a deployment, in their order and with repetitions:
+// name~time, separated by commas. A name without a time counts as written when an
+// autoscaler last changed the replicas, or now if that is not known.
+func removals(d *v1alpha1.MachineDeployment, now time.Time) (list []removal, unreadable []string) {
+	text := d.Annotations[v1alpha1.TriggerDeletionByMCM]
+	if text == "" {
 		return nil, nil
 	}
-	for entry := range strings.SplitSeq(d.Annotations[v1alpha1.TriggerDeletionByMCM], ",") {
-		r, ok := parseRemoval(d, entry, now)
-		if !ok {
+	for entry := range strings.SplitSeq(text, ",") {
+		if r, ok := parseRemoval(d, entry, now); ok {
+			list = append(list, r)
+		} else {
 			unreadable = append(unreadable, entry)
-			continue
 		}
-		removals = append(removals, r)
 	}
-	return removals, unreadable
+	return list, unreadable
 }
 
-func parseRemoval(d *v1alpha1.MachineDeployment, entry string, now time.Time) (Removal, bool) {
+func parseRemoval(d *v1alpha1.MachineDeployment, entry string, now time.Time) (removal, bool) {
 	name, text, timed := strings.Cut(entry, "~")
 	if name == "" {
-		return Removal{}, false
+		return removal{}, false
 	}
 	if !timed {
 		var scaled bool
 		if text, scaled = d.Annotations[v1alpha1.LastDeploymentReplicaChangeByScalerTime]; !scaled {
-			return Removal{Machine: name, At: now.UTC().Truncate(time.Second)}, true
+			return removal{name, now.UTC().Truncate(time.Second)}, true
 		}
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	return Removal{Machine: name, At: at}, err == nil
+	return removal{name, at}, err == nil
 }
 
-// ErrScaleDown is wrapped by the errors of [ScaleDown].
-var ErrScaleDown = errors.New("cannot scale down")
+// errScaleDown is wrapped by the errors of [ScaleDown].
+var errScaleDown = errors.New("cannot scale down")
 
-// ScaleDown returns a copy of a deployment that wants one machine less for each
-// of the names, and these machines gone. Update the deployment with it, resource
-// version included: then both happen or neither does, and whoever read an older
-// deployment fails with a conflict. Names that it has counted already, and
-// repetitions, are left out, so that asking twice is the same as asking once, also
-// while the machines are leaving (see [CountedAnnotation]). Name only machines that
-// exist; those that are gone have been forgotten.
+// ScaleDown returns a copy of a deployment that wants one machine less for each of the
+// names, and these machines gone. Update the deployment with it, resource version
+// included: then both happen or neither does, and a writer that read an older deployment
+// gets a conflict. Names that it has counted already, and repetitions, are left out, so
+// that asking twice is the same as asking once, also while the machines are leaving. Name
+// only machines that exist.
 //
-// A name that is empty, or that contains a comma or a tilde, and more names than
-// there are replicas, are errors that wrap [ErrScaleDown], as is a nil deployment.
-// The deployment is not modified.
+// A name that is empty or contains a comma or a tilde is an error, and so are more names
+// than replicas, and a nil deployment. The deployment is not modified.
 func ScaleDown(d *v1alpha1.MachineDeployment, names []string, now time.Time) (*v1alpha1.MachineDeployment, error) {
 	if d == nil {
-		return nil, fmt.Errorf("%w: no deployment", ErrScaleDown)
+		return nil, fmt.Errorf("%w: no deployment", errScaleDown)
 	}
-	next := d.DeepCopy()
-	listed := map[string]bool{}
-	removals, _ := Removals(d, now)
-	for _, r := range removals {
-		listed[r.Machine] = true
+	next, listed := d.DeepCopy(), map[string]bool{}
+	already, _ := removals(d, now)
+	for _, r := range already {
+		listed[r.machine] = true
 	}
 	for _, name := range counted(d) {
 		listed[name] = true
 	}
 	at := scaleTime(d, now)
-	var fresh []string
+	var fresh, entries []string
+	if before := d.Annotations[v1alpha1.TriggerDeletionByMCM]; before != "" {
+		entries = append(entries, before)
+	}
 	for _, name := range names {
 		switch {
 		case name == "" || strings.ContainsAny(name, ",~"):
-			return nil, fmt.Errorf("%w: %q is not the name of a machine", ErrScaleDown, name)
+			return nil, fmt.Errorf("%w: %q is not the name of a machine", errScaleDown, name)
 		case !listed[name]:
 			listed[name] = true
-			fresh = append(fresh, name)
+			fresh, entries = append(fresh, name), append(entries, removal{name, at}.String())
 		}
 	}
 	switch {
 	case len(fresh) == 0:
 		return next, nil
 	case len(fresh) > int(d.Spec.Replicas):
-		return nil, fmt.Errorf("%w: %d machines named, %d replicas", ErrScaleDown, len(fresh), d.Spec.Replicas)
+		return nil, fmt.Errorf("%w: %d machines named, %d replicas", errScaleDown, len(fresh), d.Spec.Replicas)
 	}
 	next.Spec.Replicas -= int32(len(fresh)) //nolint:gosec // not more than there are replicas
-	annotate(next, CountedAnnotation, strings.Join(append(counted(d), fresh...), ","))
-	for i, name := range fresh {
-		fresh[i] = Removal{name, at}.String()
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
 	}
-	if before := d.Annotations[v1alpha1.TriggerDeletionByMCM]; before != "" {
-		fresh = slices.Insert(fresh, 0, before)
-	}
-	annotate(next, v1alpha1.TriggerDeletionByMCM, strings.Join(fresh, ","))
-	annotate(next, v1alpha1.LastDeploymentReplicaChangeByScalerTime, at.Format(time.RFC3339))
+	next.Annotations[countedAnnotation] = strings.Join(append(counted(d), fresh...), ",")
+	next.Annotations[v1alpha1.TriggerDeletionByMCM] = strings.Join(entries, ",")
+	next.Annotations[v1alpha1.LastDeploymentReplicaChangeByScalerTime] = at.Format(time.RFC3339)
 	return next, nil
 }
 
-// scaleTime is now, or the last change of the replicas if that is later by the
-// clock of somebody else: it never goes back, as marks are compared with it.
+// scaleTime is now, or the last change of the replicas if that is later by the clock of
+// another process: it never goes back, as marks are compared with it.
 func scaleTime(d *v1alpha1.MachineDeployment, now time.Time) time.Time {
 	at := now.UTC().Truncate(time.Second)
 	last, err := time.Parse(time.RFC3339, d.Annotations[v1alpha1.LastDeploymentReplicaChangeByScalerTime])
@@ -146,82 +138,77 @@ func scaleTime(d *v1alpha1.MachineDeployment, now time.Time) time.Time {
 	return at
 }
 
-func annotate(d *v1alpha1.MachineDeployment, key, value string) {
-	if d.Annotations == nil {
-		d.Annotations = map[string]string{}
-	}
-	d.Annotations[key] = value
+// counted returns the names in the [countedAnnotation].
+func counted(d *v1alpha1.MachineDeployment) []string {
+	return slices.DeleteFunc(strings.Split(d.Annotations[countedAnnotation], ","), func(name string) bool { return name == "" })
 }
 
-// named deals with the machines that were named: those of this deployment get
-// their marks and are wanted gone; names that are done with are forgotten; and
-// marks whose name was withdrawn are taken back.
-func (c *pass) named() {
-	c.wanted = map[types.UID]bool{}
+// markNamed deals with the machines that were named: those of this deployment get their
+// marks, finished names are forgotten, and marks of withdrawn names are taken back.
+func (c *pass) markNamed() {
+	c.ledger.named = map[types.UID]bool{}
 	text := c.d.Annotations[v1alpha1.TriggerDeletionByMCM]
-	removals, unreadable := Removals(c.d, c.now)
+	list, unreadable := removals(c.d, c.now)
 	for _, entry := range unreadable {
-		c.hold(c.d.Name, ReasonNotRemoved, fmt.Sprintf("%q in %s is not the name of a machine and a time", entry, v1alpha1.TriggerDeletionByMCM))
+		c.hold(c.d.Name, reasonNotRemoved, fmt.Sprintf("%q in %s is not the name of a machine and a time", entry, v1alpha1.TriggerDeletionByMCM))
 	}
 	asked := map[string]time.Time{}
-	for _, r := range removals {
-		asked[r.Machine] = r.At // the last word counts
+	for _, r := range list {
+		asked[r.machine] = r.at // the last entry counts
 	}
-	mine := c.sortNamed(asked)
-	c.forgetCounted(mine)
+	unfinished := c.sortNamed(asked)
+	c.forgetCounted(unfinished)
 	var kept []string
-	for _, r := range removals {
-		if mine[r.Machine] {
+	for _, r := range list {
+		if unfinished[r.machine] {
 			kept = append(kept, r.String())
 		}
 	}
 	if left := strings.Join(kept, ","); left != text {
-		annotate(c.d, v1alpha1.TriggerDeletionByMCM, left)
-		if left == "" && slices.ContainsFunc(strings.Split(text, ","), shaped) {
+		c.annotate(v1alpha1.TriggerDeletionByMCM, left)
+		// Where no entry has the shape of a name, the reference system leaves an empty annotation.
+		if left == "" && slices.ContainsFunc(strings.Split(text, ","), func(e string) bool { return strings.Count(e, "~") <= 1 }) {
 			delete(c.d.Annotations, v1alpha1.TriggerDeletionByMCM)
 		}
-		c.editDeployment(fmt.Sprintf("%d of %d names of machines that are to go are left", len(kept), len(removals)+len(unreadable)))
+		c.editDeployment(fmt.Sprintf("%d of %d names of machines that are to go are left", len(kept), len(list)+len(unreadable)))
 	}
 }
 
-// shaped says whether an entry has the shape of a name, with or without a time.
-// Where none has, the reference system leaves an empty annotation behind.
-func shaped(entry string) bool { return strings.Count(entry, "~") <= 1 }
-
-// sortNamed marks the machines that were named, and takes back the marks of those
-// that are not any more. It returns the names that are not done with.
+// sortNamed marks the machines that were named, and takes the marks off those that are not
+// any more. It returns the unfinished names.
 func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 	kept, met := map[string]bool{}, map[string]bool{}
-	for _, a := range c.accounts {
+	for _, a := range c.ledger.accounts {
 		for _, m := range a.machines {
 			at, named := asked[m.Name]
+			if !named {
+				c.unmarkMachine(m)
+				continue
+			}
+			met[m.Name] = true
 			switch {
-			case !named:
-				c.unmarkNamed(m)
 			case m.DeletionTimestamp != nil:
-				met[m.Name] = true
 			case machineset.Failed(m):
-				met[m.Name] = true
-				c.hold(m.Name, ReasonNotRemoved, "it is to go and has failed by itself; its set deals with it")
+				c.hold(m.Name, reasonNotRemoved, "it is to go and has failed by itself; its set deals with it")
 			default:
-				met[m.Name], kept[m.Name] = true, true
-				c.markNamed(m, at)
+				kept[m.Name] = true
+				c.markMachine(m, at)
 			}
 		}
 	}
 	for _, m := range c.others(asked, met) {
 		if len(m.OwnerReferences) == 0 {
 			kept[m.Name] = true
-			c.hold(m.Name, ReasonNotRemoved, "it is to go and belongs to nobody yet")
+			c.hold(m.Name, reasonNotRemoved, "it is to go and belongs to nobody yet")
 		} else {
-			c.hold(m.Name, ReasonNotRemoved, "it is to go and does not belong to this deployment")
+			c.hold(m.Name, reasonNotRemoved, "it is to go and does not belong to this deployment")
 		}
 	}
 	return kept
 }
 
-// others returns the machines with these names that no set of the deployment
-// controls, by name.
+// others returns the machines with these names that no set of the deployment controls, by
+// name.
 func (c *pass) others(asked map[string]time.Time, met map[string]bool) []*v1alpha1.Machine {
 	if len(asked) == len(met) {
 		return nil
@@ -242,11 +229,11 @@ func (c *pass) others(asked map[string]time.Time, met map[string]bool) []*v1alph
 	return out
 }
 
-// markNamed marks a machine as one that goes first, and by demand once the autoscaler's
+// markMachine marks a machine as one that goes first, and by demand once the autoscaler's
 // change of the replicas has reached its set.
-func (c *pass) markNamed(m *v1alpha1.Machine, at time.Time) {
+func (c *pass) markMachine(m *v1alpha1.Machine, at time.Time) {
 	if m.UID != "" {
-		c.wanted[m.UID] = true
+		c.ledger.named[m.UID] = true
 	}
 	_, marked := machineset.MarkedAt(m)
 	if marked && m.Annotations[v1alpha1.MachinePriority] == namedPriority {
@@ -256,8 +243,8 @@ func (c *pass) markNamed(m *v1alpha1.Machine, at time.Time) {
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
 	}
-	if _, ok := next.Annotations[NamedAnnotation]; !ok {
-		next.Annotations[NamedAnnotation] = m.Annotations[v1alpha1.MachinePriority]
+	if _, ok := next.Annotations[namedAnnotation]; !ok {
+		next.Annotations[namedAnnotation] = m.Annotations[v1alpha1.MachinePriority]
 	}
 	next.Annotations[v1alpha1.MachinePriority] = namedPriority
 	if !marked {
@@ -265,21 +252,87 @@ func (c *pass) markNamed(m *v1alpha1.Machine, at time.Time) {
 	}
 }
 
-// unmarkNamed takes back what markNamed has put on a machine that stays.
-func (c *pass) unmarkNamed(m *v1alpha1.Machine) {
-	before, named := m.Annotations[NamedAnnotation]
+// unmarkMachine takes the marks of markMachine off a machine that stays.
+func (c *pass) unmarkMachine(m *v1alpha1.Machine) {
+	before, named := m.Annotations[namedAnnotation]
 	if !named || machineset.Leaving(m) || machineset.Failed(m) {
 		return
 	}
 	next := c.editMachine(m, "nobody wants it gone any more")
-	delete(next.Annotations, NamedAnnotation)
+	delete(next.Annotations, namedAnnotation)
 	delete(next.Annotations, v1alpha1.MarkedForDeletionTime)
-	if next.Annotations[v1alpha1.MachinePriority] != namedPriority {
-		return
-	}
-	if before == "" {
+	switch {
+	case next.Annotations[v1alpha1.MachinePriority] != namedPriority:
+	case before == "":
 		delete(next.Annotations, v1alpha1.MachinePriority)
+	default:
+		next.Annotations[v1alpha1.MachinePriority] = before
+	}
+}
+
+// forgetCounted forgets the names whose machines are gone, and those that were withdrawn,
+// so that they count if they are named again.
+func (c *pass) forgetCounted(unfinished map[string]bool) {
+	names := counted(c.d)
+	if len(names) == 0 {
 		return
 	}
-	next.Annotations[v1alpha1.MachinePriority] = before
+	going := map[string]bool{}
+	for _, m := range c.in.Machines {
+		if m != nil && (unfinished[m.Name] || machineset.Leaving(m) || machineset.Failed(m)) {
+			going[m.Name] = true
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !going[name] })
+	if len(left) == len(names) {
+		return
+	}
+	delete(c.d.Annotations, countedAnnotation)
+	if len(left) > 0 {
+		c.annotate(countedAnnotation, strings.Join(left, ","))
+	}
+	c.editDeployment("machines are gone that it was scaled down for")
+}
+
+// countDemand counts the machines among those that go which their sets will delete because
+// of what this pass has written so far: marks on machines, and the time of the last change
+// of the replicas on a set.
+func (c *pass) countDemand() {
+	const key = v1alpha1.LastDeploymentReplicaChangeByScalerTime
+	for _, a := range c.ledger.accounts {
+		if len(c.ledger.named) == 0 && a.next.Annotations[key] == a.set.Annotations[key] {
+			continue
+		}
+		demanded := func(m *v1alpha1.Machine) bool { return machineset.NamedByAutoscaler(a.next, c.edited(m)) }
+		stay := make([]*v1alpha1.Machine, 0, len(a.stay))
+		for _, m := range a.stay {
+			if !demanded(m) {
+				stay = append(stay, m)
+				continue
+			}
+			a.outgoing = append(a.outgoing, machineset.Victim{Machine: m, By: machineset.ByDemand})
+			if a.isAvailable(m) {
+				a.available--
+			}
+		}
+		a.stay, a.victims = stay, a.outgoing
+		a.exposed = slices.DeleteFunc(a.exposed, demanded) // those go anyway
+	}
+}
+
+// demanded returns how many machines of a set are wanted gone, for which the set has not
+// become smaller.
+func (l *ledger) demanded(a *account) int64 {
+	var n int64
+	for _, v := range a.outgoing {
+		if v.By == machineset.ByDemand {
+			n++
+		}
+	}
+	for _, m := range a.stay {
+		if l.named[m.UID] {
+			n++
+		}
+	}
+	return min(n, a.spec)
 }

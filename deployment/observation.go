@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Observation is what [Plan] is told. The zero Observation is of a world
+// An Observation is what [Decide] is told. The zero Observation is of a world
 // nobody has looked at.
 type Observation struct {
 	// Deployment to decide about. Read it live: a cache may hold a number of
@@ -48,19 +48,33 @@ type Observation struct {
 	NameTakenBy *v1alpha1.MachineSet
 }
 
-// own returns the sets that are not nil and that nobody else controls, oldest first
-// and each name once. What is not the deployment's is held, and neither sized nor
-// deleted.
-func (c *pass) own(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
-	met := make(map[string]bool, len(sets))
-	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
-		owner := metav1.GetControllerOfNoCopy(s)
-		if s.Namespace != c.d.Namespace || owner != nil && owner.UID != c.d.UID {
-			c.hold(s.Name, ReasonNotOurs, "it does not belong to the deployment and is left out")
-			return true
+// nodeOf returns the Node of a machine, and whether it is known: nil and true is a Node
+// that does not exist.
+func (o Observation) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
+	name := m.Labels[v1alpha1.NodeLabelKey]
+	if name == "" {
+		return nil, false
+	}
+	n, known := o.Nodes[name]
+	if n != nil && n.Name != name {
+		return nil, false
+	}
+	return n, known
+}
+
+// find returns the object of a kind and name that was observed, or nil.
+func (o Observation) find(kind, name string) metav1.Object {
+	switch kind {
+	case machine.KindSet:
+		if i := slices.IndexFunc(o.Sets, func(s *v1alpha1.MachineSet) bool { return s != nil && s.Name == name }); i >= 0 {
+			return o.Sets[i]
 		}
-		again := met[s.Name]
-		met[s.Name] = true
-		return again
-	})
+	case machine.KindMachine:
+		if i := slices.IndexFunc(o.Machines, func(m *v1alpha1.Machine) bool { return m != nil && m.Name == name }); i >= 0 {
+			return o.Machines[i]
+		}
+	case machine.KindNode:
+		return o.Nodes[name]
+	}
+	return nil
 }

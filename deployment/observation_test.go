@@ -17,10 +17,10 @@ import (
 )
 
 func TestNothingIsDoneInAWorldThatNobodyLookedAt(t *testing.T) {
-	require.Empty(t, deployment.Plan(deployment.Observation{}, deployment.Policy{}, marksNow).Actions)
+	require.Empty(t, deployment.Decide(deployment.Observation{}, deployment.Policy{}, marksNow).Actions)
 	in := newMarksWorld(3).in()
 	in.Complete = false
-	dec := deployment.Plan(in, deployment.Policy{}, marksNow)
+	dec := deployment.Decide(in, deployment.Policy{}, marksNow)
 	require.Empty(t, dec.Actions)
 	require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
 	require.Equal(t, marksNow.Add(30*time.Second), dec.NextCheck, "no change of an object tells that the view is whole")
@@ -38,7 +38,7 @@ func TestASetOfAnotherDeploymentIsLeftAlone(t *testing.T) {
 			dec := rollPlan(d, foreign, rollSet(d, "c1", 3, 3, 3))
 			require.Empty(t, rollLines(dec))
 			require.Equal(t, deployment.ReasonComplete, dec.Reason)
-			require.Equal(t, []machinist.Reason{deployment.ReasonNotOurs}, rollReasons(dec))
+			require.Equal(t, []machinist.Reason{machinist.Reason("ControlledByAnother")}, rollReasons(dec))
 			require.Len(t, dec.Targets, 1)
 
 			d.DeletionTimestamp = new(metav1.NewTime(rollNow))
@@ -51,7 +51,7 @@ func TestASetThatIsSeenTwiceCountsOnce(t *testing.T) {
 	w := newMarksWorld(3)
 	in := w.in()
 	in.Sets = append(in.Sets, nil, w.sets[0], w.sets[0].DeepCopy())
-	dec := deployment.Plan(in, deployment.Policy{}, marksNow)
+	dec := deployment.Decide(in, deployment.Policy{}, marksNow)
 	require.Len(t, dec.Targets, 1)
 }
 
@@ -76,7 +76,7 @@ func TestDS42TheCostOfAPassIsLinearInMachines(t *testing.T) {
 			w.addSet(fmt.Sprint("x", i), 0)
 		}
 		in := w.in()
-		return testing.AllocsPerRun(3, func() { deployment.Plan(in, deployment.Policy{}, marksNow) })
+		return testing.AllocsPerRun(3, func() { deployment.Decide(in, deployment.Policy{}, marksNow) })
 	}
 	few, many := allocations(100), allocations(1000)
 	require.Less(t, many, 12*few+1000)
@@ -94,7 +94,7 @@ func BenchmarkMarks(b *testing.B) {
 			}
 			in := w.in()
 			for b.Loop() {
-				deployment.Plan(in, deployment.Policy{HoldAutoscaler: true}, marksNow)
+				deployment.Decide(in, deployment.Policy{HoldAutoscaler: true}, marksNow)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestOfTwoViewsOfAMachineTheLeavingOneCounts(t *testing.T) {
 	a, b := in, in
 	a.Machines = append([]*v1alpha1.Machine{twin}, in.Machines...)
 	b.Machines = append(append([]*v1alpha1.Machine{}, in.Machines...), twin)
-	require.Equal(t, deployment.Plan(a, rollPolicy, rollNow).String(), deployment.Plan(b, rollPolicy, rollNow).String())
+	require.Equal(t, deployment.Decide(a, rollPolicy, rollNow).String(), deployment.Decide(b, rollPolicy, rollNow).String())
 }
 
 // The counters of Status are added up as int32: -2 here.

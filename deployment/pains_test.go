@@ -18,13 +18,8 @@ func TestR4BoundsThatAreBothZeroLeaveRoomForOne(t *testing.T) {
 	zeros := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromString("0%"), intstr.FromString("0")}
 	for _, surge := range zeros {
 		for _, unavailable := range append(zeros, intstr.FromString("9%")) { // of 10, rounded down
-			for _, desired := range []int32{0, 1, 10} {
-				more, less, err := deployment.FencePosts(&surge, &unavailable, desired)
-				require.NoError(t, err)
-				require.Equal(t, [2]int32{0, 1}, [2]int32{more, less}, "%s, %s of %d", surge.String(), unavailable.String(), desired)
-			}
 			for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace} {
-				b, err := deployment.Normalise(rollDeployment(10, kind, surge, unavailable))
+				b, err := deployment.BoundsOf(rollDeployment(10, kind, surge, unavailable))
 				require.NoError(t, err)
 				require.Equal(t, deployment.Bounds{Desired: 10, Unavailable: 1}, b, "%s: %s, %s", kind, surge.String(), unavailable.String())
 			}
@@ -38,7 +33,7 @@ func TestR4AStrategyWithoutParametersIsAnError(t *testing.T) {
 	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace, "", "Other"} {
 		d := rollDeployment(3, kind, intstr.FromInt32(1), intstr.FromInt32(1))
 		d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: kind}
-		b, err := deployment.Normalise(d)
+		b, err := deployment.BoundsOf(d)
 		require.Error(t, err, "%q", kind)
 		require.Equal(t, deployment.Bounds{Desired: 3}, b)
 		require.Zero(t, deployment.MaxSurge(d))
@@ -52,7 +47,7 @@ func TestR4AStrategyWithoutParametersIsAnError(t *testing.T) {
 
 func TestR4FewerReplicasThanNoneAreNone(t *testing.T) {
 	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindRecreate, kindInPlace} {
-		b, err := deployment.Normalise(rollDeployment(-3, kind, intstr.FromString("50%"), intstr.FromInt32(0)))
+		b, err := deployment.BoundsOf(rollDeployment(-3, kind, intstr.FromString("50%"), intstr.FromInt32(0)))
 		require.NoError(t, err)
 		require.Zero(t, b, "%s", kind)
 	}

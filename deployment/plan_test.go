@@ -5,8 +5,6 @@ package deployment_test
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,15 +17,15 @@ import (
 )
 
 func TestNothingIsDoneWithoutACompleteView(t *testing.T) {
-	dec := deployment.Plan(deployment.Observation{}, rollPolicy, rollNow)
+	dec := deployment.Decide(deployment.Observation{}, rollPolicy, rollNow)
 	require.Empty(t, dec.Actions)
 	require.False(t, dec.WriteStatus)
-	require.Equal(t, deployment.ReasonNothingSeen, dec.Reason)
+	require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
 
 	d := rolling(3, 1, 0)
 	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
 	for _, d := range []*v1alpha1.MachineDeployment{rolling(3, 1, 0), d, {}} {
-		dec = deployment.Plan(deployment.Observation{Deployment: d}, rollPolicy, rollNow)
+		dec = deployment.Decide(deployment.Observation{Deployment: d}, rollPolicy, rollNow)
 		require.Empty(t, dec.Actions)
 		require.False(t, dec.WriteStatus)
 		require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
@@ -61,11 +59,11 @@ func TestTheNewSetIsComplete(t *testing.T) {
 	require.Equal(t, map[string]string{"app": "w"}, d.Spec.Selector.MatchLabels, "the deployment is untouched")
 	require.Equal(t, map[string]string{"a": "b", v1alpha1.RevisionAnnotation: "7", v1alpha1.DesiredReplicasAnnotation: "3", v1alpha1.MaxReplicasAnnotation: "4"}, s.Annotations)
 	require.True(t, metav1.IsControlledBy(s, d))
-	cond := deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing)
+	cond := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
 	require.Equal(t, v1alpha1.NewMachineSetCreated, cond.Reason)
 
 	status, event := deployment.CreateFailed(d.Status, s.Name, errors.New("boom"), rollNow)
-	require.Equal(t, v1alpha1.MachineSetCreateError, deployment.GetCondition(status, v1alpha1.MachineDeploymentProgressing).Reason)
+	require.Equal(t, v1alpha1.MachineSetCreateError, deployment.ConditionOf(status, v1alpha1.MachineDeploymentProgressing).Reason)
 	require.Equal(t, fmt.Sprintf("Warning MachineSetCreateError Failed to create new machine set %q: boom", s.Name), event.String())
 }
 
@@ -74,38 +72,26 @@ func TestATakenNameLeadsToAnotherOne(t *testing.T) {
 	first := rollPlan(d).Actions[0].(deployment.CreateSet).Set
 	in := deployment.Observation{Deployment: d, Complete: true, NameTakenBy: first.DeepCopy()}
 
-	dec := deployment.Plan(in, rollPolicy, rollNow)
+	dec := deployment.Decide(in, rollPolicy, rollNow)
 	require.Empty(t, dec.Actions, "it is ours, and will be seen")
 	require.Nil(t, dec.Status.CollisionCount)
 	require.Equal(t, []machinist.Reason{deployment.ReasonNameTaken}, rollReasons(dec))
 
 	in.NameTakenBy.OwnerReferences = nil
-	dec = deployment.Plan(in, rollPolicy, rollNow)
+	dec = deployment.Decide(in, rollPolicy, rollNow)
 	require.Empty(t, dec.Actions)
 	require.True(t, dec.WriteStatus)
 	require.Equal(t, int32(1), *dec.Status.CollisionCount)
 	require.False(t, dec.NextCheck.IsZero())
 
 	d.Status = dec.Status
-	dec = deployment.Plan(in, rollPolicy, rollNow)
+	dec = deployment.Decide(in, rollPolicy, rollNow)
 	require.Len(t, dec.Actions, 1)
 	second := dec.Actions[0].(deployment.CreateSet).Set
 	require.NotEqual(t, first.Name, second.Name)
 
 	in.NameTakenBy = &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: second.Name, Namespace: second.Namespace}}
-	require.Equal(t, int32(2), *deployment.Plan(in, rollPolicy, rollNow).Status.CollisionCount)
-}
-
-func TestPlan_NameTakenAndRecheckSet_LooksAgainAfterRecheck(t *testing.T) {
-	d := rolling(3, 1, 0)
-	taken := rollPlan(d).Actions[0].(deployment.CreateSet).Set
-	p := rollPolicy
-	p.Recheck = 7 * time.Second
-	in := deployment.Observation{Deployment: d, Complete: true, NameTakenBy: taken}
-	require.Equal(t, rollNow.Add(7*time.Second), deployment.Plan(in, p, rollNow).NextCheck, "the set is the deployment's own")
-	in.NameTakenBy = taken.DeepCopy()
-	in.NameTakenBy.OwnerReferences = nil
-	require.Equal(t, rollNow.Add(7*time.Second), deployment.Plan(in, p, rollNow).NextCheck, "the set is another's")
+	require.Equal(t, int32(2), *deployment.Decide(in, rollPolicy, rollNow).Status.CollisionCount)
 }
 
 func TestARolloutIsNotCompleteBeforeItsSetsAreAtRest(t *testing.T) {
@@ -123,7 +109,7 @@ func TestARolloutIsNotCompleteBeforeItsSetsAreAtRest(t *testing.T) {
 			dec := rollPlan(d, s)
 			require.True(t, deployment.Complete(d, dec.Status), "by the counters it is")
 			require.Equal(t, deployment.ReasonRollingOut, dec.Reason)
-			require.NotEqual(t, v1alpha1.NewMachineSetAvailable, deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
+			require.NotEqual(t, v1alpha1.NewMachineSetAvailable, deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
 			require.NotEmpty(t, dec.Holds)
 		})
 	}
@@ -134,7 +120,7 @@ func TestAPauseIsWrittenDown(t *testing.T) {
 	s := rollSet(d, "c0", 3, 3, 3)
 	reason := func() string {
 		d.Status = rollPlan(d, s).Status
-		c := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
+		c := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentProgressing)
 		return string(c.Status) + " " + c.Reason
 	}
 	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
@@ -156,8 +142,8 @@ func TestTheProgressDeadlineIsWaitedForAndReported(t *testing.T) {
 	dec := rollPlan(d, sets...)
 	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
 	in := deployment.Observation{Deployment: d, Sets: sets, Complete: true}
-	dec = deployment.Plan(in, rollPolicy, dec.NextCheck)
-	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
+	dec = deployment.Decide(in, rollPolicy, dec.NextCheck)
+	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
 	require.Contains(t, rollReasons(dec), deployment.ReasonProgressDeadline)
 	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
 }
@@ -176,64 +162,18 @@ func TestTheProgressDeadlineRunsAnewWhenASetOfBeforeBecomesTheNewOne(t *testing.
 			LastUpdateTime: metav1.NewTime(rollNow.Add(-time.Hour)),
 		}}
 		progressing := func(now time.Time) string {
-			dec := deployment.Plan(rollSee(d, old, newSet), rollPolicy, now)
+			dec := deployment.Decide(rollSee(d, old, newSet), rollPolicy, now)
 			for _, a := range dec.Actions {
 				if w, ok := a.(deployment.WriteDeployment); ok {
 					d = w.Deployment
 				}
 			}
 			d.Status = dec.Status
-			return deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason
+			return deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason
 		}
 		require.Equal(t, v1alpha1.FoundNewMachineSet, progressing(rollNow))
 		require.Equal(t, v1alpha1.FoundNewMachineSet, progressing(rollNow.Add(time.Minute)))
 		require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(rollNow.Add(2*time.Minute)))
 		require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(rollNow.Add(3*time.Minute)))
 	}
-}
-
-func TestACutNeverGrowsASetAndArrives(t *testing.T) {
-	// DS-12: by its rounding the reference gives md-c0 one machine more.
-	d := rolling(4, 1, 0)
-	old, newSet := rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 4, 4, 3)
-	for _, s := range []*v1alpha1.MachineSet{old, newSet} {
-		s.Annotations[v1alpha1.MaxReplicasAnnotation] = map[string]string{"md-c0": "4", "md-c1": "5"}[s.Name]
-	}
-	got := map[string]int32{}
-	for _, x := range deployment.ScaleTargets(d, newSet, []*v1alpha1.MachineSet{old}) {
-		got[x.Set.Name] = x.To
-	}
-	require.Equal(t, map[string]int32{"md-c0": 2, "md-c1": 3}, got)
-	require.Equal(t, int32(-5), deployment.Proportion(deployment.Share{Size: 9, Desired: 4, ToAdd: -5}), "no former total")
-	require.Equal(t, int32(5-math.MaxInt32), deployment.Proportion(deployment.Share{Size: math.MaxInt32, Desired: 5, Max: math.MaxInt32, ToAdd: math.MinInt32}))
-}
-
-func TestNilIsTolerated(t *testing.T) {
-	require.NotPanics(t, func() {
-		deployment.MaxSurge(nil)
-		deployment.MaxUnavailable(nil)
-		deployment.MinAvailable(nil)
-		deployment.FindSets(nil, []*v1alpha1.MachineSet{nil, {}})
-		deployment.ScalingEvent(nil, nil, nil)
-		deployment.ActiveOrLatest(nil, []*v1alpha1.MachineSet{nil})
-		deployment.Saturated(nil, nil)
-		deployment.ScaleTargets(nil, nil, nil)
-		deployment.Propagate(nil, nil, nil)
-		deployment.NewSet(nil, nil, 1)
-		deployment.NewSet(&v1alpha1.MachineDeployment{}, []*v1alpha1.MachineSet{nil}, 1)
-		deployment.NewSetAnnotations(nil, nil, "", true)
-		deployment.HistoryCleanup([]*v1alpha1.MachineSet{nil}, new(int32(-1)))
-		deployment.Status(nil, nil, nil, rollNow)
-		deployment.Status(&v1alpha1.MachineDeployment{}, nil, []*v1alpha1.MachineSet{nil}, rollNow)
-		deployment.RolloutStatus(nil, nil, nil, rollNow)
-		deployment.Complete(nil, v1alpha1.MachineDeploymentStatus{})
-		deployment.TimedOut(nil, v1alpha1.MachineDeploymentStatus{}, rollNow)
-		deployment.Validate(nil)
-		deployment.SetName(strings.Repeat("x", 300), "")
-		_ = deployment.CreateSet{}.String() + deployment.WriteSet{}.String()
-		deployment.CreateSet{}.Event()
-		deployment.NoCapacityFor(nil)
-		_, _ = deployment.Normalise(nil)
-		_, _ = deployment.Decision{}.Target("")
-	})
 }

@@ -40,14 +40,6 @@ func TestPropagateReachesTheNewSetInOneWriteAndNoOldOne(t *testing.T) {
 	require.Empty(t, cmp.Diff(old, &w.sets[0].Spec.Template), "a roll-back restores the time-outs, too")
 }
 
-func TestPropagateWithoutAnything(t *testing.T) {
-	s, differs := deployment.Propagate(nil, nil, nil)
-	require.Nil(t, s)
-	require.Empty(t, differs)
-	s, _ = deployment.Propagate(&v1alpha1.MachineDeployment{}, nil, []*v1alpha1.MachineSet{nil})
-	require.Nil(t, s)
-}
-
 func TestPropagateGoesOnWhilePaused(t *testing.T) {
 	w := newMarksWorld(1)
 	w.d.Spec.Paused = true
@@ -60,7 +52,5 @@ func TestThereIsNoRevisionAboveTheHighestNumber(t *testing.T) {
 	d := rolling(3, 1, 0)
 	old := rollSet(d, "c0", 3, 3, 3)
 	old.Annotations[v1alpha1.RevisionAnnotation] = "9223372036854775807"
-	n, ok := deployment.Revision(deployment.NewSet(d, []*v1alpha1.MachineSet{old}, 1))
-	require.True(t, ok)
-	require.EqualValues(t, 9223372036854775807, n)
+	require.Equal(t, "9223372036854775807", deployment.BuildSet(d, []*v1alpha1.MachineSet{old}, 1).Annotations[v1alpha1.RevisionAnnotation])
 }

@@ -2,31 +2,35 @@
 
 package deployment
 
-import "fmt"
+import (
+	"fmt"
 
-// recreate takes the next step of a replacement with a gap: all old machines go
-// before the first new one comes.
-func (c *pass) recreate() {
-	l := c.ledger()
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// recreate takes the next step of a replacement with a gap: all old machines go before
+// the first new one comes. It returns the new set if it creates that.
+func (c *pass) recreate() *v1alpha1.MachineSet {
+	l := c.ledger
 	before := l.asked()
 	for _, a := range l.oldActive(false) {
-		c.take(l, a, a.spec, allOnes)
+		c.take(a, a.spec, unbounded)
 		c.resize(a, a.spec, "all old machines go first")
 	}
-	if l.asked() != before || c.oldMachinesLeft(l) {
-		return
+	if l.asked() != before || c.oldMachinesLeft() {
+		return nil
 	}
 	if c.newSet == nil {
-		c.create(l)
-		return
+		return c.create(0)
 	}
-	c.withoutCapacity(l)
-	c.sizeNewSet(l)
+	c.withoutCapacity()
+	c.sizeNewSet()
+	return nil
 }
 
 // oldMachinesLeft holds the new set while machines of others exist.
-func (c *pass) oldMachinesLeft(l *ledger) bool {
-	for _, a := range l.accounts {
+func (c *pass) oldMachinesLeft() bool {
+	for _, a := range c.ledger.accounts {
 		switch {
 		case a.isNew:
 		case a.replicas > 0 || a.spec > 0:

@@ -47,10 +47,10 @@ var refusedSpecs = map[string]struct {
 	"negative bounds":         {bounds(intstr.FromInt32(-5), intstr.FromInt32(-1)), deployment.ReasonInvalid, `maxSurge: Invalid value: "-5": must not be negative`},
 	"negative percentage":     {bounds(intstr.FromInt32(1), intstr.FromString("-5%")), deployment.ReasonInvalid, `maxUnavailable: Invalid value: "-5%": must not be negative`},
 	"negative replicas":       {func(s *v1alpha1.MachineDeploymentSpec) { s.Replicas = -1 }, deployment.ReasonInvalid, "Replicas has to be a whole number"},
-	"empty selector":          {func(s *v1alpha1.MachineDeploymentSpec) { s.Selector = &metav1.LabelSelector{} }, deployment.ReasonSelectsNothing, "non-empty selector is required"},
+	"empty selector":          {func(s *v1alpha1.MachineDeploymentSpec) { s.Selector = &metav1.LabelSelector{} }, machinist.Reason("EmptySelector"), "non-empty selector is required"},
 	"selector with an empty map": {func(s *v1alpha1.MachineDeploymentSpec) {
 		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{}}
-	}, deployment.ReasonSelectsNothing, "non-empty selector is required"},
+	}, machinist.Reason("EmptySelector"), "non-empty selector is required"},
 }
 
 func bounds(surge, unavailable intstr.IntOrString) func(s *v1alpha1.MachineDeploymentSpec) {
@@ -68,7 +68,7 @@ func complete(t *testing.T) (*v1alpha1.MachineDeployment, *v1alpha1.MachineSet) 
 	dec := rollPlan(d, set)
 	require.Equal(t, deployment.ReasonComplete, dec.Reason)
 	d.Status = dec.Status
-	require.Equal(t, v1alpha1.NewMachineSetAvailable, deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing).Reason)
+	require.Equal(t, v1alpha1.NewMachineSetAvailable, deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentProgressing).Reason)
 	return d, set
 }
 
@@ -89,7 +89,7 @@ func TestPlan_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
 			require.Len(t, dec.Events, 1)
 			require.Equal(t, "Warning", dec.Events[0].Type)
 			require.Contains(t, dec.Events[0].Message, test.says)
-			cond := deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing)
+			cond := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
 			require.Equal(t, v1alpha1.ConditionFalse, cond.Status)
 			require.Equal(t, string(test.reason), cond.Reason)
 			require.Contains(t, cond.Message, test.says)
@@ -102,7 +102,7 @@ func TestPlan_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
 
 			d.Status = dec.Status
 			for range 20 { // a message that follows the order of a map differs sometimes
-				dec = deployment.Plan(rollSee(d, set), rollPolicy, rollNow.Add(time.Hour))
+				dec = deployment.Decide(rollSee(d, set), rollPolicy, rollNow.Add(time.Hour))
 				require.False(t, dec.WriteStatus, "it is said once")
 				require.Empty(t, dec.Events)
 			}
@@ -111,7 +111,7 @@ func TestPlan_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
 			d.Generation++
 			dec = rollPlan(d, set)
 			require.Equal(t, deployment.ReasonComplete, dec.Reason)
-			require.Equal(t, v1alpha1.NewMachineSetAvailable, deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
+			require.Equal(t, v1alpha1.NewMachineSetAvailable, deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
 			require.True(t, deployment.Complete(d, dec.Status))
 		})
 	}
@@ -122,13 +122,13 @@ func TestPlan_OneInvalidSpecAfterAnother_HasAnEventForEach(t *testing.T) {
 	d.Spec.Strategy.Type = "Sometimes"
 	dec := rollPlan(d, set)
 	require.Len(t, dec.Events, 1)
-	first := deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing)
+	first := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
 
 	d.Status = dec.Status
 	d.Spec.Strategy.Type = "Seldom"
-	dec = deployment.Plan(rollSee(d, set), rollPolicy, rollNow.Add(time.Minute))
+	dec = deployment.Decide(rollSee(d, set), rollPolicy, rollNow.Add(time.Minute))
 	require.Len(t, dec.Events, 1)
-	second := deployment.GetCondition(dec.Status, v1alpha1.MachineDeploymentProgressing)
+	second := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
 	require.Contains(t, second.Message, "Seldom")
 	require.Equal(t, first.LastTransitionTime, second.LastTransitionTime, "the status is False as before")
 }
@@ -137,7 +137,7 @@ func TestPlan_EmptySelector_HasTheEventOfTheReferenceSystem(t *testing.T) {
 	d, set := complete(t)
 	d.Spec.Selector = &metav1.LabelSelector{}
 	require.Equal(t, []machinist.Event{{
-		Type: "Warning", Reason: deployment.EventSelectingAll,
+		Type: "Warning", Reason: "SelectingAll",
 		Message: "This deployment is selecting all machines. A non-empty selector is required.",
 	}}, rollPlan(d, set).Events)
 }
@@ -148,7 +148,7 @@ func TestPlan_PausedDeploymentThatIsValidAgain_IsPaused(t *testing.T) {
 	d.Spec.Paused, d.Spec.Strategy.Type = true, "Sometimes"
 	d.Status = rollPlan(d, set).Status
 	d.Spec.Strategy.Type = good
-	cond := deployment.GetCondition(rollPlan(d, set).Status, v1alpha1.MachineDeploymentProgressing)
+	cond := deployment.ConditionOf(rollPlan(d, set).Status, v1alpha1.MachineDeploymentProgressing)
 	require.Equal(t, v1alpha1.DeploymentPaused, cond.Reason)
 }
 

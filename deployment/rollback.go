@@ -3,7 +3,6 @@
 package deployment
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,61 +11,49 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Reasons of the events about a roll-back.
-const (
-	// EventRolledBack: the template is that of the revision now.
-	EventRolledBack = "DeploymentRollback"
-	// EventRevisionNotFound: there is no such revision.
-	EventRevisionNotFound = "DeploymentRollbackRevisionNotFound"
-	// EventTemplateUnchanged: the revision has the template that the deployment has.
-	EventTemplateUnchanged = "DeploymentRollbackTemplateUnchanged"
-)
-
-// Errors of [Rollback].
-var (
-	// ErrNoRevision: no set has the revision.
-	ErrNoRevision = errors.New("no such revision")
-	// ErrSameTemplate: the revision has the template that the deployment has.
-	ErrSameTemplate = errors.New("the template is that of the revision already")
-)
-
-// Rollback returns a copy of a deployment that is rolled back to a revision, and
-// the event to report when it has been written. Revision 0 means the one before
-// the present, see [LastRevision]. The request for a roll-back is cleared in any
-// case, also in the copy that comes with an error: [ErrNoRevision] or
-// [ErrSameTemplate] is wrapped then, and nothing else differs. The copy is nil
-// only for a nil deployment.
+// rollBack makes the template that of an earlier revision. It comes before anything is
+// created, so that a template which is given up at once gets no set. The set that becomes
+// the new one loses the marks of an old one in the same pass.
 //
-// Template and annotations become those of the set with the revision: of the old
-// ones the oldest, or else the new one. What belongs to one object alone (see
-// [NewSetAnnotations]) stays, as does the time when an autoscaler last changed the
-// replicas, which a roll-back does not.
-//
-// The sets are those of the deployment, in any order. Nothing is modified.
-func Rollback(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, revision int64) (*v1alpha1.MachineDeployment, machinist.Event, error) {
-	if d == nil {
-		return nil, machinist.Event{}, fmt.Errorf("rolling back: %w", ErrNoRevision)
+// The status does not say yet that the spec was observed: that holds once the deployment is
+// written. A client that waits for the rollback must not take the machines of before for
+// its end.
+func (c *pass) rollBack() {
+	c.out.Reason = ReasonRollingBack
+	c.out.Status.ObservedGeneration = c.in.Deployment.Status.ObservedGeneration
+	to, message := rollbackTarget(c.d, c.in.Sets)
+	c.d.Spec.RollbackTo = nil // in any case
+	switch {
+	case to == nil:
+		c.notRolledBack(eventRevisionNotFound, message)
+		return
+	case EqualIgnoreHash(c.d.Spec.Template, to.Spec.Template):
+		c.unmark(c.ledger.of(to))
+		c.notRolledBack(eventTemplateUnchanged, fmt.Sprintf("The rollback revision contains the same template as current deployment %q", c.d.Name))
+		return
 	}
-	next := d.DeepCopy()
-	next.Spec.RollbackTo = nil
-	to, message := rollbackTarget(d, sets, revision)
-	if to == nil {
-		return next, machinist.Event{Type: eventWarning, Reason: EventRevisionNotFound, Message: message}, fmt.Errorf("rolling back to revision %d: %w", revision, ErrNoRevision)
-	}
-	if EqualIgnoreHash(d.Spec.Template, to.Spec.Template) {
-		message := fmt.Sprintf("The rollback revision contains the same template as current deployment %q", d.Name)
-		return next, machinist.Event{Type: eventWarning, Reason: EventTemplateUnchanged, Message: message}, fmt.Errorf("rolling back to revision %d: %w", revision, ErrSameTemplate)
-	}
-	to.Spec.Template.DeepCopyInto(&next.Spec.Template)
-	delete(next.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
-	next.Annotations = rolledBack(d.Annotations, to.Annotations)
-	reached, _ := Revision(to)
-	message = fmt.Sprintf("Rolled back deployment %q to revision %d", d.Name, reached)
-	return next, machinist.Event{Type: eventNormal, Reason: EventRolledBack, Message: message}, nil
+	c.unmark(c.ledger.of(to))
+	to.Spec.Template.DeepCopyInto(&c.d.Spec.Template)
+	delete(c.d.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
+	c.d.Annotations = rolledBack(c.d.Annotations, to.Annotations)
+	reached, _ := parseRevision(to.Annotations[v1alpha1.RevisionAnnotation])
+	message = fmt.Sprintf("Rolled back deployment %q to revision %d", c.d.Name, reached)
+	c.report = &machinist.Event{Type: eventNormal, Reason: eventRolledBack, Message: message}
+	c.editDeployment(message)
 }
 
-// rollbackTarget returns the set to go back to, or nil and what is wrong.
-func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, revision int64) (*v1alpha1.MachineSet, string) {
+// notRolledBack holds a rollback that is not possible.
+func (c *pass) notRolledBack(event machinist.Reason, message string) {
+	c.report = &machinist.Event{Type: eventWarning, Reason: event, Message: message}
+	c.hold(c.d.Name, reasonNoRollback, message)
+	c.editDeployment("the roll-back is not possible: " + message)
+}
+
+// rollbackTarget returns the set with the revision to go back to: of the old ones the
+// oldest, or else the new one. Revision 0 means [LastRevision]. Without such a set it
+// returns what is wrong.
+func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, string) {
+	revision := d.Spec.RollbackTo.Revision
 	if revision == 0 {
 		if revision = LastRevision(sets); revision == 0 {
 			return nil, "Unable to find last revision."
@@ -74,15 +61,19 @@ func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, 
 	}
 	newSet, old := FindSets(d, sets)
 	for _, s := range append(slices.Clip(old), newSet) {
-		if n, ok := Revision(s); ok && s != nil && n == revision {
+		if s == nil {
+			continue
+		}
+		if n, ok := parseRevision(s.Annotations[v1alpha1.RevisionAnnotation]); ok && n == revision {
 			return s, ""
 		}
 	}
 	return nil, "Unable to find the revision to rollback to."
 }
 
-// rolledBack returns the annotations of a deployment that was rolled back to a
-// set, which has some, as its revision is one of them.
+// rolledBack returns the annotations of a deployment that was rolled back to a set. What
+// belongs to one object alone stays, as does the time when an autoscaler last changed the
+// replicas, which a rollback does not.
 func rolledBack(of, from map[string]string) map[string]string {
 	out := maps.Clone(from)
 	maps.DeleteFunc(out, func(k, _ string) bool { return ownAnnotation(k) })
@@ -92,27 +83,4 @@ func rolledBack(of, from map[string]string) map[string]string {
 		}
 	}
 	return out
-}
-
-// rollBack makes the template that of an earlier revision. It comes before
-// anything is created, so that a template which is given up at once gets no set.
-// The set that becomes the new one loses the marks of an old one in the same pass.
-// The status does not say yet that what is asked for has been taken in: that holds
-// once the deployment is written, and whoever waits for the roll-back must not take
-// the machines of before for its end.
-func (c *pass) rollBack() {
-	c.out.Reason = ReasonRollingBack
-	c.out.Status.ObservedGeneration = c.in.Deployment.Status.ObservedGeneration
-	revision := c.d.Spec.RollbackTo.Revision
-	if target, _ := rollbackTarget(c.d, c.in.Sets, revision); target != nil {
-		c.rehabilitate(c.account(target))
-	}
-	next, event, err := Rollback(c.d, c.in.Sets, revision)
-	c.d, c.report = next, &event
-	if err != nil {
-		c.hold(next.Name, ReasonNoRollback, event.Message)
-		c.editDeployment("the roll-back is not possible: " + err.Error())
-		return
-	}
-	c.editDeployment(event.Message)
 }

@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,25 +21,26 @@ func TestRollbackFindsTheRevision(t *testing.T) {
 		class    string // of the template afterwards
 		reason   string
 		message  string
-		err      error
 	}{
-		"a revision is found":                  {1, "a", deployment.EventRolledBack, `Rolled back deployment "w" to revision 1`, nil},
-		"no revision means the one before":     {0, "b", deployment.EventRolledBack, `Rolled back deployment "w" to revision 2`, nil},
-		"the present revision changes nothing": {3, "c", deployment.EventTemplateUnchanged, `The rollback revision contains the same template as current deployment "w"`, deployment.ErrSameTemplate},
-		"an unknown revision is not found":     {7, "c", deployment.EventRevisionNotFound, "Unable to find the revision to rollback to.", deployment.ErrNoRevision},
-		"a revision below zero is not found":   {-1, "c", deployment.EventRevisionNotFound, "Unable to find the revision to rollback to.", deployment.ErrNoRevision},
+		"a revision is found":                  {1, "a", "DeploymentRollback", `Rolled back deployment "w" to revision 1`},
+		"no revision means the one before":     {0, "b", "DeploymentRollback", `Rolled back deployment "w" to revision 2`},
+		"the present revision changes nothing": {3, "c", "DeploymentRollbackTemplateUnchanged", `The rollback revision contains the same template as current deployment "w"`},
+		"an unknown revision is not found":     {7, "c", "DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to."},
+		"a revision below zero is not found":   {-1, "c", "DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := rollbackWorld()
-			before, sets := w.d.DeepCopy(), append([]*v1alpha1.MachineSet{nil}, w.sets...)
-			next, event, err := deployment.Rollback(w.d, sets, c.revision)
-			require.ErrorIs(t, err, c.err)
+			w.d.Spec.RollbackTo.Revision = c.revision
+			before := w.d.DeepCopy()
+			dec := w.plan(deployment.Policy{})
+			require.Empty(t, cmp.Diff(before, w.d))
+			i := slices.IndexFunc(dec.Actions, func(a deployment.Action) bool { _, ok := a.(deployment.WriteDeployment); return ok })
+			next, event := dec.Actions[i].(deployment.WriteDeployment).Deployment, dec.Actions[i].Event()
 			require.EqualValues(t, c.reason, event.Reason)
 			require.Equal(t, c.message, event.Message)
 			require.Equal(t, c.class, next.Spec.Template.Spec.Class.Name)
 			require.Nil(t, next.Spec.RollbackTo)
 			require.NotContains(t, next.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
-			require.Empty(t, cmp.Diff(before, w.d))
 			next.Spec.Template.Labels["app"] = "changed"
 			require.Equal(t, "w", w.sets[0].Spec.Template.Labels["app"], "nothing is shared")
 		})
@@ -55,31 +57,20 @@ func rollbackWorld() *marksWorld {
 	return w
 }
 
-func TestRollbackWithoutAnything(t *testing.T) {
-	next, _, err := deployment.Rollback(nil, nil, 1)
-	require.ErrorIs(t, err, deployment.ErrNoRevision)
-	require.Nil(t, next)
-	next, event, err := deployment.Rollback(&v1alpha1.MachineDeployment{}, []*v1alpha1.MachineSet{nil}, 0)
-	require.ErrorIs(t, err, deployment.ErrNoRevision)
-	require.NotNil(t, next)
-	require.Equal(t, "Unable to find last revision.", event.Message)
-}
-
 func TestRollbackTakesTheAnnotationsOfTheRevision(t *testing.T) {
 	const scaled = v1alpha1.LastDeploymentReplicaChangeByScalerTime
 	w := rollbackWorld()
 	w.d.Annotations = map[string]string{
-		"cause": "third", "only": "here", v1alpha1.RevisionAnnotation: "3", scaled: "2026-02-01T00:00:00Z", v1alpha1.TriggerDeletionByMCM: "m",
+		"cause": "third", "only": "here", v1alpha1.RevisionAnnotation: "3", scaled: "2026-02-01T00:00:00Z", v1alpha1.UnfreezeAnnotation: "1",
 	}
 	w.sets[0].Annotations = map[string]string{
 		"cause": "first", v1alpha1.RevisionAnnotation: "1", scaled: "2025-02-01T00:00:00Z",
 		v1alpha1.DesiredReplicasAnnotation: "9", v1alpha1.PreferNoScheduleKey: "True", "machinist.dev/delete-first": "m",
 	}
-	next, _, err := deployment.Rollback(w.d, w.sets, 1)
-	require.NoError(t, err)
+	w.run(t, deployment.Policy{})
 	require.Equal(t, map[string]string{
-		"cause": "first", v1alpha1.RevisionAnnotation: "3", scaled: "2026-02-01T00:00:00Z", v1alpha1.TriggerDeletionByMCM: "m",
-	}, next.Annotations)
+		"cause": "first", v1alpha1.RevisionAnnotation: "3", scaled: "2026-02-01T00:00:00Z", v1alpha1.UnfreezeAnnotation: "1",
+	}, w.d.Annotations)
 }
 
 func TestDS16ATemplateThatIsGivenUpGetsNoSet(t *testing.T) {
@@ -162,14 +153,4 @@ func TestDS04ASetThatIsTheNewOneAgainMayGrow(t *testing.T) {
 	w.d.Spec.Paused = true                  // whatever else is going on
 	w.run(t, deployment.Policy{})
 	require.NotContains(t, w.sets[0].Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
-}
-
-func ExampleRollback() {
-	w := rollbackWorld()
-	next, event, err := deployment.Rollback(w.d, w.sets, 0)
-	fmt.Println(next.Spec.Template.Spec.Class.Name, err)
-	fmt.Println(event)
-	// Output:
-	// b <nil>
-	// Normal DeploymentRollback Rolled back deployment "w" to revision 2
 }

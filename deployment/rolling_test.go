@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -16,7 +17,7 @@ import (
 
 func TestDS14NegativeBoundsAreReadAsZeroAndRefused(t *testing.T) {
 	d := rolling(3, -1, -2)
-	b, err := deployment.Normalise(d)
+	b, err := deployment.BoundsOf(d)
 	require.NoError(t, err)
 	require.Equal(t, deployment.Bounds{Desired: 3, Surge: 0, Unavailable: 1}, b)
 	dec := rollPlan(d, rollSet(d, "c0", 3, 3, 3), rollSet(d, "c1", 0, 0, 0))
@@ -43,15 +44,15 @@ func TestACutNamesOnlySoManyMachines(t *testing.T) {
 		in.Machines = append(in.Machines, rollMachine(old, fmt.Sprintf("m-%04d", i), v1alpha1.MachineRunning))
 	}
 	old.Status.Replicas, old.Status.AvailableReplicas = 1000, 1000
-	dec := deployment.Plan(in, rollPolicy, rollNow)
+	dec := deployment.Decide(in, rollPolicy, rollNow)
 	target, err := dec.Target(old.UID)
 	require.NoError(t, err)
 	require.Equal(t, int32(500), target.To)
 	require.Len(t, target.Victims, machineset.MaxVictims)
-	require.Contains(t, rollReasons(dec), deployment.ReasonBurst)
+	require.Contains(t, rollReasons(dec), machinist.Reason("BurstLimit"))
 
 	d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
-	dec = deployment.Plan(in, rollPolicy, rollNow)
+	dec = deployment.Decide(in, rollPolicy, rollNow)
 	target, err = dec.Target(old.UID)
 	require.NoError(t, err)
 	require.Equal(t, int32(0), target.To, "nobody has to be named if all go")

@@ -50,7 +50,7 @@ func rolling(replicas, surge, unavailable int32) *v1alpha1.MachineDeployment {
 func rollSet(d *v1alpha1.MachineDeployment, class string, spec, replicas, available int32) *v1alpha1.MachineSet {
 	d = d.DeepCopy()
 	d.Spec.Template.Spec.Class.Name = class
-	s := deployment.NewSet(d, nil, spec)
+	s := deployment.BuildSet(d, nil, spec)
 	s.Name, s.UID, s.Generation = "md-"+class, types.UID(class), 1
 	s.Finalizers = []string{v1alpha1.MCMFinalizerName}
 	s.Annotations[v1alpha1.RevisionAnnotation] = "1"
@@ -99,7 +99,7 @@ func rollSee(d *v1alpha1.MachineDeployment, sets ...*v1alpha1.MachineSet) deploy
 }
 
 func rollPlan(d *v1alpha1.MachineDeployment, sets ...*v1alpha1.MachineSet) deployment.Decision {
-	return deployment.Plan(rollSee(d, sets...), rollPolicy, rollNow)
+	return deployment.Decide(rollSee(d, sets...), rollPolicy, rollNow)
 }
 
 // rollLines are the actions on sets.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
@@ -157,7 +158,7 @@ func (r *rollout) complete() {
 func (r *rollout) selectOne() bool {
 	for _, n := range r.Nodes() {
 		if n.Labels[selKey] == "" && n.Labels[candKey] != "" {
-			require.NoError(r.t, r.EditNode(n.Name, func(n *corev1.Node) { n.Labels[selKey] = "true" }))
+			require.NoError(r.t, r.EditNode(n.Name, func(n *corev1.Node) { n.Labels = map[string]string{selKey: "true"} }))
 			return true
 		}
 	}
@@ -166,11 +167,11 @@ func (r *rollout) selectOne() bool {
 
 // deniesThose is a gate that keeps the machines of these names.
 func deniesThose(kept map[string]bool) deployment.Gate {
-	return func(c deployment.Choice) deployment.Answer {
+	return func(c deployment.Choice) (bool, machinist.Hold) {
 		if kept[c.Machine.Name] {
-			return deployment.Answer{Verdict: deployment.Deny, Reason: "Keep", Message: "it holds data"}
+			return false, machinist.Hold{Reason: "Keep", Message: "it holds data"}
 		}
-		return deployment.Answer{Verdict: deployment.Allow}
+		return true, machinist.Hold{}
 	}
 }
 
@@ -194,7 +195,7 @@ func TestRollout_EveryBounds_AreKept(t *testing.T) {
 			for _, surge := range bounds {
 				for _, unavailable := range bounds {
 					d := rollDeployment(replicas, kind, surge, unavailable)
-					b, err := deployment.Normalise(d)
+					b, err := deployment.BoundsOf(d)
 					require.NoError(t, err)
 					r := newRollout(t, d, deploymenttest.Model{})
 					r.class("c2")
@@ -304,7 +305,7 @@ func limit(r **rollout, quota *int) func(*v1alpha1.Machine) error {
 }
 
 func TestRollout_QuotaForTheReplicas_FollowsThePolicy(t *testing.T) {
-	free := deployment.Policy{OnNoCapacity: deployment.NoCapacityUseUnavailable, Discourage: deployment.DiscourageNone}
+	free := deployment.Policy{FreeCapacity: true, Discourage: deployment.DiscourageNone}
 	begin := func(t *testing.T, d *v1alpha1.MachineDeployment, quota int, p deployment.Policy) *rollout {
 		var r *rollout
 		places := 1000
@@ -395,14 +396,14 @@ func TestScale_MachinesThatAreNotWanted_NoGateIsAsked(t *testing.T) {
 	r.complete()
 }
 
-func TestRollout_ByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {
-	r := newRollout(t, rolling(3, 1, 0), deploymenttest.Model{Policy: deployment.Policy{ByLabel: true}})
+func TestRollout_SelectedByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {
+	r := newRollout(t, rolling(3, 1, 0), deploymenttest.Model{Policy: deployment.Policy{Gates: []deployment.Gate{deployment.SelectedByLabel}}})
 	r.class("c2")
 	r.rest()
 	require.Empty(t, r.left, "none is selected")
 	require.Contains(t, r.Decision().String(), "NotSelected")
 	second := r.of("c1")[1]
-	require.NoError(t, r.EditNode(r.Node(second).Name, func(n *corev1.Node) { n.Labels[selKey] = "true" }))
+	require.NoError(t, r.EditNode(r.Node(second).Name, func(n *corev1.Node) { n.Labels = map[string]string{selKey: "true"} }))
 	r.rest()
 	require.Equal(t, []string{second.Name}, r.left)
 }
@@ -654,6 +655,6 @@ func TestSetsThatLoseTheirLabels_AreNotReplacedForEver(t *testing.T) {
 		r.Run(time.Hour)
 	}
 	require.LessOrEqual(t, len(r.Machines()), 12)
-	require.Equal(t, deployment.ReasonReleased, r.Decision().Holds[0].Reason)
+	require.Equal(t, machinist.Reason("SetsReleased"), r.Decision().Holds[0].Reason)
 	require.False(t, r.Decision().NextCheck.IsZero(), "no event tells of sets that are not its own")
 }

@@ -4,18 +4,59 @@ package deployment
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ScalingEvent says whether the replicas of the deployment changed since its
-// sets were last sized: some active set was sized for another number, or no set
-// is active though machines are wanted. Without a new set there is no scaling,
-// only a roll-out. Sets that do not say what they were sized for are skipped.
-func ScalingEvent(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) bool {
-	if d == nil || newSet == nil {
+// A Scaling is what a change of the replicas of a deployment means for its sets.
+type Scaling struct {
+	// Due says that the replicas changed since the sets were last sized: some active set
+	// was sized for another number, or no set is active though machines are wanted.
+	// Without a new set there is no scaling, only a rollout. Sets that do not say what
+	// they were sized for are skipped.
+	Due bool
+	// Alone is the set that takes the whole change: the only active one; if none is active
+	// the new one, or without one the youngest of the old. It is nil if several sets are
+	// active, or if there is no set.
+	Alone *v1alpha1.MachineSet
+	// Saturated says that the new set is all that the deployment wants: its size, what it
+	// was sized for, and its available machines are all equal to the replicas.
+	Saturated bool
+	// Targets are the sizes that the sets should get, in the order in which they are to be
+	// written. Sets that are left out keep theirs.
+	Targets []Target
+}
+
+// ScalingOf returns what the replicas of a deployment mean for its sets.
+//
+// If one set takes the change it gets the replicas. If the new set is saturated all others
+// get 0. Otherwise a rolling update shares the change out, and other strategies have no
+// targets: growth goes to the new set alone, active or not, or without one to the youngest
+// old set. A cut is shared in proportion, the largest set first, which also takes
+// what rounding leaves, and what is more than it has goes to the next. No set grows in a
+// cut, and the sum never exceeds replicas + surge after one.
+//
+// The availability of machines is not looked at: [Decide] carries out as much of it as the
+// bounds allow. Nil sets are skipped. A nil deployment has no scaling.
+func ScalingOf(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) Scaling {
+	if d == nil {
+		return Scaling{}
+	}
+	out := Scaling{Due: scalingDue(d, newSet, old), Alone: alone(newSet, old), Saturated: saturated(d, newSet)}
+	if out.Alone == nil && !out.Saturated && d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
+		return out
+	}
+	for _, t := range scaleTargets(d, newSet, old, nil) {
+		out.Targets = append(out.Targets, Target{Name: t.set.Name, UID: t.set.UID, From: t.set.Spec.Replicas, To: t.to})
+	}
+	return out
+}
+
+func scalingDue(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) bool {
+	if newSet == nil {
 		return false
 	}
 	sets := active(append(slices.Clip(old), newSet))
@@ -28,10 +69,7 @@ func ScalingEvent(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, ol
 	})
 }
 
-// ActiveOrLatest returns the set that alone takes a change of the replicas: the
-// only active one; if none is active the new one, or without one the youngest
-// of the old. It is nil if several sets are active, or if there is no set.
-func ActiveOrLatest(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) *v1alpha1.MachineSet {
+func alone(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) *v1alpha1.MachineSet {
 	sets := byCreation(old)
 	candidates := active(append(sets, newSet))
 	switch {
@@ -48,15 +86,28 @@ func ActiveOrLatest(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) *v1
 	}
 }
 
-// Saturated says whether the new set is all that the deployment wants: asked
-// for, sized for and available are all equal to the replicas.
-func Saturated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet) bool {
-	if d == nil || newSet == nil {
+func saturated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet) bool {
+	if newSet == nil {
 		return false
 	}
 	sized, ok := intAnnotation(newSet, v1alpha1.DesiredReplicasAnnotation)
 	want := d.Spec.Replicas
 	return ok && sized == want && newSet.Spec.Replicas == want && newSet.Status.AvailableReplicas == want
+}
+
+// scaleTargets returns the sizes that the sets should get, whatever the strategy.
+func scaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
+	if one := alone(newSet, old); one != nil {
+		return []setSize{{one, max(0, d.Spec.Replicas)}}
+	}
+	if !saturated(d, newSet) {
+		return shareOutNamed(d, newSet, old, named)
+	}
+	var out []setSize
+	for _, s := range scaleOrder(nil, old) {
+		out = append(out, setSize{s, 0})
+	}
+	return out
 }
 
 // A Share is one set's place in a proportional change of the total.
@@ -69,12 +120,12 @@ type Share struct {
 	Added   int32 // the part of ToAdd that other sets took already
 }
 
-// Proportion returns by how much a set changes: its part of the total when it
-// was last sized is its part of the total now, rounded half away from zero, and
-// never more than what is left of ToAdd. The result may point the other way
-// than ToAdd, which [ScaleTargets] does not let happen. If the former total is
-// not known the set takes all that is left, as far as it can.
-func Proportion(s Share) int32 {
+// Change returns by how much the set changes: its part of the total when it was last sized
+// is its part of the total now, rounded half away from zero, and never more than what is
+// left of ToAdd. The result may have the other sign than ToAdd, which [ScalingOf] does not
+// let happen. If the former total is not known the set takes all that is left, as far as
+// it can.
+func (s Share) Change() int32 {
 	if s.Size == 0 || s.ToAdd == 0 || s.ToAdd == s.Added {
 		return 0
 	}
@@ -95,66 +146,61 @@ func Proportion(s Share) int32 {
 	return narrow(max(fraction, allowed))
 }
 
-// A SetSize is the size that a set should get.
-type SetSize struct {
-	// Set as it was observed.
-	Set *v1alpha1.MachineSet
-	// To is its new size.
-	To int32
+// setSize is the size that a set should get.
+type setSize struct {
+	set *v1alpha1.MachineSet
+	to  int32
 }
 
-// ScaleTargets returns the sizes that sets should get after the replicas of a
-// deployment changed, in the order in which they are to be written; sets that
-// it leaves out keep theirs.
-//
-// If there is one set to take the change (see [ActiveOrLatest]) it gets the
-// replicas. If the new set is saturated all others go. Otherwise a rolling
-// update shares the change out, and other strategies do nothing: growth goes to
-// the new set alone, active or not, or without one to the youngest old set; a
-// cut is shared in proportion, the largest set first, which also takes what
-// rounding leaves, and what is more than it has goes to the next. No set grows
-// in a cut, and the sum never exceeds replicas + surge after one.
-//
-// The availability of machines is not looked at; [Plan] carries out only as
-// much of it as the bounds allow.
-func ScaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []SetSize {
-	if d == nil {
-		return nil
+// shareOutNamed shares a change of the replicas out, with the named machines taken first
+// from the sets that have them.
+func shareOutNamed(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
+	if len(named) == 0 {
+		return shareOut(d, newSet, old)
 	}
-	rolling := d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType
-	if !rolling && ActiveOrLatest(newSet, old) == nil && !Saturated(d, newSet) {
-		return nil
-	}
-	return scaleTargets(d, newSet, old)
-}
-
-// scaleTargets is the same for every strategy.
-func scaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []SetSize {
-	if one := ActiveOrLatest(newSet, old); one != nil {
-		return []SetSize{{Set: one, To: max(0, d.Spec.Replicas)}}
-	}
-	if Saturated(d, newSet) {
-		var out []SetSize
-		for _, s := range scaleOrder(nil, old) {
-			out = append(out, SetSize{Set: s, To: 0})
+	as := map[*v1alpha1.MachineSet]*v1alpha1.MachineSet{} // what is left, and of which set
+	without := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+		if s == nil {
+			return nil
 		}
-		return out
+		left := *s
+		left.Spec.Replicas -= named[s]
+		as[&left] = s
+		return &left
 	}
-	return shareOut(d, newSet, old)
+	newLeft, oldLeft := without(newSet), make([]*v1alpha1.MachineSet, 0, len(old))
+	for _, s := range old {
+		oldLeft = append(oldLeft, without(s))
+	}
+	var out []setSize
+	for _, t := range shareOut(d, newLeft, oldLeft) {
+		s := as[t.set]
+		out = append(out, setSize{s, min(t.to, s.Spec.Replicas)}) // no set grows in a cut
+	}
+	for _, left := range append(oldLeft, newLeft) { // emptied by it
+		if left != nil && left.Spec.Replicas <= 0 && as[left].Spec.Replicas > 0 {
+			out = append(out, setSize{as[left], 0})
+		}
+	}
+	return out
 }
 
 // shareOut shares a change of the replicas out among the sets.
-func shareOut(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []SetSize {
+func shareOut(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []setSize {
 	sets := scaleOrder(newSet, old)
 	var sum int64
 	for _, s := range sets {
 		sum += int64(s.Spec.Replicas)
 	}
-	toAdd := limitsOf(d).most() - sum
-	if toAdd >= 0 {
-		return grow(sets, growing(newSet, old), toAdd)
+	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
+	toAdd := b.Most() - sum
+	if b.Desired == 0 {
+		toAdd = -sum
 	}
-	return cut(d, sets, toAdd)
+	if toAdd >= 0 {
+		return growShares(sets, growing(newSet, old), toAdd)
+	}
+	return cutShares(d, sets, narrow(b.Surge), toAdd)
 }
 
 // scaleOrder returns the active sets, old ones youngest first, then the new one.
@@ -179,55 +225,137 @@ func growing(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) *v1alpha1.
 	return sets[len(sets)-1]
 }
 
-func grow(sets []*v1alpha1.MachineSet, takes *v1alpha1.MachineSet, toAdd int64) []SetSize {
-	var out []SetSize
+func growShares(sets []*v1alpha1.MachineSet, takes *v1alpha1.MachineSet, toAdd int64) []setSize {
+	var out []setSize
 	found := false
 	for _, s := range sets {
-		t := SetSize{Set: s, To: s.Spec.Replicas}
+		t := setSize{s, s.Spec.Replicas}
 		if s == takes {
-			t.To, found = narrow(int64(t.To)+toAdd), true
+			t.to, found = narrow(int64(t.to)+toAdd), true
 		}
 		out = append(out, t)
 	}
 	if !found && takes != nil && toAdd > 0 {
-		out = append(out, SetSize{Set: takes, To: narrow(int64(max(0, takes.Spec.Replicas)) + toAdd)})
+		out = append(out, setSize{takes, narrow(int64(max(0, takes.Spec.Replicas)) + toAdd)})
 	}
 	return out
 }
 
-func cut(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, toAdd int64) []SetSize {
+func cutShares(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, surge int32, toAdd int64) []setSize {
 	slices.SortStableFunc(sets, func(a, b *v1alpha1.MachineSet) int {
 		return cmp.Or(cmp.Compare(b.Spec.Replicas, a.Spec.Replicas), older(a, b))
 	})
-	out := make([]SetSize, 0, len(sets))
+	out := make([]setSize, 0, len(sets))
 	var added int64
 	for _, s := range sets {
-		share := min(0, Proportion(Share{
-			Size:    s.Spec.Replicas,
-			Desired: d.Spec.Replicas,
-			Surge:   narrow(limitsOf(d).surge),
-			Max:     sizedFor(d, s),
-			ToAdd:   narrow(toAdd),
-			Added:   narrow(added),
-		}))
-		out = append(out, SetSize{Set: s, To: max(0, s.Spec.Replicas+share)})
+		sizedFor, ok := intAnnotation(s, v1alpha1.MaxReplicasAnnotation)
+		if !ok {
+			sizedFor = d.Status.Replicas
+		}
+		share := min(0, Share{
+			Size: s.Spec.Replicas, Desired: d.Spec.Replicas, Surge: surge, Max: sizedFor, ToAdd: narrow(toAdd), Added: narrow(added),
+		}.Change())
+		out = append(out, setSize{s, max(0, s.Spec.Replicas+share)})
 		added += int64(share)
 	}
 	for i := range out {
-		left := min(added-toAdd, int64(out[i].To))
+		left := min(added-toAdd, int64(out[i].to))
 		if left > 0 {
-			out[i].To -= int32(left) //nolint:gosec // not above a number of replicas
+			out[i].to -= int32(left) //nolint:gosec // not above a number of replicas
 			added -= left
 		}
 	}
 	return out
 }
 
-// sizedFor returns the total for which a set was last sized; a set that does
-// not say so was sized for what there is now.
-func sizedFor(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet) int32 {
-	if n, ok := intAnnotation(s, v1alpha1.MaxReplicasAnnotation); ok {
-		return n
+// scaling reports whether the replicas changed. An update in place or a recreation that
+// is under way brings all sets to their sizes anyway, in its own order.
+func (c *pass) scaling() bool {
+	if !scalingDue(c.d, c.newSet, c.standing()) {
+		return false
 	}
-	return d.Status.Replicas
+	switch c.d.Spec.Strategy.Type {
+	case v1alpha1.RecreateMachineDeploymentStrategyType:
+		return c.newSet.Spec.Replicas > 0 && len(active(c.old)) == 0
+	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		return !c.inPlace()
+	default:
+		return true
+	}
+}
+
+// inPlace reports whether an update in place is under way, so that a change of the
+// replicas is part of it, and not for one set to take: an old set asks for machines, or
+// machines have moved and are not acknowledged.
+func (c *pass) inPlace() bool {
+	if !updatesInPlace(c.d) || c.in.NoCluster || c.newSet == nil {
+		return false
+	}
+	moving := func(a *account) bool { return a.counts.Moving > 0 && !a.deleting }
+	return len(active(c.old)) > 0 || slices.ContainsFunc(c.ledger.accounts, moving)
+}
+
+// standing returns the old sets that are not being deleted. The others are not scaled any
+// more, and neither tell nor take a change of the replicas.
+func (c *pass) standing() []*v1alpha1.MachineSet {
+	return slices.DeleteFunc(slices.Clone(c.old), func(s *v1alpha1.MachineSet) bool { return s.DeletionTimestamp != nil })
+}
+
+// scale brings the sets to a changed number of replicas.
+func (c *pass) scale() {
+	standing, rule := c.standing(), surplus
+	switch {
+	case alone(c.newSet, standing) != nil:
+		rule = surplusUnbounded
+	case saturated(c.d, c.newSet):
+		rule = withPreserved // they are replaced already
+	}
+	for _, t := range scaleTargets(c.d, c.newSet, standing, c.namedInSets()) {
+		c.scaleTo(c.ledger.of(t.set), int64(t.to), rule)
+	}
+}
+
+// namedInSets returns how many named machines the sets have, but not more than the
+// replicas were lowered by since the sets were sized.
+func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
+	var before int32
+	for _, s := range active(c.in.Sets) {
+		if n, ok := intAnnotation(s, v1alpha1.DesiredReplicasAnnotation); ok {
+			before = max(before, n)
+		}
+	}
+	named := map[*v1alpha1.MachineSet]int32{}
+	left := int64(max(0, before-c.d.Spec.Replicas))
+	for _, a := range c.ledger.accounts {
+		if n := min(left, c.ledger.demanded(a)); n > 0 && !a.deleting {
+			named[a.set] = narrow(n)
+			left -= n
+		}
+	}
+	return named
+}
+
+// scaleTo brings one set as near to a size as the bounds allow. What it was sized for is
+// written in any case: what is missing is for the rollout, or for the next decision.
+func (c *pass) scaleTo(a *account, size int64, rule cutRule) {
+	l, changed := c.ledger, false
+	if size > a.spec {
+		size = min(size, max(a.spec, l.Desired)) // what is beyond would only have to go again
+	}
+	if c.d.Spec.Paused && sizedForPresent(a.set.Annotations, c.d) { // the surge is for a rollout, and there is none
+		size = min(size, max(a.spec, a.spec+l.Desired-l.asked()))
+	}
+	switch {
+	case a.deleting:
+		c.hold(a.set.Name, reasonSetDeleting, "the set is being deleted and not scaled any more")
+		return
+	case size > a.spec && a.isNew && a.spec == 0 && c.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType && c.oldMachinesLeft():
+	case size > a.spec:
+		changed = c.grow(a, size)
+	case size < a.spec:
+		changed = c.shrink(a, size, fmt.Sprintf("%d > %d for %d replicas", a.spec, size, l.Desired), rule)
+	}
+	if !changed && !sizedForPresent(a.set.Annotations, c.d) {
+		c.size(a, narrow(a.spec), "sized for the present number of replicas")
+	}
 }

@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,4 +46,19 @@ func TestI6EverySetHasATarget(t *testing.T) {
 	}
 	_, err := rollPlan(d, sets...).Target("other")
 	require.ErrorIs(t, err, deployment.ErrNoTarget)
+}
+
+func TestScalingOf_CutWhoseRoundingWouldGrowASet_ShrinksOthersAndArrives(t *testing.T) {
+	d := rolling(4, 1, 0)
+	old, newSet := rollSet(d, "c0", 2, 2, 2), rollSet(d, "c1", 4, 4, 3)
+	for _, s := range []*v1alpha1.MachineSet{old, newSet} {
+		s.Annotations[v1alpha1.MaxReplicasAnnotation] = map[string]string{"md-c0": "4", "md-c1": "5"}[s.Name]
+	}
+	got := map[string]int32{}
+	for _, x := range deployment.ScalingOf(d, newSet, []*v1alpha1.MachineSet{old}).Targets {
+		got[x.Name] = x.To
+	}
+	require.Equal(t, map[string]int32{"md-c0": 2, "md-c1": 3}, got)
+	require.Equal(t, int32(-5), deployment.Share{Size: 9, Desired: 4, ToAdd: -5}.Change(), "no former total")
+	require.Equal(t, int32(5-math.MaxInt32), deployment.Share{Size: math.MaxInt32, Desired: 5, Max: math.MaxInt32, ToAdd: math.MinInt32}.Change())
 }

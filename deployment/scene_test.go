@@ -131,7 +131,7 @@ func (s *scene) set(i int, words []string) *v1alpha1.MachineSet {
 	}
 	d.Annotations = nil
 	counts := strings.Split(words[1], "/")
-	set := deployment.NewSet(d, nil, s.number(counts[0]))
+	set := deployment.BuildSet(d, nil, s.number(counts[0]))
 	set.Name, set.UID, set.Generation, set.Finalizers = name, types.UID(name), 1, []string{v1alpha1.MCMFinalizerName}
 	set.CreationTimestamp = metav1.NewTime(rollNow.Add(time.Duration(i-100) * time.Hour))
 	set.Annotations[v1alpha1.RevisionAnnotation] = strconv.Itoa(i + 1)
@@ -239,7 +239,7 @@ func (s *scene) machine(set *v1alpha1.MachineSet, text string) {
 // outcome is what a decision does: the sizes of sets with the machines that go, and then what
 // becomes of machines and Nodes.
 func (s *scene) outcome() (string, deployment.Decision) {
-	dec := deployment.Plan(s.in, s.policy, rollNow)
+	dec := deployment.Decide(s.in, s.policy, rollNow)
 	var out []string
 	for _, set := range s.in.Sets {
 		target, err := dec.Target(set.UID)
@@ -328,7 +328,7 @@ func check(t *testing.T, table []decided) {
 			require.Contains(t, dec.String(), c.says)
 			slices.Reverse(s.in.Machines)
 			slices.Reverse(s.in.Sets)
-			require.Equal(t, dec, deployment.Plan(s.in, s.policy, rollNow), "the order does not matter")
+			require.Equal(t, dec, deployment.Decide(s.in, s.policy, rollNow), "the order does not matter")
 		})
 	}
 }

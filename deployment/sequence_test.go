@@ -80,7 +80,7 @@ func (s sequence) deployment() *v1alpha1.MachineDeployment {
 // tell plays the sequence and returns its text.
 func (s sequence) tell(t testing.TB) string {
 	p := &play{t: t, s: s, floor: math.MaxInt32}
-	if s.model.Policy.OnNoCapacity == deployment.NoCapacityUseUnavailable {
+	if s.model.Policy.FreeCapacity {
 		p.spared = 1
 	}
 	var err error
@@ -318,7 +318,7 @@ func (p *play) end() {
 	d := p.w.Deployment()
 	done := deployment.Complete(d, d.Status)
 	require.Equal(p.t, !p.s.stops, done, "the end:\n%s", p.text.String())
-	c := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
+	c := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentProgressing)
 	p.linef("at rest after %s: %d of %d machines are up to date, %d available; %s\n", strings.TrimSpace(p.since(p.w.Now())),
 		d.Status.UpdatedReplicas, d.Spec.Replicas, d.Status.AvailableReplicas, c.Reason)
 }
@@ -414,10 +414,10 @@ func newNeverJoin() deploymenttest.Model {
 }
 
 // limited is a model of a provider that has room for n machines.
-func limited(n int, policy deployment.NoCapacity) deploymenttest.Model {
+func limited(n int, free bool) deploymenttest.Model {
 	there := map[string]bool{}
 	var m deploymenttest.Model
-	m.Policy.OnNoCapacity = policy
+	m.Policy.FreeCapacity = free
 	m.Create = func(m *v1alpha1.Machine) error {
 		if len(there) >= n {
 			return status.Error(codes.ResourceExhausted, "no capacity")
@@ -489,9 +489,9 @@ func TestSequences(t *testing.T) {
 	sequenceGolden(t, "ready-for-a-while", ready)
 
 	var capacity []sequence
-	for _, policy := range []deployment.NoCapacity{deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop} {
+	for _, free := range []bool{false, true} {
 		s := one
-		s.replicas, s.model, s.stops = 3, limited(3, policy), policy != deployment.NoCapacityUseUnavailable
+		s.replicas, s.model, s.stops = 3, limited(3, free), !free
 		capacity = append(capacity, s)
 	}
 	sequenceGolden(t, "no-capacity", capacity...)

@@ -246,7 +246,7 @@ func (r *randomWorld) rest() {
 	if !deployment.Complete(d, d.Status) {
 		r.failf("at rest and not complete: %+v", d.Status)
 	}
-	if c := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing); c == nil || c.Reason != v1alpha1.NewMachineSetAvailable && c.Reason != v1alpha1.FoundNewMachineSet {
+	if c := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentProgressing); c == nil || c.Reason != v1alpha1.NewMachineSetAvailable && c.Reason != v1alpha1.FoundNewMachineSet {
 		r.logf("progressing: %v", c)
 	}
 	newSet, _ := deployment.FindSets(d, r.sets())

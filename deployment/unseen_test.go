@@ -23,17 +23,17 @@ func TestDS02DS41AStaleViewDecidesNothingTwice(t *testing.T) {
 	stale.Deployment = w.d
 	stale.Expectations = stale.Expectations.Created(w.sets[1], marksNow)
 
-	again := deployment.Plan(stale, deployment.Policy{}, marksNow.Add(29*time.Second))
+	again := deployment.Decide(stale, deployment.Policy{}, marksNow.Add(29*time.Second))
 	require.Empty(t, again.Actions)
 	require.Equal(t, deployment.ReasonWriteNotSeen, again.Reason)
 	require.Equal(t, marksNow.Add(30*time.Second), again.NextCheck)
 
-	again = deployment.Plan(stale, deployment.Policy{}, marksNow.Add(30*time.Second))
+	again = deployment.Decide(stale, deployment.Policy{}, marksNow.Add(30*time.Second))
 	require.Equal(t, []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: w.sets[1].Name}}, again.Actions)
 
 	fresh := w.in()
 	fresh.Expectations = stale.Expectations
-	require.NotEqual(t, deployment.ReasonWriteNotSeen, deployment.Plan(fresh, deployment.Policy{}, marksNow).Reason)
+	require.NotEqual(t, deployment.ReasonWriteNotSeen, deployment.Decide(fresh, deployment.Policy{}, marksNow).Reason)
 }
 
 func TestUnseenLooksAtNoMoreThanABurst(t *testing.T) {
@@ -44,7 +44,7 @@ func TestUnseenLooksAtNoMoreThanABurst(t *testing.T) {
 		m.ResourceVersion = "99"
 		in.Expectations = in.Expectations.Updated(m, marksNow.Add(-time.Hour))
 	}
-	require.Len(t, deployment.Plan(in, deployment.Policy{Burst: 4}, marksNow).Actions, 4)
+	require.Len(t, deployment.Decide(in, deployment.Policy{Burst: 4}, marksNow).Actions, 4)
 }
 
 // A set that its deployment created, and that was released before the cache showed it
@@ -60,7 +60,7 @@ func TestPlan_CreatedSetWasReleased_LiveReadEndsTheWait(t *testing.T) {
 	live := lost.DeepCopy()
 	live.ResourceVersion, live.OwnerReferences, live.Labels = "12", nil, nil
 	now := rollNow.Add(time.Hour)
-	require.Equal(t, deployment.ReasonWriteNotSeen, deployment.Plan(in, rollPolicy, now).Reason)
+	require.Equal(t, deployment.ReasonWriteNotSeen, deployment.Decide(in, rollPolicy, now).Reason)
 	in.Expectations = in.Expectations.Looked(machine.KindSet, lost.Name, live, now)
-	require.NotEqual(t, deployment.ReasonWriteNotSeen, deployment.Plan(in, rollPolicy, now).Reason)
+	require.NotEqual(t, deployment.ReasonWriteNotSeen, deployment.Decide(in, rollPolicy, now).Reason)
 }

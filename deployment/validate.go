@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
-
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -22,8 +22,8 @@ import (
 //
 //   - A selector has to be given, has to be readable, and has to select the labels of
 //     the template, by its expressions too: a set that is created is not among those
-//     of the deployment otherwise. It may be empty; [Plan] then does nothing.
-//   - maxSurge and maxUnavailable must not be negative. No roll-out with a negative
+//     of the deployment otherwise. It may be empty; [Decide] then does nothing.
+//   - maxSurge and maxUnavailable must not be negative. No rollout with a negative
 //     bound ever ends in the reference system.
 func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	spec := field.NewPath("spec")
@@ -137,4 +137,30 @@ func validateClass(c v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("name"), "Name is required"))
 	}
 	return slices.Clip(errs)
+}
+
+const selectsAll = "This deployment is selecting all machines. A non-empty selector is required."
+
+// refusal returns why nothing can be decided about the spec of a deployment. Both
+// results are empty for a spec that can be decided about. The message is the same for
+// the same spec.
+func refusal(d *v1alpha1.MachineDeployment) (r machinist.Reason, message string) {
+	if errs := Validate(d); len(errs) > 0 {
+		return ReasonInvalid, errs.ToAggregate().Error()
+	}
+	if len(d.Spec.Selector.MatchLabels)+len(d.Spec.Selector.MatchExpressions) == 0 {
+		return reasonSelectsNothing, selectsAll
+	}
+	return "", ""
+}
+
+// ClaimSelector returns the selector by which a deployment claims its sets. It is nil
+// while [Decide] refuses the spec, also for a nil deployment: with a nil selector
+// [machineset.Claim] adopts nothing and releases nothing. The result is that of the
+// deployment, not a copy.
+func ClaimSelector(d *v1alpha1.MachineDeployment) *metav1.LabelSelector {
+	if refused, _ := refusal(d); refused != "" {
+		return nil
+	}
+	return d.Spec.Selector
 }

@@ -6,29 +6,26 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// waiting holds what a roll-out that changes nothing waits for: the machines of
+// waiting holds what a rollout that changes nothing waits for: the machines of
 // the new set that are not available, and every set that has not done yet what it
 // was told.
 func (c *pass) waiting() {
 	if c.newSet != nil {
-		c.newMachines(c.account(c.newSet))
+		c.newMachines(c.ledger.of(c.newSet))
 	}
 	if len(c.out.Holds) > 0 {
 		return
 	}
-	for _, a := range c.accounts {
+	for _, a := range c.ledger.accounts {
 		switch s := a.set; {
-		case a.doomed:
-			c.hold(s.Name, ReasonSetDeleting, fmt.Sprintf("%d machines are left", a.replicas))
+		case a.deleting:
+			c.hold(s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", a.replicas))
 		case !a.reported:
 			c.hold(s.Name, ReasonSetNotReported, notReported(s))
 		case a.replicas != int64(s.Spec.Replicas):
@@ -37,10 +34,6 @@ func (c *pass) waiting() {
 			c.hold(s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines are reported available, %d are wanted", s.Status.AvailableReplicas, s.Spec.Replicas))
 		}
 	}
-}
-
-func notReported(s *v1alpha1.MachineSet) string {
-	return fmt.Sprintf("generation %d is not reported on yet, the last one was %d", s.Generation, s.Status.ObservedGeneration)
 }
 
 // replicaFailure returns what a set says about machines that it could not create
@@ -62,7 +55,7 @@ const maxTold = 5
 func (c *pass) newMachines(a *account) {
 	var list []*v1alpha1.Machine
 	for _, m := range a.machines {
-		if !machineset.Leaving(m) && !c.available(a, m) && !NoCapacityFor(m) { // those are told already
+		if !machineset.Leaving(m) && !a.isAvailable(m) && !lacksCapacity(m) { // those are told already
 			list = append(list, m)
 		}
 	}
@@ -72,15 +65,15 @@ func (c *pass) newMachines(a *account) {
 			c.hold(a.set.Name, ReasonNewUnavailable, fmt.Sprintf("%d more machines are not available", len(list)-i))
 			return
 		}
-		c.out.Holds = append(c.out.Holds, machinist.Hold{Subject: m.Name, Reason: ReasonNewUnavailable, Message: condition(m), Until: c.availableAt(a, m)})
+		c.holdUntil(a.availableAt(m), m.Name, ReasonNewUnavailable, condition(m))
 	}
 }
 
 // availableAt returns when a machine will have been available for long enough,
 // zero if that is not certain.
-func (c *pass) availableAt(a *account, m *v1alpha1.Machine) time.Time {
-	if since, ok := machineset.AvailableSince(m); ok && since.Add(a.settling()).After(c.now) {
-		return since.Add(a.settling())
+func (a *account) availableAt(m *v1alpha1.Machine) time.Time {
+	if since, ok := machineset.AvailableSince(m); ok && since.Add(a.minReady).After(a.now) {
+		return since.Add(a.minReady)
 	}
 	return time.Time{}
 }
@@ -114,18 +107,4 @@ func condition(m *v1alpha1.Machine) string {
 		text += ": " + brief(op.Description)
 	}
 	return text
-}
-
-// brief cuts a text off at a length that fits into a line.
-func brief(text string) string {
-	const most = 200
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= most {
-		return text
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + " ..."
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
@@ -175,7 +176,7 @@ func (r *randomWorld) model() deploymenttest.Model {
 		OnSetDecision: func(in machineset.Observation, d machineset.Decision) { r.setPlanned(in, d) },
 	}
 	m.Policy.HoldAutoscaler = r.rng.IntN(4) == 0
-	m.Policy.OnNoCapacity = []deployment.NoCapacity{deployment.NoCapacityWait, deployment.NoCapacityUseUnavailable, deployment.NoCapacityStop}[r.rng.IntN(3)]
+	m.Policy.FreeCapacity = r.rng.IntN(3) == 1
 	if r.rng.IntN(4) == 0 {
 		m.Policy.Burst, m.SetPolicy.Burst = 1+r.rng.IntN(2), 1+r.rng.IntN(2)
 	}
@@ -221,20 +222,20 @@ func (r *randomWorld) outcome(_, _, _, _ string) deploymenttest.Outcome {
 
 // gate lets each machine go in some minutes and not in others; all, when the
 // world is calm.
-func (r *randomWorld) gate(c deployment.Choice) deployment.Answer {
+func (r *randomWorld) gate(c deployment.Choice) (bool, machinist.Hold) {
 	const slot = 5 * 60
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.Machine.Name))
 	turn := c.Now.Unix()/slot + int64(h.Sum32())
 	if r.calm || turn%2 == 0 {
-		return deployment.Answer{Verdict: deployment.Allow}
+		return true, machinist.Hold{}
 	}
 	if turn%3 == 0 {
 		r.happened[gateDenies]++
-		return deployment.Answer{Verdict: deployment.Deny, Reason: "NotThisOne"}
+		return false, machinist.Hold{Reason: "NotThisOne"}
 	}
 	r.happened[gateWaits]++
-	return deployment.Answer{Verdict: deployment.Wait, Reason: "NotNow", Until: time.Unix((c.Now.Unix()/slot+1)*slot, 0)}
+	return false, machinist.Hold{Reason: "NotNow", Until: time.Unix((c.Now.Unix()/slot+1)*slot, 0)}
 }
 
 // step moves the world on, with the users of the moment.

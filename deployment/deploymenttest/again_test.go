@@ -31,7 +31,7 @@ func TestADecisionIsTheSameAgainOnceItsStatusIsStored(t *testing.T) {
 				next := *in.Deployment
 				next.Status = d.Status
 				in.Deployment = &next
-				again := deployment.Plan(in, m.Policy, w.Now())
+				again := deployment.Decide(in, m.Policy, w.Now())
 				require.False(t, again.WriteStatus)
 				d.WriteStatus, d.Events = false, nil
 				require.Equal(t, d, again)

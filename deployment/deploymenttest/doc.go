@@ -5,7 +5,7 @@
 // before machines depend on it.
 //
 // A [World] holds one deployment, its sets, machines and Nodes. The deployment is
-// decided about by [deployment.Plan], its sets by [machineset.Decide], and a [Model]
+// decided about by [deployment.Decide], its sets by [machineset.Decide], and a [Model]
 // says how machines behave: how long they take to join, to leave and to be updated
 // in place, and whether they can be created at all.
 //

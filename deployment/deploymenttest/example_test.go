@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -100,11 +101,11 @@ func ExampleModel() {
 func ExampleWorld_Step() {
 	busy := ""
 	model := deploymenttest.Model{}
-	model.Policy.Gates = []deployment.Gate{func(c deployment.Choice) deployment.Answer {
+	model.Policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
 		if c.Machine.Name == busy {
-			return deployment.Answer{Verdict: deployment.Deny, Reason: "Busy"}
+			return false, machinist.Hold{Reason: "Busy"}
 		}
-		return deployment.Answer{Verdict: deployment.Allow}
+		return true, machinist.Hold{}
 	}}
 	w, err := deploymenttest.New(ofThree(), model)
 	if err != nil {

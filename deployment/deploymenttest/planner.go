@@ -54,7 +54,7 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 		return err
 	}
 	in.NameTakenBy = taken
-	d := deployment.Plan(in, w.model.Policy, w.now)
+	d := deployment.Decide(in, w.model.Policy, w.now)
 	if w.model.OnDecision != nil {
 		w.model.OnDecision(in, d)
 	}

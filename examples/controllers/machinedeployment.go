@@ -142,7 +142,7 @@ func (r *machineDeployments) find(namespace, kind, name string) metav1.Object {
 // stores the status.
 func (r *machineDeployments) carry(ctx context.Context, in deployment.Observation) (time.Time, error) {
 	d := in.Deployment
-	plan := deployment.Plan(in, r.cfg.Deployments, r.cfg.Clock.Now())
+	plan := deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
 	last, failed, err := r.act(ctx, d, plan.Actions)
 	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(failed) && in.NameTakenBy == nil {

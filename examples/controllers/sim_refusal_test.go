@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,7 +92,11 @@ func TestMachineDeployment_InvalidSpec_OneEventAndNothingElseChanges(t *testing.
 				require.NotEmpty(t, writes)
 				require.Len(t, w.events, 1, "%v", w.events)
 				require.Contains(t, w.events[0], "Warning "+test.reason)
-				cond := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
+				i := slices.IndexFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+					return c.Type == v1alpha1.MachineDeploymentProgressing
+				})
+				require.GreaterOrEqual(t, i, 0)
+				cond := d.Status.Conditions[i]
 				require.Equal(t, v1alpha1.ConditionFalse, cond.Status)
 				require.NotContains(t, cond.Message, "successfully")
 				require.Equal(t, sets, all[*v1alpha1.MachineSet](w.control, "machinesets"))

@@ -230,7 +230,8 @@ func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.Mach
 	}
 	most := d.DeepCopy()
 	most.Spec.Replicas = max(w.judge.promise.most, d.Spec.Replicas)
-	if room := int(most.Spec.Replicas) + int(deployment.MaxSurge(most)); sum > room {
+	b, _ := deployment.BoundsOf(most)
+	if room := int(b.Most()); sum > room {
 		w.wrong("I-4: %s grows to %d, which makes %d machines, of %d", grown.Name, grown.Spec.Replicas, sum, room)
 	}
 }
@@ -257,7 +258,8 @@ func (w *world) assessDeletion(d *v1alpha1.MachineDeployment, m *v1alpha1.Machin
 	available := len(w.available()) - 1
 	asked := d.DeepCopy()
 	asked.Spec.Replicas = min(p.least, d.Spec.Replicas)
-	if floor := int(asked.Spec.Replicas-deployment.MaxUnavailable(asked)) - p.harmed; available < floor {
+	b, _ := deployment.BoundsOf(asked)
+	if floor := int(b.Least()) - p.harmed; available < floor {
 		w.wrong("I-7: machine %s is deleted, which leaves %d available, of %d", m.Name, available, floor)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -78,7 +77,7 @@ func (r *replay) crowded(e effect, from time.Time) {
 	alive, _ := r.count(e.life.of)
 	if t := r.objects.tallies[e.life.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost) {
 		r.broken(MachinesOfDeployment, "%d machines of %s alive > %d replicas + %d surge, after %s",
-			alive, t.d.Name, t.d.Spec.Replicas, deployment.MaxSurge(t.d), e.change)
+			alive, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Surge, e.change)
 	}
 	in := owner(e.life.m)
 	s := r.objects.sets[in]
@@ -105,8 +104,8 @@ func (r *replay) scarce(e effect) {
 	if t == nil || !t.reached {
 		return
 	}
-	if _, available := r.count(e.of); available < floor(t.d) {
+	if _, available := r.count(e.of); available < int(boundsOf(t.d).Least()) {
 		r.broken(Availability, "%d machines of %s available < %d replicas - %d unavailable, after %s",
-			available, t.d.Name, t.d.Spec.Replicas, deployment.MaxUnavailable(t.d), e.change)
+			available, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Unavailable, e.change)
 	}
 }

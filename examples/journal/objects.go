@@ -104,21 +104,19 @@ func (r *replay) applyDeployment(c Change, d *v1alpha1.MachineDeployment) {
 	if missed {
 		t.room.unknown(r.earliest(c), c.Time)
 	}
-	t.reached = t.reached && !missed && floor(d) <= floor(t.d) || deployment.Complete(d, d.Status)
+	t.reached = t.reached && !missed && boundsOf(d).Least() <= boundsOf(t.d).Least() || deployment.Complete(d, d.Status)
 	t.d = d
-	room := int(d.Spec.Replicas) + int(deployment.MaxSurge(d))
+	room := int(boundsOf(d).Most())
 	if c.Gone || !d.DeletionTimestamp.IsZero() {
 		room, t.reached = unbounded, false
 	}
 	t.room.set(room, r.earliest(c), c.Time)
 }
 
-// floor returns how many machines have to be available.
-func floor(d *v1alpha1.MachineDeployment) int {
-	if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
-		return 0
-	}
-	return int(d.Spec.Replicas) - int(deployment.MaxUnavailable(d))
+// boundsOf returns the bounds of a deployment. Those that cannot be read allow nothing.
+func boundsOf(d *v1alpha1.MachineDeployment) deployment.Bounds {
+	b, _ := deployment.BoundsOf(d)
+	return b
 }
 
 func (r *replay) applySet(c Change, o *v1alpha1.MachineSet) {

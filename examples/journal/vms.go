@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
@@ -96,7 +95,7 @@ func (r *replay) fits(vms map[string]drivertest.VM, e drivertest.Event) {
 		from = e.Time
 	}
 	if more(n, t.room.most(from.Add(-r.options.Tolerance), e.Time), r.options.Lost) {
-		r.broken(VMsOfDeployment, "%d VMs of %s alive > %d replicas + %d surge, after %s", n, t.d.Name, t.d.Spec.Replicas, deployment.MaxSurge(t.d), e)
+		r.broken(VMsOfDeployment, "%d VMs of %s alive > %d replicas + %d surge, after %s", n, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Surge, e)
 	}
 }
 

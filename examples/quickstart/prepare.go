@@ -130,8 +130,9 @@ func (m *manifests) release() {
 // pods find a place at any time and a budget for them can be kept.
 func (m *manifests) rolling() bool {
 	for _, d := range m.deployments {
-		rolling := d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType
-		if !rolling || deployment.MaxSurge(d) == 0 && deployment.MaxUnavailable(d) >= d.Spec.Replicas {
+		b, err := deployment.BoundsOf(d)
+		rolling := err == nil && d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType
+		if !rolling || b.Surge == 0 && b.Least() == 0 {
 			return false
 		}
 	}

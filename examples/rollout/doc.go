@@ -7,10 +7,10 @@
 //	rollout -f deployment.yaml -o svg > rollout.svg          # the same as a picture
 //	rollout -f deployment.yaml --to new.yaml -o wide         # to another spec, with every victim and hold
 //	rollout -f deployment.yaml --never --at 40m=rollback     # the new machines never come; then back
-//	rollout -f deployment.yaml --quota 10 --on-no-capacity UseUnavailable
+//	rollout -f deployment.yaml --quota 10 --free-capacity
 //	kubectl get machinedeployment pool -o yaml | rollout -f - -o summary
 //
-// It asks nobody but package deployment: what is shown is what [deployment.Plan] says, about a
+// It asks nobody but package deployment: what is shown is what [deployment.Decide] says, about a
 // world (package deploymenttest) whose machines join and leave after the times that the flags
 // say. Before the roll-out begins the deployment of the file is brought up with machines that
 // join; what a stored object remembers beside its spec and annotations is not used.

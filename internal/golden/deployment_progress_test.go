@@ -17,16 +17,33 @@ type deploymentProgressIn struct {
 
 type deploymentProgressOut struct{ Complete, Progressing, TimedOut bool }
 
+// The three answers are read from the status of a rollout whose sets have the new counters.
+// One that has a rollback to do is not complete, so that it shows the other answers.
 func deploymentProgress(in deploymentProgressIn, out deploymentProgressOut) ([]string, error) {
 	d := &v1alpha1.MachineDeployment{}
 	d.Generation, d.Spec.Replicas, d.Spec.ProgressDeadlineSeconds = in.Generation, in.Replicas, in.ProgressDeadlineSeconds
-	to := in.NewStatus
+	to := in.NewStatus.ofDeployment()
+	got := deploymentProgressOut{Complete: deployment.Complete(d, to)}
+	newSet, old := &v1alpha1.MachineSet{}, &v1alpha1.MachineSet{}
+	newSet.Status.Replicas, old.Status.Replicas = to.UpdatedReplicas, to.Replicas-to.UpdatedReplicas
+	old.Status.ReadyReplicas, old.Status.AvailableReplicas = to.ReadyReplicas, to.AvailableReplicas
+	d.Spec.RollbackTo = &v1alpha1.RollbackConfig{}
+	reason := func(d *v1alpha1.MachineDeployment) string {
+		s, _ := deployment.RolloutStatus(d, newSet, []*v1alpha1.MachineSet{old}, now)
+		if c := conditionOf(s, v1alpha1.MachineDeploymentProgressing); c != nil {
+			return c.Reason
+		}
+		return ""
+	}
+	d.Status = in.OldStatus.ofDeployment()
+	got.Progressing = reason(d) == v1alpha1.MachineSetUpdated
 	if c := in.ProgressingCondition; c != nil {
 		c.Type = "Progressing"
-		to.Conditions = append(to.Conditions, *c)
+		from := in.NewStatus // nothing has moved
+		from.Conditions = append(from.Conditions, *c)
+		d.Status = from.ofDeployment()
+		// Without a deadline a condition of an earlier one stays.
+		got.TimedOut = in.ProgressDeadlineSeconds != nil && reason(d) == v1alpha1.ProgressDeadlineExceeded
 	}
-	status := to.ofDeployment()
-	return nil, same("progress", out, deploymentProgressOut{
-		deployment.Complete(d, status), deployment.Progressing(in.OldStatus.ofDeployment(), status), deployment.TimedOut(d, status, now),
-	})
+	return nil, same("progress", out, got)
 }

@@ -26,7 +26,7 @@ func (in getProportionIn) share() deployment.Share {
 	d := &v1alpha1.MachineDeployment{}
 	d.Spec.Replicas = in.Replicas
 	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
-	share := deployment.Share{Size: in.MSReplicas, Desired: in.Replicas, Surge: deployment.MaxSurge(d), Max: in.StatusReplicas, ToAdd: in.ReplicasToAdd, Added: in.ReplicasAdded}
+	share := deployment.Share{Size: in.MSReplicas, Desired: in.Replicas, Surge: surgeOf(d), Max: in.StatusReplicas, ToAdd: in.ReplicasToAdd, Added: in.ReplicasAdded}
 	if string(in.MachineSet) == "null" {
 		share.Size = 0
 	}
@@ -46,7 +46,7 @@ func getProportion(in getProportionIn, out getProportionOut) ([]string, error) {
 		}
 		return getProportionOut{proportionTwin(share, m)}
 	}
-	return explain([]string{"DS-12"}, twin, out, getProportionOut{deployment.Proportion(share)})
+	return explain([]string{"DS-12"}, twin, out, getProportionOut{share.Change()})
 }
 
 // proportionTwin reckons in 32 bits and divides by whatever it finds. Mended

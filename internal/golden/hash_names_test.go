@@ -3,7 +3,7 @@
 package golden_test
 
 import (
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 type hashNamesIn struct {
@@ -13,8 +13,25 @@ type hashNamesIn struct {
 
 type hashNamesOut struct{ HashLabel, NameSuffix string }
 
-// The hash itself depends on the memory layout of the reference system; sets are
-// found by their template and not by their hash.
-func hashNames(_ hashNamesIn, out hashNamesOut) ([]string, error) {
-	return nil, same("suffix", out.NameSuffix, deployment.NameSuffix(out.HashLabel))
+// The hash itself depends on the memory layout of the reference system; sets are found by
+// their template and not by their hash. The suffix follows from the hash by the same rule.
+func hashNames(in hashNamesIn, out hashNamesOut) ([]string, error) {
+	if err := same("suffix by the rule", out.NameSuffix, suffixTwin(out.HashLabel)); err != nil {
+		return nil, err
+	}
+	s, err := newSetOf(in.Template.object())
+	if err != nil {
+		return nil, err
+	}
+	return nil, same("name", "md-"+suffixTwin(s.Labels[v1alpha1.DefaultMachineDeploymentUniqueLabelKey]), s.Name)
+}
+
+// suffixTwin spells the first five digits of a hash without vowels.
+func suffixTwin(hash string) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	out := ""
+	for _, r := range hash[:min(5, len(hash))] {
+		out += string(letters[int(r)%len(letters)])
+	}
+	return out
 }

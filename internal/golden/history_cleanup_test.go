@@ -17,9 +17,13 @@ type historyCleanupOut struct {
 }
 
 func historyCleanup(in historyCleanupIn, out historyCleanupOut) ([]string, error) {
+	d := machineDeployment{Name: "md", Replicas: 1, Strategy: "RollingUpdate", MaxSurge: number(1), MaxUnavailable: number(0), Template: &template{ClassKind: "MachineClass", ClassName: "new", Labels: map[string]string{"app": "w"}}}.object()
+	d.Spec.Paused, d.Spec.RevisionHistoryLimit = true, in.RevisionHistoryLimit
 	got := historyCleanupOut{Error: out.Error}
-	for _, s := range deployment.HistoryCleanup(setsOf(in.OldMSs), in.RevisionHistoryLimit) {
-		got.Deleted = append(got.Deleted, s.Name)
+	for _, a := range deployment.Decide(deployment.Observation{Deployment: d, Sets: setsOf(in.OldMSs), Complete: true}, deployment.Policy{}, now).Actions {
+		if gone, ok := a.(deployment.DeleteSet); ok {
+			got.Deleted = append(got.Deleted, gone.Name)
+		}
 	}
 	return nil, same("deleted", out, got)
 }

@@ -50,7 +50,7 @@ func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
 		return nil, err
 	}
 	seen := in.observation()
-	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	plan := deployment.Decide(seen, deployment.Policy{}, now)
 	got, err := movedBy(seen, plan)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func inPlaceBounds(in inPlaceStepIn, seen deployment.Observation, got moved) err
 		}
 	}
 	available += int(in.NewMS.Status.AvailableReplicas)
-	least := int(seen.Deployment.Spec.Replicas - deployment.MaxUnavailable(seen.Deployment))
+	least := int(seen.Deployment.Spec.Replicas - unavailableOf(seen.Deployment))
 	serving := seen
 	serving.Sets = slices.Clone(seen.Sets)
 	for i, s := range serving.Sets {
@@ -185,7 +185,7 @@ func sizesAfter(seen deployment.Observation, plan deployment.Decision) map[strin
 			}
 		}
 	}
-	for _, t := range deployment.Plan(next, deployment.Policy{}, now).Targets {
+	for _, t := range deployment.Decide(next, deployment.Policy{}, now).Targets {
 		sizes[t.Name] = t.To
 	}
 	return sizes
@@ -198,7 +198,7 @@ func inPlaceSurplus(in inPlaceStepIn, want, got moved) ([]string, error) {
 	d := in.MachineDeployment.object()
 	most := d.Spec.Replicas
 	if in.MachineDeployment.OrchestrationType == "Auto" {
-		surge, _, _ := deployment.FencePosts(in.MachineDeployment.surge(), in.MachineDeployment.MaxUnavailable.IntOrString, most)
+		surge, _ := boundsTwin(in.MachineDeployment.surge(), in.MachineDeployment.MaxUnavailable.IntOrString, most)
 		most += max(0, surge)
 	}
 	sum := in.NewMS.Replicas
@@ -348,7 +348,7 @@ func (t *inPlaceModel) oldSets(m mended) {
 		return
 	}
 	if newSet.Replicas == md.Replicas {
-		spare := newSet.Status.AvailableReplicas - md.Replicas + deployment.MaxUnavailable(md.object())
+		spare := newSet.Status.AvailableReplicas - md.Replicas + unavailableOf(md.object())
 		for _, s := range t.old {
 			spare += t.in.serving(s)
 		}
@@ -383,7 +383,7 @@ func (t *inPlaceModel) oldSets(m mended) {
 // quota is how many machines are selected.
 func (t *inPlaceModel) quota(m mended) int32 {
 	md, newSet := t.in.MachineDeployment, t.in.NewMS
-	least := md.Replicas - deployment.MaxUnavailable(md.object())
+	least := md.Replicas - unavailableOf(md.object())
 	var selected, running, ended int32
 	for _, s := range t.old {
 		for _, x := range t.in.OldMachines[s.Name] {

@@ -3,6 +3,10 @@
 package golden_test
 
 import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -17,9 +21,16 @@ type deploymentStatusOut struct {
 }
 
 func machineDeploymentStatus(in world, out deploymentStatusOut) ([]string, error) {
-	d, newSet, old := in.MachineDeployment.object(), in.NewMS.object(), setsOf(in.OldMSs)
+	d, sets := in.MachineDeployment.object(), setsOf(append(slices.Clip(in.OldMSs), &machineSet{Name: "empty"}))
+	if newSet := in.NewMS.object(); newSet != nil {
+		newSet.Spec.Template, sets = d.Spec.Template, append(sets, newSet)
+	}
+	for _, s := range sets[:len(in.OldMSs)+1] {
+		s.Spec.Template.Spec.Class.Name = "old"
+	}
+	d.Finalizers, d.DeletionTimestamp = []string{v1alpha1.MCMFinalizerName}, &metav1.Time{Time: now} // no rollout adds to the status
 	before := d.DeepCopy()
-	s := deployment.Status(d, newSet, old, now)
+	s := deployment.Decide(deployment.Observation{Deployment: d, Sets: sets, Complete: true}, deployment.Policy{}, now).Status
 	if err := same("the deployment was changed", before, d); err != nil {
 		return nil, err
 	}

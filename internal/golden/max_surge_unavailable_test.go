@@ -3,6 +3,8 @@
 package golden_test
 
 import (
+	"fmt"
+
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -19,25 +21,22 @@ func maxSurgeUnavailable(in maxSurgeUnavailableIn, out maxSurgeUnavailableOut) (
 	d := &v1alpha1.MachineDeployment{}
 	d.Spec.Replicas = in.Replicas
 	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
+	b, err := deployment.BoundsOf(d)
+	if err != nil {
+		return nil, same("bounds that cannot be read", out, maxSurgeUnavailableOut{MinAvailable: out.MinAvailable})
+	}
 	// The reference system says that an update in place has no surge, and creates its
 	// new set with one (new_ms_new_replicas). We say what is created.
-	want, deviations := out, []string(nil)
-	if created := createdInPlace(d); created != 0 && out.MaxSurge == 0 {
-		want.MaxSurge, deviations = created, []string{"surge in place"}
+	surge, deviations := out.MaxSurge, []string(nil)
+	if d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType && surge == 0 && b.Surge > 0 {
+		surge, deviations = int32(b.Surge), []string{"surge in place"}
 	}
-	return deviations, same("limits", want, maxSurgeUnavailableOut{deployment.MaxSurge(d), deployment.MaxUnavailable(d), deployment.MinAvailable(d)})
-}
-
-// createdInPlace returns how many machines beyond the replicas an update in place
-// creates, by the rule of the reference system for the size of its new set.
-func createdInPlace(d *v1alpha1.MachineDeployment) int32 {
-	u := d.Spec.Strategy.InPlaceUpdate
-	if u == nil || u.OrchestrationType != v1alpha1.OrchestrationTypeAuto || d.Spec.Strategy.Type != v1alpha1.InPlaceUpdateMachineDeploymentStrategyType {
-		return 0
+	if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+		return nil, same("recreation", deployment.Bounds{Desired: int64(in.Replicas), Unavailable: int64(in.Replicas)}, b)
 	}
-	surge, _, err := deployment.FencePosts(u.MaxSurge, u.MaxUnavailable, d.Spec.Replicas)
-	if err != nil {
-		return 0
+	if d.Spec.Strategy.Type == v1alpha1.RollingUpdateMachineDeploymentStrategyType && int64(out.MinAvailable) != b.Least() {
+		return nil, fmt.Errorf("%d have to be available, want %d", b.Least(), out.MinAvailable)
 	}
-	return surge
+	want, more := readBounds(surge, out.MaxUnavailable, in.Replicas)
+	return append(deviations, more...), same("bounds", want, b)
 }

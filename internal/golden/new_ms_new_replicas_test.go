@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 type setSize struct{ SpecReplicas, StatusReplicas int32 }
@@ -27,34 +28,57 @@ type newSetReplicasOut struct {
 // reference counts those that are reported, and so forgets those that are asked
 // for (DS-1); we count the larger of both for each set.
 func newSetReplicas(in newSetReplicasIn, out newSetReplicasOut) ([]string, error) {
-	strategy := strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
-	size := func(m mended) (int32, error) {
-		var there int32
+	d := &v1alpha1.MachineDeployment{}
+	d.Spec.Replicas, d.Spec.Strategy = in.Replicas, strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
+	if in.Strategy == "InPlaceUpdate" && in.OrchestrationType == "Manual" {
+		return nil, same("size", out, newSetReplicasOut{}) // its bounds are not read
+	}
+	b, err := deployment.BoundsOf(d)
+	if (out.Error != nil) != (err != nil) || err != nil {
+		if out.Error == nil {
+			return nil, err
+		}
+		return nil, same("error", out.Error != nil, err != nil)
+	}
+	most := func(m mended) int64 {
+		raw, _ := boundsTwin(in.MaxSurge.IntOrString, in.MaxUnavailable.IntOrString, in.Replicas)
+		if raw < 0 && !m["DS-14"] {
+			return b.Desired + int64(raw)
+		}
+		return b.Most()
+	}
+	size := func(m mended) int64 {
+		var there int64
 		for _, s := range append(in.OldMSs, in.NewMS) {
 			if m["DS-1"] {
-				there += max(s.SpecReplicas, s.StatusReplicas)
+				there += int64(max(s.SpecReplicas, s.StatusReplicas))
 			} else {
-				there += s.StatusReplicas
+				there += int64(s.StatusReplicas)
 			}
 		}
-		return deployment.NewSetSize(strategy, in.Replicas, in.NewMS.SpecReplicas, there)
+		current := int64(in.NewMS.SpecReplicas)
+		switch {
+		case in.Strategy == "Recreate":
+			return b.Desired
+		case there >= most(m):
+			return current
+		default:
+			return current + min(most(m)-there, b.Desired-current)
+		}
 	}
-	byReport, err := size(nil)
-	switch {
-	case (out.Error != nil) != (err != nil):
-		return nil, fmt.Errorf("error %w, want %v", err, out.Error)
-	case out.Error != nil:
-		return nil, nil
-	}
-	if err := same("size by the count of the reference", out.NewReplicas, byReport); err != nil {
+	byReport, read, ours := size(nil), size(without("DS-14")), size(without("DS-1", "DS-14"))
+	if err := same("size by the count of the reference", int64(out.NewReplicas), byReport); err != nil {
 		return nil, err
 	}
-	ours, err := size(without("DS-1"))
-	if err != nil || ours == byReport {
-		return nil, err
+	var deviations []string
+	if read != byReport {
+		deviations = append(deviations, "DS-14")
 	}
-	if ours > byReport {
-		return nil, fmt.Errorf("%d > %d by fewer machines", ours, byReport)
+	if ours > read {
+		return nil, fmt.Errorf("%d > %d by fewer machines", ours, read)
 	}
-	return []string{"DS-1"}, nil
+	if ours != read {
+		deviations = append(deviations, "DS-1")
+	}
+	return deviations, nil
 }

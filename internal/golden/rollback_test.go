@@ -35,7 +35,7 @@ func rollback(in rollbackIn, out rollbackOut) ([]string, error) {
 	for _, s := range seen.Sets {
 		seen.Machines = slices.Concat(seen.Machines, machinesFor(s))
 	}
-	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	plan := deployment.Decide(seen, deployment.Policy{}, now)
 	after := d
 	var events []string
 	for _, a := range plan.Actions {

@@ -35,7 +35,7 @@ func rollingStep(in world, out rollingStepOut) ([]string, error) {
 	for _, s := range seen.Sets {
 		s.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "1"}
 	}
-	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	plan := deployment.Decide(seen, deployment.Policy{}, now)
 	got := rolled{Replicas: map[string]int32{}}
 	for _, s := range seen.Sets {
 		to, err := plan.Target(s.UID)
@@ -111,7 +111,7 @@ func allowed(seen deployment.Observation) toll {
 		size[s.Name] = s.Spec.Replicas
 	}
 	before := tollOf(seen.Sets, size)
-	surge, unavailable := max(0, deployment.MaxSurge(d)), max(0, deployment.MaxUnavailable(d))
+	surge, unavailable := max(0, surgeOf(d)), unavailableOf(d)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1
 	}
@@ -123,8 +123,8 @@ func allowed(seen deployment.Observation) toll {
 // available in an old set than it was asked for, and counts no more than those.
 func rollingTwin(in world, m mended) rollingStepOut {
 	d := in.MachineDeployment.object()
-	desired, surge := d.Spec.Replicas, deployment.MaxSurge(d)
-	least := desired - deployment.MaxUnavailable(d)
+	desired, surge := d.Spec.Replicas, surgeOf(d)
+	least := desired - unavailableOf(d)
 	old := slices.Clone(in.OldMSs)
 	slices.SortStableFunc(old, func(a, b *machineSet) int {
 		return cmp.Or(cmp.Compare(a.CreatedOffset, b.CreatedOffset), strings.Compare(a.Name, b.Name))

@@ -28,7 +28,7 @@ func rolloutStatus(in world, out rolloutStatusOut) ([]string, error) {
 	if !expires.IsZero() && !expires.After(now) {
 		return nil, fmt.Errorf("look again at %s", expires)
 	}
-	stored := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
+	stored := conditionOf(d.Status, v1alpha1.MachineDeploymentProgressing)
 	if stored == nil {
 		stored = &v1alpha1.MachineDeploymentCondition{}
 	}

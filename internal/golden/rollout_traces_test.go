@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/machinist-dev/machinist/deployment"
 )
 
 type rolloutTracesIn struct {
@@ -137,7 +135,7 @@ func (in rolloutTracesIn) change(out rolloutTracesOut) (func(*simulation), error
 		return func(s *simulation) { s.replicas(0) }, nil
 	case strings.HasPrefix(name, "pause in the middle"):
 		// The name does not say what it is scaled to, but the end does.
-		n := -deployment.MaxSurge(in.MachineDeployment.object())
+		n := -surgeOf(in.MachineDeployment.object())
 		for _, s := range out.last().Sets {
 			n += s.Spec
 		}

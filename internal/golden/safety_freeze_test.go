@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -41,7 +40,7 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	}
 	seen := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{set}, Complete: true}
 	if md := in.MachineDeployment; md != nil {
-		surge, _, _ := deployment.FencePosts(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
+		surge, _ := boundsTwin(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
 		seen.Deployments = []safety.Surging{{Deployment: md.object(), Surge: surge}}
 	} else {
 		set.OwnerReferences = nil
@@ -77,7 +76,7 @@ func freezeTwin(in safetyFreezeIn) safetyFreezeOut {
 	g, name := in.MachineSet, in.MachineSet.Name
 	high := 2*int(g.Replicas) + int(in.SafetyUp)
 	if md := in.MachineDeployment; md != nil {
-		surge, _, _ := deployment.FencePosts(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
+		surge, _ := boundsTwin(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
 		high = int(md.Replicas) + int(surge) + int(in.SafetyUp)
 	}
 	o := safetyFreezeOut{FrozenLabel: g.Labels["freeze"]}

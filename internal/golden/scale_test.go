@@ -42,12 +42,12 @@ func scale(in world, out scaleOut) ([]string, error) {
 	for _, s := range t.sets {
 		ours.Replicas[s.name] = s.was
 	}
-	targets := deployment.ScaleTargets(d, newSet, old)
+	targets := deployment.ScalingOf(d, newSet, old).Targets
 	for _, x := range targets {
-		next := x.Set.DeepCopy()
-		next.Spec.Replicas = x.To
-		ours.Replicas[x.Set.Name] = x.To
-		if e := (deployment.WriteSet{Set: next, From: x.Set.Spec.Replicas}).Event(); e != nil {
+		next := &v1alpha1.MachineSet{}
+		next.Name, next.Spec.Replicas = x.Name, x.To
+		ours.Replicas[x.Name] = x.To
+		if e := (deployment.WriteSet{Set: next, From: x.From}).Event(); e != nil {
 			ours.Events = append(ours.Events, e.String())
 		}
 	}
@@ -59,12 +59,12 @@ func scale(in world, out scaleOut) ([]string, error) {
 
 // scalePlan holds the whole plan against the targets: it takes no set further
 // than its target, and writes down what each set was sized for.
-func scalePlan(in world, targets map[string]int32, list []deployment.SetSize) error {
+func scalePlan(in world, targets map[string]int32, list []deployment.Target) error {
 	seen := in.observation()
-	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	plan := deployment.Decide(seen, deployment.Policy{}, now)
 	d := seen.Deployment
 	newSet, old := deployment.FindSets(d, seen.Sets)
-	if !d.Spec.Paused && !deployment.ScalingEvent(d, newSet, old) || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
+	if !d.Spec.Paused && !deployment.ScalingOf(d, newSet, old).Due || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
 		return nil // there is a roll-out instead, or as well (DS-3)
 	}
 	written := map[string]*v1alpha1.MachineSet{}
@@ -85,7 +85,7 @@ func scalePlan(in world, targets map[string]int32, list []deployment.SetSize) er
 		if w := written[s.Name]; w != nil {
 			s = w
 		}
-		sized := func(t deployment.SetSize) bool { return t.Set.Name == s.Name }
+		sized := func(t deployment.Target) bool { return t.Name == s.Name }
 		want := strconv.Itoa(int(d.Spec.Replicas))
 		if slices.ContainsFunc(list, sized) && s.Annotations[v1alpha1.DesiredReplicasAnnotation] != want {
 			return fmt.Errorf("%s is not said to be sized for %s", s.Name, want)
@@ -101,11 +101,11 @@ func scalePlan(in world, targets map[string]int32, list []deployment.SetSize) er
 //	DS-14  a negative surge is none
 func scaleTwin(in world, m mended) *scaling {
 	md := in.MachineDeployment
-	surge := deployment.MaxSurge(md.object())
+	surge := surgeOf(md.object())
 	if m["DS-14"] {
 		surge = max(0, surge)
 	}
-	t := &scaling{desired: md.Replicas, surge: surge, written: deployment.MaxSurge(md.object())}
+	t := &scaling{desired: md.Replicas, surge: surge, written: surgeOf(md.object())}
 	var newSet *scalingSet
 	for _, s := range in.OldMSs {
 		t.sets = append(t.sets, newScalingSet(s))

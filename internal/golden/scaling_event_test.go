@@ -18,11 +18,10 @@ type scalingEventOut struct {
 func scalingEvent(in world, out scalingEventOut) ([]string, error) {
 	d, newSet := in.MachineDeployment.object(), in.NewMS.object()
 	found, others := deployment.FindSets(d, append(slices.Clip(setsOf(in.OldMSs)), newSet))
-	got := scalingEventOut{
-		IsScalingEvent: deployment.ScalingEvent(d, found, others), IsSaturated: deployment.Saturated(d, found), Error: out.Error,
-	}
-	if one := deployment.ActiveOrLatest(found, others); one != nil {
-		got.ActiveOrLatest = &one.Name
+	s := deployment.ScalingOf(d, found, others)
+	got := scalingEventOut{IsScalingEvent: s.Due, IsSaturated: s.Saturated, Error: out.Error}
+	if s.Alone != nil {
+		got.ActiveOrLatest = &s.Alone.Name
 	}
 	if err := same("new set", nameOf(newSet), nameOf(found)); err != nil {
 		return nil, err

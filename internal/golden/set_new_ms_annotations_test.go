@@ -45,7 +45,7 @@ func newAnnotationsTwin(in setNewAnnotationsIn, m mended) setNewAnnotationsOut {
 	if changed != nil && !in.Exists {
 		sized := map[string]string{
 			"deployment.kubernetes.io/desired-replicas": strconv.Itoa(int(in.Replicas)),
-			"deployment.kubernetes.io/max-replicas":     strconv.Itoa(int(in.Replicas + deployment.MaxSurge(d))),
+			"deployment.kubernetes.io/max-replicas":     strconv.Itoa(int(in.Replicas + surgeOf(d))),
 		}
 		for k, v := range sized {
 			if a[k] != v {

@@ -39,9 +39,9 @@ func (s *simulation) log() string { return strings.Join(s.lines, "\n") }
 
 // bounds are how many machines there may be, and how many have to be available.
 func (s *simulation) bounds() toll {
-	t := toll{machines: s.d.Spec.Replicas + max(0, deployment.MaxSurge(s.d))}
+	t := toll{machines: s.d.Spec.Replicas + max(0, surgeOf(s.d))}
 	if s.d.Spec.Strategy.Type != v1alpha1.RecreateMachineDeploymentStrategyType {
-		t.available = s.d.Spec.Replicas - deployment.MaxUnavailable(s.d)
+		t.available = s.d.Spec.Replicas - unavailableOf(s.d)
 	}
 	return t
 }
@@ -103,7 +103,7 @@ func (s *simulation) round(ofDeployment, ofSets int) (traceStep, error) {
 
 // reconcile is one pass over the deployment.
 func (s *simulation) reconcile() error {
-	plan := deployment.Plan(deployment.Observation{Deployment: s.d, Sets: s.sets, Machines: s.machines, Complete: true}, deployment.Policy{}, s.now)
+	plan := deployment.Decide(deployment.Observation{Deployment: s.d, Sets: s.sets, Machines: s.machines, Complete: true}, deployment.Policy{}, s.now)
 	s.lines = append(s.lines, plan.String())
 	for _, a := range plan.Actions {
 		switch a := a.(type) {

@@ -46,7 +46,7 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 	for _, s := range seen.Sets {
 		seen.Machines = slices.Concat(seen.Machines, machinesFor(s))
 	}
-	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	plan := deployment.Decide(seen, deployment.Policy{}, now)
 	got := syncOut{Error: out.Error}
 	after := newSet
 	got.MachineDeploymentRevisionAnnotation = d.Annotations[v1alpha1.RevisionAnnotation]

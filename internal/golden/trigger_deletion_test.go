@@ -39,7 +39,7 @@ func triggerDeletion(in triggerDeletionIn, out triggerDeletionOut) ([]string, er
 		m.Owner, m.Labels = "new", seen.Sets[0].Spec.Selector.MatchLabels
 		seen.Machines = append(seen.Machines, m.object())
 	}
-	plan := deployment.Plan(seen, deployment.Policy{}, now)
+	plan := deployment.Decide(seen, deployment.Policy{}, now)
 	after, machines := seen.Deployment, map[string]*v1alpha1.Machine{}
 	for _, m := range seen.Machines {
 		machines[m.Name] = m

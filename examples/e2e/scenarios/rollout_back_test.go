@@ -47,7 +47,7 @@ func TestARollIsRolledBackInItsMiddleAndAfterItsEnd(t *testing.T) {
 	change(t, s, "workers", `{"spec":{"rollbackTo":{"revision":0}}}`)
 	s.Wait(t, patience, "it is done with", rolledBack(s, "workers"))
 	s.Wait(t, patience, "rolled back", s.Complete("workers"))
-	s.Wait(t, patience, "it is told", hasEvent(s, "workers", deployment.EventRolledBack))
+	s.Wait(t, patience, "it is told", hasEvent(s, "workers", "DeploymentRollback"))
 	small := setOf(t, s, "small")
 	allOf(t, s, small, 5)
 	kept := 0
@@ -62,7 +62,7 @@ func TestARollIsRolledBackInItsMiddleAndAfterItsEnd(t *testing.T) {
 	s.Wait(t, patience, "the nodes are as others", unmarked(s))
 
 	change(t, s, "workers", `{"spec":{"rollbackTo":{"revision":77}}}`)
-	s.Wait(t, patience, "it is told", hasEvent(s, "workers", deployment.EventRevisionNotFound))
+	s.Wait(t, patience, "it is told", hasEvent(s, "workers", "DeploymentRollbackRevisionNotFound"))
 	s.Wait(t, patience, "it is done with", rolledBack(s, "workers"))
 	require.Equal(t, "small", deploymentNamed(t, s, "workers").Spec.Template.Spec.Class.Name)
 

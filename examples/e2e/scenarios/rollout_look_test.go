@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -70,8 +69,9 @@ func observed(d *v1alpha1.MachineDeployment) bool {
 // progressIs says that a roll-out has come to a status for a reason.
 func progressIs(status v1alpha1.ConditionStatus, reason string) func(*v1alpha1.MachineDeployment) bool {
 	return func(d *v1alpha1.MachineDeployment) bool {
-		c := deployment.GetCondition(d.Status, v1alpha1.MachineDeploymentProgressing)
-		return c != nil && c.Status == status && c.Reason == reason
+		return slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+			return c.Type == v1alpha1.MachineDeploymentProgressing && c.Status == status && c.Reason == reason
+		})
 	}
 }
 

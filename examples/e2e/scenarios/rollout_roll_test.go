@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -67,7 +66,7 @@ func TestARollReplacesTheMachinesThatAreOfNoUseFirst(t *testing.T) {
 	}
 	s.Wait(t, patience, "it is told", func(ctx context.Context) (string, error) {
 		reasons, err := told(ctx, s, "MachineDeployment", "workers")
-		reasons = slices.DeleteFunc(reasons, func(r string) bool { return r != deployment.EventScalingMachineSet })
+		reasons = slices.DeleteFunc(reasons, func(r string) bool { return r != "ScalingMachineSet" })
 		if err != nil || len(reasons) < 4 {
 			return fmt.Sprintf("%d sizes were told", len(reasons)), err
 		}

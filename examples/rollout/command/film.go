@@ -90,10 +90,8 @@ func machinesIn(s deploymenttest.Size) Machines {
 
 // floor is how many machines have to be available.
 func floor(d *v1alpha1.MachineDeployment) int {
-	if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
-		return 0
-	}
-	return int(d.Spec.Replicas - deployment.MaxUnavailable(d))
+	b, _ := deployment.BoundsOf(d) // it has been validated
+	return int(b.Least())
 }
 
 // ceiling is how many machines may exist.
@@ -101,7 +99,8 @@ func ceiling(d *v1alpha1.MachineDeployment) int {
 	if d.Spec.Replicas == 0 {
 		return 0
 	}
-	return int(d.Spec.Replicas) + int(deployment.MaxSurge(d))
+	b, _ := deployment.BoundsOf(d) // it has been validated
+	return int(b.Most())
 }
 
 // holds are those of a decision, with times since the change.

@@ -35,8 +35,8 @@ type options struct {
 	at     []string
 	events []event // of at, in the order in which they happen
 
-	onNoCapacity, discourage string
-	byLabel, holdAutoscaler  bool
+	discourage                            string
+	freeCapacity, byLabel, holdAutoscaler bool
 }
 
 const usage = `Plays the roll-out of a MachineDeployment in virtual time and shows it.
@@ -65,7 +65,6 @@ const (
 
 var (
 	outputs    = []string{outputTable, outputWide, outputJSON, outputSVG, outputSummary}
-	noCapacity = []string{string(deployment.NoCapacityWait), string(deployment.NoCapacityUseUnavailable), string(deployment.NoCapacityStop)}
 	discourage = []string{string(deployment.DiscourageNone), string(deployment.DiscouragePreferNoSchedule), string(deployment.DiscourageNoSchedule)}
 )
 
@@ -111,7 +110,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 	fs.StringArrayVar(&o.at, "at", nil, "what happens when, such as 5m=replicas:8; may be repeated; the `event`")
 
-	fs.StringVar(&o.onNoCapacity, "on-no-capacity", noCapacity[0], "`policy` while there is no capacity: "+strings.Join(noCapacity, ", "))
+	fs.BoolVar(&o.freeCapacity, "free-capacity", false, "give up one old machine at a time while there is no capacity for a new one")
 	fs.StringVar(&o.discourage, "discourage", discourage[1], "`taint` on the Nodes of old machines: "+strings.Join(discourage, ", "))
 	fs.BoolVar(&o.byLabel, "by-label", false, "machines go only if their Nodes are labelled as selected")
 	fs.BoolVar(&o.holdAutoscaler, "hold-autoscaler", false, "keep the cluster autoscaler off the Nodes meanwhile")
@@ -143,7 +142,7 @@ func (o *options) complete(fs *pflag.FlagSet) error {
 		flag, value string
 		of          []string
 	}{
-		{"-o", o.output, outputs}, {"--on-no-capacity", o.onNoCapacity, noCapacity}, {"--discourage", o.discourage, discourage},
+		{"-o", o.output, outputs}, {"--discourage", o.discourage, discourage},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			return fmt.Errorf("%s is %q, want %s", choice.flag, choice.value, strings.Join(choice.of, ", "))

@@ -35,7 +35,6 @@ func TestWrongCommandLinesAreRefusedInOneLine(t *testing.T) {
 		{"more than all fail", []string{"-f", pool, "--fail=1.5"}, "--fail is 1.5"},
 		{"not a number of them fail", []string{"-f", pool, "--fail=NaN"}, "--fail is NaN"},
 		{"a quota below none", []string{"-f", pool, "--quota=-2"}, "--quota is -2"},
-		{"a policy that does not exist", []string{"-f", pool, "--on-no-capacity=Pray"}, `--on-no-capacity is "Pray", want Wait`},
 		{"an effect that does not exist", []string{"-f", pool, "--discourage=NoExecute"}, `--discourage is "NoExecute"`},
 		{"an event without a time", []string{"-f", pool, "--at=pause"}, `"pause" is no event`},
 		{"an event at no time", []string{"-f", pool, "--at=soon=pause"}, `"soon" is no time`},
@@ -63,7 +62,7 @@ func TestDefaultsAreThoseOfTheHelp(t *testing.T) {
 	status, help, errOut := run(t, "-h")
 	require.Equal(t, command.Done, status)
 	require.Empty(t, errOut)
-	for _, words := range []string{"--join time", "(default 3m0s)", "-o, --output form", "UseUnavailable", "--at event"} {
+	for _, words := range []string{"--join time", "(default 3m0s)", "-o, --output form", "--free-capacity", "--at event"} {
 		require.Contains(t, help, words)
 	}
 	for line := range strings.Lines(help) {

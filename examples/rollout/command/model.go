@@ -36,12 +36,15 @@ func (p *provider) model() deploymenttest.Model {
 	o := p.options
 	m := deploymenttest.Model{
 		Policy: deployment.Policy{
-			ByLabel: o.byLabel, OnNoCapacity: deployment.NoCapacity(o.onNoCapacity),
-			Discourage: deployment.Discourage(o.discourage), HoldAutoscaler: o.holdAutoscaler,
+			FreeCapacity: o.freeCapacity,
+			Discourage:   deployment.Discourage(o.discourage), HoldAutoscaler: o.holdAutoscaler,
 		},
 		NoCluster: o.noCluster, CreationTimeout: o.creationTimeout, HealthTimeout: o.healthTimeout,
 		Create: p.create, Join: p.join, Update: p.update,
 		Leave: func(*v1alpha1.Machine) time.Duration { return o.leave },
+	}
+	if o.byLabel {
+		m.Policy.Gates = []deployment.Gate{deployment.SelectedByLabel}
 	}
 	m.OnWrite = p.count
 	m.OnDecision = func(deployment.Observation, deployment.Decision) {

@@ -3,11 +3,13 @@
 package deployment
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
@@ -34,11 +36,6 @@ type Action interface {
 const (
 	eventNormal  = "Normal"
 	eventWarning = "Warning"
-
-	// EventScalingMachineSet is the reason of events about the size of a set.
-	EventScalingMachineSet = "ScalingMachineSet"
-	// EventSelectingAll is the reason of the event about an empty selector.
-	EventSelectingAll = "SelectingAll"
 )
 
 // WriteDeployment updates the deployment, its status apart: finalizers,
@@ -194,7 +191,7 @@ func (a WriteSet) Event() *machinist.Event {
 }
 
 func scaled(direction, set string, to int32) *machinist.Event {
-	return &machinist.Event{Type: eventNormal, Reason: EventScalingMachineSet, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
+	return &machinist.Event{Type: eventNormal, Reason: eventScaled, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
 }
 
 // Event returns nil.
@@ -215,5 +212,57 @@ func nameOf[T interface {
 	return object.GetName()
 }
 
-// ErrNoNode is returned for a [WriteNode] that holds no Node.
-var ErrNoNode = errors.New("no node")
+// errNoNode is returned for a [WriteNode] that holds no Node.
+var errNoNode = errors.New("no node to patch")
+
+// Patch returns the JSON merge patch that turns the Node as it was observed into
+// the edited one. It carries the UID and the resource version, so that it fails
+// if the Node has changed in between.
+func (a WriteNode) Patch() ([]byte, error) {
+	if a.Before == nil || a.Node == nil {
+		return nil, errNoNode
+	}
+	metadata := map[string]any{"uid": a.Before.UID, "resourceVersion": a.Before.ResourceVersion}
+	if changed := diff(a.Before.Labels, a.Node.Labels); len(changed) > 0 {
+		metadata["labels"] = changed
+	}
+	if changed := diff(a.Before.Annotations, a.Node.Annotations); len(changed) > 0 {
+		metadata["annotations"] = changed
+	}
+	spec := map[string]any{}
+	if !equality.Semantic.DeepEqual(a.Before.Spec.Taints, a.Node.Spec.Taints) {
+		taints := a.Node.Spec.Taints
+		if taints == nil {
+			taints = []corev1.Taint{}
+		}
+		spec["taints"] = taints
+	}
+	if a.Before.Spec.Unschedulable != a.Node.Spec.Unschedulable {
+		spec["unschedulable"] = a.Node.Spec.Unschedulable
+	}
+	patch := map[string]any{"metadata": metadata}
+	if len(spec) > 0 {
+		patch["spec"] = spec
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding patch of node %s: %w", a.Before.Name, err)
+	}
+	return data, nil
+}
+
+// diff returns what a merge patch has to say about a map.
+func diff(before, after map[string]string) map[string]any {
+	changed := map[string]any{}
+	for k := range before {
+		if _, ok := after[k]; !ok {
+			changed[k] = nil
+		}
+	}
+	for k, v := range after {
+		if now, ok := before[k]; !ok || now != v {
+			changed[k] = v
+		}
+	}
+	return changed
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/recorded"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// Decide returns everything that one pass over a deployment intends: for its deletion, for
+// a change of its replicas, or for the replacement of its machines.
+//
+// However often it is asked, and whatever part of its actions is carried out:
+//   - The machines of all sets never grow beyond replicas + maxSurge by its doing. Each set
+//     counts with the larger of asked for and seen, leaving machines included. A set that
+//     replaces a machine which failed or was deleted does not wait until that is gone, so
+//     that there may be as many more as are leaving.
+//   - The available machines never fall under replicas - maxUnavailable by its doing. The
+//     exceptions: the only active set follows the replicas at once, and
+//     [Policy.FreeCapacity] gives up one more if maxUnavailable is 0.
+//   - There is at most one set for a template.
+//
+// A spec that [Validate] refuses, or whose selector is empty, changes nothing but the
+// status: the Progressing condition has the reason InvalidSpec or EmptySelector, and one
+// Event says so. A deployment that is being deleted is deleted nevertheless.
+//
+// It reads the bounds as [BoundsOf] does. The sets have to choose which machines go as
+// [machineset.Decide] does, and by the order of the policy, as far as none is named.
+//
+// The observation is not modified. What the decision holds is a copy, except for the
+// machines of [Target.Victims] and the Nodes of [WriteNode.Before], which are those of the
+// observation.
+func Decide(in Observation, p Policy, now time.Time) Decision {
+	if in.Deployment == nil {
+		return Decision{Reason: ReasonViewIncomplete, Holds: []machinist.Hold{{Reason: ReasonViewIncomplete, Message: "no deployment"}}}
+	}
+	c := &pass{in: in, policy: p, now: now, order: p.order(now), d: in.Deployment.DeepCopy()}
+	c.in.Sets = c.own(in.Sets)
+	c.newSet, c.old = FindSets(c.d, c.in.Sets)
+	c.out.Status = c.d.Status
+	refused, why := refusal(c.d)
+	pending := in.Expectations.Observe(in.find, in.Complete)
+	switch {
+	case !in.Complete:
+		c.out.Reason = ReasonViewIncomplete // that a view is complete now is no change of an object
+		c.holdUntil(now.Add(recheck), c.d.Name, ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
+	case len(pending) > 0:
+		c.expect(pending)
+	case c.d.DeletionTimestamp != nil:
+		c.delete()
+	case refused != "":
+		c.refuse(refused, why)
+	case !slices.Contains(c.d.Finalizers, v1alpha1.MCMFinalizerName):
+		c.out.Reason = reasonAdopting
+		c.d.Finalizers = append(c.d.Finalizers, v1alpha1.MCMFinalizerName)
+		c.editDeployment("finalizer is missing")
+	default:
+		c.proceed()
+	}
+	return c.finish()
+}
+
+// expect holds the deployment until the caches show what was written.
+func (c *pass) expect(pending machine.Expectations) {
+	c.stop(ReasonWriteNotSeen, "the view does not show a write of "+strings.ToLower(pending[0].Kind)+" "+pending[0].Name+" yet")
+	for _, x := range pending {
+		due := x.At.Add(c.policy.unseen())
+		switch {
+		case due.After(c.now) && recorded.Known(x.At, c.now):
+			c.look(due)
+		case len(c.out.Actions) < c.policy.burst():
+			c.add(Look{Kind: x.Kind, Name: x.Name})
+		}
+	}
+}
+
+// own returns the sets that are not nil and that no other object controls, oldest first
+// and each name once. Other sets are held, and neither sized nor deleted.
+func (c *pass) own(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
+	met := make(map[string]bool, len(sets))
+	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
+		owner := metav1.GetControllerOfNoCopy(s)
+		if s.Namespace != c.d.Namespace || owner != nil && owner.UID != c.d.UID {
+			c.hold(s.Name, reasonNotOurs, "it does not belong to the deployment and is left out")
+			return true
+		}
+		again := met[s.Name]
+		met[s.Name] = true
+		return again
+	})
+}
+
+// proceed decides about a valid deployment that is not being deleted.
+func (c *pass) proceed() {
+	bounds, _ := BoundsOf(c.d) // the spec has been validated
+	c.ledger = &ledger{Bounds: bounds, accounts: openAccounts(c.in, c.d, c.newSet, c.order, c.now)}
+	for _, a := range c.ledger.accounts {
+		c.look(a.nextAvailable())
+	}
+	c.d.Status.Conditions = withoutFuture(withoutRefusal(c.d.Status), c.now)
+	c.d.Status.Conditions = withPause(c.d, c.now)
+	c.counters()
+	c.markNamed()
+	statusToo := c.followDeployment()
+	c.allowGrowth()
+	c.countDemand()
+	c.settleMoves()
+	switch {
+	case c.d.Spec.Paused:
+		c.stop(ReasonPaused, "roll-outs are paused, only changes of the replicas are carried out")
+		c.scaleAny()
+		c.cleanUp()
+		c.counters()
+	case c.d.Spec.RollbackTo != nil:
+		c.rollBack()
+	case c.scaling():
+		c.out.Reason = ReasonScaling
+		c.scaleAny()
+		c.counters()
+	default:
+		c.rollOut()
+	}
+	c.beginAgain()
+	c.out.WriteStatus = statusToo
+}
+
+// followDeployment gives the new set what it takes over from the deployment. Once the set
+// has it, the deployment gets the revision of the set, and a Progressing condition that is
+// not about another rollout: a set of an earlier rollout may become the new one again
+// without being created. It reports whether the status is written even if it is the same,
+// as in the reference system.
+func (c *pass) followDeployment() (statusToo bool) {
+	a := c.ledger.of(c.newSet)
+	if a == nil {
+		return false
+	}
+	if !a.deleting {
+		if edited, differs := propagated(c.d, a.next, c.old); edited != nil {
+			a.next = edited
+			a.changes = append(a.changes, strings.Join(differs, ", ")+" differ from the deployment")
+		}
+	}
+	if len(a.changes) > 0 {
+		return false
+	}
+	again := false
+	revision, ok := c.newSet.Annotations[v1alpha1.RevisionAnnotation]
+	if before, had := c.d.Annotations[v1alpha1.RevisionAnnotation]; ok && before != revision {
+		c.annotate(v1alpha1.RevisionAnnotation, revision)
+		c.editDeployment("revision is " + revision)
+		statusToo = true
+		again = had && c.newSet.Spec.Replicas < c.d.Spec.Replicas
+	}
+	cond := conditionOf(c.d.Status, v1alpha1.MachineDeploymentProgressing)
+	if cond == nil || again && (cond.Reason == v1alpha1.NewMachineSetAvailable || cond.Reason == v1alpha1.ProgressDeadlineExceeded) {
+		c.d.Status.Conditions = withStep(c.d.Status.Conditions, v1alpha1.FoundNewMachineSet, fmt.Sprintf("Found new machine set %q", c.newSet.Name), c.now)
+	}
+	return statusToo
+}
+
+// scaleAny carries out a change of the replicas.
+func (c *pass) scaleAny() {
+	if c.inPlace() {
+		c.scaleInPlace()
+	} else {
+		c.scale()
+	}
+}
+
+// beginAgain writes the size of a new set that may create machines again, whatever the
+// pass has made of it: it must not fill up to its former size.
+func (c *pass) beginAgain() {
+	a := c.ledger.of(c.newSet)
+	if a == nil || a.deleting || !machineset.ScaleUpDisabled(a.set) || machineset.ScaleUpDisabled(a.next) {
+		return
+	}
+	if narrow(a.spec) != a.next.Spec.Replicas {
+		c.resize(a, a.spec, "it creates machines again, beginning with those that it has")
+	}
+}
+
+// rollOut takes the next step of a rollout.
+func (c *pass) rollOut() {
+	c.out.Reason = ReasonRollingOut
+	var created *v1alpha1.MachineSet
+	switch c.d.Spec.Strategy.Type {
+	case v1alpha1.RecreateMachineDeploymentStrategyType:
+		created = c.recreate()
+	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		created = c.updateInPlace()
+	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
+		created = c.roll()
+	}
+	c.markNodes()
+	if c.out.Reason == ReasonNameTaken {
+		return
+	}
+	atRest := !c.changing() && c.ledger.atRest()
+	status, expires := rolloutStatus(c.d, cmp.Or(c.newSet, created), c.old, c.now, atRest)
+	c.out.Status = status
+	if atRest && Complete(c.d, status) {
+		c.out.Reason = ReasonComplete
+		c.cleanUp()
+	}
+	if !c.changing() && c.out.Reason != ReasonComplete {
+		c.waiting()
+	}
+	if cond := conditionOf(status, v1alpha1.MachineDeploymentProgressing); cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded {
+		c.hold(c.d.Name, ReasonProgressDeadline, cond.Message)
+	}
+	c.look(expires)
+}
+
+// cleanUp deletes the old sets that are not kept as history.
+func (c *pass) cleanUp() {
+	for _, s := range surplusSets(c.old, c.d.Spec.RevisionHistoryLimit) {
+		c.add(DeleteSet{
+			Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
+			Message: fmt.Sprintf("empty, and older than the %d to keep", max(0, *c.d.Spec.RevisionHistoryLimit)),
+		})
+	}
+}
+
+// delete deletes the deployment: all sets first, then the finalizer. Sets that are to
+// outlive it, because it is deleted with --cascade=orphan, stay until the garbage
+// collector has taken it from their owners; the reference system deletes them.
+func (c *pass) delete() {
+	sets := c.in.Sets
+	switch {
+	case !slices.Contains(c.d.Finalizers, v1alpha1.MCMFinalizerName):
+		c.stop(reasonDeleted, "being deleted; nothing is left to do here")
+		return
+	case len(sets) == 0:
+		c.out.Reason = ReasonDeleting
+		c.d.Finalizers = slices.DeleteFunc(c.d.Finalizers, func(f string) bool { return f == v1alpha1.MCMFinalizerName })
+		c.editDeployment("no set is left")
+		return
+	case slices.Contains(c.d.Finalizers, metav1.FinalizerOrphanDependents):
+		c.hold(sets[0].Name, ReasonDeleting, fmt.Sprintf("%d sets are to outlive the deployment and still belong to it", len(sets)))
+	default:
+		for _, s := range sets {
+			if s.DeletionTimestamp == nil {
+				c.add(DeleteSet{Name: s.Name, UID: s.UID, Message: "its deployment is being deleted"})
+			} else {
+				c.hold(s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", s.Status.Replicas))
+			}
+		}
+	}
+	c.out.Reason = ReasonDeleting
+	c.counters()
+}
+
+// refuse holds a deployment whose spec cannot be decided about. The Progressing condition
+// says so, and one Event does when that condition changes.
+func (c *pass) refuse(r machinist.Reason, message string) {
+	c.stop(r, message)
+	c.counters()
+	event := r
+	if r == reasonSelectsNothing {
+		event = eventSelectsAll
+	}
+	cond := newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionFalse, string(r), message, c.now)
+	if present := conditionOf(c.d.Status, cond.Type); present != nil {
+		if present.Status == cond.Status && present.Reason == cond.Reason && present.Message == cond.Message {
+			return
+		}
+		if present.Status == cond.Status {
+			cond.LastTransitionTime = present.LastTransitionTime
+		}
+	}
+	c.out.Status.Conditions = append(withoutCondition(c.out.Status.Conditions, cond.Type), cond)
+	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: event, Message: brief(message)})
+}
+
+// finish makes the decision of what the questions have found.
+func (c *pass) finish() Decision {
+	if c.ledger != nil {
+		for _, a := range c.ledger.accounts {
+			c.out.Targets = append(c.out.Targets, Target{
+				Name: a.set.Name, UID: a.set.UID, From: a.set.Spec.Replicas, To: a.next.Spec.Replicas, Victims: a.victims, Message: a.why,
+			})
+		}
+	}
+	c.write()
+	if len(c.out.Actions) > 0 {
+		c.look(c.now.Add(recheck))
+	}
+	for _, h := range c.out.Holds {
+		c.look(h.Until)
+	}
+	c.out.Status = *c.out.Status.DeepCopy()
+	c.out.WriteStatus = c.out.WriteStatus || !equality.Semantic.DeepEqual(c.out.Status, c.in.Deployment.Status)
+	return c.out
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// move gives finished machines to the new set, as many as it may have, and says
+// whether there are any. A set that might still replace a machine which leaves it
+// keeps them until it is known not to.
+func (u *updates) move() bool {
+	room, moved := u.l.Desired-u.has(), false
+	for _, o := range u.units {
+		if o.stage != updateDone || !o.old() || machineset.Failed(o.machine) || room <= 0 {
+			continue
+		}
+		next := movedMachine(o.machine, o.of.set, u.to.set)
+		switch {
+		case !machineset.ScaleUpDisabled(o.of.set):
+			u.c.hold(o.of.set.Name, ReasonUpdating, fmt.Sprintf("%s is updated; its set has to be kept from replacing it first", o.machine.Name))
+		case !selects(u.to.set, next.Labels):
+			u.c.hold(o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, and the selector of %s would not have it", u.to.set.Name))
+		default:
+			edit := u.c.editMachine(o.machine, fmt.Sprintf("it is updated and moves from %s to %s", o.of.set.Name, u.to.set.Name))
+			edit.Labels, edit.OwnerReferences = next.Labels, next.OwnerReferences
+			room--
+			moved = true
+		}
+	}
+	return moved
+}
+
+// movedMachine returns a copy of a machine that was updated in place, as it looks once it
+// has moved from one set to another: the labels by which the first selects it are
+// replaced by those of the second, its label says that the update succeeded, so
+// that neither set deletes it before it is counted, and the second set controls it
+// in place of the first. Other labels and other owners stay. It is nil if any of
+// the three is nil.
+func movedMachine(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.Machine {
+	next := m.DeepCopy()
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	if from.Spec.Selector != nil {
+		for k := range from.Spec.Selector.MatchLabels {
+			delete(next.Labels, k)
+		}
+	}
+	if to.Spec.Selector != nil {
+		maps.Copy(next.Labels, to.Spec.Selector.MatchLabels)
+	}
+	next.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
+	at := max(0, slices.IndexFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID }))
+	owners := slices.DeleteFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID })
+	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), machineset.OwnerSet(to).Reference())
+	return next
+}
+
+// selects reports whether the selector of a set fits labels. An unreadable selector
+// fits none.
+func selects(s *v1alpha1.MachineSet, have map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+	return err == nil && selector.Matches(k8slabels.Set(have))
+}
+
+// followMoves brings the sizes in line with the machines: an old set gets smaller by
+// those that have left it, whether they moved or failed, and a set to which
+// machines have moved gets larger by them. Each set has to see the same machines as
+// we do, or it would create or delete some for those it has not seen come or go;
+// and nothing grows before the others have made room, so that the sum stays within
+// its bound.
+func (u *updates) followMoves() {
+	for _, a := range u.c.ledger.accounts {
+		present := int64(a.counts.Present)
+		left, moved := !a.isNew && present < a.spec && machineset.ScaleUpDisabled(a.set), present > a.spec && a.counts.Moving > 0
+		switch {
+		case a.deleting || !left && !moved:
+		case !a.seesAll():
+			u.c.hold(a.set.Name, ReasonSetNotReported, fmt.Sprintf("it has reported %d machines and has %d; its size follows when it has seen them all", a.set.Status.Replicas, a.counts.Machines))
+		case left:
+			u.c.resize(a, present, fmt.Sprintf("machines left: %d", present))
+		}
+	}
+	for _, a := range u.c.ledger.accounts {
+		room := u.l.Desired + u.l.Surge - u.l.sum(func(b *account) int64 { return max(b.spec, int64(b.next.Spec.Replicas)) })
+		by := min(int64(a.counts.Moving), a.placeless(), room)
+		if !a.deleting && a.seesAll() && by > 0 {
+			u.c.resize(a, a.spec+by, fmt.Sprintf("machines that have moved to it: %d", by))
+		}
+	}
+}
+
+// placeless returns how many machines of a set are more than it asks for.
+func (a *account) placeless() int64 { return int64(a.counts.Present) - a.spec }
+
+// nameInstead deals with machines that have moved to a set in which they have no
+// place, and get none, because fewer machines are wanted by now. It names which
+// machines of the set go: once the others are acknowledged, the set deletes those,
+// and not others that may be needed more. Until then it is only a plan, which is
+// made anew in each pass: a name stands as long as its machine is too many and may
+// be spared, and is withdrawn otherwise. Old sets that have not seen all their
+// machines are waited for, as they may give some that are not updated.
+func (u *updates) nameInstead() {
+	tooMany := u.l.sum((*account).remaining) - u.l.Desired - u.l.Surge
+	if slices.ContainsFunc(u.c.ledger.accounts, (*account).mayGiveSoon) {
+		tooMany = 0
+	}
+	for _, a := range u.c.ledger.accounts {
+		if a.deleting || a.counts.Moving == 0 || !a.seesAll() {
+			continue
+		}
+		n := min(a.placeless()-int64(len(a.victims)+a.demanded()), tooMany)
+		if n <= 0 && !a.namesForNothing() {
+			continue
+		}
+		chosen := u.chooseInstead(a, n)
+		tooMany -= int64(len(chosen))
+		var names []string
+		for _, v := range append(slices.Clip(a.victims), chosen...) {
+			names = append(names, v.Machine.Name)
+		}
+		names = a.withLeaving(names)
+		if !slices.Equal(names, machineset.Victims(a.next)) {
+			machineset.NameVictims(a.next, names)
+			a.changes = append(a.changes, fmt.Sprintf("%d machines are too many", len(chosen)))
+		}
+	}
+}
+
+// remaining returns how many machines of a set there are beside those that go.
+func (a *account) remaining() int64 {
+	return int64(a.counts.Present - len(a.outgoing) - len(a.chosen))
+}
+
+// mayGiveSoon reports whether an old set has machines to give, and only has to report
+// on those that have left it.
+func (a *account) mayGiveSoon() bool {
+	return !a.isNew && !a.deleting && a.counts.Moving == 0 && a.spec > 0 && !a.seesAll()
+}
+
+// namesForNothing reports whether a set names a machine which does not go for the size
+// that it has.
+func (a *account) namesForNothing() bool {
+	names := sets.New(machineset.Victims(a.next)...)
+	for _, v := range a.victims {
+		names.Delete(v.Machine.Name)
+	}
+	return len(names) > 0 && slices.ContainsFunc(a.machines, func(m *v1alpha1.Machine) bool {
+		return !machineset.Leaving(m) && names.Has(m.Name)
+	})
+}
+
+// chooseInstead chooses n machines of a set, among them those that have moved to
+// it: those that are named already, and then others.
+func (u *updates) chooseInstead(a *account, n int64) []machineset.Victim {
+	names := sets.New(machineset.Victims(a.set)...)
+	var named, others []*v1alpha1.Machine
+	add := func(m *v1alpha1.Machine) {
+		if names.Has(m.Name) {
+			named = append(named, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	for _, m := range a.stay {
+		add(m)
+	}
+	for _, o := range u.units {
+		if o.of == a && o.stage == updateMoved && !machineset.NamedByAutoscaler(a.set, o.machine) {
+			add(o.machine)
+		}
+	}
+	var chosen []machineset.Victim
+	for _, from := range [][]*v1alpha1.Machine{named, others} {
+		for _, v := range u.c.choose(a, from, n-int64(len(chosen)), u.l.slack(), surplus, false) {
+			if a.isAvailable(v.Machine) {
+				a.lost++
+			}
+			chosen = append(chosen, v)
+		}
+	}
+	return chosen
+}
+
+// named returns how many machines of a set are named to go, be it by an autoscaler
+// or by the set: as it was seen, and as this pass leaves it.
+func (a *account) named() int {
+	names := sets.New(machineset.Victims(a.set)...).Intersection(sets.New(machineset.Victims(a.next)...))
+	n := 0
+	for _, m := range a.machines {
+		if !machineset.Leaving(m) && (names.Has(m.Name) || machineset.NamedByAutoscaler(a.set, m)) {
+			n++
+		}
+	}
+	return n
+}
+
+// demanded returns how many machines that have moved to a set go for an autoscaler
+// as soon as they are acknowledged.
+func (a *account) demanded() int {
+	n := 0
+	for _, m := range a.machines {
+		if !machineset.Leaving(m) && machineset.Transferred(m) && machineset.NamedByAutoscaler(a.set, m) {
+			n++
+		}
+	}
+	return n
+}
+
+// acknowledge ends the update of machines that have moved. First the Node is given
+// back to pods. Once it is, and once the set has reported on a size in which all
+// its machines have a place, or names those that have none, the label is taken off
+// the machine, and from then on it is one like all others.
+func (u *updates) acknowledge() {
+	placed := map[*account]bool{}
+	for _, a := range u.c.ledger.accounts {
+		placed[a] = a.reported && a.counts.Present <= int(a.set.Spec.Replicas)+a.named()
+	}
+	for _, o := range u.units {
+		if o.stage != updateMoved || o.of.deleting {
+			continue
+		}
+		name := o.machine.Labels[v1alpha1.NodeLabelKey]
+		switch {
+		case !o.known && name != "":
+			u.c.hold(o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
+		case o.node != nil && marked(o.node):
+			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
+		case placed[o.of]:
+			edit := u.c.editMachine(o.machine, "its set has a place for it")
+			delete(edit.Labels, v1alpha1.LabelKeyNodeUpdateResult)
+		}
+	}
+}
+
+// unmarkNew takes the marks of an update off the Nodes of the new set. They have
+// some if the template went back to an earlier one in the middle of an update. An
+// update that has begun goes on, and its Node is given back to pods at its end.
+func (u *updates) unmarkNew() {
+	for _, o := range u.units {
+		if !o.of.isNew || o.node == nil {
+			continue
+		}
+		switch o.stage {
+		case updateCandidate:
+			edit := u.c.editNode(o.node, "its machine is up to date")
+			delete(edit.Labels, v1alpha1.LabelKeyNodeCandidateForUpdate)
+			delete(edit.Labels, v1alpha1.LabelKeyNodeSelectedForUpdate)
+		case updateStarted:
+			if !hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
+				u.c.makeCandidate(o.node, "its update has begun and has to end")
+			}
+		case updateDone:
+			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
+		case notUpdating, updateFailed, updateMoved: // nothing to take back
+		}
+	}
+}
+
+// marked reports whether a Node carries marks of an update.
+func marked(node *corev1.Node) bool {
+	return hasLabel(node, v1alpha1.LabelKeyNodeCandidateForUpdate) || selected(node) ||
+		hasLabel(node, v1alpha1.LabelKeyNodeUpdateResult)
+}
+
+// keepOldFromGrowing labels the old sets, so that none replaces a machine that has
+// left it: what is missing is created by the new set.
+func (u *updates) keepOldFromGrowing() {
+	for _, a := range u.c.ledger.accounts {
+		if a.isNew || a.deleting || machineset.ScaleUpDisabled(a.next) || a.spec == 0 && a.counts.Machines == 0 {
+			continue
+		}
+		if a.next.Labels == nil {
+			a.next.Labels = map[string]string{}
+		}
+		a.next.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
+		a.changes = append(a.changes, "its machines are updated in place, and it creates no others")
+	}
+}
+
+// sizeSets brings the sum of all sizes to the replicas, and reports whether a size
+// changes in this pass. The new set takes what is missing. The old sets give what is
+// too much because fewer are wanted, and all they have once the new set is full.
+func (u *updates) sizeSets() bool {
+	c, l := u.c, u.l
+	switch missing := l.Desired - u.oldSize() - u.has(); {
+	case u.to.spec > l.Desired && u.to.counts.Moving > 0: // acknowledged first
+	case u.to.spec > l.Desired:
+		c.shrink(u.to, l.Desired, fmt.Sprintf("%d > %d replicas", u.to.spec, l.Desired), surplus)
+	case missing > 0:
+		c.grow(u.to, u.to.spec+missing)
+	}
+	why := fmt.Sprintf("%d replicas are wanted", l.Desired)
+	tooMany := u.oldMachines() + u.has() - l.Desired - l.Surge
+	tooMany -= u.cutNamed(tooMany, why)
+	u.cutOld(tooMany, surplus, why)
+	if u.to.spec >= l.Desired {
+		back := u.cordonedNew()
+		u.to.lost += back // nothing is replaced by a machine whose Node takes no pods yet
+		u.cutOld(math.MaxInt32, withPreserved, "the new set has all the machines")
+		u.to.lost -= back
+	}
+	return slices.ContainsFunc(c.ledger.accounts, func(a *account) bool { return a.next.Spec.Replicas != a.set.Spec.Replicas })
+}
+
+// cutNamed takes machines that somebody named from the sets that have them, and
+// returns how many. Those that are left count as gone: their sets let them go
+// whatever their sizes are.
+func (u *updates) cutNamed(tooMany int64, why string) int64 {
+	taken := int64(0)
+	for _, a := range u.c.ledger.accounts {
+		named := int64(0)
+		for _, m := range a.stay {
+			if u.l.named[m.UID] {
+				named++
+			}
+		}
+		if a.deleting || !a.mayShrink() {
+			continue
+		}
+		if n := u.c.take(a, min(named, tooMany-taken), surplus); n > 0 {
+			taken += n
+			u.c.resize(a, a.spec, why)
+		}
+	}
+	for _, o := range u.units {
+		if o.available && machineset.NamedByAutoscaler(o.of.next, u.c.edited(o.machine)) {
+			o.of.lost++
+		}
+	}
+	return taken
+}
+
+// mayShrink reports whether it is known what a set lets go if it gets smaller: it sees
+// which machines have left it, or it would delete others in their place; and all
+// that have come are acknowledged, so that they may be chosen.
+func (a *account) mayShrink() bool { return a.seesAll() && a.counts.Moving == 0 }
+
+// cutOld takes machines from the old sets, the oldest first.
+func (u *updates) cutOld(tooMany int64, how cutRule, why string) {
+	for _, a := range u.l.oldActive(false) {
+		if !a.mayShrink() {
+			continue
+		}
+		tooMany -= u.c.take(a, min(a.spec, tooMany), how)
+		if a.spec != int64(a.next.Spec.Replicas) {
+			u.c.resize(a, a.spec, why)
+		}
+		if tooMany > 0 && a.spec > 0 {
+			u.c.holdAvailability(a)
+		}
+	}
+}
+
+// oldSize returns what the old sets ask for.
+func (u *updates) oldSize() int64 {
+	return u.l.sum(func(a *account) int64 {
+		if a.isNew {
+			return 0
+		}
+		return a.spec
+	})
+}
+
+// oldMachines returns how many machines the old sets have or may still create.
+func (u *updates) oldMachines() int64 {
+	return u.l.sum(func(a *account) int64 {
+		switch {
+		case a.isNew:
+			return 0
+		case machineset.ScaleUpDisabled(a.set):
+			return min(a.spec, int64(a.counts.Present))
+		default:
+			return a.spec
+		}
+	})
+}

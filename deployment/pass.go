@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// A pass is one decision in the making: what was observed, the edited copies, and what is
+// not done. Each rule edits the same copy, so that an object is written once, with all
+// that has to change.
+type pass struct {
+	in     Observation
+	policy Policy
+	now    time.Time
+	order  machineset.Order
+	d      *v1alpha1.MachineDeployment // the edited copy
+	newSet *v1alpha1.MachineSet        // as observed
+	old    []*v1alpha1.MachineSet      // as observed
+	ledger *ledger
+
+	changes  []string                              // in d
+	report   *machinist.Event                      // for the write of d
+	machines map[string]*edited[*v1alpha1.Machine] // by name
+	nodes    map[string]*edited[*corev1.Node]      // by name
+	later    int                                   // edits left for the next decision
+	allowed  map[types.UID]bool                    // what the gates said about a machine
+	refusals int                                   // how often they said no
+	out      Decision
+}
+
+// edited is an object before and after the edits of a pass.
+type edited[T any] struct {
+	before, next T
+	changes      []string
+}
+
+func (c *pass) add(a Action) { c.out.Actions = append(c.out.Actions, a) }
+
+// hold says what is not done, and why, until something changes.
+func (c *pass) hold(subject string, r machinist.Reason, message string) {
+	c.holdUntil(time.Time{}, subject, r, message)
+}
+
+// holdUntil says what is not done before a time.
+func (c *pass) holdUntil(until time.Time, subject string, r machinist.Reason, message string) {
+	c.out.Holds = append(c.out.Holds, machinist.Hold{Subject: subject, Reason: r, Message: message, Until: until})
+}
+
+// stop holds the whole deployment.
+func (c *pass) stop(r machinist.Reason, message string) {
+	c.out.Reason = r
+	c.hold(c.d.Name, r, message)
+}
+
+// look asks for a decision at a time, if that is still to come.
+func (c *pass) look(at time.Time) {
+	if at.After(c.now) {
+		c.out.NextCheck = machinist.Earliest(c.out.NextCheck, at)
+	}
+}
+
+// counters brings the status up to date, without what a rollout adds to it.
+func (c *pass) counters() {
+	c.out.Status = statusOf(c.d, c.newSet, c.old, c.now)
+}
+
+// changing reports whether the pass changes a set, so that a rollout cannot be complete.
+func (c *pass) changing() bool {
+	return len(c.out.Actions) > 0 || slices.ContainsFunc(c.ledger.accounts, (*account).edited)
+}
+
+// frozen holds the growth of a deployment that has the freeze label.
+func (c *pass) frozen() bool {
+	if c.d.Labels[v1alpha1.FreezeLabelKey] != "True" {
+		return false
+	}
+	c.hold(c.d.Name, ReasonFrozen, "label freeze=True: no set is created and none grows")
+	return true
+}
+
+// editDeployment records an edit of c.d. Edits that are not recorded are not written.
+func (c *pass) editDeployment(change string) { c.changes = append(c.changes, change) }
+
+// annotate sets an annotation of c.d.
+func (c *pass) annotate(key, value string) {
+	if c.d.Annotations == nil {
+		c.d.Annotations = map[string]string{}
+	}
+	c.d.Annotations[key] = value
+}
+
+// editMachine returns the copy of a machine to edit, and records why. A second machine of
+// the same name is not written.
+func (c *pass) editMachine(m *v1alpha1.Machine, change string) *v1alpha1.Machine {
+	e := c.machines[m.Name]
+	switch {
+	case e == nil:
+		e = &edited[*v1alpha1.Machine]{before: m, next: m.DeepCopy()}
+		if c.machines == nil {
+			c.machines = map[string]*edited[*v1alpha1.Machine]{}
+		}
+		c.machines[m.Name] = e
+	case e.before.UID != m.UID:
+		return m.DeepCopy()
+	}
+	e.changes = append(e.changes, change)
+	return e.next
+}
+
+// edited returns a machine as this pass has left it so far.
+func (c *pass) edited(m *v1alpha1.Machine) *v1alpha1.Machine {
+	if e := c.machines[m.Name]; e != nil && e.before.UID == m.UID {
+		return e.next
+	}
+	return m
+}
+
+// editNode returns the copy of a Node to edit, and records why. Only labels, annotations,
+// taints and unschedulable may be edited; the rest is shared with the observed Node.
+func (c *pass) editNode(n *corev1.Node, change string) *corev1.Node {
+	e := c.nodes[n.Name]
+	if e == nil {
+		next := *n
+		next.Labels, next.Annotations = maps.Clone(n.Labels), maps.Clone(n.Annotations)
+		next.Spec.Taints = slices.Clone(n.Spec.Taints)
+		e = &edited[*corev1.Node]{before: n, next: &next}
+		if c.nodes == nil {
+			c.nodes = map[string]*edited[*corev1.Node]{}
+		}
+		c.nodes[n.Name] = e
+	}
+	e.changes = append(e.changes, change)
+	return e.next
+}
+
+// mayEditNode reports whether a Node may be edited by a rule whose edits can as well be
+// made in the next pass. It may not if the pass edits as many objects already as it may
+// write. What has to wait is counted.
+func (c *pass) mayEditNode(n *corev1.Node) bool {
+	if c.nodes[n.Name] != nil || c.editsLeft() > 0 {
+		return true
+	}
+	c.later++
+	return false
+}
+
+// editsLeft returns how many more machines and Nodes the pass may edit.
+func (c *pass) editsLeft() int { return c.policy.burst() - len(c.machines) - len(c.nodes) }
+
+// write makes actions of the edits: the deployment, then machines by name and a new set,
+// then the sets that shrink, then those that grow, then other actions, and Nodes last. So
+// marks on machines are there before a set shrinks, and no set waits for a Node that
+// cannot be written. A set that is deleted is not written.
+func (c *pass) write() {
+	var actions []Action
+	if len(c.changes) > 0 && (!equality.Semantic.DeepEqual(c.d.ObjectMeta, c.in.Deployment.ObjectMeta) || !equality.Semantic.DeepEqual(c.d.Spec, c.in.Deployment.Spec)) {
+		next := c.d.DeepCopy()
+		next.Status = *c.in.Deployment.Status.DeepCopy()
+		actions = append(actions, WriteDeployment{Deployment: next, Changes: c.changes, Report: c.report})
+	}
+	actions = append(actions, c.writeMachinesAndNodes()...)
+	actions = append(actions, c.out.Actions...)
+	if c.ledger != nil {
+		for _, a := range c.ledger.accounts {
+			if !c.deletes(a.set) && a.edited() {
+				actions = append(actions, WriteSet{Set: a.next, From: a.set.Spec.Replicas, Changes: a.changes})
+			}
+		}
+	}
+	slices.SortStableFunc(actions, func(a, b Action) int { return cmp.Compare(rankOfAction(a), rankOfAction(b)) })
+	c.out.Actions = actions
+}
+
+// deletes reports whether the pass deletes a set.
+func (c *pass) deletes(s *v1alpha1.MachineSet) bool {
+	return slices.ContainsFunc(c.out.Actions, func(a Action) bool {
+		d, ok := a.(DeleteSet)
+		return ok && d.Name == s.Name
+	})
+}
+
+func (c *pass) writeMachinesAndNodes() []Action {
+	var actions []Action
+	for _, name := range slices.Sorted(maps.Keys(c.machines)) {
+		e := c.machines[name]
+		if !equality.Semantic.DeepEqual(e.before, e.next) {
+			actions = append(actions, WriteMachine{Machine: e.next, Changes: e.changes})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
+		e := c.nodes[name]
+		if !sameNode(e.before, e.next) {
+			actions = append(actions, WriteNode{Before: e.before, Node: e.next, Changes: e.changes})
+		}
+	}
+	all := len(actions) + c.later
+	actions = actions[:min(len(actions), c.policy.burst())]
+	if all > len(actions) {
+		c.holdUntil(c.now.Add(time.Second), c.d.Name, reasonBurst, fmt.Sprintf("%d of %d machines and Nodes are written in this pass", len(actions), all))
+	}
+	return actions
+}
+
+// sameNode compares what a pass may edit.
+func sameNode(a, b *corev1.Node) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
+		a.Spec.Unschedulable == b.Spec.Unschedulable && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints)
+}
+
+// rankOfAction is the order in which actions are carried out.
+func rankOfAction(a Action) int {
+	switch a := a.(type) {
+	case Look, WriteDeployment:
+		return 0
+	case WriteMachine, CreateSet: // nothing shrinks for a set that cannot be created
+		return 1
+	case WriteNode: // nothing waits for a Node that cannot be written
+		return 5
+	case WriteSet:
+		if a.Set.Spec.Replicas > a.From {
+			return 3
+		}
+		return 2
+	default:
+		return 4
+	}
+}

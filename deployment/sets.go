@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// FindSets divides the sets of a deployment: the new one is the oldest whose
+// template equals that of the deployment (see [EqualIgnoreHash]), nil if there
+// is none; the old ones are all others, younger duplicates of the new one
+// included. Both follow creation time, then name, then UID. Nil sets are left
+// out. The sets are returned as they are, not as copies.
+func FindSets(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) {
+	for _, s := range byCreation(sets) {
+		if newSet == nil && d != nil && EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
+			newSet = s
+			continue
+		}
+		old = append(old, s)
+	}
+	return newSet, old
+}
+
+// byCreation returns the sets that are not nil, oldest first.
+func byCreation(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
+	out := make([]*v1alpha1.MachineSet, 0, len(sets))
+	for _, s := range sets {
+		if s != nil {
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, older)
+	return out
+}
+
+func older(a, b *v1alpha1.MachineSet) int {
+	return cmp.Or(
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.UID, b.UID),
+	)
+}
+
+// active returns the sets that ask for machines, in the same order.
+func active(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
+	var out []*v1alpha1.MachineSet
+	for _, s := range sets {
+		if s != nil && s.Spec.Replicas > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// EqualIgnoreHash says whether machines made from a and b count as the same
+// generation. What can be changed without replacing machines is ignored: the
+// template hash label, the node template, the overrides of time-outs and
+// conditions, and the kind of the class. Everything else counts: other labels,
+// annotations, finalizers, class name and API group, provider ID. Nil and empty
+// maps are equal. The order of the arguments does not matter.
+func EqualIgnoreHash(a, b v1alpha1.MachineTemplateSpec) bool {
+	return apiequality.Semantic.DeepEqual(generation(a), generation(b))
+}
+
+// generation returns the part of a template that makes a generation. It shares
+// memory with t, except for the labels.
+func generation(t v1alpha1.MachineTemplateSpec) v1alpha1.MachineTemplateSpec {
+	t.Labels = maps.Clone(t.Labels)
+	delete(t.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
+	if len(t.Labels) == 0 {
+		t.Labels = nil
+	}
+	t.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
+	t.Spec.MachineConfiguration = nil
+	t.Spec.Class.Kind = ""
+	return t
+}
+
+// templateHash returns the value of the template hash label of a new set: the
+// 32-bit FNV-1a hash, in decimal, of the JSON form of what makes a generation
+// (so templates that are equal under [EqualIgnoreHash] have the same hash),
+// followed by the collision count if there is one. Sets are never found by this
+// value, only told apart by it; it differs from the reference system's.
+func templateHash(t v1alpha1.MachineTemplateSpec, collisions *int32) string {
+	h := fnv.New32a()
+	// Templates hold nothing that could not be encoded; if that should change,
+	// names collide, and the collision count keeps them apart.
+	if text, err := json.Marshal(generation(t)); err == nil {
+		_, _ = h.Write(text)
+	}
+	if collisions != nil {
+		var count [8]byte
+		binary.LittleEndian.PutUint32(count[:], uint32(*collisions)) //nolint:gosec // any bits will do
+		_, _ = h.Write(count[:])
+	}
+	return strconv.FormatUint(uint64(h.Sum32()), 10)
+}
+
+const (
+	nameAlphabet  = "bcdfghjklmnpqrstvwxz2456789"
+	nameSuffixLen = 5
+	nameMaxLen    = 253
+)
+
+// nameSuffix returns the part of a set's name that stands for a template hash:
+// its first five characters in an alphabet without vowels, so that no words
+// come out.
+func nameSuffix(hash string) string {
+	out := make([]byte, 0, len(hash))
+	for _, r := range hash {
+		out = append(out, nameAlphabet[int(r)%len(nameAlphabet)])
+	}
+	return string(out[:min(len(out), nameSuffixLen)])
+}
+
+// setName returns the name of the set that a deployment creates for a template
+// with the given hash. The name of the deployment is cut if the result would be
+// too long for an object.
+func setName(deployment, hash string) string {
+	suffix := "-" + nameSuffix(hash)
+	return deployment[:min(len(deployment), nameMaxLen-len(suffix))] + suffix
+}
+
+// buildSet returns the set to create for the template of a deployment, with the given
+// number of replicas. Its name follows from the template and the collision count of the
+// deployment, so that creating it twice fails.
+func buildSet(d *v1alpha1.MachineDeployment, old []*v1alpha1.MachineSet, replicas int32) *v1alpha1.MachineSet {
+	spec := d.Spec.DeepCopy()
+	hash := templateHash(spec.Template, d.Status.CollisionCount)
+	s := &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            setName(d.Name, hash),
+			Namespace:       d.Namespace,
+			Labels:          withHash(spec.Template.Labels, hash),
+			OwnerReferences: []metav1.OwnerReference{machineset.OwnerDeployment(d).Reference()},
+		},
+		Spec: v1alpha1.MachineSetSpec{
+			Replicas:                     replicas,
+			Selector:                     spec.Selector,
+			Template:                     spec.Template,
+			MinReadySeconds:              spec.MinReadySeconds,
+			AutoPreserveFailedMachineMax: spec.AutoPreserveFailedMachineMax,
+		},
+	}
+	if s.Spec.Selector == nil {
+		s.Spec.Selector = &metav1.LabelSelector{}
+	}
+	s.Spec.Selector.MatchLabels = withHash(s.Spec.Selector.MatchLabels, hash)
+	s.Spec.Template.Labels = withHash(s.Spec.Template.Labels, hash)
+	s.Annotations, _ = NewSetAnnotations(d, nil, nextRevision(old), false)
+	return s
+}
+
+func withHash(labels map[string]string, hash string) map[string]string {
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[v1alpha1.DefaultMachineDeploymentUniqueLabelKey] = hash
+	return out
+}
+
+// lastAppliedConfig is kept by kubectl for itself.
+const lastAppliedConfig = "kubectl.kubernetes.io/last-applied-configuration"
+
+// ownPrefix is that of the keys which are this system's alone: they say something
+// about the object that carries them, and about no other.
+const ownPrefix = "machinist.dev/"
+
+// ownAnnotation says whether an annotation belongs to one object alone and is
+// neither handed down from a deployment to its sets nor back.
+func ownAnnotation(key string) bool {
+	if strings.HasPrefix(key, ownPrefix) {
+		return true
+	}
+	switch key {
+	case lastAppliedConfig,
+		v1alpha1.RevisionAnnotation,
+		v1alpha1.RevisionHistoryAnnotation,
+		v1alpha1.DesiredReplicasAnnotation,
+		v1alpha1.MaxReplicasAnnotation,
+		v1alpha1.PreferNoScheduleKey,
+		v1alpha1.UnfreezeAnnotation,
+		v1alpha1.TriggerDeletionByMCM:
+		return true
+	}
+	return false
+}
+
+// NewSetAnnotations returns the annotations that the new set of a deployment
+// should carry, and whether they are to be written. The input is not modified.
+//
+// Annotations of the deployment are added, except those which belong to one
+// object alone. An empty value is not added to a set that lacks the annotation. None is removed, as in the reference system: an annotation that
+// the deployment does not have may have been put on the set by somebody else, and
+// nothing tells. The revision is raised, never lowered, and a revision that is
+// given up is appended to the history, which forgets the oldest when it grows
+// beyond 2000 characters. A set that does not exist yet also gets the two replica
+// annotations. If the present revision of the set or the new one is not a number
+// nothing is to be written.
+func NewSetAnnotations(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet, revision string, exists bool) (map[string]string, bool) {
+	out := map[string]string{}
+	if s != nil {
+		maps.Copy(out, s.Annotations)
+	}
+	if d == nil {
+		return out, false
+	}
+	changed := false
+	for k, v := range d.Annotations {
+		if !ownAnnotation(k) && out[k] != v {
+			out[k], changed = v, true
+		}
+	}
+	present, had := out[v1alpha1.RevisionAnnotation]
+	from, ok := parseRevision(present)
+	to, err := strconv.ParseInt(revision, 10, 64)
+	if !ok || err != nil {
+		return out, false
+	}
+	if from < to {
+		out[v1alpha1.RevisionAnnotation], changed = revision, true
+		if had {
+			out[v1alpha1.RevisionHistoryAnnotation] = appendRevision(out[v1alpha1.RevisionHistoryAnnotation], present)
+		}
+	}
+	if !exists && !sizedForPresent(out, d) {
+		maps.Copy(out, replicaAnnotations(d))
+		changed = true
+	}
+	return out, changed
+}
+
+// maxHistory is how many characters of former revisions are kept.
+const maxHistory = 2000
+
+// appendRevision adds a revision to a history, and drops the oldest ones if it
+// grows too long.
+func appendRevision(history, revision string) string {
+	if history == "" || history[0] == ',' {
+		return revision
+	}
+	history += "," + revision
+	for len(history) > maxHistory {
+		_, rest, more := strings.Cut(history, ",")
+		if !more {
+			return revision
+		}
+		history = rest
+	}
+	return history
+}
+
+// sizedForPresent says whether the annotations name the present replicas.
+func sizedForPresent(a map[string]string, d *v1alpha1.MachineDeployment) bool {
+	for k, v := range replicaAnnotations(d) {
+		if a[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func replicaAnnotations(d *v1alpha1.MachineDeployment) map[string]string {
+	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
+	return map[string]string{
+		v1alpha1.DesiredReplicasAnnotation: strconv.FormatInt(int64(d.Spec.Replicas), 10),
+		v1alpha1.MaxReplicasAnnotation:     strconv.FormatInt(b.Most(), 10),
+	}
+}
+
+// intAnnotation reads a number of machines from an annotation.
+func intAnnotation(s *v1alpha1.MachineSet, key string) (int32, bool) {
+	text, ok := s.Annotations[key]
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int32(n), err == nil
+}
+
+func parseRevision(text string) (int64, bool) {
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
+}
+
+// LastRevision returns the second highest revision of the sets. A rollback without a
+// revision goes there. Two sets with the highest revision make it the same. It is 0 if
+// there is none. Nil sets, and revisions that are not numbers, are skipped.
+func LastRevision(sets []*v1alpha1.MachineSet) int64 {
+	_, second := topRevisions(sets)
+	return second
+}
+
+// topRevisions returns the two highest revisions of the sets, 0 for those missing.
+func topRevisions(sets []*v1alpha1.MachineSet) (highest, second int64) {
+	for _, s := range sets {
+		if s == nil {
+			continue
+		}
+		n, ok := parseRevision(s.Annotations[v1alpha1.RevisionAnnotation])
+		switch {
+		case !ok:
+		case n >= highest:
+			highest, second = n, highest
+		case n > second:
+			second = n
+		}
+	}
+	return highest, second
+}
+
+// propagated returns a copy of the new set with what it takes over from its deployment
+// without a rollout, and what differs: annotations and revision (see
+// [NewSetAnnotations]), node template, overrides, class kind, minimum ready time, and the
+// number of preserved machines. The copy is nil if nothing differs.
+//
+// Old sets take nothing over, as in the reference system. A rollback goes back to them,
+// timeouts included, and a wrong timeout reaches only the machines of one generation.
+// A user who wants another drain timeout for old machines changes the template of their
+// set.
+func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, []string) {
+	s, from := newSet.DeepCopy(), d.Spec.DeepCopy()
+	var differs []string
+	annotations, changed := NewSetAnnotations(d, s, nextRevision(old), true)
+	if changed {
+		s.Annotations = annotations
+		differs = append(differs, "annotations")
+	}
+	have, want := &s.Spec.Template.Spec, &from.Template.Spec
+	if !apiequality.Semantic.DeepEqual(have.NodeTemplateSpec, want.NodeTemplateSpec) {
+		have.NodeTemplateSpec = want.NodeTemplateSpec
+		differs = append(differs, "node template")
+	}
+	if !apiequality.Semantic.DeepEqual(have.MachineConfiguration, want.MachineConfiguration) {
+		have.MachineConfiguration = want.MachineConfiguration
+		differs = append(differs, "machine configuration")
+	}
+	if have.Class.Kind != want.Class.Kind {
+		have.Class.Kind = want.Class.Kind
+		differs = append(differs, "class kind")
+	}
+	if s.Spec.MinReadySeconds != from.MinReadySeconds {
+		s.Spec.MinReadySeconds = from.MinReadySeconds
+		differs = append(differs, "minReadySeconds")
+	}
+	if s.Spec.AutoPreserveFailedMachineMax != from.AutoPreserveFailedMachineMax {
+		s.Spec.AutoPreserveFailedMachineMax = from.AutoPreserveFailedMachineMax
+		differs = append(differs, "autoPreserveFailedMachineMax")
+	}
+	if len(differs) == 0 {
+		return nil, nil
+	}
+	return s, differs
+}
+
+// nextRevision is one more than any old set has, as long as there is such a number.
+func nextRevision(old []*v1alpha1.MachineSet) string {
+	highest, _ := topRevisions(old)
+	if highest < math.MaxInt64 {
+		highest++
+	}
+	return strconv.FormatInt(highest, 10)
+}
+
+// surplusSets returns the old sets that are not kept as history any more, oldest first. Of the sets that are not being deleted the youngest limit ones
+// are kept; of the others those go that neither ask for nor have machines, and
+// that have seen their latest spec. A nil limit keeps all, a negative one is
+// read as 0.
+func surplusSets(old []*v1alpha1.MachineSet, limit *int32) []*v1alpha1.MachineSet {
+	if limit == nil {
+		return nil
+	}
+	candidates := slices.DeleteFunc(byCreation(old), func(s *v1alpha1.MachineSet) bool { return s.DeletionTimestamp != nil })
+	surplus := len(candidates) - int(max(0, *limit))
+	if surplus <= 0 {
+		return nil
+	}
+	return slices.DeleteFunc(candidates[:surplus], func(s *v1alpha1.MachineSet) bool {
+		return s.Spec.Replicas != 0 || s.Status.Replicas != 0 || !observed(s)
+	})
+}
+
+// observed says whether the status of a set is of its present spec.
+func observed(s *v1alpha1.MachineSet) bool {
+	return s.Status.ObservedGeneration >= s.Generation
+}

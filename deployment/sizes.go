@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// resize plans a size, and reports whether the set changes.
+func (c *pass) resize(a *account, to int64, message string) bool {
+	a.spec = to
+	if narrow(to) == a.set.Spec.Replicas {
+		return false
+	}
+	c.size(a, narrow(to), message)
+	return true
+}
+
+// size writes a size, the names of the machines that go for it, and the annotations that
+// belong to it. Machines that cannot be named stay.
+func (c *pass) size(a *account, to int32, message string) {
+	if left := c.name(a, int64(to)); left > 0 {
+		to = narrow(min(int64(to)+int64(left), int64(a.set.Spec.Replicas)))
+		a.spec = int64(to)
+		c.hold(a.set.Name, reasonBurst, "the annotations of the set are full, so that no more machines can be named to go")
+	}
+	a.next.Spec.Replicas, a.why = to, message
+	if a.next.Annotations == nil {
+		a.next.Annotations = map[string]string{}
+	}
+	maps.Copy(a.next.Annotations, replicaAnnotations(c.d))
+	a.changes = append(a.changes, message)
+}
+
+// sizeNewSet brings the new set towards the replicas, and reports whether it changes.
+func (c *pass) sizeNewSet() bool {
+	a, desired := c.ledger.of(c.newSet), c.ledger.Desired
+	switch {
+	case a.deleting:
+		c.hold(c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
+		return false
+	case a.spec > desired:
+		return c.shrink(a, desired, fmt.Sprintf("%d > %d replicas", a.spec, desired), surplus)
+	case a.spec < desired:
+		return c.grow(a, desired)
+	default:
+		return false
+	}
+}
+
+// shrink takes machines from a set as far towards a size as the rule allows, and reports
+// whether the set changes.
+func (c *pass) shrink(a *account, size int64, message string, rule cutRule) bool {
+	c.take(a, a.spec-size, rule)
+	changed := c.resize(a, a.spec, message)
+	if a.spec > size {
+		c.holdAvailability(a)
+	}
+	return changed
+}
+
+// grow grows a set as far towards a size as the bounds allow, and reports whether it
+// changes.
+func (c *pass) grow(a *account, size int64) bool {
+	if c.frozen() {
+		return false
+	}
+	if a.scaleUpDisabled { // it is to create machines again, beginning with those that it has
+		a.scaleUpDisabled, a.spec = false, min(a.spec, int64(a.counts.Present))
+	}
+	l := c.ledger
+	room, silent, surplus := l.room(a)
+	total := l.total()
+	switch {
+	case machineset.Frozen(a.set):
+		c.hold(a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set has %d machines and does not grow", a.spec))
+		return false
+	case silent != nil:
+		c.hold(silent.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not grow until then", notReported(silent), a.set.Name))
+		return false
+	case surplus != nil:
+		c.hold(surplus.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted; it does not grow until they are gone", a.replicas, a.spec))
+		return false
+	case room == 0:
+		c.hold(a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %d replicas + %d max surge", total, l.Desired, l.Surge))
+		return false
+	}
+	if machineset.ScaleUpDisabled(a.next) {
+		delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+		a.changes = append(a.changes, "it creates machines again")
+	}
+	return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%d machines < %d replicas + %d max surge", total, l.Desired, l.Surge))
+}
+
+// holdAvailability says why machines of a set stay.
+func (c *pass) holdAvailability(a *account) {
+	l := c.ledger
+	if b := l.silent(); b != nil {
+		c.hold(b.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not shrink until then", notReported(b.set), a.set.Name))
+		return
+	}
+	if l.slack() <= 0 {
+		c.hold(a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines available <= %d replicas - %d max unavailable", l.available(), l.Desired, l.Unavailable))
+	}
+}
+
+func notReported(s *v1alpha1.MachineSet) string {
+	return fmt.Sprintf("generation %d is not reported on yet, the last one was %d", s.Generation, s.Status.ObservedGeneration)
+}
+
+// create creates the new set, which does not exist, with the size that the bounds allow
+// beside a number of reserved machines. It returns the set; nil if it is not created.
+func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
+	if c.frozen() || c.releasedTooMany() {
+		return nil
+	}
+	l := c.ledger
+	room, silent, _ := l.room(nil)
+	s := buildSet(c.d, c.old, narrow(min(max(0, room-reserved), l.Desired)))
+	message := fmt.Sprintf("%d machines, %d allowed", l.total(), l.Most()-reserved)
+	if silent != nil {
+		message = fmt.Sprintf("%s has not reported yet", silent.Name)
+	}
+	if taken := c.in.NameTakenBy; taken != nil && taken.Name == s.Name && taken.Namespace == s.Namespace {
+		c.collide(taken)
+		return nil
+	}
+	c.add(CreateSet{Set: s, Message: message})
+	c.d.Status.Conditions = withStep(c.d.Status.Conditions, v1alpha1.NewMachineSetCreated, fmt.Sprintf("Created new machine set %q", s.Name), c.now)
+	c.out.Reason = ReasonNewSet
+	return s
+}
+
+// collide deals with a set that has the name of the new one.
+func (c *pass) collide(taken *v1alpha1.MachineSet) {
+	owner := metav1.GetControllerOf(taken)
+	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
+		c.holdUntil(c.now.Add(recheck), taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
+		return
+	}
+	c.out.Reason = ReasonNameTaken
+	c.holdUntil(c.now.Add(recheck), c.d.Name, ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
+	count := int32(1)
+	if n := c.d.Status.CollisionCount; n != nil {
+		count += *n
+	}
+	c.d.Status.CollisionCount = &count
+	c.counters()
+}
+
+// maxReleased is how many sets that were let go, and have machines, are replaced.
+const maxReleased = 1
+
+// releasedTooMany holds the creation of a set if the labels of its sets are taken away
+// again and again, as the deployment would create sets for ever.
+func (c *pass) releasedTooMany() bool {
+	n, first := 0, ""
+	for _, s := range c.in.Released {
+		if s == nil || s.DeletionTimestamp != nil || metav1.GetControllerOfNoCopy(s) != nil || s.Spec.Replicas <= 0 && s.Status.Replicas <= 0 {
+			continue
+		}
+		if n++; first == "" || s.Name < first {
+			first = s.Name
+		}
+	}
+	if n <= maxReleased {
+		return false
+	}
+	// Changes of sets that are not owned may cause no event.
+	c.holdUntil(c.now.Add(recheck), first, reasonReleased,
+		fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
+	return true
+}
