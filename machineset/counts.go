@@ -123,7 +123,7 @@ func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, 
 	case m.UID != "":
 		c.Eligible++
 	}
-	switch m.Status.CurrentStatus.Phase {
+	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // the others are not counted by phase
 	case v1alpha1.MachineRunning:
 		c.Ready++
 	case v1alpha1.MachineInPlaceUpdating:

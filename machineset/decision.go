@@ -96,6 +96,7 @@ func (d *draft) summary() machinist.Reason {
 			return a.Reason
 		case Create:
 			return ReasonTooFew
+		case SetFinalizers, Sync, Look: // they count only if nothing is created or deleted
 		}
 	}
 	switch {

@@ -56,7 +56,7 @@ func DeletionOrder(now time.Time) Order {
 			}
 			return m.Status.CurrentStatus.PreserveExpiryTime.UnixMicro()
 		}},
-		{"Priority", func(m *v1alpha1.Machine) int64 { return priorityOf(m) }},
+		{"Priority", priorityOf},
 		{"Mark", func(m *v1alpha1.Machine) int64 {
 			if at, ok := MarkedAt(m); ok {
 				return at.Unix()

@@ -78,7 +78,7 @@ func (p Policy) Validate() error {
 	}
 	d := p.withDefaults()
 	if p.Memory > 0 && p.Memory < d.Memory {
-		errs = append(errs, fmt.Errorf("Memory %s is less than twice Grace %s or twice Period %s", p.Memory, d.Grace, d.Period))
+		errs = append(errs, fmt.Errorf("the duration Memory %s is less than twice Grace %s or twice Period %s", p.Memory, d.Grace, d.Period))
 	}
 	return errors.Join(errs...)
 }
