@@ -590,7 +590,7 @@ func TestDeleteAttachments_OfTheNode_WithoutDeletion_ByName(t *testing.T) {
 	all := in.Attachments.Attachments
 	all[2].Spec.NodeName = "another"
 	all[3].DeletionTimestamp = &metav1.Time{Time: now}
-	in.Attachments.Attachments = append(all, nil)
+	in.Attachments.Attachments = slices.Insert(slices.Clone(all), len(all), nil)
 	require.Equal(t, "delete volume attachments a, b", machine.Decide(in, machine.Policy{}, now).Do.String())
 	slices.Reverse(in.Attachments.Attachments)
 	require.Equal(t, "delete volume attachments a, b", machine.Decide(in, machine.Policy{}, now).Do.String(), "in any order")

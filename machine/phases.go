@@ -71,14 +71,29 @@ func PhaseRank(m *v1alpha1.Machine) int {
 	}
 }
 
+// guard is what has to hold for the machine so that a row counts. It is no function, as
+// the table would keep every decision in the making on the heap.
+type guard uint8
+
+const (
+	always guard = iota
+	ifHasTarget
+	ifIntended
+	ifComponentsReady
+	ifPreserved
+	ifReadyAgain
+	ifReplaceable
+	ifIdentified
+)
+
 // transition is one row of the table of transitions.
 type transition struct {
 	// from are the phases in which the row counts. Nil is any phase.
 	from []v1alpha1.MachinePhase
 	// why is what happens to the machine, and the reason of the decision.
 	why machinist.Reason
-	// guard reports whether the row counts. Nil always does.
-	guard func(*logic) bool
+	// guard says when the row counts.
+	guard guard
 	// to is the phase that follows.
 	to v1alpha1.MachinePhase
 }
@@ -99,34 +114,37 @@ var (
 // transitions is the table of transitions. Every change of phase that [Decide] makes is
 // one of its rows. Of several rows that fit, the first counts.
 var transitions = []transition{
-	{arriving, ReasonVMCreated, (*logic).hasTarget, v1alpha1.MachinePending},
-	{arriving, ReasonVMCreated, nil, v1alpha1.MachineAvailable},
-	{nil, ReasonProviderFailed, nil, v1alpha1.MachineCrashLoopBackOff},
-	{nil, ReasonInvalid, (*logic).intended, v1alpha1.MachineCrashLoopBackOff},
-	{nil, ReasonCreationTimeout, nil, v1alpha1.MachineFailed},
-	{joining, ReasonStaleNode, nil, v1alpha1.MachineFailed},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, ReasonNodeReady, (*logic).componentsReady, v1alpha1.MachineRunning},
-	{recovers, ReasonNodeReady, nil, v1alpha1.MachineRunning},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, (*logic).preserved, v1alpha1.MachineRunning},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, (*logic).readyAgain, v1alpha1.MachineRunning},
-	{running, ReasonNodeUnhealthy, nil, v1alpha1.MachineUnknown},
-	{running, ReasonNodeGone, nil, v1alpha1.MachineUnknown},
-	{doubted, ReasonHealthTimeout, (*logic).replaceable, v1alpha1.MachineFailed},
-	{nil, ReasonDrained, nil, v1alpha1.MachineInPlaceUpdating},
-	{updated, ReasonUpdateSucceeded, nil, v1alpha1.MachineInPlaceUpdateSuccessful},
-	{updating, ReasonUpdateFailed, nil, v1alpha1.MachineInPlaceUpdateFailed},
-	{updating, ReasonUpdateTimeout, nil, v1alpha1.MachineInPlaceUpdateFailed},
-	{nil, ReasonDeleting, nil, v1alpha1.MachineTerminating},
-	{updating, ReasonStatusInvalid, nil, v1alpha1.MachineUnknown},
-	{nil, ReasonStatusInvalid, (*logic).identified, v1alpha1.MachineUnknown},
-	{nil, ReasonStatusInvalid, nil, v1alpha1.MachineCrashLoopBackOff},
+	{arriving, ReasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
+	{arriving, ReasonVMCreated, always, v1alpha1.MachineAvailable},
+	{nil, ReasonProviderFailed, always, v1alpha1.MachineCrashLoopBackOff},
+	{nil, ReasonInvalid, ifIntended, v1alpha1.MachineCrashLoopBackOff},
+	{nil, ReasonCreationTimeout, always, v1alpha1.MachineFailed},
+	{joining, ReasonStaleNode, always, v1alpha1.MachineFailed},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, ReasonNodeReady, ifComponentsReady, v1alpha1.MachineRunning},
+	{recovers, ReasonNodeReady, always, v1alpha1.MachineRunning},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifPreserved, v1alpha1.MachineRunning},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifReadyAgain, v1alpha1.MachineRunning},
+	{running, ReasonNodeUnhealthy, always, v1alpha1.MachineUnknown},
+	{running, ReasonNodeGone, always, v1alpha1.MachineUnknown},
+	{doubted, ReasonHealthTimeout, ifReplaceable, v1alpha1.MachineFailed},
+	{nil, ReasonDrained, always, v1alpha1.MachineInPlaceUpdating},
+	{updated, ReasonUpdateSucceeded, always, v1alpha1.MachineInPlaceUpdateSuccessful},
+	{updating, ReasonUpdateFailed, always, v1alpha1.MachineInPlaceUpdateFailed},
+	{updating, ReasonUpdateTimeout, always, v1alpha1.MachineInPlaceUpdateFailed},
+	{nil, ReasonDeleting, always, v1alpha1.MachineTerminating},
+	{updating, ReasonStatusInvalid, always, v1alpha1.MachineUnknown},
+	{nil, ReasonStatusInvalid, ifIdentified, v1alpha1.MachineUnknown},
+	{nil, ReasonStatusInvalid, always, v1alpha1.MachineCrashLoopBackOff},
 }
 
 // leads reports whether the table names the phase for what happens, whatever the guard.
 func leads(phase v1alpha1.MachinePhase, why machinist.Reason) bool {
-	return slices.ContainsFunc(transitions, func(row transition) bool {
-		return row.why == why && slices.Contains(row.from, phase)
-	})
+	for i := range transitions {
+		if row := &transitions[i]; row.why == why && slices.Contains(row.from, phase) {
+			return true
+		}
+	}
+	return false
 }
 
 // next returns the phase that follows for the machine from what happens to it, and
@@ -134,7 +152,7 @@ func leads(phase v1alpha1.MachinePhase, why machinist.Reason) bool {
 func (l *logic) next(why machinist.Reason) (v1alpha1.MachinePhase, bool) {
 	for i := range transitions {
 		row := &transitions[i]
-		if row.why == why && (row.from == nil || slices.Contains(row.from, l.phase())) && (row.guard == nil || row.guard(l)) {
+		if row.why == why && (row.from == nil || slices.Contains(row.from, l.phase())) && l.holds(row.guard) {
 			return row.to, true
 		}
 	}
@@ -163,19 +181,25 @@ func (l *logic) move(why machinist.Reason, change func(*v1alpha1.MachineStatus))
 // phase returns the recorded phase.
 func (l *logic) phase() v1alpha1.MachinePhase { return l.m.Status.CurrentStatus.Phase }
 
-// The guards of the table.
-
-func (l *logic) hasTarget() bool { return !l.in.Node.NoTarget }
-
-func (l *logic) identified() bool { return l.hasTarget() && l.m.Spec.ProviderID != "" }
-
-func (l *logic) componentsReady() bool {
-	return l.in.Node.Node != nil && !criticalTaint(l.in.Node.Node)
-}
-
-func (l *logic) preserved() bool { return l.m.Status.CurrentStatus.PreserveExpiryTime != nil }
-
-func (l *logic) replaceable() bool {
-	_, waits := l.replacement()
-	return !waits
+// holds reports whether a guard holds for the machine.
+func (l *logic) holds(g guard) bool {
+	switch g {
+	case ifHasTarget:
+		return !l.in.Node.NoTarget
+	case ifIntended:
+		return l.intended()
+	case ifComponentsReady:
+		return l.in.Node.Node != nil && !criticalTaint(l.in.Node.Node)
+	case ifPreserved:
+		return l.m.Status.CurrentStatus.PreserveExpiryTime != nil
+	case ifReadyAgain:
+		return l.readyAgain()
+	case ifReplaceable:
+		_, waits := l.replacement()
+		return !waits
+	case ifIdentified:
+		return !l.in.Node.NoTarget && l.m.Spec.ProviderID != ""
+	default:
+		return true
+	}
 }
