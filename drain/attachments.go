@@ -114,9 +114,13 @@ func newAttachedVolumes(in *Observation) *attachedVolumes {
 // addAttachment notes what is attached to the Node, and what to others. Of several
 // attachments of one volume the first by name counts.
 func (v *attachedVolumes) addAttachment(va *storagev1.VolumeAttachment, node string) {
-	id, name := volumeID{name: attachmentPrefix + va.Name}, attachmentPrefix+va.Name
+	var id volumeID
+	var name string
 	if pv := va.Spec.Source.PersistentVolumeName; pv != nil && *pv != "" {
 		id, name = v.id(*pv), *pv
+	} else {
+		name = attachmentPrefix + va.Name
+		id = volumeID{name: name}
 	}
 	switch {
 	case va.Spec.NodeName != node:

@@ -205,17 +205,18 @@ func (b *budget) refusal(pod *corev1.Pod) (machinist.Reason, string) {
 }
 
 func (b *budget) explain() (machinist.Reason, string) {
-	seen, name := b.seen(), fmt.Sprintf("budget %s/%s ", b.Namespace, b.Name)
+	seen := b.seen()
+	name := func() string { return "budget " + b.Namespace + "/" + b.Name + " " }
 	failed := syncFailure(b.PodDisruptionBudget)
 	switch {
 	case neverAllows(b.PodDisruptionBudget):
-		return ReasonBudgetNever, name + "never allows a disruption" + b.demand() + ": " + string(seen.appendPods(nil))
+		return ReasonBudgetNever, name() + "never allows a disruption" + b.demand() + ": " + string(seen.appendPods(nil))
 	case b.Status.ObservedGeneration < b.Generation:
-		return ReasonBudget, name + "was changed, and its status is older"
+		return ReasonBudget, name() + "was changed, and its status is older"
 	case failed != "":
-		return ReasonBudget, name + "has no status: " + clip(failed, longestMessage)
+		return ReasonBudget, name() + "has no status: " + clip(failed, longestMessage)
 	case len(b.Status.DisruptedPods) > mostUnconfirmed:
-		return ReasonBudget, fmt.Sprintf("%shas %d evictions under way", name, len(b.Status.DisruptedPods))
+		return ReasonBudget, fmt.Sprintf("%shas %d evictions under way", name(), len(b.Status.DisruptedPods))
 	}
 	text := seen.appendTo(make([]byte, 0, 128))
 	if seen.Allowed > 0 {

@@ -127,9 +127,15 @@ func (s State) Fenced(node *corev1.Node, p Policy, now time.Time) State {
 func (s State) clone() State {
 	s.Pods, s.Answers, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Answers), maps.Clone(s.Volumes)
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
+	n := 0
+	for _, pod := range s.Pods {
+		n += len(pod.Volumes)
+	}
+	names := make([]string, 0, n) // of all pods in one array
 	for uid, pod := range s.Pods {
-		if len(pod.Volumes) > 0 {
-			pod.Volumes = slices.Clone(pod.Volumes)
+		if from := len(names); len(pod.Volumes) > 0 {
+			names = append(names, pod.Volumes...)
+			pod.Volumes = slices.Clip(names[from:])
 			s.Pods[uid] = pod
 		}
 	}
