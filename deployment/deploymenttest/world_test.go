@@ -277,7 +277,7 @@ func TestWatchIsToldEverything(t *testing.T) {
 	model := deploymenttest.Model{}
 	version := map[string]string{}
 	model.OnWrite = func(c deploymenttest.Change) {
-		key := string(c.Kind) + "/" + c.Name
+		key := c.Kind + "/" + c.Name
 		if c.Before != nil {
 			require.Equal(t, version[key], c.Before.GetResourceVersion(), "%s: a write is missing", key)
 		}
