@@ -276,7 +276,7 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 			will += int64(a.Set.Spec.Replicas)
 		}
 	}
-	require.LessOrEqual(t, will, max(was, int64(bounds.Desired)+int64(bounds.Surge)))
+	require.LessOrEqual(t, will, max(was, bounds.Most()))
 }
 
 // checkWrites: no object is written twice, and what is written is a copy.

@@ -143,52 +143,76 @@ func (c *pass) markNode(m *v1alpha1.Machine, w marks) {
 	if e := c.nodes[n.Name]; e != nil {
 		now = e.next
 	}
-	why, edits := w.edits(now, m)
-	if len(edits) == 0 || !c.mayEditNode(n) {
+	due := w.edits(now, m)
+	if due == (nodeEdits{}) || !c.mayEditNode(n) {
 		return
 	}
+	var why []string
+	for _, e := range due {
+		if e != nil {
+			why = append(why, e.why)
+		}
+	}
 	next := c.editNode(n, strings.Join(why, ", "))
-	for _, edit := range edits {
-		edit(next)
+	for _, e := range due {
+		if e != nil {
+			e.edit(next, w.taint)
+		}
 	}
 }
 
-// edits returns what has to change in a Node, for people and to do.
-func (w marks) edits(n *corev1.Node, m *v1alpha1.Machine) (why []string, edits []func(*corev1.Node)) {
-	add := func(what string, edit func(*corev1.Node)) { why, edits = append(why, what), append(edits, edit) }
+// A nodeEdit is one change of a Node.
+type nodeEdit struct {
+	why  string
+	edit func(*corev1.Node, corev1.TaintEffect)
+}
+
+// nodeEdits are the changes of taint, labels and annotations; nil for those not due.
+type nodeEdits [3]*nodeEdit
+
+var (
+	editUntaint = &nodeEdit{"pods are welcome again", func(n *corev1.Node, _ corev1.TaintEffect) { untaint(n) }}
+	editTaint   = &nodeEdit{"pods should go elsewhere", func(n *corev1.Node, effect corev1.TaintEffect) {
+		untaint(n)
+		n.Spec.Taints, _ = nodeops.SetTaint(n.Spec.Taints, corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: markValue, Effect: effect})
+	}}
+	editUnlabel = &nodeEdit{"no candidate for an update any more", func(n *corev1.Node, _ corev1.TaintEffect) { unlabel(n) }}
+	editHold    = &nodeEdit{"the autoscaler keeps away", func(n *corev1.Node, _ corev1.TaintEffect) {
+		if n.Annotations == nil {
+			n.Annotations = map[string]string{}
+		}
+		n.Annotations[scaleDownOff], n.Annotations[scaleDownOffOur] = labelTrue, labelTrue
+	}}
+	editRelease = &nodeEdit{"the autoscaler may come back", func(n *corev1.Node, _ corev1.TaintEffect) {
+		delete(n.Annotations, scaleDownOffOur)
+		if n.Annotations[scaleDownOff] == labelTrue {
+			delete(n.Annotations, scaleDownOff)
+		}
+	}}
+)
+
+// edits returns what has to change in a Node.
+func (w marks) edits(n *corev1.Node, m *v1alpha1.Machine) (due nodeEdits) {
 	switch {
 	case w.tainted(n):
 	case w.taint == "":
-		add("pods are welcome again", untaint)
+		due[0] = editUntaint
 	default:
-		add("pods should go elsewhere", func(n *corev1.Node) {
-			untaint(n)
-			n.Spec.Taints, _ = nodeops.SetTaint(n.Spec.Taints, corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: markValue, Effect: w.taint})
-		})
+		due[0] = editTaint
 	}
 	// A machine that is being updated in place keeps the labels until that has ended.
 	if w.unlabel && (hasLabel(n, v1alpha1.LabelKeyNodeCandidateForUpdate) || w.isNew && selected(n)) && m.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating && !machineset.Transferred(m) {
-		add("no candidate for an update any more", unlabel)
+		due[1] = editUnlabel
 	}
 	_, disabled := n.Annotations[scaleDownOff]
 	_, ours := n.Annotations[scaleDownOffOur]
 	switch {
 	case w.hold && !disabled && !ours: // a user's own annotation, without ours, is left alone
-		add("the autoscaler keeps away", func(n *corev1.Node) {
-			if n.Annotations == nil {
-				n.Annotations = map[string]string{}
-			}
-			n.Annotations[scaleDownOff], n.Annotations[scaleDownOffOur] = labelTrue, labelTrue
-		})
+		due[2] = editHold
 	case w.release && ours && m.Status.CurrentStatus.PreserveExpiryTime == nil: // a preserved machine needs them too
-		add("the autoscaler may come back", func(n *corev1.Node) {
-			delete(n.Annotations, scaleDownOffOur)
-			if n.Annotations[scaleDownOff] == labelTrue {
-				delete(n.Annotations, scaleDownOff)
-			}
-		})
+		due[2] = editRelease
 	}
-	return why, edits
+	return due
 }
 
 func untaint(n *corev1.Node) {
