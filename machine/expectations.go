@@ -116,7 +116,7 @@ func (e Expectations) Failed(kind, name string, err error) (next Expectations, l
 }
 
 // Observe drops the expectations that the cache fulfils. find returns the object of a
-// kind and name as the cache shows it, whoever owns it, or nil. complete says that what
+// kind and name as the cache shows it, of any owner, or nil. complete says that what
 // find does not return does not exist. It is called once for each expectation.
 //
 // A creation shows when the object does; an update when the object has its resource
