@@ -86,7 +86,7 @@ func lossOf(t *testing.T, m *stage.Manager) loss {
 	return loss{at, found[0]}
 }
 
-var callInFlight = regexp.MustCompile(`(\w+)\(machine \\"[^/]*/([^"\\]+)`)
+var callInFlight = regexp.MustCompile(`(\w+) of machine \\"[^/]*/([^"\\]+)`)
 
 // names reports whether the line names a call as in flight.
 func (l loss) names(a arrival) bool {
@@ -95,7 +95,7 @@ func (l loss) names(a arrival) bool {
 			return true
 		}
 	}
-	return strings.Contains(l.line, a.op+"(class") // the listing of a class
+	return strings.Contains(l.line, a.op+" of class") // the listing of a class
 }
 
 // writesAfter returns the writes of the managers with the least rights that arrived
