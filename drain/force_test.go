@@ -205,7 +205,7 @@ func TestDD3ShortTimeoutsDoNotStall(t *testing.T) {
 // DD-12: whatever the ladder, only ForceDeletePods takes a pod off the API.
 func TestDD12OnlyAnExplicitRungLeavesNoGrace(t *testing.T) {
 	for name, l := range map[string]drain.Ladder{
-		"ForceAfter": drain.Ladder{{After: 0, Action: drain.IgnoreBudgets, Grace: time.Second}},
+		"ForceAfter": {{After: 0, Action: drain.IgnoreBudgets, Grace: time.Second}},
 		"ForMachine": drain.ForMachine(now).Ladder,
 	} {
 		t.Run(name, func(t *testing.T) {

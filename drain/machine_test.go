@@ -112,8 +112,8 @@ func TestD8ReachabilityMatrix(t *testing.T) {
 		"overdue": newPod("a", leaving(-m, 30)), "held by a finalizer": newPod("a", withFinalizer, leaving(-m, 0)),
 	}
 	ladders := map[string]drain.Ladder{
-		"empty": nil, "force after": drain.Ladder{{After: m, Action: drain.IgnoreBudgets, Grace: time.Second}}, "proceed": drain.Ladder{{After: m, Action: drain.Proceed}},
-		"force-delete": drain.Ladder{{After: m, Action: drain.ForceDeletePods}}, "give up": {{After: m, Action: drain.GiveUp}},
+		"empty": nil, "force after": {{After: m, Action: drain.IgnoreBudgets, Grace: time.Second}}, "proceed": {{After: m, Action: drain.Proceed}},
+		"force-delete": {{After: m, Action: drain.ForceDeletePods}}, "give up": {{After: m, Action: drain.GiveUp}},
 	}
 	type cell struct {
 		silent      bool

@@ -86,14 +86,14 @@ func newStory(t *testing.T, seed uint64) *story {
 		s.policy.Ladder = randomLadder(r)
 	case 1:
 		s.policy.Ladder = [...]drain.Ladder{
-			drain.Ladder{{After: 2 * time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}}, drain.Ladder{{After: 2 * time.Minute, Action: drain.Proceed}},
+			{{After: 2 * time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}}, {{After: 2 * time.Minute, Action: drain.Proceed}},
 			drain.ForMachine(now).Ladder, {{After: 3 * time.Minute, Action: drain.GiveUp}},
 		}[r.IntN(4)]
 	}
 	if r.IntN(6) == 0 {
 		s.cluster.SetNodeSilent("node-1", true)
 		s.reach = drain.NodeReachability{Unreachable: r.IntN(4) > 0}
-		s.policy.UnreachableLadder = [...]drain.Ladder{nil, drain.Ladder{{After: time.Minute, Action: drain.ForceDeletePods}}, drain.ForMachine(now).UnreachableLadder}[r.IntN(3)]
+		s.policy.UnreachableLadder = [...]drain.Ladder{nil, {{After: time.Minute, Action: drain.ForceDeletePods}}, drain.ForMachine(now).UnreachableLadder}[r.IntN(3)]
 	}
 	s.addFaults()
 	return s

@@ -41,12 +41,12 @@ type setMemory struct {
 	unjoined machineset.NeverJoined
 }
 
-// expect changes what is expected of the cache for a set, and returns it.
-func (r *machineSets) expect(set *api.MachineSet, change func(machine.Expectations) machine.Expectations) machine.Expectations {
-	return r.memory.change(set.UID, func(m setMemory) setMemory {
+// expect changes what is expected of the cache for a set.
+func (r *machineSets) expect(set *api.MachineSet, change func(machine.Expectations) machine.Expectations) {
+	r.memory.change(set.UID, func(m setMemory) setMemory {
 		m.expected = change(m.expected)
 		return m
-	}).expected
+	})
 }
 
 func newMachineSets(cfg *Config, c *caches) *machineSets {
