@@ -34,7 +34,7 @@
 // # Who goes
 //
 // Whenever a set shrinks, the machines that go are chosen here and named in the
-// write that shrinks it (see [machineset.NameVictims]): those that somebody
+// write that shrinks it (see [machineset.NameVictims]): those that the user
 // named, then those that are not available, then the others by [Policy.Order].
 // So machines that are of no use go first, and are the ones that really go; the
 // order of the set itself, by which priorities come before health, decides only

@@ -315,7 +315,7 @@ func (u *updates) sizeSets() bool {
 	return slices.ContainsFunc(c.ledger.accounts, func(a *account) bool { return a.next.Spec.Replicas != a.set.Spec.Replicas })
 }
 
-// cutNamed takes machines that somebody named from the sets that have them, and
+// cutNamed takes machines that the user named from the sets that have them, and
 // returns how many. Those that are left count as gone: their sets let them go
 // whatever their sizes are.
 func (u *updates) cutNamed(tooMany int64, why string) int64 {

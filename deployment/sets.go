@@ -207,7 +207,7 @@ func ownAnnotation(key string) bool {
 //
 // Annotations of the deployment are added, except those which belong to one
 // object alone. An empty value is not added to a set that lacks the annotation. None is removed, as in the reference system: an annotation that
-// the deployment does not have may have been put on the set by somebody else, and
+// the deployment does not have may be one that another client put on the set, and
 // nothing tells. The revision is raised, never lowered, and a revision that is
 // given up is appended to the history, which forgets the oldest when it grows
 // beyond 2000 characters. A set that does not exist yet also gets the two replica

@@ -34,8 +34,8 @@ var escalations = map[Escalation]struct {
 	patient bool
 	// ends says that the escalation is the end of the drain.
 	ends bool
-	// removes are the reasons of waiting pods that the escalation overrules. Nil with ends
-	// set means all of them.
+	// removes are the reasons of waiting pods that the escalation overrules. Nil means none,
+	// [everyReason] means all of them.
 	removes []machinist.Reason
 	// happens says in words what happens to a pod.
 	happens string

@@ -211,8 +211,8 @@ func ExampleUpdateCondition() {
 	// false
 }
 
-// Whatever is written into the annotations, by whomever, a preservation comes to
-// rest, and keeps nobody longer than it said.
+// Whatever any client writes into the annotations, a preservation comes to rest, and
+// keeps no machine longer than it said.
 func FuzzAPreservationComesToRest(f *testing.F) {
 	f.Add("now", "-", "-", false, int64(0))
 	f.Add("auto-preserved", "now", "false", true, int64(3600))

@@ -28,7 +28,7 @@
 //
 // A [Cloud] is a driver with a cloud in it: deterministic, on the clock it is
 // given, with latency, late visibility, quota, initialisation, side
-// resources that leak if nobody removes them, and faults by operation, machine
+// resources that leak unless the driver deletes them, and faults by operation, machine
 // and chance.
 //
 //	cloud := drivertest.NewCloud(drivertest.CloudOptions{Clock: clk, BootTime: time.Minute, Quota: 10})

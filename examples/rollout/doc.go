@@ -10,7 +10,7 @@
 //	rollout -f deployment.yaml --quota 10 --free-capacity
 //	kubectl get machinedeployment pool -o yaml | rollout -f - -o summary
 //
-// It asks nobody but package deployment: what is shown is what [deployment.Decide] says, about a
+// It asks package deployment alone: what is shown is what [deployment.Decide] says, about a
 // world (package deploymenttest) whose machines join and leave after the times that the flags
 // say. Before the roll-out begins the deployment of the file is brought up with machines that
 // join; what a stored object remembers beside its spec and annotations is not used.
