@@ -100,7 +100,8 @@ func TestRunPlaysTheWholeLifeOfNodesAndPods(t *testing.T) {
 	for i := range 4 {
 		l.podOn("", fmt.Sprintf("p-%d", i))
 	}
-	l.eventually("pods run", func() bool { return l.runningOn()["a"] == 2 && l.runningOn()["b"] == 2 })
+	// How the scheduler spreads them depends on when its cache saw each Node.
+	l.eventually("pods run", func() bool { return l.runningOn()["a"]+l.runningOn()["b"] == 4 })
 	renewed := l.renewed("a")
 	l.eventually("leases are renewed", func() bool { return l.renewed("a").After(renewed.Add(200 * time.Millisecond)) })
 
