@@ -284,7 +284,7 @@ func anyNode(r *rand.Rand) *corev1.Node {
 	n := in.Node.Node
 	n.Finalizers = pick(r, nil, n.Finalizers, []string{"x"})
 	n.Labels = pick(r, nil, n.Labels)
-	n.Annotations = pick(r, nil, n.Annotations, map[string]string{v1alpha1.LastAppliedALTAnnotation: "{"})
+	n.Annotations = pick(r, nil, n.Annotations, map[string]string{v1alpha1.LastAppliedALTAnnotation: "{"}, map[string]string{v1alpha1.TriggerDeletionByMCM: pick(r, "true", "false")})
 	if r.IntN(5) == 0 {
 		n.DeletionTimestamp = &metav1.Time{Time: now}
 	}
@@ -373,7 +373,7 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 			return fmt.Errorf("a Node is written for a machine without our finalizer")
 		}
 	case machine.DeleteMachine:
-		if blind || in.Frozen || in.Node.Node.DeletionTimestamp.IsZero() {
+		if blind || in.Frozen || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
 			return fmt.Errorf("a machine is deleted of its own accord")
 		}
 	case machine.UpdateMachine:

@@ -32,7 +32,7 @@ func (l *logic) watch() Decision {
 		return l.nodeForeign()
 	case node == nil:
 		return l.nodeMissing(ReasonNodeGone, "the node does not exist")
-	case nodeDeleted(node):
+	case deletionWanted(node):
 		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonDeleting, "")
 	}
 	return l.inTurn(l.syncNode, l.inPlaceUpdate, l.health)

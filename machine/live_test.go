@@ -99,6 +99,7 @@ func TestAMachineLives(t *testing.T) {
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
 		"a machine that is updated in place is left alone":           {living(v1alpha1.MachineInPlaceUpdating, sick, atStep(v1alpha1.ReadyForUpdate), copied), "nothing (InPlaceUpdate: it is ready for its update in place); waits for node/n: InPlaceUpdate: it is ready for its update in place"},
 		"until then nothing but its Node can help":                   {living(v1alpha1.MachineAvailable, old, sick, copied), "nothing (WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]); waits for node/n: WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]"},
+		"an annotated Node deletes the machine":                      {living(running, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })), "delete machine m (Deleting)"},
 		"whoever deletes the Node deletes the machine":               {living(running, healthy, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), "delete machine m (Deleting)"},
 		"a Node that others delete without us is watched until then": {living(running, healthy, copied, onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} })), "nothing (NodeReady)"},
 	})

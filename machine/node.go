@@ -121,10 +121,11 @@ func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
 }
 
-// nodeDeleted says whether the Node is being deleted by somebody: then the machine
-// has to go, and the VM with it, before our finalizer lets the Node go.
-func nodeDeleted(node *corev1.Node) bool {
-	return !node.DeletionTimestamp.IsZero() && hasFinalizer(node, v1alpha1.NodeFinalizerName)
+// deletionWanted reports whether a user asks for the deletion of the machine by its
+// Node: the Node is being deleted and waits for our finalizer, or is annotated.
+func deletionWanted(node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.TriggerDeletionByMCM] == "true" ||
+		!node.DeletionTimestamp.IsZero() && hasFinalizer(node, v1alpha1.NodeFinalizerName)
 }
 
 // ReleaseNode returns the strategic merge patch that takes our finalizer off the

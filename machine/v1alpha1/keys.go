@@ -143,7 +143,8 @@ const (
 	// MaxReplicasAnnotation is that size plus the surge.
 	MaxReplicasAnnotation = "deployment.kubernetes.io/max-replicas"
 	// TriggerDeletionByMCM on a MachineDeployment lists the Machines that an
-	// autoscaler wants gone: name~RFC3339, separated by commas.
+	// autoscaler wants gone: name~RFC3339, separated by commas. With the value "true"
+	// on a Node it deletes the Machine of the Node.
 	TriggerDeletionByMCM = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 	// LastDeploymentReplicaChangeByScalerTime is when an autoscaler last changed
 	// the replicas of a MachineDeployment, as RFC 3339.
