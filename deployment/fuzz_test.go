@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -202,14 +203,21 @@ func copyOf(in deployment.Observation) deployment.Observation {
 	return out
 }
 
+// same tells how two values differ. To tell is slow, and there is mostly nothing to be told.
+func same(t require.TestingT, want, got any, message string) {
+	if !reflect.DeepEqual(want, got) {
+		require.Empty(t, cmp.Diff(want, got), message)
+	}
+}
+
 // checkPlan holds one plan against what has to be true of each.
 func checkPlan(t require.TestingT, in deployment.Observation, p deployment.Policy) deployment.Decision {
 	before := copyOf(in)
 	dec := deployment.Decide(in, p, rollNow)
-	require.Empty(t, cmp.Diff(before, in), "the observation was modified")
+	same(t, before, in, "the observation was modified")
 	slices.Reverse(in.Sets)
 	slices.Reverse(in.Machines)
-	require.Empty(t, cmp.Diff(dec, deployment.Decide(in, p, rollNow)), "the order of the view matters")
+	same(t, dec, deployment.Decide(in, p, rollNow), "the order of the view matters")
 	require.NotEmpty(t, dec.Reason)
 	require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(rollNow))
 	require.False(t, len(dec.Actions) > 0 && dec.NextCheck.IsZero())
@@ -344,6 +352,19 @@ func TestAnythingThatIsSeenLeadsToAPlan(t *testing.T) {
 	}
 	for _, kind := range []string{"WriteDeployment", "WriteNode", "WriteMachine", "CreateSet", "WriteSet", "DeleteSet"} {
 		require.Positive(t, kinds["deployment."+kind], "no seed has a %s", kind)
+	}
+}
+
+// The clock of the deployment differs from those that recorded the times of an observation.
+func TestDecide_AnyRecordedTime_AsksAgainLater(t *testing.T) {
+	for seed := range uint64(500) {
+		c := chance{rand.New(rand.NewPCG(seed, 41))}
+		in, p := c.observation(), c.policy()
+		for _, ahead := range []time.Duration{-24 * time.Hour, -30 * time.Minute, -3 * time.Second, 3 * time.Second, 30 * time.Minute, 173 * 365 * 24 * time.Hour} {
+			clock := rollNow.Add(ahead)
+			d := deployment.Decide(in, p, clock)
+			require.True(t, d.NextCheck.After(clock) || d.NextCheck.IsZero() && len(d.Actions) == 0, "seed %d at %s: %s", seed, clock, d)
+		}
 	}
 }
 

@@ -2,7 +2,19 @@
 
 package deployment_test
 
-import "testing"
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
 
 func TestInPlace_SizesFollowMachines(t *testing.T) {
 	check(t, []decided{
@@ -57,7 +69,7 @@ func TestInPlace_Candidates(t *testing.T) {
 		{"a machine of the new set is new already", "manual 1 +0 -1; old 0; new 1: m", "old 0; new 1", ""},
 		{"a Node of the new set loses its marks", "inplace 1 +0 -1; old 0; new 1: m.selected", "old 0; new 1; returns m", ""},
 		{"a pass makes as many as it may write", "manual 3 +0 -1 burst=2; old 3: a b c; new 0", "old 3; new 0; candidates a b", ""},
-		{"a selection comes before taints", "inplace 3 +0 -1 burst=1 taint; old 3: a.candidate b.candidate c.candidate.early; new 0", "old 3; new 0; selects c", ""},
+		{"a selection comes before taints", "inplace 3 +0 -1 burst=1 taint; old 3: a.candidate b.candidate c.candidate.early; new 0", "old 3; new 0; discourages old; selects c; taints c", ""},
 		{"a Node that was not looked at holds its machine", "inplace 2 +0 -1; old 1: a.candidate.unlooked; new 1: b", "old 1; new 1", "a: NodeUnknown"},
 	})
 }
@@ -167,4 +179,175 @@ func TestInPlace_SetsThatAreWaitedForBeforeAMachineIsNamed(t *testing.T) {
 		{"not one to which machines have moved", "manual 1 -1; older 1/2: b.moved; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]; acknowledges b", ""},
 		{"not one that is being deleted", "manual 1 -1; older 1/2 deleting: b; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]", ""},
 	})
+}
+
+func TestInPlace_WithoutACluster_NothingIsUpdated(t *testing.T) {
+	s := newScene("inplace 2 -1 revision=2; old 2/2/2; new 0")
+	s.in.NoCluster = true
+	dec := s.decide()
+	require.Equal(t, machinist.Reason("NoCluster"), dec.Reason)
+	require.Empty(t, dec.Actions)
+}
+
+func TestStageOf_LabelsPhasesAndConditions(t *testing.T) {
+	const (
+		running  = v1alpha1.MachineRunning
+		updating = v1alpha1.MachineInPlaceUpdating
+		failed   = v1alpha1.MachineInPlaceUpdateFailed
+	)
+	condition := func(step string) []corev1.NodeCondition {
+		return []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: step}}
+	}
+	type labels map[string]string
+	for name, c := range map[string]struct {
+		phase      v1alpha1.MachinePhase
+		step, node string // of the conditions of the machine and of its Node
+		labels     labels // of the Node; nil: the Node is not known
+		want       string
+	}{
+		"the Node is not known":                      {running, "", "", nil, ""},
+		"nothing has begun":                          {running, "", "", labels{}, ""},
+		"a candidate":                                {running, "", v1alpha1.CandidateForUpdate, labels{candKey: "true"}, "Candidate"},
+		"selected, and nothing has come of it":       {running, "", v1alpha1.CandidateForUpdate, labels{candKey: "true", selKey: "true"}, "Candidate"},
+		"selected, and no candidate":                 {running, "", "", labels{selKey: "true"}, "Candidate"},
+		"about to be drained":                        {running, "", v1alpha1.SelectedForUpdate, labels{}, "Started"},
+		"drained":                                    {running, "", v1alpha1.DrainSuccessful, labels{}, "Started"},
+		"drained, its Node not known":                {updating, v1alpha1.DrainSuccessful, "", nil, "Started"},
+		"it waits for its agent":                     {running, "", v1alpha1.ReadyForUpdate, labels{}, "Started"},
+		"the agent is done, the machine not":         {updating, v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Started"},
+		"the agent is done, the machine is not told": {running, "", "", labels{resultKey: "successful"}, "Started"},
+		"done":                                   {v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Done"},
+		"done and healthy":                       {running, v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Done"},
+		"failed":                                 {failed, v1alpha1.UpdateFailed, "", labels{resultKey: "failed"}, "Failed"},
+		"failed, and the machine is not told":    {running, "", "", labels{resultKey: "failed"}, "Failed"},
+		"it took too long":                       {failed, v1alpha1.ReadyForUpdate, "", labels{selKey: "true"}, "Failed"},
+		"moved, whatever its Node says":          {"moved", v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Moved"},
+		"the condition of an earlier update":     {running, v1alpha1.UpdateSuccessful, "", labels{candKey: "true"}, "Candidate"},
+		"an earlier step, and its Node has none": {running, v1alpha1.ReadyForUpdate, "", labels{}, ""},
+	} {
+		m := &v1alpha1.Machine{}
+		m.Status.CurrentStatus.Phase, m.Status.Conditions = c.phase, condition(c.step)
+		if c.phase == "moved" {
+			m.Labels = map[string]string{resultKey: "successful"}
+		}
+		var node *corev1.Node
+		if c.labels != nil {
+			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}, Status: corev1.NodeStatus{Conditions: condition(c.node)}}
+		}
+		require.Equal(t, c.want, string(deployment.StageOf(m, node)), name)
+	}
+}
+
+// Another owner and another label stay; the labels by which the old set selects go.
+func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
+	s := newScene("inplace 3 -1; old 3: a.done b c; new 0")
+	m := s.of("a")
+	m.Labels["mine"], m.Labels["first"] = "x", "1"
+	s.in.Sets[0].Spec.Selector.MatchLabels["first"] = "1"
+	m.OwnerReferences = []metav1.OwnerReference{{UID: "first"}, m.OwnerReferences[0], {UID: "last"}}
+	moved := actions[deployment.WriteMachine](s.decide())
+	require.Len(t, moved, 1)
+	want := map[string]string{"mine": "x", resultKey: "successful", v1alpha1.NodeLabelKey: "node-a"}
+	for k, v := range s.in.Sets[1].Spec.Selector.MatchLabels {
+		want[k] = v
+	}
+	require.Equal(t, want, moved[0].Machine.Labels)
+	owners := moved[0].Machine.OwnerReferences
+	require.Len(t, owners, 3)
+	require.EqualValues(t, "first", owners[0].UID)
+	require.Equal(t, "new", metav1.GetControllerOf(moved[0].Machine).Name)
+	require.EqualValues(t, "last", owners[2].UID)
+}
+
+// written returns a Node as a decision writes it, nil if it does not.
+func written(dec deployment.Decision, name string) *corev1.Node {
+	for _, a := range dec.Actions {
+		if a, ok := a.(deployment.WriteNode); ok && a.Node.Name == name {
+			return a.Node
+		}
+	}
+	return nil
+}
+
+func TestInPlace_NodeOfAMovedMachine_AllMarksAreTakenOffBeforeItIsAcknowledged(t *testing.T) {
+	for name, c := range map[string]struct {
+		label  string
+		claims string // what another has recorded on the Node
+		closed bool   // to pods, at the end
+	}{
+		"a candidate":                     {candKey, "", false},
+		"one that is selected":            {selKey, "", false},
+		"one with a result":               {resultKey, "", false},
+		"a cordon of another stays":       {resultKey, `{"marks":["unschedulable"]}`, true},
+		"a taint of another is no cordon": {resultKey, `{"marks":["taint:x=y:NoSchedule"]}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene("inplace 1 -1; old 0; new 1: m.moved")
+			n := s.in.Nodes["node-m"]
+			n.Labels[c.label] = v1alpha1.LabelValueNodeUpdateSuccessful
+			n.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineUpdateFailedReason: "an earlier attempt"}
+			if c.claims != "" {
+				n.Annotations["fence.machinist.dev/another"] = c.claims
+			}
+			n.Spec.Unschedulable = true
+			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule}}
+			text, dec := s.outcome()
+			require.NotContains(t, text, "acknowledges")
+			back := written(dec, n.Name)
+			require.NotNil(t, back, dec.String())
+			require.Empty(t, back.Labels)
+			require.NotContains(t, back.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
+			require.Equal(t, []corev1.Taint{{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}}, back.Spec.Taints)
+			require.Equal(t, c.closed, back.Spec.Unschedulable)
+			s.in.Nodes["node-m"] = back
+			text, _ = s.outcome()
+			require.Contains(t, text, "acknowledges m")
+		})
+	}
+}
+
+// No machine may be unavailable, and the new set was there before, without a surge.
+func TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain(t *testing.T) {
+	const a, b = "inplace 2 +1; old 2: a.candidate b.candidate; new 0", "inplace 2 +1; old 2: a.selected b.candidate; new 0"
+	for name, c := range map[string]struct {
+		scene string
+		moved time.Duration // since something has moved
+		size  string
+	}{
+		"nothing has moved for a while":       {a, 300 * time.Second, "new 0>1"},
+		"something has moved a moment ago":    {a, 299 * time.Second, "new 0"},
+		"when something moved is not known":   {a, -1, "new 0"},
+		"a machine is being updated":          {b, 300 * time.Second, "new 0"},
+		"a set has not done what it was told": {"inplace 2 +1; old 2/3: a.candidate b.candidate; new 0", 300 * time.Second, "new 0"},
+		"machines may be unavailable":         {"inplace 2 +1 -1; old 2: a.candidate b.candidate.pending; new 0", 300 * time.Second, "new 0"},
+		"the new set has all it may have":     {"inplace 2 +1; old 1: a.candidate; new 2: b c.unknown", 300 * time.Second, "new 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(c.scene)
+			if c.moved >= 0 {
+				s.in.Deployment.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{
+					Type: v1alpha1.MachineDeploymentProgressing, Status: v1alpha1.ConditionTrue, LastUpdateTime: metav1.NewTime(rollNow.Add(-c.moved)),
+				}}
+			}
+			text, dec := s.outcome()
+			require.Regexp(t, c.size+"(;|$)", text, dec.String())
+			waits := slices.ContainsFunc(dec.Holds, func(h machinist.Hold) bool { return h.Until.Equal(rollNow.Add(time.Second)) })
+			require.Equal(t, c.moved == 299*time.Second, waits, "it is looked at again when a while has passed")
+		})
+	}
+}
+
+func TestMark_NodeThatIsReturnedOfAnOldSet_KeepsTheTaint(t *testing.T) {
+	s := newScene("inplace 3 -1 taint; old 3: a.moved b.moved c.moved; new 0")
+	taint := corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
+	for _, n := range s.in.Nodes {
+		n.Labels[candKey] = "true" // so it is given back to pods
+		n.Spec.Taints = []corev1.Taint{taint}
+	}
+	_, dec := s.outcome()
+	for name := range s.in.Nodes {
+		n := written(dec, name)
+		require.NotNil(t, n)
+		require.Contains(t, n.Spec.Taints, taint)
+	}
 }

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
@@ -59,52 +58,28 @@ func (l *laws) sets() []*v1alpha1.MachineSet {
 	return out
 }
 
-// least is how many machines have to be available.
-func least(d *v1alpha1.MachineDeployment) int64 {
-	unavailable := max(0, deployment.MaxUnavailable(d))
-	if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
-		return 0
+// boundsOf are those of a valid deployment.
+func boundsOf(d *v1alpha1.MachineDeployment) deployment.Bounds {
+	b, err := deployment.BoundsOf(d)
+	if err != nil {
+		panic(err)
 	}
-	if unavailable == 0 && surge(d) == 0 {
-		unavailable = 1
-	}
-	return int64(max(0, d.Spec.Replicas-unavailable))
+	return b
 }
 
 // least is one less if the policy gives up a machine for want of capacity.
 func (l *laws) least(d *v1alpha1.MachineDeployment) int64 {
 	if l.r.kind.quota && l.r.policy.FreeCapacity {
-		return max(0, least(d)-1)
+		return max(0, boundsOf(d).Least()-1)
 	}
-	return least(d)
-}
-
-// surge is how many machines there may be beyond the replicas.
-func surge(d *v1alpha1.MachineDeployment) int32 {
-	var u *v1alpha1.UpdateConfiguration
-	switch s := d.Spec.Strategy; s.Type {
-	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
-		u = &s.RollingUpdate.UpdateConfiguration
-	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
-		if s.InPlaceUpdate.OrchestrationType == v1alpha1.OrchestrationTypeAuto {
-			u = &s.InPlaceUpdate.UpdateConfiguration
-		}
-	}
-	if u == nil {
-		return 0
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(u.MaxSurge, int(d.Spec.Replicas), true)
-	if err != nil {
-		return 0
-	}
-	return int32(max(0, n))
+	return boundsOf(d).Least()
 }
 
 // machinesThereAre is the sum over all sets of what they may have by what they
 // were told; those that are leaving come on top, unless they were harmed.
 func (l *laws) machinesThereAre() int64 {
 	var n int64
-	inPlace := l.r.kind.strategy == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+	inPlace := l.r.kind.strategy == kindInPlace
 	for _, s := range l.sets() {
 		c := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
 		switch {
@@ -188,7 +163,7 @@ func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before 
 	if d == nil || c.By != d.Name {
 		return
 	}
-	if most := int64(d.Spec.Replicas) + int64(surge(d)); l.total > before && l.total > most && !l.r.kind.resizes && l.makesMore(s) {
+	if most := boundsOf(d).Most(); l.total > before && l.total > most && !l.r.kind.resizes && l.makesMore(s) {
 		l.r.failf("I-4: %s makes it %d machines, of %d before and %d allowed", s.Name, l.total, before, most)
 	}
 	if c.Before == nil {
@@ -269,7 +244,7 @@ func (l *laws) oneController(m *v1alpha1.Machine) {
 // is paused: then the set of the present template follows the replicas.
 func (l *laws) oldOnesFirst(s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
 	d := l.r.w.Deployment()
-	if l.harmed() || d.Spec.Paused || d.Spec.Strategy.Type != v1alpha1.RecreateMachineDeploymentStrategyType || !deployment.EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
+	if l.harmed() || d.Spec.Paused || d.Spec.Strategy.Type != kindRecreate || !deployment.EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
 		return
 	}
 	for _, o := range l.sets() {
@@ -287,7 +262,7 @@ func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
 		n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] != "true" {
 		return
 	}
-	if left, needed := l.availableWithout(""), least(d)-l.debt(); left < needed && !l.harmed() {
+	if left, needed := l.availableWithout(""), boundsOf(d).Least()-l.debt(); left < needed && !l.harmed() {
 		l.r.failf("I-7: %s is selected: %d left, %d needed", n.Name, left, needed)
 	}
 }
@@ -408,7 +383,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 			l.choose(in, sets[t.UID], v.Machine)
 		}
 	}
-	if !cut || active < 2 || in.Deployment.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+	if !cut || active < 2 || in.Deployment.Spec.Strategy.Type == kindRecreate {
 		return
 	}
 	var left, lost int64

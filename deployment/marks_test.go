@@ -4,205 +4,127 @@ package deployment_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"testing"
-	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
-var marksNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-// A marksWorld is a deployment with sets, machines and Nodes, in which actions
-// are carried out and sets do their work.
-type marksWorld struct {
-	d        *v1alpha1.MachineDeployment
-	sets     []*v1alpha1.MachineSet
-	machines []*v1alpha1.Machine
-	nodes    map[string]*corev1.Node
-	made     int
-	deleted  []string // machines that sets deleted, in order
+func TestMark_NodesOfARollout(t *testing.T) {
+	check(t, []decided{
+		{"by default pods should go elsewhere", "rolling 3 +1 taint; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]; discourages old; taints old-0 old-1 old-2", ""},
+		{"pods have to go elsewhere", "rolling 3 +1 taint=NoSchedule; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]; discourages old; bars old-0 old-1 old-2", ""},
+		{"pods may come", "rolling 3 +1; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]", ""},
+		{"a Recreate discourages no pods", "recreate 3 taint; old 3/3/3; new 1/1/1", "old 3>0 without old-0 old-1 old-2; new 1", ""},
+		{"an unknown policy is the default", "rolling 3 +1 taint=?; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]; discourages old; taints old-0 old-1 old-2", ""},
+		{"a Node that joins an old set late", "rolling 3 +1 taint; old 3 discouraged: a.tainted b.tainted c; new 1/1/0", "old 3; new 1; taints c", ""},
+		{"the template goes back to the old set", "rolling 3 +1 taint want=old; old 3 discouraged: a.tainted.selected b.tainted.candidate c.tainted; new 1/1/1", "old 3; new 1>0 without new-0; discourages new; welcomes old; returns a b; taints new-0; untaints a b c", ""},
+		{"labels of a candidate go with the strategy", "rolling 3 +1; old 3: a.selected b c; new 1/1/0", "old 3; new 1; returns a", ""},
+		{"a machine that is being updated keeps them", "rolling 3 +1; old 3: a.selected.updating b c; new 1/1/0", "old 3; new 1", ""},
+		{"nothing while paused", "rolling 3 +1 taint hold paused; old 3/3/3; new 1: d.tainted", "old 3; new 1", ""},
+		{"nothing while scaling", "rolling 5 +1 taint hold; old 3/3/3 sized=3; new 1 sized=3: d.tainted", "old 3; new 1>3", ""},
+		{"nothing before there is a new set", "rolling 3 +1 taint hold frozen; old 3/3/3", "old 3", ""},
+		{"nothing while the new set is being deleted", "rolling 3 +1 taint hold; old 3/3/3; new 1/1/1 deleting", "old 3; new 1", ""},
+		{"not the Nodes of machines that go", "rolling 3 +1 taint; old 3: a.leaving b.ending c; new 1/1/0", "old 3; new 1; discourages old; taints c", ""},
+		{"not a Node that does not exist", "rolling 3 +1 taint; old 3: a.gone b.unlooked c; new 1/1/0", "old 3; new 1; discourages old; taints c", ""},
+		{"not what is marked already", "rolling 3 +1 taint hold; old 3 discouraged: a.tainted.held b.tainted.held c.tainted.held; new 1/1/0: d.held", "old 3; new 1", ""},
+		{"not an empty old set", "rolling 2 taint; old 0; new 2/2/2", "old 0; new 2", ""},
+	})
 }
 
-// newMarksWorld has a deployment of class "a" with a set for it that has this
-// many Running machines.
-func newMarksWorld(replicas int32) *marksWorld {
-	d := &v1alpha1.MachineDeployment{}
-	d.Name, d.Namespace, d.UID, d.ResourceVersion, d.Finalizers = "w", "n", "w-uid", "1", []string{v1alpha1.MCMFinalizerName}
-	d.Spec.Replicas = replicas
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
-	d.Spec.Template.Labels = map[string]string{"app": "w"}
-	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "a"}
-	d.Spec.Strategy.Type = v1alpha1.RollingUpdateMachineDeploymentStrategyType
-	d.Spec.Strategy.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: v1alpha1.UpdateConfiguration{
-		MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
-	}}
-	w := &marksWorld{d: d, nodes: map[string]*corev1.Node{}}
-	w.addSet("a", replicas)
-	return w
+func TestMark_AutoscalerOfARollout(t *testing.T) {
+	check(t, []decided{
+		{"it keeps away from all Nodes", "rolling 3 +1 hold; old 3/3/3; new 1/1/0: d", "old 3; new 1; holds d old-0 old-1 old-2", ""},
+		{"an annotation of a user stays", "rolling 3 +1 hold; old 3: a.changed b c; new 1/1/0: d.mine", "old 3; new 1; holds b c", ""},
+		{"it comes back when the roll-out is complete", "rolling 4 hold; new 4: a.held b.held.kept c.changed d.mine", "new 4; releases a; forgets c", ""},
+		{"also without the policy", "rolling 1; new 1: a.held", "new 1; releases a", ""},
+		{"not before the set has reported", "rolling 1 hold; new 1 unreported: a.held", "new 1", ""},
+		{"not if the pass changes the set", "rolling 1 hold scaled; new 1: a.held", "new 1", ""},
+		{"not before all machines are available", "rolling 1 hold; new 1/1/0: a.held", "new 1", ""},
+		{"not while a machine more exists than wanted", "rolling 1 hold; new 1/2/2: a.held b.held", "new 1 without a", ""},
+	})
 }
 
-// addSet adds a set for a class, with Running machines, one revision above all.
-func (w *marksWorld) addSet(class string, replicas int32) *v1alpha1.MachineSet {
-	d := w.d.DeepCopy()
-	d.Spec.Template.Spec.Class.Name = class
-	s := deployment.BuildSet(d, w.sets, replicas)
-	s.Name, s.UID, s.ResourceVersion = "w-"+class, types.UID("w-"+class+"-uid"), "1"
-	s.CreationTimestamp = metav1.NewTime(marksNow.Add(time.Duration(len(w.sets)) * time.Minute))
-	s.Finalizers = []string{v1alpha1.MCMFinalizerName}
-	w.sets = append(w.sets, s)
-	for range replicas {
-		w.addMachine(s)
-	}
-	w.report(s)
-	return s
-}
-
-// addMachine adds a Running machine with a Node.
-func (w *marksWorld) addMachine(s *v1alpha1.MachineSet) *v1alpha1.Machine {
-	w.made++
-	name := fmt.Sprintf("%s-%d", s.Name, w.made)
-	m := &v1alpha1.Machine{}
-	m.Name, m.Namespace, m.UID, m.ResourceVersion = name, s.Namespace, types.UID(name+"-uid"), "1"
-	m.Labels = maps.Clone(s.Spec.Template.Labels)
-	m.Labels[v1alpha1.NodeLabelKey] = "node-" + name
-	m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: s.Name, UID: s.UID, Controller: new(true)}}
-	m.CreationTimestamp = metav1.NewTime(marksNow.Add(-time.Hour))
-	m.Spec = *s.Spec.Template.Spec.DeepCopy()
-	m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
-	w.machines = append(w.machines, m)
-	n := &corev1.Node{}
-	n.Name, n.UID, n.ResourceVersion = "node-"+name, types.UID("node-"+name+"-uid"), "1"
-	w.nodes[n.Name] = n
-	return m
-}
-
-func (w *marksWorld) of(s *v1alpha1.MachineSet) []*v1alpha1.Machine {
-	var out []*v1alpha1.Machine
-	for _, m := range w.machines {
-		if owner := metav1.GetControllerOf(m); owner != nil && owner.UID == s.UID {
-			out = append(out, m)
+// The patch is made from what was observed, names it, and is the only write of the Node.
+func TestMark_Node_IsPatchedOnceWithAPrecondition(t *testing.T) {
+	s := newScene("rolling 3 +1 taint hold; old 3: a b c; new 1: d")
+	n := s.in.Nodes["node-a"]
+	n.ResourceVersion, n.Labels = "1", map[string]string{"keep": "1"}
+	n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoExecute}, {Key: v1alpha1.PreferNoScheduleKey, Value: "?", Effect: corev1.TaintEffectNoSchedule}}
+	_, dec := s.outcome()
+	var patches []string
+	for _, a := range actions[deployment.WriteNode](dec) {
+		if a.Node.Name == n.Name {
+			patch, err := a.Patch()
+			require.NoError(t, err)
+			patches = append(patches, string(patch))
 		}
 	}
-	return out
+	require.Equal(t, []string{`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true","cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm":"true"},` +
+		`"resourceVersion":"1","uid":"a"},` +
+		`"spec":{"taints":[{"key":"other","effect":"NoExecute"},{"key":"deployment.machine.sapcloud.io/prefer-no-schedule","value":"True","effect":"PreferNoSchedule"}]}}`}, patches)
 }
 
-func (w *marksWorld) node(m *v1alpha1.Machine) *corev1.Node {
-	return w.nodes[m.Labels[v1alpha1.NodeLabelKey]]
+func TestPatch_WhatIsGone_IsRemoved(t *testing.T) {
+	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "3", Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"c": "3"}}}
+	before.Spec.Taints, before.Spec.Unschedulable = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}, true
+	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "1"}}}
+	patch, err := deployment.WriteNode{Before: before, Node: after}.Patch()
+	require.NoError(t, err)
+	require.JSONEq(t, `{"metadata":{"uid":"u","resourceVersion":"3","labels":{"b":null},"annotations":{"c":null}},"spec":{"taints":[],"unschedulable":false}}`, string(patch))
+	_, err = deployment.WriteNode{}.Patch()
+	require.ErrorIs(t, err, deployment.ErrNoNode)
 }
 
-func (w *marksWorld) report(s *v1alpha1.MachineSet) {
-	in := machineset.Observation{Set: s, Machines: w.of(s), Complete: true}
-	s.Status, _ = machineset.Status(in, machineset.Failure{}, marksNow)
-	s.Status.ObservedGeneration = s.Generation
-}
-
-func (w *marksWorld) in() deployment.Observation {
-	return deployment.Observation{Deployment: w.d, Sets: w.sets, Machines: w.machines, Nodes: w.nodes, Complete: true}
-}
-
-func (w *marksWorld) plan(p deployment.Policy) deployment.Decision {
-	return deployment.Decide(w.in(), p, marksNow)
-}
-
-// run plans once and carries everything out.
-func (w *marksWorld) run(t *testing.T, p deployment.Policy) deployment.Decision {
-	t.Helper()
-	dec := w.plan(p)
-	w.apply(t, dec, len(dec.Actions))
-	return dec
-}
-
-// apply carries out the first actions of a decision, and stores the status.
-func (w *marksWorld) apply(t *testing.T, dec deployment.Decision, first int) {
-	t.Helper()
-	for _, a := range dec.Actions[:first] {
+func TestDecide_Actions_ShareNothingThatMayBeChanged(t *testing.T) {
+	s := newScene("rolling 3 +1 taint hold scaled named=old-0; old 3/3/3; new 1/1/1")
+	before := copyOf(s.in)
+	for _, a := range s.decide().Actions {
 		switch a := a.(type) {
-		case deployment.WriteDeployment:
-			status := w.d.Status
-			w.d = a.Deployment.DeepCopy()
-			w.d.Status = status
-		case deployment.WriteMachine:
-			i := slices.IndexFunc(w.machines, func(m *v1alpha1.Machine) bool { return m.Name == a.Machine.Name })
-			w.machines[i] = marksBump(a.Machine.DeepCopy())
 		case deployment.WriteNode:
-			require.Equal(t, w.nodes[a.Node.Name].ResourceVersion, a.Before.ResourceVersion)
-			w.nodes[a.Node.Name] = marksBump(a.Node.DeepCopy())
+			a.Node.Annotations["x"], a.Node.Spec.Taints = "y", append(a.Node.Spec.Taints[:0], corev1.Taint{Key: "z"})
+		case deployment.WriteMachine:
+			a.Machine.Annotations["x"], a.Machine.OwnerReferences[0].Name = "y", "z"
 		case deployment.WriteSet:
-			i := slices.IndexFunc(w.sets, func(s *v1alpha1.MachineSet) bool { return s.Name == a.Set.Name })
-			next := marksBump(a.Set.DeepCopy())
-			next.Generation++
-			w.sets[i] = next
-		case deployment.CreateSet:
-			s := a.Set.DeepCopy()
-			s.UID, s.ResourceVersion, s.Finalizers = types.UID(s.Name+"-uid"), "1", []string{v1alpha1.MCMFinalizerName}
-			s.CreationTimestamp = metav1.NewTime(marksNow.Add(time.Duration(len(w.sets)) * time.Minute))
-			w.sets = append(w.sets, s)
-		case deployment.DeleteSet:
-			w.sets = slices.DeleteFunc(w.sets, func(s *v1alpha1.MachineSet) bool { return s.Name == a.Name })
-		default:
-			t.Fatalf("unexpected %T", a)
+			a.Set.Annotations["x"], a.Set.Spec.Selector.MatchLabels["x"] = "y", "z"
 		}
 	}
-	w.d.Status = dec.Status
+	require.Empty(t, cmp.Diff(before, s.in))
 }
 
-func marksBump[T metav1.Object](object T) T {
-	n, _ := strconv.Atoi(object.GetResourceVersion())
-	object.SetResourceVersion(strconv.Itoa(n + 1))
-	return object
-}
-
-// settle lets every set do what it has to, at once.
-func (w *marksWorld) settle() {
-	for _, s := range w.sets {
-		for range 3 {
-			dec := machineset.Decide(machineset.Observation{Set: s, Machines: w.of(s), Complete: true}, machineset.Policy{}, marksNow)
-			for _, a := range dec.Actions {
-				switch a := a.(type) {
-				case machineset.Delete:
-					w.deleted = append(w.deleted, a.Name)
-					w.machines = slices.DeleteFunc(w.machines, func(m *v1alpha1.Machine) bool { return m.Name == a.Name })
-				case machineset.Create:
-					for range a.Count {
-						w.addMachine(s)
-					}
-				}
-			}
-		}
-		w.report(s)
+func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
+	s := newScene("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
+	var kinds []string
+	for _, a := range s.decide().Actions {
+		kinds = append(kinds, fmt.Sprintf("%T", a))
 	}
+	require.Equal(t, []string{"deployment.WriteMachine", "deployment.WriteSet", "deployment.WriteSet"}, kinds)
 }
 
-// rest runs deployment and sets until nothing is left to do.
-func (w *marksWorld) rest(t *testing.T, p deployment.Policy) deployment.Decision {
-	t.Helper()
-	for range 60 {
-		dec := w.run(t, p)
-		w.settle()
-		if len(dec.Actions) == 0 {
-			return dec
+func TestDecide_SetThatIsDeleted_IsNotWritten(t *testing.T) {
+	s := newScene("rolling 2 paused; old 0 sized=3; new 2/2/2")
+	s.in.Deployment.Spec.RevisionHistoryLimit = new(int32(0))
+	text, dec := s.outcome()
+	require.Equal(t, "old 0; new 2; deletes old", text)
+	require.Empty(t, actions[deployment.WriteSet](dec))
+}
+
+func TestDecide_Burst_BoundsWhatIsWrittenAndSaysSo(t *testing.T) {
+	s := newScene("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
+	for _, left := range []int{9, 5, 1} {
+		dec := s.decide()
+		writes := actions[deployment.WriteNode](dec)
+		require.Len(t, writes, min(4, left))
+		if left > 4 {
+			require.Contains(t, dec.String(), fmt.Sprintf("md: BurstLimit: 4 of %d machines and Nodes are written in this pass", left))
+		}
+		for _, a := range writes {
+			s.in.Nodes[a.Node.Name] = a.Node
 		}
 	}
-	t.Fatal("no rest is found")
-	return deployment.Decision{}
-}
-
-func marksTaint(n *corev1.Node) corev1.TaintEffect {
-	for _, t := range n.Spec.Taints {
-		if t.Key == v1alpha1.PreferNoScheduleKey {
-			return t.Effect
-		}
-	}
-	return ""
 }

@@ -4,236 +4,174 @@ package deployment_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-const (
-	namesKey  = v1alpha1.TriggerDeletionByMCM
-	scaledKey = v1alpha1.LastDeploymentReplicaChangeByScalerTime
-	markKey   = v1alpha1.MarkedForDeletionTime
-	prioKey   = v1alpha1.MachinePriority
-)
-
-func TestRemovalsAreRead(t *testing.T) {
-	for name, c := range map[string]struct {
-		text, scaled string
-		want         []string
-		unreadable   []string
-	}{
-		"nothing":                       {},
-		"a name and a time":             {text: "m~2026-02-01T00:00:00Z", want: []string{"m~2026-02-01T00:00:00Z"}},
-		"a name alone, scaled before":   {text: "m", scaled: "2026-02-01T00:00:00Z", want: []string{"m~2026-02-01T00:00:00Z"}},
-		"a name alone, never scaled":    {text: "m", want: []string{"m~" + marksNow.Format(time.RFC3339)}},
-		"a name alone, scaled nonsense": {text: "m", scaled: "?", unreadable: []string{"m"}},
-		"no name, two tildes, no time, nothing between commas": {
-			text: "~2026-02-01T00:00:00Z,m~x~y,m~,,n~2026-02-01T00:00:00Z",
-			want: []string{"n~2026-02-01T00:00:00Z"}, unreadable: []string{"~2026-02-01T00:00:00Z", "m~x~y", "m~", ""},
-		},
-		"a repetition stays one": {
-			text: "m~2026-02-01T00:00:00Z,m~2026-02-01T00:00:00Z", want: []string{"m~2026-02-01T00:00:00Z", "m~2026-02-01T00:00:00Z"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &v1alpha1.MachineDeployment{}
-			d.Annotations = map[string]string{namesKey: c.text}
-			if c.scaled != "" {
-				d.Annotations[scaledKey] = c.scaled
-			}
-			got, unreadable := deployment.RemovalsOf(d, marksNow)
-			var texts []string
-			for _, r := range got {
-				texts = append(texts, r.String())
-			}
-			require.Equal(t, c.want, texts)
-			require.Equal(t, c.unreadable, unreadable)
-		})
-	}
-}
-
-func TestScaleDownIsOneIntentOnOneObject(t *testing.T) {
-	w := newMarksWorld(5)
-	before := w.d.DeepCopy()
-	next, err := deployment.ScaleDown(w.d, []string{"w-a-2", "w-a-4", "w-a-2"}, marksNow)
+func TestScaleDown_NamesAndReplicas_AreOneWrite(t *testing.T) {
+	d := rolling(5, 1, 0)
+	d.ResourceVersion = "1"
+	before := d.DeepCopy()
+	next, err := deployment.ScaleDown(d, []string{"m2", "m4", "m2"}, rollNow)
 	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(before, w.d))
+	require.Empty(t, cmp.Diff(before, d))
 	require.Equal(t, int32(3), next.Spec.Replicas)
-	require.Equal(t, "w-a-2~2026-03-01T12:00:00Z,w-a-4~2026-03-01T12:00:00Z", next.Annotations[namesKey])
+	require.Equal(t, "m2~2026-03-01T12:00:00Z,m4~2026-03-01T12:00:00Z", next.Annotations[namesKey])
 	require.Equal(t, "2026-03-01T12:00:00Z", next.Annotations[scaledKey])
 	require.Equal(t, "1", next.ResourceVersion, "the write fails if the deployment has changed")
 
-	again, err := deployment.ScaleDown(next, []string{"w-a-4"}, marksNow.Add(time.Hour))
+	again, err := deployment.ScaleDown(next, []string{"m4"}, rollNow.Add(time.Hour))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(next, again), "asking twice is asking once")
 
-	more, err := deployment.ScaleDown(next, []string{"w-a-4", "w-a-5"}, marksNow.Add(-time.Hour))
+	more, err := deployment.ScaleDown(next, []string{"m4", "m5"}, rollNow.Add(-time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, int32(2), more.Spec.Replicas)
 	require.Equal(t, "2026-03-01T12:00:00Z", more.Annotations[scaledKey], "the time of the last change does not go back")
 }
 
-func TestScaleDownRefuses(t *testing.T) {
-	w := newMarksWorld(1)
-	for name, names := range map[string][]string{
-		"an empty name":                {""},
-		"a comma":                      {"a,b"},
-		"a tilde":                      {"a~b"},
-		"more machines than there are": {"a", "b"},
+func TestScaleDown_NamesThatCannotGo_AreAnError(t *testing.T) {
+	for _, names := range [][]string{{""}, {"a,b"}, {"a~b"}, {"a", "b"}} {
+		next, err := deployment.ScaleDown(rolling(1, 1, 0), names, rollNow)
+		require.ErrorIs(t, err, deployment.ErrScaleDown, "%q", names)
+		require.Nil(t, next)
+	}
+	_, err := deployment.ScaleDown(nil, nil, rollNow)
+	require.ErrorIs(t, err, deployment.ErrScaleDown)
+}
+
+func TestNamed_Machines_AreMarkedAndFinishedNamesForgotten(t *testing.T) {
+	s := newScene("rolling 4 scaled; new 4: a.early b.failed c.leaving d")
+	foreign, orphan := s.of("d").DeepCopy(), s.of("d").DeepCopy()
+	foreign.Name, foreign.UID, foreign.OwnerReferences[0].UID = "foreign", "foreign", "another set"
+	orphan.Name, orphan.UID, orphan.OwnerReferences = "orphan", "orphan", nil
+	s.in.Machines = append(s.in.Machines, foreign, orphan, nil)
+	s.of("a").Annotations[prioKey] = "7"
+	s.in.Deployment.Annotations[namesKey] = "a,b,c,foreign,orphan,none,d~?"
+	dec := s.decide()
+	require.Equal(t, "a~"+ago+",orphan~"+ago, actions[deployment.WriteDeployment](dec)[0].Deployment.Annotations[namesKey])
+	marked := actions[deployment.WriteMachine](dec)
+	require.Len(t, marked, 1)
+	require.Equal(t, map[string]string{prioKey: "1", markKey: ago, deployment.NamedAnnotation: "7"}, marked[0].Machine.Annotations)
+	for _, text := range []string{
+		"b: NotRemoved: it is to go and has failed by itself", `md: NotRemoved: "d~?" in`,
+		"foreign: NotRemoved: it is to go and does not belong to this deployment", "orphan: NotRemoved: it is to go and belongs to nobody yet",
+	} {
+		require.Contains(t, dec.String(), text)
+	}
+	require.NotContains(t, dec.String(), "none")
+}
+
+func TestNamed_MarksOfAMachine(t *testing.T) {
+	type marks map[string]string
+	own := func(before string, others marks) marks {
+		others[deployment.NamedAnnotation] = before
+		return others
+	}
+	for name, c := range map[string]struct {
+		named  bool
+		phase  v1alpha1.MachinePhase
+		before marks
+		after  marks // nil: it is not written
+	}{
+		"the first mark stays, and the priority of before": {true, "", own("7", marks{prioKey: "9", markKey: ago}), own("7", marks{prioKey: "1", markKey: ago})},
+		"what is marked is not written again":              {true, "", own("", marks{prioKey: "1", markKey: ago}), nil},
+		"a name that is withdrawn":                         {false, "", own("", marks{prioKey: "1", markKey: ago}), marks{}},
+		"a priority of before comes back":                  {false, "", own("3", marks{prioKey: "1", markKey: ago}), marks{prioKey: "3"}},
+		"a priority that was written meanwhile stays":      {false, "", own("3", marks{prioKey: "7", markKey: ago}), marks{prioKey: "7"}},
+		"marks of others stay":                             {false, "", marks{prioKey: "1", markKey: ago}, nil},
+		"a machine that has failed keeps them":             {false, v1alpha1.MachineFailed, own("", marks{prioKey: "1", markKey: ago}), nil},
+		"a machine that is leaving keeps them":             {false, v1alpha1.MachineTerminating, own("", marks{prioKey: "1", markKey: ago}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next, err := deployment.ScaleDown(w.d, names, marksNow)
-			require.ErrorIs(t, err, deployment.ErrScaleDown)
-			require.Nil(t, next)
+			s := newScene("rolling 2; new 2: a b")
+			s.of("a").Annotations = c.before
+			if c.phase != "" {
+				s.of("a").Status.CurrentStatus.Phase = c.phase
+			}
+			if c.named {
+				s.in.Deployment.Annotations = map[string]string{namesKey: "a~" + ago, scaledKey: "2026-01-01T00:00:00Z"}
+			}
+			var after marks
+			for _, a := range actions[deployment.WriteMachine](s.decide()) {
+				after = a.Machine.Annotations
+			}
+			require.Equal(t, c.after, after)
 		})
 	}
-	_, err := deployment.ScaleDown(nil, nil, marksNow)
-	require.ErrorIs(t, err, deployment.ErrScaleDown)
-	next, err := deployment.ScaleDown(w.d, nil, marksNow)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(w.d, next))
 }
 
-func TestMS3NamesAreConsumedAndMarksArePut(t *testing.T) {
-	w := newMarksWorld(4)
-	failed, leaving := w.machines[1], w.machines[2]
-	failed.Status.CurrentStatus.Phase = v1alpha1.MachineFailed
-	leaving.DeletionTimestamp = new(metav1.NewTime(marksNow))
-	w.machines[0].Annotations = map[string]string{prioKey: "7"}
-	w.report(w.sets[0])
-	w.d.Annotations = map[string]string{
-		namesKey: strings.Join([]string{"w-a-1", failed.Name, leaving.Name, "nobody", "w-a-4~?"}, ","), scaledKey: "2026-02-01T00:00:00Z",
-	}
-	dec := w.run(t, deployment.Policy{})
-	require.Equal(t, "w-a-1~2026-02-01T00:00:00Z", w.d.Annotations[namesKey])
-	require.Equal(t, map[string]string{
-		prioKey: "1", markKey: "2026-02-01T00:00:00Z", deployment.NamedAnnotation: "7",
-	}, w.machines[0].Annotations)
-	for _, m := range w.machines[1:] {
-		require.Empty(t, m.Annotations)
-	}
-	require.Contains(t, dec.String(), "w-a-2: NotRemoved: it is to go and has failed by itself")
-	require.Contains(t, dec.String(), `w: NotRemoved: "w-a-4~?" in`)
-	require.NotContains(t, dec.String(), "nobody")
+// scaleDown has an autoscaler take a machine.
+func (r *rollout) scaleDown(names ...string) {
+	next, err := deployment.ScaleDown(r.Deployment(), names, r.Now())
+	require.NoError(r.t, err)
+	r.edit(func(d *v1alpha1.MachineDeployment) { *d = *next })
 }
 
-func TestMS3ANameThatIsWithdrawnLeavesNoMark(t *testing.T) {
-	for _, before := range []string{"", "7"} {
-		w := newMarksWorld(3)
-		if before != "" {
-			w.machines[0].Annotations = map[string]string{prioKey: before}
-		}
-		foreign := map[string]string{prioKey: "1", markKey: "2026-02-01T00:00:00Z"}
-		w.machines[1].Annotations = foreign
-		untouched := w.machines[0].DeepCopy()
-		w.d.Annotations = map[string]string{namesKey: "w-a-1~2026-03-01T00:00:00Z", scaledKey: "2026-01-01T00:00:00Z"}
-		w.run(t, deployment.Policy{})
-		require.Equal(t, "1", w.machines[0].Annotations[prioKey])
-		delete(w.d.Annotations, namesKey)
-		w.run(t, deployment.Policy{})
-		require.Len(t, w.machines[0].Annotations, len(untouched.Annotations))
-		require.Equal(t, before, w.machines[0].Annotations[prioKey])
-		require.Equal(t, foreign, w.machines[1].Annotations, "marks of others are theirs")
-	}
+// ofFive has machines that take an hour to leave.
+func ofFive(t *testing.T) *rollout {
+	return newRollout(t, rolling(5, 1, 0), deploymenttest.Model{Leave: func(*v1alpha1.Machine) time.Duration { return time.Hour }})
 }
 
-func TestNamedMarksAreKeptInForce(t *testing.T) {
-	w := newMarksWorld(2)
-	w.machines[0].Annotations = map[string]string{prioKey: "9", markKey: "2026-01-05T00:00:00Z", deployment.NamedAnnotation: "7"}
-	w.d.Annotations = map[string]string{namesKey: "w-a-1~2026-03-01T00:00:00Z", scaledKey: "2026-01-01T00:00:00Z"}
-	w.run(t, deployment.Policy{})
-	require.Equal(t, map[string]string{prioKey: "1", markKey: "2026-01-05T00:00:00Z", deployment.NamedAnnotation: "7"}, w.machines[0].Annotations,
-		"the first mark stays, and so does what is known of the priority before")
+func TestScaleDown_MachineThatIsLeaving_IsCountedOnce(t *testing.T) {
+	r := ofFive(t)
+	name := r.Machines()[0].Name
+	r.scaleDown(name)
+	r.At(r.Now().Add(30*time.Minute), func(*deploymenttest.World) {
+		require.NotNil(t, r.Machine(name).DeletionTimestamp)
+		require.NotContains(t, r.Deployment().Annotations, namesKey, "its name is done with")
+		r.scaleDown(name)
+	})
+	r.Run(5 * time.Hour)
+	require.EqualValues(t, 4, r.Deployment().Spec.Replicas)
+	require.Len(t, r.Machines(), 4)
+	require.NotContains(t, r.Deployment().Annotations, deployment.CountedAnnotation, "it is forgotten when it is gone")
 }
 
-func TestNamedMarksOfMachinesThatGoAreNotTakenBack(t *testing.T) {
-	w := newMarksWorld(3)
-	marked := map[string]string{prioKey: "1", markKey: "2026-03-05T00:00:00Z", deployment.NamedAnnotation: ""}
-	w.machines[0].Status.CurrentStatus.Phase = v1alpha1.MachineFailed
-	w.machines[1].DeletionTimestamp = new(metav1.NewTime(marksNow))
-	w.machines[0].Annotations, w.machines[1].Annotations = marked, marked
-	w.report(w.sets[0])
-	for _, a := range w.plan(deployment.Policy{}).Actions {
-		_, marks := a.(deployment.WriteMachine)
-		require.False(t, marks, "%v", a)
-	}
-}
-
-func TestNamedMachinesOfOthersAreLeftAlone(t *testing.T) {
-	w := newMarksWorld(2)
-	other, orphan := w.machines[0].DeepCopy(), w.machines[0].DeepCopy()
-	other.Name, other.UID, other.OwnerReferences[0].UID = "other", "other-uid", "another set"
-	orphan.Name, orphan.UID, orphan.OwnerReferences = "orphan", "orphan-uid", nil
-	w.machines = append(w.machines, other, orphan, nil)
-	w.d.Annotations = map[string]string{namesKey: "other,orphan", scaledKey: "2026-02-01T00:00:00Z"}
-	dec := w.plan(deployment.Policy{})
-	for _, a := range dec.Actions {
-		_, marks := a.(deployment.WriteMachine)
-		require.False(t, marks, "%v", a)
-	}
-	require.Contains(t, dec.String(), "other: NotRemoved: it is to go and does not belong to this deployment")
-	require.Contains(t, dec.String(), "orphan: NotRemoved: it is to go and belongs to nobody yet")
-	written := dec.Actions[0].(deployment.WriteDeployment).Deployment
-	require.Equal(t, "orphan~2026-02-01T00:00:00Z", written.Annotations[namesKey], "it may still be adopted")
-}
-
-func TestNamedPassIsARestWhenNothingIsLeftToDo(t *testing.T) {
-	w := newMarksWorld(2)
-	w.d.Annotations = map[string]string{namesKey: "w-a-1~2026-03-01T00:00:00Z", scaledKey: "2026-01-01T00:00:00Z"}
-	w.run(t, deployment.Policy{})
-	w.run(t, deployment.Policy{})
-	for _, s := range w.sets {
-		w.report(s)
-	}
-	require.Empty(t, w.plan(deployment.Policy{}).Actions)
+func TestScaleDown_NameThatWasWithdrawn_CountsAgain(t *testing.T) {
+	r := ofFive(t)
+	name := r.Machines()[0].Name
+	r.scaleDown(name)
+	r.edit(func(d *v1alpha1.MachineDeployment) {
+		d.Spec.Replicas++
+		delete(d.Annotations, namesKey)
+	})
+	r.Run(5 * time.Hour)
+	require.Len(t, r.Machines(), 5)
+	require.NotContains(t, r.Deployment().Annotations, deployment.CountedAnnotation)
+	r.scaleDown(name)
+	r.Run(5 * time.Hour)
+	require.Len(t, r.Machines(), 4)
+	require.Nil(t, r.Machine(name))
 }
 
 func FuzzRemovals(f *testing.F) {
-	f.Add("m~2026-02-01T00:00:00Z,n", "2026-02-01T00:00:00Z")
-	f.Add("~,~~,,m~x~y", "?")
+	f.Add("a~2026-02-01T00:00:00Z,b", "2026-02-01T00:00:00Z")
+	f.Add("~,~~,,a~x~y", "?")
 	f.Fuzz(func(t *testing.T, text, scaled string) {
-		w := newMarksWorld(2)
-		w.d.Annotations = map[string]string{namesKey: text, scaledKey: scaled}
-		removals, _ := deployment.RemovalsOf(w.d, marksNow)
-		for _, r := range removals {
-			d := &v1alpha1.MachineDeployment{}
-			d.Annotations = map[string]string{namesKey: r.String()}
-			again, unreadable := deployment.RemovalsOf(d, marksNow)
-			require.Empty(t, unreadable)
-			require.Equal(t, []string{r.String()}, []string{again[0].String()})
+		s := newScene("rolling 2; new 2: a b")
+		s.in.Deployment.Annotations = map[string]string{namesKey: text, scaledKey: scaled}
+		for pass := range 2 {
+			for _, a := range actions[deployment.WriteDeployment](s.decide()) {
+				require.True(t, pass == 0 || a.Deployment.Annotations[namesKey] == s.in.Deployment.Annotations[namesKey], "what is left is stable")
+				s.in.Deployment = a.Deployment
+			}
 		}
-		w.run(t, deployment.Policy{})
-		after := w.d.Annotations[namesKey]
-		w.run(t, deployment.Policy{})
-		require.Equal(t, after, w.d.Annotations[namesKey], "what is left is stable")
 	})
 }
 
 func ExampleScaleDown() {
-	w := newMarksWorld(3)
-	next, err := deployment.ScaleDown(w.d, []string{"w-a-2"}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	next, err := deployment.ScaleDown(rolling(3, 1, 0), []string{"w-a-2"}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	fmt.Println(next.Spec.Replicas, err)
 	fmt.Println(next.Annotations[v1alpha1.TriggerDeletionByMCM])
 	// Output:
 	// 2 <nil>
 	// w-a-2~2026-03-01T12:00:00Z
-}
-
-func TestAPriorityThatSomebodyElseHasWrittenMeanwhileStays(t *testing.T) {
-	w := newMarksWorld(2)
-	for i, priority := range []string{"1", "7"} {
-		w.machines[i].Annotations = map[string]string{
-			deployment.NamedAnnotation: "3", v1alpha1.MachinePriority: priority, v1alpha1.MarkedForDeletionTime: "2026-03-01T11:00:00Z",
-		}
-	}
-	w.run(t, deployment.Policy{})
-	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "3"}, w.machines[0].Annotations)
-	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "7"}, w.machines[1].Annotations)
 }

@@ -47,10 +47,10 @@ var refusedSpecs = map[string]struct {
 	"negative bounds":         {bounds(intstr.FromInt32(-5), intstr.FromInt32(-1)), deployment.ReasonInvalid, `maxSurge: Invalid value: "-5": must not be negative`},
 	"negative percentage":     {bounds(intstr.FromInt32(1), intstr.FromString("-5%")), deployment.ReasonInvalid, `maxUnavailable: Invalid value: "-5%": must not be negative`},
 	"negative replicas":       {func(s *v1alpha1.MachineDeploymentSpec) { s.Replicas = -1 }, deployment.ReasonInvalid, "Replicas has to be a whole number"},
-	"empty selector":          {func(s *v1alpha1.MachineDeploymentSpec) { s.Selector = &metav1.LabelSelector{} }, machinist.Reason("EmptySelector"), "non-empty selector is required"},
+	"empty selector":          {func(s *v1alpha1.MachineDeploymentSpec) { s.Selector = &metav1.LabelSelector{} }, "EmptySelector", "non-empty selector is required"},
 	"selector with an empty map": {func(s *v1alpha1.MachineDeploymentSpec) {
 		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{}}
-	}, machinist.Reason("EmptySelector"), "non-empty selector is required"},
+	}, "EmptySelector", "non-empty selector is required"},
 }
 
 func bounds(surge, unavailable intstr.IntOrString) func(s *v1alpha1.MachineDeploymentSpec) {
@@ -59,37 +59,32 @@ func bounds(surge, unavailable intstr.IntOrString) func(s *v1alpha1.MachineDeplo
 	}
 }
 
-// complete returns a deployment whose roll-out has ended, and its set.
-func complete(t *testing.T) (*v1alpha1.MachineDeployment, *v1alpha1.MachineSet) {
-	t.Helper()
-	d := rolling(3, 1, 0)
-	set := rollSet(d, "c1", 3, 3, 3)
-	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: set.Annotations[v1alpha1.RevisionAnnotation]}
-	dec := rollPlan(d, set)
-	require.Equal(t, deployment.ReasonComplete, dec.Reason)
-	d.Status = dec.Status
-	require.Equal(t, v1alpha1.NewMachineSetAvailable, deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentProgressing).Reason)
-	return d, set
+// completed is a scene of a roll-out that has ended.
+func completed() *scene {
+	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
+	s.in.Deployment.Status = s.decide().Status
+	return s
 }
 
-func TestPlan_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
+func TestRefusal_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
 	for name, test := range refusedSpecs {
 		t.Run(name, func(t *testing.T) {
-			d, set := complete(t)
+			s := completed()
+			d := s.in.Deployment
 			valid := *d.Spec.DeepCopy()
 			test.edit(&d.Spec)
 			d.Generation++
 
-			dec := rollPlan(d, set)
+			dec := s.decide()
 			require.Empty(t, dec.Actions)
 			require.Empty(t, dec.Targets)
 			require.Equal(t, test.reason, dec.Reason)
-			require.Contains(t, rollReasons(dec), test.reason)
+			require.Contains(t, reasons(dec), test.reason)
 			require.True(t, dec.WriteStatus)
 			require.Len(t, dec.Events, 1)
 			require.Equal(t, "Warning", dec.Events[0].Type)
 			require.Contains(t, dec.Events[0].Message, test.says)
-			cond := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
+			cond := progressing(dec.Status)
 			require.Equal(t, v1alpha1.ConditionFalse, cond.Status)
 			require.Equal(t, string(test.reason), cond.Reason)
 			require.Contains(t, cond.Message, test.says)
@@ -102,62 +97,55 @@ func TestPlan_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
 
 			d.Status = dec.Status
 			for range 20 { // a message that follows the order of a map differs sometimes
-				dec = deployment.Decide(rollSee(d, set), rollPolicy, rollNow.Add(time.Hour))
+				dec = deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
 				require.False(t, dec.WriteStatus, "it is said once")
 				require.Empty(t, dec.Events)
 			}
 
 			d.Spec = valid
 			d.Generation++
-			dec = rollPlan(d, set)
+			dec = s.decide()
 			require.Equal(t, deployment.ReasonComplete, dec.Reason)
-			require.Equal(t, v1alpha1.NewMachineSetAvailable, deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing).Reason)
+			require.Equal(t, v1alpha1.NewMachineSetAvailable, progressing(dec.Status).Reason)
 			require.True(t, deployment.Complete(d, dec.Status))
 		})
 	}
 }
 
-func TestPlan_OneInvalidSpecAfterAnother_HasAnEventForEach(t *testing.T) {
-	d, set := complete(t)
+func TestRefusal_OneInvalidSpecAfterAnother_HasAnEventForEach(t *testing.T) {
+	s := completed()
+	d := s.in.Deployment
 	d.Spec.Strategy.Type = "Sometimes"
-	dec := rollPlan(d, set)
+	dec := s.decide()
 	require.Len(t, dec.Events, 1)
-	first := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
+	first := progressing(dec.Status)
 
 	d.Status = dec.Status
 	d.Spec.Strategy.Type = "Seldom"
-	dec = deployment.Decide(rollSee(d, set), rollPolicy, rollNow.Add(time.Minute))
+	dec = deployment.Decide(s.in, s.policy, rollNow.Add(time.Minute))
 	require.Len(t, dec.Events, 1)
-	second := deployment.ConditionOf(dec.Status, v1alpha1.MachineDeploymentProgressing)
+	second := progressing(dec.Status)
 	require.Contains(t, second.Message, "Seldom")
 	require.Equal(t, first.LastTransitionTime, second.LastTransitionTime, "the status is False as before")
 }
 
-func TestPlan_EmptySelector_HasTheEventOfTheReferenceSystem(t *testing.T) {
-	d, set := complete(t)
-	d.Spec.Selector = &metav1.LabelSelector{}
-	require.Equal(t, []machinist.Event{{
-		Type: "Warning", Reason: "SelectingAll",
-		Message: "This deployment is selecting all machines. A non-empty selector is required.",
-	}}, rollPlan(d, set).Events)
-}
-
-func TestPlan_PausedDeploymentThatIsValidAgain_IsPaused(t *testing.T) {
-	d, set := complete(t)
+func TestRefusal_PausedDeploymentThatIsValidAgain_IsPaused(t *testing.T) {
+	s := completed()
+	d := s.in.Deployment
 	good := d.Spec.Strategy.Type
 	d.Spec.Paused, d.Spec.Strategy.Type = true, "Sometimes"
-	d.Status = rollPlan(d, set).Status
+	d.Status = s.decide().Status
 	d.Spec.Strategy.Type = good
-	cond := deployment.ConditionOf(rollPlan(d, set).Status, v1alpha1.MachineDeploymentProgressing)
+	cond := progressing(s.decide().Status)
 	require.Equal(t, v1alpha1.DeploymentPaused, cond.Reason)
 }
 
 func TestClaimSelector_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 	for name, test := range refusedSpecs {
 		t.Run(name, func(t *testing.T) {
-			d, set := complete(t)
-			d.UID, set.UID = "d", "s"
-			set.OwnerReferences = []metav1.OwnerReference{machineset.OwnerDeployment(d).Reference()}
+			s := completed()
+			d := s.in.Deployment
+			set := s.in.Sets[0]
 			orphan := set.DeepCopy()
 			orphan.UID, orphan.OwnerReferences = "orphan", nil
 			claim := func() machineset.Claims[*v1alpha1.MachineSet] {
@@ -174,8 +162,88 @@ func TestClaimSelector_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 	require.Nil(t, deployment.ClaimSelector(nil))
 }
 
-func TestEventOfAnInvalidSpec_LongMessage_IsCut(t *testing.T) {
-	d, set := complete(t)
-	d.Spec.Strategy.Type = v1alpha1.MachineDeploymentStrategyType(strings.Repeat("x", 5000))
-	require.Less(t, len(rollPlan(d, set).Events[0].Message), 1024)
+func TestRefusal_Event_IsThatOfTheReferenceSystemAndShort(t *testing.T) {
+	s := completed()
+	s.in.Deployment.Spec.Selector = &metav1.LabelSelector{}
+	require.Equal(t, []machinist.Event{{
+		Type: "Warning", Reason: "SelectingAll",
+		Message: "This deployment is selecting all machines. A non-empty selector is required.",
+	}}, s.decide().Events)
+	s.in.Deployment.Spec.Strategy.Type = v1alpha1.MachineDeploymentStrategyType(strings.Repeat("x", 5000))
+	require.Less(t, len(s.decide().Events[0].Message), 1024)
+}
+
+// Two bounds that are zero, or come out as zero, would never let an update move:
+// one machine may be unavailable then, whatever the strategy.
+func TestBoundsOf_BothZero_OneMayBeUnavailable(t *testing.T) {
+	zeros := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromString("0%"), intstr.FromString("0")}
+	for _, surge := range zeros {
+		for _, unavailable := range append(zeros, intstr.FromString("9%")) { // of 10, rounded down
+			for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace} {
+				b, err := deployment.BoundsOf(rollDeployment(10, kind, surge, unavailable))
+				require.NoError(t, err)
+				require.Equal(t, deployment.Bounds{Desired: 10, Unavailable: 1}, b, "%s: %s, %s", kind, surge.String(), unavailable.String())
+			}
+		}
+	}
+	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindRecreate, kindInPlace} {
+		b, err := deployment.BoundsOf(rollDeployment(-3, kind, intstr.FromString("50%"), intstr.FromInt32(0)))
+		require.NoError(t, err)
+		require.Zero(t, b, "%s: fewer than none are none", kind)
+	}
+	b, err := deployment.BoundsOf(rolling(3, -1, -2))
+	require.NoError(t, err)
+	require.Equal(t, deployment.Bounds{Desired: 3, Unavailable: 1}, b, "negative bounds count as 0")
+}
+
+// A strategy without its parameters, or none, is an error and never a panic, and
+// leaves no room.
+func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
+	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace, "", "Other"} {
+		s := newScene("rolling 3 +1 -1; old 3/3/3")
+		s.in.Deployment.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: kind}
+		b, err := deployment.BoundsOf(s.in.Deployment)
+		require.ErrorIs(t, err, deployment.ErrBounds, "%q", kind)
+		require.Equal(t, deployment.Bounds{Desired: 3}, b)
+		require.NotEmpty(t, deployment.Validate(s.in.Deployment))
+		dec := s.decide()
+		require.Empty(t, dec.Actions)
+		require.NotEmpty(t, dec.Holds)
+	}
+}
+
+func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
+	s := newScene("rolling 3 +1; old 3/3/3 deleting; new 1/1/1")
+	d := s.in.Deployment
+	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	d.Finalizers = append(d.Finalizers, "foreign")
+	dec := s.decide()
+	require.Equal(t, deployment.ReasonDeleting, dec.Reason)
+	require.Equal(t, []deployment.Action{deployment.DeleteSet{Name: "new", UID: "new", Message: "its deployment is being deleted"}}, dec.Actions)
+	require.Contains(t, dec.String(), "old: SetDeleting: 3 machines are left")
+	d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
+	dec = s.decide()
+	require.Empty(t, dec.Actions, "the sets are left to the garbage collector")
+	require.Contains(t, dec.String(), "2 sets are to outlive the deployment")
+
+	s.in.Sets, d.Finalizers = nil, d.Finalizers[:2]
+	for range 5 { // a write that fails is not repeated within a pass
+		require.Len(t, s.decide().Actions, 1)
+	}
+	s.in.Deployment = actions[deployment.WriteDeployment](s.decide())[0].Deployment
+	require.Equal(t, []string{"foreign"}, s.in.Deployment.Finalizers)
+	dec = s.decide()
+	require.Equal(t, machinist.Reason("Deleted"), dec.Reason)
+	require.Empty(t, dec.Actions)
+}
+
+func TestDecide_FinalizerMissing_IsWrittenFirstAndOnceInAPass(t *testing.T) {
+	s := newScene("rolling 3 +1; old 3/3/3")
+	s.in.Deployment.Finalizers = nil
+	for range 5 { // it never succeeds
+		dec := s.decide()
+		require.Len(t, dec.Actions, 1)
+		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, actions[deployment.WriteDeployment](dec)[0].Deployment.Finalizers)
+		require.Equal(t, rollNow.Add(30*time.Second), dec.NextCheck)
+	}
 }

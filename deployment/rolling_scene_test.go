@@ -2,7 +2,30 @@
 
 package deployment_test
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// denies is a gate that keeps the machines of these names.
+func denies(names ...string) deployment.Gate {
+	return func(c deployment.Choice) (bool, machinist.Hold) {
+		if slices.Contains(names, c.Machine.Name) {
+			return false, machinist.Hold{Reason: "Keep", Message: "it holds data"}
+		}
+		return true, machinist.Hold{}
+	}
+}
 
 func TestRolling_Surge(t *testing.T) {
 	check(t, []decided{
@@ -112,4 +135,160 @@ func TestScaling(t *testing.T) {
 		{"of the named machines only so many go as the replicas are fewer", "rolling 3 -2 named=old-0,other-0; old 2/2/2 sized=4; other 1/1/1 sized=4; new 1/1/1 sized=4", "old 2>1 without old-0; other 1; new 1; names old[old-0]; marks old-0 other-0", ""},
 		{"a set that is being deleted does not hold it", "rolling 5 +1 -1; old 3/3/0 deleting sized=3: a.leaving b.leaving c.leaving; new 0 sized=3", "old 3; new 0>3", ""},
 	})
+}
+
+// Machines may exist that were not seen. Those with an early priority go before them.
+func TestRolling_MachinesNotSeen(t *testing.T) {
+	check(t, []decided{
+		{"a set that has not reported is cut if enough are available without it", "rolling 2 -2; new 3/2/0 unreported", "new 3>2", ""},
+		{"a set that has not reported is not cut otherwise", "rolling 2 -1; new 3/2/0 unreported", "new 3", ""},
+		{"they are given up before those that were seen", "rolling 1 +1; new 3/2/1", "new 3>1 without new-1; names new[new-1]", ""},
+		{"an available one would go before them", "rolling 1 +1; new 3/2/1: a.early b.pending", "new 3", ""},
+		{"one machine is lost for one that was not seen", "rolling 3 +1; old 4/3/3 fixed: a.early b.early; new 3/3/3", "old 4>1 without a; new 3; names old[a]", ""},
+		{"none is lost if that one is not given up", "rolling 1 -1; old 2/3/2: a b.early; new 0", "old 2>1 without b; new 0; names old[b]", ""},
+		{"the only set gives them up, whatever is available", "rolling 2 +1; new 3/1/1 sized=3: a.early", "new 3>2", ""},
+		{"gates are not asked if fewer are wanted", "rolling 1 +1 deny=a; new 2/1/0: a.early.pending", "new 2>1", ""},
+		{"gates are asked once for each", "rolling 3 +3 deny=b; old 4/2/2: a.early b.early; new 3/3/3", "old 4>3; new 3", ""},
+		{"a set that creates nothing has none", "rolling 1 -1; old 4/1/1 fixed: a.early; new 0", "old 4>0 without a; new 0", ""},
+		{"a set that creates some has", "rolling 1 -1; old 4/1/1: a.early; new 0", "old 4>1; new 0", ""},
+		{"one that is leaving is replaced by one", "rolling 2 +2 -1; old 4/3/2: a.early b.early c.pending.leaving; new 0", "old 4>3; new 0; names old[c]", ""},
+		{"one that is not leaving is not", "rolling 2 +2 -1; old 4/3/2: a.early b.early c.pending; new 0", "old 4>2 without c; new 0; names old[c]", ""},
+		{"one that goes anyway does not go for another", "rolling 2 -1 scaled named=b; new 4/4/1: a.early b.early.pending c.pending", "new 4 without b; marks b", ""},
+	})
+}
+
+func TestRolling_NoCapacity(t *testing.T) {
+	check(t, []decided{
+		{"machines make place, one at a time", "rolling 3 +1 free; old 3/3/1: a b.unknown c.unknown; new 1/1/0: d.nocapacity", "old 3>2 without b; new 1; names old[b]", ""},
+		{"the one before is not gone yet", "rolling 3 +1 free; old 2/3/1: a b.unknown c.unknown; new 1/1/0: d.nocapacity", "old 2 without b; new 1", ""},
+		{"its place is free still", "rolling 3 +1 free; old 2/2/1: a b.unknown; new 2/2/0: d.nocapacity e.nocapacity", "old 2; new 2", ""},
+		{"a machine that is leaving lacks none", "rolling 3 +1; old 3/3/3; new 1/1/0: d.nocapacity.leaving", "old 3; new 1", "!NoCapacity"},
+		{"some of many machines that are not available are told", "rolling 8 +1; new 8/8/0", "new 8", "new: NewMachinesUnavailable: 3 more machines are not available"},
+	})
+	for name, change := range map[string]func(op *v1alpha1.LastOperation){
+		"NoCapacity":        func(*v1alpha1.LastOperation) {},
+		"another code":      func(op *v1alpha1.LastOperation) { op.ErrorCode = "Internal" },
+		"another operation": func(op *v1alpha1.LastOperation) { op.Type = v1alpha1.MachineOperationHealthCheck },
+		"another attempt":   func(op *v1alpha1.LastOperation) { op.State = v1alpha1.MachineStateProcessing },
+	} {
+		s := newScene("rolling 3 +1; old 3/3/3; new 1/1/0: d.nocapacity")
+		change(&s.of("d").Status.LastOperation)
+		require.Equal(t, name == "NoCapacity", slices.Contains(reasons(s.decide()), deployment.ReasonNoCapacity), name)
+	}
+}
+
+// What a deployment says that may exist is what is created, for every strategy.
+func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) {
+	for strategy, surge := range map[string]int32{"rolling": 3, "inplace": 3, "manual": 0, "recreate": 0} {
+		s := newScene(strategy + " 5 +3; old 5/5/5")
+		b, err := deployment.BoundsOf(s.in.Deployment)
+		require.NoError(t, err)
+		require.EqualValues(t, surge, b.Surge, strategy)
+		for _, a := range actions[deployment.CreateSet](s.decide()) {
+			require.Equal(t, surge, a.Set.Spec.Replicas, strategy)
+			surge = -1
+		}
+		require.Equal(t, strategy != "recreate", surge == -1, "it is created: %s", strategy)
+	}
+}
+
+func TestCut_ManyMachines_NamesOnlySoMany(t *testing.T) {
+	d := rolling(1000, 0, 700)
+	old, newSet := rollSet(d, "c0", 1000, 1000, 1000), rollSet(d, "c1", 0, 0, 0)
+	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true}
+	for i := range 1000 {
+		in.Machines = append(in.Machines, rollMachine(old, fmt.Sprintf("m-%04d", i), v1alpha1.MachineRunning))
+	}
+	cut := func() deployment.Target {
+		target, err := deployment.Decide(in, rollPolicy, rollNow).Target(old.UID)
+		require.NoError(t, err)
+		return target
+	}
+	require.Equal(t, int32(500), cut().To)
+	require.Len(t, cut().Victims, machineset.MaxVictims)
+	require.Contains(t, reasons(deployment.Decide(in, rollPolicy, rollNow)), machinist.Reason("BurstLimit"))
+
+	d.Spec.Strategy = recreating(1000).Spec.Strategy
+	require.Zero(t, cut().To, "none has to be named if all go")
+	require.Len(t, cut().Victims, 1000)
+	in.Machines = in.Machines[1:] // nor if one was not seen
+	require.Zero(t, cut().To)
+	for _, a := range actions[deployment.WriteSet](deployment.Decide(in, rollPolicy, rollNow)) {
+		require.Empty(t, machineset.Victims(a.Set))
+	}
+	_, err := deployment.Decide(in, rollPolicy, rollNow).Target("other")
+	require.ErrorIs(t, err, deployment.ErrNoTarget)
+}
+
+func TestScalingOf_CutWhoseRoundingWouldGrowASet_ShrinksOthersAndArrives(t *testing.T) {
+	s := newScene("rolling 4 +1; old 2/2/2; new 4/4/3")
+	s.in.Sets[0].Annotations[v1alpha1.MaxReplicasAnnotation], s.in.Sets[1].Annotations[v1alpha1.MaxReplicasAnnotation] = "4", "5"
+	got := map[string]int32{}
+	for _, x := range deployment.ScalingOf(s.in.Deployment, s.in.Sets[1], s.in.Sets[:1]).Targets {
+		got[x.Name] = x.To
+	}
+	require.Equal(t, map[string]int32{"old": 2, "new": 3}, got)
+}
+
+func TestHolds_SetThatCannotCreate_SaysWhyInFewWords(t *testing.T) {
+	s := newScene("rolling 3 +1; old 0; new 3/0/0")
+	s.in.Sets[1].Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure, Status: v1alpha1.ConditionTrue, Message: "quota of objects\n" + strings.Repeat("é", 300)}}
+	dec := s.decide()
+	require.Len(t, dec.Holds, 1)
+	require.Contains(t, dec.Holds[0].String(), "new: WaitingForMachines: 0 machines exist, 3 are wanted: quota of objects éé")
+	require.Less(t, len(dec.Holds[0].Message), 300)
+}
+
+// The machine is of the old set, so that no hold tells when.
+func TestDecide_MachineSoonAvailableForLongEnough_IsLookedAtThen(t *testing.T) {
+	for ready, check := range map[string]time.Time{"90": rollNow.Add(30 * time.Second), "30": {}} {
+		dec := newScene("rolling 3 +1 revision=2 ready=" + ready + "; old 3: a.young b c; new 1/1/0").decide()
+		require.Empty(t, dec.Actions, dec.String())
+		require.Equal(t, check, dec.NextCheck, dec.String())
+	}
+}
+
+func TestGate_Refusals_AreAskedForOnceAndToldInFewWords(t *testing.T) {
+	s := newScene("rolling 50 +5 revision=2; old 50/50/50; new 5/5/5")
+	asked, until := map[string]int{}, map[string]time.Time{"old-7": rollNow.Add(time.Minute), "old-8": rollNow.Add(time.Hour)}
+	s.policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
+		asked[c.Machine.Name]++
+		return c.Machine.Name == "old-9", machinist.Hold{Until: until[c.Machine.Name]}
+	}}
+	text, dec := s.outcome()
+	require.Equal(t, "old 50>49 without old-9; new 5; names old[old-9]", text, "the only one that is allowed")
+	require.Len(t, asked, 50)
+	for name, n := range asked {
+		require.Equal(t, 1, n, name)
+	}
+	gates := slices.DeleteFunc(dec.Holds, func(h machinist.Hold) bool { return h.Reason != deployment.ReasonGate })
+	require.Len(t, gates, 21)
+	require.Equal(t, machinist.Hold{Subject: "md", Reason: deployment.ReasonGate, Message: "gates keep 29 more machines", Until: until["old-7"]}, gates[20])
+	s = newScene("rolling 3 +1 revision=2; old 3/3/3; new 1/1/1")
+	s.policy.Gates = []deployment.Gate{func(deployment.Choice) (bool, machinist.Hold) {
+		return false, machinist.Hold{Until: rollNow.Add(time.Minute)}
+	}}
+	require.Equal(t, rollNow.Add(time.Minute), s.decide().NextCheck)
+}
+
+func ExampleGate() {
+	s := newScene("rolling 3 -1; old 3/3/3; new 0")
+	s.policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
+		if strings.HasSuffix(c.Machine.Name, "-0") {
+			return false, machinist.Hold{Reason: "Leader", Message: "it leads the quorum", Until: c.Now.Add(time.Minute)}
+		}
+		return true, machinist.Hold{}
+	}}
+	dec := s.decide()
+	for _, t := range dec.Targets {
+		fmt.Println(t)
+	}
+	for _, h := range dec.Holds {
+		fmt.Println(h)
+	}
+	// Output:
+	// old 3 -> 2 without old-1: 2 machines available, minimum 2
+	// new 0 -> 0
+	// new: SurgeUsedUp: 3 machines >= 3 replicas + 0 max surge
+	// old-0: Gate: Leader: it leads the quorum
 }

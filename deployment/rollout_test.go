@@ -37,7 +37,9 @@ type rollout struct {
 func newRollout(t testing.TB, d *v1alpha1.MachineDeployment, m deploymenttest.Model) *rollout {
 	t.Helper()
 	r := &rollout{t: t, kept: map[string]bool{}, updated: map[string]int{}}
-	m.Policy.Gates = append(m.Policy.Gates, deniesThose(r.kept))
+	m.Policy.Gates = append(m.Policy.Gates, func(c deployment.Choice) (bool, machinist.Hold) {
+		return !r.kept[c.Machine.Name], machinist.Hold{Reason: "Keep", Message: "it holds data"}
+	})
 	m.OnWrite = r.wrote
 	w, err := deploymenttest.New(d, m)
 	require.NoError(t, err)
@@ -165,29 +167,6 @@ func (r *rollout) selectOne() bool {
 	return false
 }
 
-// deniesThose is a gate that keeps the machines of these names.
-func deniesThose(kept map[string]bool) deployment.Gate {
-	return func(c deployment.Choice) (bool, machinist.Hold) {
-		if kept[c.Machine.Name] {
-			return false, machinist.Hold{Reason: "Keep", Message: "it holds data"}
-		}
-		return true, machinist.Hold{}
-	}
-}
-
-func recreating(replicas int32) *v1alpha1.MachineDeployment {
-	return rollDeployment(replicas, kindRecreate, intstr.FromInt32(0), intstr.FromInt32(0))
-}
-
-func updating(replicas, surge, unavailable int32) *v1alpha1.MachineDeployment {
-	return rollDeployment(replicas, kindInPlace, intstr.FromInt32(surge), intstr.FromInt32(unavailable))
-}
-
-func byHand(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
-	d.Spec.Strategy.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationTypeManual
-	return d
-}
-
 func TestRollout_EveryBounds_AreKept(t *testing.T) {
 	bounds := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("25%"), intstr.FromString("300%")}
 	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace} {
@@ -240,8 +219,8 @@ func TestRollout_NewMachinesNeverAvailable_Stops(t *testing.T) {
 	require.Equal(t, 13, r.most)
 	dec := r.Decision()
 	require.Empty(t, dec.Actions)
-	require.Contains(t, rollReasons(dec), deployment.ReasonNewUnavailable)
-	require.Contains(t, rollReasons(dec), deployment.ReasonProgressDeadline)
+	require.Contains(t, reasons(dec), deployment.ReasonNewUnavailable)
+	require.Contains(t, reasons(dec), deployment.ReasonProgressDeadline)
 	require.Contains(t, dec.String(), "no such image")
 	r.class("good") // the bad ones do not hold the next generation
 	r.complete()
@@ -319,7 +298,7 @@ func TestRollout_QuotaForTheReplicas_FollowsThePolicy(t *testing.T) {
 		r.Run(2 * time.Hour)
 		require.Equal(t, 3, r.least)
 		require.Empty(t, r.left)
-		require.Contains(t, rollReasons(r.Decision()), deployment.ReasonNoCapacity)
+		require.Contains(t, reasons(r.Decision()), deployment.ReasonNoCapacity)
 		require.Contains(t, r.Decision().String(), "no more machines in this zone")
 	})
 	t.Run("waiting goes on where a machine may be unavailable", func(t *testing.T) {
@@ -346,7 +325,7 @@ func TestRollout_QuotaForTheReplicas_FollowsThePolicy(t *testing.T) {
 	t.Run("a recreation tells of it and waits", func(t *testing.T) {
 		r := begin(t, recreating(3), 2, free)
 		r.Run(2 * time.Hour)
-		require.Contains(t, rollReasons(r.Decision()), deployment.ReasonNoCapacity)
+		require.Contains(t, reasons(r.Decision()), deployment.ReasonNoCapacity)
 	})
 }
 
@@ -433,7 +412,7 @@ func TestScale_WhilePaused_GoesOnAfterwards(t *testing.T) {
 	r.scale(4)
 	r.rest()
 	require.LessOrEqual(t, len(r.Machines()), 6)
-	require.Contains(t, rollReasons(r.Decision()), deployment.ReasonPaused)
+	require.Contains(t, reasons(r.Decision()), deployment.ReasonPaused)
 	require.Positive(t, r.set("c1").Spec.Replicas)
 	r.pause(false)
 	r.complete()

@@ -61,19 +61,12 @@ type play struct {
 	floor  int64
 }
 
-const (
-	rollingUpdate = v1alpha1.RollingUpdateMachineDeploymentStrategyType
-	recreate      = v1alpha1.RecreateMachineDeploymentStrategyType
-	inPlace       = v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
-)
-
 func (s sequence) deployment() *v1alpha1.MachineDeployment {
-	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Namespace: "ns"}}
-	d.Spec.Replicas, d.Spec.MinReadySeconds = s.replicas, s.minReady
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
-	d.Spec.Template.Labels = map[string]string{"app": "w"}
-	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "c1"}
-	d.Spec.Strategy = worldStrategy(s.strategy, s.manual, intstr.Parse(s.surge), intstr.Parse(s.unavailable))
+	d := rollDeployment(s.replicas, s.strategy, intstr.Parse(s.surge), intstr.Parse(s.unavailable))
+	d.Spec.MinReadySeconds = s.minReady
+	if s.manual {
+		byHand(d)
+	}
 	return d
 }
 
@@ -120,13 +113,13 @@ func (s sequence) tell(t testing.TB) string {
 
 func (s sequence) title() string {
 	what := string(s.strategy)
-	if s.strategy == inPlace {
+	if s.strategy == kindInPlace {
 		what += " (Auto)"
 	}
 	if s.manual {
 		what = string(s.strategy) + " (Manual)"
 	}
-	if s.strategy == recreate {
+	if s.strategy == kindRecreate {
 		return fmt.Sprintf("# %d machines, %s", s.replicas, what)
 	}
 	return fmt.Sprintf("# %d machines, %s, %s more and %s less", s.replicas, what, s.surge, s.unavailable)
@@ -297,7 +290,7 @@ func (p *play) check(f deploymenttest.Frame) {
 		available += int64(s.Counts.Available)
 	}
 	d := p.w.Deployment()
-	p.most, p.floor = max(p.most, int64(d.Spec.Replicas)+int64(surge(d))), min(p.floor, least(d))
+	p.most, p.floor = max(p.most, boundsOf(d).Most()), min(p.floor, boundsOf(d).Least())
 	require.LessOrEqual(p.t, machines, p.most, "too many machines:\n%s%s", p.text.String(), p.sizes(f))
 	require.GreaterOrEqual(p.t, available, p.floor-p.spared, "too few machines:\n%s%s", p.text.String(), p.sizes(f))
 }
@@ -438,23 +431,23 @@ func TestSequences(t *testing.T) {
 	for _, n := range []int32{1, 3, 5, 10} {
 		var rolls, updates []sequence
 		for _, g := range grid {
-			rolls = append(rolls, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: rollingUpdate})
-			updates = append(updates, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: inPlace})
+			rolls = append(rolls, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: kindRolling})
+			updates = append(updates, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: kindInPlace})
 		}
 		sequenceGolden(t, fmt.Sprintf("rolling-%d", n), rolls...)
 		sequenceGolden(t, fmt.Sprintf("in-place-%d", n), updates...)
 	}
 	sequenceGolden(t, "recreate",
-		sequence{replicas: 1, strategy: recreate}, sequence{replicas: 3, strategy: recreate}, sequence{replicas: 10, strategy: recreate})
+		sequence{replicas: 1, strategy: kindRecreate}, sequence{replicas: 3, strategy: kindRecreate}, sequence{replicas: 10, strategy: kindRecreate})
 	sequenceGolden(t, "in-place-manual",
-		sequence{replicas: 1, surge: "0", unavailable: "1", strategy: inPlace, manual: true},
-		sequence{replicas: 3, surge: "1", unavailable: "1", strategy: inPlace, manual: true})
+		sequence{replicas: 1, surge: "0", unavailable: "1", strategy: kindInPlace, manual: true},
+		sequence{replicas: 3, surge: "1", unavailable: "1", strategy: kindInPlace, manual: true})
 
-	one := sequence{replicas: 5, surge: "1", unavailable: "0", strategy: rollingUpdate}
-	less := sequence{replicas: 5, surge: "0", unavailable: "2", strategy: rollingUpdate}
-	gap := sequence{replicas: 5, strategy: recreate}
-	auto := sequence{replicas: 5, surge: "1", unavailable: "1", strategy: inPlace}
-	hand := sequence{replicas: 3, surge: "0", unavailable: "1", strategy: inPlace, manual: true}
+	one := sequence{replicas: 5, surge: "1", unavailable: "0", strategy: kindRolling}
+	less := sequence{replicas: 5, surge: "0", unavailable: "2", strategy: kindRolling}
+	gap := sequence{replicas: 5, strategy: kindRecreate}
+	auto := sequence{replicas: 5, surge: "1", unavailable: "1", strategy: kindInPlace}
+	hand := sequence{replicas: 3, surge: "0", unavailable: "1", strategy: kindInPlace, manual: true}
 	all := []sequence{one, less, gap, auto, hand}
 	with := func(events ...sequenceEvent) []sequence {
 		var out []sequence
@@ -505,7 +498,7 @@ func TestR1AScalingEventAtAnyStepChangesOnlyTheTotal(t *testing.T) {
 	for _, bounds := range [][2]string{{"1", "0"}, {"0", "1"}, {"2", "1"}, {"50%", "50%"}} {
 		for _, to := range []int32{0, 1, 3, 4, 6, 9} {
 			for step := range 40 {
-				if !scaleAtStep(t, sequence{replicas: 5, surge: bounds[0], unavailable: bounds[1], strategy: rollingUpdate}, step, to) {
+				if !scaleAtStep(t, sequence{replicas: 5, surge: bounds[0], unavailable: bounds[1], strategy: kindRolling}, step, to) {
 					break
 				}
 			}
@@ -541,9 +534,9 @@ func scaleAtStep(t *testing.T, s sequence, step int, to int32) bool {
 		return old, fresh
 	}
 	old, fresh := sizes()
-	most := max(old+fresh, to+surge(w.Deployment()))
+	most := old + fresh
 	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = to }))
-	most = max(most, to+surge(w.Deployment()))
+	most = max(most, int32(boundsOf(w.Deployment()).Most()))
 	name := fmt.Sprintf("%v at step %d to %d", s.title(), step, to)
 	for range 200 {
 		_, ok := w.Step()

@@ -74,7 +74,7 @@ func (h troubles) String() string {
 // troubles are what has to happen in worlds of a kind, if there are many of them.
 func (k worldKind) troubles() []trouble {
 	out := []trouble{staleCache, turnMissed, resized, otherClass, otherNodes, pausedOrNot, rolledBack, namedToGo}
-	inPlace := k.strategy == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+	inPlace := k.strategy == kindInPlace
 	for _, t := range []struct {
 		happen bool
 		what   []trouble

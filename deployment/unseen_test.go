@@ -7,60 +7,109 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A cache that lags behind decides nothing twice (DS-2, MS-2): whatever was
-// written is waited for, and looked after when it takes long.
-func TestDS02DS41AStaleViewDecidesNothingTwice(t *testing.T) {
-	w := newMarksWorld(3)
-	w.d.Spec.Template.Spec.Class.Name = "b"
-	stale := w.in()
-	dec := w.run(t, deployment.Policy{})
-	require.IsType(t, deployment.CreateSet{}, dec.Actions[len(dec.Actions)-1])
-	stale.Deployment = w.d
-	stale.Expectations = stale.Expectations.Created(w.sets[1], marksNow)
+func TestDecide_ViewIncomplete_NothingIsDone(t *testing.T) {
+	deleted := rolling(3, 1, 0)
+	deleted.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	for _, d := range []*v1alpha1.MachineDeployment{nil, rolling(3, 1, 0), deleted, {}} {
+		dec := deployment.Decide(deployment.Observation{Deployment: d}, rollPolicy, rollNow)
+		require.Empty(t, dec.Actions)
+		require.False(t, dec.WriteStatus)
+		require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
+		require.Equal(t, d == nil, dec.NextCheck.IsZero(), "no change of an object tells that the view is whole")
+	}
+}
 
-	again := deployment.Decide(stale, deployment.Policy{}, marksNow.Add(29*time.Second))
+func TestDecide_SetOfAnotherDeployment_IsLeftAlone(t *testing.T) {
+	for _, change := range []func(s *v1alpha1.MachineSet){
+		func(s *v1alpha1.MachineSet) { s.OwnerReferences[0].UID = "another" },
+		func(s *v1alpha1.MachineSet) { s.Namespace = "another" },
+	} {
+		s := newScene("rolling 3 +1 revision=2; foreign 3/3/3; new 3/3/3")
+		change(s.in.Sets[0])
+		text, dec := s.outcome()
+		require.Equal(t, "new 3", text)
+		require.Equal(t, deployment.ReasonComplete, dec.Reason)
+		require.Equal(t, []machinist.Reason{"ControlledByAnother"}, reasons(dec))
+		s.in.Deployment.DeletionTimestamp, s.in.Sets = new(metav1.NewTime(rollNow)), s.in.Sets[:1]
+		require.Empty(t, actions[deployment.DeleteSet](s.decide()), "it is not deleted either")
+	}
+}
+
+func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
+	s := newScene("rolling 3 +1 -1 taint; old 3/3/3; new 1/1/1")
+	s.in.Sets = append(s.in.Sets, nil, s.in.Sets[0].DeepCopy())
+	require.Len(t, s.decide().Targets, 2)
+
+	twin := s.in.Machines[0].DeepCopy()
+	twin.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
+	machines := s.in.Machines
+	s.in.Machines = append([]*v1alpha1.Machine{twin}, machines...)
+	first := s.decide()
+	s.in.Machines = append(machines, twin)
+	require.Equal(t, first.String(), s.decide().String(), "of two views of a machine the leaving one counts")
+
+	for name := range s.in.Nodes {
+		s.in.Nodes[name] = &corev1.Node{}
+	}
+	require.Empty(t, actions[deployment.WriteNode](s.decide()), "a Node of another name is not known")
+}
+
+// A cache that lags behind decides nothing twice: what was written is waited for, and
+// looked at when it takes long.
+func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
+	s := newScene("rolling 3 +1; old 3/3/3")
+	created := actions[deployment.CreateSet](s.decide())[0].Set
+	created.UID, created.ResourceVersion = "created", "10"
+	s.in.Expectations = machine.Expectations{}.Created(created, rollNow)
+	at := func(after time.Duration) deployment.Decision {
+		return deployment.Decide(s.in, s.policy, rollNow.Add(after))
+	}
+	again := at(29 * time.Second)
 	require.Empty(t, again.Actions)
 	require.Equal(t, deployment.ReasonWriteNotSeen, again.Reason)
-	require.Equal(t, marksNow.Add(30*time.Second), again.NextCheck)
+	require.Equal(t, rollNow.Add(30*time.Second), again.NextCheck)
+	look := []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: created.Name}}
+	require.Equal(t, look, at(30*time.Second).Actions)
+	require.Equal(t, look, at(-time.Hour).Actions, "the clock has gone back since")
 
-	again = deployment.Decide(stale, deployment.Policy{}, marksNow.Add(30*time.Second))
-	require.Equal(t, []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: w.sets[1].Name}}, again.Actions)
-
-	fresh := w.in()
-	fresh.Expectations = stale.Expectations
-	require.NotEqual(t, deployment.ReasonWriteNotSeen, deployment.Decide(fresh, deployment.Policy{}, marksNow).Reason)
+	released := created.DeepCopy() // before the cache showed it, as its labels were taken away
+	released.ResourceVersion, released.OwnerReferences, released.Labels = "12", nil, nil
+	expected := s.in.Expectations
+	s.in.Expectations = expected.Looked(machine.KindSet, created.Name, released, rollNow)
+	require.NotEqual(t, deployment.ReasonWriteNotSeen, at(time.Hour).Reason)
+	s.in.Expectations, s.in.Sets = expected, append(s.in.Sets, created)
+	require.NotEqual(t, deployment.ReasonWriteNotSeen, at(0).Reason)
 }
 
-func TestUnseenLooksAtNoMoreThanABurst(t *testing.T) {
-	w := newMarksWorld(9)
-	in := w.in()
-	for _, m := range w.machines {
+func TestExpectations_ManyWrites_LooksAtNoMoreThanABurst(t *testing.T) {
+	s := newScene("rolling 9 burst=4; new 9/9/9")
+	for _, m := range s.in.Machines {
 		m = m.DeepCopy()
 		m.ResourceVersion = "99"
-		in.Expectations = in.Expectations.Updated(m, marksNow.Add(-time.Hour))
+		s.in.Expectations = s.in.Expectations.Updated(m, rollNow.Add(-time.Hour))
 	}
-	require.Len(t, deployment.Decide(in, deployment.Policy{Burst: 4}, marksNow).Actions, 4)
+	require.Len(t, actions[deployment.Look](s.decide()), 4)
 }
 
-// A set that its deployment created, and that was released before the cache showed it
-// (labels taken away, or the deployment deleted with --cascade=orphan), is never among
-// its sets.
-func TestPlan_CreatedSetWasReleased_LiveReadEndsTheWait(t *testing.T) {
-	d := rolling(3, 1, 0)
-	d.UID = "d"
-	in := rollSee(d, rollSet(d, "c1", 3, 3, 3))
-	lost := rollSet(d, "c0", 2, 2, 2)
-	lost.ResourceVersion = "10"
-	in.Expectations = in.Expectations.Created(lost, rollNow)
-	live := lost.DeepCopy()
-	live.ResourceVersion, live.OwnerReferences, live.Labels = "12", nil, nil
-	now := rollNow.Add(time.Hour)
-	require.Equal(t, deployment.ReasonWriteNotSeen, deployment.Decide(in, rollPolicy, now).Reason)
-	in.Expectations = in.Expectations.Looked(machine.KindSet, lost.Name, live, now)
-	require.NotEqual(t, deployment.ReasonWriteNotSeen, deployment.Decide(in, rollPolicy, now).Reason)
+// An object is not looked at again at the time of the last look, whatever clock recorded
+// its write.
+func TestExpectations_WriteRecordedInTheFuture_IsLookedAtOnce(t *testing.T) {
+	s := newScene("rolling 3 +1; new 3/3/3")
+	written := s.in.Sets[0].DeepCopy()
+	s.in.Sets[0].ResourceVersion, written.ResourceVersion = "5", "7"
+	s.in.Expectations = machine.Expectations{}.Updated(written, rollNow.Add(time.Hour))
+	require.Equal(t, []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: "new"}}, s.decide().Actions)
+	s.in.Expectations = s.in.Expectations.Looked(machine.KindSet, "new", s.in.Sets[0], rollNow)
+	dec := s.decide()
+	require.Empty(t, actions[deployment.Look](dec))
+	require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(rollNow))
 }

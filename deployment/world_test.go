@@ -108,18 +108,17 @@ func newRandomWorld(t testing.TB, kind worldKind, seed uint64, loud bool) *rando
 
 // deployment returns a small deployment of the kind.
 func (r *randomWorld) deployment() *v1alpha1.MachineDeployment {
-	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Namespace: "ns"}}
-	d.Spec.Replicas = int32(1 + r.rng.IntN(5))
+	replicas := int32(1 + r.rng.IntN(5))
 	if r.rng.IntN(8) == 0 {
-		d.Spec.Replicas = int32(r.rng.IntN(9))
+		replicas = int32(r.rng.IntN(9))
 	}
 	if r.kind.short {
-		d.Spec.Replicas = min(d.Spec.Replicas, 3)
+		replicas = min(replicas, 3)
 	}
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
-	d.Spec.Template.Labels = map[string]string{"app": "w"}
-	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "c1"}
-	d.Spec.Strategy = worldStrategy(r.kind.strategy, r.kind.manual, r.bound(), r.bound())
+	d := rollDeployment(replicas, r.kind.strategy, r.bound(), r.bound())
+	if r.kind.manual {
+		byHand(d)
+	}
 	if r.rng.IntN(3) == 0 {
 		d.Spec.MinReadySeconds = 60
 	}
@@ -134,21 +133,6 @@ func (r *randomWorld) bound() intstr.IntOrString {
 		return intstr.FromString([]string{"0%", "10%", "25%", "50%", "100%"}[r.rng.IntN(5)])
 	}
 	return intstr.FromInt32(int32(r.rng.IntN(4)))
-}
-
-func worldStrategy(kind v1alpha1.MachineDeploymentStrategyType, manual bool, surge, unavailable intstr.IntOrString) v1alpha1.MachineDeploymentStrategy {
-	s := v1alpha1.MachineDeploymentStrategy{Type: kind}
-	bounds := v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable}
-	switch kind {
-	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
-		s.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: bounds}
-	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
-		s.InPlaceUpdate = &v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: bounds, OrchestrationType: v1alpha1.OrchestrationTypeAuto}
-		if manual {
-			s.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationTypeManual
-		}
-	}
-	return s
 }
 
 // model is how machines behave, and what goes wrong unless the world is calm.

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestDecide_NewSet_HasAllOfTheDeployment(t *testing.T) {
+	s := newScene("rolling 3 +1 named=x want=c1; old 3/3/3 revision=6")
+	d := s.in.Deployment
+	d.Annotations["a"] = "b"
+	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
+	dec := s.decide()
+	require.Equal(t, deployment.ReasonNewSet, dec.Reason)
+	set := actions[deployment.CreateSet](dec)[0].Set
+	hash := deployment.TemplateHash(d.Spec.Template, nil)
+	require.Equal(t, deployment.SetName("md", hash), set.Name)
+	require.Equal(t, int32(1), set.Spec.Replicas)
+	require.Equal(t, map[string]string{"app": "w", "machine-template-hash": hash}, set.Labels)
+	require.Equal(t, set.Labels, set.Spec.Template.Labels)
+	require.Equal(t, set.Labels, set.Spec.Selector.MatchLabels)
+	require.Equal(t, map[string]string{"app": "w"}, d.Spec.Selector.MatchLabels, "the deployment is untouched")
+	require.Equal(t, map[string]string{"a": "b", v1alpha1.RevisionAnnotation: "7", v1alpha1.DesiredReplicasAnnotation: "3", v1alpha1.MaxReplicasAnnotation: "4"}, set.Annotations)
+	require.True(t, metav1.IsControlledBy(set, d))
+	require.Equal(t, v1alpha1.NewMachineSetCreated, progressing(dec.Status).Reason)
+
+	status, event := deployment.CreateFailed(d.Status, set.Name, errors.New("boom"), rollNow)
+	require.Equal(t, v1alpha1.MachineSetCreateError, progressing(status).Reason)
+	require.Equal(t, fmt.Sprintf("Warning MachineSetCreateError Failed to create new machine set %q: boom", set.Name), event.String())
+}
+
+func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
+	s := newScene("rolling 3 +1; old 0")
+	first := actions[deployment.CreateSet](s.decide())[0].Set
+	s.in.NameTakenBy = first.DeepCopy()
+	dec := s.decide()
+	require.Empty(t, dec.Actions, "it is ours, and will be seen")
+	require.Nil(t, dec.Status.CollisionCount)
+	require.Equal(t, []machinist.Reason{deployment.ReasonNameTaken}, reasons(dec))
+
+	s.in.NameTakenBy.OwnerReferences = nil
+	dec = s.decide()
+	require.Empty(t, dec.Actions)
+	require.True(t, dec.WriteStatus)
+	require.Equal(t, int32(1), *dec.Status.CollisionCount)
+	require.False(t, dec.NextCheck.IsZero())
+
+	s.in.Deployment.Status = dec.Status
+	second := actions[deployment.CreateSet](s.decide())[0].Set
+	require.NotEqual(t, first.Name, second.Name)
+	s.in.NameTakenBy = &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: second.Name, Namespace: second.Namespace}}
+	require.Equal(t, int32(2), *s.decide().Status.CollisionCount)
+}
+
+// By the counters of the status both are complete.
+func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
+	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
+	s.in.Deployment.Status.Replicas, s.in.Deployment.Status.UpdatedReplicas = 4, 1 // as stored by the last pass
+	dec := s.decide()
+	require.Equal(t, deployment.ReasonComplete, dec.Reason)
+	require.Equal(t, int32(3), dec.Status.UpdatedReplicas)
+	for _, scene := range []string{"rolling 3 +1 revision=1; new 3/3/3 unreported", "rolling 3 +1 revision=1; new 2/3/3"} {
+		s := newScene(scene)
+		dec := s.decide()
+		require.True(t, deployment.Complete(s.in.Deployment, dec.Status))
+		require.Equal(t, deployment.ReasonRollingOut, dec.Reason)
+		require.NotEqual(t, v1alpha1.NewMachineSetAvailable, progressing(dec.Status).Reason)
+		require.NotEmpty(t, dec.Holds)
+	}
+}
+
+// A set that is created or grows counts with the size that it had, as in the reference
+// system.
+func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) {
+	for scene, unavailable := range map[string]int32{
+		"rolling 5 +3; old 5/5/5":            3,
+		"inplace 5 +3; old 5/5/5":            3,
+		"recreate 5; old 0":                  5,
+		"rolling 5 +3; old 5/5/5; new 1/1/1": 0,
+	} {
+		dec := newScene(scene).decide()
+		require.Equal(t, unavailable, dec.Status.UnavailableReplicas, scene)
+		require.Equal(t, unavailable > 0, dec.Reason == deployment.ReasonNewSet, scene)
+	}
+	const all = 2147483647
+	d := rolling(all, all, 0)
+	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{rollSet(d, "c0", all, all, all), rollSet(d, "c1", all, all, all)}, Complete: true}
+	require.Positive(t, deployment.Decide(in, rollPolicy, rollNow).Status.Replicas, "counters do not overflow")
+}
+
+func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T) {
+	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
+	s.in.Deployment.Status = s.decide().Status
+	require.False(t, s.decide().WriteStatus)
+	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "0"
+	dec := s.decide()
+	require.Len(t, dec.Actions, 1)
+	s.in.Deployment = actions[deployment.WriteDeployment](dec)[0].Deployment
+	require.Equal(t, "1", s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation])
+	require.True(t, dec.WriteStatus)
+	require.False(t, s.decide().WriteStatus, "once")
+}
+
+func TestProgress_Pause_IsWrittenDown(t *testing.T) {
+	s := newScene("rolling 3 +1 paused; old 3/3/3")
+	d := s.in.Deployment
+	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
+	d.Status = s.decide().Status
+	require.Equal(t, "Unknown DeploymentPaused", fmt.Sprint(progressing(d.Status).Status, " ", progressing(d.Status).Reason))
+	d.Spec.Paused, d.Spec.Template.Spec.Class.Name = false, "old"
+	d.Spec.Replicas = 4 // scaled first, so that nothing else is written
+	d.Status = s.decide().Status
+	require.Equal(t, "Unknown DeploymentResumed", fmt.Sprint(progressing(d.Status).Status, " ", progressing(d.Status).Reason))
+}
+
+func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
+	s := newScene("rolling 3 +1 deadline=60; old 3/3/3; new 1/1/0")
+	s.in.Deployment.Status = s.decide().Status
+	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "2"
+	dec := s.decide()
+	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
+	dec = deployment.Decide(s.in, s.policy, dec.NextCheck)
+	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(dec.Status).Reason)
+	require.Contains(t, reasons(dec), deployment.ReasonProgressDeadline)
+	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
+}
+
+func TestProgress_SetOfBeforeBecomesTheNewOne_DeadlineRunsAnew(t *testing.T) {
+	for _, reason := range []string{v1alpha1.NewMachineSetAvailable, v1alpha1.ProgressDeadlineExceeded} {
+		s := newScene("rolling 3 +1 deadline=60 revision=1; old 3/3/3; new 0 frozen revision=3") // so that nothing comes of it
+		d := s.in.Deployment
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3, 3
+		d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, reason, rollNow.Add(-time.Hour))
+		for minute, want := range []string{v1alpha1.FoundNewMachineSet, v1alpha1.FoundNewMachineSet, v1alpha1.ProgressDeadlineExceeded, v1alpha1.ProgressDeadlineExceeded} {
+			dec := deployment.Decide(s.in, s.policy, rollNow.Add(time.Duration(minute)*time.Minute))
+			for _, a := range actions[deployment.WriteDeployment](dec) {
+				s.in.Deployment = a.Deployment
+			}
+			s.in.Deployment.Status = dec.Status
+			require.Equal(t, want, progressing(dec.Status).Reason, "%s at %d", reason, minute)
+		}
+	}
+}
+
+// recordedAt returns a Progressing condition, all its times recorded then.
+func recordedAt(status v1alpha1.ConditionStatus, reason string, at time.Time) []v1alpha1.MachineDeploymentCondition {
+	t := metav1.NewTime(at.Truncate(time.Second))
+	return []v1alpha1.MachineDeploymentCondition{{
+		Type: v1alpha1.MachineDeploymentProgressing, Status: status, Reason: reason, LastUpdateTime: t, LastTransitionTime: t,
+	}}
+}
+
+// stored is a status as the API server keeps it, without fractions of a second.
+func stored(s v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStatus {
+	s = *s.DeepCopy()
+	for i := range s.Conditions {
+		s.Conditions[i].LastUpdateTime.Time = s.Conditions[i].LastUpdateTime.Truncate(time.Second)
+		s.Conditions[i].LastTransitionTime.Time = s.Conditions[i].LastTransitionTime.Truncate(time.Second)
+	}
+	return s
+}
+
+// Whatever was recorded by another clock, one pass writes the status, the next one at
+// the same time does not, and each says when it wants to be asked again, within the
+// progress deadline.
+func TestProgress_TimesRecordedByAnotherClock_NoLoopAndNoLateDeadline(t *testing.T) {
+	now := rollNow.Add(300 * time.Millisecond)
+	for reason, status := range map[string]v1alpha1.ConditionStatus{
+		v1alpha1.MachineSetUpdated: v1alpha1.ConditionTrue, v1alpha1.NewMachineSetCreated: v1alpha1.ConditionTrue,
+		v1alpha1.NewMachineSetAvailable: v1alpha1.ConditionTrue, v1alpha1.DeploymentResumed: v1alpha1.ConditionUnknown,
+		v1alpha1.ProgressDeadlineExceeded: v1alpha1.ConditionFalse, string(deployment.ReasonInvalid): v1alpha1.ConditionFalse,
+	} {
+		for _, skew := range []time.Duration{-time.Hour, 0, 3 * time.Second, 30 * time.Minute, 100 * 365 * 24 * time.Hour} {
+			t.Run(fmt.Sprint(reason, skew), func(t *testing.T) {
+				s := newScene("rolling 3 +1 deadline=600 revision=2; old 3/3/3; new 1/1/0")
+				d := s.in.Deployment
+				d.Status = stored(deployment.Decide(s.in, s.policy, now).Status) // no counter tells of progress
+				d.Status.Conditions = recordedAt(status, reason, now.Add(skew))
+				for _, m := range s.in.Machines {
+					m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(skew))
+				}
+				for pass := range 3 {
+					dec := deployment.Decide(s.in, s.policy, now)
+					require.Empty(t, dec.Events)
+					require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(now))
+					if reason := progressing(dec.Status).Reason; reason != v1alpha1.ProgressDeadlineExceeded && reason != v1alpha1.NewMachineSetAvailable {
+						require.False(t, dec.NextCheck.IsZero())
+						require.False(t, dec.NextCheck.After(now.Add(601*time.Second)), "%s", dec.NextCheck.Sub(now))
+					}
+					require.False(t, pass > 1 && dec.WriteStatus, "pass %d writes again", pass)
+					d.Status = stored(dec.Status)
+				}
+			})
+		}
+	}
+}
