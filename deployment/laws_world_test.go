@@ -3,6 +3,7 @@
 package deployment_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -281,86 +282,77 @@ func (l *laws) setPlanned(in machineset.Observation, d machineset.Decision) {
 // planned judges a decision about the deployment.
 func (l *laws) planned(in deployment.Observation, d deployment.Decision) {
 	l.r.logf("    plan: %s %v", d, d.Targets)
-	now := l.r.w.Now()
-	switch {
-	case !d.NextCheck.IsZero() && !d.NextCheck.After(now):
-		l.r.failf("I-12: next check %s is not after now", d.NextCheck)
-	case len(d.Actions) > 0 && d.NextCheck.IsZero():
-		l.r.failf("I-12: actions without a next check")
-	case d.Reason == "":
-		l.r.failf("I-12: no reason")
-	case len(d.Actions)+len(d.Holds) == 0 && d.Reason != deployment.ReasonComplete && d.Reason != deployment.ReasonRollingBack && !d.WriteStatus:
-		l.r.failf("I-12: nothing is done, and nothing is said about it: %s", d)
-	}
-	for _, h := range d.Holds {
-		if h.Subject == "" || h.Reason == "" {
-			l.r.failf("I-12: a hold without subject or reason: %s", h)
-		}
-		if !h.Until.IsZero() && !h.Until.After(now) {
-			l.r.failf("I-12: a hold until what has passed: %s", h)
-		}
+	if what := brokenBy(in, d, l.r.w.Now()); what != "" {
+		l.r.failf("%s: %s", what, d)
 	}
 	l.sawTaken(in)
-	l.targets(in, d)
-	l.oneWriteEach(d)
 	l.enoughInView(in, d)
 	if l.passes++; l.passes%l.every == 0 {
 		l.samePlan(in, d)
 	}
 }
 
-// targets: every set has one, unless nothing is decided about sizes (I-6).
-func (l *laws) targets(in deployment.Observation, d deployment.Decision) {
-	sized := false
-	for _, a := range d.Actions {
-		if a, ok := a.(deployment.WriteSet); ok {
-			sized = true
-			t, err := d.Target(a.Set.UID)
-			if err != nil || t.To != a.Set.Spec.Replicas || t.From != a.From {
-				l.r.failf("I-6: %s, but the target is %s", a, t)
-			}
+// brokenBy returns which law a decision breaks, whatever was observed; empty for none. What
+// is not done has a reason (I-12), every set has a target unless nothing is decided about
+// sizes (I-6), and no two actions write the same object.
+func brokenBy(in deployment.Observation, d deployment.Decision, now time.Time) string {
+	past := func(at time.Time) bool { return !at.IsZero() && !at.After(now) }
+	switch {
+	case past(d.NextCheck), len(d.Actions) > 0 && d.NextCheck.IsZero():
+		return fmt.Sprintf("I-12: next check at %s", d.NextCheck)
+	case d.Reason == "", len(d.Actions)+len(d.Holds) == 0 && d.Reason != deployment.ReasonComplete && !d.WriteStatus:
+		return "I-12: nothing is said about what is not done"
+	}
+	for _, h := range d.Holds {
+		if in.Deployment != nil && h.Subject == "" || h.Reason == "" || past(h.Until) {
+			return fmt.Sprintf("I-12: the hold %v", h)
 		}
 	}
-	if len(d.Targets) == 0 && !sized {
-		return
+	targets := map[string]deployment.Target{}
+	for _, t := range d.Targets {
+		targets[t.Name] = t
+		if t.To < 0 && t.To != t.From {
+			return fmt.Sprintf("I-6: the target %s", t)
+		}
 	}
 	for _, s := range in.Sets {
-		if s == nil {
-			continue
-		}
-		if t, err := d.Target(s.UID); err != nil || t.To < 0 {
-			l.r.failf("I-6: %s has no target: %s", s.Name, d)
+		if s != nil && len(targets) > 0 && targets[s.Name].Name == "" {
+			return s.Name + " has no target"
 		}
 	}
+	written := map[string]bool{}
+	for _, a := range d.Actions {
+		object := objectOf(a)
+		if object == "" || written[object] {
+			return fmt.Sprintf("%q is written twice", object)
+		}
+		written[object] = true
+		if a, ok := a.(deployment.WriteSet); ok && (targets[a.Set.Name].To != a.Set.Spec.Replicas || targets[a.Set.Name].From != a.From) {
+			return fmt.Sprintf("I-6: %s, but the target is %s", a, targets[a.Set.Name])
+		}
+	}
+	return ""
 }
 
-// oneWriteEach: no two actions write the same object.
-func (l *laws) oneWriteEach(d deployment.Decision) {
-	seen := map[string]bool{}
-	for _, a := range d.Actions {
-		key := ""
-		switch a := a.(type) {
-		case deployment.WriteDeployment:
-			key = "deployment"
-		case deployment.WriteNode:
-			key = "node " + a.Node.Name
-		case deployment.WriteMachine:
-			key = "machine " + a.Machine.Name
-		case deployment.CreateSet:
-			key = "set " + a.Set.Name
-		case deployment.WriteSet:
-			key = "set " + a.Set.Name
-		case deployment.DeleteSet:
-			key = "set " + a.Name
-		case deployment.Look:
-			key = "look " + a.Kind + a.Name
-		default:
-			l.r.failf("unknown action %T", a)
-		}
-		if seen[key] {
-			l.r.failf("two actions write %s: %s", key, d)
-		}
-		seen[key] = true
+// objectOf names the object that an action writes or reads.
+func objectOf(a deployment.Action) string {
+	switch a := a.(type) {
+	case deployment.WriteDeployment:
+		return "deployment"
+	case deployment.WriteNode:
+		return "node " + a.Node.Name
+	case deployment.WriteMachine:
+		return "machine " + a.Machine.Name
+	case deployment.CreateSet:
+		return "set " + a.Set.Name
+	case deployment.WriteSet:
+		return "set " + a.Set.Name
+	case deployment.DeleteSet:
+		return "set " + a.Name
+	case deployment.Look:
+		return "look " + a.Kind + a.Name
+	default:
+		return ""
 	}
 }
 
@@ -429,19 +421,10 @@ func namedBefore(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 
 // samePlan: the same input in another order makes the same plan (I-19).
 func (l *laws) samePlan(in deployment.Observation, d deployment.Decision) {
-	other := in
-	other.Deployment = in.Deployment.DeepCopy()
-	other.Sets, other.Machines = nil, nil
-	for _, s := range in.Sets {
-		other.Sets = append(other.Sets, s.DeepCopy())
-	}
-	for _, m := range in.Machines {
-		if m != nil {
-			other.Machines = append(other.Machines, m.DeepCopy())
-		}
-	}
-	l.r.shuffle(len(other.Sets), func(i, j int) { other.Sets[i], other.Sets[j] = other.Sets[j], other.Sets[i] })
-	l.r.shuffle(len(other.Machines), func(i, j int) { other.Machines[i], other.Machines[j] = other.Machines[j], other.Machines[i] })
+	other := copyOf(in)
+	other.Machines = slices.DeleteFunc(other.Machines, func(m *v1alpha1.Machine) bool { return m == nil })
+	l.r.mix.Shuffle(len(other.Sets), func(i, j int) { other.Sets[i], other.Sets[j] = other.Sets[j], other.Sets[i] })
+	l.r.mix.Shuffle(len(other.Machines), func(i, j int) { other.Machines[i], other.Machines[j] = other.Machines[j], other.Machines[i] })
 	again := deployment.Decide(other, l.r.policy, l.r.w.Now())
 	if reflect.DeepEqual(d, again) { // which is cheap
 		return
@@ -449,4 +432,103 @@ func (l *laws) samePlan(in deployment.Observation, d deployment.Decision) {
 	if diff := gocmp.Diff(d, again, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
 		l.r.failf("I-19: the same observation makes another plan: %s", diff)
 	}
+}
+
+// onlyItsOwn: no set deletes a machine that has moved to another, or one in place of
+// a machine that has left it. A set that a user deletes, or has made smaller, takes
+// what it sees.
+func (l *laws) onlyItsOwn(c deploymenttest.Change, s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
+	was, existed := c.Before.(*v1alpha1.Machine)
+	if s == nil || !existed || was.DeletionTimestamp != nil || m.DeletionTimestamp == nil {
+		return
+	}
+	by := l.setNamed(c.By)
+	switch {
+	case by == nil || by.DeletionTimestamp != nil || l.r.kind.resizes:
+		return
+	case by != s:
+		l.r.failf("%s deletes %s, which is of %s", by.Name, m.Name, s.Name)
+	case l.harmed(), l.r.kind.deletes, l.demanded[m.Name], machineset.Failed(was):
+		return // others take some as well, or they are replaced
+	}
+	if n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()); n.Present < n.Desired {
+		l.r.failf("%s deletes %s, and is left with %d machines of %d", s.Name, m.Name, n.Present, n.Desired)
+	}
+}
+
+// setNamed is a set of the deployment, nil if there is none of that name.
+func (l *laws) setNamed(name string) *v1alpha1.MachineSet {
+	for _, s := range l.sets() {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// harmed says whether what is there is not of the making of controllers alone: what
+// they had decided before they saw it is no break of a law.
+func (l *laws) harmed() bool { return l.r.kind.fragile || l.r.kind.resizes }
+
+// debt is how many machines may be missing because users deleted them: what had
+// been decided before that was seen is carried out.
+func (l *laws) debt() int64 { return int64(len(l.taken)) }
+
+// tookMachine follows a user who deletes a machine.
+func (l *laws) tookMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
+	was, existed := c.Before.(*v1alpha1.Machine)
+	if s := l.setOf(m); c.By == "user" && existed && m.DeletionTimestamp != nil && s != nil && l.available(s, was) {
+		l.taken[m.UID] = true
+	}
+}
+
+// tookSet follows a user who deletes a set, with all its machines.
+func (l *laws) tookSet(c deploymenttest.Change, s *v1alpha1.MachineSet) {
+	was, existed := c.Before.(*v1alpha1.MachineSet)
+	if c.By != "user" || !existed || was.DeletionTimestamp != nil || s.DeletionTimestamp == nil {
+		return
+	}
+	for _, m := range l.r.w.MachinesOf(s) {
+		if l.available(s, m) {
+			l.taken[m.UID] = true
+		}
+	}
+}
+
+// sawTaken ends the debt when the controller has seen all that users deleted, and
+// nothing is left to be carried out of what it had decided before.
+func (l *laws) sawTaken(in deployment.Observation) {
+	if len(l.taken) == 0 || l.beingCarriedOut() {
+		return
+	}
+	doomed := map[types.UID]bool{}
+	for _, s := range in.Sets {
+		doomed[s.UID] = s.DeletionTimestamp != nil
+	}
+	for _, m := range in.Machines {
+		if m != nil && l.taken[m.UID] && !machineset.Leaving(m) && !doomed[controllerOf(m)] {
+			return
+		}
+	}
+	clear(l.taken)
+}
+
+// beingCarriedOut says whether a set has yet to let machines go.
+func (l *laws) beingCarriedOut() bool {
+	for _, s := range l.sets() {
+		machines := l.r.w.MachinesOf(s)
+		named := func(m *v1alpha1.Machine) bool { return !machineset.Leaving(m) && namedBefore(s, m) }
+		if slices.ContainsFunc(machines, named) ||
+			s.DeletionTimestamp == nil && machineset.Count(s, machines, nil, l.r.w.Now()).Present > int(s.Spec.Replicas) {
+			return true
+		}
+	}
+	return false
+}
+
+func controllerOf(m *v1alpha1.Machine) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		return owner.UID
+	}
+	return ""
 }

@@ -29,6 +29,7 @@ type rollout struct {
 	t       testing.TB
 	kept    map[string]bool // machines that a gate keeps
 	updated map[string]int  // updates in place of each machine
+	made    map[string]int  // machines of each class that were created
 	left    []string        // machines that were deleted, in their order
 	most    int             // machines at a time
 	least   int             // machines that were available at a time
@@ -36,7 +37,7 @@ type rollout struct {
 
 func newRollout(t testing.TB, d *v1alpha1.MachineDeployment, m deploymenttest.Model) *rollout {
 	t.Helper()
-	r := &rollout{t: t, kept: map[string]bool{}, updated: map[string]int{}}
+	r := &rollout{t: t, kept: map[string]bool{}, updated: map[string]int{}, made: map[string]int{}}
 	m.Policy.Gates = append(m.Policy.Gates, func(c deployment.Choice) (bool, machinist.Hold) {
 		return !r.kept[c.Machine.Name], machinist.Hold{Reason: "Keep", Message: "it holds data"}
 	})
@@ -53,6 +54,9 @@ func newRollout(t testing.TB, d *v1alpha1.MachineDeployment, m deploymenttest.Mo
 func (r *rollout) wrote(c deploymenttest.Change) {
 	if r.World == nil {
 		return
+	}
+	if m, ok := c.After.(*v1alpha1.Machine); ok && c.Before == nil {
+		r.made[m.Spec.Class.Name]++
 	}
 	if was, ok := c.Before.(*v1alpha1.Machine); ok {
 		m, stays := c.After.(*v1alpha1.Machine)
@@ -156,15 +160,15 @@ func (r *rollout) complete() {
 	}
 }
 
-// selectOne is a user who has one machine after the other updated.
-func (r *rollout) selectOne() bool {
+// selectOne is a user who has another machine updated; it returns the name of its Node.
+func (r *rollout) selectOne() string {
 	for _, n := range r.Nodes() {
 		if n.Labels[selKey] == "" && n.Labels[candKey] != "" {
-			require.NoError(r.t, r.EditNode(n.Name, func(n *corev1.Node) { n.Labels = map[string]string{selKey: "true"} }))
-			return true
+			require.NoError(r.t, r.EditNode(n.Name, func(n *corev1.Node) { n.Labels[selKey] = "true" }))
+			return n.Name
 		}
 	}
-	return false
+	return ""
 }
 
 func TestRollout_EveryBounds_AreKept(t *testing.T) {
@@ -444,10 +448,8 @@ func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
 					for _, class := range classes {
 						names = append(names, r.of(class)[1].Name)
 					}
-					next, err := deployment.ScaleDown(r.Deployment(), names, r.Now())
-					require.NoError(t, err)
 					r.left, calls, at = nil, 0, crash
-					r.edit(func(d *v1alpha1.MachineDeployment) { *d = *next })
+					r.scaleDown(names...)
 					r.rest()
 					slices.Sort(r.left)
 					slices.Sort(names)
@@ -484,7 +486,7 @@ func TestUpdateInPlace_Manual_WaitsForSelection(t *testing.T) {
 	require.Contains(t, r.Decision().String(), "3 Nodes are candidates")
 	for i := range 3 {
 		require.EqualValues(t, i, r.set("c2").Spec.Replicas)
-		require.True(t, r.selectOne())
+		require.NotEmpty(t, r.selectOne())
 		r.rest()
 	}
 	r.complete()
@@ -521,7 +523,7 @@ func TestUpdateInPlace_ReplicasChange_GoesOn(t *testing.T) {
 				}
 				r.until("some are updated", func() bool { return r.set("c2").Spec.Replicas == 2 })
 				r.scale(to)
-				for r.rest(); r.selectOne(); r.rest() {
+				for r.rest(); r.selectOne() != ""; r.rest() {
 				}
 				r.complete()
 				require.Equal(t, fmt.Sprint(to), r.set("c2").Annotations[v1alpha1.DesiredReplicasAnnotation])
@@ -530,18 +532,34 @@ func TestUpdateInPlace_ReplicasChange_GoesOn(t *testing.T) {
 	}
 }
 
-func TestUpdateInPlace_TemplateTakenBack_OldSetMayGrowAgain(t *testing.T) {
-	for _, updated := range []int32{0, 2} {
-		r := newRollout(t, updating(4, 0, 1), deploymenttest.Model{})
-		r.class("c2")
-		r.until("some are updated", func() bool {
-			return r.phases(v1alpha1.MachineInPlaceUpdating) == 1 && r.set("c2").Spec.Replicas >= updated
+// Whatever is changed in the middle of an update in place, it completes.
+func TestUpdateInPlace_ChangeInTheMiddle_Completes(t *testing.T) {
+	for name, c := range map[string]struct {
+		d        *v1alpha1.MachineDeployment
+		updating int   // machines at the time of the change
+		moved    int32 // the size of the new set then, at least
+		change   func(r *rollout)
+	}{
+		"the template is taken back at once":     {updating(4, 0, 1), 1, 0, func(r *rollout) { r.class("c1") }},
+		"the template is taken back later":       {updating(4, 0, 1), 1, 2, func(r *rollout) { r.class("c1") }},
+		"a machine vanishes":                     {updating(4, 0, 1), 1, 0, func(r *rollout) { require.NoError(t, r.Vanish(r.of("c1")[0].Name)) }},
+		"fewer machines are wanted than updated": {updating(6, 0, 3), 3, 0, func(r *rollout) { r.scale(2) }},
+		"another strategy": {updating(4, 1, 1), 1, 2, func(r *rollout) {
+			r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = rolling(4, 1, 1).Spec.Strategy })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRollout(t, c.d, deploymenttest.Model{})
+			r.class("c2")
+			r.until(name, func() bool {
+				return r.phases(v1alpha1.MachineInPlaceUpdating) == c.updating && r.set("c2").Spec.Replicas >= c.moved
+			})
+			require.True(t, machineset.ScaleUpDisabled(r.set("c1")))
+			c.change(r)
+			r.complete()
+			r.scale(6) // also a set that could not grow
+			r.complete()
 		})
-		require.True(t, machineset.ScaleUpDisabled(r.set("c1")))
-		r.class("c1")
-		r.complete()
-		r.scale(6)
-		r.complete()
 	}
 }
 
@@ -571,30 +589,6 @@ func TestUpdateInPlace_SomeUpdatesFail_OthersGoOn(t *testing.T) {
 			require.Equal(t, 1, r.phases(v1alpha1.MachineInPlaceUpdateFailed))
 		})
 	}
-}
-
-func TestUpdateInPlace_MachineVanishes_IsReplaced(t *testing.T) {
-	r := newRollout(t, updating(4, 0, 1), deploymenttest.Model{})
-	r.class("c2")
-	r.until("one is being updated", func() bool { return r.phases(v1alpha1.MachineInPlaceUpdating) == 1 })
-	require.NoError(t, r.Vanish(r.of("c1")[0].Name))
-	r.complete()
-}
-
-func TestUpdateInPlace_AnotherStrategy_AcknowledgesWhatHasMoved(t *testing.T) {
-	r := newRollout(t, updating(4, 1, 1), deploymenttest.Model{})
-	r.class("c2")
-	r.until("one has moved", func() bool { return r.set("c2").Status.Replicas > 1 })
-	r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = rolling(4, 1, 1).Spec.Strategy })
-	r.complete()
-}
-
-func TestUpdateInPlace_FewerReplicasThanUpdatedMachines_Completes(t *testing.T) {
-	r := newRollout(t, updating(6, 0, 3), deploymenttest.Model{})
-	r.class("c2")
-	r.until("three are being updated", func() bool { return r.phases(v1alpha1.MachineInPlaceUpdating) == 3 })
-	r.scale(2)
-	r.complete()
 }
 
 // A roll-out and an update in place ask about the same machines in the same order.

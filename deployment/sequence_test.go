@@ -18,11 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -39,6 +36,7 @@ type sequence struct {
 	model              deploymenttest.Model
 	events             []sequenceEvent
 	stops              bool // it does not end with all machines new
+	places             int  // of the provider; 0: it has room for all
 }
 
 // A sequenceEvent happens some time after the new template was given.
@@ -50,8 +48,7 @@ type sequenceEvent struct {
 
 // play is a sequence while it is played.
 type play struct {
-	t      testing.TB
-	w      *deploymenttest.World
+	*rollout
 	s      sequence
 	text   strings.Builder
 	last   string
@@ -72,23 +69,24 @@ func (s sequence) deployment() *v1alpha1.MachineDeployment {
 
 // tell plays the sequence and returns its text.
 func (s sequence) tell(t testing.TB) string {
-	p := &play{t: t, s: s, floor: math.MaxInt32}
-	if s.model.Policy.FreeCapacity {
+	var r *rollout
+	places := math.MaxInt
+	m := s.model
+	if s.places > 0 {
+		m.Create = limit(&r, &places)
+	}
+	r = newRollout(t, s.deployment(), m)
+	p := &play{rollout: r, s: s, floor: math.MaxInt32, start: r.Now()}
+	if places = s.places; m.Policy.FreeCapacity {
 		p.spared = 1
 	}
-	var err error
-	p.w, err = deploymenttest.New(s.deployment(), s.model)
-	require.NoError(t, err)
-	_, rest := p.w.Run(24 * time.Hour)
-	require.True(t, rest)
-	p.start = p.w.Now()
 	p.linef("%s", s.title())
 	p.line("now machines of class c2 are wanted")
-	p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "c2" })
+	p.class("c2")
 	events := s.events
 	for steps := 0; ; steps++ {
 		require.Less(t, steps, 2000, "no fixed point:\n%s", p.text.String())
-		for len(events) > 0 && !p.w.Now().Before(p.start.Add(events[0].after)) {
+		for len(events) > 0 && !p.Now().Before(p.start.Add(events[0].after)) {
 			p.waits()
 			p.line("now " + events[0].text)
 			events[0].do(p)
@@ -97,7 +95,7 @@ func (s sequence) tell(t testing.TB) string {
 		if s.manual {
 			p.selectByHand()
 		}
-		f, ok := p.w.Step()
+		f, ok := p.Step()
 		if ok {
 			p.frame(f)
 			continue
@@ -105,7 +103,7 @@ func (s sequence) tell(t testing.TB) string {
 		if len(events) == 0 {
 			break
 		}
-		p.w.Wait(p.start.Add(events[0].after).Sub(p.w.Now()))
+		p.Wait(p.start.Add(events[0].after).Sub(p.Now()))
 	}
 	p.end()
 	return p.text.String()
@@ -125,28 +123,17 @@ func (s sequence) title() string {
 	return fmt.Sprintf("# %d machines, %s, %s more and %s less", s.replicas, what, s.surge, s.unavailable)
 }
 
-func (p *play) edit(change func(*v1alpha1.MachineDeployment)) { require.NoError(p.t, p.w.Edit(change)) }
-
 func (p *play) line(text string) { p.text.WriteString(text + "\n") }
 
 func (p *play) linef(format string, args ...any) { p.line(fmt.Sprintf(format, args...)) }
 
 // selectByHand is the user who lets one machine after the other be updated.
 func (p *play) selectByHand() {
-	var waiting []*corev1.Node
-	for _, n := range p.w.Nodes() {
-		if n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] != "" {
-			return
-		}
-		if n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] != "" {
-			waiting = append(waiting, n)
-		}
+	if slices.ContainsFunc(p.Nodes(), func(n *corev1.Node) bool { return n.Labels[selKey] != "" }) {
+		return
 	}
-	if len(waiting) > 0 {
-		p.line(p.nick("    the user selects " + waiting[0].Name))
-		require.NoError(p.t, p.w.EditNode(waiting[0].Name, func(n *corev1.Node) {
-			metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
-		}))
+	if selected := p.selectOne(); selected != "" {
+		p.line(p.nick("    the user selects " + selected))
 	}
 }
 
@@ -272,7 +259,7 @@ func (p *play) sizes(f deploymenttest.Frame) string {
 // nick calls sets by their class and machines by class and number, as names are
 // hashes.
 func (p *play) nick(text string) string {
-	for _, s := range p.w.Sets() {
+	for _, s := range p.Sets() {
 		class := s.Spec.Template.Spec.Class.Name
 		text = strings.ReplaceAll(text, "node-"+s.Name+"-000", class+".")
 		text = strings.ReplaceAll(text, s.Name+"-000", class+".")
@@ -289,7 +276,7 @@ func (p *play) check(f deploymenttest.Frame) {
 		machines += int64(s.Counts.Present)
 		available += int64(s.Counts.Available)
 	}
-	d := p.w.Deployment()
+	d := p.Deployment()
 	p.most, p.floor = max(p.most, boundsOf(d).Most()), min(p.floor, boundsOf(d).Least())
 	require.LessOrEqual(p.t, machines, p.most, "too many machines:\n%s%s", p.text.String(), p.sizes(f))
 	require.GreaterOrEqual(p.t, available, p.floor-p.spared, "too few machines:\n%s%s", p.text.String(), p.sizes(f))
@@ -297,22 +284,22 @@ func (p *play) check(f deploymenttest.Frame) {
 
 // waits tells what is waited for, if that has not been told.
 func (p *play) waits() {
-	d := p.w.Decision()
+	d := p.Decision()
 	d.Actions = nil
 	if text := p.nick(strings.Join(decisionWords(d), "; ")); len(d.Holds) > 0 && text != p.last {
 		p.last = text
-		p.linef("%s  %s", p.since(p.w.Now()), text)
+		p.linef("%s  %s", p.since(p.Now()), text)
 	}
 }
 
 // end tells how it ends.
 func (p *play) end() {
 	p.waits()
-	d := p.w.Deployment()
+	d := p.Deployment()
 	done := deployment.Complete(d, d.Status)
 	require.Equal(p.t, !p.s.stops, done, "the end:\n%s", p.text.String())
 	c := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentProgressing)
-	p.linef("at rest after %s: %d of %d machines are up to date, %d available; %s\n", strings.TrimSpace(p.since(p.w.Now())),
+	p.linef("at rest after %s: %d of %d machines are up to date, %d available; %s\n", strings.TrimSpace(p.since(p.Now())),
 		d.Status.UpdatedReplicas, d.Spec.Replicas, d.Status.AvailableReplicas, c.Reason)
 }
 
@@ -334,45 +321,41 @@ func sequenceGolden(t *testing.T, name string, sequences ...sequence) {
 	})
 }
 
-// replicas has the user want another number of machines.
+// event is a change of the deployment by its user.
+func event(text string, change func(d *v1alpha1.MachineDeployment)) sequenceEvent {
+	return sequenceEvent{text: text, do: func(p *play) { p.edit(change) }}
+}
+
 func replicas(n int32) sequenceEvent {
-	return sequenceEvent{text: fmt.Sprintf("%d machines are wanted", n), do: func(p *play) {
-		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
-	}}
+	return event(fmt.Sprintf("%d machines are wanted", n), func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
 }
 
 func template(class string) sequenceEvent {
-	return sequenceEvent{text: "machines of class " + class + " are wanted", do: func(p *play) {
-		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class })
-	}}
+	return event("machines of class "+class+" are wanted", func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class })
 }
 
 func rollback() sequenceEvent {
-	return sequenceEvent{text: "it is rolled back", do: func(p *play) {
-		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
-	}}
+	return event("it is rolled back", func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
 }
 
-func pause(yes bool) sequenceEvent {
-	text := "it goes on"
-	if yes {
-		text = "it is paused"
-	}
-	return sequenceEvent{text: text, do: func(p *play) {
-		p.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = yes })
-	}}
+func pause() sequenceEvent {
+	return event("it is paused", func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = true })
+}
+
+func goOn() sequenceEvent {
+	return event("it goes on", func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = false })
 }
 
 // removal has an autoscaler take one machine of each class.
 func removal() sequenceEvent {
 	return sequenceEvent{text: "the autoscaler wants the youngest machine of each class gone", do: func(p *play) {
 		youngest := map[string]string{}
-		for _, m := range p.w.Machines() {
+		for _, m := range p.Machines() {
 			if m.DeletionTimestamp == nil {
 				youngest[m.Spec.Class.Name] = m.Name
 			}
 		}
-		at := p.w.Now().UTC().Format(time.RFC3339)
+		at := p.Now().UTC().Format(time.RFC3339)
 		var entries []string
 		for _, name := range youngest {
 			entries = append(entries, name+"~"+at)
@@ -380,8 +363,8 @@ func removal() sequenceEvent {
 		slices.Sort(entries)
 		p.edit(func(d *v1alpha1.MachineDeployment) {
 			d.Spec.Replicas -= int32(len(entries))
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.LastDeploymentReplicaChangeByScalerTime, at)
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, namesKey, strings.Join(entries, ","))
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, scaledKey, at)
 		})
 	}}
 }
@@ -390,7 +373,7 @@ func removal() sequenceEvent {
 func fails() sequenceEvent {
 	return sequenceEvent{text: "an old machine is not healthy", do: func(p *play) {
 		p.spared = 1
-		require.NoError(p.t, p.w.SetPhase(p.w.Machines()[0].Name, v1alpha1.MachineUnknown))
+		require.NoError(p.t, p.SetPhase(p.Machines()[0].Name, v1alpha1.MachineUnknown))
 	}}
 }
 
@@ -404,26 +387,6 @@ func newNeverJoin() deploymenttest.Model {
 	return deploymenttest.Model{Join: func(m *v1alpha1.Machine) (time.Duration, bool) {
 		return 2 * time.Minute, m.Spec.Class.Name != "c2"
 	}}
-}
-
-// limited is a model of a provider that has room for n machines.
-func limited(n int, free bool) deploymenttest.Model {
-	there := map[string]bool{}
-	var m deploymenttest.Model
-	m.Policy.FreeCapacity = free
-	m.Create = func(m *v1alpha1.Machine) error {
-		if len(there) >= n {
-			return status.Error(codes.ResourceExhausted, "no capacity")
-		}
-		there[m.Name] = true
-		return nil
-	}
-	m.OnWrite = func(c deploymenttest.Change) {
-		if c.Kind == machine.KindMachine && c.After == nil {
-			delete(there, c.Name)
-		}
-	}
-	return m
 }
 
 func TestSequences(t *testing.T) {
@@ -464,8 +427,8 @@ func TestSequences(t *testing.T) {
 	sequenceGolden(t, "second-template", with(template("c3").at(soon))...)
 	sequenceGolden(t, "template-taken-back", with(template("c1").at(soon))...)
 	sequenceGolden(t, "rolled-back", with(rollback().at(soon))...)
-	sequenceGolden(t, "paused", with(pause(true).at(soon), pause(false).at(30*time.Minute))...)
-	sequenceGolden(t, "scaled-while-paused", with(pause(true).at(soon), replicas(7).at(10*time.Minute), pause(false).at(30*time.Minute))...)
+	sequenceGolden(t, "paused", with(pause().at(soon), goOn().at(30*time.Minute))...)
+	sequenceGolden(t, "scaled-while-paused", with(pause().at(soon), replicas(7).at(10*time.Minute), goOn().at(30*time.Minute))...)
 	sequenceGolden(t, "named-removal", with(removal().at(soon))...)
 	sequenceGolden(t, "an-old-machine-is-broken", with(fails().at(0))...)
 
@@ -484,7 +447,7 @@ func TestSequences(t *testing.T) {
 	var capacity []sequence
 	for _, free := range []bool{false, true} {
 		s := one
-		s.replicas, s.model, s.stops = 3, limited(3, free), !free
+		s.replicas, s.places, s.model.Policy.FreeCapacity, s.stops = 3, 3, free, !free
 		capacity = append(capacity, s)
 	}
 	sequenceGolden(t, "no-capacity", capacity...)
@@ -508,38 +471,21 @@ func TestR1AScalingEventAtAnyStepChangesOnlyTheTotal(t *testing.T) {
 
 // scaleAtStep returns false if the roll-out has fewer steps.
 func scaleAtStep(t *testing.T, s sequence, step int, to int32) bool {
-	created := 0
-	s.model.OnWrite = func(c deploymenttest.Change) {
-		if m, ok := c.After.(*v1alpha1.Machine); ok && c.Before == nil && m.Spec.Class.Name == "c2" {
-			created++
-		}
-	}
-	w, err := deploymenttest.New(s.deployment(), s.model)
-	require.NoError(t, err)
-	w.Run(24 * time.Hour)
-	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "c2" }))
+	r := newRollout(t, s.deployment(), s.model)
+	r.class("c2")
 	for range step {
-		if _, ok := w.Step(); !ok {
+		if _, ok := r.Step(); !ok {
 			return false
 		}
 	}
-	sizes := func() (old, fresh int32) {
-		for _, x := range w.Sizes() {
-			if x.New {
-				fresh = x.Spec
-			} else {
-				old += x.Spec
-			}
-		}
-		return old, fresh
-	}
+	sizes := func() (old, fresh int32) { return r.set("c1").Spec.Replicas, r.set("c2").Spec.Replicas }
 	old, fresh := sizes()
 	most := old + fresh
-	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = to }))
-	most = max(most, int32(boundsOf(w.Deployment()).Most()))
+	r.scale(to)
+	most = max(most, int32(boundsOf(r.Deployment()).Most()))
 	name := fmt.Sprintf("%v at step %d to %d", s.title(), step, to)
 	for range 200 {
-		_, ok := w.Step()
+		_, ok := r.Step()
 		o, n := sizes()
 		if fresh > 0 {
 			require.LessOrEqual(t, o, old, "%s: an old set grows", name)
@@ -552,7 +498,7 @@ func scaleAtStep(t *testing.T, s sequence, step int, to int32) bool {
 			break
 		}
 	}
-	require.True(t, deployment.Complete(w.Deployment(), w.Deployment().Status), "%s: %+v", name, w.Deployment().Status)
-	require.LessOrEqual(t, created, int(max(to, 5)), "%s: machines were made in vain", name)
+	require.True(t, deployment.Complete(r.Deployment(), r.Deployment().Status), "%s: %+v", name, r.Deployment().Status)
+	require.LessOrEqual(t, r.made["c2"], int(max(to, 5)), "%s: machines were made in vain", name)
 	return true
 }

@@ -82,7 +82,11 @@ func (r *randomWorld) logf(format string, args ...any) {
 	}
 }
 
-func (r *randomWorld) shuffle(n int, swap func(i, j int)) { r.mix.Shuffle(n, swap) }
+// note counts a trouble, and tells of it.
+func (r *randomWorld) note(what trouble, format string, args ...any) {
+	r.happened[what]++
+	r.logf(format, args...)
+}
 
 // oneIn is true once in n times, never when the world is calm.
 func (r *randomWorld) oneIn(n int) bool { return !r.calm && r.rng.IntN(n) == 0 }
@@ -257,8 +261,7 @@ func (r *randomWorld) sizes() string {
 func (r *randomWorld) selectSome() {
 	for _, n := range r.w.Nodes() {
 		if n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] == "true" && n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "" && (r.calm || r.rng.IntN(3) == 0) {
-			r.logf("user: selects %s", n.Name)
-			r.happened[selectedByHand]++
+			r.note(selectedByHand, "user: selects %s", n.Name)
 			r.must(r.w.EditNode(n.Name, func(n *corev1.Node) {
 				metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
 			}))
@@ -281,31 +284,25 @@ func (r *randomWorld) harm() {
 	}
 	switch r.rng.IntN(7) {
 	case 0, 1:
-		r.logf("harm: %s fails", m.Name)
-		r.happened[machineFails]++
+		r.note(machineFails, "harm: %s fails", m.Name)
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
 	case 2:
-		r.logf("harm: %s is unknown", m.Name)
-		r.happened[machineUnknown]++
+		r.note(machineUnknown, "harm: %s is unknown", m.Name)
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineUnknown))
 	case 3:
-		r.logf("harm: %s is deleted", m.Name)
-		r.happened[machineDeleted]++
+		r.note(machineDeleted, "harm: %s is deleted", m.Name)
 		r.must(r.w.DeleteMachine(m.Name))
 	case 4:
-		r.logf("harm: %s vanishes", m.Name)
-		r.happened[machineVanishes]++
+		r.note(machineVanishes, "harm: %s vanishes", m.Name)
 		r.must(r.w.Vanish(m.Name))
 	case 5:
-		r.logf("harm: %s loses its labels", m.Name)
-		r.happened[machineLosesLabel]++
+		r.note(machineLosesLabel, "harm: %s loses its labels", m.Name)
 		r.must(r.w.EditMachine(m.Name, func(m *v1alpha1.Machine) {
 			delete(m.Labels, []string{"app", v1alpha1.DefaultMachineDeploymentUniqueLabelKey}[r.rng.IntN(2)])
 		}))
 	case 6:
 		if s := pickFrom(r.rng, r.w.Sets()); s != nil && r.rng.IntN(2) == 0 {
-			r.logf("harm: %s loses its labels", s.Name)
-			r.happened[setLosesLabel]++
+			r.note(setLosesLabel, "harm: %s loses its labels", s.Name)
 			r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { delete(s.Labels, "app") }))
 		}
 	}
@@ -363,40 +360,33 @@ func (r *randomWorld) event() {
 	switch r.rng.IntN(kinds) {
 	case 0, 1:
 		n := int32(r.rng.IntN(most))
-		r.logf("user: %d replicas", n)
-		r.happened[resized]++
+		r.note(resized, "user: %d replicas", n)
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
 	case 2, 3, 4, 5:
 		class := fmt.Sprintf("c%d", 1+r.rng.IntN(3))
-		r.logf("user: class %s", class)
-		r.happened[otherClass]++
+		r.note(otherClass, "user: class %s", class)
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class })
 	case 6:
-		r.logf("user: paused %t", !d.Spec.Paused)
-		r.happened[pausedOrNot]++
+		r.note(pausedOrNot, "user: paused %t", !d.Spec.Paused)
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused })
 	case 7:
-		r.logf("user: other node template")
-		r.happened[otherNodes]++
+		r.note(otherNodes, "user: other node template")
 		r.edit(func(d *v1alpha1.MachineDeployment) {
 			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": fmt.Sprint(r.rng.IntN(100))}
 		})
 	case 8:
-		r.logf("user: rolls back")
-		r.happened[rolledBack]++
+		r.note(rolledBack, "user: rolls back")
 		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
 	case 9:
 		r.scaleDownByName(1 + r.rng.IntN(2))
 	case 10, 11:
 		if m := pickFrom(r.rng, r.w.Machines()); m != nil {
-			r.logf("user: deletes %s", m.Name)
-			r.happened[machineDeleted]++
+			r.note(machineDeleted, "user: deletes %s", m.Name)
 			r.must(r.w.DeleteMachine(m.Name))
 		}
 	case 12, 13:
 		if s := pickFrom(r.rng, r.w.Sets()); s != nil {
-			r.logf("user: deletes %s", s.Name)
-			r.happened[setDeleted]++
+			r.note(setDeleted, "user: deletes %s", s.Name)
 			r.must(r.w.DeleteSet(s.Name))
 		}
 	}
@@ -415,8 +405,7 @@ func (r *randomWorld) resize(most int) {
 	if s == nil || s.DeletionTimestamp != nil || s.Spec.Replicas == n {
 		return
 	}
-	r.logf("user: gives %s the size %d", s.Name, n)
-	r.happened[setResized]++
+	r.note(setResized, "user: gives %s the size %d", s.Name, n)
 	r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { s.Spec.Replicas = n }))
 }
 
@@ -436,8 +425,7 @@ func (r *randomWorld) scaleDownByName(k int) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	r.logf("autoscaler: without %v", names)
-	r.happened[namedToGo]++
+	r.note(namedToGo, "autoscaler: without %v", names)
 	r.edit(func(d *v1alpha1.MachineDeployment) {
 		d.Spec.Replicas -= int32(len(names))
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))
