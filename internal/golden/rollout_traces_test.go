@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 type rolloutTracesIn struct {
@@ -43,7 +45,10 @@ func (o rolloutTracesOut) last() traceStep { return o.Steps[len(o.Steps)-1] }
 // Where the reference keeps its bounds, we take the same steps. Where it does not
 // (DS-1), ours keep them, and end where those of the reference end.
 func rolloutTraces(in rolloutTracesIn, out rolloutTracesOut) ([]string, error) {
-	sim := newSimulation(in.MachineDeployment)
+	sim, err := newSimulation(in.MachineDeployment)
+	if err != nil {
+		return nil, err
+	}
 	if err := sim.bringUp(); err != nil {
 		return nil, err
 	}
@@ -53,19 +58,20 @@ func rolloutTraces(in rolloutTracesIn, out rolloutTracesOut) ([]string, error) {
 	}
 	got, may := rolloutTracesOut{Error: out.Error}, []toll{sim.bounds()}
 	sim.neverReady = in.NewMachinesNeverReady
-	sim.class("c2")
+	if err := sim.edit(class("c2")); err != nil {
+		return nil, err
+	}
 	for round := 1; len(got.Steps) < 3 || !got.still(); round++ {
 		if round > 100 {
 			return nil, errors.New("no end")
 		}
 		if round == 2 {
-			change(sim)
+			if err := sim.edit(change); err != nil {
+				return nil, err
+			}
 			may = append(may, toll{max(may[0].machines, sim.bounds().machines), min(may[0].available, sim.bounds().available)})
 		}
-		step, err := sim.round(in.DeploymentReconcilesPerRound, in.MachineSetReconcilesPerRound)
-		if err != nil {
-			return nil, fmt.Errorf("round %d: %w", round, err)
-		}
+		step := sim.round(in.DeploymentReconcilesPerRound, in.MachineSetReconcilesPerRound)
 		step.Round = round
 		got.add(step)
 	}
@@ -124,29 +130,33 @@ func (o *rolloutTracesOut) add(s traceStep) {
 var scaledFromTo = regexp.MustCompile(`scale (?:in|out) \d+->(\d+)`)
 
 // change is what happens in the second round, by the name of the trace.
-func (in rolloutTracesIn) change(out rolloutTracesOut) (func(*simulation), error) {
+func (in rolloutTracesIn) change(out rolloutTracesOut) (func(*v1alpha1.MachineDeploymentSpec), error) {
 	switch name := in.Name; {
 	case strings.HasPrefix(name, "rolling n="), strings.HasPrefix(name, "surge overshoot"), name == "recreate", name == "new machines never become ready":
-		return func(*simulation) {}, nil
+		return func(*v1alpha1.MachineDeploymentSpec) {}, nil
 	case scaledFromTo.MatchString(name):
 		n, err := strconv.Atoi(scaledFromTo.FindStringSubmatch(name)[1])
-		return func(s *simulation) { s.replicas(int32(n)) }, err
+		return func(s *v1alpha1.MachineDeploymentSpec) { s.Replicas = int32(n) }, err
 	case strings.HasPrefix(name, "scale to zero"):
-		return func(s *simulation) { s.replicas(0) }, nil
+		return func(s *v1alpha1.MachineDeploymentSpec) { s.Replicas = 0 }, nil
 	case strings.HasPrefix(name, "pause in the middle"):
 		// The name does not say what it is scaled to, but the end does.
 		n := -surgeOf(in.MachineDeployment.object())
 		for _, s := range out.last().Sets {
 			n += s.Spec
 		}
-		return func(s *simulation) { s.pause(); s.replicas(n) }, nil
+		return func(s *v1alpha1.MachineDeploymentSpec) { s.Paused, s.Replicas = true, n }, nil
 	case strings.HasPrefix(name, "backtrack to the first template"):
-		return func(s *simulation) { s.class("c1") }, nil
+		return class("c1"), nil
 	case strings.HasPrefix(name, "roll over to a third template"):
-		return func(s *simulation) { s.class("c3") }, nil
+		return class("c3"), nil
 	default:
 		return nil, fmt.Errorf("nobody knows what happens in %q", name)
 	}
+}
+
+func class(name string) func(*v1alpha1.MachineDeploymentSpec) {
+	return func(s *v1alpha1.MachineDeploymentSpec) { s.Template.Spec.Class.Name = name }
 }
 
 func compareClasses(a, b traceSet) int { return cmp.Compare(a.Class, b.Class) }
