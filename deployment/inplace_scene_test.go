@@ -24,6 +24,10 @@ func TestInPlace_SizesFollowMachines(t *testing.T) {
 		{"the new set has not seen a machine come", "inplace 2 +0 -1; old 0; new 1/1: a b.moved", "old 0; new 1", ""},
 		{"the new set has seen a machine come", "inplace 2 +0 -1; old 0; new 1/2: a b.moved", "old 0; new 1>2", ""},
 		{"the new set has seen too many come", "inplace 2 +0 -1; old 0; new 1/3: a b.moved", "old 0; new 1", ""},
+		{"a machine that moved and has its place waits for no report", "inplace 1 -1; old 0; new 1/0: b.moved", "old 0; new 1; acknowledges b", "!SetNotReported"},
+		{"a set grows by what has moved to it, and by no others", "inplace 3 -1; old 0; new 1/3: a b c.moved", "old 0; new 1>2", ""},
+		{"what one old set has lost is not cut from another", "inplace 3 -1; older 2/2: a; old 2: b c; new 0", "older 2; old 2; new 0; candidates a b c", ""},
+		{"a new set leaves places for what old sets lack", "inplace 3 +1; old 3/2: a b", "old 3; creates 1", ""},
 		{"a set that has not reported on its size", "inplace 1 +0 -0; old 1 unreported; new 0", "old 1; new 0", ""},
 		{"a set that has reported and has no machine", "inplace 1 +0 -0; old 1; new 0", "old 1>0; new 0>1", ""},
 		{"a set that shrinks because a machine is leaving names it", "inplace 3 +3 -0; old 3: a b.leaving c; new 3/3/0", "old 3>2; new 3; names old[b]; candidates a c", ""},
@@ -320,6 +324,7 @@ func TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain(t *testing.T) {
 		"a machine is being updated":          {b, 300 * time.Second, "new 0"},
 		"a set has not done what it was told": {"inplace 2 +1; old 2/3: a.candidate b.candidate; new 0", 300 * time.Second, "new 0"},
 		"machines may be unavailable":         {"inplace 2 +1 -1; old 2: a.candidate b.candidate.pending; new 0", 300 * time.Second, "new 0"},
+		"no more than are wanted":             {"inplace 2 +3; old 2: a.candidate b.candidate; new 0", 300 * time.Second, "new 0>2"},
 		"the new set has all it may have":     {"inplace 2 +1; old 1: a.candidate; new 2: b c.unknown", 300 * time.Second, "new 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -80,6 +80,7 @@ func TestRolling_MinimumAvailable(t *testing.T) {
 		{"a machine that goes by this pass is not counted on", "rolling 3 +1 scaled; old 2/2/2; new 2: a.marked b", "old 2; new 2 without a", ""},
 		{"a machine whose set knows of no change is", "rolling 3 +1; old 2/2/2; new 2: a.marked b", "old 2>1 without old-0; new 2; names old[old-0]", ""},
 		{"machines count once they are old enough", "rolling 3 +1 ready=600; old 3/3/3; new 1/1/1: d.young", "old 3; new 1", ""},
+		{"the age is that which the deployment asks for now", "rolling 3 +1 ready=600; old 3/3/3; new 1/1/1 ready=0: d.young", "old 3; new 1", ""},
 		{"machines that need no age count at once", "rolling 3 +1; old 3/3/3; new 1/1/1: d.young", "old 3>2 without old-0; new 1; names old[old-0]", ""},
 		{"a cut in the middle of a roll-out keeps to it", "rolling 4 +4; old 4/4/4 sized=8; new 8/8/0 sized=8", "old 4; new 8>4 without new-0 new-1 new-2 new-3; names new[new-0 new-1 new-2 new-3]", ""},
 		{"gates are not asked about that cut", "rolling 4 +4 deny=old-0,old-1,old-2,old-3,new-0,new-1,new-2,new-3,new-4,new-5,new-6,new-7; old 4/4/4 sized=8; new 8/8/0 sized=8", "old 4; new 8>4 without new-0 new-1 new-2 new-3; names new[new-0 new-1 new-2 new-3]", ""},
@@ -218,6 +219,15 @@ func TestCut_ManyMachines_NamesOnlySoMany(t *testing.T) {
 	}
 	_, err := deployment.Decide(in, rollPolicy, rollNow).Target("other")
 	require.ErrorIs(t, err, deployment.ErrNoTarget)
+}
+
+// The annotations of the set are full.
+func TestCut_NamesThatDoNotFit_TheSetKeepsItsSize(t *testing.T) {
+	s := newScene("rolling 3 +1 revision=2; old 2/4/4; new 2/2/2")
+	s.in.Sets[0].Annotations["large"] = strings.Repeat("x", 1<<18)
+	text, dec := s.outcome()
+	require.Contains(t, text, "old 2 ", "of the 3 machines that go none could be named")
+	require.Contains(t, dec.String(), "no more machines can be named to go")
 }
 
 func TestScalingOf_CutWhoseRoundingWouldGrowASet_ShrinksOthersAndArrives(t *testing.T) {

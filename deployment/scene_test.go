@@ -284,6 +284,8 @@ func (s *scene) set(i int, words []string) *v1alpha1.MachineSet {
 			set.Annotations[scaledKey] = ago
 		case "names":
 			machineset.NameVictims(set, strings.Split(value, ","))
+		case "ready":
+			set.Spec.MinReadySeconds = s.number(value)
 		case "revision":
 			set.Annotations[v1alpha1.RevisionAnnotation] = value
 		case "discouraged":
