@@ -39,11 +39,9 @@ type movesPod struct {
 // movesFits are the two ways to fit pods on Nodes: where there is most room, as by
 // default, or where there is least, to need few Nodes.
 var movesFits = map[string]func(load int) int{
-	"spread": spread,
+	"spread": func(load int) int { return load },
 	"pack":   func(load int) int { return -load },
 }
-
-func spread(load int) int { return load }
 
 // welcoming returns the pods of each Node to which pods may go. Nodes of machines
 // that are leaving are cordoned.
@@ -209,37 +207,24 @@ func movesOf(t *testing.T, p deployment.Policy, fit func(int) int, grid []movesC
 // are by default. It may be twice and not once: if machines may be unavailable, the
 // first old ones go before there is a new Node, and their pods go to old Nodes, if
 // to any. It is not three times: machines that go later go for new ones that are
-// available; their Nodes are preferred, and have as much room. Without the taint it
-// is, as the last test here shows.
-func TestR5APodMovesAtMostTwiceInARollout(t *testing.T) {
-	for name, fit := range movesFits {
-		t.Run(name, func(t *testing.T) {
-			require.Len(t, movesOf(t, deployment.Policy{}, fit, movesGrid()), 1+2)
-		})
-	}
-}
-
-// If every machine has to be available, the first one goes for a new one, too.
-func TestR5APodMovesOnceIfNoMachineMayBeUnavailable(t *testing.T) {
-	grid := slices.DeleteFunc(movesGrid(), func(c movesCase) bool { return c.unavailable != "0" })
-	require.NotEmpty(t, grid)
-	for name, fit := range movesFits {
-		t.Run(name, func(t *testing.T) {
-			require.Len(t, movesOf(t, deployment.Policy{}, fit, grid), 1+1)
-		})
-	}
-}
-
-// If no pod may go to an old Node, each moves once; until then it is pending.
-func TestR5APodMovesOnceIfItMayNotGoToOldNodes(t *testing.T) {
-	require.Len(t, movesOf(t, deployment.Policy{Discourage: deployment.DiscourageNoSchedule}, spread, movesGrid()), 1+1)
-}
-
-// Without the taint, pods bounce from old Node to old Node.
-func TestR5PodsBounceIfOldNodesAreNotDiscouraged(t *testing.T) {
-	for name, fit := range movesFits {
-		t.Run(name, func(t *testing.T) {
-			require.Greater(t, len(movesOf(t, deployment.Policy{Discourage: deployment.DiscourageNone}, fit, movesGrid())), 1+2)
-		})
+// available; their Nodes are preferred, and have as much room.
+func TestMoves_PodsOfARollout(t *testing.T) {
+	surge := slices.DeleteFunc(movesGrid(), func(c movesCase) bool { return c.unavailable != "0" })
+	for name, c := range map[string]struct {
+		discourage deployment.Discourage
+		grid       []movesCase
+		most       int
+	}{
+		"old Nodes are discouraged":                {"", movesGrid(), 2},
+		"no machine may be unavailable":            {"", surge, 1},
+		"pods may not go to old Nodes":             {deployment.DiscourageNoSchedule, movesGrid(), 1},
+		"pods bounce if Nodes are not discouraged": {deployment.DiscourageNone, movesGrid(), -1},
+	} {
+		for how, fit := range movesFits {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				moved := len(movesOf(t, deployment.Policy{Discourage: c.discourage}, fit, c.grid)) - 1
+				require.True(t, moved == c.most || c.most < 0 && moved > 2, "a pod moves %d times", moved)
+			})
+		}
 	}
 }

@@ -391,37 +391,6 @@ func TestRollout_SelectedByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {
 	require.Equal(t, []string{second.Name}, r.left)
 }
 
-func TestScale_ToNoneAndBack_Completes(t *testing.T) {
-	for _, d := range []*v1alpha1.MachineDeployment{rolling(4, 1, 0), recreating(4)} {
-		for step := range 8 {
-			r := newRollout(t, d, deploymenttest.Model{})
-			r.class("c2")
-			for range step {
-				r.Step()
-			}
-			r.scale(0)
-			r.rest()
-			require.Empty(t, r.Machines())
-			r.scale(3)
-			r.complete()
-		}
-	}
-}
-
-func TestScale_WhilePaused_GoesOnAfterwards(t *testing.T) {
-	r := newRollout(t, rolling(6, 2, 1), deploymenttest.Model{})
-	r.class("c2")
-	r.until("some are new", func() bool { return len(r.of("c2")) > 2 })
-	r.pause(true)
-	r.scale(4)
-	r.rest()
-	require.LessOrEqual(t, len(r.Machines()), 6)
-	require.Contains(t, reasons(r.Decision()), deployment.ReasonPaused)
-	require.Positive(t, r.set("c1").Spec.Replicas)
-	r.pause(false)
-	r.complete()
-}
-
 // Machines that an autoscaler names go, whatever set has them, wherever the controller crashes.
 func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
 	for _, classes := range [][]string{{"c1"}, {"c2"}, {"c1", "c2"}} {
@@ -463,75 +432,6 @@ func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
 	}
 }
 
-func TestUpdateInPlace_Auto_EveryMachineOnce(t *testing.T) {
-	for _, bounds := range [][2]int32{{0, 2}, {1, 0}, {1, 1}} {
-		r := newRollout(t, updating(3, bounds[0], bounds[1]), deploymenttest.Model{})
-		before := r.Machines()
-		r.class("c2")
-		r.complete()
-		for _, m := range before {
-			if r.Machine(m.Name) != nil {
-				require.Equal(t, 1, r.updated[m.Name])
-			}
-		}
-		require.GreaterOrEqual(t, len(r.updated), 3-int(bounds[0]))
-	}
-}
-
-func TestUpdateInPlace_Manual_WaitsForSelection(t *testing.T) {
-	r := newRollout(t, byHand(updating(3, 1, 1)), deploymenttest.Model{})
-	r.class("c2")
-	r.rest()
-	require.Empty(t, r.updated, "no Node is selected")
-	require.Contains(t, r.Decision().String(), "3 Nodes are candidates")
-	for i := range 3 {
-		require.EqualValues(t, i, r.set("c2").Spec.Replicas)
-		require.NotEmpty(t, r.selectOne())
-		r.rest()
-	}
-	r.complete()
-}
-
-func TestUpdateInPlace_Paused_NothingIsSelectedOrMoves(t *testing.T) {
-	r := newRollout(t, updating(4, 0, 1), deploymenttest.Model{})
-	r.class("c2")
-	r.until("one is being updated", func() bool { return r.phases(v1alpha1.MachineInPlaceUpdating) == 1 })
-	r.pause(true)
-	r.rest()
-	require.Len(t, r.updated, 1, "the update that had begun has ended")
-	require.Zero(t, r.set("c2").Status.Replicas, "and its machine has not moved")
-	r.scale(6)
-	r.rest()
-	require.EqualValues(t, 2, r.set("c2").Spec.Replicas, "what is missing is created by the new set")
-	r.pause(false)
-	r.complete()
-}
-
-func TestUpdateInPlace_ReplicasChange_GoesOn(t *testing.T) {
-	for _, to := range []int32{8, 3, 1} {
-		for _, manual := range []bool{false, true} {
-			t.Run(fmt.Sprintf("5 to %d, by hand %v", to, manual), func(t *testing.T) {
-				d := updating(5, 0, 1)
-				if manual {
-					byHand(d)
-				}
-				r := newRollout(t, d, deploymenttest.Model{})
-				r.class("c2")
-				for manual && r.set("c2").Spec.Replicas < 2 {
-					r.rest()
-					r.selectOne()
-				}
-				r.until("some are updated", func() bool { return r.set("c2").Spec.Replicas == 2 })
-				r.scale(to)
-				for r.rest(); r.selectOne() != ""; r.rest() {
-				}
-				r.complete()
-				require.Equal(t, fmt.Sprint(to), r.set("c2").Annotations[v1alpha1.DesiredReplicasAnnotation])
-			})
-		}
-	}
-}
-
 // Whatever is changed in the middle of an update in place, it completes.
 func TestUpdateInPlace_ChangeInTheMiddle_Completes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -543,6 +443,8 @@ func TestUpdateInPlace_ChangeInTheMiddle_Completes(t *testing.T) {
 		"the template is taken back at once":     {updating(4, 0, 1), 1, 0, func(r *rollout) { r.class("c1") }},
 		"the template is taken back later":       {updating(4, 0, 1), 1, 2, func(r *rollout) { r.class("c1") }},
 		"a machine vanishes":                     {updating(4, 0, 1), 1, 0, func(r *rollout) { require.NoError(t, r.Vanish(r.of("c1")[0].Name)) }},
+		"more machines are wanted":               {updating(5, 0, 1), 1, 2, func(r *rollout) { r.scale(8) }},
+		"fewer machines are wanted":              {updating(5, 0, 1), 1, 2, func(r *rollout) { r.scale(3) }},
 		"fewer machines are wanted than updated": {updating(6, 0, 3), 3, 0, func(r *rollout) { r.scale(2) }},
 		"another strategy": {updating(4, 1, 1), 1, 2, func(r *rollout) {
 			r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = rolling(4, 1, 1).Spec.Strategy })
