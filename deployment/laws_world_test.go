@@ -32,7 +32,6 @@ type laws struct {
 	total    int64               // before the write
 	passes   int
 	every    int // of so many decisions one is made again
-	writes   int
 }
 
 // ours says whether a machine belongs to a set of the deployment.
@@ -48,15 +47,14 @@ func (l *laws) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
 	return nil
 }
 
-// sets are those of the deployment.
-func (l *laws) sets() []*v1alpha1.MachineSet {
-	var out []*v1alpha1.MachineSet
-	for _, s := range l.r.w.Sets() {
-		if owner := metav1.GetControllerOfNoCopy(s); owner != nil && l.r.w.Deployment() != nil && owner.UID == l.r.w.Deployment().UID {
-			out = append(out, s)
-		}
-	}
-	return out
+func (l *laws) sets() []*v1alpha1.MachineSet { return ownSets(l.r.w) }
+
+// ownSets are those of the deployment.
+func ownSets(w *deploymenttest.World) []*v1alpha1.MachineSet {
+	return slices.DeleteFunc(w.Sets(), func(s *v1alpha1.MachineSet) bool {
+		owner := metav1.GetControllerOfNoCopy(s)
+		return owner == nil || w.Deployment() == nil || owner.UID != w.Deployment().UID
+	})
 }
 
 // boundsOf are those of a valid deployment.
@@ -127,7 +125,6 @@ func (l *laws) wrote(c deploymenttest.Change) {
 	if l.r == nil { // the first
 		return
 	}
-	l.writes++
 	before := l.total
 	l.total = l.machinesThereAre()
 	switch after := c.After.(type) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist"
@@ -140,24 +139,12 @@ func (r *rollout) rest() {
 	require.True(r.t, rest)
 }
 
-// complete runs until the roll-out is complete: all machines are of the template, and nothing
-// of an update is left on Nodes and machines.
+// complete runs until the roll-out is complete.
 func (r *rollout) complete() {
 	r.t.Helper()
 	r.rest()
-	d := r.Deployment()
 	require.Equal(r.t, deployment.ReasonComplete, r.Decision().Reason, r.Decision().String())
-	require.Len(r.t, r.Machines(), int(d.Spec.Replicas))
-	for _, m := range r.Machines() {
-		require.Equal(r.t, r.set(d.Spec.Template.Spec.Class.Name).UID, metav1.GetControllerOf(m).UID)
-		require.False(r.t, machineset.Transferred(m))
-	}
-	require.False(r.t, machineset.ScaleUpDisabled(r.set(d.Spec.Template.Spec.Class.Name)))
-	for _, n := range r.Nodes() {
-		require.Empty(r.t, n.Labels)
-		require.Empty(r.t, n.Spec.Taints)
-		require.False(r.t, n.Spec.Unschedulable)
-	}
+	require.Empty(r.t, unfinished(r.World))
 }
 
 // selectOne is a user who has another machine updated; it returns the name of its Node.
@@ -368,15 +355,6 @@ func TestRollout_GateDenies_StopsItsMachineAndNothingElse(t *testing.T) {
 			r.complete()
 		})
 	}
-}
-
-func TestScale_MachinesThatAreNotWanted_NoGateIsAsked(t *testing.T) {
-	r := newRollout(t, rolling(5, 1, 0), deploymenttest.Model{})
-	for _, m := range r.Machines() {
-		r.kept[m.Name] = true
-	}
-	r.scale(2)
-	r.complete()
 }
 
 func TestRollout_SelectedByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // The world spares the decision after one that has only stored a status.
-func TestADecisionIsTheSameAgainOnceItsStatusIsStored(t *testing.T) {
+func TestWorld_DecisionThatOnlyStoredAStatus_IsTheSameAgain(t *testing.T) {
 	for name, d := range played() {
 		t.Run(name, func(t *testing.T) {
 			var w *deploymenttest.World
@@ -47,7 +47,7 @@ func TestADecisionIsTheSameAgainOnceItsStatusIsStored(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAskedAgainBecauseOfAStatusOfHisOwn(t *testing.T) {
+func TestWorld_StatusStored_NoDecisionAgain(t *testing.T) {
 	var w *deploymenttest.World
 	var stored []*v1alpha1.Machine // seen by the last decision, if that has only stored a status
 	m := deploymenttest.Model{}
@@ -66,7 +66,7 @@ func TestNobodyIsAskedAgainBecauseOfAStatusOfHisOwn(t *testing.T) {
 	complete(t, w)
 }
 
-func TestSizesAreWhatTheMachinesAre(t *testing.T) {
+func TestWorld_Sizes_AreWhatTheMachinesAre(t *testing.T) {
 	for name, d := range played() {
 		t.Run(name, func(t *testing.T) {
 			w := settled(t, d, deploymenttest.Model{Join: slow})

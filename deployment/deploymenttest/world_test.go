@@ -52,36 +52,26 @@ func complete(t testing.TB, w *deploymenttest.World) {
 	require.Equal(t, deployment.ReasonComplete, w.Decision().Reason, "%s", w.Decision())
 }
 
-func TestADeploymentThatCannotBePlayedIsAnError(t *testing.T) {
+func TestNew_Deployment_IsCopiedOrRefused(t *testing.T) {
 	invalid := ofThree()
 	invalid.Spec.Replicas = -1
-	for name, d := range map[string]*v1alpha1.MachineDeployment{"nil": nil, "empty": {}, "negative": invalid} {
-		t.Run(name, func(t *testing.T) {
-			_, err := deploymenttest.New(d, deploymenttest.Model{})
-			require.ErrorIs(t, err, deploymenttest.ErrInvalid)
-		})
+	for _, d := range []*v1alpha1.MachineDeployment{nil, {}, invalid} {
+		_, err := deploymenttest.New(d, deploymenttest.Model{})
+		require.ErrorIs(t, err, deploymenttest.ErrInvalid)
 	}
-}
-
-func TestTheDeploymentThatIsGivenIsNotModified(t *testing.T) {
 	d := ofThree()
+	d.Name, d.Namespace = "", ""
 	before := d.DeepCopy()
 	w := settled(t, d, deploymenttest.Model{})
 	require.NoError(t, w.Edit(class("large")))
 	complete(t, w)
 	require.Equal(t, before, d)
+	for _, made := range []string{w.Deployment().Name, w.Deployment().Namespace, string(w.Deployment().UID)} {
+		require.NotEmpty(t, made)
+	}
 }
 
-func TestNamesAreMadeUpIfThereAreNone(t *testing.T) {
-	d := ofThree()
-	d.Name, d.Namespace = "", ""
-	w := settled(t, d, deploymenttest.Model{})
-	require.NotEmpty(t, w.Deployment().Name)
-	require.NotEmpty(t, w.Deployment().Namespace)
-	require.NotEmpty(t, w.Deployment().UID)
-}
-
-func TestWritesAreRefusedAsAnAPIServerRefusesThem(t *testing.T) {
+func TestWorld_Writes_AreRefusedAsByAnAPIServer(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
 	m := w.Machines()[0]
 	t.Run("a stale resource version is a conflict", func(t *testing.T) {
@@ -126,7 +116,7 @@ func TestWritesAreRefusedAsAnAPIServerRefusesThem(t *testing.T) {
 	})
 }
 
-func TestDeletingTheDeploymentTakesEverythingDown(t *testing.T) {
+func TestWorld_DeploymentDeleted_EverythingGoes(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
 	require.Len(t, w.Nodes(), 3)
 	require.NoError(t, w.Delete())
@@ -139,7 +129,7 @@ func TestDeletingTheDeploymentTakesEverythingDown(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(w.Edit(class("large"))))
 }
 
-func TestWithoutAClusterThereAreNoNodes(t *testing.T) {
+func TestWorld_NoCluster_HasNoNodes(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{NoCluster: true})
 	require.NoError(t, w.Edit(class("large")))
 	complete(t, w)
@@ -151,7 +141,7 @@ func TestWithoutAClusterThereAreNoNodes(t *testing.T) {
 	require.Nil(t, w.Node(nil))
 }
 
-func TestMachinesThatFailAreReplaced(t *testing.T) {
+func TestWorld_MachineFails_IsReplaced(t *testing.T) {
 	for name, harm := range map[string]func(*deploymenttest.World, string) error{
 		"failed":   func(w *deploymenttest.World, name string) error { return w.SetPhase(name, v1alpha1.MachineFailed) },
 		"deleted":  (*deploymenttest.World).DeleteMachine,
@@ -168,7 +158,7 @@ func TestMachinesThatFailAreReplaced(t *testing.T) {
 	}
 }
 
-func TestAMachineThatDoesNotComeUpInTimeIsReplaced(t *testing.T) {
+func TestWorld_MachineDoesNotJoin_IsReplacedAfterTheTimeout(t *testing.T) {
 	first := ""
 	w := settled(t, size(1, "1"), deploymenttest.Model{
 		CreationTimeout: 20 * time.Minute,
@@ -184,50 +174,17 @@ func TestAMachineThatDoesNotComeUpInTimeIsReplaced(t *testing.T) {
 	require.Equal(t, 21*time.Minute, w.Now().Sub(w.Deployment().CreationTimestamp.Time), "it times out, and the other one takes its place")
 }
 
-func TestAProviderWithoutCapacityIsAskedAgain(t *testing.T) {
-	full := true
-	model := deploymenttest.Model{Create: func(*v1alpha1.Machine) error {
-		if full {
-			return status.Error(codes.ResourceExhausted, "no capacity")
+func TestWorld_ProviderRefuses_IsAskedAgain(t *testing.T) {
+	for code, refusal := range map[codes.Code]error{codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "no capacity"), codes.Unknown: errors.New("no code")} {
+		answer := refusal
+		w := settled(t, ofThree(), deploymenttest.Model{Create: func(*v1alpha1.Machine) error { return answer }})
+		for _, m := range w.Machines() {
+			require.Equal(t, v1alpha1.MachineCrashLoopBackOff, m.Status.CurrentStatus.Phase)
+			require.Equal(t, code.String(), m.Status.LastOperation.ErrorCode)
 		}
-		return nil
-	}}
-	w := settled(t, ofThree(), model)
-	for _, m := range w.Machines() {
-		require.Equal(t, v1alpha1.MachineCrashLoopBackOff, m.Status.CurrentStatus.Phase)
-		require.Equal(t, codes.ResourceExhausted.String(), m.Status.LastOperation.ErrorCode)
-	}
-	require.NotEqual(t, deployment.ReasonComplete, w.Decision().Reason)
-	full = false
-	complete(t, w)
-}
-
-func TestUpdatesInPlaceEnd(t *testing.T) {
-	d := ofThree()
-	bounds := d.Spec.Strategy.RollingUpdate.UpdateConfiguration
-	zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
-	bounds.MaxSurge, bounds.MaxUnavailable = &zero, &one
-	d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{
-		Type:          v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
-		InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: bounds, OrchestrationType: v1alpha1.OrchestrationTypeAuto},
-	}
-	for name, works := range map[string]bool{"that work": true, "that fail": false} {
-		t.Run(name, func(t *testing.T) {
-			w := settled(t, d, deploymenttest.Model{
-				HealthTimeout: 10 * time.Minute,
-				Update:        func(*v1alpha1.Machine) (time.Duration, bool) { return time.Minute, works },
-			})
-			before := w.Machines()
-			require.NoError(t, w.Edit(class("large")))
-			complete(t, w)
-			for _, m := range before {
-				require.Equal(t, works, w.Machine(m.Name) != nil)
-			}
-			for _, n := range w.Nodes() {
-				require.False(t, n.Spec.Unschedulable)
-				require.Empty(t, n.Spec.Taints)
-			}
-		})
+		require.NotEqual(t, deployment.ReasonComplete, w.Decision().Reason)
+		answer = nil
+		complete(t, w)
 	}
 }
 
@@ -246,18 +203,7 @@ func troubled() deploymenttest.Model {
 	}
 }
 
-func TestAWorldInTroubleArrivesNevertheless(t *testing.T) {
-	w := settled(t, size(4, "2"), troubled())
-	require.NoError(t, w.Edit(class("large")))
-	most := 0
-	for _, ok := w.Step(); ok; _, ok = w.Step() {
-		most = max(most, len(w.Machines()))
-	}
-	require.LessOrEqual(t, most, 6)
-	complete(t, w)
-}
-
-func TestTwoRunsAreTheSame(t *testing.T) {
+func TestWorld_TwoRuns_AreTheSame(t *testing.T) {
 	tell := func() (out []string) {
 		model := troubled()
 		model.OnWrite = func(c deploymenttest.Change) { out = append(out, fmt.Sprint(c.At, c.By, c.Kind, c.Name)) }
@@ -272,7 +218,7 @@ func TestTwoRunsAreTheSame(t *testing.T) {
 }
 
 // What is watched is what happens, and in its order.
-func TestWatchIsToldEverything(t *testing.T) {
+func TestWorld_Watch_IsToldEveryWrite(t *testing.T) {
 	created, gone, plans, setPlans := 0, 0, 0, 0
 	model := deploymenttest.Model{}
 	version := map[string]string{}
@@ -305,7 +251,7 @@ func TestWatchIsToldEverything(t *testing.T) {
 	require.Positive(t, setPlans)
 }
 
-func TestTimeIsOnlyMovedForward(t *testing.T) {
+func TestWorld_Wait_OnlyMovesForward(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{Start: time.Unix(1000, 0)})
 	now := w.Now()
 	require.True(t, now.After(time.Unix(1000, 0)))
@@ -318,7 +264,7 @@ func TestTimeIsOnlyMovedForward(t *testing.T) {
 	require.Equal(t, now.Add(time.Hour), f.At)
 }
 
-func TestWhatIsToHappenAtATimeHappensThen(t *testing.T) {
+func TestWorld_At_HappensThen(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
 	var told []string
 	begin := w.Now()
@@ -334,18 +280,13 @@ func TestWhatIsToHappenAtATimeHappensThen(t *testing.T) {
 	require.Equal(t, []string{"first 0s", "second 1m0s", "third 5h0m0s"}, told)
 }
 
-func TestRunEndsAtItsLimit(t *testing.T) {
+func TestWorld_Run_EndsAtItsLimit(t *testing.T) {
 	w, err := deploymenttest.New(ofThree(), deploymenttest.Model{})
 	require.NoError(t, err)
 	_, rest := w.Run(time.Minute)
 	require.False(t, rest)
 	require.Equal(t, time.Minute, w.Now().Sub(w.Deployment().CreationTimestamp.Time))
 	require.NotEqual(t, deployment.ReasonComplete, w.Decision().Reason)
-}
-
-func TestErrorsOfTheProviderKeepTheirCode(t *testing.T) {
-	w := settled(t, size(1, "1"), deploymenttest.Model{Create: func(*v1alpha1.Machine) error { return errors.New("no code") }})
-	require.Equal(t, codes.Unknown.String(), w.Machines()[0].Status.LastOperation.ErrorCode)
 }
 
 // BenchmarkRollOut rolls 5,000 machines.
@@ -359,4 +300,19 @@ func BenchmarkRollOut(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestWorld_SetDeleted_IsMadeAgainWhenItsMachinesHaveGone(t *testing.T) {
+	w := settled(t, ofThree(), deploymenttest.Model{})
+	set, machines := w.Sets()[0], w.Machines()
+	require.NoError(t, w.DeleteSet(set.Name))
+	require.NotNil(t, w.Sets()[0].DeletionTimestamp)
+	complete(t, w)
+	require.Len(t, w.Sets(), 1)
+	require.NotEqual(t, set.UID, w.Sets()[0].UID)
+	require.Len(t, w.Machines(), len(machines))
+	for _, m := range machines {
+		require.Nil(t, w.Machine(m.Name))
+	}
+	require.True(t, apierrors.IsNotFound(w.DeleteSet("no-such-set")))
 }
