@@ -21,9 +21,9 @@ import (
 )
 
 var (
-	worldSeeds = flag.Uint64("worlds", 50, "number of random worlds of each kind; a tenth with -short. make test adds many")
+	worldSeeds = flag.Uint64("worlds", 40, "number of random worlds of each kind; a tenth with -short. make test adds many")
 	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind")
-	shortSeeds = flag.Uint64("short-worlds", 50, "number of short random worlds of each kind; a tenth with -short. make test adds many")
+	shortSeeds = flag.Uint64("short-worlds", 40, "number of short random worlds of each kind; a tenth with -short. make test adds many")
 	shortFirst = flag.Uint64("first-short-world", 0, "seed of the first short world of each kind")
 	worldLeast = flag.Uint64("least-worlds", 0, "how many random worlds have to be lived, of all kinds together")
 )

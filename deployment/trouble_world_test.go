@@ -98,7 +98,7 @@ func (k worldKind) troubles() []trouble {
 
 // enoughWorlds is from how many worlds of a kind on each of its troubles has to have
 // happened.
-const enoughWorlds = 100
+const enoughWorlds = 80
 
 // wantAll fails if a trouble of a kind never happened, or one that is of others did: a
 // law that is kept where nothing goes wrong says little.
