@@ -42,7 +42,7 @@ test: ## Run the tests of all modules, the SDK first (minutes more the first tim
 		echo "== test $$m"; (cd $$m && $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./...); \
 	done
 	@echo "== 50,000 random worlds of deployments"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run RandomWorldsKeep \
-		-first-world 40 -worlds 560 -first-short-world 40 -short-worlds 2960 -least-worlds 50000
+		-first-world 40 -worlds 560 -short-worlds 2960 -least-worlds 50000
 	@$(MAKE) --no-print-directory test-e2e
 
 # They run programs of this repository, which the cache of test results does not

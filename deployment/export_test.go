@@ -5,7 +5,6 @@ package deployment
 // What the tests look at of the inside.
 var (
 	ConditionOf  = conditionOf
-	StageOf      = stageOf
 	TemplateHash = templateHash
 	BuildSet     = buildSet
 	ErrNoNode    = errNoNode

@@ -119,6 +119,25 @@ func TestInPlace_Acknowledgement(t *testing.T) {
 	})
 }
 
+// How far the update of m1 has come follows from labels, phases and conditions.
+func TestInPlace_Stages(t *testing.T) {
+	check(t, []decided{
+		{"its Node is not known", "inplace 2 -1; old 2: m1.unlooked m2.candidate; new 0", "old 2; new 0; selects m2", ""},
+		{"nothing has begun", "inplace 2 -1; old 2: m1 m2; new 0", "old 2; new 0; candidates m1 m2", ""},
+		{"a step of an earlier update", "inplace 2 -1; old 2: m1.updated m2; new 0", "old 2; new 0; candidates m1 m2", ""},
+		{"selected, and no candidate", "inplace 2 -1; old 2: m1.picked m2.candidate; new 0", "old 2; new 0; candidates m1", ""},
+		{"about to be drained", "inplace 2 -1; old 2: m1.candidate.SelectedForUpdate m2.candidate; new 0", "old 2; new 0", ""},
+		{"drained", "inplace 2 -1; old 2: m1.candidate.DrainSuccessful m2.candidate; new 0", "old 2; new 0", ""},
+		{"it waits for its agent", "inplace 2 -1; old 2: m1.candidate.ReadyForUpdate m2.candidate; new 0", "old 2; new 0", ""},
+		{"drained, its Node not known", "inplace 2 -1; old 2: m1.updating.unlooked m2.candidate; new 0", "old 2; new 0", ""},
+		{"the agent is done, the machine not", "inplace 2 -1; old 2: m1.done.updating m2.candidate; new 0", "old 2; new 0", ""},
+		{"the agent is done, the machine is not told", "inplace 2 -1; old 2: m1.unreturned m2.candidate; new 0", "old 2; new 0", ""},
+		{"done", "inplace 2 -1; old 2: m1.done m2.candidate; new 0", "old 2; new 0; moves m1", ""},
+		{"failed, and the machine is not told", "inplace 2 -1; old 1: m1.oncefailed; new 1: m2", "old 1; new 1; candidates m1", "m1: UpdatingInPlace: the update in place of 1 machines failed"},
+		{"it took too long", "inplace 2 -1; old 2: m1.selected.updatefailed m2.candidate; new 0", "old 2; new 0", ""},
+	})
+}
+
 // The only machine that works was updated, its Node is still marked, and the others are being
 // updated. One machine fewer is wanted.
 func TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp(t *testing.T) {
@@ -191,55 +210,6 @@ func TestInPlace_WithoutACluster_NothingIsUpdated(t *testing.T) {
 	dec := s.decide()
 	require.Equal(t, machinist.Reason("NoCluster"), dec.Reason)
 	require.Empty(t, dec.Actions)
-}
-
-func TestStageOf_LabelsPhasesAndConditions(t *testing.T) {
-	const (
-		running  = v1alpha1.MachineRunning
-		updating = v1alpha1.MachineInPlaceUpdating
-		failed   = v1alpha1.MachineInPlaceUpdateFailed
-	)
-	condition := func(step string) []corev1.NodeCondition {
-		return []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: step}}
-	}
-	type labels map[string]string
-	for name, c := range map[string]struct {
-		phase      v1alpha1.MachinePhase
-		step, node string // of the conditions of the machine and of its Node
-		labels     labels // of the Node; nil: the Node is not known
-		want       string
-	}{
-		"the Node is not known":                      {running, "", "", nil, ""},
-		"nothing has begun":                          {running, "", "", labels{}, ""},
-		"a candidate":                                {running, "", v1alpha1.CandidateForUpdate, labels{candKey: "true"}, "Candidate"},
-		"selected, and nothing has come of it":       {running, "", v1alpha1.CandidateForUpdate, labels{candKey: "true", selKey: "true"}, "Candidate"},
-		"selected, and no candidate":                 {running, "", "", labels{selKey: "true"}, "Candidate"},
-		"about to be drained":                        {running, "", v1alpha1.SelectedForUpdate, labels{}, "Started"},
-		"drained":                                    {running, "", v1alpha1.DrainSuccessful, labels{}, "Started"},
-		"drained, its Node not known":                {updating, v1alpha1.DrainSuccessful, "", nil, "Started"},
-		"it waits for its agent":                     {running, "", v1alpha1.ReadyForUpdate, labels{}, "Started"},
-		"the agent is done, the machine not":         {updating, v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Started"},
-		"the agent is done, the machine is not told": {running, "", "", labels{resultKey: "successful"}, "Started"},
-		"done":                                   {v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Done"},
-		"done and healthy":                       {running, v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Done"},
-		"failed":                                 {failed, v1alpha1.UpdateFailed, "", labels{resultKey: "failed"}, "Failed"},
-		"failed, and the machine is not told":    {running, "", "", labels{resultKey: "failed"}, "Failed"},
-		"it took too long":                       {failed, v1alpha1.ReadyForUpdate, "", labels{selKey: "true"}, "Failed"},
-		"moved, whatever its Node says":          {"moved", v1alpha1.UpdateSuccessful, "", labels{resultKey: "successful"}, "Moved"},
-		"the condition of an earlier update":     {running, v1alpha1.UpdateSuccessful, "", labels{candKey: "true"}, "Candidate"},
-		"an earlier step, and its Node has none": {running, v1alpha1.ReadyForUpdate, "", labels{}, ""},
-	} {
-		m := &v1alpha1.Machine{}
-		m.Status.CurrentStatus.Phase, m.Status.Conditions = c.phase, condition(c.step)
-		if c.phase == "moved" {
-			m.Labels = map[string]string{resultKey: "successful"}
-		}
-		var node *corev1.Node
-		if c.labels != nil {
-			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}, Status: corev1.NodeStatus{Conditions: condition(c.node)}}
-		}
-		require.Equal(t, c.want, string(deployment.StageOf(m, node)), name)
-	}
 }
 
 // Another owner and another label stay; the labels by which the old set selects go.

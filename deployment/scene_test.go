@@ -326,8 +326,10 @@ func (s *scene) machine(set *v1alpha1.MachineSet, text string) {
 			n.Labels[candKey] = "true"
 		}
 		switch w {
-		case "selected", "unreturned":
+		case "selected", "unreturned", "picked":
 			n.Labels[selKey] = "true"
+		case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate:
+			n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: w}}
 		case "moved":
 			m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
 		case "oncefailed":
@@ -368,7 +370,7 @@ func (s *scene) machine(set *v1alpha1.MachineSet, text string) {
 		if w == "done" || w == "unreturned" {
 			n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
 		}
-		if w == "done" {
+		if w == "done" || w == "updated" {
 			m.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: v1alpha1.UpdateSuccessful}}
 		}
 	}

@@ -22,9 +22,8 @@ import (
 
 var (
 	worldSeeds = flag.Uint64("worlds", 40, "number of random worlds of each kind; a tenth with -short. make test adds many")
-	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind")
+	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind, long and short")
 	shortSeeds = flag.Uint64("short-worlds", 40, "number of short random worlds of each kind; a tenth with -short. make test adds many")
-	shortFirst = flag.Uint64("first-short-world", 0, "seed of the first short world of each kind")
 	worldLeast = flag.Uint64("least-worlds", 0, "how many random worlds have to be lived, of all kinds together")
 )
 
@@ -77,7 +76,7 @@ func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
 			of := lived{happened: troubles{}}
 			of.live(t, kind, *worldFirst, *worldSeeds)
 			kind.short = true
-			of.live(t, kind, *shortFirst, *shortSeeds)
+			of.live(t, kind, *worldFirst, *shortSeeds)
 			t.Logf("%d worlds; %s", of.worlds.Load(), of.happened)
 			if of.worlds.Load() >= enoughWorlds {
 				of.happened.wantAll(t, kind)
@@ -118,10 +117,11 @@ func inShort(number uint64) uint64 {
 
 // again is the command that lives one world alone.
 func again(t *testing.T, kind worldKind, seed uint64) string {
-	flags := fmt.Sprintf("-first-world %d -worlds 1 -short-worlds 0", seed)
+	length, other := "worlds", "short-worlds"
 	if kind.short {
-		flags = fmt.Sprintf("-worlds 0 -first-short-world %d -short-worlds 1", seed)
+		length, other = other, length
 	}
+	flags := fmt.Sprintf("-first-world %d -%s 1 -%s 0", seed, length, other)
 	return fmt.Sprintf("go test ./deployment -run '^%s$' %s", strings.ReplaceAll(t.Name(), "/", "$/^"), flags)
 }
 

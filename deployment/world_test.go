@@ -360,23 +360,19 @@ func (r *randomWorld) event() {
 	switch r.rng.IntN(kinds) {
 	case 0, 1:
 		n := int32(r.rng.IntN(most))
-		r.note(resized, "user: %d replicas", n)
-		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n })
+		r.user(resized, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n }, "user: %d replicas", n)
 	case 2, 3, 4, 5:
 		class := fmt.Sprintf("c%d", 1+r.rng.IntN(3))
-		r.note(otherClass, "user: class %s", class)
-		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class })
+		r.user(otherClass, func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class }, "user: class %s", class)
 	case 6:
-		r.note(pausedOrNot, "user: paused %t", !d.Spec.Paused)
-		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused })
+		r.user(pausedOrNot, func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused }, "user: paused %t", !d.Spec.Paused)
 	case 7:
 		r.note(otherNodes, "user: other node template")
 		r.edit(func(d *v1alpha1.MachineDeployment) {
 			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": fmt.Sprint(r.rng.IntN(100))}
 		})
 	case 8:
-		r.note(rolledBack, "user: rolls back")
-		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} })
+		r.user(rolledBack, func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} }, "user: rolls back")
 	case 9:
 		r.scaleDownByName(1 + r.rng.IntN(2))
 	case 10, 11:
@@ -407,6 +403,12 @@ func (r *randomWorld) resize(most int) {
 	}
 	r.note(setResized, "user: gives %s the size %d", s.Name, n)
 	r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { s.Spec.Replicas = n }))
+}
+
+// user has a user change the deployment.
+func (r *randomWorld) user(what trouble, change func(*v1alpha1.MachineDeployment), format string, args ...any) {
+	r.note(what, format, args...)
+	r.edit(change)
 }
 
 func (r *randomWorld) edit(change func(*v1alpha1.MachineDeployment)) { r.must(r.w.Edit(change)) }

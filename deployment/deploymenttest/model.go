@@ -49,11 +49,6 @@ type Model struct {
 	// Zero: never.
 	HealthTimeout time.Duration
 
-	// Quiet is for how long the controllers are asked again although nothing has
-	// changed, before the world counts as having come to rest. Zero and negative: 2
-	// hours.
-	Quiet time.Duration
-
 	// Lag is asked, before a controller decides, how many of the writes of a kind its
 	// cache does not show yet, at most. The name of a controller is that of the
 	// deployment or set. Writes of one kind come in their order. Nil: caches show
@@ -122,7 +117,6 @@ const (
 	defaultJoin   = 2 * time.Minute
 	defaultLeave  = time.Minute
 	defaultUpdate = 5 * time.Minute
-	defaultQuiet  = 2 * time.Hour
 )
 
 func (m Model) withDefaults() Model {
@@ -143,9 +137,6 @@ func (m Model) withDefaults() Model {
 	}
 	if m.Update == nil {
 		m.Update = func(*v1alpha1.Machine) (time.Duration, bool) { return defaultUpdate, true }
-	}
-	if m.Quiet <= 0 {
-		m.Quiet = defaultQuiet
 	}
 	return m
 }

@@ -40,7 +40,7 @@ type SetDecision struct {
 // happen, and has the controllers decide: those of the sets as often as they have
 // something to do, that of the deployment once. It returns false, and a frame
 // without meaning, when the world has come to rest: nothing is about to happen to
-// a machine, and the controllers change nothing for as long as [Model].Quiet. The
+// a machine, and the controllers change nothing for two hours. The
 // time is then that of the last change. Whatever is changed from outside wakes the
 // world again.
 func (w *World) Step() (Frame, bool) {
@@ -71,6 +71,10 @@ const (
 	atLimit // nothing changes until the limit, which it is now
 )
 
+// quiet is for how long the controllers are asked again although nothing has changed,
+// before the world counts as having come to rest.
+const quiet = 2 * time.Hour
+
 const forever = 200 * 365 * 24 * time.Hour
 
 func (w *World) step(until time.Time) (Frame, int) {
@@ -85,7 +89,7 @@ func (w *World) step(until time.Time) (Frame, int) {
 			return f, moved
 		}
 		switch next := w.nextDue(); {
-		case next.IsZero(), next.After(began.Add(w.model.Quiet)) && !w.events.pending():
+		case next.IsZero(), next.After(began.Add(quiet)) && !w.events.pending():
 			w.rewind(began)
 			return Frame{}, atRest
 		case next.After(until):
