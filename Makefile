@@ -41,7 +41,7 @@ test: ## Run the tests of all modules, the SDK first (minutes more the first tim
 	@set -e; for m in $(filter-out examples/e2e,$(MODULES)); do \
 		echo "== test $$m"; (cd $$m && $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./...); \
 	done
-	@echo "== 50,000 random worlds of deployments"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run RandomWorldsKeep \
+	@echo "== 50,000 random worlds of deployments"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run RandomWorlds \
 		-first-world 40 -worlds 560 -short-worlds 2960 -least-worlds 50000
 	@$(MAKE) --no-print-directory test-e2e
 

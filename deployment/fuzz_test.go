@@ -314,7 +314,7 @@ func checkNames(t require.TestingT, dec deployment.Decision, target deployment.T
 	}
 }
 
-func TestAnythingThatIsSeenLeadsToAPlan(t *testing.T) {
+func TestDecide_AnyObservation_KeepsTheLaws(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(2000) {
 		c := chance{rand.New(rand.NewPCG(seed, 5))}

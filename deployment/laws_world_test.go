@@ -155,14 +155,14 @@ func (l *laws) lower(d *v1alpha1.MachineDeployment) {
 }
 
 // wroteSet: the deployment never has more than replicas + surge by its own doing
-// (I-4), and each cut leaves enough machines.
+// , and each cut leaves enough machines.
 func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before int64) {
 	d := l.r.w.Deployment()
 	if d == nil || c.By != d.Name {
 		return
 	}
 	if most := boundsOf(d).Most(); l.total > before && l.total > most && !l.r.kind.resizes && l.makesMore(s) {
-		l.r.failf("I-4: %s makes it %d machines, of %d before and %d allowed", s.Name, l.total, before, most)
+		l.r.failf("%s makes it %d machines, of %d before and %d allowed", s.Name, l.total, before, most)
 	}
 	if c.Before == nil {
 		l.onlyOneSet(s)
@@ -199,8 +199,8 @@ func (l *laws) onlyActive(s *v1alpha1.MachineSet) bool {
 	return true
 }
 
-// wroteMachine: no set has more machines than it was asked for (I-4), and none
-// lets an available one go that is needed (I-7).
+// wroteMachine: no set has more machines than it was asked for, and none
+// lets an available one go that is needed.
 func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	s := l.setOf(m)
 	l.oneController(m)
@@ -213,14 +213,14 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	case !existed:
 		if n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()); n.Present-n.Moving > n.Desired {
 			// Those that have moved in are given their place by the deployment.
-			l.r.failf("I-4: %s has %d machines, and %d have moved to it, of %d", s.Name, n.Present, n.Moving, n.Desired)
+			l.r.failf("%s has %d machines, and %d have moved to it, of %d", s.Name, n.Present, n.Moving, n.Desired)
 		}
 		l.oldOnesFirst(s, m)
 	case was.DeletionTimestamp == nil && m.DeletionTimestamp != nil && s.DeletionTimestamp == nil:
 		l.betterFirst(s, was)
 		floor, known := l.floors[s.UID]
 		if left := l.availableWithout(m.UID); l.available(s, was) && known && left < floor-l.debt() && !l.harmed() && !l.demanded[m.Name] && !l.chosen[m.UID] {
-			l.r.failf("I-7: %s deletes the available %s: %d left, %d needed", s.Name, m.Name, left, floor)
+			l.r.failf("%s deletes the available %s: %d left, %d needed", s.Name, m.Name, left, floor)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (l *laws) oldOnesFirst(s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
 	}
 }
 
-// wroteNode: an update in place leaves enough machines (I-7).
+// wroteNode: an update in place leaves enough machines.
 func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
 	d := l.r.w.Deployment()
 	was, existed := c.Before.(*corev1.Node)
@@ -261,18 +261,18 @@ func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
 		return
 	}
 	if left, needed := l.availableWithout(""), boundsOf(d).Least()-l.debt(); left < needed && !l.harmed() {
-		l.r.failf("I-7: %s is selected: %d left, %d needed", n.Name, left, needed)
+		l.r.failf("%s is selected: %d left, %d needed", n.Name, left, needed)
 	}
 }
 
-// setPlanned: same input, same plan (I-19), and a reason for what is not done (I-12).
+// setPlanned: same input, same plan, and a reason for what is not done.
 func (l *laws) setPlanned(in machineset.Observation, d machineset.Decision) {
 	l.r.logf("    set %s, which names %v: %s", in.Set.Name, machineset.Victims(in.Set), d)
 	if !d.NextCheck.IsZero() && !d.NextCheck.After(l.r.w.Now()) {
-		l.r.failf("I-12: next check %s of %s is not after now", d.NextCheck, in.Set.Name)
+		l.r.failf("next check %s of %s is not after now", d.NextCheck, in.Set.Name)
 	}
 	if len(d.Actions)+len(d.Holds) > 0 && d.NextCheck.IsZero() {
-		l.r.failf("I-12: no next check of %s", in.Set.Name)
+		l.r.failf("no next check of %s", in.Set.Name)
 	}
 }
 
@@ -290,26 +290,26 @@ func (l *laws) planned(in deployment.Observation, d deployment.Decision) {
 }
 
 // brokenBy returns which law a decision breaks, whatever was observed; empty for none. What
-// is not done has a reason (I-12), every set has a target unless nothing is decided about
-// sizes (I-6), and no two actions write the same object.
+// is not done has a reason, every set has a target unless nothing is decided about
+// sizes, and no two actions write the same object.
 func brokenBy(in deployment.Observation, d deployment.Decision, now time.Time) string {
 	past := func(at time.Time) bool { return !at.IsZero() && !at.After(now) }
 	switch {
 	case past(d.NextCheck), len(d.Actions) > 0 && d.NextCheck.IsZero():
-		return fmt.Sprintf("I-12: next check at %s", d.NextCheck)
+		return fmt.Sprintf("next check at %s", d.NextCheck)
 	case d.Reason == "", len(d.Actions)+len(d.Holds) == 0 && d.Reason != deployment.ReasonComplete && !d.WriteStatus:
-		return "I-12: nothing is said about what is not done"
+		return "nothing is said about what is not done"
 	}
 	for _, h := range d.Holds {
 		if in.Deployment != nil && h.Subject == "" || h.Reason == "" || past(h.Until) {
-			return fmt.Sprintf("I-12: the hold %v", h)
+			return fmt.Sprintf("the hold %v", h)
 		}
 	}
 	targets := map[string]deployment.Target{}
 	for _, t := range d.Targets {
 		targets[t.Name] = t
 		if t.To < 0 && t.To != t.From {
-			return fmt.Sprintf("I-6: the target %s", t)
+			return fmt.Sprintf("the target %s", t)
 		}
 	}
 	for _, s := range in.Sets {
@@ -325,7 +325,7 @@ func brokenBy(in deployment.Observation, d deployment.Decision, now time.Time) s
 		}
 		written[object] = true
 		if a, ok := a.(deployment.WriteSet); ok && (targets[a.Set.Name].To != a.Set.Spec.Replicas || targets[a.Set.Name].From != a.From) {
-			return fmt.Sprintf("I-6: %s, but the target is %s", a, targets[a.Set.Name])
+			return fmt.Sprintf("%s, but the target is %s", a, targets[a.Set.Name])
 		}
 	}
 	return ""
@@ -354,7 +354,7 @@ func objectOf(a deployment.Action) string {
 }
 
 // enoughInView: as far as the controller can see, a cut leaves enough machines
-// (I-7), also where machines fail. Those of a set that has not reported on its
+// , also where machines fail. Those of a set that has not reported on its
 // present spec are not counted on: it may have been told anything in between.
 func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 	sets, active := map[types.UID]*v1alpha1.MachineSet{}, 0
@@ -398,7 +398,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 		}
 	}
 	if lost > 0 && left < l.least(in.Deployment) {
-		l.r.failf("I-7: %d available machines are given up, %d are left and %d needed: %s", lost, left, l.least(in.Deployment), d)
+		l.r.failf("%d available machines are given up, %d are left and %d needed: %s", lost, left, l.least(in.Deployment), d)
 	}
 }
 
@@ -416,7 +416,7 @@ func namedBefore(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 	return slices.Contains(machineset.Victims(s), m.Name)
 }
 
-// samePlan: the same input in another order makes the same plan (I-19).
+// samePlan: the same input in another order makes the same plan.
 func (l *laws) samePlan(in deployment.Observation, d deployment.Decision) {
 	other := copyOf(in)
 	other.Machines = slices.DeleteFunc(other.Machines, func(m *v1alpha1.Machine) bool { return m == nil })
@@ -427,7 +427,7 @@ func (l *laws) samePlan(in deployment.Observation, d deployment.Decision) {
 		return
 	}
 	if diff := gocmp.Diff(d, again, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
-		l.r.failf("I-19: the same observation makes another plan: %s", diff)
+		l.r.failf("the same observation makes another plan: %s", diff)
 	}
 }
 

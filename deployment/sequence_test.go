@@ -457,7 +457,7 @@ func TestSequences(t *testing.T) {
 // old set grows (unless it is still the only one with a size, and follows the
 // replicas), the new one never shrinks while more are wanted, and in the end there
 // are as many new machines as wanted, of which none was made in vain.
-func TestR1AScalingEventAtAnyStepChangesOnlyTheTotal(t *testing.T) {
+func TestScale_AtAnyStepOfARollout_ChangesOnlyTheTotal(t *testing.T) {
 	for _, bounds := range [][2]string{{"1", "0"}, {"0", "1"}, {"2", "1"}, {"50%", "50%"}} {
 		for _, to := range []int32{0, 1, 3, 4, 6, 9} {
 			for step := range 40 {

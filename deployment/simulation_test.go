@@ -59,7 +59,7 @@ var worldKinds = []worldKind{
 // Caches lag behind, turns are missed, calls fail, processes die, machines fail
 // and users change their minds; the laws hold at every write, and when it is
 // over the world comes to rest as it was asked for.
-func TestRandomWorldsKeepTheLawsAndComeToRest(t *testing.T) {
+func TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest(t *testing.T) {
 	t.Parallel()
 	percent := debug.SetGCPercent(800) // the worlds are small, and die young
 	var all lived
@@ -182,7 +182,7 @@ func (r *randomWorld) stretch(events, steps int) {
 }
 
 // shrinkByName has an autoscaler take named machines from a world at rest, and say
-// so again: exactly they go (I-5).
+// so again: exactly they go.
 func (r *randomWorld) shrinkByName() {
 	r.runs++
 	stay := map[string]bool{}
@@ -208,12 +208,12 @@ func (r *randomWorld) shrinkByName() {
 	r.rest()
 	for _, m := range r.w.Machines() {
 		if !stay[m.Name] {
-			r.failf("I-5: %v were to go, and %s is there", names, m.Name)
+			r.failf("%v were to go, and %s is there", names, m.Name)
 		}
 		delete(stay, m.Name)
 	}
 	if len(stay) > 0 {
-		r.failf("I-5: %v were to go, and so did %v", names, stay)
+		r.failf("%v were to go, and so did %v", names, stay)
 	}
 }
 
