@@ -85,11 +85,12 @@ type Driver interface {
 	ListMachines(ctx context.Context, req *ListMachinesRequest) (*ListMachinesResponse, error)
 
 	// GetVolumeIDs translates volumes to the names under which the cloud attaches
-	// them to a VM, so that a drain can wait until they are detached.
+	// them to a VM. Package drain does not call it: it waits for the
+	// VolumeAttachments of a Node. The conformance kit does.
 	//
 	// A volume of another storage system is left out, without an error. The
 	// result has the order of the request. It is computed from the request alone
-	// as a rule; the volumes need not exist. Unimplemented means that nobody has
-	// to wait for volumes of this cloud.
+	// as a rule; the volumes need not exist. Unimplemented means that volumes of
+	// this cloud need no translation.
 	GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error)
 }

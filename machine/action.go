@@ -152,12 +152,10 @@ type ReturnPermit struct {
 	Key, Holder string
 }
 
-// DeleteNode takes our finalizer off the Node and deletes it.
+// DeleteNode takes our finalizer off the Node with [ReleaseNode] and deletes it.
 type DeleteNode struct {
-	// NodeName is the Node.
-	NodeName string
-	// UID guards against a later Node of the same name.
-	UID types.UID
+	// Node to delete, as observed. Its UID guards against a later Node of the same name.
+	Node *corev1.Node
 }
 
 // DeleteMachine deletes the machine, because somebody deletes its Node.
@@ -291,7 +289,12 @@ func (a TakePermit) String() string {
 func (a ReturnPermit) String() string { return "return the permit of " + a.Key }
 
 // String names the Node.
-func (a DeleteNode) String() string { return "delete node " + a.NodeName }
+func (a DeleteNode) String() string {
+	if a.Node == nil {
+		return "delete node"
+	}
+	return "delete node " + a.Node.Name
+}
 
 // String names the machine.
 func (a DeleteMachine) String() string { return "delete machine " + a.Name }

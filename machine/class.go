@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -41,15 +42,9 @@ func DecideClass(in ClassObservation, now time.Time) Decision {
 	if i >= 0 {
 		user = "machine/" + in.Machines[i].Name
 	}
-	guarded := hasFinalizer(c, v1alpha1.MCMFinalizerName)
-	return decideGuard(now, guarded, !c.DeletionTimestamp.IsZero(), user, in.Complete, func(add bool) Action {
-		class, what := c.DeepCopy(), "finalizer"
-		class.Finalizers = withoutFinalizer(class.Finalizers, v1alpha1.MCMFinalizerName)
-		if add {
-			class.Finalizers = append(class.Finalizers, v1alpha1.MCMFinalizerName)
-		} else {
-			what = "no finalizer"
-		}
+	return decideGuard(c, v1alpha1.MCMFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
+		class := c.DeepCopy()
+		class.Finalizers = finalizers
 		return UpdateClass{Class: class, What: what}
 	})
 }
@@ -80,15 +75,9 @@ func DecideSecret(in SecretObservation, now time.Time) Decision {
 	if i >= 0 {
 		user = "machineclass/" + in.Classes[i].Name
 	}
-	guarded := hasFinalizer(s, v1alpha1.MCFinalizerName)
-	return decideGuard(now, guarded, !s.DeletionTimestamp.IsZero(), user, in.Complete, func(add bool) Action {
-		secret, what := s.DeepCopy(), "finalizer"
-		secret.Finalizers = withoutFinalizer(secret.Finalizers, v1alpha1.MCFinalizerName)
-		if add {
-			secret.Finalizers = append(secret.Finalizers, v1alpha1.MCFinalizerName)
-		} else {
-			what = "no finalizer"
-		}
+	return decideGuard(s, v1alpha1.MCFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
+		secret := s.DeepCopy()
+		secret.Finalizers = finalizers
 		return UpdateSecret{Secret: secret, What: what}
 	})
 }
@@ -133,12 +122,14 @@ func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 // logged as JSON. It never fails.
 func (a UpdateSecret) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// decideGuard decides about a finalizer that stands as long as there is a user.
-// write makes the action that adds or removes it.
-func decideGuard(now time.Time, guarded, deleting bool, user string, complete bool, write func(add bool) Action) Decision {
+// decideGuard decides about a finalizer that stays as long as user is not empty. write
+// makes the action that writes finalizers.
+func decideGuard(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) Action) Decision {
+	guarded, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
 	switch {
 	case user != "" && !guarded && !deleting:
-		return Decision{Do: write(true), Reason: ReasonReferenced, Message: user, NextCheck: now.Add(actAgain)}
+		do := write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer")
+		return Decision{Do: do, Reason: ReasonReferenced, Message: user, NextCheck: now.Add(actAgain)}
 	case user != "" && deleting:
 		return hold(machinist.Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
 	case user != "":
@@ -148,6 +139,7 @@ func decideGuard(now time.Time, guarded, deleting bool, user string, complete bo
 	case !complete:
 		return hold(machinist.Hold{Subject: "list", Reason: ReasonNotObserved, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
 	default:
-		return Decision{Do: write(false), Reason: ReasonReleased, NextCheck: now.Add(actAgain)}
+		do := write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer")
+		return Decision{Do: do, Reason: ReasonReleased, NextCheck: now.Add(actAgain)}
 	}
 }

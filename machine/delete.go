@@ -66,7 +66,7 @@ func (l *logic) depart() Decision {
 		if !l.in.VM.answersDelete() {
 			why = ReasonClassMissing
 		}
-		return l.do(DeleteNode{NodeName: node.Name, UID: node.UID}, why, "")
+		return l.do(DeleteNode{Node: node}, why, "")
 	}
 	return l.release()
 }

@@ -109,9 +109,8 @@ func TestAMachineLeaves(t *testing.T) {
 		"also why, if the machine had failed (DM-16)":             {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
 		"a condition that does not hold tells nothing":            {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
 		"then the phase changes":                                  {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
-		"which is written down":                                   {terminating(node(marked), waiting), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
 		"not if only the Node is waited for":                      {terminating(node(marked), fencing(29*time.Second)), "nothing (Draining); waits for node/n: NotFenced"},
-		"unless that takes long":                                  {terminating(node(marked), fencing(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain)`},
+		"unless that takes long":                                  {terminating(node(marked), fencing(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain; waits for node/n: NotFenced)`},
 		"but not if it waits for nobody":                          {terminating(node(marked), func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now, now.Add(time.Second) }), "nothing (Draining); waits for node/n: Draining"},
 		"and waits for pods":                                      {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
 		"if that takes long, it is written down (I-12)":           {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
@@ -483,7 +482,7 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 		"those of others hold it, not the machine":       {terminating(gone, node(marked), deleting("x")), "update machine: no finalizer (Released)"},
 	})
 	d := machine.Decide(terminating(gone, node(marked)), machine.DefaultPolicy(), now)
-	require.Equal(t, machine.DeleteNode{NodeName: "n", UID: "node-uid"}, d.Do, "a later Node of the same name is safe")
+	require.EqualValues(t, "node-uid", d.Do.(machine.DeleteNode).Node.UID, "a later Node of the same name is safe")
 	require.False(t, d.NextCheck.IsZero(), "an effect that is lost is repeated")
 }
 
@@ -505,10 +504,10 @@ const (
 func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
 	t.Parallel()
 	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass))
-	for range 7 {
+	for range 6 {
 		require.True(t, x.next(t))
 	}
-	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepBegin, stepDrain, stepBegin}, x.did)
+	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepDrain, stepBegin}, x.did)
 	require.Equal(t, noClassText, x.told[len(x.told)-1])
 	d := machine.Decide(x.in, x.policy, x.now)
 	require.Nil(t, d.Do)

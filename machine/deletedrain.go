@@ -56,7 +56,7 @@ func (l *logic) vacate(node *corev1.Node) (Decision, bool) {
 	}
 	switch {
 	case !over:
-		return l.drain(node, a), true
+		return l.deletionPass(node, a), true
 	case !before.detached && (before.forced || a.unreachable() || a.forced(l.now)):
 		return l.detach(node, since)
 	default:
@@ -64,16 +64,27 @@ func (l *logic) vacate(node *corev1.Node) (Decision, bool) {
 	}
 }
 
-// drain makes a round of draining, or waits for what the last one waits for.
-func (l *logic) drain(node *corev1.Node, a DrainNode) Decision {
+// deletionPass makes a pass of the drain for a deletion, or waits.
+func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
+	d := l.drain(node, a, "", func(waits string) v1alpha1.LastOperation {
+		return l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain+"; "+waits)
+	})
+	if d.Do == nil {
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.in.Drain.of(a).forceEnds(a, l.now))
+	}
+	return d
+}
+
+// drain makes a pass of a drain, or waits for what the last pass waits for. news is the
+// operation that says so.
+func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(waits string) v1alpha1.LastOperation) Decision {
 	due, next := l.roundDue(node, a)
 	if due {
-		return l.do(a, ReasonDraining, "")
+		return l.do(a, ReasonDraining, message)
 	}
-	round := l.in.Drain.of(a)
-	next = machinist.Earliest(next, round.forceEnds(a, l.now))
-	if len(round.Holds) > 0 {
-		op, at := l.drainNews(round.Holds)
+	if holds := l.in.Drain.of(a).Holds; len(holds) > 0 {
+		op := news(waitsFor(holds))
+		at := l.newsDue(op, a.Started)
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.recordOperation(ReasonDraining, op)
 		}
@@ -86,28 +97,17 @@ func (l *logic) drain(node *corev1.Node, a DrainNode) Decision {
 // that one that takes its usual time costs no further write.
 const tellAgain = 30 * time.Second
 
-// drainNews returns what the machine should tell of a drain that waits, and when:
-// that it has begun, at once, unless only the Node itself is waited for, which takes
-// a moment; what it waits for, when that has taken long. Zero means that this has
-// been told.
-func (l *logic) drainNews(holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
+// newsDue returns when the machine should tell an operation of a drain that began at
+// started. Zero means that this has been told.
+func (l *logic) newsDue(op v1alpha1.LastOperation, started time.Time) time.Time {
 	last := l.m.Status.LastOperation
-	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
-	begun := last.Type == op.Type && last.State == op.State && strings.HasPrefix(last.Description, op.Description)
-	onNode := func(h machinist.Hold) bool { return strings.HasPrefix(h.Subject, "node/") }
-	switch {
-	case begun:
-	case len(holds) == 1 && onNode(holds[0]):
-		since, _ := l.noticed()
-		return op, since.Add(tellAgain)
-	default:
-		return op, l.now
-	}
-	op.Description += "; " + waitsFor(holds)
 	if sameOperation(op, last) {
-		return op, time.Time{}
+		return time.Time{}
 	}
-	return op, recorded.At(last.LastUpdateTime.Time, l.now).Add(tellAgain)
+	if at := last.LastUpdateTime.Time; at.After(started) && recorded.Known(at, l.now) {
+		started = at
+	}
+	return started.Add(tellAgain)
 }
 
 // waitsFor names the first holds and counts the others.

@@ -4,7 +4,6 @@ package machine
 
 import (
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,42 +53,16 @@ func (l *logic) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Deci
 // to the machine first: the agent may only act after the phase tells.
 func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 	a := l.updateDrain(node)
-	round := l.in.Drain.of(a)
-	if round.Done {
+	if l.in.Drain.of(a).Done {
 		if l.phase() == v1alpha1.MachineInPlaceUpdating {
 			return l.setNodeCondition(node, updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now))
 		}
 		return l.concludeStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}
-	due, next := l.roundDue(node, a)
-	if due {
-		return l.do(a, ReasonDraining, "for its update in place")
-	}
-	if len(round.Holds) > 0 {
-		op, at := l.updateDrainNews(a, round.Holds)
-		if !at.IsZero() && !l.now.Before(at) {
-			return l.record(ReasonDraining, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
-		}
-		next = machinist.Earliest(next, at)
-	}
-	return l.drainWaits(a, next)
-}
-
-// updateDrainNews returns what the machine should tell of a drain that waits, and
-// when: what it waits for, when that has taken a while. Zero means that this has
-// been told.
-func (l *logic) updateDrainNews(a DrainNode, holds []machinist.Hold) (v1alpha1.LastOperation, time.Time) {
-	last := l.m.Status.LastOperation
-	op := l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-		"Drain failed due to - %s. Will retry in next sync. %s", waitsFor(holds), v1alpha1.InitiateDrain))
-	switch {
-	case sameOperation(op, last):
-		return op, time.Time{}
-	case last.Type == op.Type && last.LastUpdateTime.After(a.Started) && recorded.Known(last.LastUpdateTime.Time, l.now):
-		return op, last.LastUpdateTime.Add(tellAgain)
-	default:
-		return op, a.Started.Add(tellAgain)
-	}
+	return l.drain(node, a, "for its update in place", func(waits string) v1alpha1.LastOperation {
+		return l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+			"Drain failed due to - %s. Will retry in next sync. %s", waits, v1alpha1.InitiateDrain))
+	})
 }
 
 // concludeStep writes the change of phase that follows from why, together with the

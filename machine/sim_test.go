@@ -812,17 +812,18 @@ func (s *store) edit(name, version string, change func(*corev1.Node)) error {
 }
 
 func (s *store) deleteNode(a machine.DeleteNode) error {
-	have := s.nodes[a.NodeName]
-	if have == nil || have.UID != a.UID {
+	name := a.Node.Name
+	have := s.nodes[name]
+	if have == nil || have.UID != a.Node.UID {
 		return nil
 	}
 	released := patched(have)
-	s.nodes[a.NodeName] = released
+	s.nodes[name] = released
 	if len(released.Finalizers) == 0 {
-		delete(s.nodes, a.NodeName)
-		delete(s.mounts, a.NodeName)
+		delete(s.nodes, name)
+		delete(s.mounts, name)
 	}
-	s.concerned(a.NodeName)
+	s.concerned(name)
 	return nil
 }
 

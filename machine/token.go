@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"io"
@@ -30,19 +31,17 @@ const (
 
 // The form of a bootstrap token's Secret, which the API server demands.
 const (
-	tokenPrefix      = "bootstrap-token-"
-	tokenIDLength    = 6
-	tokenTextLength  = 16
-	tokenIDKey       = "token-id"
-	tokenTextKey     = "token-secret"
-	tokenExpiresKey  = "expiration"
-	tokenGroupsKey   = "auth-extra-groups" //nolint:gosec // the key of something public
-	tokenAboutKey    = "description"
-	tokenMayAuthKey  = "usage-bootstrap-authentication"
-	tokenMaySignKey  = "usage-bootstrap-signing"
-	tokenPermission  = "true"
-	tokenLetters     = "abcdefghijklmnopqrstuvwxyz0123456789"
-	maxRandomPerChar = 100
+	tokenPrefix     = "bootstrap-token-"
+	tokenIDLength   = 6
+	tokenTextLength = 16
+	tokenIDKey      = "token-id"
+	tokenTextKey    = "token-secret"
+	tokenExpiresKey = "expiration"
+	tokenGroupsKey  = "auth-extra-groups" //nolint:gosec // the key of something public
+	tokenAboutKey   = "description"
+	tokenMayAuthKey = "usage-bootstrap-authentication"
+	tokenMaySignKey = "usage-bootstrap-signing"
+	tokenPermission = "true"
 )
 
 var (
@@ -92,7 +91,7 @@ func validateTokenGroups(groups []string) error {
 // from random, evenly, and a collision shows as AlreadyExists.
 //
 // A nil machine, or one whose UID is no label value, a zero time, groups that are
-// not valid, and a source that is nil, fails or does not vary are an
+// not valid, and a source that is nil or fails are an
 // [errTokenRequest].
 func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, random io.Reader) (*corev1.Secret, error) {
 	switch {
@@ -135,23 +134,13 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 	return s, nil
 }
 
-// randomText returns so many letters and digits, each as likely as any other.
+// randomText returns so many letters and digits, with five bits of randomness in each.
 func randomText(random io.Reader, length int) (string, error) {
-	const fair = 256 - 256%len(tokenLetters) // bytes from here on would favour some
-	text, one := make([]byte, 0, length), make([]byte, 1)
-	for range length * maxRandomPerChar {
-		if _, err := io.ReadFull(random, one); err != nil {
-			return "", fmt.Errorf("source of randomness: %w", err)
-		}
-		if int(one[0]) >= fair {
-			continue
-		}
-		text = append(text, tokenLetters[int(one[0])%len(tokenLetters)])
-		if len(text) == length {
-			return string(text), nil
-		}
+	raw := make([]byte, length)
+	if _, err := io.ReadFull(random, raw); err != nil {
+		return "", fmt.Errorf("source of randomness: %w", err)
 	}
-	return "", errors.New("source of randomness: it does not vary")
+	return strings.ToLower(base32.StdEncoding.EncodeToString(raw))[:length], nil
 }
 
 // BootstrapToken is a token with which one machine joins. What prints, marshals or

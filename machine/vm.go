@@ -164,39 +164,33 @@ func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
 	return next
 }
 
+// answer is the code that an operation returned.
+type answer struct {
+	operation driver.Operation
+	code      codes.Code
+}
+
+// sightings are what answers say about the VM. Every other answer is a failure.
+var sightings = map[answer]Sighting{
+	{driver.OpGetMachineStatus, codes.OK}:             Present,
+	{driver.OpGetMachineStatus, codes.NotFound}:       Absent,
+	{driver.OpGetMachineStatus, codes.Unimplemented}:  Absent,
+	{driver.OpGetMachineStatus, codes.Uninitialized}:  Uninitialized,
+	{driver.OpCreateMachine, codes.OK}:                Uninitialized,
+	{driver.OpInitializeMachine, codes.OK}:            Present,
+	{driver.OpInitializeMachine, codes.Unimplemented}: Present,
+	{driver.OpDeleteMachine, codes.OK}:                Deleted,
+	{driver.OpDeleteMachine, codes.NotFound}:          Absent,
+}
+
 // sighting returns what an answer says about the VM, or false if the call
 // failed.
 func (v VMView) sighting(a Answer, code codes.Code) (Sighting, bool) {
-	switch a.Operation {
-	case driver.OpGetMachineStatus:
-		switch code {
-		case codes.OK:
-			return Present, true
-		case codes.NotFound, codes.Unimplemented:
-			return Absent, true
-		case codes.Uninitialized:
-			return Uninitialized, true
-		}
-	case driver.OpCreateMachine:
-		if code == codes.OK {
-			return Uninitialized, true
-		}
-	case driver.OpInitializeMachine:
-		switch {
-		case code == codes.Unimplemented && v.Sighting == Absent: // says nothing of the VM
-			return Absent, true
-		case code == codes.OK || code == codes.Unimplemented:
-			return Present, true
-		}
-	case driver.OpDeleteMachine:
-		switch code {
-		case codes.OK:
-			return Deleted, true
-		case codes.NotFound:
-			return Absent, true
-		}
+	if a.Operation == driver.OpInitializeMachine && code == codes.Unimplemented && v.Sighting == Absent {
+		return Absent, true // it says nothing of the VM
 	}
-	return v.Sighting, false
+	s, answered := sightings[answer{a.Operation, code}]
+	return s, answered
 }
 
 func (v VMView) failure(a Answer, code codes.Code, now time.Time, chance float64) CallFailure {

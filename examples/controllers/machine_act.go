@@ -47,7 +47,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 	case machine.DrainNode:
 		return r.drain(ctx, in, a)
 	case machine.DeleteNode:
-		return r.deleteNode(ctx, in)
+		return r.deleteNode(ctx, in, a)
 	case machine.DeleteAttachments:
 		return r.deleteAttachments(ctx, in, a)
 	case machine.CreateToken:
@@ -142,8 +142,8 @@ func (r *machines) setNodeCondition(ctx context.Context, in *machine.Observation
 }
 
 // deleteNode deletes the Node of the machine.
-func (r *machines) deleteNode(ctx context.Context, in *machine.Observation) error {
-	node, err := deleteNode(ctx, r.cfg.Target, in.Node.Node)
+func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a machine.DeleteNode) error {
+	node, err := deleteNode(ctx, r.cfg.Target, a.Node)
 	if node == nil && err == nil { // nothing keeps it
 		r.buryNode(in)
 		return nil

@@ -16,10 +16,6 @@ const (
 // MachineClassKind is the kind that spec.class has to name.
 const MachineClassKind = "MachineClass"
 
-// MigratedMachineClass marks MachineClasses that were made from the
-// provider-specific kinds of old versions of the reference system.
-const MigratedMachineClass = "machine.sapcloud.io/migrated"
-
 // Labels of Machines.
 const (
 	// NodeLabelKey names the Node of a Machine.
