@@ -14,10 +14,8 @@ import (
 // whose VM is known is judged by its Node from there; of any other the VM is looked
 // for, and no second one is made.
 func (l *logic) correctPhase() Decision {
-	return l.move(ReasonStatusInvalid, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
-			fmt.Sprintf("The phase %q of machine %s does not exist and is corrected", s.CurrentStatus.Phase, l.m.Name))
-	})
+	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
+		fmt.Sprintf("The phase %q of machine %s does not exist and is corrected", l.phase(), l.m.Name)))
 }
 
 // neverUpdated writes a phase in place of that of an update in place in which the
@@ -34,9 +32,7 @@ func (l *logic) neverUpdated(node *corev1.Node) (Decision, bool) {
 			return Decision{}, false
 		}
 	}
-	return l.move(ReasonStatusInvalid, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-			"The phase %q of machine %s is corrected: node %s has no condition %s and no label of an update in place",
-			s.CurrentStatus.Phase, l.m.Name, node.Name, v1alpha1.NodeInPlaceUpdate))
-	}), true
+	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+		"The phase %q of machine %s is corrected: node %s has no condition %s and no label of an update in place",
+		l.phase(), l.m.Name, node.Name, v1alpha1.NodeInPlaceUpdate))), true
 }

@@ -29,9 +29,7 @@ func (l *logic) arrive() Decision {
 		return d
 	}
 	if !l.intended() {
-		return l.record(ReasonNoVM, func(s *v1alpha1.MachineStatus) {
-			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
-		})
+		return l.recordOperation(ReasonNoVM, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine))
 	}
 	return l.reachVM()
 }
@@ -43,11 +41,10 @@ func (l *logic) failed() Decision {
 
 // timeOut fails a machine that took too long to join.
 func (l *logic) timeOut(errorCode string) Decision {
-	return l.move(ReasonCreationTimeout, func(s *v1alpha1.MachineStatus) {
-		t := cmp.Or(s.LastOperation.Type, v1alpha1.MachineOperationCreate)
-		s.LastOperation = l.operation(t, v1alpha1.MachineStateFailed, l.creationTimeoutText())
-		s.LastOperation.ErrorCode = errorCode
-	})
+	op := l.operation(cmp.Or(l.m.Status.LastOperation.Type, v1alpha1.MachineOperationCreate), v1alpha1.MachineStateFailed,
+		fmt.Sprintf("Machine %s failed to join the cluster in %s.", l.m.Name, l.p.CreationTimeout))
+	op.ErrorCode = errorCode
+	return l.move(ReasonCreationTimeout, op)
 }
 
 // lastErrorCode returns how the last call failed, also if that is not written down
@@ -126,20 +123,13 @@ func (l *logic) join() Decision {
 	if l.in.Node.NoTarget {
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
 	}
-	vanished := l.vanished()
-	if vanished {
-		op.Description += l.vanishedText()
-	}
-	d := l.move(ReasonVMCreated, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = op
+	op.Description += l.vanishedText()
+	d := l.move(ReasonVMCreated, op, func(s *v1alpha1.MachineStatus) {
 		if l.in.Node.NoTarget {
 			s.Addresses = l.addresses()
 		}
-		if l.newState() {
-			s.LastKnownState = l.in.VM.LastKnownState
-		}
 	})
-	if vanished {
+	if l.vanished() {
 		d.Reason = ReasonVMVanished
 	}
 	return d
@@ -197,16 +187,15 @@ func (l *logic) classSubject() string {
 // VM.
 func (l *logic) reject(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
-	tell := func(s *v1alpha1.MachineStatus) { s.LastOperation = op }
 	switch to, moves := l.next(ReasonInvalid); {
 	case l.expired() && !l.classless():
-		return l.move(ReasonCreationTimeout, tell)
+		return l.move(ReasonCreationTimeout, op)
 	case moves && to != l.phase():
-		d := l.move(ReasonInvalid, tell)
+		d := l.move(ReasonInvalid, op)
 		d.Reason = r
 		return d
 	case !sameOperation(op, l.m.Status.LastOperation):
-		return l.record(r, tell)
+		return l.recordOperation(r, op)
 	}
 	subject := "machine/" + l.m.Name
 	if r != ReasonInvalid {
@@ -234,20 +223,23 @@ func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
 	op.ErrorCode = f.Code.String()
 	phase := l.phase()
 	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() {
-		return l.move(ReasonProviderFailed, func(s *v1alpha1.MachineStatus) {
-			s.LastOperation = op
-			if l.newState() {
-				s.LastKnownState = l.in.VM.LastKnownState
-			}
-		}), true
+		return l.move(ReasonProviderFailed, op), true
 	}
+	d, waiting := l.backOff(f)
+	if waiting {
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
+	}
+	return d, waiting
+}
+
+// backOff waits until a failed call may be repeated. It returns false when that time
+// has come.
+func (l *logic) backOff(f CallFailure) (Decision, bool) {
 	until := f.until(l.p.Backoff, l.now)
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}
-	d := hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
-	d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
-	return d, true
+	return hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}), true
 }
 
 func creationFailureText(f CallFailure) string {
@@ -327,8 +319,4 @@ func (l *logic) begun() time.Time {
 func (l *logic) expired() bool {
 	end := l.creationDeadline()
 	return !end.IsZero() && !l.now.Before(end)
-}
-
-func (l *logic) creationTimeoutText() string {
-	return fmt.Sprintf("Machine %s failed to join the cluster in %s.", l.m.Name, l.p.CreationTimeout)
 }

@@ -87,16 +87,29 @@ func hold(h machinist.Hold) Decision {
 	return Decision{Reason: h.Reason, Message: h.Message, Holds: []machinist.Hold{h}, NextCheck: h.Until}
 }
 
+// unseen returns a decision that waits until something is observed.
+func (l *logic) unseen(subject, message string) Decision {
+	return hold(machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message, Until: l.now.Add(actAgain)})
+}
+
 // settled returns a decision with nothing left to do until something changes, or
 // until then.
 func settled(r machinist.Reason) Decision { return Decision{Reason: r} }
 
 // record returns a decision that writes the status that change makes of the
-// machine's.
+// machine's, and the text that the driver wants to be remembered.
 func (l *logic) record(r machinist.Reason, change func(*v1alpha1.MachineStatus)) Decision {
 	m := l.m.DeepCopy()
+	if state := l.in.VM.LastKnownState; state != "" {
+		m.Status.LastKnownState = state
+	}
 	change(&m.Status)
 	return l.do(UpdateStatus{Machine: m}, r, m.Status.LastOperation.Description)
+}
+
+// recordOperation returns a decision that writes the last operation.
+func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) Decision {
+	return l.record(r, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 }
 
 // operation returns a last operation that is written now.

@@ -5,7 +5,6 @@ package machine
 import (
 	"time"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -29,7 +28,7 @@ func (l *logic) leave() Decision {
 // there, whatever the label says.
 func (l *logic) depart() Decision {
 	if !l.in.Node.NoTarget && !l.nodeLooked() {
-		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNotObserved, Until: l.now.Add(actAgain)})
+		return l.unseen(l.nodeSubject(), "")
 	}
 	if l.classless() {
 		return l.release() // there never was a class to make anything of
@@ -85,13 +84,7 @@ func (l *logic) noticed() (time.Time, bool) {
 
 // begin writes that the machine is Terminating, which ends its preservation.
 func (l *logic) begin(op v1alpha1.LastOperation) Decision {
-	return l.move(ReasonDeleting, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = op
-		s.CurrentStatus.PreserveExpiryTime = nil
-		if l.newState() {
-			s.LastKnownState = l.in.VM.LastKnownState
-		}
-	})
+	return l.move(ReasonDeleting, op, func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
 // release removes our finalizer, once nothing is left of the machine: also no
@@ -112,15 +105,4 @@ func (l *logic) unbegun() bool {
 	s := l.m.Status
 	return !l.intended() && s.CurrentStatus.Phase == "" && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.VM.ProviderID == "" &&
 		(s.LastOperation.Type == "" || s.LastOperation.Type == v1alpha1.MachineOperationCreate)
-}
-
-// recordOperation writes an operation of the deletion, and the driver's text if
-// it gave one.
-func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) Decision {
-	return l.record(r, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = op
-		if l.newState() {
-			s.LastKnownState = l.in.VM.LastKnownState
-		}
-	})
 }

@@ -5,7 +5,6 @@ package machine
 import (
 	"fmt"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -82,9 +81,5 @@ func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
 			return l.recordOperation(ReasonProviderFailed, op), true
 		}
 	}
-	until := f.until(l.p.Backoff, l.now)
-	if !l.now.Before(until) {
-		return Decision{}, false
-	}
-	return hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}), true
+	return l.backOff(f)
 }

@@ -117,13 +117,9 @@ func (l *logic) deletionFailed(f CallFailure) (Decision, bool) {
 	if !sameOperation(op, l.m.Status.LastOperation) || l.newState() {
 		return l.recordOperation(ReasonProviderFailed, op), true
 	}
-	until := f.until(l.p.Backoff, l.now)
-	if !l.now.Before(until) {
-		return Decision{}, false
+	d, waiting := l.backOff(f)
+	if problem := l.in.Class.Problem; waiting && problem != "" {
+		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: problem, Until: d.NextCheck})
 	}
-	d := hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until})
-	if problem := l.in.Class.Problem; problem != "" {
-		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: problem, Until: until})
-	}
-	return d, true
+	return d, waiting
 }

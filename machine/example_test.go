@@ -160,7 +160,7 @@ func ExampleNewBootstrapToken() {
 	fmt.Println(secret.Namespace, secret.Name, secret.Labels, err)
 
 	// Output:
-	// kube-system bootstrap-token-cdi6gz map[machine.sapcloud.io/machine-uid:5c0d] <nil>
+	// kube-system bootstrap-token-nzxxii map[machine.sapcloud.io/machine-uid:5c0d] <nil>
 }
 
 func ExampleValidate() {

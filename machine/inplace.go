@@ -68,9 +68,7 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 // concludeStep writes the change of phase that follows from why, together with the
 // conditions of the Node.
 func (l *logic) concludeStep(node *corev1.Node, why machinist.Reason, state v1alpha1.MachineState, text string) Decision {
-	return l.copyConditions(node, l.move(why, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text)
-	}))
+	return l.copyConditions(node, l.move(why, l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text)))
 }
 
 // updating follows an update that is for others to make: to its result, or to its

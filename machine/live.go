@@ -27,7 +27,7 @@ func (l *logic) watch() Decision {
 	case l.nodeName() == "":
 		return l.nodeUnnamed()
 	case !l.nodeLooked():
-		return hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNotObserved, Until: l.now.Add(actAgain)})
+		return l.unseen(l.nodeSubject(), "")
 	case node == nil && l.in.Node.Node != nil:
 		return l.nodeForeign()
 	case node == nil:
@@ -109,19 +109,15 @@ func (l *logic) nodeForeign() Decision {
 
 // staleNode fails a machine whose VM was to become a Node that belongs to another.
 func (l *logic) staleNode() Decision {
-	return l.move(ReasonStaleNode, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj")
-	})
+	return l.move(ReasonStaleNode, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj"))
 }
 
 // nodeMissing judges a machine whose Node is not there.
 func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 	switch phase := l.phase(); {
 	case leads(phase, ReasonNodeGone):
-		return l.move(ReasonNodeGone, func(s *v1alpha1.MachineStatus) {
-			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-				"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name))
-		})
+		return l.move(ReasonNodeGone, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+			"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name)))
 	case leads(phase, ReasonHealthTimeout):
 		return l.unhealthy(r, message, nil)
 	case leads(phase, ReasonUpdateTimeout):
@@ -150,10 +146,8 @@ func (l *logic) updateUnseen(r machinist.Reason, message string) Decision {
 	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
 		return hold(h)
 	}
-	return l.move(ReasonUpdateTimeout, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
-			"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout))
-	})
+	return l.move(ReasonUpdateTimeout, l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
+		"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout)))
 }
 
 // health judges a machine by the conditions of its Node, and looks again when a
@@ -208,34 +202,31 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 		return otherwise
 	default:
 	}
-	d := l.record(ReasonConditionsChanged, func(s *v1alpha1.MachineStatus) {
-		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
-	})
+	d := l.record(ReasonConditionsChanged, l.conditionsOf(node))
 	d.Message = ""
 	return d
 }
 
+// conditionsOf returns a change that records the conditions of the Node.
+func (l *logic) conditionsOf(node *corev1.Node) func(*v1alpha1.MachineStatus) {
+	return func(s *v1alpha1.MachineStatus) { s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions) }
+}
+
 // run records that the machine is healthy.
 func (l *logic) run(node *corev1.Node) Decision {
-	return l.move(ReasonNodeReady, func(s *v1alpha1.MachineStatus) {
-		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
-		if s.LastOperation.Type == v1alpha1.MachineOperationCreate && s.LastOperation.State != v1alpha1.MachineStateSuccessful {
-			s.LastOperation = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
-				"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.begun()).Round(time.Second))))
-		} else {
-			s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateSuccessful, fmt.Sprintf(
-				"Machine %s successfully re-joined the cluster", l.m.Name))
-		}
-	})
+	op := l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateSuccessful,
+		fmt.Sprintf("Machine %s successfully re-joined the cluster", l.m.Name))
+	if last := l.m.Status.LastOperation; last.Type == v1alpha1.MachineOperationCreate && last.State != v1alpha1.MachineStateSuccessful {
+		op.Type, op.Description = v1alpha1.MachineOperationCreate, fmt.Sprintf(
+			"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.begun()).Round(time.Second)))
+	}
+	return l.move(ReasonNodeReady, op, l.conditionsOf(node))
 }
 
 // doubt records that a machine that was healthy is not.
 func (l *logic) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
-	return l.move(ReasonNodeUnhealthy, func(s *v1alpha1.MachineStatus) {
-		s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
-		s.LastOperation = l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-			"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad)))
-	})
+	return l.move(ReasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+		"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad))), l.conditionsOf(node))
 }
 
 // waitToJoin waits for a Node: that of a Pending machine until the creation
@@ -289,9 +280,7 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 	if waits {
 		return d
 	}
-	return l.move(ReasonHealthTimeout, func(s *v1alpha1.MachineStatus) {
-		s.LastOperation = l.operation(s.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
-			"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
-			l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText()))
-	})
+	return l.move(ReasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
+		"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
+		l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText())))
 }

@@ -166,12 +166,15 @@ func (l *logic) moves(why machinist.Reason) bool {
 }
 
 // move returns a decision that writes the change of phase which follows from what
-// happens, and the change of the status. Without a row the phase stays, with the time
-// at which it was entered: timeouts are counted from that.
-func (l *logic) move(why machinist.Reason, change func(*v1alpha1.MachineStatus)) Decision {
+// happens, the operation, and further changes of the status. Without a row the phase
+// stays, with the time at which it was entered: timeouts are counted from that.
+func (l *logic) move(why machinist.Reason, op v1alpha1.LastOperation, changes ...func(*v1alpha1.MachineStatus)) Decision {
 	to, ok := l.next(why)
 	return l.record(why, func(s *v1alpha1.MachineStatus) {
-		change(s)
+		s.LastOperation = op
+		for _, change := range changes {
+			change(s)
+		}
 		if ok && (to != s.CurrentStatus.Phase || s.CurrentStatus.LastUpdateTime.IsZero()) {
 			l.enter(s, to)
 		}

@@ -51,14 +51,13 @@ func (l *logic) preservationUnknown() Decision {
 		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
 		return Decision{}
 	}
-	h := machinist.Hold{
-		Subject: l.nodeSubject(), Reason: ReasonNotObserved,
-		Message: "what it says of preservation is not known", Until: l.now.Add(actAgain),
-	}
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
-		h.Message, h.Until = "the name of the node that speaks of preservation is not known", l.now.Add(time.Minute)
+		return hold(machinist.Hold{
+			Subject: l.nodeSubject(), Reason: ReasonNotObserved, Until: l.now.Add(time.Minute),
+			Message: "the name of the node that speaks of preservation is not known",
+		})
 	}
-	return hold(h)
+	return l.unseen(l.nodeSubject(), "what it says of preservation is not known")
 }
 
 // preserve begins the preservation that value asks for, and goes on with it.

@@ -35,7 +35,7 @@ func (l *logic) missVM(d Decision) Decision {
 	}
 	if l.vanished() {
 		if op := l.vanishedOperation(); !l.drainTells() && !sameOperation(op, l.m.Status.LastOperation) {
-			return l.record(ReasonVMVanished, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
+			return l.recordOperation(ReasonVMVanished, op)
 		}
 		d.Holds = append(d.Holds, machinist.Hold{
 			Subject: "provider", Reason: ReasonVMVanished, Until: next,
