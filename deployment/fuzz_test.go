@@ -301,7 +301,7 @@ func checkWrites(t require.TestingT, dec deployment.Decision) {
 	}
 }
 
-// checkNames: who goes for a cut is named in it, unless the set knows it already.
+// checkNames: the machines that go for a cut are named in it, unless the set knows them already.
 func checkNames(t require.TestingT, dec deployment.Decision, target deployment.Target, s *v1alpha1.MachineSet) {
 	for _, v := range target.Victims {
 		m := v.Machine

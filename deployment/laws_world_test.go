@@ -154,8 +154,8 @@ func (l *laws) lower(d *v1alpha1.MachineDeployment) {
 	}
 }
 
-// wroteSet: the deployment never has more than replicas + surge by its own doing
-// , and each cut leaves enough machines.
+// wroteSet: the deployment never has more than replicas + surge by its own doing, and
+// each cut leaves enough machines.
 func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before int64) {
 	d := l.r.w.Deployment()
 	if d == nil || c.By != d.Name {
@@ -353,9 +353,9 @@ func objectOf(a deployment.Action) string {
 	}
 }
 
-// enoughInView: as far as the controller can see, a cut leaves enough machines
-// , also where machines fail. Those of a set that has not reported on its
-// present spec are not counted on: it may have been told anything in between.
+// enoughInView: as far as the controller can see, a cut leaves enough machines, also
+// where machines fail. Those of a set that has not reported on its present spec are not
+// counted on: it may have been told anything in between.
 func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 	sets, active := map[types.UID]*v1alpha1.MachineSet{}, 0
 	for _, s := range in.Sets {

@@ -172,7 +172,7 @@ func (r *randomWorld) model() deploymenttest.Model {
 		m.Policy.Gates = []deployment.Gate{r.gate}
 	}
 	if r.kind.spiteful {
-		m.SetPolicy.Order, m.Policy.Order = availableFirst, availableFirst // who goes is chosen by one order
+		m.SetPolicy.Order, m.Policy.Order = availableFirst, availableFirst // the deployment relies on the order of its sets
 	}
 	return m
 }
@@ -276,7 +276,7 @@ func (r *randomWorld) must(err error) {
 	}
 }
 
-// harm does something to a machine, a Node or a set that nobody asked for.
+// harm damages a machine, a Node or a set.
 func (r *randomWorld) harm() {
 	m := pickFrom(r.rng, r.w.Machines())
 	if m == nil {

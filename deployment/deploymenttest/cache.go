@@ -12,12 +12,12 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A cache is what somebody sees of the world. Objects in it are never modified,
+// A cache is what a controller sees of the world. Objects in it are never modified,
 // only replaced, so that caches share them.
 type cache struct {
 	sets     table[*v1alpha1.MachineSet]
 	machines table[*v1alpha1.Machine]
-	owned    map[types.UID]*table[*v1alpha1.Machine] // by controller; that of nobody is ""
+	owned    map[types.UID]*table[*v1alpha1.Machine] // by controller; "" for those without one
 	nodes    map[string]*corev1.Node                 // nil for a Node that a machine names and that does not exist
 }
 
@@ -90,7 +90,7 @@ func (c *cache) find(kind, name string) metav1.Object {
 	}
 }
 
-// mayBelongTo returns the machines of a set and those of nobody.
+// mayBelongTo returns the machines of a set and those without a controller.
 func (c *cache) mayBelongTo(set types.UID) []*v1alpha1.Machine {
 	var out []*v1alpha1.Machine
 	for _, uid := range []types.UID{set, ""} {

@@ -33,8 +33,8 @@
 // # What is not
 //
 // Machines follow a few timers and no provider. Pods, drains and preservation
-// do not exist: a drain takes no time of its own. Nobody but the controllers
-// deletes what has lost its owner. Objects are whatever Go values were written; they
+// do not exist: a drain takes no time of its own. Only the controllers
+// delete objects, also those that have lost their owner. Objects are whatever Go values were written; they
 // have not been through JSON.
 //
 // Nothing here reads a clock, starts a goroutine or makes random numbers: two runs

@@ -106,7 +106,7 @@ type Change struct {
 	Before, After metav1.Object
 }
 
-// Who writes, beside the controllers of sets and deployments.
+// The writers beside the controllers of sets and deployments.
 const (
 	byMachine = "machine"
 	byUser    = "user"

@@ -121,7 +121,7 @@ func (w *World) rewind(to time.Time) {
 	}
 }
 
-// round has everybody act who is due.
+// round has all controllers act that are due.
 func (w *World) round() {
 	trouble := w.model.Idle != nil || w.model.Lag != nil
 	for {

@@ -86,6 +86,16 @@ func (w *World) Now() time.Time { return w.now }
 // Wait moves the time on. Nothing happens before the next [World.Step].
 func (w *World) Wait(d time.Duration) { w.now = w.now.Add(max(0, d)) }
 
+// At has a function called at a time, before the controllers decide then, to change the world
+// as a user does. A time that has passed means now. Functions of one time are called in the
+// order in which they were given. The world does not come to rest before. A nil function is
+// left out.
+func (w *World) At(t time.Time, what func(*World)) {
+	if what != nil {
+		w.after(t.Sub(w.now), "", "", func(w *World, _ string) { what(w) })
+	}
+}
+
 // Deployment returns the deployment as it is, nil once it has gone. As all that
 // the methods of a World return, it is shared and must not be modified.
 func (w *World) Deployment() *v1alpha1.MachineDeployment { return w.deployment }
@@ -193,7 +203,7 @@ func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
 	return nil
 }
 
-// Vanish takes a machine and its Node away at once, as if somebody had taken its
+// Vanish takes a machine and its Node away at once, as if a user had taken its
 // finalizers.
 func (w *World) Vanish(name string) error {
 	m := w.Machine(name)
@@ -266,8 +276,7 @@ func (w *World) wake(c Change) {
 	}
 }
 
-// wakeSet wakes the controller of a set; of all, if it is about what belongs to
-// nobody.
+// wakeSet wakes the controller of a set. Without a set it wakes all.
 func (w *World) wakeSet(uid types.UID) {
 	if uid != "" {
 		if s := w.setLoops.get(string(uid)); s != nil {

@@ -151,7 +151,7 @@ func (in rolloutTracesIn) change(out rolloutTracesOut) (func(*v1alpha1.MachineDe
 	case strings.HasPrefix(name, "roll over to a third template"):
 		return class("c3"), nil
 	default:
-		return nil, fmt.Errorf("nobody knows what happens in %q", name)
+		return nil, fmt.Errorf("it is not known what happens in %q", name)
 	}
 }
 
