@@ -329,16 +329,12 @@ func (l *ledger) moving() bool {
 	return slices.ContainsFunc(l.accounts, func(a *account) bool { return a.counts.Moving > 0 })
 }
 
-// oldActive returns the accounts of the old sets with a size above 0 that are not being
-// deleted: their planned size, or the observed one.
-func (l *ledger) oldActive(asSeen bool) []*account {
+// oldActive returns the accounts of the old sets with a planned size above 0 that are not
+// being deleted.
+func (l *ledger) oldActive() []*account {
 	var out []*account
 	for _, a := range l.accounts {
-		size := a.spec
-		if asSeen {
-			size = int64(a.set.Spec.Replicas)
-		}
-		if !a.isNew && !a.deleting && size > 0 {
+		if !a.isNew && !a.deleting && a.spec > 0 {
 			out = append(out, a)
 		}
 	}

@@ -169,29 +169,20 @@ func (WriteNode) Event() *machinist.Event { return nil }
 func (WriteMachine) Event() *machinist.Event { return nil }
 
 // Event reports the size of the new set, unless it is empty.
-func (a CreateSet) Event() *machinist.Event {
-	if a.Set == nil || a.Set.Spec.Replicas <= 0 {
-		return nil
-	}
-	return scaled("up", a.Set.Name, a.Set.Spec.Replicas)
-}
+func (a CreateSet) Event() *machinist.Event { return scaled(a.Set, 0) }
 
 // Event reports the new size of the set, if it changes.
-func (a WriteSet) Event() *machinist.Event {
-	switch {
-	case a.Set == nil:
-		return nil
-	case a.Set.Spec.Replicas > a.From:
-		return scaled("up", a.Set.Name, a.Set.Spec.Replicas)
-	case a.Set.Spec.Replicas < a.From:
-		return scaled("down", a.Set.Name, a.Set.Spec.Replicas)
-	default:
+func (a WriteSet) Event() *machinist.Event { return scaled(a.Set, a.From) }
+
+func scaled(s *v1alpha1.MachineSet, from int32) *machinist.Event {
+	if s == nil || s.Spec.Replicas == from {
 		return nil
 	}
-}
-
-func scaled(direction, set string, to int32) *machinist.Event {
-	return &machinist.Event{Type: eventNormal, Reason: eventScaled, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, set, to)}
+	direction := "up"
+	if s.Spec.Replicas < from {
+		direction = "down"
+	}
+	return &machinist.Event{Type: eventNormal, Reason: eventScaled, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, s.Name, s.Spec.Replicas)}
 }
 
 // Event returns nil.
@@ -222,29 +213,18 @@ func (a WriteNode) Patch() ([]byte, error) {
 	if a.Before == nil || a.Node == nil {
 		return nil, errNoNode
 	}
-	metadata := map[string]any{"uid": a.Before.UID, "resourceVersion": a.Before.ResourceVersion}
-	if changed := diff(a.Before.Labels, a.Node.Labels); len(changed) > 0 {
-		metadata["labels"] = changed
-	}
-	if changed := diff(a.Before.Annotations, a.Node.Annotations); len(changed) > 0 {
-		metadata["annotations"] = changed
+	metadata := map[string]any{
+		"uid": a.Before.UID, "resourceVersion": a.Before.ResourceVersion,
+		"labels": diff(a.Before.Labels, a.Node.Labels), "annotations": diff(a.Before.Annotations, a.Node.Annotations),
 	}
 	spec := map[string]any{}
 	if !equality.Semantic.DeepEqual(a.Before.Spec.Taints, a.Node.Spec.Taints) {
-		taints := a.Node.Spec.Taints
-		if taints == nil {
-			taints = []corev1.Taint{}
-		}
-		spec["taints"] = taints
+		spec["taints"] = a.Node.Spec.Taints // null if none is left
 	}
 	if a.Before.Spec.Unschedulable != a.Node.Spec.Unschedulable {
 		spec["unschedulable"] = a.Node.Spec.Unschedulable
 	}
-	patch := map[string]any{"metadata": metadata}
-	if len(spec) > 0 {
-		patch["spec"] = spec
-	}
-	data, err := json.Marshal(patch)
+	data, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 	if err != nil {
 		return nil, fmt.Errorf("encoding patch of node %s: %w", a.Before.Name, err)
 	}
@@ -255,12 +235,12 @@ func (a WriteNode) Patch() ([]byte, error) {
 func diff(before, after map[string]string) map[string]any {
 	changed := map[string]any{}
 	for k := range before {
-		if _, ok := after[k]; !ok {
-			changed[k] = nil
-		}
+		changed[k] = nil
 	}
 	for k, v := range after {
-		if now, ok := before[k]; !ok || now != v {
+		if was, ok := before[k]; ok && was == v {
+			delete(changed, k)
+		} else {
 			changed[k] = v
 		}
 	}

@@ -105,11 +105,10 @@ func resolve(v *intstr.IntOrString, desired int64, up bool) (int64, error) {
 			return 0, fmt.Errorf("%w: %q", ErrBounds, v.StrVal)
 		}
 		product := max(0, percent) * desired
-		n := product / 100
-		if up && product%100 > 0 {
-			n++
+		if up {
+			product += 99
 		}
-		return min(n, math.MaxInt32), nil
+		return min(product/100, math.MaxInt32), nil
 	default:
 		return 0, fmt.Errorf("%w: type %d", ErrBounds, v.Type)
 	}

@@ -158,7 +158,7 @@ func (c *pass) followDeployment() (statusToo bool) {
 	again := false
 	revision, ok := c.newSet.Annotations[v1alpha1.RevisionAnnotation]
 	if before, had := c.d.Annotations[v1alpha1.RevisionAnnotation]; ok && before != revision {
-		c.annotate(v1alpha1.RevisionAnnotation, revision)
+		metav1.SetMetaDataAnnotation(&c.d.ObjectMeta, v1alpha1.RevisionAnnotation, revision)
 		c.editDeployment("revision is " + revision)
 		statusToo = true
 		again = had && c.newSet.Spec.Replicas < c.d.Spec.Replicas
@@ -272,13 +272,11 @@ func (c *pass) refuse(r machinist.Reason, message string) {
 		event = eventSelectsAll
 	}
 	cond := newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionFalse, string(r), message, c.now)
-	if present := conditionOf(c.d.Status, cond.Type); present != nil {
-		if present.Status == cond.Status && present.Reason == cond.Reason && present.Message == cond.Message {
+	if present := conditionOf(c.d.Status, cond.Type); present != nil && present.Status == cond.Status {
+		if present.Reason == cond.Reason && present.Message == cond.Message {
 			return
 		}
-		if present.Status == cond.Status {
-			cond.LastTransitionTime = present.LastTransitionTime
-		}
+		cond.LastTransitionTime = present.LastTransitionTime
 	}
 	c.out.Status.Conditions = append(withoutCondition(c.out.Status.Conditions, cond.Type), cond)
 	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: event, Message: brief(message)})

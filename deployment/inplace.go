@@ -40,7 +40,6 @@ func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	u.followMoves()
 	changing := u.move() || u.sizeSets()
 	c.sizedForPresent()
-	u.nameInstead()
 	u.acknowledge()
 	if !changing {
 		u.selectNodes()
@@ -63,7 +62,6 @@ func (c *pass) scaleInPlace() {
 	u.followMoves()
 	u.sizeSets()
 	c.sizedForPresent()
-	u.nameInstead()
 	u.acknowledge()
 }
 
@@ -94,7 +92,6 @@ func (c *pass) settleMoves() {
 	}
 	u := c.openUpdates()
 	u.followMoves()
-	u.nameInstead()
 	u.acknowledge()
 }
 

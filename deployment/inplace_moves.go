@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -79,144 +78,29 @@ func selects(s *v1alpha1.MachineSet, have map[string]string) bool {
 // those that have left it, whether they moved or failed, and a set to which
 // machines have moved gets larger by them. Each set has to see the same machines as
 // we do, or it would create or delete some for those it has not seen come or go;
-// and nothing grows before the others have made room, so that the sum stays within
-// its bound.
+// and nothing grows before the others have made room. Machines that are too many then,
+// because fewer are wanted by now, are chosen like others once they are acknowledged. They
+// take the places of machines that an autoscaler named.
 func (u *updates) followMoves() {
+	waits := false
 	for _, a := range u.c.ledger.accounts {
 		present := int64(a.counts.Present)
 		left, moved := !a.isNew && present < a.spec && machineset.ScaleUpDisabled(a.set), present > a.spec && a.counts.Moving > 0
 		switch {
 		case a.deleting || !left && !moved:
 		case !a.seesAll():
+			waits = waits || left
 			u.c.hold(a.set.Name, ReasonSetNotReported, fmt.Sprintf("it has reported %d machines and has %d; its size follows when it has seen them all", a.set.Status.Replicas, a.counts.Machines))
 		case left:
 			u.c.resize(a, present, fmt.Sprintf("machines left: %d", present))
 		}
 	}
 	for _, a := range u.c.ledger.accounts {
-		room := u.l.Desired + u.l.Surge - u.l.sum(func(b *account) int64 { return max(b.spec, int64(b.next.Spec.Replicas)) })
-		by := min(int64(a.counts.Moving), a.placeless(), room)
-		if !a.deleting && a.seesAll() && by > 0 {
+		by := min(int64(a.counts.Moving), int64(a.counts.Present)-a.spec-u.l.demanded(a))
+		if by > 0 && !waits && !a.deleting && a.seesAll() {
 			u.c.resize(a, a.spec+by, fmt.Sprintf("machines that have moved to it: %d", by))
 		}
 	}
-}
-
-// placeless returns how many machines of a set are more than it asks for.
-func (a *account) placeless() int64 { return int64(a.counts.Present) - a.spec }
-
-// nameInstead deals with machines that have moved to a set in which they have no
-// place, and get none, because fewer machines are wanted by now. It names which
-// machines of the set go: once the others are acknowledged, the set deletes those,
-// and not others that may be needed more. Until then it is only a plan, which is
-// made anew in each pass: a name stands as long as its machine is too many and may
-// be spared, and is withdrawn otherwise. Old sets that have not seen all their
-// machines are waited for, as they may give some that are not updated.
-func (u *updates) nameInstead() {
-	tooMany := u.l.sum((*account).remaining) - u.l.Desired - u.l.Surge
-	if slices.ContainsFunc(u.c.ledger.accounts, (*account).mayGiveSoon) {
-		tooMany = 0
-	}
-	for _, a := range u.c.ledger.accounts {
-		if a.deleting || a.counts.Moving == 0 || !a.seesAll() {
-			continue
-		}
-		n := min(a.placeless()-int64(len(a.victims)+a.demanded()), tooMany)
-		if n <= 0 && !a.namesForNothing() {
-			continue
-		}
-		chosen := u.chooseInstead(a, n)
-		tooMany -= int64(len(chosen))
-		var names []string
-		for _, v := range append(slices.Clip(a.victims), chosen...) {
-			names = append(names, v.Machine.Name)
-		}
-		names = a.withLeaving(names)
-		if !slices.Equal(names, machineset.Victims(a.next)) {
-			machineset.NameVictims(a.next, names)
-			a.changes = append(a.changes, fmt.Sprintf("%d machines are too many", len(chosen)))
-		}
-	}
-}
-
-// remaining returns how many machines of a set there are beside those that go.
-func (a *account) remaining() int64 {
-	return int64(a.counts.Present - len(a.outgoing) - len(a.chosen))
-}
-
-// mayGiveSoon reports whether an old set has machines to give, and only has to report
-// on those that have left it.
-func (a *account) mayGiveSoon() bool {
-	return !a.isNew && !a.deleting && a.counts.Moving == 0 && a.spec > 0 && !a.seesAll()
-}
-
-// namesForNothing reports whether a set names a machine which does not go for the size
-// that it has.
-func (a *account) namesForNothing() bool {
-	names := sets.New(machineset.Victims(a.next)...)
-	for _, v := range a.victims {
-		names.Delete(v.Machine.Name)
-	}
-	return len(names) > 0 && slices.ContainsFunc(a.machines, func(m *v1alpha1.Machine) bool {
-		return !machineset.Leaving(m) && names.Has(m.Name)
-	})
-}
-
-// chooseInstead chooses n machines of a set, among them those that have moved to
-// it: those that are named already, and then others.
-func (u *updates) chooseInstead(a *account, n int64) []machineset.Victim {
-	names := sets.New(machineset.Victims(a.set)...)
-	var named, others []*v1alpha1.Machine
-	add := func(m *v1alpha1.Machine) {
-		if names.Has(m.Name) {
-			named = append(named, m)
-		} else {
-			others = append(others, m)
-		}
-	}
-	for _, m := range a.stay {
-		add(m)
-	}
-	for _, o := range u.units {
-		if o.of == a && o.stage == updateMoved && !machineset.NamedByAutoscaler(a.set, o.machine) {
-			add(o.machine)
-		}
-	}
-	var chosen []machineset.Victim
-	for _, from := range [][]*v1alpha1.Machine{named, others} {
-		for _, v := range u.c.choose(a, from, n-int64(len(chosen)), u.l.slack(), surplus, false) {
-			if a.isAvailable(v.Machine) {
-				a.lost++
-			}
-			chosen = append(chosen, v)
-		}
-	}
-	return chosen
-}
-
-// named returns how many machines of a set are named to go, be it by an autoscaler
-// or by the set: as it was seen, and as this pass leaves it.
-func (a *account) named() int {
-	names := sets.New(machineset.Victims(a.set)...).Intersection(sets.New(machineset.Victims(a.next)...))
-	n := 0
-	for _, m := range a.machines {
-		if !machineset.Leaving(m) && (names.Has(m.Name) || machineset.NamedByAutoscaler(a.set, m)) {
-			n++
-		}
-	}
-	return n
-}
-
-// demanded returns how many machines that have moved to a set go for an autoscaler
-// as soon as they are acknowledged.
-func (a *account) demanded() int {
-	n := 0
-	for _, m := range a.machines {
-		if !machineset.Leaving(m) && machineset.Transferred(m) && machineset.NamedByAutoscaler(a.set, m) {
-			n++
-		}
-	}
-	return n
 }
 
 // acknowledge ends the update of machines that have moved. First the Node is given
@@ -224,10 +108,6 @@ func (a *account) demanded() int {
 // its machines have a place, or names those that have none, the label is taken off
 // the machine, and from then on it is one like all others.
 func (u *updates) acknowledge() {
-	placed := map[*account]bool{}
-	for _, a := range u.c.ledger.accounts {
-		placed[a] = a.reported && a.counts.Present <= int(a.set.Spec.Replicas)+a.named()
-	}
 	for _, o := range u.units {
 		if o.stage != updateMoved || o.of.deleting {
 			continue
@@ -238,7 +118,7 @@ func (u *updates) acknowledge() {
 			u.c.hold(o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
 		case o.node != nil && marked(o.node):
 			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
-		case placed[o.of]:
+		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas):
 			edit := u.c.editMachine(o.machine, "its set has a place for it")
 			delete(edit.Labels, v1alpha1.LabelKeyNodeUpdateResult)
 		}
@@ -255,12 +135,10 @@ func (u *updates) unmarkNew() {
 		}
 		switch o.stage {
 		case updateCandidate:
-			edit := u.c.editNode(o.node, "its machine is up to date")
-			delete(edit.Labels, v1alpha1.LabelKeyNodeCandidateForUpdate)
-			delete(edit.Labels, v1alpha1.LabelKeyNodeSelectedForUpdate)
+			unlabel(u.c.editNode(o.node, "its machine is up to date"))
 		case updateStarted:
 			if !hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
-				u.c.makeCandidate(o.node, "its update has begun and has to end")
+				u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "its update has begun and has to end")
 			}
 		case updateDone:
 			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
@@ -282,10 +160,7 @@ func (u *updates) keepOldFromGrowing() {
 		if a.isNew || a.deleting || machineset.ScaleUpDisabled(a.next) || a.spec == 0 && a.counts.Machines == 0 {
 			continue
 		}
-		if a.next.Labels == nil {
-			a.next.Labels = map[string]string{}
-		}
-		a.next.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
+		metav1.SetMetaDataLabel(&a.next.ObjectMeta, v1alpha1.LabelKeyMachineSetScaleUpDisabled, labelTrue)
 		a.changes = append(a.changes, "its machines are updated in place, and it creates no others")
 	}
 }
@@ -295,15 +170,15 @@ func (u *updates) keepOldFromGrowing() {
 // too much because fewer are wanted, and all they have once the new set is full.
 func (u *updates) sizeSets() bool {
 	c, l := u.c, u.l
-	switch missing := l.Desired - u.oldSize() - u.has(); {
-	case u.to.spec > l.Desired && u.to.counts.Moving > 0: // acknowledged first
+	asked, have := u.oldMachines()
+	switch missing := l.Desired - asked - u.has(); {
 	case u.to.spec > l.Desired:
 		c.shrink(u.to, l.Desired, fmt.Sprintf("%d > %d replicas", u.to.spec, l.Desired), surplus)
 	case missing > 0:
 		c.grow(u.to, u.to.spec+missing)
 	}
 	why := fmt.Sprintf("%d replicas are wanted", l.Desired)
-	tooMany := u.oldMachines() + u.has() - l.Desired - l.Surge
+	tooMany := have + u.has() - l.Most()
 	tooMany -= u.cutNamed(tooMany, why)
 	u.cutOld(tooMany, surplus, why)
 	if u.to.spec >= l.Desired {
@@ -327,7 +202,7 @@ func (u *updates) cutNamed(tooMany int64, why string) int64 {
 				named++
 			}
 		}
-		if a.deleting || !a.mayShrink() {
+		if a.deleting || !a.seesAll() {
 			continue
 		}
 		if n := u.c.take(a, min(named, tooMany-taken), surplus); n > 0 {
@@ -343,15 +218,10 @@ func (u *updates) cutNamed(tooMany int64, why string) int64 {
 	return taken
 }
 
-// mayShrink reports whether it is known what a set lets go if it gets smaller: it sees
-// which machines have left it, or it would delete others in their place; and all
-// that have come are acknowledged, so that they may be chosen.
-func (a *account) mayShrink() bool { return a.seesAll() && a.counts.Moving == 0 }
-
 // cutOld takes machines from the old sets, the oldest first.
 func (u *updates) cutOld(tooMany int64, how cutRule, why string) {
-	for _, a := range u.l.oldActive(false) {
-		if !a.mayShrink() {
+	for _, a := range u.l.oldActive() {
+		if !a.seesAll() { // it would delete others for those that it has not seen leave
 			continue
 		}
 		tooMany -= u.c.take(a, min(a.spec, tooMany), how)
@@ -364,26 +234,17 @@ func (u *updates) cutOld(tooMany int64, how cutRule, why string) {
 	}
 }
 
-// oldSize returns what the old sets ask for.
-func (u *updates) oldSize() int64 {
-	return u.l.sum(func(a *account) int64 {
-		if a.isNew {
-			return 0
-		}
-		return a.spec
-	})
-}
-
-// oldMachines returns how many machines the old sets have or may still create.
-func (u *updates) oldMachines() int64 {
-	return u.l.sum(func(a *account) int64 {
+// oldMachines returns how many machines the old sets ask for, and how many they have or
+// may still create.
+func (u *updates) oldMachines() (asked, have int64) {
+	for _, a := range u.l.accounts {
 		switch {
 		case a.isNew:
-			return 0
 		case machineset.ScaleUpDisabled(a.set):
-			return min(a.spec, int64(a.counts.Present))
+			asked, have = asked+a.spec, have+min(a.spec, int64(a.counts.Present))
 		default:
-			return a.spec
+			asked, have = asked+a.spec, have+a.spec
 		}
-	})
+	}
+	return asked, have
 }

@@ -35,8 +35,8 @@ func TestInPlace_SizesFollowMachines(t *testing.T) {
 		{"old sets give together only what is too much", "inplace 3 +0 -3; older 2: c d; old 2: a b; new 0", "older 2>1 without c; old 2; new 0; names older[c]; candidates a b c d", ""},
 		{"a preserved machine goes with the last of its set", "inplace 1 +1 -0; old 1/1/0: b.preserved; new 1: a", "old 1>0 without b; new 1", ""},
 		{"a gate keeps the preserved machine", "inplace 1 +1 -0 deny=b; old 1/1/0: b.preserved; new 1: a", "old 1; new 1", "b: Gate"},
-		{"while machines are replaced, a name for one that moved is not counted twice", "rolling 1 +1 -0; old 1/1/1; other 1: b c.moved; new 0", "old 1>0 without old-0; other 1; new 0; names other[b]", ""},
-		{"a machine more by a move is no reason for a second cut", "rolling 3 +1 -0; old 3/3/1; new 1: a b.moved", "old 3>2 without old-1; new 1; names old[old-1]", ""},
+		{"while machines are replaced, a set grows by one that moved, and is not cut", "rolling 1 +1 -0; old 1/1/1; other 1: b c.moved; new 0", "old 1>0 without old-0; other 1>2; new 0", ""},
+		{"a machine more by a move lets one more go", "rolling 3 +1 -0; old 3/3/1; new 1: a b.moved", "old 3>1 without old-1 old-2; new 1>2; names old[old-1 old-2]", ""},
 	})
 }
 
@@ -142,7 +142,7 @@ func TestInPlace_Stages(t *testing.T) {
 // updated. One machine fewer is wanted.
 func TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp(t *testing.T) {
 	check(t, []decided{
-		{"moved", "manual 2 -1 paused; old 3: m2.selected m3.selected; new 0: m1.moved.unreturned", "old 3>1 without m2; new 0; names old[m2]; returns m1", ""},
+		{"moved", "manual 2 -1 paused; old 3: m2.selected m3.selected; new 0: m1.moved.unreturned", "old 3>1 without m2; new 0>1; names old[m2]; returns m1", ""},
 		{"done", "manual 2 -1 paused; old 3: m1.done.unreturned m2.selected m3.selected; new 0", "old 3>2 without m2; new 0; names old[m2]", ""},
 	})
 }
@@ -166,41 +166,17 @@ func TestInPlace_NamedMachines(t *testing.T) {
 }
 
 // A set asks for fewer machines than it has, as some have moved to it.
-func TestInPlace_NamesInPlaceOfMachinesThatMoved(t *testing.T) {
+func TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged(t *testing.T) {
 	check(t, []decided{
-		{"one for each that has moved", "manual 1 -1; old 0; new 1: a.moved b.moved.early c.early", "old 0; new 1; names new[b c]", ""},
-		{"no machine is named twice", "manual 1 -1; old 0; new 1: a.moved b.moved c.early", "old 0; new 1; names new[c a]", ""},
-		{"those that go for the size are named as well", "manual 1 -1; old 0; new 1: a.moved b c", "old 0; new 1 without b; names new[b a]", ""},
-		{"none for one that goes for an autoscaler", "manual 1 -1; old 0; new 1 scaled unsized: a.moved.marked b c", "old 0; new 1 without b; names new[b]", ""},
-		{"one that goes for an autoscaler is not named", "manual 1 -1; old 0; new 1 scaled: a.moved.marked b.moved c", "old 0; new 1; names new[b]", ""},
-		{"one that an autoscaler named and that has not moved goes for the size", "manual 1 -1; old 0; new 1 scaled: a.moved b.marked c", "old 0; new 1 without b; names new[b a]", ""},
-		{"one that an autoscaler named and that is leaving has no place", "manual 1 -1; old 0; new 1 scaled: a.moved b c.moved.marked.leaving", "old 0; new 1; names new[a c]", ""},
-		{"one that is leaving stays named when a name is withdrawn", "manual 2 -1; old 0; new 2 names=a: a.moved b c.leaving", "old 0; new 2; names new[c]; acknowledges a", ""},
-		{"nothing is named anew while all that are named go", "manual 2 -1; old 0; new 2 scaled sized=2 names=a: a.marked b.leaving c.moved", "old 0; new 2 without a; acknowledges c", ""},
-		{"a name is not withdrawn by a set that has not reported", "manual 2 -1; old 0; new 2 unreported sized=2 names=b: a.moved b", "old 0; new 2", ""},
-		{"a set to which nothing has moved keeps its names", "manual 2 -1; old 1 sized=2 names=b: b; new 1: a.moved", "old 1; new 1; acknowledges a; candidates b", ""},
-		{"a set that is being deleted is not told", "manual 3 -1; old 0 deleting names=c: c.moved; new 2: a b", "old 0; new 2", ""},
-		{"several sets name no more than are too many", "manual 1 -1; older 0: a.moved; old 0: b.moved; new 1", "older 0; old 0; new 1; names older[a]", ""},
-		{"machines of other sets are not named", "manual 0 -1; old 1: b.moved.early; new 0: a.moved", "old 1; new 0; names new[a]; acknowledges b", ""},
-		{"those that go anyway are not too many", "manual 1 -1; old 0: a.moved b; new 0", "old 0>1; new 0", ""},
-		{"one that is leaving is no reason to acknowledge another", "manual 0 -1; old 0; new 0 names=b: a.moved b.leaving", "old 0; new 0; names new[a b]", ""},
-		{"a name is kept, and what moved is acknowledged, once it was seen", "manual 2 -1; old 0; new 2 names=m1: m1.moved m2 m3", "old 0; new 2; acknowledges m1", ""},
-		{"a name is withdrawn if the machine is needed", "manual 2 -1; old 0; new 2 names=m1: m1.moved m2.selected m3.selected", "old 0; new 2; names new[m2]; returns m2 m3", ""},
-		{"a name is withdrawn if its machine is not too many any more", "manual 3 -3; old 1/1:; new 2 names=m1 sized=3: m1.moved m2 m3", "old 1; new 2; names new[]", ""},
-		{"none in place of one that an old set gives", "inplace 2 -2; old 3/2: m2.candidate m3.candidate; new 0: m1.moved", "old 3>1 without m2; new 0; names old[m2]", ""},
-		{"none before the old set has seen it", "inplace 2 -2; old 3/3: m2.candidate m3.candidate; new 0: m1.moved", "old 3; new 0; selects m2", ""},
-	})
-}
-
-// An old set has a machine too many, which has moved to it. Another one may have some to give.
-func TestInPlace_SetsThatAreWaitedForBeforeAMachineIsNamed(t *testing.T) {
-	check(t, []decided{
-		{"one that has not seen that machines have left it", "manual 1 -1; older 1/2: b; old 0: a.moved; new 0", "older 1; old 0; new 0; candidates b", ""},
-		{"one that has not reported", "manual 1 -1; older 1 unreported: b; old 0: a.moved; new 0", "older 1; old 0; new 0; candidates b", ""},
-		{"not one that has seen all", "manual 1 -1; older 1: b; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]; candidates b", ""},
-		{"not one that asks for nothing", "manual 0 -1; older 0 unreported; old 0: a.moved; new 0", "older 0; old 0; new 0; names old[a]", ""},
-		{"not one to which machines have moved", "manual 1 -1; older 1/2: b.moved; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]; acknowledges b", ""},
-		{"not one that is being deleted", "manual 1 -1; older 1/2 deleting: b; old 0: a.moved; new 0", "older 1; old 0; new 0; names old[a]", ""},
+		{"the set grows by them first", "manual 1 -1; old 0; new 1: a.moved b.moved.early c.early", "old 0; new 1>3", ""},
+		{"it is not cut before they are acknowledged", "manual 1 -1; old 0; new 3: a.moved b c", "old 0; new 3; acknowledges a", ""},
+		{"then those of the least use go", "manual 1 -1; old 0; new 3: a b.early c.unknown", "old 0; new 3>1 without c b; names new[c b]", ""},
+		{"each set grows by its own", "manual 1 -1; older 0: a.moved; old 0: b.moved; new 1", "older 0>1; old 0>1; new 1", ""},
+		{"not before an old set has seen that they left it", "inplace 2 -2; old 3/3: m2.candidate m3.candidate; new 0: m1.moved", "old 3; new 0; selects m2", ""},
+		{"an old set that has seen it gives others", "inplace 2 -2; old 3/2: m2.candidate m3.candidate; new 0: m1.moved", "old 3>1 without m2; new 0>1; names old[m2]", ""},
+		{"machines that go for the size are not counted", "manual 1 -1; old 0: a.moved b; new 0", "old 0>1; new 0", ""},
+		{"a set that is being deleted does not grow", "manual 3 -1; old 0 deleting: c.moved; new 2: a b", "old 0; new 2", ""},
+		{"one that an autoscaler named gets its place first", "manual 1 -1; old 0; new 1 scaled: a.moved.marked b.moved c", "old 0; new 1>3", ""},
 	})
 }
 

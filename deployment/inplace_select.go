@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -25,20 +26,13 @@ func (u *updates) nominate() {
 		if !o.old() || o.node == nil || o.stage == updateMoved || machineset.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
 			continue
 		}
-		u.c.makeCandidate(o.node, "its machine is to be updated in place")
+		u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "its machine is to be updated in place")
 		left--
 	}
 }
 
-func (c *pass) makeCandidate(node *corev1.Node, why string) {
-	label(c.editNode(node, why), v1alpha1.LabelKeyNodeCandidateForUpdate)
-}
-
-func label(node *corev1.Node, key string) {
-	if node.Labels == nil {
-		node.Labels = map[string]string{}
-	}
-	node.Labels[key] = "true"
+func (c *pass) labelNode(node *corev1.Node, key, why string) {
+	metav1.SetMetaDataLabel(&c.editNode(node, why).ObjectMeta, key, labelTrue)
 }
 
 // selectNodes selects as many candidates as the bounds allow; with manual
@@ -102,7 +96,7 @@ func (u *updates) choosePart(candidates []*updated, available bool, n, spare int
 		}
 		for _, v := range u.c.choose(a, from, n-chosen, spare-chosen, how, true) {
 			node, _ := u.c.in.nodeOf(v.Machine) // it is there, or this were no candidate
-			label(u.c.editNode(node, "selected for an update in place"), v1alpha1.LabelKeyNodeSelectedForUpdate)
+			u.c.labelNode(node, v1alpha1.LabelKeyNodeSelectedForUpdate, "selected for an update in place")
 			chosen++
 		}
 	}

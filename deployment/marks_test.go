@@ -66,7 +66,7 @@ func TestMark_Node_IsPatchedOnceWithAPrecondition(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true","cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm":"true"},` +
-		`"resourceVersion":"1","uid":"a"},` +
+		`"labels":{},"resourceVersion":"1","uid":"a"},` +
 		`"spec":{"taints":[{"key":"other","effect":"NoExecute"},{"key":"deployment.machine.sapcloud.io/prefer-no-schedule","value":"True","effect":"PreferNoSchedule"}]}}`}, patches)
 }
 
@@ -76,7 +76,7 @@ func TestPatch_WhatIsGone_IsRemoved(t *testing.T) {
 	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "1"}}}
 	patch, err := deployment.WriteNode{Before: before, Node: after}.Patch()
 	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata":{"uid":"u","resourceVersion":"3","labels":{"b":null},"annotations":{"c":null}},"spec":{"taints":[],"unschedulable":false}}`, string(patch))
+	require.JSONEq(t, `{"metadata":{"uid":"u","resourceVersion":"3","labels":{"b":null},"annotations":{"c":null}},"spec":{"taints":null,"unschedulable":false}}`, string(patch))
 	_, err = deployment.WriteNode{}.Patch()
 	require.ErrorIs(t, err, deployment.ErrNoNode)
 }

@@ -5,11 +5,11 @@ package deployment
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -118,12 +118,9 @@ func ScaleDown(d *v1alpha1.MachineDeployment, names []string, now time.Time) (*v
 		return nil, fmt.Errorf("%w: %d machines named, %d replicas", errScaleDown, len(fresh), d.Spec.Replicas)
 	}
 	next.Spec.Replicas -= int32(len(fresh)) //nolint:gosec // not more than there are replicas
-	if next.Annotations == nil {
-		next.Annotations = map[string]string{}
-	}
-	next.Annotations[countedAnnotation] = strings.Join(append(counted(d), fresh...), ",")
-	next.Annotations[v1alpha1.TriggerDeletionByMCM] = strings.Join(entries, ",")
-	next.Annotations[v1alpha1.LastDeploymentReplicaChangeByScalerTime] = at.Format(time.RFC3339)
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, countedAnnotation, strings.Join(append(counted(d), fresh...), ","))
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.LastDeploymentReplicaChangeByScalerTime, at.Format(time.RFC3339))
 	return next, nil
 }
 
@@ -165,7 +162,7 @@ func (c *pass) markNamed() {
 		}
 	}
 	if left := strings.Join(kept, ","); left != text {
-		c.annotate(v1alpha1.TriggerDeletionByMCM, left)
+		metav1.SetMetaDataAnnotation(&c.d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, left)
 		// Where no entry has the shape of a name, the reference system leaves an empty annotation.
 		if left == "" && slices.ContainsFunc(strings.Split(text, ","), func(e string) bool { return strings.Count(e, "~") <= 1 }) {
 			delete(c.d.Annotations, v1alpha1.TriggerDeletionByMCM)
@@ -196,37 +193,20 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 			}
 		}
 	}
-	for _, m := range c.others(asked, met) {
-		if len(m.OwnerReferences) == 0 {
-			kept[m.Name] = true
-			c.hold(m.Name, reasonNotRemoved, "it is to go and belongs to nobody yet")
-		} else {
-			c.hold(m.Name, reasonNotRemoved, "it is to go and does not belong to this deployment")
-		}
-	}
-	return kept
-}
-
-// others returns the machines with these names that no set of the deployment controls, by
-// name.
-func (c *pass) others(asked map[string]time.Time, met map[string]bool) []*v1alpha1.Machine {
 	if len(asked) == len(met) {
-		return nil
+		return kept
 	}
-	found := map[string]*v1alpha1.Machine{}
-	for _, m := range c.in.Machines {
-		if m == nil || met[m.Name] || m.DeletionTimestamp != nil {
+	others := slices.DeleteFunc(slices.Clone(c.in.Machines), func(m *v1alpha1.Machine) bool {
+		return m == nil || met[m.Name] || m.DeletionTimestamp != nil
+	})
+	for _, m := range machineset.Distinct(others) {
+		if _, named := asked[m.Name]; !named {
 			continue
 		}
-		if _, named := asked[m.Name]; named {
-			found[m.Name] = m
-		}
+		kept[m.Name] = kept[m.Name] || len(m.OwnerReferences) == 0
+		c.hold(m.Name, reasonNotRemoved, "it is to go and does not belong to this deployment")
 	}
-	var out []*v1alpha1.Machine
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		out = append(out, found[name])
-	}
-	return out
+	return kept
 }
 
 // markMachine marks a machine as one that goes first, and by demand once the autoscaler's
@@ -235,20 +215,17 @@ func (c *pass) markMachine(m *v1alpha1.Machine, at time.Time) {
 	if m.UID != "" {
 		c.ledger.named[m.UID] = true
 	}
-	_, marked := machineset.MarkedAt(m)
-	if marked && m.Annotations[v1alpha1.MachinePriority] == namedPriority {
+	_, timed := machineset.MarkedAt(m)
+	if timed && m.Annotations[v1alpha1.MachinePriority] == namedPriority {
 		return
 	}
-	next := c.editMachine(m, "somebody wants it gone")
-	if next.Annotations == nil {
-		next.Annotations = map[string]string{}
+	next := c.editMachine(m, "the deployment names it to go")
+	if !metav1.HasAnnotation(m.ObjectMeta, namedAnnotation) {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, namedAnnotation, m.Annotations[v1alpha1.MachinePriority])
 	}
-	if _, ok := next.Annotations[namedAnnotation]; !ok {
-		next.Annotations[namedAnnotation] = m.Annotations[v1alpha1.MachinePriority]
-	}
-	next.Annotations[v1alpha1.MachinePriority] = namedPriority
-	if !marked {
-		next.Annotations[v1alpha1.MarkedForDeletionTime] = at.Format(time.RFC3339)
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.MachinePriority, namedPriority)
+	if !timed {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.MarkedForDeletionTime, at.Format(time.RFC3339))
 	}
 }
 
@@ -258,7 +235,7 @@ func (c *pass) unmarkMachine(m *v1alpha1.Machine) {
 	if !named || machineset.Leaving(m) || machineset.Failed(m) {
 		return
 	}
-	next := c.editMachine(m, "nobody wants it gone any more")
+	next := c.editMachine(m, "the deployment names it no more")
 	delete(next.Annotations, namedAnnotation)
 	delete(next.Annotations, v1alpha1.MarkedForDeletionTime)
 	switch {
@@ -289,7 +266,7 @@ func (c *pass) forgetCounted(unfinished map[string]bool) {
 	}
 	delete(c.d.Annotations, countedAnnotation)
 	if len(left) > 0 {
-		c.annotate(countedAnnotation, strings.Join(left, ","))
+		metav1.SetMetaDataAnnotation(&c.d.ObjectMeta, countedAnnotation, strings.Join(left, ","))
 	}
 	c.editDeployment("machines are gone that it was scaled down for")
 }
@@ -329,6 +306,7 @@ func (l *ledger) demanded(a *account) int64 {
 			n++
 		}
 	}
+	n = min(n, max(0, a.spec-a.unseen-int64(len(a.stay)))) // for others the set is small enough
 	for _, m := range a.stay {
 		if l.named[m.UID] {
 			n++

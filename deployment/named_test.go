@@ -62,7 +62,7 @@ func TestNamed_Machines_AreMarkedAndFinishedNamesForgotten(t *testing.T) {
 	require.Equal(t, map[string]string{prioKey: "1", markKey: ago, deployment.NamedAnnotation: "7"}, marked[0].Machine.Annotations)
 	for _, text := range []string{
 		"b: NotRemoved: it is to go and has failed by itself", `md: NotRemoved: "d~?" in`,
-		"foreign: NotRemoved: it is to go and does not belong to this deployment", "orphan: NotRemoved: it is to go and belongs to nobody yet",
+		"foreign: NotRemoved: it is to go and does not belong to this deployment", "orphan: NotRemoved: it is to go and does not belong to this deployment",
 	} {
 		require.Contains(t, dec.String(), text)
 	}

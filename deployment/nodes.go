@@ -102,10 +102,7 @@ func (c *pass) markSet(a *account) {
 	case a.isNew || c.discourage() == "":
 		a.unmark()
 	case !marked && (a.counts.Present > 0 || a.next.Spec.Replicas > 0):
-		if a.next.Annotations == nil {
-			a.next.Annotations = map[string]string{}
-		}
-		a.next.Annotations[v1alpha1.PreferNoScheduleKey] = markValue
+		metav1.SetMetaDataAnnotation(&a.next.ObjectMeta, v1alpha1.PreferNoScheduleKey, markValue)
 		a.changes = append(a.changes, "its Nodes are discouraged")
 	}
 }
@@ -178,10 +175,8 @@ var (
 	}}
 	editUnlabel = &nodeEdit{"no candidate for an update any more", func(n *corev1.Node, _ corev1.TaintEffect) { unlabel(n) }}
 	editHold    = &nodeEdit{"the autoscaler keeps away", func(n *corev1.Node, _ corev1.TaintEffect) {
-		if n.Annotations == nil {
-			n.Annotations = map[string]string{}
-		}
-		n.Annotations[scaleDownOff], n.Annotations[scaleDownOffOur] = labelTrue, labelTrue
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOff, labelTrue)
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOffOur, labelTrue)
 	}}
 	editRelease = &nodeEdit{"the autoscaler may come back", func(n *corev1.Node, _ corev1.TaintEffect) {
 		delete(n.Annotations, scaleDownOffOur)

@@ -72,11 +72,6 @@ func (c *pass) look(at time.Time) {
 	}
 }
 
-// counters brings the status up to date, without what a rollout adds to it.
-func (c *pass) counters() {
-	c.out.Status = statusOf(c.d, c.newSet, c.old, c.now)
-}
-
 // changing reports whether the pass changes a set, so that a rollout cannot be complete.
 func (c *pass) changing() bool {
 	return len(c.out.Actions) > 0 || slices.ContainsFunc(c.ledger.accounts, (*account).edited)
@@ -93,14 +88,6 @@ func (c *pass) frozen() bool {
 
 // editDeployment records an edit of c.d. Edits that are not recorded are not written.
 func (c *pass) editDeployment(change string) { c.changes = append(c.changes, change) }
-
-// annotate sets an annotation of c.d.
-func (c *pass) annotate(key, value string) {
-	if c.d.Annotations == nil {
-		c.d.Annotations = map[string]string{}
-	}
-	c.d.Annotations[key] = value
-}
 
 // editMachine returns the copy of a machine to edit, and records why. A second machine of
 // the same name is not written.

@@ -13,7 +13,7 @@ import (
 func (c *pass) recreate() *v1alpha1.MachineSet {
 	l := c.ledger
 	before := l.asked()
-	for _, a := range l.oldActive(false) {
+	for _, a := range l.oldActive() {
 		c.take(a, a.spec, unbounded)
 		c.resize(a, a.spec, "all old machines go first")
 	}

@@ -41,11 +41,13 @@ func (c *pass) reduceOldSets() bool {
 		c.reduceWith(l.budget(), withPreserved)
 	}
 	message := fmt.Sprintf("%d machines available, minimum %d", l.available(), l.Least())
-	for _, a := range l.oldActive(true) {
-		c.resize(a, a.spec, message)
+	for _, a := range l.accounts {
+		if a.spec != int64(a.next.Spec.Replicas) {
+			c.resize(a, a.spec, message)
+		}
 	}
 	changed := l.asked() < before
-	if left := l.oldActive(false); len(left) > 0 && !changed {
+	if left := l.oldActive(); len(left) > 0 && !changed {
 		c.holdAvailability(left[0])
 	}
 	return changed
@@ -53,7 +55,7 @@ func (c *pass) reduceOldSets() bool {
 
 // reduceWith takes up to n machines from the old sets, the oldest first.
 func (c *pass) reduceWith(n int64, rule cutRule) {
-	for _, a := range c.ledger.oldActive(false) {
+	for _, a := range c.ledger.oldActive() {
 		n -= c.take(a, n, rule)
 	}
 }
@@ -98,7 +100,7 @@ func (c *pass) freeCapacity(short int64) {
 		return
 	}
 	l.Unavailable = max(1, l.Unavailable) // nothing is decided with the bounds after this
-	for _, a := range l.oldActive(false) {
+	for _, a := range l.oldActive() {
 		if c.take(a, 1, withAvailable) > 0 {
 			c.resize(a, a.spec, "it makes place for a new machine, as there is no capacity for more")
 			return

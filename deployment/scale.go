@@ -70,20 +70,15 @@ func scalingDue(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old 
 }
 
 func alone(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) *v1alpha1.MachineSet {
-	sets := byCreation(old)
-	candidates := active(append(sets, newSet))
+	sets := byCreation(append(slices.Clip(old), newSet))
+	candidates := active(sets)
 	switch {
+	case len(candidates) > 1 || len(sets) == 0:
+		return nil
 	case len(candidates) == 1:
 		return candidates[0]
-	case len(candidates) > 1:
-		return nil
-	case newSet != nil:
-		return newSet
-	case len(sets) > 0:
-		return sets[len(sets)-1]
-	default:
-		return nil
 	}
+	return cmp.Or(newSet, sets[len(sets)-1])
 }
 
 func saturated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet) bool {
@@ -95,19 +90,37 @@ func saturated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet) bool 
 	return ok && sized == want && newSet.Spec.Replicas == want && newSet.Status.AvailableReplicas == want
 }
 
-// scaleTargets returns the sizes that the sets should get, whatever the strategy.
+// scaleTargets returns the sizes that the sets should get, whatever the strategy. Of a cut
+// that is shared out, the sets with named machines give those first.
 func scaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
 	if one := alone(newSet, old); one != nil {
 		return []setSize{{one, max(0, d.Spec.Replicas)}}
 	}
-	if !saturated(d, newSet) {
-		return shareOutNamed(d, newSet, old, named)
+	replaced := saturated(d, newSet)
+	var sizes []setSize
+	var sum int64
+	for _, s := range scaleOrder(newSet, old) {
+		switch {
+		case !replaced:
+			sizes = append(sizes, setSize{s, s.Spec.Replicas - named[s]})
+			sum += int64(s.Spec.Replicas - named[s])
+		case s != newSet:
+			sizes = append(sizes, setSize{s, 0})
+		}
 	}
-	var out []setSize
-	for _, s := range scaleOrder(nil, old) {
-		out = append(out, setSize{s, 0})
+	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
+	toAdd := b.Most() - sum
+	if b.Desired == 0 {
+		toAdd = -sum
 	}
-	return out
+	switch {
+	case replaced:
+	case toAdd < 0:
+		cutShares(d, sizes, narrow(b.Surge), toAdd)
+	case len(named) == 0: // no set grows in a cut
+		return growOne(newSet, sizes, toAdd)
+	}
+	return sizes
 }
 
 // A Share is one set's place in a proportional change of the total.
@@ -152,57 +165,6 @@ type setSize struct {
 	to  int32
 }
 
-// shareOutNamed shares a change of the replicas out, with the named machines taken first
-// from the sets that have them.
-func shareOutNamed(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
-	if len(named) == 0 {
-		return shareOut(d, newSet, old)
-	}
-	as := map[*v1alpha1.MachineSet]*v1alpha1.MachineSet{} // what is left, and of which set
-	without := func(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
-		if s == nil {
-			return nil
-		}
-		left := *s
-		left.Spec.Replicas -= named[s]
-		as[&left] = s
-		return &left
-	}
-	newLeft, oldLeft := without(newSet), make([]*v1alpha1.MachineSet, 0, len(old))
-	for _, s := range old {
-		oldLeft = append(oldLeft, without(s))
-	}
-	var out []setSize
-	for _, t := range shareOut(d, newLeft, oldLeft) {
-		s := as[t.set]
-		out = append(out, setSize{s, min(t.to, s.Spec.Replicas)}) // no set grows in a cut
-	}
-	for _, left := range append(oldLeft, newLeft) { // emptied by it
-		if left != nil && left.Spec.Replicas <= 0 && as[left].Spec.Replicas > 0 {
-			out = append(out, setSize{as[left], 0})
-		}
-	}
-	return out
-}
-
-// shareOut shares a change of the replicas out among the sets.
-func shareOut(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []setSize {
-	sets := scaleOrder(newSet, old)
-	var sum int64
-	for _, s := range sets {
-		sum += int64(s.Spec.Replicas)
-	}
-	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
-	toAdd := b.Most() - sum
-	if b.Desired == 0 {
-		toAdd = -sum
-	}
-	if toAdd >= 0 {
-		return growShares(sets, growing(newSet, old), toAdd)
-	}
-	return cutShares(d, sets, narrow(b.Surge), toAdd)
-}
-
 // scaleOrder returns the active sets, old ones youngest first, then the new one.
 func scaleOrder(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	sets := byCreation(old)
@@ -210,62 +172,44 @@ func scaleOrder(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []*v1al
 	return active(append(sets, newSet))
 }
 
-// growing returns the set that takes all growth, nil without any set.
-func growing(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) *v1alpha1.MachineSet {
+// growOne gives all growth to the new set, or without one to the youngest that is active.
+func growOne(newSet *v1alpha1.MachineSet, sizes []setSize, toAdd int64) []setSize {
+	at := 0
 	if newSet != nil {
-		return newSet
+		at = slices.IndexFunc(sizes, func(t setSize) bool { return t.set == newSet })
 	}
-	sets := byCreation(old)
-	if a := active(sets); len(a) > 0 {
-		sets = a
+	switch {
+	case toAdd == 0 || len(sizes) == 0:
+		return sizes
+	case at < 0:
+		return append(sizes, setSize{newSet, narrow(toAdd)})
 	}
-	if len(sets) == 0 {
-		return nil
-	}
-	return sets[len(sets)-1]
+	sizes[at].to = narrow(int64(sizes[at].to) + toAdd)
+	return sizes
 }
 
-func growShares(sets []*v1alpha1.MachineSet, takes *v1alpha1.MachineSet, toAdd int64) []setSize {
-	var out []setSize
-	found := false
-	for _, s := range sets {
-		t := setSize{s, s.Spec.Replicas}
-		if s == takes {
-			t.to, found = narrow(int64(t.to)+toAdd), true
-		}
-		out = append(out, t)
-	}
-	if !found && takes != nil && toAdd > 0 {
-		out = append(out, setSize{takes, narrow(int64(max(0, takes.Spec.Replicas)) + toAdd)})
-	}
-	return out
-}
-
-func cutShares(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, surge int32, toAdd int64) []setSize {
-	slices.SortStableFunc(sets, func(a, b *v1alpha1.MachineSet) int {
-		return cmp.Or(cmp.Compare(b.Spec.Replicas, a.Spec.Replicas), older(a, b))
-	})
-	out := make([]setSize, 0, len(sets))
+// cutShares shares a cut out in proportion, the largest set first. What rounding leaves is
+// taken from the first sets that have it.
+func cutShares(d *v1alpha1.MachineDeployment, sizes []setSize, surge int32, toAdd int64) {
+	slices.SortStableFunc(sizes, func(a, b setSize) int { return cmp.Or(cmp.Compare(b.to, a.to), older(a.set, b.set)) })
 	var added int64
-	for _, s := range sets {
-		sizedFor, ok := intAnnotation(s, v1alpha1.MaxReplicasAnnotation)
+	for i, t := range sizes {
+		sizedFor, ok := intAnnotation(t.set, v1alpha1.MaxReplicasAnnotation)
 		if !ok {
 			sizedFor = d.Status.Replicas
 		}
 		share := min(0, Share{
-			Size: s.Spec.Replicas, Desired: d.Spec.Replicas, Surge: surge, Max: sizedFor, ToAdd: narrow(toAdd), Added: narrow(added),
+			Size: t.to, Desired: d.Spec.Replicas, Surge: surge, Max: sizedFor, ToAdd: narrow(toAdd), Added: narrow(added),
 		}.Change())
-		out = append(out, setSize{s, max(0, s.Spec.Replicas+share)})
+		sizes[i].to = max(0, t.to+share)
 		added += int64(share)
 	}
-	for i := range out {
-		left := min(added-toAdd, int64(out[i].to))
-		if left > 0 {
-			out[i].to -= int32(left) //nolint:gosec // not above a number of replicas
+	for i := range sizes {
+		if left := min(added-toAdd, int64(sizes[i].to)); left > 0 {
+			sizes[i].to -= int32(left) //nolint:gosec // not above a number of replicas
 			added -= left
 		}
 	}
-	return out
 }
 
 // scaling reports whether the replicas changed. An update in place or a recreation that
@@ -342,7 +286,7 @@ func (c *pass) scaleTo(a *account, size int64, rule cutRule) {
 	if size > a.spec {
 		size = min(size, max(a.spec, l.Desired)) // what is beyond would only have to go again
 	}
-	if c.d.Spec.Paused && sizedForPresent(a.set.Annotations, c.d) { // the surge is for a rollout, and there is none
+	if was, ok := intAnnotation(a.set, v1alpha1.DesiredReplicasAnnotation); ok && was >= c.d.Spec.Replicas && c.d.Spec.Paused { // the surge is for a rollout
 		size = min(size, max(a.spec, a.spec+l.Desired-l.asked()))
 	}
 	switch {

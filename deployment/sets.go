@@ -15,6 +15,9 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -111,29 +114,15 @@ func templateHash(t v1alpha1.MachineTemplateSpec, collisions *int32) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
-const (
-	nameAlphabet  = "bcdfghjklmnpqrstvwxz2456789"
-	nameSuffixLen = 5
-	nameMaxLen    = 253
-)
-
-// nameSuffix returns the part of a set's name that stands for a template hash:
-// its first five characters in an alphabet without vowels, so that no words
-// come out.
-func nameSuffix(hash string) string {
-	out := make([]byte, 0, len(hash))
-	for _, r := range hash {
-		out = append(out, nameAlphabet[int(r)%len(nameAlphabet)])
-	}
-	return string(out[:min(len(out), nameSuffixLen)])
-}
-
-// setName returns the name of the set that a deployment creates for a template
-// with the given hash. The name of the deployment is cut if the result would be
-// too long for an object.
+// setName returns the name of the set that a deployment creates for a template with the
+// given hash: five characters that stand for the hash, in an alphabet without vowels, so
+// that no words come out. The name of the deployment is cut if the result would be too
+// long for an object.
 func setName(deployment, hash string) string {
-	suffix := "-" + nameSuffix(hash)
-	return deployment[:min(len(deployment), nameMaxLen-len(suffix))] + suffix
+	const suffixLen = 5
+	suffix := rand.SafeEncodeString(hash)
+	suffix = "-" + suffix[:min(len(suffix), suffixLen)]
+	return deployment[:min(len(deployment), validation.DNS1123SubdomainMaxLength-len(suffix))] + suffix
 }
 
 // buildSet returns the set to create for the template of a deployment, with the given
@@ -167,12 +156,7 @@ func buildSet(d *v1alpha1.MachineDeployment, old []*v1alpha1.MachineSet, replica
 }
 
 func withHash(labels map[string]string, hash string) map[string]string {
-	out := maps.Clone(labels)
-	if out == nil {
-		out = map[string]string{}
-	}
-	out[v1alpha1.DefaultMachineDeploymentUniqueLabelKey] = hash
-	return out
+	return k8slabels.Merge(labels, k8slabels.Set{v1alpha1.DefaultMachineDeploymentUniqueLabelKey: hash})
 }
 
 // lastAppliedConfig is kept by kubectl for itself.
@@ -206,9 +190,9 @@ func ownAnnotation(key string) bool {
 // should carry, and whether they are to be written. The input is not modified.
 //
 // Annotations of the deployment are added, except those which belong to one
-// object alone. An empty value is not added to a set that lacks the annotation. None is removed, as in the reference system: an annotation that
-// the deployment does not have may be one that another client put on the set, and
-// nothing tells. The revision is raised, never lowered, and a revision that is
+// object alone. An empty value is not added to a set that lacks the annotation.
+// None is removed, as in the reference system: an annotation that the deployment
+// does not have may be one that another client put on the set, and nothing tells. The revision is raised, never lowered, and a revision that is
 // given up is appended to the history, which forgets the oldest when it grows
 // beyond 2000 characters. A set that does not exist yet also gets the two replica
 // annotations. If the present revision of the set or the new one is not a number
@@ -339,36 +323,32 @@ func topRevisions(sets []*v1alpha1.MachineSet) (highest, second int64) {
 // set.
 func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, []string) {
 	s, from := newSet.DeepCopy(), d.Spec.DeepCopy()
-	var differs []string
 	annotations, changed := NewSetAnnotations(d, s, nextRevision(old), true)
-	if changed {
-		s.Annotations = annotations
-		differs = append(differs, "annotations")
-	}
 	have, want := &s.Spec.Template.Spec, &from.Template.Spec
-	if !apiequality.Semantic.DeepEqual(have.NodeTemplateSpec, want.NodeTemplateSpec) {
-		have.NodeTemplateSpec = want.NodeTemplateSpec
-		differs = append(differs, "node template")
-	}
-	if !apiequality.Semantic.DeepEqual(have.MachineConfiguration, want.MachineConfiguration) {
-		have.MachineConfiguration = want.MachineConfiguration
-		differs = append(differs, "machine configuration")
-	}
-	if have.Class.Kind != want.Class.Kind {
-		have.Class.Kind = want.Class.Kind
-		differs = append(differs, "class kind")
-	}
-	if s.Spec.MinReadySeconds != from.MinReadySeconds {
-		s.Spec.MinReadySeconds = from.MinReadySeconds
-		differs = append(differs, "minReadySeconds")
-	}
-	if s.Spec.AutoPreserveFailedMachineMax != from.AutoPreserveFailedMachineMax {
-		s.Spec.AutoPreserveFailedMachineMax = from.AutoPreserveFailedMachineMax
-		differs = append(differs, "autoPreserveFailedMachineMax")
+	var differs []string
+	for _, part := range []struct {
+		name string
+		same bool
+	}{
+		{"annotations", !changed},
+		{"node template", apiequality.Semantic.DeepEqual(have.NodeTemplateSpec, want.NodeTemplateSpec)},
+		{"machine configuration", apiequality.Semantic.DeepEqual(have.MachineConfiguration, want.MachineConfiguration)},
+		{"class kind", have.Class.Kind == want.Class.Kind},
+		{"minReadySeconds", s.Spec.MinReadySeconds == from.MinReadySeconds},
+		{"autoPreserveFailedMachineMax", s.Spec.AutoPreserveFailedMachineMax == from.AutoPreserveFailedMachineMax},
+	} {
+		if !part.same {
+			differs = append(differs, part.name)
+		}
 	}
 	if len(differs) == 0 {
 		return nil, nil
 	}
+	if changed {
+		s.Annotations = annotations
+	}
+	have.NodeTemplateSpec, have.MachineConfiguration, have.Class.Kind = want.NodeTemplateSpec, want.MachineConfiguration, want.Class.Kind
+	s.Spec.MinReadySeconds, s.Spec.AutoPreserveFailedMachineMax = from.MinReadySeconds, from.AutoPreserveFailedMachineMax
 	return s, differs
 }
 
@@ -381,20 +361,17 @@ func nextRevision(old []*v1alpha1.MachineSet) string {
 	return strconv.FormatInt(highest, 10)
 }
 
-// surplusSets returns the old sets that are not kept as history any more, oldest first. Of the sets that are not being deleted the youngest limit ones
-// are kept; of the others those go that neither ask for nor have machines, and
-// that have seen their latest spec. A nil limit keeps all, a negative one is
-// read as 0.
+// surplusSets returns the old sets that are not kept as history any more, oldest first. Of
+// the sets that are not being deleted the youngest limit ones are kept. Of the others
+// those go that neither ask for nor have machines, and that have seen their latest spec.
+// A nil limit keeps all, a negative one is read as 0.
 func surplusSets(old []*v1alpha1.MachineSet, limit *int32) []*v1alpha1.MachineSet {
 	if limit == nil {
 		return nil
 	}
 	candidates := slices.DeleteFunc(byCreation(old), func(s *v1alpha1.MachineSet) bool { return s.DeletionTimestamp != nil })
-	surplus := len(candidates) - int(max(0, *limit))
-	if surplus <= 0 {
-		return nil
-	}
-	return slices.DeleteFunc(candidates[:surplus], func(s *v1alpha1.MachineSet) bool {
+	tooMany := max(0, len(candidates)-int(max(0, *limit)))
+	return slices.DeleteFunc(candidates[:tooMany], func(s *v1alpha1.MachineSet) bool {
 		return s.Spec.Replicas != 0 || s.Status.Replicas != 0 || !observed(s)
 	})
 }

@@ -4,9 +4,9 @@ package deployment
 
 import (
 	"fmt"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -31,10 +31,7 @@ func (c *pass) size(a *account, to int32, message string) {
 		c.hold(a.set.Name, reasonBurst, "the annotations of the set are full, so that no more machines can be named to go")
 	}
 	a.next.Spec.Replicas, a.why = to, message
-	if a.next.Annotations == nil {
-		a.next.Annotations = map[string]string{}
-	}
-	maps.Copy(a.next.Annotations, replicaAnnotations(c.d))
+	a.next.Annotations = k8slabels.Merge(a.next.Annotations, replicaAnnotations(c.d))
 	a.changes = append(a.changes, message)
 }
 
@@ -57,8 +54,7 @@ func (c *pass) sizeNewSet() bool {
 // shrink takes machines from a set as far towards a size as the rule allows, and reports
 // whether the set changes.
 func (c *pass) shrink(a *account, size int64, message string, rule cutRule) bool {
-	c.take(a, a.spec-size, rule)
-	changed := c.resize(a, a.spec, message)
+	changed := c.take(a, a.spec-size, rule) > 0 && c.resize(a, a.spec, message)
 	if a.spec > size {
 		c.holdAvailability(a)
 	}

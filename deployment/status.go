@@ -101,14 +101,13 @@ func withStep(conditions []v1alpha1.MachineDeploymentCondition, reason, message 
 // status gives its transition time to c.
 func withCondition(conditions []v1alpha1.MachineDeploymentCondition, c v1alpha1.MachineDeploymentCondition) []v1alpha1.MachineDeploymentCondition {
 	for _, present := range conditions {
-		if present.Type != c.Type || present.Status != c.Status {
-			continue
-		}
-		if present.Reason == c.Reason {
+		switch {
+		case present.Type != c.Type || present.Status != c.Status:
+		case present.Reason == c.Reason:
 			return conditions
+		default:
+			c.LastTransitionTime = present.LastTransitionTime
 		}
-		c.LastTransitionTime = present.LastTransitionTime
-		break
 	}
 	return append(withoutCondition(conditions, c.Type), c)
 }
@@ -117,14 +116,12 @@ func withCondition(conditions []v1alpha1.MachineDeploymentCondition, c v1alpha1.
 // the Progressing condition: it was recorded by a clock that is ahead of this one. The
 // progress deadline begins anew, rather than late by the difference of the clocks.
 func withoutFuture(conditions []v1alpha1.MachineDeploymentCondition, now time.Time) []v1alpha1.MachineDeploymentCondition {
-	i := slices.IndexFunc(conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
-		return c.Type == v1alpha1.MachineDeploymentProgressing && c.LastUpdateTime.After(now)
-	})
-	if i < 0 {
-		return conditions
-	}
 	conditions = slices.Clone(conditions)
-	conditions[i].LastUpdateTime = metav1.NewTime(now)
+	for i, c := range conditions {
+		if c.Type == v1alpha1.MachineDeploymentProgressing && c.LastUpdateTime.After(now) {
+			conditions[i].LastUpdateTime = metav1.NewTime(now)
+		}
+	}
 	return conditions
 }
 
@@ -135,21 +132,19 @@ func withoutCondition(conditions []v1alpha1.MachineDeploymentCondition, kind v1a
 // withPause returns the stored conditions with a pause or its end written down.
 // A rollout that missed its deadline stays so.
 func withPause(d *v1alpha1.MachineDeployment, now time.Time) []v1alpha1.MachineDeploymentCondition {
-	reason := ""
+	reason, next, message := "", "", ""
 	if c := conditionOf(d.Status, v1alpha1.MachineDeploymentProgressing); c != nil {
 		reason = c.Reason
 	}
-	note := func(reason, message string) []v1alpha1.MachineDeploymentCondition {
-		return withCondition(d.Status.Conditions, newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionUnknown, reason, message, now))
-	}
 	switch {
-	case reason == v1alpha1.ProgressDeadlineExceeded:
-	case d.Spec.Paused && reason != v1alpha1.DeploymentPaused:
-		return note(v1alpha1.DeploymentPaused, "Deployment is paused")
-	case !d.Spec.Paused && reason == v1alpha1.DeploymentPaused:
-		return note(v1alpha1.DeploymentResumed, "Deployment is resumed")
+	case reason == v1alpha1.ProgressDeadlineExceeded, d.Spec.Paused == (reason == v1alpha1.DeploymentPaused):
+		return d.Status.Conditions
+	case d.Spec.Paused:
+		next, message = v1alpha1.DeploymentPaused, "Deployment is paused"
+	default:
+		next, message = v1alpha1.DeploymentResumed, "Deployment is resumed"
 	}
-	return d.Status.Conditions
+	return withCondition(d.Status.Conditions, newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionUnknown, next, message, now))
 }
 
 // Complete reports whether a rollout has ended, judged by the given status: all
@@ -172,26 +167,20 @@ func progressed(from, to v1alpha1.MachineDeploymentStatus) bool {
 		to.AvailableReplicas > from.AvailableReplicas
 }
 
-// timedOut reports whether a rollout stood still for longer than its progress
-// deadline, judged by the Progressing condition of the given status. A rollout
-// that ended does not time out; one that did stays so until it gets on.
-func timedOut(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStatus, now time.Time) bool {
-	if d == nil || d.Spec.ProgressDeadlineSeconds == nil {
-		return false
-	}
+// timedOut reports whether a rollout stood still for longer than its progress deadline,
+// judged by the Progressing condition of the given status, and when that passes; zero if
+// it is not running. A rollout that ended does not time out; one that did stays so until
+// it gets on.
+func timedOut(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStatus, now time.Time) (bool, time.Time) {
 	c := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
 	switch {
-	case c == nil, c.Reason == v1alpha1.NewMachineSetAvailable:
-		return false
+	case d.Spec.ProgressDeadlineSeconds == nil || c == nil || c.Reason == v1alpha1.NewMachineSetAvailable:
+		return false, time.Time{}
 	case c.Reason == v1alpha1.ProgressDeadlineExceeded:
-		return true
-	default:
-		return c.LastUpdateTime.Add(deadline(d)).Before(now)
+		return true, time.Time{}
 	}
-}
-
-func deadline(d *v1alpha1.MachineDeployment) time.Duration {
-	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
+	at := c.LastUpdateTime.Add(time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second)
+	return at.Before(now), at
 }
 
 // RolloutStatus returns the status of a deployment with what a rollout adds to
@@ -219,7 +208,11 @@ func rolloutStatus(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, o
 		out.Conditions = withProgress(d, newSet, out, complete, now)
 	}
 	out.Conditions = withReplicaFailure(out.Conditions, newSet, old)
-	return out, expiry(d, out, complete, now)
+	_, at := timedOut(d, out, now)
+	if complete || at.IsZero() {
+		return out, time.Time{}
+	}
+	return out, at.Add(time.Second) // stored times have no fractions of a second, and the deadline itself is still in time
 }
 
 func withProgress(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, status v1alpha1.MachineDeploymentStatus, complete bool, now time.Time) []v1alpha1.MachineDeploymentCondition {
@@ -228,7 +221,7 @@ func withProgress(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, st
 		who = fmt.Sprintf("MachineSet %q", newSet.Name)
 	}
 	const kind = v1alpha1.MachineDeploymentProgressing
-	switch {
+	switch late, _ := timedOut(d, status, now); {
 	case complete:
 		return withCondition(status.Conditions, newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.NewMachineSetAvailable, who+" has successfully progressed.", now))
 	case progressed(d.Status, status):
@@ -237,7 +230,7 @@ func withProgress(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, st
 			c.LastTransitionTime = cur.LastTransitionTime
 		}
 		return append(withoutCondition(status.Conditions, kind), c)
-	case timedOut(d, status, now):
+	case late:
 		return withCondition(status.Conditions, newCondition(kind, v1alpha1.ConditionFalse, v1alpha1.ProgressDeadlineExceeded, who+" has timed out progressing.", now))
 	default:
 		return status.Conditions
@@ -248,30 +241,25 @@ func withProgress(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, st
 // first set that has one.
 func withReplicaFailure(conditions []v1alpha1.MachineDeploymentCondition, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []v1alpha1.MachineDeploymentCondition {
 	for _, s := range append([]*v1alpha1.MachineSet{newSet}, old...) {
-		if s == nil {
-			continue
-		}
-		i := slices.IndexFunc(s.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool {
-			return c.Type == v1alpha1.MachineSetReplicaFailure
-		})
-		if i >= 0 {
-			c := s.Status.Conditions[i]
+		if c := failureOf(s); c != nil {
 			return withCondition(conditions, newCondition(v1alpha1.MachineDeploymentReplicaFailure, c.Status, c.Reason, c.Message, c.LastTransitionTime.Time))
 		}
 	}
 	return withoutCondition(conditions, v1alpha1.MachineDeploymentReplicaFailure)
 }
 
-// expiry returns when the progress deadline will have passed, zero if it is not
-// running.
-func expiry(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStatus, complete bool, now time.Time) time.Time {
-	c := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
-	if d.Spec.ProgressDeadlineSeconds == nil || c == nil || complete || c.Reason == v1alpha1.NewMachineSetAvailable || timedOut(d, status, now) {
-		return time.Time{}
+// failureOf returns what a set says about machines that it could not create or delete, nil
+// if it says nothing.
+func failureOf(s *v1alpha1.MachineSet) *v1alpha1.MachineSetCondition {
+	if s == nil {
+		return nil
 	}
-	// Stored times have no fractions of a second, and the deadline itself is
-	// still in time.
-	return c.LastUpdateTime.Add(deadline(d) + time.Second)
+	for _, c := range s.Status.Conditions {
+		if c.Type == v1alpha1.MachineSetReplicaFailure {
+			return &c
+		}
+	}
+	return nil
 }
 
 // CreateFailed returns the status to store, and the event to report, when the
@@ -280,14 +268,7 @@ func expiry(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStat
 func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error, now time.Time) (v1alpha1.MachineDeploymentStatus, machinist.Event) {
 	message := fmt.Sprintf("Failed to create new machine set %q: %v", set, err)
 	out := status.DeepCopy()
-	out.Conditions = withCondition(out.Conditions, v1alpha1.MachineDeploymentCondition{
-		Type:               v1alpha1.MachineDeploymentProgressing,
-		Status:             v1alpha1.ConditionFalse,
-		Reason:             v1alpha1.MachineSetCreateError,
-		Message:            message,
-		LastUpdateTime:     metav1.NewTime(now),
-		LastTransitionTime: metav1.NewTime(now),
-	})
+	out.Conditions = withCondition(out.Conditions, newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionFalse, v1alpha1.MachineSetCreateError, message, now))
 	return *out, machinist.Event{Type: eventWarning, Reason: v1alpha1.MachineSetCreateError, Message: message}
 }
 
@@ -304,4 +285,9 @@ func withoutRefusal(status v1alpha1.MachineDeploymentStatus) []v1alpha1.MachineD
 		return status.Conditions
 	}
 	return withoutCondition(status.Conditions, v1alpha1.MachineDeploymentProgressing)
+}
+
+// counters brings the status up to date, without what a rollout adds to it.
+func (c *pass) counters() {
+	c.out.Status = statusOf(c.d, c.newSet, c.old, c.now)
 }

@@ -5,8 +5,6 @@ package deployment
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
@@ -69,32 +67,18 @@ func validateBounds(u v1alpha1.UpdateConfiguration, path *field.Path) field.Erro
 	return append(validateBound(u.MaxUnavailable, "maxUnavailable", path), validateBound(u.MaxSurge, "maxSurge", path)...)
 }
 
+// validateBound accepts a number, or a number with a % sign behind.
 func validateBound(v *intstr.IntOrString, name string, path *field.Path) field.ErrorList {
-	n, ok := readBound(v)
+	_, unreadable := resolve(v, 0, false)
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, false)
 	switch {
-	case !ok:
+	case unreadable != nil || err != nil:
 		return field.ErrorList{field.Required(path.Child(name), "unable to convert "+name+" to int32")}
 	case n < 0:
 		return field.ErrorList{field.Invalid(path.Child(name), v.String(), "must not be negative")}
 	default:
 		return nil
 	}
-}
-
-// readBound returns the number of a bound, which is a number or a number with a % sign
-// behind, and whether it is one of these.
-func readBound(v *intstr.IntOrString) (int64, bool) {
-	switch {
-	case v == nil:
-		return 0, false
-	case v.Type == intstr.Int:
-		return int64(v.IntVal), true
-	case v.Type != intstr.String:
-		return 0, false
-	}
-	number, ok := strings.CutSuffix(v.StrVal, "%")
-	n, err := strconv.ParseInt(number, 10, 32)
-	return n, ok && err == nil
 }
 
 func validateSelector(s *metav1.LabelSelector, labels map[string]string, path *field.Path) field.ErrorList {
@@ -105,11 +89,8 @@ func validateSelector(s *metav1.LabelSelector, labels map[string]string, path *f
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	missing := func(k string) bool { v, ok := labels[k]; return !ok || v != s.MatchLabels[k] }
-	for k := range s.MatchLabels {
-		if missing(k) {
-			return field.ErrorList{field.Required(path.Child("matchLabels"), "is not matching with spec.template.metadata.labels")}
-		}
+	if !k8slabels.SelectorFromSet(s.MatchLabels).Matches(k8slabels.Set(labels)) {
+		return field.ErrorList{field.Required(path.Child("matchLabels"), "is not matching with spec.template.metadata.labels")}
 	}
 	if !selector.Matches(k8slabels.Set(labels)) {
 		return field.ErrorList{field.Invalid(path, metav1.FormatLabelSelector(s), "does not select spec.template.metadata.labels")}
@@ -136,7 +117,7 @@ func validateClass(c v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
 	if c.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), "Name is required"))
 	}
-	return slices.Clip(errs)
+	return errs
 }
 
 const selectsAll = "This deployment is selecting all machines. A non-empty selector is required."

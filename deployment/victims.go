@@ -111,9 +111,11 @@ func (c *pass) choose(a *account, from []*v1alpha1.Machine, n, spare int64, rule
 
 // take takes machines from the planned size of a set, as many as wanted or as few as may
 // go, and returns by how much the size has shrunk. Machines that do not exist go first.
+// Machines that have moved to the set have to be acknowledged before, so that all of its
+// machines may be chosen.
 func (c *pass) take(a *account, want int64, rule cutRule) int64 {
 	want = max(0, min(want, a.spec))
-	if rule.bounded && c.ledger.slack() < 0 && c.ledger.silent() != nil {
+	if a.counts.Moving > 0 || rule.bounded && c.ledger.slack() < 0 && c.ledger.silent() != nil {
 		return 0
 	}
 	missing := min(want, a.spec-int64(len(a.stay)-len(a.chosen)))

@@ -39,10 +39,8 @@ func (c *pass) waiting() {
 // replicaFailure returns what a set says about machines that it could not create
 // or delete.
 func replicaFailure(s *v1alpha1.MachineSet) string {
-	for _, cond := range s.Status.Conditions {
-		if cond.Type == v1alpha1.MachineSetReplicaFailure && cond.Status == v1alpha1.ConditionTrue {
-			return ": " + brief(cond.Message)
-		}
+	if c := failureOf(s); c != nil && c.Status == v1alpha1.ConditionTrue {
+		return ": " + brief(c.Message)
 	}
 	return ""
 }

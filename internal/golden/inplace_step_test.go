@@ -55,8 +55,10 @@ func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	cut := got
 	if len(got.Transferred) > 0 {
 		got.Replicas, got.Selected = sizesAfter(seen, plan), nil
+		cut = moved{maps.Clone(got.Replicas), got.Transferred, nil}
 		for _, s := range in.OldMSs {
 			left := s.Replicas
 			for _, m := range in.OldMachines[s.Name] {
@@ -70,7 +72,7 @@ func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
 	if err := inPlaceBounds(in, seen, got); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, plan)
 	}
-	if d, err := inPlaceSurplus(in, out.moved(), got); d != nil || err != nil {
+	if d, err := inPlaceSurplus(in, out.moved(), cut); d != nil || err != nil {
 		return d, err
 	}
 	d, err := explain([]string{"DS-5", "DS-8", floor}, func(m mended) moved { return inPlaceTwin(in, m).moved() }, out.moved(), got)
