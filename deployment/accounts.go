@@ -190,18 +190,8 @@ func (a *account) isAvailable(m *v1alpha1.Machine) bool {
 	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.minReady, a.now) && !a.updating[m]
 }
 
-// nextAvailable returns when the next machine will have been available for long enough;
-// zero if none is about to.
-func (a *account) nextAvailable() time.Time {
-	if a.minReady <= 0 {
-		return time.Time{}
-	}
-	_, at := machineset.NextAvailable(a.machines, a.minReady, a.now)
-	return at
-}
-
-// edited reports whether the set is to be written. Each edit of next adds to the changes.
-func (a *account) edited() bool {
+// differs reports whether the set is to be written. Each edit of next adds to the changes.
+func (a *account) differs() bool {
 	return len(a.changes) > 0 && !equality.Semantic.DeepEqual(a.next, a.set)
 }
 
@@ -266,6 +256,17 @@ func (l *ledger) of(s *v1alpha1.MachineSet) *account {
 		}
 	}
 	return nil
+}
+
+// count returns how many elements of a list are of a kind.
+func count[T any](list []T, is func(T) bool) int64 {
+	var n int64
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
 }
 
 func (l *ledger) sum(f func(*account) int64) int64 {

@@ -107,7 +107,8 @@ func (c *pass) proceed() {
 	bounds, _ := BoundsOf(c.d) // the spec has been validated
 	c.ledger = &ledger{Bounds: bounds, accounts: openAccounts(c.in, c.d, c.newSet, c.order, c.now)}
 	for _, a := range c.ledger.accounts {
-		c.look(a.nextAvailable())
+		_, at := machineset.NextAvailable(a.machines, a.minReady, c.now)
+		c.look(at)
 	}
 	c.d.Status.Conditions = withoutFuture(withoutRefusal(c.d.Status), c.now)
 	c.d.Status.Conditions = withPause(c.d, c.now)
@@ -226,6 +227,7 @@ func (c *pass) rollOut() {
 // cleanUp deletes the old sets that are not kept as history.
 func (c *pass) cleanUp() {
 	for _, s := range surplusSets(c.old, c.d.Spec.RevisionHistoryLimit) {
+		c.ledger.of(s).changes = nil // what is deleted is not written
 		c.add(DeleteSet{
 			Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
 			Message: fmt.Sprintf("empty, and older than the %d to keep", max(0, *c.d.Spec.RevisionHistoryLimit)),

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
@@ -96,7 +95,7 @@ func (u *updates) followMoves() {
 		}
 	}
 	for _, a := range u.c.ledger.accounts {
-		by := min(int64(a.counts.Moving), int64(a.counts.Present)-a.spec-u.l.demanded(a))
+		by := min(int64(a.counts.Moving), int64(a.counts.Present)-a.spec-a.demanded())
 		if by > 0 && !waits && !a.deleting && a.seesAll() {
 			u.c.resize(a, a.spec+by, fmt.Sprintf("machines that have moved to it: %d", by))
 		}
@@ -105,8 +104,8 @@ func (u *updates) followMoves() {
 
 // acknowledge ends the update of machines that have moved. First the Node is given
 // back to pods. Once it is, and once the set has reported on a size in which all
-// its machines have a place, or names those that have none, the label is taken off
-// the machine, and from then on it is one like all others.
+// its machines have a place, the label is taken off the machine, and from then on it
+// is one like all others.
 func (u *updates) acknowledge() {
 	for _, o := range u.units {
 		if o.stage != updateMoved || o.of.deleting {
@@ -116,7 +115,7 @@ func (u *updates) acknowledge() {
 		switch {
 		case !o.known && name != "":
 			u.c.hold(o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
-		case o.node != nil && marked(o.node):
+		case o.node != nil && labelled(o.node):
 			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
 		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas):
 			edit := u.c.editMachine(o.machine, "its set has a place for it")
@@ -145,12 +144,6 @@ func (u *updates) unmarkNew() {
 		case notUpdating, updateFailed, updateMoved: // nothing to take back
 		}
 	}
-}
-
-// marked reports whether a Node carries marks of an update.
-func marked(node *corev1.Node) bool {
-	return hasLabel(node, v1alpha1.LabelKeyNodeCandidateForUpdate) || selected(node) ||
-		hasLabel(node, v1alpha1.LabelKeyNodeUpdateResult)
 }
 
 // keepOldFromGrowing labels the old sets, so that none replaces a machine that has
@@ -196,16 +189,10 @@ func (u *updates) sizeSets() bool {
 func (u *updates) cutNamed(tooMany int64, why string) int64 {
 	taken := int64(0)
 	for _, a := range u.c.ledger.accounts {
-		named := int64(0)
-		for _, m := range a.stay {
-			if u.l.named[m.UID] {
-				named++
-			}
-		}
 		if a.deleting || !a.seesAll() {
 			continue
 		}
-		if n := u.c.take(a, min(named, tooMany-taken), surplus); n > 0 {
+		if n := u.c.take(a, min(u.l.namedToStay(a), tooMany-taken), surplus); n > 0 {
 			taken += n
 			u.c.resize(a, a.spec, why)
 		}

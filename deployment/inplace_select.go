@@ -38,33 +38,27 @@ func (c *pass) labelNode(node *corev1.Node, key, why string) {
 // selectNodes selects as many candidates as the bounds allow; with manual
 // orchestration that is left to others.
 func (u *updates) selectNodes() {
-	candidates := u.candidates()
+	candidates := u.count((*updated).candidate)
 	want := u.l.Desired - u.has() - u.arriving()
 	switch {
-	case len(candidates) == 0 || want <= 0:
+	case candidates == 0 || want <= 0:
 	case u.manual:
-		u.c.hold(candidates[0].machine.Name, ReasonGate, fmt.Sprintf(
-			"%d Nodes are candidates for an update in place; somebody has to label those that may be updated %s", len(candidates), v1alpha1.LabelKeyNodeSelectedForUpdate))
+		u.c.hold(u.first((*updated).candidate), ReasonGate, fmt.Sprintf(
+			"%d Nodes are candidates for an update in place; a user has to label those that may be updated %s", candidates, v1alpha1.LabelKeyNodeSelectedForUpdate))
 		return
 	default:
-		if u.choose(candidates, want) > 0 || u.surgeAgain() {
+		if u.choose(want) > 0 || u.surgeAgain() {
 			return
 		}
 	}
-	u.tellProgress(len(candidates))
+	u.tellProgress(candidates)
 }
 
-// candidates are the machines that may be selected: their Nodes have been made
-// candidates, they are not about to go, and they are not about to become available.
-func (u *updates) candidates() []*updated {
-	var out []*updated
-	for _, o := range u.units {
-		if o.old() && o.stage == updateCandidate && !selected(o.node) &&
-			!machineset.Failed(o.machine) && (o.available || !joining(o.machine)) {
-			out = append(out, o)
-		}
-	}
-	return out
+// candidate reports whether a machine may be selected: its Node has been made a
+// candidate, it is not about to go, and it is not about to become available.
+func (o *updated) candidate() bool {
+	return o.old() && o.stage == updateCandidate && !selected(o.node) &&
+		!machineset.Failed(o.machine) && (o.available || !joining(o.machine))
 }
 
 // joining reports whether a machine is on its way to being available.
@@ -79,18 +73,18 @@ func joining(m *v1alpha1.Machine) bool {
 // worked on at a time as may be unavailable, so that a bad update stops. Available
 // ones are selected as long as enough others are available, and their Nodes given
 // back to pods. Who it is in each set is chosen as for machines that are replaced.
-func (u *updates) choose(candidates []*updated, want int64) int64 {
-	first := u.choosePart(candidates, false, min(want, u.mayBeBroken()), 0, unavailableOnly)
+func (u *updates) choose(want int64) int64 {
+	first := u.choosePart(false, min(want, u.mayBeBroken()), 0, unavailableOnly)
 	spare := u.l.slack() - u.count((*updated).returning)
-	return first + u.choosePart(candidates, true, want-first, spare, withAvailable)
+	return first + u.choosePart(true, want-first, spare, withAvailable)
 }
 
-func (u *updates) choosePart(candidates []*updated, available bool, n, spare int64, how cutRule) int64 {
+func (u *updates) choosePart(available bool, n, spare int64, how cutRule) int64 {
 	chosen := int64(0)
 	for _, a := range u.c.ledger.accounts {
 		var from []*v1alpha1.Machine
-		for _, o := range candidates {
-			if o.of == a && o.available == available {
+		for _, o := range u.units {
+			if o.of == a && o.available == available && o.candidate() {
 				from = append(from, o.machine)
 			}
 		}
@@ -131,7 +125,7 @@ func (u *updates) surgeAgain() bool {
 }
 
 // tellProgress says why nothing is selected, if there is something left to update.
-func (u *updates) tellProgress(candidates int) {
+func (u *updates) tellProgress(candidates int64) {
 	isBusy := func(o *updated) bool {
 		return o.old() && (o.stage == updateStarted || selected(o.node) && o.stage != updateFailed)
 	}

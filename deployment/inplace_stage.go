@@ -9,6 +9,7 @@ import (
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // updateStage is how far the update in place of one machine has come.
@@ -121,4 +122,30 @@ func underWay(node *corev1.Node, stage updateStage) bool {
 // succeeded reports whether the update of a Node succeeded.
 func succeeded(node *corev1.Node) bool {
 	return node.Labels[v1alpha1.LabelKeyNodeUpdateResult] == v1alpha1.LabelValueNodeUpdateSuccessful
+}
+
+// unlabel takes the labels of a candidate off a Node.
+func unlabel(n *corev1.Node) {
+	delete(n.Labels, v1alpha1.LabelKeyNodeCandidateForUpdate)
+	delete(n.Labels, v1alpha1.LabelKeyNodeSelectedForUpdate)
+}
+
+// uncordonUpdated ends the update of a Node, which it changes: the labels go, and pods may
+// come as soon as the components that they need are there. A cordon that another owner
+// has recorded stays.
+func uncordonUpdated(node *corev1.Node) {
+	unlabel(node)
+	delete(node.Labels, v1alpha1.LabelKeyNodeUpdateResult)
+	delete(node.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
+	if !slices.ContainsFunc(nodeops.Fences(node), func(f nodeops.Claim) bool { return f.Holds(nodeops.MarkUnschedulable) }) {
+		node.Spec.Unschedulable = false
+	}
+	taints, _ := nodeops.RemoveTaint(node.Spec.Taints, corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule})
+	node.Spec.Taints, _ = nodeops.SetTaint(taints, corev1.Taint{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule})
+}
+
+// labelled reports whether a Node has labels of an update.
+func labelled(node *corev1.Node) bool {
+	return hasLabel(node, v1alpha1.LabelKeyNodeCandidateForUpdate) || selected(node) ||
+		hasLabel(node, v1alpha1.LabelKeyNodeUpdateResult)
 }

@@ -73,15 +73,7 @@ func (u *updates) cordonedNew() int64 {
 }
 
 // count returns how many machines there are of a kind.
-func (u *updates) count(is func(*updated) bool) int64 {
-	var n int64
-	for _, o := range u.units {
-		if is(o) {
-			n++
-		}
-	}
-	return n
-}
+func (u *updates) count(is func(*updated) bool) int64 { return count(u.units, is) }
 
 // arriving are the machines of old sets that are on their way to the new one:
 // those that are selected, and those that are finished. Those whose update failed

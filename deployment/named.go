@@ -297,20 +297,15 @@ func (c *pass) countDemand() {
 	}
 }
 
-// demanded returns how many machines of a set are wanted gone, for which the set has not
-// become smaller.
-func (l *ledger) demanded(a *account) int64 {
-	var n int64
-	for _, v := range a.outgoing {
-		if v.By == machineset.ByDemand {
-			n++
-		}
-	}
-	n = min(n, max(0, a.spec-a.unseen-int64(len(a.stay)))) // for others the set is small enough
-	for _, m := range a.stay {
-		if l.named[m.UID] {
-			n++
-		}
-	}
-	return min(n, a.spec)
+// demanded returns how many machines of a set go for an autoscaler whatever its size is,
+// for which the set has not become smaller.
+func (a *account) demanded() int64 {
+	n := count(a.outgoing, func(v machineset.Victim) bool { return v.By == machineset.ByDemand })
+	return min(n, max(0, a.spec-a.unseen-int64(len(a.stay))))
+}
+
+// namedToStay returns how many machines of a set were named, and go only if it becomes
+// smaller.
+func (l *ledger) namedToStay(a *account) int64 {
+	return count(a.stay, func(m *v1alpha1.Machine) bool { return l.named[m.UID] })
 }

@@ -3,7 +3,6 @@
 package deployment
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +44,7 @@ func (c *pass) markNodes() {
 			if machineset.Leaving(m) {
 				continue
 			}
-			w := marks{isNew: c.home(a, m).isNew, unlabel: !updatesInPlace(c.d), hold: hold, release: release}
+			w := marks{isNew: metav1.IsControlledBy(c.edited(m), c.newSet), unlabel: !updatesInPlace(c.d), hold: hold, release: release}
 			if !w.isNew {
 				w.taint = c.discourage()
 			}
@@ -77,21 +76,6 @@ func (c *pass) autoscalerMarks() (hold, release bool) {
 		}
 	}
 	return false, !c.changing() && c.ledger.atRest() && Complete(c.d, statusOf(c.d, c.newSet, c.old, c.now))
-}
-
-// home returns the account of the set that a machine belongs to after this pass.
-func (c *pass) home(a *account, m *v1alpha1.Machine) *account {
-	e := c.machines[m.Name]
-	if e == nil {
-		return a
-	}
-	owner := metav1.GetControllerOfNoCopy(e.next)
-	for _, b := range c.ledger.accounts {
-		if owner != nil && owner.UID == b.set.UID {
-			return b
-		}
-	}
-	return a
 }
 
 // markSet says on an old set that its Nodes are marked, for other controllers to see.
@@ -214,39 +198,20 @@ func untaint(n *corev1.Node) {
 	n.Spec.Taints, _ = nodeops.RemoveTaintKey(n.Spec.Taints, v1alpha1.PreferNoScheduleKey)
 }
 
-// unlabel takes the labels of a candidate off a Node.
-func unlabel(n *corev1.Node) {
-	delete(n.Labels, v1alpha1.LabelKeyNodeCandidateForUpdate)
-	delete(n.Labels, v1alpha1.LabelKeyNodeSelectedForUpdate)
-}
-
 // tainted reports whether a Node has the taint that it should have, and not the same key
 // with another effect.
 func (w marks) tainted(n *corev1.Node) bool {
-	want := corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: markValue, Effect: w.taint}
-	found := false
+	var all, right int
 	for _, t := range n.Spec.Taints {
-		if t.Key != want.Key {
-			continue
+		if t.Key == v1alpha1.PreferNoScheduleKey {
+			all++
+			if t.Effect == w.taint && t.Value == markValue {
+				right++
+			}
 		}
-		if t.Effect != want.Effect || t.Value != want.Value || found {
-			return false
-		}
-		found = true
 	}
-	return found == (w.taint != "")
-}
-
-// uncordonUpdated ends the update of a Node, which it changes: the labels go, and pods may
-// come as soon as the components that they need are there. A cordon that another owner
-// has recorded stays.
-func uncordonUpdated(node *corev1.Node) {
-	unlabel(node)
-	delete(node.Labels, v1alpha1.LabelKeyNodeUpdateResult)
-	delete(node.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
-	if !slices.ContainsFunc(nodeops.Fences(node), func(f nodeops.Claim) bool { return f.Holds(nodeops.MarkUnschedulable) }) {
-		node.Spec.Unschedulable = false
+	if w.taint == "" {
+		return all == 0
 	}
-	taints, _ := nodeops.RemoveTaint(node.Spec.Taints, corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule})
-	node.Spec.Taints, _ = nodeops.SetTaint(taints, corev1.Taint{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule})
+	return all == 1 && right == 1
 }

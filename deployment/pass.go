@@ -74,7 +74,7 @@ func (c *pass) look(at time.Time) {
 
 // changing reports whether the pass changes a set, so that a rollout cannot be complete.
 func (c *pass) changing() bool {
-	return len(c.out.Actions) > 0 || slices.ContainsFunc(c.ledger.accounts, (*account).edited)
+	return len(c.out.Actions) > 0 || slices.ContainsFunc(c.ledger.accounts, (*account).differs)
 }
 
 // frozen holds the growth of a deployment that has the freeze label.
@@ -150,7 +150,7 @@ func (c *pass) editsLeft() int { return c.policy.burst() - len(c.machines) - len
 // write makes actions of the edits: the deployment, then machines by name and a new set,
 // then the sets that shrink, then those that grow, then other actions, and Nodes last. So
 // marks on machines are there before a set shrinks, and no set waits for a Node that
-// cannot be written. A set that is deleted is not written.
+// cannot be written.
 func (c *pass) write() {
 	var actions []Action
 	if len(c.changes) > 0 && (!equality.Semantic.DeepEqual(c.d.ObjectMeta, c.in.Deployment.ObjectMeta) || !equality.Semantic.DeepEqual(c.d.Spec, c.in.Deployment.Spec)) {
@@ -162,21 +162,13 @@ func (c *pass) write() {
 	actions = append(actions, c.out.Actions...)
 	if c.ledger != nil {
 		for _, a := range c.ledger.accounts {
-			if !c.deletes(a.set) && a.edited() {
+			if a.differs() {
 				actions = append(actions, WriteSet{Set: a.next, From: a.set.Spec.Replicas, Changes: a.changes})
 			}
 		}
 	}
 	slices.SortStableFunc(actions, func(a, b Action) int { return cmp.Compare(rankOfAction(a), rankOfAction(b)) })
 	c.out.Actions = actions
-}
-
-// deletes reports whether the pass deletes a set.
-func (c *pass) deletes(s *v1alpha1.MachineSet) bool {
-	return slices.ContainsFunc(c.out.Actions, func(a Action) bool {
-		d, ok := a.(DeleteSet)
-		return ok && d.Name == s.Name
-	})
 }
 
 func (c *pass) writeMachinesAndNodes() []Action {

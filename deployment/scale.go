@@ -271,7 +271,7 @@ func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
 	named := map[*v1alpha1.MachineSet]int32{}
 	left := int64(max(0, before-c.d.Spec.Replicas))
 	for _, a := range c.ledger.accounts {
-		if n := min(left, c.ledger.demanded(a)); n > 0 && !a.deleting {
+		if n := min(left, a.spec, a.demanded()+c.ledger.namedToStay(a)); n > 0 && !a.deleting {
 			named[a.set] = narrow(n)
 			left -= n
 		}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -63,17 +62,9 @@ func (c *pass) newMachines(a *account) {
 			c.hold(a.set.Name, ReasonNewUnavailable, fmt.Sprintf("%d more machines are not available", len(list)-i))
 			return
 		}
-		c.holdUntil(a.availableAt(m), m.Name, ReasonNewUnavailable, condition(m))
+		_, at := machineset.NextAvailable([]*v1alpha1.Machine{m}, a.minReady, c.now) // zero if that is not certain
+		c.holdUntil(at, m.Name, ReasonNewUnavailable, condition(m))
 	}
-}
-
-// availableAt returns when a machine will have been available for long enough,
-// zero if that is not certain.
-func (a *account) availableAt(m *v1alpha1.Machine) time.Time {
-	if since, ok := machineset.AvailableSince(m); ok && since.Add(a.minReady).After(a.now) {
-		return since.Add(a.minReady)
-	}
-	return time.Time{}
 }
 
 // trouble orders machines by how much is wrong with them.
