@@ -10,7 +10,6 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -145,15 +144,6 @@ func (l *logic) guard() Decision {
 	return l.do(UpdateMachine{Machine: m, What: "finalizer"}, ReasonNew, "")
 }
 
-// intended says whether it is written down that a VM is wanted. From then on one
-// may exist.
-func (l *logic) intended() bool {
-	op := l.m.Status.LastOperation
-	return l.m.Spec.ProviderID != "" ||
-		l.phase() == v1alpha1.MachineCrashLoopBackOff ||
-		op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing
-}
-
 // classUnusable returns why nothing can be made of the class, if so.
 func (l *logic) classUnusable() (Decision, bool) {
 	c := l.in.Class
@@ -207,11 +197,6 @@ func (l *logic) reject(r machinist.Reason, message string) Decision {
 	}
 	return d
 }
-
-// classless says that nothing was begun for the machine as its class does not exist.
-// It is not failed: its owner would replace it by others of the same kind, and it
-// could not be told any more that there is no VM, without which it could not go.
-func (l *logic) classless() bool { return l.unbegun() && l.in.Class.Looked && l.in.Class.Class == nil }
 
 // creationFailed writes down how a call failed, and waits until it may be
 // repeated. It returns false when that time has come.
@@ -283,40 +268,4 @@ func (l *logic) withVM() (*v1alpha1.Machine, bool) {
 		m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, vm.NodeName)
 	}
 	return m, true
-}
-
-// creationDeadline returns when the machine has taken too long to join, or zero
-// for never.
-func (l *logic) creationDeadline() time.Time {
-	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
-		return time.Time{}
-	}
-	return l.begun().Add(l.p.CreationTimeout)
-}
-
-// begun returns when the machine began to arrive, by the clock of the controllers:
-// when one of them saw it or wrote of it first. That is not before its creation
-// timestamp, which is by the clock of the API server, and counts alone if the
-// controllers have recorded nothing.
-func (l *logic) begun() time.Time {
-	created, s := l.m.CreationTimestamp.Time, l.m.Status
-	if !recorded.Known(l.in.FirstSeen, l.now) {
-		return created
-	}
-	own := l.in.FirstSeen
-	for _, t := range []time.Time{s.CurrentStatus.LastUpdateTime.Time, s.LastOperation.LastUpdateTime.Time} {
-		if recorded.Known(t, l.now) && t.Before(own) {
-			own = t
-		}
-	}
-	if recorded.Known(created, l.now) && created.After(own) {
-		return created
-	}
-	return own
-}
-
-// expired says whether the machine has taken too long to join.
-func (l *logic) expired() bool {
-	end := l.creationDeadline()
-	return !end.IsZero() && !l.now.Before(end)
 }

@@ -5,6 +5,7 @@ package machine
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -99,10 +100,25 @@ func (l *logic) release() Decision {
 	return l.do(UpdateMachine{Machine: m, What: "no finalizer"}, ReasonReleased, "")
 }
 
-// unbegun says that it was never written down that a VM is wanted, so that there
-// is none.
-func (l *logic) unbegun() bool {
-	s := l.m.Status
-	return !l.intended() && s.CurrentStatus.Phase == "" && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.VM.ProviderID == "" &&
-		(s.LastOperation.Type == "" || s.LastOperation.Type == v1alpha1.MachineOperationCreate)
+// sharedID holds the deletion of a machine as long as it is not known whose VM it
+// would delete. A deletion by force goes on, and leaves the VM to the other machine.
+func (l *logic) sharedID() (Decision, bool) {
+	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
+		return hold(machinist.Hold{
+			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(actAgain),
+			Message: "whether another machine records its provider ID is not known",
+		}), true
+	}
+	switch {
+	case l.ownership() != sharedVM, forcesDeletion(l.m):
+		return Decision{}, false
+	case l.phase() != v1alpha1.MachineTerminating:
+		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
+	}
+	if _, d := l.verdictDue(); d.Do != nil {
+		return d, true
+	}
+	return hold(machinist.Hold{
+		Subject: "machine/" + l.sharers()[0], Reason: ReasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
+	}), true
 }

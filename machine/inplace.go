@@ -97,15 +97,11 @@ func (l *logic) updating(node *corev1.Node, step string) Decision {
 // begun not for longer than its timeout.
 func (l *logic) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
 	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: message}
-	if !begun || l.p.InPlaceTimeout <= 0 {
+	if !begun {
 		return hold(h)
 	}
-	since := l.m.Status.CurrentStatus.LastUpdateTime
-	if !recorded.Known(since.Time, l.now) { // the timeout begins now
-		return l.reenter(ReasonInPlaceUpdate)
-	}
-	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
-		return hold(h)
+	if d, waits := l.timeout(h, l.p.InPlaceTimeout); waits {
+		return d
 	}
 	return l.concludeStep(node, ReasonUpdateTimeout, v1alpha1.MachineStateFailed,
 		fmt.Sprintf("failed to in-place update in %s.", l.p.InPlaceTimeout))

@@ -135,16 +135,9 @@ func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 // updateUnseen waits for a Node that has vanished while it was updated in place,
 // until the update has taken too long.
 func (l *logic) updateUnseen(r machinist.Reason, message string) Decision {
-	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
-	if l.p.InPlaceTimeout <= 0 {
-		return hold(h)
-	}
-	since := l.m.Status.CurrentStatus.LastUpdateTime
-	if !recorded.Known(since.Time, l.now) { // the timeout begins now
-		return l.reenter(r)
-	}
-	if h.Until = since.Add(l.p.InPlaceTimeout); l.now.Before(h.Until) {
-		return hold(h)
+	d, waits := l.timeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}, l.p.InPlaceTimeout)
+	if waits {
+		return d
 	}
 	return l.move(ReasonUpdateTimeout, l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout)))
@@ -259,22 +252,15 @@ func (l *logic) failToJoin() Decision {
 // failed, to recover until the health timeout, then fails it if the replacement
 // limit allows.
 func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeCondition) Decision {
-	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
-	if l.p.HealthTimeout <= 0 {
-		return l.missVM(hold(h))
-	}
-	since := l.m.Status.CurrentStatus.LastUpdateTime
-	if !recorded.Known(since.Time, l.now) { // the timeout begins now
-		return l.reenter(r)
-	}
-	if h.Until = since.Add(l.p.HealthTimeout); l.now.Before(h.Until) {
-		return l.missVM(hold(h))
+	waiting, waits := l.timeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}, l.p.HealthTimeout)
+	if waits {
+		return l.missVM(waiting)
 	}
 	d, waits := l.replacement()
 	if _, takes := d.Do.(TakePermit); waits && !takes {
 		return d
 	}
-	if look, due := l.evidence(h.Until); due {
+	if look, due := l.evidence(waiting.NextCheck); due {
 		return look
 	}
 	if waits {

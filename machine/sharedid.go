@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -75,29 +73,6 @@ func (l *logic) ownership() ownership {
 	default:
 		return sharedVM
 	}
-}
-
-// sharedID holds the deletion of a machine as long as it is not known whose VM it
-// would delete. A deletion by force goes on, and leaves the VM to the other machine.
-func (l *logic) sharedID() (Decision, bool) {
-	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
-		return hold(machinist.Hold{
-			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(actAgain),
-			Message: "whether another machine records its provider ID is not known",
-		}), true
-	}
-	switch {
-	case l.ownership() != sharedVM, forcesDeletion(l.m):
-		return Decision{}, false
-	case l.phase() != v1alpha1.MachineTerminating:
-		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
-	}
-	if _, d := l.verdictDue(); d.Do != nil {
-		return d, true
-	}
-	return hold(machinist.Hold{
-		Subject: "machine/" + l.sharers()[0], Reason: ReasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
-	}), true
 }
 
 // deletesByName says whether the VM is deleted by the name of the machine alone, as the

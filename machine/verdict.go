@@ -52,12 +52,12 @@ func (l *logic) verdictOf(reason machinist.Reason, errs field.ErrorList) *corev1
 
 // validity shows on the object what is wrong with it, in the status write that
 // comes next anyway if there is one. It keeps nothing else from being done.
-func (l *logic) validity() Decision {
+func (l *logic) validity(otherwise func() Decision) Decision {
 	want, d := l.verdictDue()
 	if d.Do == nil {
 		return d
 	}
-	rest := l.otherwise()
+	rest := otherwise()
 	if w, ok := rest.Do.(UpdateStatus); ok {
 		w.Machine.Status.Conditions = withVerdict(w.Machine.Status.Conditions, want)
 		return rest
@@ -85,18 +85,6 @@ func (l *logic) verdictDue() (*corev1.NodeCondition, Decision) {
 	d := l.record(reason, func(s *v1alpha1.MachineStatus) { s.Conditions = withVerdict(s.Conditions, want) })
 	d.Message = message
 	return want, d
-}
-
-// otherwise returns what [Decide] decides of a machine without regard to its
-// verdict.
-func (l *logic) otherwise() Decision {
-	if _, exists := phaseTraits[l.phase()]; !exists {
-		return l.correctPhase()
-	}
-	if leads(l.phase(), ReasonVMCreated) { // one in a later phase has had a VM, also if its provider ID was lost
-		return l.inTurn(l.preservation, l.arrive)
-	}
-	return l.inTurn(l.dropTokens, l.preservation, l.unidentified, l.live)
 }
 
 // withVerdict returns conditions, which are the caller's, with own in place of

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// logic is one decision in the making. Nothing changes it.
+type logic struct {
+	in  Observation
+	m   *v1alpha1.Machine
+	p   Policy
+	now time.Time
+	// carried says that the Node has all that the template asks for, and that this is
+	// recorded on it.
+	carried bool
+}
+
+// actAgain is when an effect is checked that may have been lost.
+const actAgain = 5 * time.Second
+
+// do returns a decision with an effect.
+func (l *logic) do(a Action, r machinist.Reason, message string) Decision {
+	return Decision{Do: a, Reason: r, Message: message, NextCheck: l.now.Add(actAgain)}
+}
+
+// hold returns a decision that waits.
+func hold(h machinist.Hold) Decision {
+	return Decision{Reason: h.Reason, Message: h.Message, Holds: []machinist.Hold{h}, NextCheck: h.Until}
+}
+
+// unseen returns a decision that waits until something is observed.
+func (l *logic) unseen(subject, message string) Decision {
+	return hold(machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message, Until: l.now.Add(actAgain)})
+}
+
+// settled returns a decision with nothing left to do until something changes, or
+// until then.
+func settled(r machinist.Reason) Decision { return Decision{Reason: r} }
+
+// record returns a decision that writes the status that change makes of the
+// machine's, and the text that the driver wants to be remembered.
+func (l *logic) record(r machinist.Reason, change func(*v1alpha1.MachineStatus)) Decision {
+	m := l.m.DeepCopy()
+	if state := l.in.VM.LastKnownState; state != "" {
+		m.Status.LastKnownState = state
+	}
+	change(&m.Status)
+	return l.do(UpdateStatus{Machine: m}, r, m.Status.LastOperation.Description)
+}
+
+// recordOperation returns a decision that writes the last operation.
+func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) Decision {
+	return l.record(r, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
+}
+
+// operation returns a last operation that is written now.
+func (l *logic) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
+	return v1alpha1.LastOperation{Type: t, State: s, Description: description, LastUpdateTime: metav1.NewTime(l.now)}
+}
+
+// phase returns the recorded phase.
+func (l *logic) phase() v1alpha1.MachinePhase { return l.m.Status.CurrentStatus.Phase }
+
+// enter changes the phase. What else the current status holds, such as the end
+// of a preservation, stays.
+func (l *logic) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
+	s.CurrentStatus.Phase = phase
+	s.CurrentStatus.TimeoutActive = phase == v1alpha1.MachinePending
+	s.CurrentStatus.LastUpdateTime = metav1.NewTime(l.now)
+}
+
+// reenter returns a decision that writes the phase anew, as entered now: when it was
+// entered is not known, and timeouts are counted from that.
+func (l *logic) reenter(r machinist.Reason) Decision {
+	return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+}
+
+// sameOperation says whether two operations tell people the same.
+func sameOperation(a, b v1alpha1.LastOperation) bool {
+	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description
+}
+
+func hasFinalizer(o metav1.Object, name string) bool {
+	return slices.Contains(o.GetFinalizers(), name)
+}
+
+// withKey sets a key of a map, which may be nil.
+func withKey(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}
+
+// withoutFinalizer returns the finalizers without one of them, in their order.
+func withoutFinalizer(finalizers []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
+}
+
+// inTurn asks one question after the other. The first answer with an effect is
+// the decision; without one, all that the answers wait for is waited for, and the
+// reason is that of the first which waits. The zero Decision is no answer.
+func (*logic) inTurn(questions ...func() Decision) Decision {
+	var all Decision
+	for _, ask := range questions {
+		d := ask()
+		switch {
+		case d.Do != nil:
+			return d
+		case d.Reason == "":
+			continue
+		}
+		if len(all.Holds) == 0 {
+			all.Reason, all.Message = d.Reason, d.Message
+		}
+		all.Holds = append(all.Holds, d.Holds...)
+		all.NextCheck = machinist.Earliest(all.NextCheck, d.NextCheck)
+	}
+	return all
+}
