@@ -77,7 +77,7 @@ func TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest(t *testing.T) {
 			of.live(t, kind, *worldFirst, *worldSeeds)
 			kind.short = true
 			of.live(t, kind, *worldFirst, *shortSeeds)
-			t.Logf("%d worlds; %s", of.worlds.Load(), of.happened)
+			t.Logf("%d worlds; %v", of.worlds.Load(), of.happened)
 			if of.worlds.Load() >= enoughWorlds {
 				of.happened.wantAll(t, kind)
 			}

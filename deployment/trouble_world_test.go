@@ -3,10 +3,6 @@
 package deployment_test
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
@@ -63,36 +59,23 @@ func (h troubles) add(o troubles) {
 	}
 }
 
-func (h troubles) String() string {
-	var out []string
-	for _, what := range slices.Sorted(maps.Keys(h)) {
-		out = append(out, fmt.Sprintf("%s: %d", what, h[what]))
-	}
-	return strings.Join(out, ", ")
-}
-
 // troubles are what has to happen in worlds of a kind, if there are many of them.
 func (k worldKind) troubles() []trouble {
 	out := []trouble{staleCache, turnMissed, resized, otherClass, otherNodes, pausedOrNot, rolledBack, namedToGo}
-	inPlace := k.strategy == kindInPlace
-	for _, t := range []struct {
-		happen bool
-		what   []trouble
-	}{
-		{k.crashes, []trouble{callRefused, answerLost, crashBefore, crashAfter}},
-		{k.fragile, []trouble{neverJoins, machineFails, machineUnknown, machineDeleted, machineVanishes, machineLosesLabel, setLosesLabel}},
-		{k.fragile && inPlace, []trouble{updateFails}},
-		{k.quota, []trouble{noCapacity}},
-		{k.gates, []trouble{gateDenies, gateWaits}},
-		{k.spiteful, []trouble{betterWentFirst}},
-		{k.deletes, []trouble{machineDeleted, setDeleted}},
-		{k.resizes, []trouble{setResized}},
-		{k.manual, []trouble{selectedByHand}},
-	} {
-		if t.happen {
-			out = append(out, t.what...)
+	add := func(happen bool, what ...trouble) {
+		if happen {
+			out = append(out, what...)
 		}
 	}
+	add(k.crashes, callRefused, answerLost, crashBefore, crashAfter)
+	add(k.fragile, neverJoins, machineFails, machineUnknown, machineDeleted, machineVanishes, machineLosesLabel, setLosesLabel)
+	add(k.fragile && k.strategy == kindInPlace, updateFails)
+	add(k.quota, noCapacity)
+	add(k.gates, gateDenies, gateWaits)
+	add(k.spiteful, betterWentFirst)
+	add(k.deletes, machineDeleted, setDeleted)
+	add(k.resizes, setResized)
+	add(k.manual, selectedByHand)
 	return out
 }
 
@@ -100,18 +83,12 @@ func (k worldKind) troubles() []trouble {
 // happened.
 const enoughWorlds = 80
 
-// wantAll fails if a trouble of a kind never happened, or one that is of others did: a
-// law that is kept where nothing goes wrong says little.
+// wantAll fails if a trouble of a kind never happened: a law that is kept where nothing
+// goes wrong says little.
 func (h troubles) wantAll(t *testing.T, k worldKind) {
-	want := k.troubles()
-	for _, what := range want {
+	for _, what := range k.troubles() {
 		if h[what] == 0 {
 			t.Errorf("it never happened that %s", what)
-		}
-	}
-	for what, n := range h {
-		if !slices.Contains(want, what) {
-			t.Errorf("%d times: %s, and that is not of this kind", n, what)
 		}
 	}
 }
