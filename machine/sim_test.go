@@ -8,7 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -41,35 +41,37 @@ func machineUID(s string) types.UID { return types.UID(s) }
 type blow string
 
 const (
-	noBlow        blow = ""
-	crashBefore   blow = "crash before the step"
-	crashAfter    blow = "crash after the step"
-	fails         blow = "the step fails without effect"
-	answerLost    blow = "the step has its effect and fails"
-	halfDone      blow = "the step is half done and fails"
-	deleted       blow = "the machine is deleted before the step"
-	slow          blow = "half a minute passes before the step"
-	late          blow = "half a minute passes before the answer"
-	staleRead     blow = "the next pass reads an old version of the machine"
-	blindToNode   blow = "the next pass has no view of the nodes"
-	blindToClass  blow = "the next pass has no view of the classes"
-	classMissing  blow = "the next pass finds no class"
-	classUnusable blow = "the next pass finds a class without its secret"
-	blindToVolume blow = "the next pass has no view of the volume attachments"
-	blindToToken  blow = "the next pass has no view of the bootstrap tokens"
+	noBlow      blow = ""
+	crashBefore blow = "crash before the step"
+	crashAfter  blow = "crash after the step"
+	fails       blow = "the step fails without effect"
+	answerLost  blow = "the step has its effect and fails"
+	halfDone    blow = "the step is half done and fails"
+	deleted     blow = "the machine is deleted before the step"
+	slow        blow = "half a minute passes before the step"
+	late        blow = "half a minute passes before the answer"
+	staleRead   blow = "the next pass reads an old version of the machine"
 )
 
-var blows = []blow{
-	crashBefore, crashAfter, fails, answerLost, halfDone, deleted, slow, late,
-	staleRead, blindToNode, blindToClass, classMissing, classUnusable, blindToVolume, blindToToken,
+// views are the blows that take something from what the next pass observes.
+var views = map[blow]change{
+	"the next pass has no view of the nodes":              func(in *machine.Observation) { in.Node = machine.NodeView{} },
+	"the next pass has no view of the classes":            func(in *machine.Observation) { in.Class = machine.ClassView{} },
+	"the next pass finds no class":                        noClass,
+	"the next pass finds a class without its secret":      noSecret,
+	"the next pass has no view of the volume attachments": func(in *machine.Observation) { in.Attachments = machine.AttachmentsView{} },
+	"the next pass has no view of the bootstrap tokens":   func(in *machine.Observation) { in.Tokens = machine.TokensView{} },
 }
+
+var blows = append(slices.Sorted(maps.Keys(views)),
+	crashBefore, crashAfter, fails, answerLost, halfDone, deleted, slow, late, staleRead)
 
 // plan says what goes wrong at which arrow, counted from 0.
 type plan func(arrow int) blow
 
-// sim runs the lives of machines as a controller does.
+// sim runs the lives of machines as a controller does, on an API server of its own:
+// versions that conflict, a status subresource, finalizers, and times without fractions.
 type sim struct {
-	*store
 	rng    *rand.Rand
 	clock  *clocktesting.FakeClock
 	cloud  *drivertest.Cloud
@@ -77,13 +79,21 @@ type sim struct {
 	plan   plan
 	arrow  int
 
+	version  int
+	machines map[string]*v1alpha1.Machine
+	before   map[string]*v1alpha1.Machine // one version older
+	nodes    map[string]*corev1.Node
+	mounts   map[string][]*mount // by Node
+	tokens   map[string]*corev1.Secret
+
 	memory map[types.UID]*memory
 	wake   map[string]time.Time
 	joined map[string]bool
 	omen   map[string]blow // what is wrong with the next pass of a machine
 	busy   int             // effects since time moved
-	// nameless are machines that are deleted without a name for their Node, after
-	// the provider failed to tell it several times: it is left behind.
+	// nameless are machines that are deleted without a name for their Node, after the
+	// provider failed to tell it several times, or without a class to ask it: it is
+	// left behind.
 	nameless map[string]bool
 	// deleteAt, if set, is when all machines are deleted, which is done then.
 	deleteAt time.Time
@@ -123,18 +133,21 @@ var errCrash = errors.New("crash")
 func newSim(seed uint64, o drivertest.CloudOptions, p machine.Policy, at plan) *sim {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	s := &sim{
-		rng: rand.New(rand.NewPCG(seed, 7)), clock: clocktesting.NewFakeClock(start), policy: p, plan: at,
-		memory: map[types.UID]*memory{}, wake: map[string]time.Time{}, joined: map[string]bool{}, omen: map[string]blow{},
-		nameless: map[string]bool{}, random: rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}),
+		rng: rand.New(rand.NewPCG(seed, 7)), clock: clocktesting.NewFakeClock(start), policy: p, plan: at, random: even(seed),
+		machines: map[string]*v1alpha1.Machine{}, before: map[string]*v1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
+		mounts: map[string][]*mount{}, tokens: map[string]*corev1.Secret{}, memory: map[types.UID]*memory{}, wake: map[string]time.Time{},
+		joined: map[string]bool{}, omen: map[string]blow{}, nameless: map[string]bool{},
 	}
 	o.Clock, o.Seed = s.clock, seed
 	s.cloud = drivertest.NewCloud(o)
-	s.store = newStore(func() time.Time { return s.clock.Now().Add(s.ahead) })
-	s.watch = func(name string) { s.wake[name] = s.clock.Now() }
-	s.broken = s.fault
-	s.released = s.checkRelease
 	return s
 }
+
+// now is the time by the clock of the API servers.
+func (s *sim) now() time.Time { return s.clock.Now().Add(s.ahead) }
+
+// watch has a controller look at a machine.
+func (s *sim) watch(name string) { s.wake[name] = s.clock.Now() }
 
 func (s *sim) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
@@ -162,20 +175,16 @@ func (s *sim) run() error {
 	for range 5000 {
 		s.kubelets()
 		if len(s.faults) > 0 {
-			break
+			return s.verdict()
 		}
 		if name := s.due(); name != "" {
 			s.pass(name)
-			continue
-		}
-		if !s.passTime() {
+		} else if !s.passTime() {
 			s.checkRest()
 			return s.verdict()
 		}
 	}
-	if len(s.faults) == 0 {
-		s.fault("no rest after 5000 rounds")
-	}
+	s.fault("no rest after 5000 rounds")
 	return s.verdict()
 }
 
@@ -206,19 +215,12 @@ func (s *sim) due() string {
 
 // passTime moves the clock to the next moment at which something happens.
 func (s *sim) passTime() bool {
-	next := s.cloud.NextChange()
+	next := machinist.Earliest(s.cloud.NextChange(), s.deleteAt)
 	for _, at := range s.wake {
-		if next.IsZero() || at.Before(next) {
-			next = at
-		}
+		next = machinist.Earliest(next, at)
 	}
 	if at := s.nextDetach(); !at.IsZero() { // by the clock of the API server
-		if at = at.Add(-s.ahead); next.IsZero() || at.Before(next) {
-			next = at
-		}
-	}
-	if !s.deleteAt.IsZero() && (next.IsZero() || s.deleteAt.Before(next)) {
-		next = s.deleteAt
+		next = machinist.Earliest(next, at.Add(-s.ahead))
 	}
 	if next.IsZero() {
 		return false
@@ -347,21 +349,12 @@ func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Obse
 	}
 	if name := cmp.Or(machine.NodeNameOf(m, kept.vm), s.nodeOf(m)); name != "" {
 		in.Node.Node, in.Node.Name = s.node(name), name
-		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: s.attached(name)}
+		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: s.attached(name, true)}
 	}
-	switch omen {
-	case blindToNode:
-		in.Node = machine.NodeView{}
-	case blindToToken:
-		in.Tokens = machine.TokensView{}
-	case blindToVolume:
-		in.Attachments = machine.AttachmentsView{}
-	case blindToClass:
-		in.Class = machine.ClassView{}
-	case classMissing:
-		in.Class.Class = nil
-	case classUnusable:
-		in.Class.Problem = "secret shoot/small does not exist"
+	if blinds := views[omen]; blinds != nil {
+		blinds(&in)
+		asks := in.Class.Class != nil && in.Class.Problem == ""
+		s.nameless[m.Name] = s.nameless[m.Name] || !asks && !m.DeletionTimestamp.IsZero() && s.nodeOf(m) == ""
 	}
 	return in
 }
@@ -383,7 +376,8 @@ func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machine.Action) (*v1alp
 		s.remove(m.Name)
 	case slow:
 		s.clock.Step(31 * time.Second)
-	case staleRead, blindToNode, blindToClass, classMissing, classUnusable, blindToVolume, blindToToken:
+	}
+	if b == staleRead || views[b] != nil {
 		s.omen[m.Name] = b
 	}
 	m, err := s.act(m, kept, do, b)
@@ -398,7 +392,7 @@ func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machine.Action) (*v1alp
 
 // crash loses all memory, and lists everything afresh.
 func (s *sim) crash() error {
-	s.memory, s.omen = map[types.UID]*memory{}, map[string]blow{}
+	s.memory, s.omen, s.before = map[types.UID]*memory{}, map[string]blow{}, map[string]*v1alpha1.Machine{}
 	for name := range s.machines {
 		s.wake[name] = s.clock.Now().Add(time.Second)
 	}
@@ -406,9 +400,9 @@ func (s *sim) crash() error {
 }
 
 func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) (*v1alpha1.Machine, error) {
-	failsNow, err := s.callCloud(m, kept, do, b)
-	if failsNow { // it was a call
-		return m, err
+	if calls(do) {
+		s.call(m, kept, do, b)
+		return m, nil
 	}
 	if b == fails || b == halfDone {
 		return m, conflict(m.Name)
@@ -416,96 +410,80 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) 
 	after, err := m, error(nil)
 	switch a := do.(type) {
 	case machine.UpdateMachine:
-		after, err = s.update(a.Machine)
+		after, err = s.write(a.Machine, do)
 	case machine.UpdateStatus:
-		after, err = s.updateStatus(a.Machine)
+		after, err = s.write(a.Machine, do)
 	case machine.DeleteMachine:
 		s.remove(a.Name)
 		after = s.machines[a.Name].DeepCopy()
-	case machine.UpdateNode:
-		err = s.edit(a.Node.Name, a.Node.ResourceVersion, func(n *corev1.Node) {
-			n.ObjectMeta, n.Spec = *a.Node.ObjectMeta.DeepCopy(), *a.Node.Spec.DeepCopy()
-		})
-	case machine.UpdateNodeCapacity:
-		err = s.edit(a.Node.Name, a.Node.ResourceVersion, func(n *corev1.Node) {
-			n.ObjectMeta, n.Status = *a.Node.ObjectMeta.DeepCopy(), *a.Node.Status.DeepCopy()
-		})
-	case machine.SetNodeCondition:
-		err = s.edit(a.NodeName, "", func(n *corev1.Node) { n.Status.Conditions = append(n.Status.Conditions, a.Condition) })
 	case machine.DrainNode:
 		kept.drain = kept.drain.AfterRound(a, s.round(kept, a), s.clock.Now())
 	case machine.CreateToken:
-		err = s.createToken(m, a.Expires, s.random)
+		err = s.createToken(m, a.Expires)
 	case machine.DeleteToken:
 		delete(s.tokens, a.Name)
 	case machine.DeleteAttachments:
-		if !forced(m) {
-			s.fault("attachments of %s are deleted without force", m.Name)
-		}
-		err = s.deleteAttachments(a)
+		s.deleteAttachments(m, a)
 	case machine.DeleteNode:
-		err = s.deleteNode(a)
+		s.deleteNode(a)
+	case machine.UpdateNode:
+		s.writeNode(a.Node.Name, do)
+	case machine.UpdateNodeCapacity:
+		s.writeNode(a.Node.Name, do)
+	case machine.SetNodeCondition:
+		s.writeNode(a.NodeName, do)
 	default:
 		s.fault("%T is decided", do)
-	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil
 	}
 	if err == nil && b == answerLost {
 		err = context.DeadlineExceeded
 	}
-	if after != nil && s.machines[after.Name] == nil {
+	if s.machines[m.Name] == nil {
 		after = nil
 	}
 	return after, err
 }
 
-// callCloud makes a driver call, if that is the effect.
-func (s *sim) callCloud(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) (bool, error) {
+// calls says whether an effect is a driver call.
+func calls(do machine.Action) bool {
 	switch do.(type) {
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
-	default:
-		return false, nil
+		return true
 	}
+	return false
+}
+
+// call makes a driver call.
+func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) {
 	if f := kept.vm.Failure; f.Code != codes.OK && kept.vm.Asked == operationOf(do) && !s.clock.Now().After(f.At) {
 		s.fault("%s is called again at once after %s", f.Operation, f.Message)
 	}
 	if kind, ok := map[blow]drivertest.FaultKind{
 		fails: drivertest.Refuse, answerLost: drivertest.LoseResponse, halfDone: drivertest.Half,
 	}[b]; ok {
-		all := []codes.Code{
-			codes.Unavailable, codes.DeadlineExceeded, codes.Unknown, codes.Internal, codes.Aborted,
-			codes.ResourceExhausted, codes.Canceled, codes.Unauthenticated, codes.Code(99),
-		}
-		state := []string{"", "half-way"}[s.rng.IntN(2)]
-		defer s.cloud.Inject(drivertest.Fault{Kind: kind, Code: all[s.rng.IntN(len(all))], Steps: s.rng.IntN(3), LastKnownState: state})()
+		code := pick(s.rng, codes.Unavailable, codes.DeadlineExceeded, codes.Unknown, codes.Internal, codes.Aborted,
+			codes.ResourceExhausted, codes.Canceled, codes.Unauthenticated, codes.Code(99))
+		defer s.cloud.Inject(drivertest.Fault{Kind: kind, Code: code, Steps: s.rng.IntN(3), LastKnownState: pick(s.rng, "", "half-way")})()
 	}
-	s.called++
-	ctx, c, secret := context.Background(), class(), s.cloud.Secret("shoot", "small")
-	var answer machine.Answer
 	switch a := do.(type) {
-	case machine.LookForVM:
-		answer = machine.FromStatus(s.cloud.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: c, Secret: secret}))
 	case machine.CreateVM:
 		if s.checkCreate(m); s.needsToken && !a.Token.Expires().After(s.clock.Now()) {
 			s.fault("the VM of %s is made without a token to join with", m.Name)
 		}
-		answer = machine.FromCreate(s.cloud.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: c, Secret: secret}))
 	case machine.InitializeVM:
 		if s.machines[m.Name].Spec.ProviderID == "" {
 			s.fault("a VM is initialised whose identity is not written down")
 		}
-		if a.LastKnownState != "" {
-			m = m.DeepCopy()
-			m.Status.LastKnownState = a.LastKnownState
-		}
-		answer = machine.FromInitialize(s.cloud.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: c, Secret: secret}))
 	case machine.DeleteVM:
 		if m.DeletionTimestamp.IsZero() {
 			s.fault("the VM of a machine is deleted that is not being deleted")
 		}
 		s.checkDetached(m, kept)
-		answer = machine.FromDelete(s.cloud.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: c, Secret: secret}))
+	}
+	s.called++
+	answer, err := machine.Call(context.Background(), s.cloud, do, m, class(), s.cloud.Secret("shoot", "small"))
+	if err != nil {
+		s.fault("%s of %s cannot be called: %v", do, m.Name, err)
 	}
 	kept.vm = kept.vm.After(answer, s.clock.Now(), s.rng.Float64())
 	kept.gone = kept.gone || kept.vm.Asked == driver.OpDeleteMachine && kept.vm.Failure.Code == codes.OK
@@ -513,7 +491,6 @@ func (s *sim) callCloud(m *v1alpha1.Machine, kept *memory, do machine.Action, b 
 		s.nameless[m.Name] = true
 	}
 	s.note("%s: %s answers %v", m.Name, answer.Operation, answer.Err)
-	return true, nil
 }
 
 // operationOf returns the operation that an effect calls.
@@ -568,7 +545,7 @@ func (s *sim) checkRest() {
 	}
 	nodes := 0
 	for name := range s.nodes {
-		if s.machines[name] != nil || !s.nameless[name] {
+		if name = strings.TrimSuffix(name, tail); s.machines[name] != nil || !s.nameless[name] {
 			nodes++
 		}
 	}
@@ -589,26 +566,27 @@ func forced(m *v1alpha1.Machine) bool { return m.Labels[v1alpha1.LabelKeyForceDe
 // round makes a round of draining: pods go in the third, and then their volumes have
 // their time.
 func (s *sim) round(kept *memory, a machine.DrainNode) machine.DrainView {
-	now := s.clock.Now()
+	now, wait := s.clock.Now(), a.Policy.Volumes
 	kept.rounds++
 	if kept.rounds > 2 && kept.empty.IsZero() {
 		kept.empty = now
-		s.unmount(a.NodeName, s.volumes.after)
+		for _, m := range s.mounts[a.NodeName] { // the attacher will detach their volumes
+			if !m.stays && m.gone.IsZero() {
+				m.gone = s.now().Add(s.volumes.after)
+			}
+		}
 	}
-	waited := machine.ModeOf(a).DetachTimeout > 0 && !now.Before(kept.empty.Add(machine.ModeOf(a).DetachTimeout))
-	waits := machine.ModeOf(a).Detach && !waited && len(s.moving(a.NodeName)) > 0
+	waited := wait.DetachTimeout > 0 && !now.Before(kept.empty.Add(wait.DetachTimeout))
+	waits := wait.Wait && !waited && len(s.attached(a.NodeName, false)) > 0
 	return machine.DrainView{Done: kept.rounds > 2 && !waits, NextCheck: now.Add(20 * time.Second)}
 }
 
 // checkDetached asserts that a VM goes only when the volumes of the pods that went
 // have gone, or have had their time; and all of them, by force.
 func (s *sim) checkDetached(m *v1alpha1.Machine, kept *memory) {
-	node, which := s.nodeOf(m), s.moving
-	if forced(m) {
-		which = s.attached
-	}
+	node := s.nodeOf(m)
 	waited := s.policy.DetachTimeout > 0 && !s.clock.Now().Before(kept.empty.Add(s.policy.DetachTimeout))
-	for _, va := range which(node) {
+	for _, va := range s.attached(node, forced(m)) {
 		if va.DeletionTimestamp.IsZero() && !waited && s.nodes[node] != nil && !kept.gone {
 			s.fault("the VM of %s is deleted while %s is attached", m.Name, va.Name)
 		}
@@ -632,64 +610,21 @@ func newMachine(name string) *v1alpha1.Machine {
 	}
 }
 
-// store is an API server for a few Machines and Nodes: versions that conflict, a
-// status subresource, finalizers, and times without fractions.
-type store struct {
-	now      func() time.Time
-	version  int
-	machines map[string]*v1alpha1.Machine
-	before   map[string]*v1alpha1.Machine // one version older
-	nodes    map[string]*corev1.Node
-	mounts   map[string][]*mount // by Node
-	tokens   map[string]*corev1.Secret
-	// watch is told the name of every machine that it concerns.
-	watch func(machine string)
-	// released is asked before the last finalizer of a machine goes.
-	released func(m *v1alpha1.Machine)
-	broken   func(format string, args ...any)
-}
-
-func newStore(now func() time.Time) *store {
-	return &store{
-		now: now, machines: map[string]*v1alpha1.Machine{},
-		before: map[string]*v1alpha1.Machine{}, nodes: map[string]*corev1.Node{}, mounts: map[string][]*mount{}, tokens: map[string]*corev1.Secret{},
-	}
-}
-
-func gone(name string) error {
-	return apierrors.NewNotFound(schema.GroupResource{Resource: "objects"}, name)
-}
-
 func conflict(name string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, name, fmt.Errorf("has changed"))
 }
 
-func (s *store) next() string {
+func (s *sim) next() string {
 	s.version++
 	return strconv.Itoa(s.version)
 }
 
-func (s *store) create(m *v1alpha1.Machine) {
-	m = m.DeepCopy()
+func (s *sim) create(m *v1alpha1.Machine) {
 	m.CreationTimestamp = metav1.NewTime(s.now()).Rfc3339Copy()
-	m.ResourceVersion = s.next()
-	s.machines[m.Name] = m
-	s.watch(m.Name)
+	s.put(m)
 }
 
-// current returns the machine if the one given is up to date.
-func (s *store) current(m *v1alpha1.Machine) (*v1alpha1.Machine, error) {
-	have := s.machines[m.Name]
-	switch {
-	case have == nil || have.UID != m.UID:
-		return nil, gone(m.Name)
-	case have.ResourceVersion != m.ResourceVersion:
-		return nil, conflict(m.Name)
-	}
-	return have.DeepCopy(), nil
-}
-
-func (s *store) put(m *v1alpha1.Machine) *v1alpha1.Machine {
+func (s *sim) put(m *v1alpha1.Machine) *v1alpha1.Machine {
 	s.before[m.Name] = s.machines[m.Name]
 	m.ResourceVersion = s.next()
 	s.machines[m.Name] = m
@@ -700,46 +635,37 @@ func (s *store) put(m *v1alpha1.Machine) *v1alpha1.Machine {
 	return m.DeepCopy()
 }
 
-// update stores metadata and spec, and ignores the status.
-func (s *store) update(m *v1alpha1.Machine) (*v1alpha1.Machine, error) {
-	have, err := s.current(m)
-	if err == nil {
-		err = refused(m)
+// write stores metadata and spec of a machine, or its status. It asserts that the
+// provider ID stays, and that a machine is let go only without a rest.
+func (s *sim) write(m *v1alpha1.Machine, do machine.Action) (*v1alpha1.Machine, error) {
+	const ours = v1alpha1.MCMFinalizerName
+	have := s.machines[m.Name]
+	switch {
+	case have == nil || have.UID != m.UID:
+		return nil, nil
+	case have.ResourceVersion != m.ResourceVersion:
+		return nil, conflict(m.Name)
 	}
-	if err != nil {
-		return nil, err
+	in := machine.Observation{Machine: have}
+	carriedOut(&in, do, s.now())
+	m = in.Machine
+	if errs := metav1validation.ValidateLabels(m.Labels, field.NewPath("metadata", "labels")); len(errs) > 0 {
+		return nil, errs.ToAggregate()
 	}
 	if have.Spec.ProviderID != "" && have.Spec.ProviderID != m.Spec.ProviderID {
-		s.broken("the provider ID of %s changes from %q to %q", m.Name, have.Spec.ProviderID, m.Spec.ProviderID)
+		s.fault("the provider ID of %s changes from %q to %q", m.Name, have.Spec.ProviderID, m.Spec.ProviderID)
 	}
-	ours := v1alpha1.MCMFinalizerName
 	if slices.Contains(have.Finalizers, ours) && !slices.Contains(m.Finalizers, ours) {
-		s.released(have)
+		s.checkRelease(have)
 	}
 	if !have.DeletionTimestamp.IsZero() && len(m.Finalizers) > len(have.Finalizers) {
-		return nil, apierrors.NewForbidden(schema.GroupResource{}, m.Name, fmt.Errorf("no new finalizers on an object that is being deleted"))
+		return nil, errors.New("no new finalizers on an object that is being deleted")
 	}
-	wanted := m.DeepCopy()
-	have.Labels, have.Annotations, have.Finalizers, have.Spec = wanted.Labels, wanted.Annotations, wanted.Finalizers, wanted.Spec
-	return s.put(have), nil
-}
-
-// updateStatus stores the status and ignores the rest.
-func (s *store) updateStatus(m *v1alpha1.Machine) (*v1alpha1.Machine, error) {
-	have, err := s.current(m)
-	if err != nil {
-		return nil, err
-	}
-	have.Status = m.DeepCopy().Status
-	status := &have.Status
-	for _, t := range []*metav1.Time{&status.LastOperation.LastUpdateTime, &status.CurrentStatus.LastUpdateTime} {
-		*t = t.Rfc3339Copy()
-	}
-	return s.put(have), nil
+	return s.put(m), nil
 }
 
 // remove asks for the deletion of a machine.
-func (s *store) remove(name string) {
+func (s *sim) remove(name string) {
 	have := s.machines[name]
 	if have == nil || !have.DeletionTimestamp.IsZero() {
 		return
@@ -750,7 +676,7 @@ func (s *store) remove(name string) {
 	s.put(have)
 }
 
-func (s *store) concerned(node string) {
+func (s *sim) concerned(node string) {
 	for _, m := range s.machines {
 		if s.nodeOf(m) == node {
 			s.watch(m.Name)
@@ -760,7 +686,7 @@ func (s *store) concerned(node string) {
 
 // nodeOf returns the name of the Node of a machine, which a label or else its provider
 // ID stands for, or "" for none.
-func (s *store) nodeOf(m *v1alpha1.Machine) string {
+func (s *sim) nodeOf(m *v1alpha1.Machine) string {
 	if label := m.Labels[v1alpha1.NodeLabelKey]; label != "" || m.Spec.ProviderID == "" {
 		return label
 	}
@@ -772,74 +698,54 @@ func (s *store) nodeOf(m *v1alpha1.Machine) string {
 	return ""
 }
 
-// refused returns the error of a label that the API server does not take.
-func refused(m *v1alpha1.Machine) error {
-	if errs := metav1validation.ValidateLabels(m.Labels, field.NewPath("metadata", "labels")); len(errs) > 0 {
-		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Machine").GroupKind(), m.Name, errs)
-	}
-	return nil
-}
-
 // join is what a kubelet does.
-func (s *store) join(name, uid string) {
-	s.nodes[name] = &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID(uid), ResourceVersion: s.next()},
+func (s *sim) join(name, uid string) {
+	s.putNode(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID(uid)},
 		Spec:       corev1.NodeSpec{ProviderID: uid},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now())},
 		}},
-	}
-	s.concerned(name)
+	})
 }
 
-func (s *store) node(name string) *corev1.Node { return s.nodes[name].DeepCopy() }
+func (s *sim) node(name string) *corev1.Node { return s.nodes[name].DeepCopy() }
 
-// edit changes a Node, of the version given if that is not empty.
-func (s *store) edit(name, version string, change func(*corev1.Node)) error {
-	have := s.nodes[name]
-	switch {
-	case have == nil:
-		return gone(name)
-	case version != "" && have.ResourceVersion != version:
-		return conflict(name)
+// writeNode carries out a write of a Node, if that is there.
+func (s *sim) writeNode(name string, do machine.Action) {
+	in := machine.Observation{Node: machine.NodeView{Node: s.node(name)}}
+	if in.Node.Node != nil && carriedOut(&in, do, s.clock.Now()) {
+		s.putNode(in.Node.Node)
 	}
-	have = have.DeepCopy()
-	change(have)
-	have.ResourceVersion = s.next()
-	s.nodes[name] = have
-	s.concerned(name)
-	return nil
 }
 
-func (s *store) deleteNode(a machine.DeleteNode) error {
+func (s *sim) putNode(node *corev1.Node) {
+	node.ResourceVersion = s.next()
+	s.nodes[node.Name] = node
+	s.concerned(node.Name)
+}
+
+func (s *sim) deleteNode(a machine.DeleteNode) {
 	name := a.Node.Name
-	have := s.nodes[name]
-	if have == nil || have.UID != a.Node.UID {
-		return nil
-	}
-	released := patched(have)
-	s.nodes[name] = released
-	if len(released.Finalizers) == 0 {
+	if have := s.nodes[name]; have != nil && have.UID == a.Node.UID {
 		delete(s.nodes, name)
 		delete(s.mounts, name)
+		s.concerned(name)
 	}
-	s.concerned(name)
-	return nil
 }
 
 // createToken makes a bootstrap token of a machine.
-func (s *store) createToken(m *v1alpha1.Machine, expires time.Time, random io.Reader) error {
-	secret, err := machine.NewBootstrapToken(m, expires, nil, random)
-	if err != nil {
-		return err
+func (s *sim) createToken(m *v1alpha1.Machine, expires time.Time) error {
+	secret, err := machine.NewBootstrapToken(m, expires, nil, s.random)
+	if err == nil {
+		secret.UID = machineUID(s.next())
+		s.tokens[secret.Name] = secret
 	}
-	secret.UID = machineUID(s.next())
-	s.tokens[secret.Name] = secret
-	return nil
+	return err
 }
 
 // tokensOf returns the bootstrap tokens of a machine.
-func (s *store) tokensOf(owner types.UID) []*corev1.Secret {
+func (s *sim) tokensOf(owner types.UID) []*corev1.Secret {
 	var own []*corev1.Secret
 	for _, secret := range s.tokens {
 		if machine.TokenOwner(secret) == owner {
@@ -857,62 +763,42 @@ type mount struct {
 }
 
 // attach attaches volumes to a Node.
-func (s *store) attach(node string, v volumes) {
+func (s *sim) attach(node string, v volumes) {
 	for i := range v.detach + v.stay {
-		name := fmt.Sprint("csi-", node, "-", i)
-		s.mounts[node] = append(s.mounts[node], &mount{stays: i >= v.detach, VolumeAttachment: &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID("uid-" + name)},
-			Spec:       storagev1.VolumeAttachmentSpec{NodeName: node},
-		}})
+		va := attachment(fmt.Sprint("csi-", node, "-", i))
+		va.Spec.NodeName = node
+		s.mounts[node] = append(s.mounts[node], &mount{va, i >= v.detach, time.Time{}})
 	}
 }
 
-// attached returns the attachments of a Node.
-func (s *store) attached(node string) []*storagev1.VolumeAttachment {
-	var all []*storagev1.VolumeAttachment
+// attached returns the attachments of a Node: all, or those whose pods are drained.
+func (s *sim) attached(node string, all bool) []*storagev1.VolumeAttachment {
+	var list []*storagev1.VolumeAttachment
 	for _, m := range s.mounts[node] {
-		all = append(all, m.DeepCopy())
-	}
-	return all
-}
-
-// moving returns the attachments of a Node whose pods are drained.
-func (s *store) moving(node string) []*storagev1.VolumeAttachment {
-	var all []*storagev1.VolumeAttachment
-	for _, m := range s.mounts[node] {
-		if !m.stays {
-			all = append(all, m.DeepCopy())
+		if all || !m.stays {
+			list = append(list, m.DeepCopy())
 		}
 	}
-	return all
-}
-
-// unmount says that the pods have gone, so that the attacher will detach their
-// volumes.
-func (s *store) unmount(node string, after time.Duration) {
-	for _, m := range s.mounts[node] {
-		if !m.stays && m.gone.IsZero() {
-			m.gone = s.now().Add(after)
-		}
-	}
+	return list
 }
 
 // deleteAttachments marks them; as the Node does not answer, they stay.
-func (s *store) deleteAttachments(a machine.DeleteAttachments) error {
-	for _, mounts := range s.mounts {
-		for _, m := range mounts {
-			if a.Deletes(m.VolumeAttachment) {
-				m.VolumeAttachment = m.DeepCopy()
-				m.DeletionTimestamp = &metav1.Time{Time: s.now()}
-				s.concerned(m.Spec.NodeName)
+func (s *sim) deleteAttachments(m *v1alpha1.Machine, a machine.DeleteAttachments) {
+	if !forced(m) {
+		s.fault("attachments of %s are deleted without force", m.Name)
+	}
+	for _, va := range a.Attachments {
+		for _, mount := range s.mounts[va.Spec.NodeName] {
+			if mount.Name == va.Name {
+				mount.DeletionTimestamp = &metav1.Time{Time: s.now()}
 			}
 		}
+		s.concerned(va.Spec.NodeName)
 	}
-	return nil
 }
 
 // detach detaches what is due.
-func (s *store) detach() {
+func (s *sim) detach() {
 	for node, mounts := range s.mounts {
 		due := func(m *mount) bool { return !m.gone.IsZero() && !s.now().Before(m.gone) }
 		if slices.ContainsFunc(mounts, due) {
@@ -923,13 +809,11 @@ func (s *store) detach() {
 }
 
 // nextDetach returns when the next volume is detached; zero means never.
-func (s *store) nextDetach() time.Time {
+func (s *sim) nextDetach() time.Time {
 	var next time.Time
 	for _, mounts := range s.mounts {
 		for _, m := range mounts {
-			if !m.gone.IsZero() && (next.IsZero() || m.gone.Before(next)) {
-				next = m.gone
-			}
+			next = machinist.Earliest(next, m.gone)
 		}
 	}
 	return next
@@ -937,7 +821,7 @@ func (s *store) nextDetach() time.Time {
 
 var (
 	seedFlag      = flag.Uint64("seed", 0, "run only this schedule of TestCrashSchedules")
-	schedulesFlag = flag.Uint64("schedules", 3000, "run so many schedules of TestCrashSchedules")
+	schedulesFlag = flag.Uint64("schedules", 1500, "run so many schedules of TestCrashSchedules")
 )
 
 // TestCrashSchedules lives a few machines through random faults at random
@@ -978,7 +862,7 @@ func schedule(seed uint64) error {
 	// Faults come dense or sparse, and end.
 	often, budget := []float64{0.05, 0.2, 0.5}[rng.IntN(3)], rng.IntN(15)
 	if rng.IntN(8) == 0 {
-		o.NodeName = func(machine string) string { return machine + strings.Repeat("n", 64) }
+		o.NodeName = longName
 	}
 	s := newSim(seed, o, p, func(int) blow {
 		if budget <= 0 || rng.Float64() > often {
@@ -1003,16 +887,19 @@ func schedule(seed uint64) error {
 	return s.run()
 }
 
+// tail makes the name of a Node too long for the value of a label.
+var tail = strings.Repeat("n", 64)
+
+func longName(machine string) string { return machine + tail }
+
 // lives are the plain lives, with everything that a cloud may ask for.
 func lives() map[string]drivertest.CloudOptions {
 	return map[string]drivertest.CloudOptions{
 		"simple":        {BootTime: time.Minute},
 		"late":          {BootTime: time.Minute, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
 		"uninitialised": {BootTime: time.Minute, NeedsInitialization: true},
-		"long names": {BootTime: time.Minute, NodeName: func(machine string) string {
-			return machine + strings.Repeat("n", 64)
-		}},
-		"all": {BootTime: time.Minute, NeedsInitialization: true, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
+		"long names":    {BootTime: time.Minute, NodeName: longName},
+		"all":           {BootTime: time.Minute, NeedsInitialization: true, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
 	}
 }
 
@@ -1039,10 +926,8 @@ func lifeByClock(o drivertest.CloudOptions, at plan, ahead, deleteAfter time.Dur
 	return s, s.clock.Now().Sub(begin), err
 }
 
-// TestCrashAtEveryArrow lives one machine through every single fault at every
-// arrow of its plain life, and through every fault after a deletion at every
-// arrow.
-func TestCrashAtEveryArrow(t *testing.T) {
+// arrows runs f for each plain life, with the number of its arrows.
+func arrows(t *testing.T, f func(t *testing.T, o drivertest.CloudOptions, arrows int)) {
 	t.Parallel()
 	for name, o := range lives() {
 		t.Run(name, func(t *testing.T) {
@@ -1050,46 +935,53 @@ func TestCrashAtEveryArrow(t *testing.T) {
 			plain, err := life(o, nil)
 			require.NoError(t, err)
 			require.Greater(t, plain.arrow, 15, "the life has that many steps")
-			for i := range plain.arrow {
-				for _, b := range blows {
-					_, err := life(o, func(arrow int) blow {
-						if arrow == i {
-							return b
-						}
-						return noBlow
-					})
-					require.NoError(t, err, "arrow %d: %s", i, b)
-				}
-			}
+			f(t, o, plain.arrow)
 		})
 	}
 }
 
+// TestCrashAtEveryArrow lives one machine through every single fault at every
+// arrow of its plain life, and through every fault after a deletion at every
+// arrow.
+func TestCrashAtEveryArrow(t *testing.T) {
+	arrows(t, func(t *testing.T, o drivertest.CloudOptions, arrows int) {
+		for i := range arrows {
+			for _, b := range blows {
+				_, err := life(o, once(i, b))
+				require.NoError(t, err, "arrow %d: %s", i, b)
+			}
+		}
+	})
+}
+
+// once is a plan with one blow.
+func once(at int, b blow) plan {
+	return func(arrow int) blow {
+		if arrow == at {
+			return b
+		}
+		return noBlow
+	}
+}
+
 // TestCrashAfterADeletionAtEveryArrow deletes the machine at every arrow of its
-// plain life and has a fault at each of those that follow.
+// plain life and has a fault at each of those that follow. Of the faults at a pair of
+// arrows it takes every fourth, so that all come at each arrow and at each distance.
 func TestCrashAfterADeletionAtEveryArrow(t *testing.T) {
-	t.Parallel()
-	for name, o := range lives() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			plain, err := life(o, nil)
-			require.NoError(t, err)
-			for i := range plain.arrow {
-				for j := i; j < i+10; j++ {
-					for _, b := range blows {
-						_, err := life(o, func(arrow int) blow {
-							switch {
-							case arrow == j && i != j:
-								return b
-							case arrow == i:
-								return deleted
-							}
-							return noBlow
-						})
-						require.NoError(t, err, "deleted at arrow %d, %s at arrow %d", i, b, j)
-					}
+	arrows(t, func(t *testing.T, o drivertest.CloudOptions, arrows int) {
+		for i := range arrows {
+			for j := i; j < i+10; j++ {
+				for k := (i + j) / 2 % 4; k < len(blows); k += 4 {
+					fault := once(j, blows[k])
+					_, err := life(o, func(arrow int) blow {
+						if arrow == i {
+							return deleted
+						}
+						return fault(arrow)
+					})
+					require.NoError(t, err, "deleted at arrow %d, %s at arrow %d", i, blows[k], j)
 				}
 			}
-		})
-	}
+		}
+	})
 }
