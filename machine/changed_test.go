@@ -193,7 +193,7 @@ func TestFreesReplacement_LessIsReplaced_IsTrue(t *testing.T) {
 func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
 	t.Parallel()
 	changed := map[string]int{}
-	for seed := range uint64(30000) {
+	for seed := range uint64(12000) {
 		r := rand.New(rand.NewPCG(seed, 29))
 		in, p := anyLife(r), anyPolicy(r)
 		was, before := machine.Decide(in, p, now), deepCopy(in)

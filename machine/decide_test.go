@@ -313,7 +313,7 @@ func anyPolicy(r *rand.Rand) machine.Policy {
 // documentation of Decide, Observation and Policy promises.
 func TestDecisionsOfAnythingAreLawful(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20000) {
+	for seed := range uint64(8000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		in, p := anything(r), anyPolicy(r)
 		if seed%20 == 0 {
@@ -469,7 +469,7 @@ func anyAttachments(r *rand.Rand) machine.AttachmentsView {
 // machine is let go whose class exists, or whose deletion is forced.
 func TestEveryDeletionEnds(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		x := newWorld(anyExit(r))
 		x.rounds, x.anew = r.IntN(4), r.IntN(2) == 0
@@ -514,7 +514,7 @@ func checkOrder(t *testing.T, seed uint64, x *world, faults bool) {
 // TestNothingDestructiveIsDecidedBlindly is I-3 for a deletion.
 func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		in, p := anyExit(r), anyPolicy(r)
 		if in.Node.NoTarget {

@@ -142,7 +142,7 @@ func TestEventsAreSuchAsAnAPIServerTakes(t *testing.T) {
 	random := func() *v1alpha1.Machine {
 		return aMachine(inPhase(v1alpha1.MachinePhase(pick())), lastly(v1alpha1.MachineOperationType(pick()), v1alpha1.MachineState(pick()), pick(), pick()))
 	}
-	for range 5000 {
+	for range 1000 {
 		before, after := random(), random()
 		unchanged := fmt.Sprint(before, after)
 		for _, e := range machine.Events(before, after) {

@@ -25,7 +25,7 @@ func TestEveryChangeOfPhaseIsARowAndEveryRowIsAChange(t *testing.T) {
 	t.Parallel()
 	table := machine.Transitions()
 	seen := map[phaseChange]int{}
-	for seed := range uint64(60000) {
+	for seed := range uint64(20000) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		in, p := anyLife(r), anyPolicy(r)
 		c, d, u := nextPhase(t, seed, in, p)

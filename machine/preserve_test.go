@@ -438,7 +438,7 @@ func preservedState(r *rand.Rand) machine.Observation {
 // effects, twice, and what is not preserved carries nothing of a preservation.
 func TestPreservationAndUpdateComeToRest(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(800) {
+	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		r := newWorld(preservedState(rng))
 		r.policy = pick(rng, machine.Policy{}, machine.DefaultPolicy())

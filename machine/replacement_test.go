@@ -195,7 +195,7 @@ func TestTwoWorkersWithStaleCachesNeverFailTwoMachinesAtATime(t *testing.T) {
 	t.Parallel()
 	for _, p := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed} {
 		reached := map[int]bool{}
-		for seed := range uint64(1500) {
+		for seed := range uint64(400) {
 			r := rand.New(rand.NewPCG(seed, 17))
 			limit, n := 1+r.IntN(2), 2+r.IntN(3)
 			f := newFleet(n, limit, p)

@@ -122,7 +122,7 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 func TestSharedProviderID_Law_NoDeletionWithoutProof(t *testing.T) {
 	t.Parallel()
 	deletions := 0
-	for seed := range uint64(5000) {
+	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		in := anyExit(r)
 		in.Machine.Spec.ProviderID = "simulated:///1"
