@@ -3,6 +3,7 @@
 package deployment_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,19 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What belongs to one object alone stays, and so does the time of the last change of the
+// replicas, which a roll-back does not change.
+func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
+	s := newScene("rolling 3 +1 want=b rollback=1 revision=2 scaled; a 3/3/3 scaled; b 0 scaled")
+	own := map[string]string{v1alpha1.RevisionAnnotation: "2", scaledKey: "2026-02-01T00:00:00Z", v1alpha1.UnfreezeAnnotation: "1"}
+	maps.Copy(s.in.Deployment.Annotations, own)
+	s.in.Deployment.Annotations["cause"], s.in.Deployment.Annotations["only"] = "second", "here"
+	s.in.Sets[0].Annotations["cause"], s.in.Sets[0].Annotations[v1alpha1.PreferNoScheduleKey] = "first", "True"
+	s.in.Sets[0].Annotations["machinist.dev/delete-first"] = "m"
+	own["cause"] = "first"
+	require.Equal(t, own, actions[deployment.WriteDeployment](s.decide())[0].Deployment.Annotations)
 }
 
 func TestRollback_Asked_IsNotTakenForComplete(t *testing.T) {

@@ -173,6 +173,9 @@ func TestRollout_EveryBounds_AreKept(t *testing.T) {
 					name := fmt.Sprint(kind, replicas, surge.String(), unavailable.String())
 					require.LessOrEqual(t, r.most, int(b.Desired+b.Surge), name)
 					require.GreaterOrEqual(t, r.least, int(b.Desired-b.Unavailable), name)
+					for _, times := range r.updated {
+						require.Equal(t, 1, times, name)
+					}
 				}
 			}
 		}
