@@ -108,7 +108,7 @@ var importRules = []importRule{
 		api, apimachinery, clientGo, clock,
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/golden", nil, nil, "tests only"},

@@ -113,7 +113,7 @@ func (u *updates) mayBeBroken() int64 {
 func (u *updates) surgeAgain() bool {
 	const patience = 5 * time.Minute
 	cond := conditionOf(u.c.d.Status, v1alpha1.MachineDeploymentProgressing)
-	room := min(u.l.Desired+u.l.Surge-u.l.asked(), u.l.Desired-u.to.spec)
+	room := min(u.l.Most()-u.l.asked(), u.l.Desired-u.to.spec)
 	if u.l.Unavailable > 0 || room <= 0 || u.arriving() > 0 || !u.l.allSettled() || cond == nil {
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 func ExampleOvershoot() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	d := safety.Overshoot(safety.OvershootObservation{
-		Deployments: []safety.Surging{{Deployment: overDeployment("workers", 3), Surge: 1}},
+		Deployments: []*v1alpha1.MachineDeployment{overDeployment("workers", 3, 1)},
 		Sets:        []*v1alpha1.MachineSet{overSet("workers-x7d2k", "workers", 3)},
 		Machines:    overMachines("workers-x7d2k", 9),
 		Complete:    true,

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -35,12 +36,13 @@ func DefaultOvershootPolicy() OvershootPolicy {
 }
 
 // marks returns the number of machines that freezes a set of so many replicas, and the
-// one that lets it go on. With a deployment these are desired + surge + up, and down
-// less; without one twice the replicas take the place of desired + surge.
-func (p OvershootPolicy) marks(replicas int32, parent Surging) (high, low int) {
+// one that lets it go on. With a deployment these are what [deployment.BoundsOf] says may
+// exist + up, and down less; without one twice the replicas take the place of that.
+func (p OvershootPolicy) marks(replicas int32, parent *v1alpha1.MachineDeployment) (high, low int) {
 	most := 2 * int(max(0, replicas))
-	if parent.Deployment != nil {
-		most = int(max(0, parent.Deployment.Spec.Replicas)) + int(max(0, parent.Surge))
+	if parent != nil {
+		b, _ := deployment.BoundsOf(parent) // bounds that cannot be read allow no machine more
+		most = int(b.Most())
 	}
 	high = most + int(max(0, p.Up))
 	return high, high - int(max(0, p.Down))

@@ -19,24 +19,14 @@ import (
 // OvershootObservation is what [Overshoot] is told. The zero observation is of a
 // world that nobody has looked at.
 type OvershootObservation struct {
-	// Deployments, each with its surge. Nil deployments are skipped.
-	Deployments []Surging
+	// Deployments of the sets. Nil deployments are skipped.
+	Deployments []*v1alpha1.MachineDeployment
 	// Sets of all of them, and those without one. Nil sets are skipped.
 	Sets []*v1alpha1.MachineSet
 	// Machines of all sets. Nil machines are skipped.
 	Machines []*v1alpha1.Machine
 	// Complete says that these are all there are. Without that nothing is decided.
 	Complete bool
-}
-
-// Surging is a deployment with the number of machines that its strategy allows
-// above the replicas.
-type Surging struct {
-	// Deployment as it was read.
-	Deployment *v1alpha1.MachineDeployment
-	// Surge is how many more than its replicas the strategy allows; 0 for one that allows
-	// none, such as Recreate. Below 0 counts as 0.
-	Surge int32
 }
 
 // A FreezeWrite is one object whose freeze changes: metadata and status of it are
@@ -110,8 +100,8 @@ func Overshoot(in OvershootObservation, p OvershootPolicy, now time.Time) Oversh
 		}
 	}
 	for _, d := range s.deployments {
-		if d.Deployment.DeletionTimestamp == nil {
-			s.follow(d.Deployment)
+		if d.DeletionTimestamp == nil {
+			s.follow(d)
 		}
 	}
 	return s.d
@@ -130,8 +120,8 @@ type overshoot struct {
 	policy      OvershootPolicy
 	now         time.Time
 	machines    map[types.UID][]*v1alpha1.Machine // by the UID of their controller
-	deployments []Surging
-	parents     map[types.UID]Surging
+	deployments []*v1alpha1.MachineDeployment
+	parents     map[types.UID]*v1alpha1.MachineDeployment
 	frozen      map[types.UID]string // why, by the UID of the deployment
 	d           OvershootDecision
 }
@@ -144,25 +134,25 @@ func (s *overshoot) look() {
 			s.machines[uid] = append(s.machines[uid], m)
 		}
 	}
-	s.parents = map[types.UID]Surging{}
+	s.parents = map[types.UID]*v1alpha1.MachineDeployment{}
 	for _, d := range s.in.Deployments {
-		if d.Deployment != nil && d.Deployment.UID != "" {
-			s.parents[d.Deployment.UID] = d
+		if d != nil && d.UID != "" {
+			s.parents[d.UID] = d
 			s.deployments = append(s.deployments, d)
 		}
 	}
-	slices.SortStableFunc(s.deployments, func(a, b Surging) int { return compareNames(a.Deployment, b.Deployment) })
+	slices.SortStableFunc(s.deployments, func(a, b *v1alpha1.MachineDeployment) int { return compareNames(a, b) })
 }
 
 // judge decides about a set.
 func (s *overshoot) judge(set *v1alpha1.MachineSet) {
-	parent, owned := s.parents[controllerOf(set)]
+	parent := s.parents[controllerOf(set)]
 	n := machineset.Count(set, s.machines[set.UID], nil, s.now).Present
 	high, low := s.policy.marks(set.Spec.Replicas, parent)
 	verdict, message := judge(set, n, high, low), overshootMessage(set, n, high)
 	_, asked := set.Annotations[v1alpha1.UnfreezeAnnotation]
-	if owned {
-		_, all := parent.Deployment.Annotations[v1alpha1.UnfreezeAnnotation]
+	if parent != nil {
+		_, all := parent.Annotations[v1alpha1.UnfreezeAnnotation]
 		asked = asked || all
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -34,8 +35,13 @@ func overSet(name, deployment string, replicas int32) *v1alpha1.MachineSet {
 	return &v1alpha1.MachineSet{ObjectMeta: owned(name, deployment), Spec: v1alpha1.MachineSetSpec{Replicas: replicas}}
 }
 
-func overDeployment(name string, replicas int32) *v1alpha1.MachineDeployment {
-	return &v1alpha1.MachineDeployment{ObjectMeta: owned(name, ""), Spec: v1alpha1.MachineDeploymentSpec{Replicas: replicas}}
+func overDeployment(name string, replicas, surge int32) *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{ObjectMeta: owned(name, "")}
+	d.Spec.Replicas, d.Spec.Strategy.Type = replicas, v1alpha1.RollingUpdateMachineDeploymentStrategyType
+	d.Spec.Strategy.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: v1alpha1.UpdateConfiguration{
+		MaxSurge: new(intstr.FromInt32(surge)), MaxUnavailable: new(intstr.FromInt32(0)),
+	}}
+	return d
 }
 
 func overMachines(set string, n int) []*v1alpha1.Machine {
@@ -76,13 +82,15 @@ func overshoot(in safety.OvershootObservation) []string {
 }
 
 func TestDS34ADeploymentWithoutASurgeIsJudgedLikeAnyOther(t *testing.T) {
+	recreate := overDeployment("recreate", 3, 9)
+	recreate.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
 	require.Equal(t, []string{
 		"Freeze set a: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
 		"Freeze set b: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
 		"Freeze deployment recreate: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
 		"Freeze deployment rolling: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
 	}, overshoot(safety.OvershootObservation{
-		Deployments: []safety.Surging{{Deployment: overDeployment("rolling", 2), Surge: 1}, {Deployment: overDeployment("recreate", 3)}},
+		Deployments: []*v1alpha1.MachineDeployment{overDeployment("rolling", 2, 1), recreate},
 		Sets:        []*v1alpha1.MachineSet{overSet("b", "rolling", 2), overSet("a", "recreate", 3)},
 		Machines:    append(overMachines("a", 6), overMachines("b", 9)...), Complete: true,
 	}))
@@ -103,22 +111,22 @@ func TestDS35AllSetsAreJudgedByWhatTheyReallyHave(t *testing.T) {
 	}
 	selected := overSet("d", "", 1) // the labels fit a deployment that does not own it
 	selected.Labels = map[string]string{"app": "w"}
-	other := overDeployment("other", 100)
+	other := overDeployment("other", 100, 0)
 	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: selected.Labels}
 	require.Equal(t, []string{
 		"Freeze set a: The number of machines backing MachineSet: a is 4 >= 4 which is the Max-ScaleUp-Limit",
 		"Freeze set d: The number of machines backing MachineSet: d is 5 >= 4 which is the Max-ScaleUp-Limit",
 	}, overshoot(safety.OvershootObservation{
-		Deployments: []safety.Surging{{Deployment: other}},
+		Deployments: []*v1alpha1.MachineDeployment{other},
 		Sets:        []*v1alpha1.MachineSet{selected, overSet("c", "", 1), overSet("b", "", 1), overSet("a", "", 1)},
 		Machines:    slices.Concat(overMachines("a", 4), leaving, namesake, overMachines("d", 5)), Complete: true,
 	}))
 }
 
 func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
-	d := overDeployment("md", 3)
+	d := overDeployment("md", 3, 1)
 	in := safety.OvershootObservation{
-		Deployments: []safety.Surging{{Deployment: d, Surge: 1}},
+		Deployments: []*v1alpha1.MachineDeployment{d},
 		Sets:        []*v1alpha1.MachineSet{frozenSet(overSet("a", "md", 3)), overSet("b", "md", 0)},
 		Machines:    overMachines("a", 6), Complete: true,
 	}
@@ -127,7 +135,7 @@ func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
 		"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5",
 	}, overshoot(in))
 
-	in.Deployments[0].Deployment = frozenDeployment(d)
+	in.Deployments[0] = frozenDeployment(d)
 	require.Equal(t, []string{"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5"}, overshoot(in))
 
 	in.Machines = in.Machines[:5]
@@ -138,10 +146,10 @@ func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
 }
 
 func TestLabelAndConditionOfADeploymentGoTogether(t *testing.T) {
-	labelled, told := overDeployment("labelled", 3), overDeployment("told", 3)
+	labelled, told := overDeployment("labelled", 3, 0), overDeployment("told", 3, 0)
 	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	told.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
-	in := safety.OvershootObservation{Deployments: []safety.Surging{{Deployment: labelled}, {Deployment: told}}, Complete: true}
+	in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{labelled, told}, Complete: true}
 	require.Equal(t, []string{
 		"Unfreeze deployment labelled: none of its sets is frozen",
 		"Unfreeze deployment told: none of its sets is frozen",
@@ -160,10 +168,10 @@ func TestSomebodyWhoAsksForItMakesAFrozenSetGoOn(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
 	alone := frozenSet(overSet("alone", "", 1))
 	alone.Annotations = ask
-	d := frozenDeployment(overDeployment("md", 1))
+	d := frozenDeployment(overDeployment("md", 1, 0))
 	d.Annotations = ask
 	in := safety.OvershootObservation{
-		Deployments: []safety.Surging{{Deployment: d}},
+		Deployments: []*v1alpha1.MachineDeployment{d},
 		Sets:        []*v1alpha1.MachineSet{alone, frozenSet(overSet("a", "md", 1)), overSet("b", "md", 1)},
 		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
 	}
@@ -207,14 +215,14 @@ func TestWhatIsBeingDeletedOrHasNoUIDIsLeftAlone(t *testing.T) {
 	deleted, nameless := overSet("a", "", 1), overSet("b", "", 1)
 	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
 	nameless.UID = ""
-	d := frozenDeployment(overDeployment("md", 1))
+	d := frozenDeployment(overDeployment("md", 1, 0))
 	d.DeletionTimestamp = &metav1.Time{Time: noon}
 	orphan := overMachines("b", 9)
 	for _, m := range orphan {
 		m.OwnerReferences = nil
 	}
 	require.Empty(t, overshoot(safety.OvershootObservation{
-		Deployments: []safety.Surging{{}, {Deployment: d}, {Deployment: &v1alpha1.MachineDeployment{}}},
+		Deployments: []*v1alpha1.MachineDeployment{nil, d, {}},
 		Sets:        []*v1alpha1.MachineSet{nil, deleted, nameless},
 		Machines:    slices.Concat(overMachines("a", 9), orphan, []*v1alpha1.Machine{nil}), Complete: true,
 	}))
@@ -222,10 +230,10 @@ func TestWhatIsBeingDeletedOrHasNoUIDIsLeftAlone(t *testing.T) {
 }
 
 func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
-	set, d := overSet("a", "md", 1), overDeployment("md", 1)
+	set, d := overSet("a", "md", 1), overDeployment("md", 1, 0)
 	set.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
 	in := safety.OvershootObservation{
-		Deployments: []safety.Surging{{Deployment: d}}, Sets: []*v1alpha1.MachineSet{set}, Machines: overMachines("a", 9), Complete: true,
+		Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Machines: overMachines("a", 9), Complete: true,
 	}
 	writes := safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon).Writes
 	require.Len(t, writes, 2)
@@ -237,7 +245,7 @@ func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
 	require.Len(t, held.Deployment.Status.Conditions, 1)
 	require.Nil(t, set.Labels, "the set was changed")
 
-	in.Sets[0], in.Deployments[0].Deployment, in.Machines = frozen.Set, held.Deployment, nil
+	in.Sets[0], in.Deployments[0], in.Machines = frozen.Set, held.Deployment, nil
 	writes = safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon).Writes
 	require.Len(t, writes, 2)
 	back, free := writes[0], writes[1]
@@ -254,7 +262,7 @@ func TestOvershootComesToRest(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		in := safety.OvershootObservation{Complete: true}
 		for i := range 1 + r.IntN(3) {
-			in.Deployments = append(in.Deployments, safety.Surging{Deployment: overDeployment(fmt.Sprint("d", i), r.Int32N(5)), Surge: r.Int32N(3)})
+			in.Deployments = append(in.Deployments, overDeployment(fmt.Sprint("d", i), r.Int32N(5), r.Int32N(3)))
 		}
 		for i := range r.IntN(6) {
 			set := overSet(fmt.Sprint("s", i), []string{"", "d0", "d1", "gone"}[r.IntN(4)], r.Int32N(5))
@@ -274,17 +282,17 @@ func TestOvershootComesToRest(t *testing.T) {
 				}
 			}
 			for i, d := range in.Deployments {
-				if w.Deployment != nil && d.Deployment.UID == w.Deployment.UID {
-					in.Deployments[i].Deployment = w.Deployment
+				if w.Deployment != nil && d.UID == w.Deployment.UID {
+					in.Deployments[i] = w.Deployment
 				}
 			}
 		}
 		require.Empty(t, safety.Overshoot(in, p, noon).Writes, "seed %d", seed)
 		for _, d := range in.Deployments {
 			anyFrozen := slices.ContainsFunc(in.Sets, func(s *v1alpha1.MachineSet) bool {
-				return metav1.IsControlledBy(s, d.Deployment) && machineset.Frozen(s)
+				return metav1.IsControlledBy(s, d) && machineset.Frozen(s)
 			})
-			require.Equal(t, anyFrozen, d.Deployment.Labels[v1alpha1.FreezeLabelKey] == "True", "seed %d", seed)
+			require.Equal(t, anyFrozen, d.Labels[v1alpha1.FreezeLabelKey] == "True", "seed %d", seed)
 		}
 	}
 }
@@ -302,7 +310,7 @@ func FuzzOvershoot(f *testing.F) {
 		high := int(max(0, desired)) + int(max(0, surge)) + int(max(0, up))
 		low := high - int(max(0, down))
 		d := safety.Overshoot(safety.OvershootObservation{
-			Deployments: []safety.Surging{{Deployment: overDeployment("md", desired), Surge: surge}},
+			Deployments: []*v1alpha1.MachineDeployment{overDeployment("md", desired, surge)},
 			Sets:        []*v1alpha1.MachineSet{set}, Machines: overMachines("a", n), Complete: true,
 		}, safety.OvershootPolicy{Up: up, Down: down}, noon)
 		begins, ends := !frozen && n >= high, frozen && n <= low

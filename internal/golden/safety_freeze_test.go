@@ -40,8 +40,7 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	}
 	seen := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{set}, Complete: true}
 	if md := in.MachineDeployment; md != nil {
-		surge, _ := boundsTwin(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
-		seen.Deployments = []safety.Surging{{Deployment: md.object(), Surge: surge}}
+		seen.Deployments = []*v1alpha1.MachineDeployment{md.object()}
 	} else {
 		set.OwnerReferences = nil
 	}
