@@ -30,9 +30,9 @@ type account struct {
 	scaleUpDisabled bool // it creates nothing, because its label says so
 
 	outgoing []machineset.Victim // machines that the set deletes for its observed size
-	stay     []*v1alpha1.Machine // machines that may be chosen beside them
+	stay     []*v1alpha1.Machine // machines that may be chosen beside them, and were not
 	exposed  []*v1alpha1.Machine // those of stay that may go in place of one that was not seen
-	chosen   []machineset.Victim // those of stay that this decision chose
+	chosen   []machineset.Victim // machines that this decision chose
 	victims  []machineset.Victim // machines that go for the planned size
 	changes  []string            // what differs between set and next
 	why      string              // the reason of the planned size, for people
@@ -115,21 +115,9 @@ func (a *account) predict(order machineset.Order) {
 			a.available--
 		}
 	}
-	if len(a.outgoing) > 0 {
-		going := make(map[*v1alpha1.Machine]bool, len(a.outgoing))
-		for _, v := range a.outgoing {
-			going[v.Machine] = true
-			if a.isAvailable(v.Machine) {
-				a.available--
-			}
-		}
-		a.stay = slices.DeleteFunc(a.stay, func(m *v1alpha1.Machine) bool { return going[m] })
-	}
-	for _, v := range possible { // they stay as far as is known, and nothing counts on them
-		if a.isAvailable(v.Machine) {
-			a.lost++
-		}
-	}
+	a.remove(a.outgoing)
+	a.available -= a.availableOf(a.outgoing)
+	a.lost += a.availableOf(possible) // they stay as far as is known, and nothing counts on them
 	if a.unseen > 0 {
 		a.exposed = beforeFresh(a.stay, order, a.now)
 	}
@@ -195,16 +183,21 @@ func (a *account) differs() bool {
 	return len(a.changes) > 0 && !equality.Semantic.DeepEqual(a.next, a.set)
 }
 
-// unchosen returns the machines that stay.
-func (a *account) unchosen() []*v1alpha1.Machine {
-	if len(a.chosen) == 0 {
-		return a.stay
+// availableOf returns how many of the victims count as available.
+func (a *account) availableOf(victims []machineset.Victim) int64 {
+	return count(victims, func(v machineset.Victim) bool { return a.isAvailable(v.Machine) })
+}
+
+// remove takes victims from the machines that stay.
+func (a *account) remove(victims []machineset.Victim) {
+	if len(victims) == 0 {
+		return
 	}
-	gone := make(map[*v1alpha1.Machine]bool, len(a.chosen))
-	for _, v := range a.chosen {
+	gone := make(map[*v1alpha1.Machine]bool, len(victims))
+	for _, v := range victims {
 		gone[v.Machine] = true
 	}
-	return slices.DeleteFunc(slices.Clone(a.stay), func(m *v1alpha1.Machine) bool { return gone[m] })
+	a.stay = slices.DeleteFunc(a.stay, func(m *v1alpha1.Machine) bool { return gone[m] })
 }
 
 // most returns how many machines may exist for the set: its size comes on top of the
@@ -290,18 +283,13 @@ func (l *ledger) available() int64 { return l.sum((*account).guaranteed) }
 // already.
 func (l *ledger) slack() int64 { return l.available() - l.Least() }
 
-// room returns by how much a set may grow, and the set that has to report or to lose
-// machines first, if there is one. A set that has not reported may have more machines than
-// were seen. A set with more machines than its size must not grow: it would get new ones
-// on top of those that go, and their number could not be told any more.
-func (l *ledger) room(of *account) (room int64, silent, surplus *v1alpha1.MachineSet) {
-	if a := l.silent(); a != nil {
-		return 0, a.set, nil
+// room returns by how many machines the sets may grow: none before all have reported, as
+// a set that has not may have more machines than were seen.
+func (l *ledger) room() int64 {
+	if l.silent() != nil {
+		return 0
 	}
-	if of != nil && of.replicas > of.spec+of.leaving {
-		return 0, nil, of.set
-	}
-	return max(0, l.Most()-l.total()), nil, nil
+	return max(0, l.Most()-l.total())
 }
 
 // silent returns the first account whose set has not reported on its spec, nil if all

@@ -46,7 +46,7 @@ func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	}
 	u.nominate()
 	if !changing {
-		u.tellUnknown()
+		u.tell((*updated).unknown, reasonNodeUnknown, "%d old machines have no Node that is known; the others are updated")
 	}
 	return nil
 }

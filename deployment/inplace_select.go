@@ -4,11 +4,13 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -43,8 +45,7 @@ func (u *updates) selectNodes() {
 	switch {
 	case candidates == 0 || want <= 0:
 	case u.manual:
-		u.c.hold(u.first((*updated).candidate), ReasonGate, fmt.Sprintf(
-			"%d Nodes are candidates for an update in place; a user has to label those that may be updated %s", candidates, v1alpha1.LabelKeyNodeSelectedForUpdate))
+		u.tell((*updated).candidate, ReasonGate, "%d Nodes are candidates for an update in place; a user has to label those that may be updated "+v1alpha1.LabelKeyNodeSelectedForUpdate)
 		return
 	default:
 		if u.choose(want) > 0 || u.surgeAgain() {
@@ -102,8 +103,7 @@ func (u *updates) choosePart(available bool, n, spare int64, how cutRule) int64 
 // not available or whose Nodes are not given back, those that are being updated, and
 // those whose update failed.
 func (u *updates) mayBeBroken() int64 {
-	failed := u.count(func(o *updated) bool { return o.old() && o.stage == updateFailed })
-	return u.l.asked() - u.l.Least() - max(0, u.has()-u.to.guaranteed()+u.cordonedNew()) - u.arriving() - failed
+	return u.l.asked() - u.l.Least() - max(0, u.has()-u.to.guaranteed()+u.cordonedNew()) - u.arriving() - u.count((*updated).failed)
 }
 
 // surgeAgain gives the new set a surge that it was not created with, if nothing
@@ -126,40 +126,24 @@ func (u *updates) surgeAgain() bool {
 
 // tellProgress says why nothing is selected, if there is something left to update.
 func (u *updates) tellProgress(candidates int64) {
-	isBusy := func(o *updated) bool {
-		return o.old() && (o.stage == updateStarted || selected(o.node) && o.stage != updateFailed)
-	}
-	busy := u.count(isBusy)
-	failed := u.count(func(o *updated) bool { return o.old() && o.stage == updateFailed })
+	busy := u.count((*updated).busy)
 	switch available := u.l.available() - u.count((*updated).returning); {
 	case busy > 0:
-		u.c.hold(u.first(isBusy), ReasonUpdating, fmt.Sprintf("%d machines are being updated in place", busy))
+		u.tell((*updated).busy, ReasonUpdating, "%d machines are being updated in place")
 	case candidates > 0 && available <= u.l.Least():
 		u.c.hold(u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines are available <= %d replicas - %d max unavailable", available, u.l.Desired, u.l.Unavailable))
 	}
-	old := u.count((*updated).old)
 	switch {
-	case failed > 0:
-		u.c.hold(u.first(func(o *updated) bool { return o.old() && o.stage == updateFailed }), ReasonUpdating, fmt.Sprintf("the update in place of %d machines failed", failed))
-	case old > 0 && busy == 0 && candidates == 0:
-		u.c.hold(u.first((*updated).old), ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left, and none may be updated now", old))
+	case u.count((*updated).failed) > 0:
+		u.tell((*updated).failed, ReasonUpdating, "the update in place of %d machines failed")
+	case busy == 0 && candidates == 0:
+		u.tell((*updated).old, ReasonWaitingForMachines, "%d old machines are left, and none may be updated now")
 	}
 }
 
-// tellUnknown holds the machines whose Nodes nobody has looked at, and them alone.
-func (u *updates) tellUnknown() {
-	unknown := func(o *updated) bool { return o.old() && !o.known }
-	if n := u.count(unknown); n > 0 {
-		u.c.hold(u.first(unknown), reasonNodeUnknown, fmt.Sprintf("%d old machines have no Node that is known; the others are updated", n))
+// tell holds the first machine of a kind, with the number of them, if there are any.
+func (u *updates) tell(is func(*updated) bool, r machinist.Reason, format string) {
+	if i := slices.IndexFunc(u.units, is); i >= 0 {
+		u.c.hold(u.units[i].machine.Name, r, fmt.Sprintf(format, u.count(is)))
 	}
-}
-
-// first names the first machine of a kind; empty if there is none.
-func (u *updates) first(is func(*updated) bool) string {
-	for _, o := range u.units {
-		if is(o) {
-			return o.machine.Name
-		}
-	}
-	return ""
 }

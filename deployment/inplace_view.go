@@ -63,6 +63,17 @@ func (c *pass) openUpdates() *updates {
 // old reports whether the machine is of a set whose machines are to be updated.
 func (o *updated) old() bool { return !o.of.isNew && !o.of.deleting }
 
+// unknown reports whether nobody has looked at the Node of an old machine.
+func (o *updated) unknown() bool { return o.old() && !o.known }
+
+// failed reports whether the update of an old machine failed.
+func (o *updated) failed() bool { return o.old() && o.stage == updateFailed }
+
+// busy reports whether an old machine is being updated, or about to be.
+func (o *updated) busy() bool {
+	return o.old() && (o.stage == updateStarted || selected(o.node) && o.stage != updateFailed)
+}
+
 // returning reports whether the machine is available and its Node not given back to
 // pods yet. It counts wherever machines go, and not yet where others are selected.
 func (o *updated) returning() bool { return o.available && selected(o.node) }

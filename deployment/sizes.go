@@ -71,27 +71,24 @@ func (c *pass) grow(a *account, size int64) bool {
 		a.scaleUpDisabled, a.spec = false, min(a.spec, int64(a.counts.Present))
 	}
 	l := c.ledger
-	room, silent, surplus := l.room(a)
-	total := l.total()
-	switch {
+	room, total := l.room(), l.total()
+	switch silent := l.silent(); {
 	case machineset.Frozen(a.set):
 		c.hold(a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set has %d machines and does not grow", a.spec))
-		return false
 	case silent != nil:
-		c.hold(silent.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not grow until then", notReported(silent), a.set.Name))
-		return false
-	case surplus != nil:
-		c.hold(surplus.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted; it does not grow until they are gone", a.replicas, a.spec))
-		return false
+		c.hold(silent.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not grow until then", notReported(silent.set), a.set.Name))
+	case a.replicas > a.spec+a.leaving: // it would get new ones on top of those that go, and their number could not be told any more
+		c.hold(a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted; it does not grow until they are gone", a.replicas, a.spec))
 	case room == 0:
 		c.hold(a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %d replicas + %d max surge", total, l.Desired, l.Surge))
-		return false
+	default:
+		if machineset.ScaleUpDisabled(a.next) {
+			delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+			a.changes = append(a.changes, "it creates machines again")
+		}
+		return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%d machines < %d replicas + %d max surge", total, l.Desired, l.Surge))
 	}
-	if machineset.ScaleUpDisabled(a.next) {
-		delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
-		a.changes = append(a.changes, "it creates machines again")
-	}
-	return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%d machines < %d replicas + %d max surge", total, l.Desired, l.Surge))
+	return false
 }
 
 // holdAvailability says why machines of a set stay.
@@ -117,11 +114,10 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 		return nil
 	}
 	l := c.ledger
-	room, silent, _ := l.room(nil)
-	s := buildSet(c.d, c.old, narrow(min(max(0, room-reserved), l.Desired)))
+	s := buildSet(c.d, c.old, narrow(min(max(0, l.room()-reserved), l.Desired)))
 	message := fmt.Sprintf("%d machines, %d allowed", l.total(), l.Most()-reserved)
-	if silent != nil {
-		message = fmt.Sprintf("%s has not reported yet", silent.Name)
+	if silent := l.silent(); silent != nil {
+		message = fmt.Sprintf("%s has not reported yet", silent.set.Name)
 	}
 	if taken := c.in.NameTakenBy; taken != nil && taken.Name == s.Name && taken.Namespace == s.Namespace {
 		c.collide(taken)

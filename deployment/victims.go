@@ -118,7 +118,7 @@ func (c *pass) take(a *account, want int64, rule cutRule) int64 {
 	if a.counts.Moving > 0 || rule.bounded && c.ledger.slack() < 0 && c.ledger.silent() != nil {
 		return 0
 	}
-	missing := min(want, a.spec-int64(len(a.stay)-len(a.chosen)))
+	missing := min(want, a.spec-int64(len(a.stay)))
 	taken := c.takeMissing(a, missing, rule)
 	if taken == missing {
 		taken += c.takeSeen(a, want-taken, a.spec-taken, rule)
@@ -149,7 +149,7 @@ func (c *pass) takeMissing(a *account, want int64, rule cutRule) int64 {
 // takeSeen chooses machines from those that stay, and returns how many. Unless all go
 // they have to be named, and there may be only so many names.
 func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
-	chosen := c.choose(a, a.unchosen(), want, c.ledger.slack(), rule, false)
+	chosen := c.choose(a, a.stay, want, c.ledger.slack(), rule, false)
 	if int64(len(chosen)) < size {
 		names := max(0, machineset.MaxVictims-len(a.outgoing)-len(a.chosen))
 		if len(chosen) > names {
@@ -157,11 +157,8 @@ func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
 			chosen = chosen[:names]
 		}
 	}
-	for _, v := range chosen {
-		if a.isAvailable(v.Machine) {
-			a.lost++
-		}
-	}
+	a.lost += a.availableOf(chosen)
+	a.remove(chosen)
 	a.chosen = append(a.chosen, chosen...)
 	return int64(len(chosen))
 }
@@ -171,7 +168,7 @@ func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
 func (c *pass) name(a *account, to int64) int {
 	switch {
 	case to == 0:
-		a.victims = append(slices.Clip(a.outgoing), c.choice(a).First(a.stay, len(a.stay))...)
+		a.victims = slices.Concat(a.outgoing, a.chosen, c.choice(a).First(a.stay, len(a.stay)))
 		machineset.NameVictims(a.next, nil)
 		return 0
 	case to > int64(a.set.Spec.Replicas):
