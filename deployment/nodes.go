@@ -130,66 +130,71 @@ func (c *pass) markNode(m *v1alpha1.Machine, w marks) {
 	}
 	var why []string
 	for _, e := range due {
-		if e != nil {
-			why = append(why, e.why)
+		if e != "" {
+			why = append(why, string(e))
 		}
 	}
 	next := c.editNode(n, strings.Join(why, ", "))
 	for _, e := range due {
-		if e != nil {
-			e.edit(next, w.taint)
-		}
+		e.apply(next, w.taint)
 	}
 }
 
-// A nodeEdit is one change of a Node.
-type nodeEdit struct {
-	why  string
-	edit func(*corev1.Node, corev1.TaintEffect)
-}
+// A nodeEdit is one change of a Node, and the reason for it.
+type nodeEdit string
 
-// nodeEdits are the changes of taint, labels and annotations; nil for those not due.
-type nodeEdits [3]*nodeEdit
+const (
+	untaintNode       nodeEdit = "pods are welcome again"
+	taintNode         nodeEdit = "pods should go elsewhere"
+	unlabelNode       nodeEdit = "no candidate for an update any more"
+	holdAutoscaler    nodeEdit = "the autoscaler keeps away"
+	releaseAutoscaler nodeEdit = "the autoscaler may come back"
+)
 
-var (
-	editUntaint = &nodeEdit{"pods are welcome again", func(n *corev1.Node, _ corev1.TaintEffect) { untaint(n) }}
-	editTaint   = &nodeEdit{"pods should go elsewhere", func(n *corev1.Node, effect corev1.TaintEffect) {
+// nodeEdits are the changes of taint, labels and annotations; empty for those not due.
+type nodeEdits [3]nodeEdit
+
+// apply changes a Node.
+func (e nodeEdit) apply(n *corev1.Node, effect corev1.TaintEffect) {
+	switch e {
+	case untaintNode:
+		untaint(n)
+	case taintNode:
 		untaint(n)
 		n.Spec.Taints, _ = nodeops.SetTaint(n.Spec.Taints, corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: markValue, Effect: effect})
-	}}
-	editUnlabel = &nodeEdit{"no candidate for an update any more", func(n *corev1.Node, _ corev1.TaintEffect) { unlabel(n) }}
-	editHold    = &nodeEdit{"the autoscaler keeps away", func(n *corev1.Node, _ corev1.TaintEffect) {
+	case unlabelNode:
+		unlabel(n)
+	case holdAutoscaler:
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOff, labelTrue)
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOffOur, labelTrue)
-	}}
-	editRelease = &nodeEdit{"the autoscaler may come back", func(n *corev1.Node, _ corev1.TaintEffect) {
+	case releaseAutoscaler:
 		delete(n.Annotations, scaleDownOffOur)
 		if n.Annotations[scaleDownOff] == labelTrue {
 			delete(n.Annotations, scaleDownOff)
 		}
-	}}
-)
+	}
+}
 
 // edits returns what has to change in a Node.
 func (w marks) edits(n *corev1.Node, m *v1alpha1.Machine) (due nodeEdits) {
 	switch {
 	case w.tainted(n):
 	case w.taint == "":
-		due[0] = editUntaint
+		due[0] = untaintNode
 	default:
-		due[0] = editTaint
+		due[0] = taintNode
 	}
 	// A machine that is being updated in place keeps the labels until that has ended.
 	if w.unlabel && (hasLabel(n, v1alpha1.LabelKeyNodeCandidateForUpdate) || w.isNew && selected(n)) && m.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating && !machineset.Transferred(m) {
-		due[1] = editUnlabel
+		due[1] = unlabelNode
 	}
 	_, disabled := n.Annotations[scaleDownOff]
 	_, ours := n.Annotations[scaleDownOffOur]
 	switch {
 	case w.hold && !disabled && !ours: // a user's own annotation, without ours, is left alone
-		due[2] = editHold
+		due[2] = holdAutoscaler
 	case w.release && ours && m.Status.CurrentStatus.PreserveExpiryTime == nil: // a preserved machine needs them too
-		due[2] = editRelease
+		due[2] = releaseAutoscaler
 	}
 	return due
 }

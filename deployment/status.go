@@ -132,17 +132,16 @@ func withoutCondition(conditions []v1alpha1.MachineDeploymentCondition, kind v1a
 // withPause returns the stored conditions with a pause or its end written down.
 // A rollout that missed its deadline stays so.
 func withPause(d *v1alpha1.MachineDeployment, now time.Time) []v1alpha1.MachineDeploymentCondition {
-	reason, next, message := "", "", ""
+	reason := ""
 	if c := conditionOf(d.Status, v1alpha1.MachineDeploymentProgressing); c != nil {
 		reason = c.Reason
 	}
-	switch {
-	case reason == v1alpha1.ProgressDeadlineExceeded, d.Spec.Paused == (reason == v1alpha1.DeploymentPaused):
+	if reason == v1alpha1.ProgressDeadlineExceeded || d.Spec.Paused == (reason == v1alpha1.DeploymentPaused) {
 		return d.Status.Conditions
-	case d.Spec.Paused:
+	}
+	next, message := v1alpha1.DeploymentResumed, "Deployment is resumed"
+	if d.Spec.Paused {
 		next, message = v1alpha1.DeploymentPaused, "Deployment is paused"
-	default:
-		next, message = v1alpha1.DeploymentResumed, "Deployment is resumed"
 	}
 	return withCondition(d.Status.Conditions, newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionUnknown, next, message, now))
 }
