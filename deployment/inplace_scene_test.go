@@ -3,7 +3,6 @@
 package deployment_test
 
 import (
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -199,7 +198,9 @@ func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
 	moved := actions[deployment.WriteMachine](s.decide())
 	require.Len(t, moved, 1)
 	want := map[string]string{"mine": "x", resultKey: "successful", v1alpha1.NodeLabelKey: "node-a"}
-	maps.Copy(want, s.in.Sets[1].Spec.Selector.MatchLabels)
+	for k, v := range s.in.Sets[1].Spec.Selector.MatchLabels {
+		want[k] = v
+	}
 	require.Equal(t, want, moved[0].Machine.Labels)
 	owners := moved[0].Machine.OwnerReferences
 	require.Len(t, owners, 3)

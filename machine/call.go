@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,74 +15,78 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// errNoCall says that an action is no call of a driver, or that something is
-// missing that a call needs. It is wrapped in what [Call] returns.
-var errNoCall = errors.New("no driver call can be made")
-
 // Call carries out one of [LookForVM], [CreateVM], [InitializeVM] and [DeleteVM] by
 // a call of the driver, and returns its answer; that the call failed is an answer
 // too. The machine is the one that was decided about, and the secret holds the
 // merged data of the class's secrets, in which a CreateVM fills in the placeholders.
-// Nothing given is changed. Who knows the time sets [Answer.AskedAt].
+// Nothing given is changed. A caller with a clock sets [Answer.AskedAt].
 //
-// A driver that quotes the user data in its error would tell the bootstrap token to
-// everybody who can read the machine: the token is left out of the text.
+// A driver may quote the user data in its error. The bootstrap token is left out of
+// the text then, because the text is written into the machine.
 //
-// The error says that no call was made: it wraps [errNoCall] or [errNoUserData].
+// The error says that no call was made: the action is no call of a driver, or
+// something is missing that the call needs, such as user data.
 func Call(
 	ctx context.Context, d driver.Driver, do Action, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) (Answer, error) {
 	if d == nil || m == nil || class == nil || secret == nil {
-		return Answer{}, fmt.Errorf("%w: driver, machine, class and secret are needed", errNoCall)
+		return Answer{}, errors.New("no driver call can be made: driver, machine, class and secret are needed")
 	}
 	switch a := do.(type) {
 	case LookForVM:
-		return fromStatus(d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+		r, err := d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
+		r = orEmpty(r)
+		return Answer{Operation: driver.OpGetMachineStatus, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
 	case CreateVM:
-		data, err := renderUserData(secret.Data, m.Name, a.Token)
-		if err != nil {
-			return Answer{}, err
+		userData, ok := secret.Data[UserDataKey]
+		if !ok {
+			return Answer{}, fmt.Errorf("machine %q: %w", m.Name, errNoUserData)
 		}
 		secret = secret.DeepCopy()
-		secret.Data = data
-		answer := fromCreate(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
-		answer.Err = discreet(answer.Err, a.Token)
-		return answer, nil
+		secret.Data[UserDataKey] = renderUserData(userData, m.Name, a.Token)
+		r, err := d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+		r = orEmpty(r)
+		return Answer{
+			Operation: driver.OpCreateMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses,
+			LastKnownState: r.LastKnownState, Err: discreet(err, a.Token),
+		}, nil
 	case InitializeVM:
 		if a.LastKnownState != "" {
 			m = m.DeepCopy()
 			m.Status.LastKnownState = a.LastKnownState
 		}
-		return fromInitialize(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+		r, err := d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+		r = orEmpty(r)
+		return Answer{Operation: driver.OpInitializeMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
 	case DeleteVM:
 		if a.ByName {
 			m = m.DeepCopy()
 			m.Spec.ProviderID = ""
 		}
-		return fromDelete(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})), nil
+		r, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+		return Answer{Operation: driver.OpDeleteMachine, LastKnownState: orEmpty(r).LastKnownState, Err: err}, nil
 	default:
-		return Answer{}, fmt.Errorf("%w: %T", errNoCall, do)
+		return Answer{}, fmt.Errorf("no driver call can be made of %T", do)
 	}
 }
 
+// orEmpty returns a response, or an empty one in place of nil.
+func orEmpty[T any](response *T) *T { return cmp.Or(response, new(T)) }
+
 // discreet returns an error that does not tell a token.
 func discreet(err error, token BootstrapToken) error {
-	if err == nil || token == (BootstrapToken{}) {
+	if err == nil || token.IsZero() || !strings.Contains(err.Error(), *token.text) {
 		return err
 	}
-	_, secret, _ := strings.Cut(token.Reveal(), ".")
-	if text := err.Error(); secret != "" && strings.Contains(text, secret) {
-		return discreetError{err: err, text: strings.ReplaceAll(text, secret, "…")}
-	}
-	return err
+	return discreetError{err, strings.ReplaceAll(err.Error(), *token.text, "…")}
 }
 
 // discreetError is an error with another text.
 type discreetError struct {
-	err  error
+	error
 	text string
 }
 
 func (e discreetError) Error() string { return e.text }
 
-func (e discreetError) Unwrap() error { return e.err }
+func (e discreetError) Unwrap() error { return e.error }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
@@ -125,7 +127,10 @@ func (l *logic) join() Decision {
 	op.Description += l.vanishedText()
 	d := l.move(ReasonVMCreated, op, func(s *v1alpha1.MachineStatus) {
 		if l.in.Node.NoTarget {
-			s.Addresses = l.addresses()
+			s.Addresses = mergeAddresses(s.Addresses, l.in.VM.Addresses)
+			if name := l.in.VM.NodeName; name != "" {
+				s.Addresses = mergeAddresses(s.Addresses, []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}})
+			}
 		}
 	})
 	if l.vanished() {
@@ -152,16 +157,16 @@ func (l *logic) classUnusable() (Decision, bool) {
 		return l.reject(ReasonClassMissing, fmt.Sprintf("machine class %q does not exist", l.m.Spec.Class.Name)), true
 	case c.Problem != "":
 		return l.reject(ReasonClassUnusable, c.Problem), true
-	case !validClass(c.Class):
+	case len(validateClass(c.Class)) > 0:
 		return l.reject(ReasonClassUnusable, told(validateClass(c.Class))), true
 	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
 		return Decision{}, false
 	case l.expired():
 		return l.timeOut(""), true
 	}
-	d := hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(actAgain)})
-	d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
-	return d, true
+	return l.holdToJoin(machinist.Hold{
+		Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(actAgain),
+	}), true
 }
 
 // classSubject names the class, or the machine if that names none.
@@ -191,7 +196,12 @@ func (l *logic) reject(r machinist.Reason, message string) Decision {
 	if r != ReasonInvalid {
 		subject = l.classSubject()
 	}
-	d := hold(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
+	return l.holdToJoin(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
+}
+
+// holdToJoin returns a decision that waits, but not beyond the creation timeout.
+func (l *logic) holdToJoin(h machinist.Hold) Decision {
+	d := hold(h)
 	if !l.expired() {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}

@@ -218,7 +218,7 @@ func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
 		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labelled, told), "nothing (Available)"},
 		"deletion: begins":                                         {living(v1alpha1.MachineAvailable, noTarget, leaving), `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")"},
 		"deletion: goes to the VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
-		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.FromDelete(nil, nil), now, 0))), "update machine: no finalizer (Released)"},
+		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.Answer{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
 	})
 }
 
@@ -230,9 +230,9 @@ func TestAddresses_NoTargetCluster_Recorded(t *testing.T) {
 	}
 	in := after(intended, withID, noTarget)
 	in.Machine.Status.Addresses = address("10.0.0.9")
-	in.VM = in.VM.After(machine.FromCreate(&driver.CreateMachineResponse{ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, nil), now, 0)
-	in.VM = in.VM.After(machine.FromStatus(&driver.GetMachineStatusResponse{ProviderID: "simulated:///1", Addresses: address("10.0.0.1")}, status.Error(codes.Uninitialized, "")), now, 0)
-	in.VM = in.VM.After(machine.FromInitialize(&driver.InitializeMachineResponse{Addresses: address("10.0.0.2")}, nil), now.Add(time.Second), 0)
+	in.VM = in.VM.After(machine.Answer{Operation: driver.OpCreateMachine, ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, now, 0)
+	in.VM = in.VM.After(machine.Answer{Operation: driver.OpGetMachineStatus, ProviderID: "simulated:///1", Addresses: address("10.0.0.1"), Err: status.Error(codes.Uninitialized, "")}, now, 0)
+	in.VM = in.VM.After(machine.Answer{Operation: driver.OpInitializeMachine, Addresses: address("10.0.0.2")}, now.Add(time.Second), 0)
 	m := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
 	require.Equal(t, v1alpha1.MachineAvailable, m.Status.CurrentStatus.Phase)
 	require.False(t, m.Status.CurrentStatus.TimeoutActive)

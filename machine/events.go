@@ -4,6 +4,7 @@ package machine
 
 import (
 	"fmt"
+	"regexp"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,27 +95,30 @@ func failureEvent(op v1alpha1.LastOperation) machinist.Event {
 	return machinist.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: shorten(message)}
 }
 
-// word returns s if it is a CamelCase word that can be a reason, and otherwise
-// the other one.
+// eventReason is the form of a reason: a CamelCase word.
+var eventReason = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,127}$`)
+
+// word returns s if it can be a reason, and otherwise the other one.
 func word(s string, otherwise machinist.Reason) machinist.Reason {
-	if s == "" || len(s) > 128 || s[0] < 'A' || s[0] > 'Z' {
-		return otherwise
+	if eventReason.MatchString(s) {
+		return machinist.Reason(s)
 	}
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return otherwise
-		}
-	}
-	return machinist.Reason(s)
+	return otherwise
 }
 
-// shorten cuts a message where an event has no more room, between two characters.
-func shorten(s string) string {
+// shorten cuts a message where an event has no more room.
+func shorten(s string) string { return cut(s, maxEventMessage) }
+
+// excerpt returns the beginning of a value that may be of any length.
+func excerpt(value string) string { return cut(value, 64) }
+
+// cut returns a text in at most so many bytes. It cuts between two characters.
+func cut(s string, most int) string {
 	const more = "…"
-	if len(s) <= maxEventMessage {
+	if len(s) <= most {
 		return s
 	}
-	end := maxEventMessage - len(more)
+	end := most - len(more)
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}

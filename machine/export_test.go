@@ -96,25 +96,15 @@ var LiveAttachments = liveAttachments
 
 // What tests ask of the inside.
 var (
-	ConditionsChanged   = conditionsChanged
-	JudgeHealth         = judgeHealth
-	PreserveEnd         = preserveEnd
-	Replacing           = replacing
-	ValidateClass       = validateClass
-	ValidateClassRef    = validateClassRef
-	ValidateTokenGroups = validateTokenGroups
-	FromCreate          = fromCreate
-	FromDelete          = fromDelete
-	FromInitialize      = fromInitialize
-	FromStatus          = fromStatus
-	JudgePreservation   = judgePreservation
-	RenderUserData      = renderUserData
-	TokenOf             = tokenOf
-	ErrNoCall           = errNoCall
-	ErrNoUserData       = errNoUserData
-	ErrTokenGroup       = errTokenGroup
-	ErrTokenRequest     = errTokenRequest
-	ErrTokenUnusable    = errTokenUnusable
+	ConditionsChanged = conditionsChanged
+	JudgeHealth       = judgeHealth
+	PreserveEnd       = preserveEnd
+	Replacing         = replacing
+	ValidateClass     = validateClass
+	JudgePreservation = judgePreservation
+	RenderUserData    = renderUserData
+	TokenOf           = tokenOf
+	ErrNoUserData     = errNoUserData
 )
 
 // PreserveVerdict is the verdict on a preservation.

@@ -337,7 +337,7 @@ func TestTheVMOfAnUnknownMachineIsLookedForEveryFewMinutes(t *testing.T) {
 		switch d.Do.(type) {
 		case machine.LookForVM:
 			looks++
-			in.VM = in.VM.After(machine.FromStatus(&driver.GetMachineStatusResponse{ProviderID: "simulated:///1", NodeName: "n"}, nil), at, 0)
+			in.VM = in.VM.After(machine.Answer{Operation: driver.OpGetMachineStatus, ProviderID: "simulated:///1", NodeName: "n"}, at, 0)
 		case nil:
 			require.Equal(t, 5*time.Minute, d.NextCheck.Sub(at))
 			at = d.NextCheck
@@ -351,9 +351,9 @@ func TestTheVMOfAnUnknownMachineIsLookedForEveryFewMinutes(t *testing.T) {
 // Nodes that the label of a machine names and that belong to another (DM-39).
 func TestAProviderThatCannotTellIsNotAskedAndNotBelieved(t *testing.T) {
 	t.Parallel()
-	blind := machine.VMView{}.After(machine.FromStatus(nil, status.Error(codes.Unimplemented, "no")), now.Add(-time.Hour), 0)
+	blind := machine.VMView{}.After(machine.Answer{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Unimplemented, "no")}, now.Add(-time.Hour), 0)
 	require.True(t, blind.Blind)
-	require.False(t, blind.After(machine.FromStatus(nil, status.Error(codes.NotFound, "none")), now, 0).Blind)
+	require.False(t, blind.After(machine.Answer{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.NotFound, "none")}, now, 0).Blind)
 	d := lawful(t, living(v1alpha1.MachineUnknown, vm(blind)), machine.DefaultPolicy())
 	require.Nil(t, d.Do)
 	require.NotContains(t, d.String(), "not found")

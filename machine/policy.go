@@ -3,7 +3,10 @@
 package machine
 
 import (
+	"cmp"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -67,24 +70,21 @@ func DefaultPolicy() Policy {
 
 // forMachine returns the policy with the overrides of one machine.
 func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
-	if p.Settle == 0 {
-		p.Settle = defaultSettle
-	}
+	p.Settle = cmp.Or(p.Settle, defaultSettle)
 	if c := m.Spec.MachineConfiguration; c != nil {
-		if c.MachineCreationTimeout != nil {
-			p.CreationTimeout = c.MachineCreationTimeout.Duration
-		}
-		if c.MachineHealthTimeout != nil {
-			p.HealthTimeout = c.MachineHealthTimeout.Duration
-		}
-		if c.MachineDrainTimeout != nil {
-			p.DrainTimeout = c.MachineDrainTimeout.Duration
-		}
-		if c.MachineInPlaceUpdateTimeout != nil {
-			p.InPlaceTimeout = c.MachineInPlaceUpdateTimeout.Duration
-		}
-		if c.MachinePreserveTimeout != nil {
-			p.PreserveTimeout = c.MachinePreserveTimeout.Duration
+		for _, timeout := range []struct {
+			of  *time.Duration
+			own *metav1.Duration
+		}{
+			{&p.CreationTimeout, c.MachineCreationTimeout},
+			{&p.HealthTimeout, c.MachineHealthTimeout},
+			{&p.DrainTimeout, c.MachineDrainTimeout},
+			{&p.InPlaceTimeout, c.MachineInPlaceUpdateTimeout},
+			{&p.PreserveTimeout, c.MachinePreserveTimeout},
+		} {
+			if timeout.own != nil {
+				*timeout.of = timeout.own.Duration
+			}
 		}
 		if c.NodeConditions != nil {
 			p.HealthRules = ParseHealthRules(*c.NodeConditions)
@@ -93,10 +93,8 @@ func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
 			p.HealthTimeout = 0
 		}
 	}
-	if text := m.Annotations[v1alpha1.EffectiveCreationTimeout]; text != "" {
-		if d, err := time.ParseDuration(text); err == nil {
-			p.CreationTimeout = d
-		}
+	if d, err := time.ParseDuration(m.Annotations[v1alpha1.EffectiveCreationTimeout]); err == nil {
+		p.CreationTimeout = d
 	}
 	return p
 }

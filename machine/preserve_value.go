@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -73,18 +74,13 @@ func nodeSays(node NodeView) (string, bool) {
 	return value, found
 }
 
-// preserveValue says whether a value of the annotation is one that is understood.
-func preserveValue(value string) bool {
-	switch value {
-	case v1alpha1.PreserveMachineAnnotationValueNow,
-		v1alpha1.PreserveMachineAnnotationValueWhenFailed,
-		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM,
-		v1alpha1.PreserveMachineAnnotationValueFalse:
-		return true
-	default:
-		return false
-	}
+// preserveValues are the values of the annotation that are understood.
+var preserveValues = []string{
+	v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,
+	v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse,
 }
+
+func preserveValue(value string) bool { return slices.Contains(preserveValues, value) }
 
 // WillPreserve reports whether [Decide] begins a preservation of a Failed machine, by its
 // annotations and those of its Node. It is false if the Node was not looked for.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -38,28 +38,14 @@ const (
 	tokenTextKey    = "token-secret"
 	tokenExpiresKey = "expiration"
 	tokenGroupsKey  = "auth-extra-groups" //nolint:gosec // the key of something public
-	tokenAboutKey   = "description"
 	tokenMayAuthKey = "usage-bootstrap-authentication"
-	tokenMaySignKey = "usage-bootstrap-signing"
-	tokenPermission = "true"
 )
 
 var (
-	tokenIDForm    = regexp.MustCompile(`^[a-z0-9]{6}$`)
-	tokenTextForm  = regexp.MustCompile(`^[a-z0-9]{16}$`)
+	tokenForm      = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 	tokenGroupForm = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
-)
-
-var (
-	// errTokenRequest says that no bootstrap token can be made as asked for. It is
-	// wrapped in what [NewBootstrapToken] returns, next to the cause if there is one.
-	errTokenRequest = errors.New("no bootstrap token can be made")
-	// errTokenGroup says that a group is none that a bootstrap token may have. It is
-	// wrapped in what [validateTokenGroups] and [NewBootstrapToken] return.
-	errTokenGroup = errors.New("not a group for bootstrap tokens")
-	// errTokenUnusable says that a Secret is no bootstrap token with which a machine
-	// could join. It is wrapped in what [tokenOf] returns.
-	errTokenUnusable = errors.New("not a usable bootstrap token")
+	// tokenLetters are the letters of new tokens. Each stands for five random bits.
+	tokenLetters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
 
 // TokenOwner returns the UID of the machine that a bootstrap token was made for,
@@ -71,18 +57,10 @@ func TokenOwner(s *corev1.Secret) types.UID {
 	return types.UID(s.Labels[TokenOwnerLabel])
 }
 
-// validateTokenGroups returns an [errTokenGroup] if the API server would not take
-// one of the groups for those of a bootstrap token: each has to begin with
-// system:bootstrappers: and to go on in small letters, digits, colons and dashes.
-// No groups are fine; those who join are in system:bootstrappers always.
-func validateTokenGroups(groups []string) error {
-	for _, g := range groups {
-		if !tokenGroupForm.MatchString(g) {
-			return fmt.Errorf("%w: %q", errTokenGroup, shorten(g))
-		}
-	}
-	return nil
-}
+// badGroup says whether the API server would not take a group for one of a bootstrap
+// token: it has to begin with system:bootstrappers: and to go on in small letters,
+// digits, colons and dashes.
+func badGroup(group string) bool { return !tokenGroupForm.MatchString(group) }
 
 // NewBootstrapToken returns the Secret of a new bootstrap token for a machine, to
 // be created in the cluster that it joins; see [CreateToken]. The token ends when
@@ -91,27 +69,21 @@ func validateTokenGroups(groups []string) error {
 // from random, evenly, and a collision shows as AlreadyExists.
 //
 // A nil machine, or one whose UID is no label value, a zero time, groups that are
-// not valid, and a source that is nil or fails are an
-// [errTokenRequest].
+// not valid, and a source that is nil or fails are errors.
 func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, random io.Reader) (*corev1.Secret, error) {
-	switch {
-	case m == nil:
-		return nil, fmt.Errorf("%w: no machine", errTokenRequest)
-	case m.UID == "" || len(validation.IsValidLabelValue(string(m.UID))) > 0:
-		return nil, fmt.Errorf("%w: machine %q has the UID %q", errTokenRequest, m.Name, m.UID)
-	case expires.IsZero():
-		return nil, fmt.Errorf("%w: machine %q: it would never end", errTokenRequest, m.Name)
-	case random == nil:
-		return nil, fmt.Errorf("%w: machine %q: no source of randomness", errTokenRequest, m.Name)
+	if m == nil || m.UID == "" || !labelValue(string(m.UID)) || expires.IsZero() || random == nil {
+		return nil, errors.New("no bootstrap token can be made: a machine with a UID, an end and a source of randomness are needed")
 	}
-	if err := validateTokenGroups(groups); err != nil {
-		return nil, fmt.Errorf("%w: machine %q: %w", errTokenRequest, m.Name, err)
+	name := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}.String()
+	if i := slices.IndexFunc(groups, badGroup); i >= 0 {
+		return nil, fmt.Errorf("no bootstrap token can be made for machine %s: %q is not a group for bootstrap tokens", name, shorten(groups[i]))
 	}
-	text, err := randomText(random, tokenIDLength+tokenTextLength)
-	if err != nil {
-		return nil, fmt.Errorf("%w: machine %q: %w", errTokenRequest, m.Name, err)
+	bits := make([]byte, tokenLetters.DecodedLen(tokenIDLength+tokenTextLength)+1)
+	if _, err := io.ReadFull(random, bits); err != nil {
+		return nil, fmt.Errorf("no bootstrap token can be made for machine %s: source of randomness: %w", name, err)
 	}
-	id, name := text[:tokenIDLength], types.NamespacedName{Namespace: m.Namespace, Name: m.Name}.String()
+	text := tokenLetters.EncodeToString(bits)[:tokenIDLength+tokenTextLength]
+	id := text[:tokenIDLength]
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem, Name: tokenPrefix + id,
@@ -120,12 +92,12 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 		},
 		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
-			tokenAboutKey:   []byte("Machine " + name + " joins with this token, which goes as soon as it has."),
-			tokenIDKey:      []byte(id),
-			tokenTextKey:    []byte(text[tokenIDLength:]),
-			tokenExpiresKey: []byte(expires.UTC().Format(time.RFC3339)),
-			tokenMayAuthKey: []byte(tokenPermission),
-			tokenMaySignKey: []byte(tokenPermission),
+			tokenIDKey:                []byte(id),
+			tokenTextKey:              []byte(text[tokenIDLength:]),
+			tokenExpiresKey:           []byte(expires.UTC().Format(time.RFC3339)),
+			tokenMayAuthKey:           []byte("true"),
+			"usage-bootstrap-signing": []byte("true"),
+			"description":             []byte("Machine " + name + " joins with this token, which goes as soon as it has."),
 		},
 	}
 	if len(groups) > 0 {
@@ -134,17 +106,8 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 	return s, nil
 }
 
-// randomText returns so many letters and digits, with five bits of randomness in each.
-func randomText(random io.Reader, length int) (string, error) {
-	raw := make([]byte, length)
-	if _, err := io.ReadFull(random, raw); err != nil {
-		return "", fmt.Errorf("source of randomness: %w", err)
-	}
-	return strings.ToLower(base32.StdEncoding.EncodeToString(raw))[:length], nil
-}
-
-// BootstrapToken is a token with which one machine joins. What prints, marshals or
-// logs it sees its ID and no more; only [BootstrapToken.Reveal] tells the token.
+// BootstrapToken is a token with which one machine joins. Printed, marshalled or
+// logged, it shows its ID and no more; only [BootstrapToken.Reveal] tells the token.
 //
 // The zero BootstrapToken is none.
 type BootstrapToken struct {
@@ -153,38 +116,17 @@ type BootstrapToken struct {
 	expires time.Time
 }
 
-// tokenOf returns the bootstrap token that a Secret holds. It is an
-// [errTokenUnusable] if the API server would not let anybody join with it, whatever
-// the time, or if it has no end; the error never tells the token. A Secret that is
-// being deleted is none any more, and neither is a nil one.
-func tokenOf(s *corev1.Secret) (BootstrapToken, error) {
-	var none BootstrapToken
-	if s == nil {
-		return none, fmt.Errorf("%w: no Secret", errTokenUnusable)
-	}
-	bad := func(problem string) (BootstrapToken, error) {
-		return none, fmt.Errorf("%w: secret %s/%s %s", errTokenUnusable, s.Namespace, s.Name, problem)
-	}
-	id, text := string(s.Data[tokenIDKey]), string(s.Data[tokenTextKey])
+// tokenOf returns the bootstrap token that a Secret of [logic.ownTokens] holds. It is
+// false if the API server would not let a VM join with it, whatever the time, or if the
+// token has no end.
+func tokenOf(s *corev1.Secret) (BootstrapToken, bool) {
+	id, text, groups := string(s.Data[tokenIDKey]), string(s.Data[tokenTextKey]), string(s.Data[tokenGroupsKey])
 	expires, err := time.Parse(time.RFC3339, string(s.Data[tokenExpiresKey]))
-	switch {
-	case s.Type != corev1.SecretTypeBootstrapToken || s.Namespace != metav1.NamespaceSystem:
-		return bad("has another type or namespace")
-	case !s.DeletionTimestamp.IsZero():
-		return bad("is being deleted")
-	case !tokenIDForm.MatchString(id) || s.Name != tokenPrefix+id:
-		return bad("has not the name of its token ID")
-	case !tokenTextForm.MatchString(text):
-		return bad("has no token secret of 16 letters and digits")
-	case err != nil:
-		return bad("does not say when it ends")
-	case string(s.Data[tokenMayAuthKey]) != tokenPermission:
-		return bad("does not allow to join")
+	if err != nil || !tokenForm.MatchString(id+"."+text) || s.Name != tokenPrefix+id || string(s.Data[tokenMayAuthKey]) != "true" ||
+		groups != "" && slices.ContainsFunc(strings.Split(groups, ","), badGroup) {
+		return BootstrapToken{}, false
 	}
-	if groups := string(s.Data[tokenGroupsKey]); groups != "" && validateTokenGroups(strings.Split(groups, ",")) != nil {
-		return bad("has groups that are not for bootstrap tokens")
-	}
-	return BootstrapToken{id: id, text: &text, expires: expires}, nil
+	return BootstrapToken{id: id, text: &text, expires: expires}, true
 }
 
 // IsZero says whether t is no token.
@@ -218,14 +160,5 @@ func (t BootstrapToken) String() string {
 	return "bootstrap token " + t.id
 }
 
-// GoString is [BootstrapToken.String].
-func (t BootstrapToken) GoString() string { return t.String() }
-
-// Format prints [BootstrapToken.String] for every verb.
-func (t BootstrapToken) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
-
 // MarshalText returns [BootstrapToken.String]. It never fails.
 func (t BootstrapToken) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-// MarshalLog returns [BootstrapToken.String] for logr.
-func (t BootstrapToken) MarshalLog() any { return t.String() }

@@ -5,7 +5,6 @@ package machine
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -29,29 +28,34 @@ func (l *logic) createVM() Decision {
 		return l.do(CreateVM{}, ReasonNoVM, "")
 	}
 	if !l.in.Tokens.Looked {
-		d := hold(machinist.Hold{Subject: tokenSubject, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain)})
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
-		return d
+		return l.holdToJoin(l.tokensUnseen())
 	}
 	var best BootstrapToken
+	var useless *corev1.Secret // one that ends too early stays: a VM may be on its way with it
 	for _, s := range l.ownTokens() {
-		t, err := tokenOf(s)
-		if err == nil && !t.expires.Before(l.tokenNeeded()) && (best.IsZero() || t.expires.After(best.expires)) {
+		switch t, ok := tokenOf(s); {
+		case !ok, !t.expires.After(l.now):
+			useless = cmp.Or(useless, s)
+		case !t.expires.Before(l.tokenNeeded()) && t.expires.After(best.expires):
 			best = t
 		}
 	}
-	if !best.IsZero() {
+	switch {
+	case !best.IsZero():
 		return l.do(CreateVM{Token: best}, ReasonNoVM, "")
+	case useless != nil:
+		return l.deleteToken(useless, "it is of no use")
+	default:
+		return l.do(CreateToken{Expires: l.tokenEnd()}, ReasonToken, "")
 	}
-	for _, s := range l.ownTokens() { // one that ends too early stays: a VM may be on its way with it
-		if t, err := tokenOf(s); err != nil || !t.expires.After(l.now) {
-			return l.deleteToken(s, "it is of no use")
-		}
-	}
-	return l.do(CreateToken{Expires: l.tokenEnd()}, ReasonToken, "")
 }
 
-const tokenSubject = "secrets/" + metav1.NamespaceSystem
+// tokensUnseen is the wait for a look at the bootstrap tokens.
+func (l *logic) tokensUnseen() machinist.Hold {
+	return machinist.Hold{
+		Subject: "secrets/" + metav1.NamespaceSystem, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain),
+	}
+}
 
 // tokenNeeded returns until when a token has to last with which a VM is made now.
 func (l *logic) tokenNeeded() time.Time {
@@ -64,10 +68,7 @@ func (l *logic) tokenNeeded() time.Time {
 // tokenEnd returns when a token ends that is made now: late enough for
 // [logic.tokenNeeded], in whole seconds as a Secret tells them.
 func (l *logic) tokenEnd() time.Time {
-	end := l.now.Add(foreverToken)
-	if l.p.CreationTimeout > 0 {
-		end = l.now.Add(l.p.CreationTimeout)
-	}
+	end := l.now.Add(cmp.Or(max(l.p.CreationTimeout, 0), foreverToken))
 	if deadline := l.creationDeadline(); end.Before(deadline) { // the clock of the API server is ahead of ours
 		end = deadline
 	}
@@ -108,7 +109,7 @@ func (l *logic) dropTokens() Decision {
 		return l.deleteToken(own[0], "the machine does not need it any more")
 	}
 	if deleting && l.in.Class.NeedsToken && !l.in.Tokens.Looked {
-		return hold(machinist.Hold{Subject: tokenSubject, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain)})
+		return hold(l.tokensUnseen())
 	}
 	return Decision{}
 }
@@ -120,9 +121,6 @@ func (v TokensView) String() string {
 	}
 	return fmt.Sprintf("%d bootstrap tokens", len(v.Secrets))
 }
-
-// Format prints [TokensView.String] for every verb.
-func (v TokensView) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, v.String()) }
 
 // MarshalText returns [TokensView.String]. It never fails.
 func (v TokensView) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

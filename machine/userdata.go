@@ -5,7 +5,6 @@ package machine
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net/url"
 )
 
@@ -20,30 +19,18 @@ const (
 	UserDataKey = "userData"
 )
 
-// errNoUserData says that a secret has no user data. It is wrapped in what
-// [renderUserData] returns.
+// errNoUserData says that a secret has no user data.
 var errNoUserData = errors.New("secret has no key " + UserDataKey)
 
-// renderUserData returns the data of a machine's secret with the bootstrap token
-// and the name of the machine in place of their placeholders in the user data:
-// each where its placeholder stands as it is, or else where it stands URL-encoded,
-// never both. The zero token leaves its placeholder where it is, as without a
-// cluster to join. The data given is not changed. Data without user data are an
-// [errNoUserData].
-func renderUserData(data map[string][]byte, machineName string, token BootstrapToken) (map[string][]byte, error) {
-	userData, ok := data[UserDataKey]
-	if !ok {
-		return nil, fmt.Errorf("machine %q: %w", machineName, errNoUserData)
-	}
-	rendered := make(map[string][]byte, len(data))
-	for key, value := range data {
-		rendered[key] = bytes.Clone(value)
-	}
+// renderUserData returns user data with the bootstrap token and the name of the
+// machine in place of their placeholders: each where its placeholder stands as it is,
+// or else where it stands URL-encoded, never both. The zero token leaves its
+// placeholder in place, as without a cluster to join. The data given is not changed.
+func renderUserData(userData []byte, machineName string, token BootstrapToken) []byte {
 	if !token.IsZero() { // first, so that no name can ask for it
 		userData = substitute(userData, BootstrapTokenPlaceholder, token.Reveal())
 	}
-	rendered[UserDataKey] = substitute(userData, MachineNamePlaceholder, machineName)
-	return rendered, nil
+	return substitute(userData, MachineNamePlaceholder, machineName)
 }
 
 // NeedsToken says whether the user data in a secret has a place for a bootstrap

@@ -5,7 +5,6 @@ package machine
 import (
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,25 +20,14 @@ func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}
 	}
-	ref := m.Spec.Class
-	if ref.Kind == v1alpha1.MachineClassKind && ref.Name != "" {
-		return nil
-	}
-	path := field.NewPath("spec", "class")
-	errs := validateClassRef(ref, path)
-	if ref.Kind != "" && ref.Kind != v1alpha1.MachineClassKind {
-		errs = append(errs, field.NotSupported(path.Child("kind"), excerpt(ref.Kind), []string{v1alpha1.MachineClassKind}))
-	}
-	return errs
-}
-
-// validateClassRef returns what is wrong with a reference to a class at path, as
-// it stands in machines and in templates. Which kinds there are is not its
-// business.
-func validateClassRef(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if ref.Kind == "" {
+	ref, path := m.Spec.Class, field.NewPath("spec", "class")
+	switch ref.Kind {
+	case v1alpha1.MachineClassKind:
+	case "":
 		errs = append(errs, field.Required(path.Child("kind"), "Kind is required"))
+	default:
+		errs = append(errs, field.NotSupported(path.Child("kind"), excerpt(ref.Kind), []string{v1alpha1.MachineClassKind}))
 	}
 	if ref.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), "Name is required"))
@@ -49,17 +37,14 @@ func validateClassRef(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList 
 
 // validateClass returns what keeps VMs from being made of a class: if it has a
 // node template, that has to name the capacities cpu, gpu and memory, the instance
-// type, the region and the zone. No deletion asks for it. A nil class is invalid.
+// type, the region and the zone. No deletion asks for it.
 func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
-	path := field.NewPath("nodeTemplate")
-	switch {
-	case c == nil:
-		return field.ErrorList{field.Required(path.Root(), "MachineClass is required")}
-	case c.NodeTemplate == nil:
+	if c == nil || c.NodeTemplate == nil {
 		return nil
 	}
 	var errs field.ErrorList
-	for _, name := range classCapacities {
+	path := field.NewPath("nodeTemplate")
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, "gpu", corev1.ResourceMemory} {
 		if _, ok := c.NodeTemplate.Capacity[name]; !ok {
 			errs = append(errs, field.Required(path.Child("capacity").Key(string(name)), "Capacity is required"))
 		}
@@ -72,14 +57,6 @@ func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// classCapacities have to be in the node template of a class.
-var classCapacities = []corev1.ResourceName{corev1.ResourceCPU, "gpu", corev1.ResourceMemory}
-
-// validClass says whether [validateClass] finds nothing.
-func validClass(c *v1alpha1.MachineClass) bool {
-	return c.NodeTemplate == nil || len(validateClass(c)) == 0
 }
 
 // ignored returns what is ignored outside of the node template.
@@ -117,14 +94,8 @@ func ignoredAnnotations(annotations map[string]string, errs field.ErrorList) fie
 			errs = append(errs, field.Invalid(at(v1alpha1.EffectiveCreationTimeout), excerpt(value), "is negative, which is for ever"))
 		}
 	}
-	switch value := annotations[v1alpha1.PreserveMachineAnnotationKey]; value {
-	case "", v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,
-		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse:
-	default:
-		errs = append(errs, field.NotSupported(at(v1alpha1.PreserveMachineAnnotationKey), excerpt(value), []string{
-			v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,
-			v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse,
-		}))
+	if value := annotations[v1alpha1.PreserveMachineAnnotationKey]; value != "" && !preserveValue(value) {
+		errs = append(errs, field.NotSupported(at(v1alpha1.PreserveMachineAnnotationKey), excerpt(value), preserveValues))
 	}
 	if value := annotations[v1alpha1.MachinePriority]; value != "" {
 		if _, err := strconv.Atoi(value); err != nil {
@@ -165,16 +136,3 @@ func ignoredWithoutTarget(m *v1alpha1.Machine) field.ErrorList {
 
 // told renders errors for people, in a bounded length.
 func told(errs field.ErrorList) string { return shorten(errs.ToAggregate().Error()) }
-
-// excerpt returns the beginning of a value that may be of any length.
-func excerpt(value string) string {
-	const enough = 64
-	if len(value) <= enough {
-		return value
-	}
-	end := enough
-	for end > 0 && !utf8.RuneStart(value[end]) {
-		end--
-	}
-	return value[:end] + "…"
-}

@@ -3,7 +3,7 @@
 package machine
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,16 +31,6 @@ const (
 	// Deleted means that the provider has confirmed the deletion.
 	Deleted
 )
-
-var sightingNames = [...]string{"NotLooked", "Absent", "Uninitialized", "Present", "Deleted"}
-
-// String returns the name of s.
-func (s Sighting) String() string {
-	if int(s) < len(sightingNames) {
-		return sightingNames[s]
-	}
-	return fmt.Sprintf("Sighting(%d)", uint8(s))
-}
 
 // VMView is what the provider has answered about the VM of one machine: a plain
 // value which the caller keeps between two decisions, by the UID of the machine.
@@ -106,8 +96,19 @@ type Answer struct {
 	Err error
 }
 
+// sightings is what an answer says about the VM, by its operation and code. Every
+// other code is a failure.
+var sightings = map[driver.Operation]map[codes.Code]Sighting{
+	driver.OpGetMachineStatus: {
+		codes.OK: Present, codes.NotFound: Absent, codes.Unimplemented: Absent, codes.Uninitialized: Uninitialized,
+	},
+	driver.OpCreateMachine:     {codes.OK: Uninitialized},
+	driver.OpInitializeMachine: {codes.OK: Present, codes.Unimplemented: Present},
+	driver.OpDeleteMachine:     {codes.OK: Deleted, codes.NotFound: Absent},
+}
+
 // After returns the view after an answer that came at now. chance is a number
-// from 0 up to 1 that spreads retries.
+// from 0 up to 1 that spreads retries. The answer to another operation changes nothing.
 //
 // The codes mean what the contract of package driver says: NotFound is an
 // answer where it is asked whether the VM exists or that it go; Unimplemented is
@@ -116,32 +117,22 @@ type Answer struct {
 // doubt. Everything else is a failure; after one of CreateMachine or
 // GetMachineStatus the VM has to be looked for again.
 func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
-	code := codes.Of(a.Err)
-	next := v
+	said, known := sightings[a.Operation]
+	if !known {
+		return v
+	}
+	next, code := v, codes.Of(a.Err)
 	next.SeenAt, next.Asked = now, a.Operation
 	if !a.AskedAt.IsZero() && a.AskedAt.Before(now) {
 		next.SeenAt = a.AskedAt
 	}
 	next.Addresses = mergeAddresses(v.Addresses, a.Addresses)
-	if a.LastKnownState != "" {
-		next.LastKnownState = a.LastKnownState
-	}
-	sighting, answered := v.sighting(a, code)
+	next.LastKnownState = cmp.Or(a.LastKnownState, v.LastKnownState)
+	sighting, answered := said[code]
 	if !answered {
-		next.Failure = v.failure(a, code, now, chance)
-		switch a.Operation {
-		case driver.OpCreateMachine:
-			next.CreateFailures++
-			next.Failure.Attempts, next.Sighting = next.CreateFailures, NotLooked
-		case driver.OpDeleteMachine:
-			next.DeleteFailures++
-			next.Failure.Attempts = next.DeleteFailures
-		case driver.OpGetMachineStatus:
-			next.Sighting = NotLooked
-		}
-		return next
+		return next.failed(a, code, now, chance)
 	}
-	next.Sighting, next.Failure = sighting, CallFailure{}
+	next.Failure = CallFailure{}
 	switch a.Operation {
 	case driver.OpGetMachineStatus:
 		next.Blind = code == codes.Unimplemented
@@ -149,64 +140,39 @@ func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
 		next.Initialized = false
 	case driver.OpInitializeMachine:
 		next.Initialized = true
+		if code == codes.Unimplemented && v.Sighting == Absent { // says nothing of the VM
+			sighting = Absent
+		}
 	case driver.OpDeleteMachine:
 		next.DeleteFailures = 0
 	}
-	if sighting != Absent {
+	if next.Sighting = sighting; sighting != Absent {
 		next.CreateFailures = 0
 	}
-	if a.ProviderID != "" {
-		next.ProviderID = a.ProviderID
-	}
-	if a.NodeName != "" {
-		next.NodeName = a.NodeName
-	}
+	next.ProviderID, next.NodeName = cmp.Or(a.ProviderID, v.ProviderID), cmp.Or(a.NodeName, v.NodeName)
 	return next
 }
 
-// answer is the code that an operation returned.
-type answer struct {
-	operation driver.Operation
-	code      codes.Code
-}
-
-// sightings are what answers say about the VM. Every other answer is a failure.
-var sightings = map[answer]Sighting{
-	{driver.OpGetMachineStatus, codes.OK}:             Present,
-	{driver.OpGetMachineStatus, codes.NotFound}:       Absent,
-	{driver.OpGetMachineStatus, codes.Unimplemented}:  Absent,
-	{driver.OpGetMachineStatus, codes.Uninitialized}:  Uninitialized,
-	{driver.OpCreateMachine, codes.OK}:                Uninitialized,
-	{driver.OpInitializeMachine, codes.OK}:            Present,
-	{driver.OpInitializeMachine, codes.Unimplemented}: Present,
-	{driver.OpDeleteMachine, codes.OK}:                Deleted,
-	{driver.OpDeleteMachine, codes.NotFound}:          Absent,
-}
-
-// sighting returns what an answer says about the VM, or false if the call
-// failed.
-func (v VMView) sighting(a Answer, code codes.Code) (Sighting, bool) {
-	if a.Operation == driver.OpInitializeMachine && code == codes.Unimplemented && v.Sighting == Absent {
-		return Absent, true // it says nothing of the VM
-	}
-	s, answered := sightings[answer{a.Operation, code}]
-	return s, answered
-}
-
-func (v VMView) failure(a Answer, code codes.Code, now time.Time, chance float64) CallFailure {
+// failed returns the view after an answer that is a failure.
+func (v VMView) failed(a Answer, code codes.Code, now time.Time, chance float64) VMView {
 	f := CallFailure{
-		Operation: a.Operation, Code: code, At: now, Attempts: 1, Chance: chance,
-		RetryAfter: codes.RetryAfterOf(a.Err),
-	}
-	if a.Err != nil {
-		f.Message = a.Err.Error()
-	} else { // an answer to an operation that this package never calls
-		f.Code, f.Message = codes.Internal, fmt.Sprintf("unexpected answer to %v", a.Operation)
+		Operation: a.Operation, Code: code, Message: a.Err.Error(), At: now, Attempts: 1, Chance: chance, RetryAfter: codes.RetryAfterOf(a.Err),
 	}
 	if v.Failure.Code != codes.OK && v.Failure.Operation == a.Operation {
-		f.Attempts = v.Failure.Attempts + 1
+		f.Attempts += v.Failure.Attempts
 	}
-	return f
+	switch a.Operation {
+	case driver.OpCreateMachine:
+		v.CreateFailures++
+		f.Attempts, v.Sighting = v.CreateFailures, NotLooked
+	case driver.OpDeleteMachine:
+		v.DeleteFailures++
+		f.Attempts = v.DeleteFailures
+	case driver.OpGetMachineStatus:
+		v.Sighting = NotLooked
+	}
+	v.Failure = f
+	return v
 }
 
 // until returns when the failed operation may be tried again. The first waits are
@@ -216,27 +182,22 @@ func (f CallFailure) until(p codes.BackoffPolicy, now time.Time) time.Time {
 	if !recorded.Known(f.At, now) {
 		return time.Time{}
 	}
-	wait := codes.Backoff(p, codes.Failure{Category: f.category(), Attempts: f.Attempts, RetryAfter: f.RetryAfter},
-		func() float64 { return f.Chance })
-	return f.At.Add(wait)
-}
-
-// category returns what to do about the failure: what its code says, but where
-// more than the code is known.
-func (f CallFailure) category() codes.Category {
-	switch {
-	case f.Operation == driver.OpInitializeMachine: // the VM is there, and costs
-		return codes.RetrySoon
-	case f.Operation == driver.OpCreateMachine && (f.Code == codes.AlreadyExists || f.Code == codes.Uninitialized): // to look is worth it at once
-		return codes.RetrySoon
-	default:
-		return f.Code.Category()
+	category := f.Code.Category()
+	// An initialisation is repeated soon because its VM costs, and a creation because a
+	// look at the VM may be enough.
+	if f.Operation == driver.OpInitializeMachine ||
+		f.Operation == driver.OpCreateMachine && (f.Code == codes.AlreadyExists || f.Code == codes.Uninitialized) {
+		category = codes.RetrySoon
 	}
+	failure := codes.Failure{Category: category, Attempts: f.Attempts, RetryAfter: f.RetryAfter}
+	return f.At.Add(codes.Backoff(p, failure, func() float64 { return f.Chance }))
 }
 
-// mergeAddresses returns both lists without duplicates, in a fixed order.
+// mergeAddresses returns both lists without duplicates, by type and address.
 func mergeAddresses(a, b []corev1.NodeAddress) []corev1.NodeAddress {
 	merged := slices.Concat(a, b)
-	slices.SortFunc(merged, compareAddresses)
+	slices.SortFunc(merged, func(a, b corev1.NodeAddress) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Address, b.Address))
+	})
 	return slices.Compact(merged)
 }
