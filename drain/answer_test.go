@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +39,7 @@ func answerRefusal(message string, retryAfter int) error {
 	return caused(apierrors.NewTooManyRequests("Cannot evict", retryAfter), policyv1.DisruptionBudgetCause, message)
 }
 
-func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
+func TestStep_AnswersOfTheAPIServer_AreToldApart(t *testing.T) {
 	severalBudgets := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "This pod has more than one PodDisruptionBudget",
 	}}
@@ -54,20 +53,20 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 		pause   time.Duration
 	}{
 		{"an accepted eviction is no end yet", nil, drain.ReasonTerminating, "", 5 * time.Second},
-		{"B3 a budget that refuses is named", answerRefusal("The disruption budget web needs 2", 0), drain.ReasonBudget, "The disruption budget web needs 2", 5 * time.Second},
-		{"B3 a budget that asks for time gets it", answerRefusal("", 10), drain.ReasonBudget, "Cannot evict", 10 * time.Second},
-		{"B3 DD-17 a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), drain.ReasonUnavailable, "busy", 7 * time.Second},
+		{"a budget that refuses is named", answerRefusal("The disruption budget web needs 2", 0), drain.ReasonBudget, "The disruption budget web needs 2", 5 * time.Second},
+		{"a budget that asks for time gets it", answerRefusal("", 10), drain.ReasonBudget, "Cannot evict", 10 * time.Second},
+		{"a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), drain.ReasonUnavailable, "busy", 7 * time.Second},
 		{"a busy server that says nothing of time", apierrors.NewTooManyRequestsError("busy"), drain.ReasonUnavailable, "Too many requests: busy", 5 * time.Second},
 		{"a server cannot ask for sooner than the policy", apierrors.NewTooManyRequests("busy", 1), drain.ReasonUnavailable, "busy", 5 * time.Second},
 		{"a server cannot ask for ever", apierrors.NewTooManyRequests("busy", math.MaxInt32), drain.ReasonUnavailable, "busy", time.Minute},
 		{"a negative pause is none", apierrors.NewTooManyRequests("busy", -7), drain.ReasonUnavailable, "busy", 5 * time.Second},
 		{"a pod that is gone is not asked for again at once", apierrors.NewNotFound(podsResource, "a"), drain.ReasonGone, `pods "a" not found`, 5 * time.Second},
 		{
-			"DD-11 DD-52 DD-59 a pod that is another by now is not asked for again at once",
+			"a pod that is another by now is not asked for again at once",
 			apierrors.NewConflict(podsResource, "a", full), drain.ReasonRefused, `Operation cannot be fulfilled on pods "a": the pod is full`, 5 * time.Second,
 		},
 		{
-			"B3 DD-17 a namespace on its way out takes the pod along",
+			"a namespace on its way out takes the pod along",
 			caused(apierrors.NewForbidden(podsResource, "a", full), corev1.NamespaceTerminatingCause, "namespace shop is being terminated"),
 			drain.ReasonRefused, `pods "a" is forbidden: the pod is full`, 5 * time.Second,
 		},
@@ -77,7 +76,7 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 			apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), "web", errors.New("DisruptedPods map too big")),
 			drain.ReasonBudget, `poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big`, 5 * time.Second,
 		},
-		{"DD-17 two budgets for one pod are repeated to people", severalBudgets, drain.ReasonRefused, "This pod has more than one PodDisruptionBudget", 5 * time.Second},
+		{"two budgets for one pod are repeated to people", severalBudgets, drain.ReasonRefused, "This pod has more than one PodDisruptionBudget", 5 * time.Second},
 		{"a conflict over a budget is no answer", apierrors.NewTimeoutError("couldn't update PodDisruptionBudget", 10), drain.ReasonUnavailable, "Timeout: couldn't update PodDisruptionBudget", 10 * time.Second},
 		{"a server that took too long gave no answer", apierrors.NewServerTimeout(podsResource, "create", 0), drain.ReasonUnavailable, "The create operation against pods could not be completed at this time, please try again.", 5 * time.Second},
 		{"a server that is not there gave no answer", apierrors.NewServiceUnavailable("starting"), drain.ReasonUnavailable, "starting", 5 * time.Second},
@@ -85,6 +84,15 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 		{"a cancelled context is no answer", context.Canceled, drain.ReasonUnavailable, "context canceled", 5 * time.Second},
 		{"a lost connection is no answer", lost, drain.ReasonUnavailable, `Post "https://api": unexpected EOF`, 5 * time.Second},
 		{"a wrapped error counts", fmt.Errorf("evict: %w", apierrors.NewNotFound(podsResource, "a")), drain.ReasonGone, `evict: pods "a" not found`, 5 * time.Second},
+		{
+			"another kind of the budgets' group", apierrors.NewForbidden(policyv1.Resource("evictions"), "web", full),
+			drain.ReasonForbidden, `evictions.policy "web" is forbidden: the pod is full`, 5 * time.Second,
+		},
+		{
+			"a conflict over a budget", apierrors.NewConflict(policyv1.Resource("poddisruptionbudget"), "web", full),
+			drain.ReasonRefused, `Operation cannot be fulfilled on poddisruptionbudget.policy "web": the pod is full`, 5 * time.Second,
+		},
+		{"a long message is cut between two characters", errors.New(strings.Repeat("ü", 1000)), drain.ReasonRefused, strings.Repeat("ü", 126) + "...", 5 * time.Second},
 		{"a text decides nothing", errors.New("TooManyRequests: DisruptionBudget not found"), drain.ReasonRefused, "TooManyRequests: DisruptionBudget not found", 5 * time.Second},
 		{"a message is one line", errors.New("admission\n\twebhook  denied\r\n "), drain.ReasonRefused, "admission webhook denied", 5 * time.Second},
 		{"a status without details is an answer", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, drain.ReasonForbidden, "no", 5 * time.Second},
@@ -112,23 +120,7 @@ func TestD6AnswersOfTheAPIServerAreToldApart(t *testing.T) {
 	}
 }
 
-// answerTo returns what is remembered of a refused eviction.
-func answerTo(err error) drain.Answer {
-	in := observed(newPod("a"))
-	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: err}}
-	s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
-	return s.Answers["uid-a"]
-}
-
-func TestAnswersAreKeptShort(t *testing.T) {
-	answer := answerTo(errors.New(strings.Repeat("ü", 1000)))
-	require.Equal(t, drain.ReasonRefused, answer.Reason)
-	require.LessOrEqual(t, len(answer.Message), 256)
-	require.True(t, utf8.ValidString(answer.Message))
-	require.True(t, strings.HasSuffix(answer.Message, "ü..."))
-}
-
-func TestAnswersAreKeptAsLongAsTheirPods(t *testing.T) {
+func TestStep_Answers_AreKeptAsLongAsTheirPods(t *testing.T) {
 	answered := func(pods ...string) drain.State {
 		s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{}}
 		for _, uid := range pods {
@@ -142,40 +134,15 @@ func TestAnswersAreKeptAsLongAsTheirPods(t *testing.T) {
 		require.Equal(t, map[types.UID]drain.Answer{"uid-a": before.Answers["uid-a"]}, after.Answers)
 		require.Equal(t, answered("uid-a", "uid-b"), before, "what was given is not changed")
 	})
-	t.Run("a round that saw nothing drops nothing", func(t *testing.T) {
-		after, _ := drain.Step(answered("uid-a", "uid-b"), drain.Observation{}, drain.Policy{}, now)
-		require.Equal(t, answered("uid-a", "uid-b").Pods, after.Pods)
-	})
-	t.Run("DD-59 a successor of the same name inherits no answer", func(t *testing.T) {
+	t.Run("a successor of the same name inherits no answer", func(t *testing.T) {
 		successor := newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })
 		_, plan := drain.Step(answered("uid-a"), observed(successor), drain.Policy{}, now)
 		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
 	})
 }
 
-func TestResultsOfNoRequestDoNoHarm(t *testing.T) {
-	in := observed(newPod("a"))
-	s, want := drain.Step(drain.State{}, in, drain.Policy{}, now)
-	for _, row := range []drain.Row{{}, {UID: "uid-a"}, {UID: "uid-a", Verdict: drain.Wait}, {UID: "uid-a", Verdict: "dance"}, {UID: "uid-b", Verdict: drain.Evict}} {
-		in.Results = []drain.Result{{Row: row, Err: errors.New("boom"), At: now.Add(time.Hour)}}
-		next, plan := drain.Step(s, in, drain.Policy{}, now)
-		require.Equal(t, want.Rows, plan.Rows)
-		require.Len(t, next.Pods, 1)
-		require.Zero(t, next.Gone)
-	}
-}
-
-func TestARefusedEvictionDoesNotHoldBackForce(t *testing.T) {
-	s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{
-		"uid-a": {Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(4 * time.Second)},
-	}}
-	policy := drain.Policy{EscalateFrom: now.Add(-time.Hour), Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
-	_, plan := drain.Step(s, observed(newPod("a")), policy, now)
-	require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
-}
-
 // The target: refused evictions are at most one per pod and back-off step.
-func TestDD61RefusalsAreRepeatedSlowerAndSlower(t *testing.T) {
+func TestStep_RefusedAgain_WaitsLonger(t *testing.T) {
 	const every = 5 * time.Second
 	in := observed(newPod("a"), newPod("b"))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -204,10 +171,14 @@ func TestDD61RefusalsAreRepeatedSlowerAndSlower(t *testing.T) {
 	}
 }
 
-func TestTheBackOffBeginsAnew(t *testing.T) {
+func TestStep_OtherRequest_BacksOffAnew(t *testing.T) {
 	refused := func(tries int, asked drain.Verdict) drain.State {
 		return drain.State{Started: now, Answers: map[types.UID]drain.Answer{"uid-a": {Asked: asked, Reason: drain.ReasonRefused, Tries: tries}}}
 	}
+	in := observed(newPod("a"))
+	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, At: now.Add(30 * time.Second)}}
+	s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
+	require.Equal(t, now.Add(5*time.Second), s.Answers["uid-a"].Until, "a result of a later clock counts from now")
 	for _, tt := range []struct {
 		name  string
 		state drain.State
@@ -220,37 +191,9 @@ func TestTheBackOffBeginsAnew(t *testing.T) {
 		{"not for numbers that were never counted", refused(-7, drain.Evict), errors.New("no"), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := observed(newPod("a"))
 			in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: tt.err}}
 			s, _ := drain.Step(tt.state, in, drain.Policy{}, now)
 			require.Equal(t, tt.tries, s.Answers["uid-a"].Tries)
 		})
-	}
-}
-
-func TestAnswersOfAnotherClock(t *testing.T) {
-	t.Run("a request may be repeated at once that was put off for longer than any pause", func(t *testing.T) {
-		s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{
-			"uid-a": {Asked: drain.Evict, Reason: drain.ReasonUnavailable, Until: now.Add(24 * time.Hour)},
-		}}
-		_, plan := drain.Step(s, observed(newPod("a")), drain.Policy{}, now)
-		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
-	})
-	t.Run("a result of later counts from now", func(t *testing.T) {
-		in := observed(newPod("a"))
-		in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, At: now.Add(30 * time.Second)}}
-		s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
-		require.Equal(t, now.Add(5*time.Second), s.Answers["uid-a"].Until)
-	})
-}
-
-func TestOnlyABudgetThatCannotBeChargedIsABudgetThatRefuses(t *testing.T) {
-	no := errors.New("no")
-	for want, err := range map[machinist.Reason]error{
-		drain.ReasonBudget:    apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), "web", no),
-		drain.ReasonForbidden: apierrors.NewForbidden(policyv1.Resource("evictions"), "web", no),
-		drain.ReasonRefused:   apierrors.NewConflict(policyv1.Resource("poddisruptionbudget"), "web", no),
-	} {
-		require.Equal(t, want, answerTo(err).Reason)
 	}
 }

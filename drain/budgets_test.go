@@ -17,15 +17,14 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
-	"github.com/machinist-dev/machinist/drain/draintest"
-	"github.com/machinist-dev/machinist/drain/runner"
 )
+
+type budgetType = policyv1.PodDisruptionBudget
 
 // newBudget returns a budget of the pods of newPod that allows so many disruptions of
 // three healthy pods, changed by edits.
@@ -74,16 +73,30 @@ func alwaysAllow(b *policyv1.PodDisruptionBudget) {
 	b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 }
 
-func syncFailed(b *policyv1.PodDisruptionBudget) {
-	b.Status.Conditions = []metav1.Condition{{
-		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason,
-		Message: "found no controller\nref for pod",
-	}}
-}
+var syncFailed = condition(metav1.ConditionFalse, policyv1.SyncFailedReason)
 
 func notReady(p *corev1.Pod) { p.Status.Conditions = nil }
 
-func TestBudgetsOfOnePod(t *testing.T) {
+func underWay(n int) func(*policyv1.PodDisruptionBudget) {
+	return withStatus(func(s *policyv1.PodDisruptionBudgetStatus) {
+		s.DisruptedPods = map[string]metav1.Time{}
+		for i := range n {
+			s.DisruptedPods[fmt.Sprint(i)] = metav1.Time{Time: now}
+		}
+	})
+}
+
+func desired(n int32) func(*policyv1.PodDisruptionBudget) {
+	return withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.DesiredHealthy = n })
+}
+
+func condition(status metav1.ConditionStatus, reason string) func(*policyv1.PodDisruptionBudget) {
+	return func(b *policyv1.PodDisruptionBudget) {
+		b.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: status, Reason: reason, Message: "found no controller\nref for pod"}}
+	}
+}
+
+func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 	type budgets = []*policyv1.PodDisruptionBudget
 	in := func(key string, op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: op, Values: values}}}
@@ -98,7 +111,7 @@ func TestBudgetsOfOnePod(t *testing.T) {
 	}{
 		{"no budget allows everything", nil, nil, drain.ReasonEvict, ""},
 		{"a budget that allows a disruption does not hold", nil, budgets{newBudget("web", 1)}, drain.ReasonEvict, ""},
-		{"D-4 a budget that allows nothing holds, and is named with its numbers", nil, budgets{exhausted("web")}, drain.ReasonBudget, usual},
+		{"a budget that allows nothing holds, and is named with its numbers", nil, budgets{exhausted("web")}, drain.ReasonBudget, usual},
 		{"a budget without selector covers nothing", nil, budgets{exhausted("web", selecting(nil))}, drain.ReasonEvict, ""},
 		{"a budget with an empty selector covers all", nil, budgets{exhausted("web", selecting(&metav1.LabelSelector{}))}, drain.ReasonBudget, usual},
 		{"and also a pod without labels", func(p *corev1.Pod) { p.Labels = nil }, budgets{exhausted("web", selecting(&metav1.LabelSelector{}))}, drain.ReasonBudget, usual},
@@ -138,27 +151,35 @@ func TestBudgetsOfOnePod(t *testing.T) {
 			drain.ReasonBudget, "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired",
 		},
 		{
-			"a budget with too many evictions under way allows nothing", nil,
-			budgets{newBudget("web", 1, withStatus(func(s *policyv1.PodDisruptionBudgetStatus) {
-				s.DisruptedPods = map[string]metav1.Time{}
-				for i := range 2001 {
-					s.DisruptedPods[fmt.Sprint(i)] = metav1.Now()
-				}
-			}))}, drain.ReasonBudget, "budget shop/web has 2001 evictions under way",
-		},
-		{
-			"B3 A10 DD-18 a budget of all pods never allows anything", nil, budgets{newBudget("web", 0)}, drain.ReasonBudgetNever,
+			"a budget of all pods never allows anything", nil, budgets{newBudget("web", 0)}, drain.ReasonBudgetNever,
 			"budget shop/web never allows a disruption of so few pods, minAvailable is 3: 3 of 3 healthy, 3 desired",
 		},
 		{
-			"DD-72 nor does one for which nobody may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
+			"nor does one for which nobody may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
 			"budget shop/web never allows a disruption, maxUnavailable is 0: 2 of 3 healthy, 2 desired",
 		},
 		{
-			"D-6 DD-17 budgets that overlap are all named, and not asked", nil, budgets{newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{}))},
+			"budgets that overlap are all named, and not asked", nil, budgets{newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{}))},
 			drain.ReasonBudgets, "budgets shop/all and shop/web cover it together, which the API server refuses",
 		},
 		{"two copies of a budget do not overlap", nil, budgets{newBudget("web", 1), nil, newBudget("web", 1)}, drain.ReasonEvict, ""},
+		{"as many evictions under way as the API server knows", nil, budgets{newBudget("web", 1, underWay(2000))}, drain.ReasonEvict, ""},
+		{"a budget with too many evictions under way allows nothing", nil, budgets{newBudget("web", 1, underWay(2001))}, drain.ReasonBudget, "budget shop/web has 2001 evictions under way"},
+		{"too few pods are no failure to count them", nil, budgets{exhausted("web", condition(metav1.ConditionFalse, policyv1.InsufficientPodsReason))}, drain.ReasonBudget, usual},
+		{"nor is a failure that is over", nil, budgets{exhausted("web", condition(metav1.ConditionTrue, policyv1.SyncFailedReason))}, drain.ReasonBudget, usual},
+		{"a pod whose readiness is unknown is not ready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionUnknown }, budgets{exhausted("web")}, drain.ReasonEvict, ""},
+		{"a small share may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("1%")))}, drain.ReasonBudget, usual},
+		{"not even a share of nothing", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("0%")))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption, maxUnavailable is 0%: 2 of 3 healthy, 2 desired"},
+		{"all must be available", nil, budgets{exhausted("web", minAvailable(intstr.FromString("100%")))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption, minAvailable is 100%: 2 of 3 healthy, 2 desired"},
+		{"most must be available", nil, budgets{exhausted("web", minAvailable(intstr.FromString("99%")))}, drain.ReasonBudget, usual},
+		{"a share that rounds up to all of them", nil, budgets{exhausted("web", minAvailable(intstr.FromString("90%")), desired(3))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 90%: 2 of 3 healthy, 3 desired"},
+		{"a number that cannot be read", nil, budgets{exhausted("web", minAvailable(intstr.FromString("many")))}, drain.ReasonBudget, usual},
+		{"all are healthy and an eviction is under way", nil, budgets{exhausted("web", underWay(1), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 3 of 3 healthy, 2 desired"},
+		{"all are healthy and still nothing is allowed", nil, budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 2: 3 of 3 healthy, 2 desired"},
+		{"a budget without pods", nil, budgets{exhausted("web", desired(3), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.ExpectedPods = 0 }))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 2 of 0 healthy, 3 desired"},
+		{"a budget of all pods that was changed", nil, budgets{newBudget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Generation++ })}, drain.ReasonBudget, "budget shop/web was changed, and its status is older"},
+		{"a budget of all pods that is not worked out", nil, budgets{newBudget("web", 0, syncFailed)}, drain.ReasonBudget, "budget shop/web has no status: found no controller ref for pod"},
+		{"a surge of pods makes room", nil, budgets{newBudget("web", 1, maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonEvict, ""},
 		{
 			"of two copies the newer one counts", nil, budgets{newBudget("web", 1), exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "10" })},
 			drain.ReasonBudget, usual,
@@ -194,67 +215,17 @@ func TestBudgetsOfOnePod(t *testing.T) {
 	}
 }
 
-func TestD4WithoutBudgetsTheDrainSaysSo(t *testing.T) {
-	plan := drain.Decide(observed(newPod("a")), drain.Policy{}, now)
-	require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
-	require.Contains(t, plan.NotEvaluated, drain.SourceBudgets)
-}
-
-func TestNeverAllows(t *testing.T) {
-	percent := intstr.FromString
-	for _, tt := range []struct {
-		name   string
-		budget *policyv1.PodDisruptionBudget
-		never  bool
-	}{
-		{"no budget", nil, false},
-		{"an empty budget", &policyv1.PodDisruptionBudget{}, false},
-		{"a budget that waits for a pod to become healthy", exhausted("web"), false},
-		{"none may be unavailable", exhausted("web", maxUnavailable(intstr.FromInt32(0))), true},
-		{"not even a share of nothing", exhausted("web", maxUnavailable(percent("0%"))), true},
-		{"one may be unavailable", exhausted("web", maxUnavailable(intstr.FromInt32(1))), false},
-		{"a small share is one at least", exhausted("web", maxUnavailable(percent("1%"))), false},
-		{"all must be available", exhausted("web", minAvailable(percent("100%"))), true},
-		{"most must be available", exhausted("web", minAvailable(percent("99%"))), false},
-		{"a share that rounds up to all of them", exhausted("web", minAvailable(percent("90%")), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.DesiredHealthy = 3 })), true},
-		{"as many must be available as there are", exhausted("web", minAvailable(intstr.FromInt32(3)), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.DesiredHealthy = 3 })), true},
-		{"what cannot be read", exhausted("web", minAvailable(percent("many"))), false},
-		{"A10 all are healthy, none is disrupted and still nothing is allowed", exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 })), true},
-		{"A10 an eviction is under way", exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) {
-			s.CurrentHealthy, s.DisruptedPods = 3, map[string]metav1.Time{"a": metav1.Now()}
-		})), false},
-		{"A10 a budget without pods", exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.ExpectedPods = 0 })), false},
-		{"A10 a budget that was changed", newBudget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Generation++ }), false},
-		{"A10 a budget whose numbers are not worked out", newBudget("web", 0, syncFailed), false},
-		{"a surge of pods makes room", newBudget("web", 1, maxUnavailable(intstr.FromInt32(0))), false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			in := observed(newPod("a"))
-			in.Budgets = drain.All(tt.budget)
-			require.Equal(t, tt.never, drain.Decide(in, drain.Policy{}, now).Rows[0].Reason == drain.ReasonBudgetNever)
-		})
-	}
-}
-
-func budgetVerdicts(plan drain.Decision) string {
-	var s []string
-	for _, row := range plan.Rows {
-		s = append(s, row.Name+" "+string(row.Verdict)+" "+string(row.Reason))
-	}
-	return strings.Join(s, ", ")
-}
-
 // withBudgets returns what is remembered of a pod that was asked under these budgets.
 func withBudgets(answer drain.Answer, budgets string) drain.Answer {
 	answer.Budgets = budgets
 	return answer
 }
 
-func TestABudgetIsSpentOncePerRound(t *testing.T) {
+func TestStep_Budget_IsSpentOnce(t *testing.T) {
 	in := observed(newPod("a", withPriority(100)), newPod("b"), newPod("c"), newPod("d", withPriority(-5)), newPod("e", notReady))
 	in.Budgets = drain.All(newBudget("web", 2))
 	s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
-	require.Equal(t, "a wait DisruptionBudget, b evict Evictable, c wait DisruptionBudget, d evict Evictable, e evict Evictable", budgetVerdicts(plan),
+	require.Equal(t, "a wait DisruptionBudget, b evict Evictable, c wait DisruptionBudget, d evict Evictable, e evict Evictable", rows(plan),
 		"the pods of the lowest priority go first, and one that is not ready costs nothing")
 	held := plan.Rows[0]
 	require.Equal(t, "budget shop/web allows 2 disruptions: 3 of 3 healthy, 1 desired; other pods take that", held.Message)
@@ -268,22 +239,22 @@ func TestABudgetIsSpentOncePerRound(t *testing.T) {
 			}
 		}
 		next, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
-		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c wait DisruptionBudget, d wait Terminating, e wait Terminating", budgetVerdicts(plan))
+		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c wait DisruptionBudget, d wait Terminating, e wait Terminating", rows(plan))
 		require.Equal(t, now, plan.Rows[0].Since, "it is still the same wait")
 
 		in.Results = nil
 		seen := in
 		seen.Pods = drain.All(newPod("b", leaving(time.Minute, 60)), newPod("c"))
 		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
-		require.Equal(t, "b wait Terminating, c evict Evictable", budgetVerdicts(plan), "two were allowed and one is on its way")
+		require.Equal(t, "b wait Terminating, c evict Evictable", rows(plan), "two were allowed and one is on its way")
 		seen.Budgets = drain.All(newBudget("web", 1))
 		next.Answers["uid-b"] = withBudgets(next.Answers["uid-b"], "web@7")
 		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
-		require.Equal(t, "b wait Terminating, c wait DisruptionBudget", budgetVerdicts(plan), "one was allowed, and the pod is seen earlier than the budget")
+		require.Equal(t, "b wait Terminating, c wait DisruptionBudget", rows(plan), "one was allowed, and the pod is seen earlier than the budget")
 
 		in.Budgets = drain.All(newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "8" }))
 		_, plan = drain.Step(next, in, drain.Policy{}, now.Add(2*time.Second))
-		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c evict Evictable, d wait Terminating, e wait Terminating", budgetVerdicts(plan))
+		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c evict Evictable, d wait Terminating, e wait Terminating", rows(plan))
 	})
 	t.Run("what cost nothing takes nothing from the others", func(t *testing.T) {
 		in := observed(newPod("a", notReady), newPod("b"))
@@ -291,7 +262,7 @@ func TestABudgetIsSpentOncePerRound(t *testing.T) {
 		s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
 		in.Results = []drain.Result{{Row: plan.Rows[0]}}
 		_, plan = drain.Step(s, in, drain.Policy{}, now)
-		require.Equal(t, "a wait Terminating, b evict Evictable", budgetVerdicts(plan))
+		require.Equal(t, "a wait Terminating, b evict Evictable", rows(plan))
 	})
 	t.Run("what is held keeps what else is to be said, and asks for no grace", func(t *testing.T) {
 		in := observed(newPod("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "maybe"} }))
@@ -302,14 +273,27 @@ func TestABudgetIsSpentOncePerRound(t *testing.T) {
 		require.Contains(t, row.Message, "maybe")
 		require.Nil(t, row.Grace)
 	})
-	t.Run("DD-18 a budget that never allows anything holds its own pods alone", func(t *testing.T) {
+	t.Run("a message names some of many budgets", func(t *testing.T) {
+		in := observed(newPod("a"))
+		for i := range 1000 {
+			in.Budgets.Items = append(in.Budgets.Items, newBudget(fmt.Sprintf("b%03d", i), 1))
+		}
+		require.Equal(t, "budgets shop/b000 and shop/b001 and shop/b002 and shop/b003 and shop/b004 and 995 more cover it together, which the API server refuses",
+			drain.Decide(in, drain.Policy{}, now).Rows[0].Message)
+	})
+	t.Run("budgets of the same name in several namespaces", func(t *testing.T) {
+		in := observed(newPod("a"), newPod("b", func(p *corev1.Pod) { p.Namespace = "shop-2" }))
+		in.Budgets = drain.All(newBudget("web", 1), exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.Namespace = "shop-2" }))
+		require.Equal(t, "a evict Evictable, b wait DisruptionBudget", rows(drain.Decide(in, drain.Policy{}, now)))
+	})
+	t.Run("a budget that never allows anything holds its own pods alone", func(t *testing.T) {
 		in := observed(newPod("a"), newPod("b", func(p *corev1.Pod) { p.Labels["app"] = "db" }))
 		in.Budgets = drain.All(newBudget("web", 0))
-		require.Equal(t, "a wait BudgetNeverAllows, b evict Evictable", budgetVerdicts(drain.Decide(in, drain.Policy{}, now)))
+		require.Equal(t, "a wait BudgetNeverAllows, b evict Evictable", rows(drain.Decide(in, drain.Policy{}, now)))
 	})
 }
 
-func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
+func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 	changed := func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "8" }
 	refused := func(err error) (drain.State, drain.Observation) {
 		in := observed(newPod("a"))
@@ -349,12 +333,18 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 		require.Equal(t, "web", plan.Rows[0].Budgets[0].Name)
 		require.Equal(t, "The disruption budget web needs 2", plan.Rows[0].Message)
 	})
-	t.Run("D-6 an error that several budgets explain is explained", func(t *testing.T) {
+	t.Run("an error that several budgets explain is explained", func(t *testing.T) {
 		s, in := refused(errors.New("This pod has more than one PodDisruptionBudget"))
 		in.Budgets = drain.All(newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{})))
 		_, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
 		require.Equal(t, drain.ReasonBudgets, plan.Rows[0].Reason)
 		require.Len(t, plan.Rows[0].Budgets, 2)
+	})
+	t.Run("another budget covers the pod by now", func(t *testing.T) {
+		s, in := refused(answerRefusal("no", 0))
+		in.Budgets = drain.All(newBudget("web", 1), newBudget("web-2", 1))
+		_, plan := drain.Step(s, in, drain.Policy{}, now)
+		require.Equal(t, "a wait OverlappingBudgets", rows(plan))
 	})
 	t.Run("sources that come back are heeded at once", func(t *testing.T) {
 		in := observed(newPod("a"))
@@ -366,164 +356,52 @@ func TestB3ARefusalIsOverWhenItsBudgetChanges(t *testing.T) {
 	})
 }
 
-// The API server is the judge: with budgets as they are, it refuses nothing of what a
-// plan asks for, and everything that the plan holds for a budget.
-func TestPlansSpendBudgetsAsTheAPIServerDoes(t *testing.T) {
-	reasons := map[machinist.Reason]int{}
-	for seed := range uint64(400) {
-		d := rand.New(rand.NewPCG(seed, 11))
-		cluster := draintest.New(draintest.Options{Clock: clocktesting.NewFakeClock(now), ManualBudgets: true})
-		require.NoError(t, cluster.Add(newNode()))
-		for i := range d.IntN(5) {
-			require.NoError(t, cluster.Add(randomBudget(d, fmt.Sprintf("budget-%d", i))))
-		}
-		for i := range d.IntN(12) {
-			require.NoError(t, cluster.Add(randomBudgetPod(d, fmt.Sprintf("pod-%02d", i))))
-		}
-		client := cluster.Client()
-		in := observedCluster(t, client)
-		plan := drain.Decide(in, drain.Policy{}, now)
-		executor := runner.Executor{Client: client, Parallel: 1, Clock: clocktesting.NewFakeClock(now)}
-		results, err := executor.Apply(t.Context(), plan)
-		require.NoError(t, err)
-		for _, result := range results {
-			require.NoError(t, result.Err, "seed %d: %s", seed, result.Row)
-			reasons[result.Row.Reason]++
-		}
-		for _, row := range plan.Rows {
-			if row.Verdict != drain.Wait || row.Reason == drain.ReasonTerminating {
-				continue
+// A pod is covered by the budgets that the API server says, whatever their selectors.
+func TestDecide_AnySelectors_FindsTheBudgetsThatCover(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
+	texts := []string{"a", "b", "ab", "a1", "1a", "1"}
+	text := func() string { return texts[r.IntN(len(texts))] }
+	for range 1500 {
+		in := observed()
+		in.Budgets.Complete = true
+		for i := range r.IntN(8) {
+			b := newBudget(fmt.Sprint(i), 1, selecting(nil), func(b *budgetType) { b.Namespace = []string{"shop", "shop-2"}[r.IntN(2)] })
+			if r.IntN(8) > 0 {
+				b.Spec.Selector = &metav1.LabelSelector{}
+				for range r.IntN(3) * min(1, r.IntN(8)) {
+					metav1.AddLabelToSelector(b.Spec.Selector, text(), text())
+				}
+				if r.IntN(2) == 0 {
+					e := metav1.LabelSelectorRequirement{Key: text(), Operator: []metav1.LabelSelectorOperator{"In", "NotIn", "Exists", "DoesNotExist", "Bogus"}[r.IntN(5)]}
+					if e.Operator == "In" || e.Operator == "NotIn" {
+						e.Values = []string{text(), "b"}[:1+r.IntN(2)]
+					}
+					b.Spec.Selector.MatchExpressions = append(b.Spec.Selector.MatchExpressions, e)
+				}
 			}
-			reasons[row.Reason]++
-			err := client.CoreV1().Pods(row.Namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: row.Namespace, Name: row.Name}})
-			require.Error(t, err, "seed %d: %s", seed, row)
+			in.Budgets.Items = append(in.Budgets.Items, b)
 		}
-	}
-	for _, reason := range []machinist.Reason{drain.ReasonEvict, drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever} {
-		require.Positive(t, reasons[reason], "%s was met", reason)
-	}
-}
-
-func randomBudget(d *rand.Rand, name string) *policyv1.PodDisruptionBudget {
-	b := newBudget(name, d.Int32N(4))
-	b.ResourceVersion = ""
-	b.Spec.Selector = []*metav1.LabelSelector{
-		nil, {}, {MatchLabels: map[string]string{"app": "web"}}, {MatchLabels: map[string]string{"app": "db"}}, {MatchLabels: map[string]string{"app": "api"}},
-		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"web", "db", "api"}}}},
-	}[d.IntN(6)]
-	if b.Spec.Selector != nil && len(b.Spec.Selector.MatchLabels)+len(b.Spec.Selector.MatchExpressions) == 0 && d.IntN(4) > 0 {
-		b.Spec.Selector = nil
-	}
-	if d.IntN(3) == 0 {
-		alwaysAllow(b)
-	}
-	b.Status.CurrentHealthy, b.Status.DesiredHealthy = d.Int32N(4), d.Int32N(4)
-	b.Generation = 1
-	b.Status.ObservedGeneration = int64(min(1, d.IntN(8)))
-	b.Namespace = []string{"shop", "bar"}[d.IntN(2)]
-	return b
-}
-
-func randomBudgetPod(d *rand.Rand, name string) *corev1.Pod {
-	pod := newPod(name, withPriority(d.Int32N(3)))
-	pod.ResourceVersion = ""
-	pod.Labels["app"] = []string{"web", "db", "api", "cache"}[d.IntN(4)]
-	pod.Namespace = []string{"shop", "bar"}[d.IntN(2)]
-	if d.IntN(4) == 0 {
-		notReady(pod)
-	}
-	if d.IntN(8) == 0 {
-		pod.Status.Phase = corev1.PodPending
-	}
-	if d.IntN(8) == 0 {
-		pod.Labels = nil
-	}
-	return pod
-}
-
-// observedCluster reads the pods of node-1 and all budgets.
-func observedCluster(t *testing.T, client kubernetes.Interface) drain.Observation {
-	t.Helper()
-	pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
-	require.NoError(t, err)
-	budgets, err := client.PolicyV1().PodDisruptionBudgets("").List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	in := observed()
-	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
-	for i := range pods.Items {
-		in.Pods.Items = append(in.Pods.Items, &pods.Items[i])
-	}
-	for i := range budgets.Items {
-		in.Budgets.Items = append(in.Budgets.Items, &budgets.Items[i])
-	}
-	return in
-}
-
-// inNamespace moves a pod to another namespace.
-func inNamespace(namespace string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Namespace = namespace }
-}
-
-func TestBudgetsOfTheSameNameInSeveralNamespacesAllHold(t *testing.T) {
-	in := observed(newPod("a"), newPod("b", inNamespace("shop-2")), newPod("c", inNamespace("shop-3")))
-	in.Budgets = drain.All(newBudget("web", 1), exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.Namespace = "shop-2" }))
-	require.Equal(t, "a evict Evictable, b wait DisruptionBudget, c evict Evictable", budgetVerdicts(drain.Decide(in, drain.Policy{}, now)))
-}
-
-func TestBudgetsAtTheirLimits(t *testing.T) {
-	condition := func(status metav1.ConditionStatus, reason string) func(*policyv1.PodDisruptionBudget) {
-		return func(b *policyv1.PodDisruptionBudget) {
-			b.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: status, Reason: reason, Message: "why"}}
+		for i := range 8 {
+			in.Pods.Items = append(in.Pods.Items, newPod(fmt.Sprint(i), func(p *corev1.Pod) {
+				p.Namespace, p.Labels = []string{"shop", "shop-2"}[r.IntN(2)], map[string]string{}
+				for range r.IntN(4) {
+					p.Labels[text()] = text()
+				}
+			}))
 		}
-	}
-	underWay := func(n int) func(*policyv1.PodDisruptionBudget) {
-		return withStatus(func(s *policyv1.PodDisruptionBudgetStatus) {
-			s.DisruptedPods = map[string]metav1.Time{}
-			for i := range n {
-				s.DisruptedPods[fmt.Sprint(i)] = metav1.Time{Time: now}
+		pods := map[string]*corev1.Pod{}
+		for _, pod := range in.Pods.Items {
+			pods[pod.Name] = pod
+		}
+		for _, row := range drain.Decide(in, drain.Policy{}, now).Rows {
+			var want []string
+			for _, b := range in.Budgets.Items {
+				selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+				if err == nil && b.Namespace == row.Namespace && selector.Matches(labels.Set(pods[row.Name].Labels)) {
+					want = append(want, b.Name+"@7")
+				}
 			}
-		})
+			require.Equal(t, strings.Join(want, ","), row.Versions, "%v of %v", pods[row.Name].Labels, in.Budgets.Items)
+		}
 	}
-	nobodyKnows := func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionUnknown }
-	fewHealthy := withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 })
-	ifHealthy := func(b *policyv1.PodDisruptionBudget) {
-		b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.IfHealthyBudget)
-	}
-	const usual = "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired"
-	for _, tt := range []struct {
-		name    string
-		pod     *corev1.Pod
-		budgets []*policyv1.PodDisruptionBudget
-		reason  machinist.Reason
-		message string
-	}{
-		{"as many evictions under way as the API server knows", newPod("a"), []*policyv1.PodDisruptionBudget{newBudget("web", 1, underWay(2000))}, drain.ReasonEvict, ""},
-		{"too few pods are no failure to count them", newPod("a"), []*policyv1.PodDisruptionBudget{exhausted("web", condition(metav1.ConditionFalse, policyv1.InsufficientPodsReason))}, drain.ReasonBudget, usual},
-		{"nor is a failure that is over", newPod("a"), []*policyv1.PodDisruptionBudget{exhausted("web", condition(metav1.ConditionTrue, policyv1.SyncFailedReason))}, drain.ReasonBudget, usual},
-		{"a pod of which nobody knows whether it is ready is not", newPod("a", nobodyKnows), []*policyv1.PodDisruptionBudget{exhausted("web")}, drain.ReasonEvict, ""},
-		{
-			"a pod that is not ready is not excused by a budget that must be healthy", newPod("a", notReady),
-			[]*policyv1.PodDisruptionBudget{exhausted("web", ifHealthy, fewHealthy)}, drain.ReasonBudget,
-			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, which the budget does not excuse",
-		},
-		{
-			"of two versions that are as long the later one counts", newPod("a"),
-			[]*policyv1.PodDisruptionBudget{exhausted("web"), newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "8" })}, drain.ReasonEvict, "",
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			in := observed(tt.pod)
-			in.Budgets = drain.All(tt.budgets...)
-			row := drain.Decide(in, drain.Policy{}, now).Rows[0]
-			require.Equal(t, []any{tt.reason, tt.message}, []any{row.Reason, row.Message})
-		})
-	}
-}
-
-func TestARefusalIsOverWhenAnotherBudgetCoversThePod(t *testing.T) {
-	in := observed(newPod("a"))
-	in.Budgets = drain.All(newBudget("web", 1), newBudget("web-2", 1))
-	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict, Versions: "web@7"}, Err: answerRefusal("no", 0)}}
-	_, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
-	require.Equal(t, "a wait OverlappingBudgets", budgetVerdicts(plan))
 }

@@ -50,7 +50,7 @@ func (w *twin) reached(l drain.Ladder, start, now time.Time) (n, fresh int, next
 // I-9 and D-2: whatever the latencies, the answers, the crashes with and without the state,
 // the writes of others and the steps of the clock, a rung is acted on in the first step at or
 // after its deadline, and that step is not asked for later than the deadline.
-func TestI9EscalationBeginsAtItsDeadline(t *testing.T) {
+func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 	acted := map[drain.Escalation]int{}
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 5))

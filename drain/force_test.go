@@ -3,6 +3,7 @@
 package drain_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,13 +15,11 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// answered is the state of a drain that knows one answer about the pod a, and whose
-// rungs were all reached a while ago.
-func answered(p drain.Policy, in drain.Observation, a drain.Answer) drain.State {
-	s, _ := drain.Step(drain.State{}, in, p, now.Add(-time.Nanosecond))
-	s.Answers = map[types.UID]drain.Answer{"uid-a": a}
-	return s
-}
+// anchored is a policy whose ladder is counted from now.
+func anchored(l drain.Ladder) drain.Policy { return drain.Policy{Ladder: l, EscalateFrom: now} }
+
+// forcedSince is a drain that is forced, as that of a machine.
+func forcedSince(d time.Duration) drain.Policy { return drain.ForMachine(now.Add(-d)) }
 
 func withGrace(seconds int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
@@ -28,74 +27,92 @@ func withGrace(seconds int64) func(*corev1.Pod) {
 
 func withoutGrace(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil }
 
-// forcedSince is a drain that is forced, as that of a machine.
-func forcedSince(d time.Duration) drain.Policy { return drain.ForMachine(now.Add(-d)) }
+// climber steps through a drain of one pod.
+type climber struct {
+	p     drain.Policy
+	reach drain.NodeReachability
+	state drain.State
+}
 
-func TestForce(t *testing.T) {
+func (c *climber) at(after time.Duration, pods ...*corev1.Pod) drain.Decision {
+	in := observed(append(pods, newPod("z"))...)
+	in.Reachability = c.reach
+	var d drain.Decision
+	c.state, d = drain.Step(c.state, in, c.p, now.Add(after))
+	return d
+}
+
+// verdict is what is done with the last pod, or the outcome.
+func (c *climber) verdict(after time.Duration) string {
+	d := c.at(after)
+	if d.Over() {
+		return string(d.Outcome)
+	}
+	return string(d.Rows[len(d.Rows)-1].Verdict)
+}
+
+func TestStep_RungsAreReached_WhatIsAskedOfAPod(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	byBudgets, byForce := machinist.Reason(drain.IgnoreBudgets), machinist.Reason(drain.ForceDeletePods)
-	unreachable := drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
+	silent := drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
+	never := drain.ForMachine(time.Time{})
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod
 		policy drain.Policy
 		reach  drain.NodeReachability
 		answer drain.Answer
-		want   drain.Verdict
-		reason machinist.Reason
+		want   string
 		until  time.Duration // zero for none
 	}{
-		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, byBudgets, 5 * s},
-		{"one moment before its time it does nothing", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Answer{}, drain.Evict, drain.ReasonEvict, 5 * s},
-		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Until: now.Add(s)}, drain.Delete, byBudgets, 5 * s},
-		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(s)}, drain.Wait, drain.ReasonUnavailable, s},
-		{"it shortens the grace of a pod on its way out", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Delete, byBudgets, 5 * s},
-		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonTerminating, s},
-		{"it waits a little for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
-		{"without it nothing is left behind", newPod("a", leaving(-time.Hour, 0)), anything, drain.NodeReachability{}, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
-		{"nobody stops a pod on an unreachable Node", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, byForce, 5 * s},
-		{"nor one that was told to stop", newPod("a", leaving(-time.Hour, 1)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.ForceDelete, byForce, 5 * s},
-		{"and that does not wait for a refused deletion with grace", newPod("a"), drain.ForMachine(time.Time{}), unreachable, drain.Answer{Asked: drain.Delete, Until: now.Add(s)}, drain.ForceDelete, byForce, 5 * s},
-		{"but waits for what finalizers hold there", newPod("a", withFinalizer, leaving(-m, 0)), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Wait, drain.ReasonOverdue, m},
-		{"force alone does not lose local data", newPod("a", emptyDir), anchored(drain.Ladder{{After: 0, Action: drain.IgnoreBudgets, Grace: s}}), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonLocalStorage, 0},
-		{"an unreachable Node alone does not lose an unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{After: 0, Action: drain.ForceDeletePods}}}, unreachable, drain.Answer{}, drain.Block, drain.ReasonUnmanaged, 0},
-		{"a pod of a DaemonSet is left alone under force", newPod("a", ownedBy("DaemonSet"), emptyDir), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Ignore, drain.ReasonStays, 0},
-		{"a pod of the Node itself is left alone", newPod("a", ownedBy("Node")), drain.ForMachine(time.Time{}), unreachable, drain.Answer{}, drain.Ignore, drain.ReasonStays, 0},
-		{"a pod without UID cannot be meant", newPod("a", func(p *corev1.Pod) { p.UID = "" }), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, drain.Block, drain.ReasonNotEvaluated, 0},
+		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, "a delete IgnoreBudgets", 5 * s},
+		{"one moment before its time", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Answer{}, "a evict Evictable", 5 * s},
+		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Until: now.Add(s)}, "a delete IgnoreBudgets", 5 * s},
+		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(s)}, "a wait Unavailable", s},
+		{"it shortens the grace of a terminating pod", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, "a delete IgnoreBudgets", 5 * s},
+		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, "a wait Terminating", s},
+		{"it waits for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, "a wait Overdue", m},
+		{"a pod on an unreachable Node", newPod("a"), never, silent, drain.Answer{}, "a force-delete ForceDeletePods", 5 * s},
+		{"one that was told to stop", newPod("a", leaving(-time.Hour, 1)), never, silent, drain.Answer{}, "a force-delete ForceDeletePods", 5 * s},
+		{"that does not wait for a refused deletion", newPod("a"), never, silent, drain.Answer{Asked: drain.Delete, Until: now.Add(s)}, "a force-delete ForceDeletePods", 5 * s},
+		{"but waits for finalizers", newPod("a", withFinalizer, leaving(-m, 0)), never, silent, drain.Answer{}, "a wait Overdue", m},
+		{"an unreachable Node without ladder", newPod("a"), drain.Policy{}, silent, drain.Answer{}, "a evict Evictable", 5 * s},
+		{"one that has just become so", newPod("a"), never, drain.NodeReachability{Unreachable: true, Since: now.Add(-5*m + 1)}, drain.Answer{}, "a evict Evictable", 5 * s},
+		{"an unreachable Node alone loses no unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, silent, drain.Answer{}, "a block Unmanaged", 0},
+		{"a machine loses unmanaged pods and local data", newPod("a", unmanaged, emptyDir), never, drain.NodeReachability{}, drain.Answer{}, "a evict Evictable", 5 * s},
+		{"an answer that another clock gave", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Reason: drain.ReasonUnavailable, Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
 			in.Reachability = tt.reach
-			_, plan := drain.Step(answered(tt.policy, in, tt.answer), in, tt.policy, now)
-			row := plan.Rows[0]
-			var until time.Time
-			if tt.until > 0 {
-				until = now.Add(tt.until)
-			}
-			require.Equal(t, []any{tt.want, tt.reason, until}, []any{row.Verdict, row.Reason, row.Until})
+			state, _ := drain.Step(drain.State{}, in, tt.policy, now.Add(-time.Nanosecond)) // so that no rung is new
+			state.Answers = map[types.UID]drain.Answer{"uid-a": tt.answer}
+			_, d := drain.Step(state, in, tt.policy, now)
+			require.Equal(t, []any{tt.want, tt.until}, []any{rows(d), max(0, d.Rows[0].Until.Sub(now))})
+			require.True(t, d.Rows[0].Reason != drain.ReasonOverdue || !tt.reach.Unreachable || d.Rows[0].Message[len(d.Rows[0].Message)-len("does not answer"):] == "does not answer")
 		})
 	}
 }
 
 // A rung that has just been reached is not held up by what was answered before.
-func TestI9AnAnswerDoesNotPutARungOff(t *testing.T) {
-	p := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}})
-	in := observed(newPod("a"))
-	at := now.Add(time.Minute)
-	s, plan := drain.Step(drain.State{}, in, p, at.Add(-time.Second))
-	require.Nil(t, plan.Rows[0].Grace)
-	s.Answers = map[types.UID]drain.Answer{"uid-a": {Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: at.Add(50 * time.Second)}}
-	s, plan = drain.Step(s, in, p, at)
-	require.Equal(t, drain.Delete, plan.Rows[0].Verdict)
-	require.Equal(t, int64(1), *plan.Rows[0].Grace)
-	_, plan = drain.Step(s, in, p, at)
-	require.Equal(t, drain.Wait, plan.Rows[0].Verdict, "but only once")
+func TestStep_NewRung_AsksAtOnceAndOnce(t *testing.T) {
+	for _, p := range []drain.Policy{
+		anchored(drain.Ladder{{Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}}),
+		{Ladder: drain.Ladder{{After: time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}}, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets}}},
+	} {
+		c := climber{p: p, reach: drain.NodeReachability{Unreachable: true}}
+		require.Nil(t, c.at(0).Rows[0].Grace)
+		c.at(59 * time.Second)
+		c.state.Answers = map[types.UID]drain.Answer{"uid-z": {Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(110 * time.Second)}}
+		d := c.at(time.Minute)
+		require.Equal(t, []any{drain.Delete, int64(1)}, []any{d.Rows[0].Verdict, *d.Rows[0].Grace})
+		require.Equal(t, "wait", c.verdict(time.Minute))
+	}
 }
 
-func TestB3GraceOverride(t *testing.T) {
+func TestDecide_Grace_OfEachRequest(t *testing.T) {
 	const s = time.Second
 	del, evict := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), drain.Policy{}
-	capped := anchored(drain.Ladder{{After: 0, Action: drain.IgnoreBudgets, Grace: 5 * s}})
+	capped := anchored(drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 5 * s}})
 	with := func(p drain.Policy, d time.Duration) drain.Policy { p.MaxGrace = d; return p }
 	for _, tt := range []struct {
 		name   string
@@ -103,11 +120,11 @@ func TestB3GraceOverride(t *testing.T) {
 		policy drain.Policy
 		want   int64 // negative for the pod's own
 	}{
-		{"an eviction leaves a pod its own grace", newPod("a"), evict, -1},
-		{"so does a deletion", newPod("a"), del, -1},
-		{"an eviction does not give grace to a pod that wants none", newPod("a", withGrace(0)), evict, -1},
-		{"DD-12 a deletion gives a second to a pod that wants none", newPod("a", withGrace(0)), del, 1},
-		{"DD-12 and to one that wants less than none", newPod("a", withGrace(-7)), del, 1},
+		{"an eviction", newPod("a"), evict, -1},
+		{"a deletion, at a deadline that is over", newPod("a"), del, -1},
+		{"an eviction of a pod that wants none", newPod("a", withGrace(0)), evict, -1},
+		{"a deletion of a pod that wants none", newPod("a", withGrace(0)), del, 1},
+		{"a deletion of a pod that wants less than none", newPod("a", withGrace(-7)), del, 1},
 		{"the policy caps the grace", newPod("a"), with(evict, 10*s), 10},
 		{"it does not lengthen it", newPod("a"), with(evict, time.Hour), -1},
 		{"nor for a pod that says nothing, which has 30 seconds", newPod("a", withoutGrace), with(evict, time.Hour), -1},
@@ -117,105 +134,245 @@ func TestB3GraceOverride(t *testing.T) {
 		{"a rung caps the grace", newPod("a"), capped, 5},
 		{"the lower cap rules", newPod("a"), with(capped, 3*s), 3},
 		{"whichever it is", newPod("a"), with(capped, 8*s), 5},
-		{"a pod that is on its way out is told so", newPod("a", leaving(20*s, 30)), capped, 5},
+		{"a terminating pod is told so", newPod("a", leaving(20*s, 30)), capped, 5},
 		{"also one whose grace was longer than its own", newPod("a", withGrace(3), leaving(20*s, 30)), capped, 3},
+		{"the shorter grace of two ladders", newPod("a"), drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 2 * s}}, UnreachableLadder: capped.Ladder}, 2},
+		{"whichever ladder has it", newPod("a"), drain.Policy{Ladder: capped.Ladder, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 2 * s}}}, 2},
+		{"a milder rung takes nothing back", newPod("a"), drain.Policy{Ladder: drain.Ladder{{Action: drain.ForceDeletePods}}, UnreachableLadder: capped.Ladder}, 0},
+		{"a machine gives a second", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			row := drain.Decide(observed(tt.pod), tt.policy, now).Rows[0]
+			in := observed(tt.pod)
+			in.Reachability.Unreachable = true
+			row := drain.Decide(in, tt.policy, now).Rows[0]
 			if tt.want < 0 {
 				require.Nil(t, row.Grace)
 				return
 			}
-			require.NotNil(t, row.Grace)
 			require.Equal(t, tt.want, *row.Grace)
 		})
 	}
 }
 
 // A drain whose deadline passed is never called drained, and says what it left and why.
-func TestDD2DeadlineIsNotSuccess(t *testing.T) {
+func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
 	budget := drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
 	pods := []*corev1.Pod{newPod("a"), newPod("b", unmanaged), newPod("c", leaving(-time.Minute, 30)), newPod("d", mirror), newPod("e")}
-	run := func(end drain.Escalation) drain.Decision {
-		p := anchored(drain.Ladder{{Action: end}})
+	for end, want := range map[drain.Escalation]string{
+		drain.GiveUp:  "a block DisruptionBudget, b block Unmanaged, c block Overdue, d ignore Stays, e block Abandoned",
+		drain.Proceed: "a ignore Abandoned, b ignore Abandoned, c ignore Abandoned, d ignore Stays, e ignore Abandoned",
+	} {
 		s := drain.State{Answers: map[types.UID]drain.Answer{"uid-a": budget}}
-		_, plan := drain.Step(s, observed(pods...), p, now)
-		require.True(t, plan.Over())
-		require.True(t, plan.NextCheck.IsZero())
-		require.Nil(t, plan.Fence)
-		require.Empty(t, plan.Next)
-		for _, row := range plan.Rows {
-			require.Empty(t, row.Next)
-			require.True(t, row.Until.IsZero(), row)
+		_, d := drain.Step(s, observed(pods...), anchored(drain.Ladder{{Action: end}}), now)
+		require.Equal(t, want, rows(d))
+		require.True(t, d.NextCheck.IsZero() && d.Fence == nil && d.Next == "")
+		for _, row := range d.Rows {
+			require.True(t, row.Next == "" && row.NextAt.IsZero() && row.Until.IsZero(), row)
 		}
-		return plan
+		if end == drain.GiveUp {
+			require.Equal(t, []any{drain.GaveUp, "web needs 2"}, []any{d.Outcome, d.Rows[0].Message})
+			continue
+		}
+		require.Equal(t, drain.Proceeded, d.Outcome)
+		require.Equal(t, "DisruptionBudget: web needs 2", d.Rows[0].Message)
+		require.Equal(t, "Abandoned: it was not asked to go any more", d.Rows[4].Message)
+		require.Empty(t, d.Holds())
 	}
-	t.Run("giving up keeps the reasons", func(t *testing.T) {
-		plan := run(drain.GiveUp)
-		require.Equal(t, drain.GaveUp, plan.Outcome)
-		want := []machinist.Reason{drain.ReasonBudget, drain.ReasonUnmanaged, drain.ReasonOverdue, drain.ReasonStays, drain.ReasonAbandoned}
-		for i, row := range plan.Rows {
-			require.Equal(t, want[i], row.Reason)
-			require.Equal(t, i != 3, row.Verdict == drain.Block, row)
-		}
-		require.Equal(t, "web needs 2", plan.Rows[0].Message)
-	})
-	t.Run("going on names them", func(t *testing.T) {
-		plan := run(drain.Proceed)
-		require.Equal(t, drain.Proceeded, plan.Outcome)
-		want := []string{"DisruptionBudget: web needs 2", "Unmanaged: no controller would create it again", "Overdue: it should have stopped by 2026-03-01T11:59:00Z", "it is a mirror pod, which the kubelet would create again", "Abandoned: it was not asked to go any more"}
-		for i, row := range plan.Rows {
-			require.Equal(t, want[i], row.Message)
-			require.Equal(t, drain.Ignore, row.Verdict)
-			require.Equal(t, i != 3, row.Reason == drain.ReasonAbandoned, row)
-		}
-		require.Empty(t, plan.Holds())
-	})
-	t.Run("of two ends going on counts", func(t *testing.T) {
-		proceed, giveUp := drain.Ladder{{Action: drain.Proceed}}, drain.Ladder{{Action: drain.GiveUp}}
-		in := observed(newPod("a"))
-		in.Reachability.Unreachable = true
-		for _, p := range []drain.Policy{{Ladder: proceed, UnreachableLadder: giveUp}, {Ladder: giveUp, UnreachableLadder: proceed}} {
-			require.Equal(t, drain.Proceeded, drain.Decide(in, p, now).Outcome)
-		}
-	})
-	t.Run("an end with nobody left is an ordinary one", func(t *testing.T) {
-		p := anchored(drain.Ladder{{Action: drain.GiveUp}})
-		require.Equal(t, drain.Drained, drain.Decide(observed(newPod("d", mirror)), p, now).Outcome)
-	})
-	t.Run("what is not waited for any more is not drained either", func(t *testing.T) {
-		stuck := newPod("a", leaving(-time.Minute, 30))
-		require.Equal(t, drain.Proceeded, drain.Decide(observed(stuck), drain.Policy{SkipTerminatingAfter: time.Second}, now).Outcome)
-	})
-	t.Run("an end that never fenced the Node is not drained", func(t *testing.T) {
-		in := observed()
-		in.Node = openNode()
-		require.Equal(t, drain.Proceeded, drain.Decide(in, anchored(drain.Ladder{{Action: drain.Proceed}}), now).Outcome)
-	})
-}
-
-// DD-3: nothing counts retries, so no number of them stalls a drain.
-func TestDD3ShortTimeoutsDoNotStall(t *testing.T) {
-	for _, timeout := range []time.Duration{0, 1, time.Second, 19 * time.Second} {
-		c := climber{t: t, p: anchored(drain.Ladder{{After: timeout, Action: drain.IgnoreBudgets, Grace: time.Second}})}
-		require.Equal(t, drain.Delete, c.verdict(timeout))
-	}
-}
-
-// DD-12: whatever the ladder, only ForceDeletePods takes a pod off the API.
-func TestDD12OnlyAnExplicitRungLeavesNoGrace(t *testing.T) {
-	for name, l := range map[string]drain.Ladder{
-		"ForceAfter": {{After: 0, Action: drain.IgnoreBudgets, Grace: time.Second}},
-		"ForMachine": drain.ForMachine(now).Ladder,
+	proceed, giveUp := drain.Ladder{{Action: drain.Proceed}}, drain.Ladder{{Action: drain.GiveUp}}
+	silent := observed(newPod("a"))
+	silent.Reachability.Unreachable = true
+	for name, tt := range map[string]struct {
+		in   drain.Observation
+		p    drain.Policy
+		want drain.Outcome
+	}{
+		"of two ends proceeding counts":               {silent, drain.Policy{Ladder: proceed, UnreachableLadder: giveUp}, drain.Proceeded},
+		"whichever ladder has it":                     {silent, drain.Policy{Ladder: giveUp, UnreachableLadder: proceed}, drain.Proceeded},
+		"a drain that was given up climbs no further": {silent, drain.Policy{Ladder: giveUp, UnreachableLadder: drain.Ladder{{After: time.Hour, Action: drain.ForceDeletePods}}}, drain.GaveUp},
+		"an end without pods is an ordinary one":      {observed(newPod("d", mirror)), anchored(giveUp), drain.Drained},
+		"an end that never fenced the Node":           {onOpenNode(), anchored(proceed), drain.Proceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := anchored(l)
-			p.MaxGrace = 1
-			in := observed(newPod("a"), newPod("b", withGrace(0)), newPod("c", leaving(time.Hour, 3600)))
-			for _, row := range drain.Decide(in, p, now).Rows {
-				require.NotEqual(t, drain.ForceDelete, row.Verdict)
-				require.True(t, row.Grace == nil && row.Verdict == drain.Evict || *row.Grace >= 1, row)
+			d := drain.Decide(tt.in, tt.p, now)
+			require.Equal(t, tt.want, d.Outcome)
+			require.Empty(t, d.Next)
+		})
+	}
+}
+
+// The modes of the reference system: normal, forced by time or label, and on a Node that
+// does not answer.
+func TestForMachine_Modes_ForceAtTheirTimes(t *testing.T) {
+	const m = time.Minute
+	type steps []struct {
+		at   time.Duration
+		want string
+	}
+	for _, tt := range []struct {
+		name   string
+		p      drain.Policy
+		silent bool
+		steps  steps
+	}{
+		{"without timeout a drain asks for evictions for ever", drain.ForMachine(time.Time{}), false, steps{{0, "evict"}, {24 * time.Hour, "evict"}}},
+		{"after the timeout force begins, and lasts a minute", forcedSince(-2 * m), false, steps{{0, "evict"}, {2*m - 1, "evict"}, {2 * m, "delete"}, {3*m - 1, "delete"}, {3 * m, "Proceeded"}}},
+		{"force now: a label that forces at once still gives it a minute", forcedSince(time.Hour), false, steps{{0, "delete"}, {m - 1, "delete"}, {m, "Proceeded"}}},
+		{"a Node that has not answered for five minutes", drain.ForMachine(time.Time{}), true, steps{{0, "force-delete"}, {m - 1, "force-delete"}, {m, "Proceeded"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.NoError(t, tt.p.Validate())
+			c := climber{p: tt.p, reach: drain.NodeReachability{Unreachable: tt.silent, Since: now.Add(-5 * m)}}
+			for _, step := range tt.steps {
+				require.Equal(t, step.want, c.verdict(step.at), step.at)
 			}
 		})
+	}
+}
+
+// A pod that a budget keeps does not keep critical pods: they are asked at once, long
+// before force.
+func TestForMachine_BudgetBlocksAPod_CriticalPodsAreAskedAtOnce(t *testing.T) {
+	in := observed(newPod("blocked"), newPod("critical", withPriority(2000000000), goldenLabeled("other")))
+	in.Budgets = drain.All(exhausted("web", goldenCovering("web")))
+	require.Equal(t, "blocked wait DisruptionBudget, critical evict Evictable", rows(drain.Decide(in, drain.ForMachine(now.Add(time.Hour)), now)))
+}
+
+// Deadlines are counted from what the policy names. TestStep_RandomLadders_ReachRungsAtTheirDeadlines
+// has the rest of the rules of rungs.
+func TestStep_Deadlines_AreAbsolute(t *testing.T) {
+	const m = time.Minute
+	for _, entered := range []time.Duration{0, 30 * m, 59 * m} {
+		c := climber{p: forcedSince(-time.Hour)}
+		require.Equal(t, now.Add(time.Hour), c.at(entered).NextAt)
+		c.p = drain.ForMachine(now)
+		require.Equal(t, "delete", c.verdict(entered), "a label counts in the next step")
+	}
+	t.Run("no timeout is too short", func(t *testing.T) {
+		for _, timeout := range []time.Duration{0, 1, time.Second, 19 * time.Second} {
+			c := climber{p: anchored(drain.Ladder{{After: timeout, Action: drain.IgnoreBudgets, Grace: time.Second}})}
+			require.Equal(t, "delete", c.verdict(timeout))
+		}
+	})
+	t.Run("without anchor a drain that began in the future begins now", func(t *testing.T) {
+		c := climber{p: drain.Policy{Ladder: drain.Ladder{{After: 10 * m, Action: drain.IgnoreBudgets}, {After: 20 * m, Action: drain.Proceed}}}}
+		c.at(time.Hour)
+		for at, want := range map[time.Duration]string{0: "evict", 10*m - 1: "evict"} {
+			require.Equal(t, want, c.verdict(at))
+		}
+		require.Equal(t, "delete", c.verdict(10*m), "the hour is not waited for")
+		d := c.at(10 * m)
+		require.Equal(t, []any{drain.Proceed, drain.Proceed, now.Add(20 * m), now.Add(20 * m)}, []any{d.Next, d.Rows[0].Next, d.NextAt, d.Rows[0].NextAt})
+	})
+	t.Run("a policy that is changed counts at once", func(t *testing.T) {
+		c := climber{p: anchored(drain.Ladder{{After: 10 * m, Action: drain.IgnoreBudgets}})}
+		require.Equal(t, "delete", c.verdict(12*m))
+		c.p.Ladder = drain.Ladder{{After: 5 * m, Action: drain.IgnoreBudgets}, {After: 15 * m, Action: drain.Proceed}}
+		require.Equal(t, now.Add(22*m), c.at(13*m).NextAt, "budgets have been ignored since 12 minutes")
+		c.p.Ladder = nil
+		require.Equal(t, "evict", c.verdict(30*m))
+	})
+	t.Run("an unreachable Node is counted from its condition", func(t *testing.T) {
+		c := climber{p: drain.Policy{UnreachableLadder: drain.Ladder{{After: 5 * m, Action: drain.ForceDeletePods}}}, reach: drain.NodeReachability{Unreachable: true, Since: now.Add(-4 * m)}}
+		require.Equal(t, now.Add(m), c.at(0).NextAt)
+		require.Equal(t, "force-delete", c.verdict(m))
+		c.reach = drain.NodeReachability{}
+		require.Equal(t, "evict", c.verdict(2*m))
+		require.Empty(t, c.state.UnreachableReached)
+		c.reach = drain.NodeReachability{Unreachable: true, Since: now.Add(time.Hour)}
+		require.Equal(t, "evict", c.verdict(3*m))
+		require.Equal(t, "force-delete", c.verdict(8*m), "another clock's future is not waited for")
+	})
+	t.Run("of two rungs at one time that of the first ladder is next", func(t *testing.T) {
+		c := climber{p: drain.Policy{Ladder: drain.Ladder{{After: m, Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{After: m, Action: drain.ForceDeletePods}}}, reach: drain.NodeReachability{Unreachable: true}}
+		require.Equal(t, drain.IgnoreBudgets, c.at(0).Next)
+	})
+}
+
+func TestReachabilityOf_ReadyCondition_UnknownIsUnreachable(t *testing.T) {
+	for status, want := range map[corev1.ConditionStatus]bool{
+		corev1.ConditionTrue: false, corev1.ConditionFalse: false, corev1.ConditionUnknown: true, "": true,
+	} {
+		node := newNode()
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		require.Equal(t, want, drain.ReachabilityOf(node).Unreachable, "%q", status)
+	}
+	require.Zero(t, drain.ReachabilityOf(nil))
+}
+
+func TestLadder_Validate_SaysWhichRung(t *testing.T) {
+	for _, tt := range []struct {
+		ladder  drain.Ladder
+		rung    int
+		problem string // empty if there is none
+	}{
+		{nil, 0, ""},
+		{drain.Ladder{{Action: drain.IgnoreBudgets}, {Action: drain.ForceDeletePods, Grace: time.Second}, {Action: drain.Proceed}}, 0, ""},
+		{drain.Ladder{{After: -1, Action: drain.IgnoreBudgets}}, 0, "negative"},
+		{drain.Ladder{{After: 2, Action: drain.IgnoreBudgets}, {After: 1, Action: drain.Proceed}}, 1, "before the rung below"},
+		{drain.Ladder{{Action: drain.Proceed}, {Action: drain.IgnoreBudgets}}, 1, "above the end"},
+		{drain.Ladder{{Action: drain.GiveUp}, {Action: drain.Proceed}}, 1, "above the end"},
+		{drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 1}}, 0, "less than a second"},
+		{drain.Ladder{{Action: drain.IgnoreBudgets, Grace: time.Second}, {Action: drain.IgnoreBudgets}, {Action: drain.ForceDeletePods, Grace: time.Minute}}, 2, "more grace"},
+		{drain.Ladder{{Action: drain.IgnoreBudgets, Grace: time.Minute}, {Action: drain.IgnoreBudgets, Grace: time.Second}}, 0, ""},
+		{drain.Ladder{{}}, 0, `the action ""`},
+	} {
+		err := tt.ladder.Validate()
+		if tt.problem == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, fmt.Sprintf("drain: rung %d: ", tt.rung))
+		require.ErrorContains(t, err, tt.problem)
+	}
+	require.Equal(t, "after 1m0s ForceDeletePods (grace 2s)", drain.Rung{After: time.Minute, Action: drain.ForceDeletePods, Grace: 2 * time.Second}.String())
+}
+
+func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
+	never, hour := newBudget("web", 0), time.Hour
+	for _, tt := range []struct {
+		name      string
+		pod       *corev1.Pod
+		budgets   []*budgetType
+		ladder    drain.Ladder
+		obstacles int
+	}{
+		{"a pod that may be evicted", newPod("a"), nil, nil, 0},
+		{"a budget that allows nothing now", newPod("a"), []*budgetType{exhausted("web")}, nil, 0},
+		{"a budget that never allows anything", newPod("a"), []*budgetType{never}, nil, 1},
+		{"unless the ladder ignores budgets", newPod("a"), []*budgetType{never}, drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}}, 0},
+		{"or takes pods off the API", newPod("a"), []*budgetType{never}, drain.Ladder{{After: hour, Action: drain.ForceDeletePods}}, 0},
+		{"giving up does not help", newPod("a"), []*budgetType{never}, drain.Ladder{{After: hour, Action: drain.GiveUp}}, 1},
+		{"budgets that overlap", newPod("a"), []*budgetType{newBudget("web", 1), newBudget("all", 1)}, nil, 1},
+		{"an unmanaged pod", newPod("a", unmanaged), nil, drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}}, 1},
+		{"an unmanaged pod and a ladder that proceeds", newPod("a", unmanaged), nil, drain.Ladder{{After: hour, Action: drain.Proceed}}, 0},
+		{"a pod that is left alone", newPod("a", mirror), nil, nil, 0},
+		{"a pod that is overdue may still go", newPod("a", leaving(-hour, 30)), nil, nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := observed(tt.pod, newPod("free", goldenLabeled("db")))
+			in.Budgets = drain.All(tt.budgets...)
+			// a ladder of unreachable Nodes does not help on others
+			d := drain.Decide(in, drain.Policy{Ladder: tt.ladder, UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, now)
+			require.Len(t, d.Obstacles(), tt.obstacles)
+			require.Equal(t, tt.obstacles == 0, d.Feasible())
+			require.Equal(t, drain.Evict, d.Rows[1].Verdict, "the others go")
+		})
+	}
+	forbidden := []drain.Row{{Verdict: drain.Wait, Reason: drain.ReasonForbidden}}
+	for name, tt := range map[string]struct {
+		d    drain.Decision
+		want bool
+	}{
+		"nothing was observed":            {drain.Decide(drain.Observation{}, drain.Policy{}, now), false},
+		"a policy that is not valid":      {drain.Decide(observed(newPod("a")), anchored(drain.Ladder{{After: -1, Action: drain.GiveUp}}), now), false},
+		"a fence that was taken away":     {drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}, false},
+		"another gate":                    {drain.Decision{Gates: []machinist.Hold{{Reason: "Other"}}}, true},
+		"an obstacle that ends":           {drain.Decision{Rows: []drain.Row{{Verdict: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}, true},
+		"a drain that was given up":       {drain.Decision{Outcome: drain.GaveUp, Rows: []drain.Row{{Verdict: drain.Wait, Reason: drain.ReasonOverdue}}}, false},
+		"a missing permission":            {drain.Decision{Rows: forbidden, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}, false},
+		"a missing permission, at an end": {drain.Decision{Rows: forbidden, Ladder: drain.Ladder{{Action: drain.Proceed}}}, true},
+	} {
+		require.Equal(t, tt.want, tt.d.Feasible(), name)
+		require.Equal(t, tt.d.Outcome == drain.GaveUp || name == "a missing permission", len(tt.d.Obstacles()) > 0, name)
 	}
 }

@@ -115,7 +115,7 @@ func goldenRefused(plan drain.Decision, err error, pods ...string) []drain.Resul
 }
 
 // One Node with a pod of every kind, as it looks to people in four ways of draining it.
-func TestPlansReadAsText(t *testing.T) {
+func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 	for name, p := range map[string]drain.Policy{
 		"cautious":    {Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}},
 		"forced":      drain.ForMachine(now.Add(-time.Second)),
@@ -147,7 +147,7 @@ func TestPlansReadAsText(t *testing.T) {
 	}
 }
 
-func TestBudgetsReadAsText(t *testing.T) {
+func TestStep_Budgets_ReadAsText(t *testing.T) {
 	var pods []*corev1.Pod
 	for _, name := range []string{"web-1", "web-2", "db-0", "api-1", "api-2", "job-1", "cron-1", "mail-1", "free-1"} {
 		app, _, _ := strings.Cut(name, "-")
@@ -179,7 +179,7 @@ func TestBudgetsReadAsText(t *testing.T) {
 	g.check(t, "budgets")
 }
 
-func TestWavesReadAsText(t *testing.T) {
+func TestStep_Waves_ReadAsText(t *testing.T) {
 	web, dns := newPod("web-1"), newPod("dns-1", withPriority(2000000000))
 	in := observed(web, dns, newPod("agent", ownedBy("DaemonSet")))
 	in.Budgets = drain.All(newBudget("web", 1))
@@ -194,7 +194,7 @@ func TestWavesReadAsText(t *testing.T) {
 	g.check(t, "waves")
 }
 
-func TestRulesReadAsText(t *testing.T) {
+func TestStep_Rules_ReadAsText(t *testing.T) {
 	annotated := func(value string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": value} }
 	}
@@ -211,7 +211,7 @@ func TestRulesReadAsText(t *testing.T) {
 	g.check(t, "rules")
 }
 
-func TestLaddersReadAsText(t *testing.T) {
+func TestStep_Ladders_ReadAsText(t *testing.T) {
 	web := newPod("web")
 	in := observed(web, newPod("debug", unmanaged))
 	in.Budgets = drain.All(newBudget("web", 0))
@@ -233,7 +233,7 @@ func TestLaddersReadAsText(t *testing.T) {
 	g.check(t, "ladder")
 }
 
-func TestVolumesReadAsText(t *testing.T) {
+func TestStep_Volumes_ReadAsText(t *testing.T) {
 	claims := func(names ...string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			for _, name := range names {
@@ -270,7 +270,7 @@ func TestVolumesReadAsText(t *testing.T) {
 	g.check(t, "volumes")
 }
 
-func TestEndsReadAsText(t *testing.T) {
+func TestStep_Ends_ReadAsText(t *testing.T) {
 	g := &goldenStory{p: drain.Policy{}}
 	g.at(0, "nothing is known", drain.Observation{})
 	g.at(time.Second, "the Node is gone", drain.Observation{Looked: true})

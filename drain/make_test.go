@@ -87,6 +87,14 @@ func leaving(end time.Duration, grace int64) func(*corev1.Pod) {
 	}
 }
 
+// both makes one edit of two.
+func both(a, b func(*corev1.Pod)) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		a(p)
+		b(p)
+	}
+}
+
 func withFinalizer(p *corev1.Pod) { p.Finalizers = []string{"example.com/job-tracking"} }
 
 // observed is an observation of a cordoned Node with these pods, and of nothing else.

@@ -3,458 +3,262 @@
 package drain_test
 
 import (
-	"math/rand/v2"
-	"slices"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-const (
-	lonely     = "no controller would create it again"
-	losesData  = "its emptyDir volumes would be lost"
-	losesBoth  = "no controller would create it again, and its emptyDir volumes would be lost"
-	noIdentity = "it lacks a namespace, a name or a UID"
-)
-
-// podsForced is a ladder whose rungs have all been reached.
-func podsForced(do ...drain.Escalation) drain.Policy {
-	p := anything
-	p.EscalateFrom = now.Add(-time.Hour)
-	for _, what := range do {
-		p.Ladder = append(p.Ladder, drain.Rung{Action: what})
+// rows returns what becomes of each pod, in words.
+func rows(d drain.Decision) string {
+	var s []string
+	for _, row := range d.Rows {
+		s = append(s, row.Name+" "+string(row.Verdict)+" "+string(row.Reason))
 	}
-	return p
+	return strings.Join(s, ", ")
 }
 
-func podsDaemonSet(uid types.UID) *appsv1.DaemonSet {
-	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: uid}}
+// daemonSets is a list with one DaemonSet.
+func daemonSets(uid types.UID) drain.List[*appsv1.DaemonSet] {
+	return drain.All(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: uid}})
 }
 
-func podsTolerating(t ...corev1.Toleration) func(*corev1.Pod) {
+func tolerating(t ...corev1.Toleration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Tolerations = t }
 }
 
-var toleratesAll = podsTolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})
-
-func podsCreated(at time.Time) func(*corev1.Pod) {
+func created(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at) }
 }
 
-// podsOwner changes the owner of a pod.
-func podsOwner(edit func(*metav1.OwnerReference)) func(*corev1.Pod) {
+func startedAt(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: at} }
+}
+
+func labeled(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{key: value} }
+}
+
+func doNotDisrupt(value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": value} }
+}
+
+func owner(edit func(*metav1.OwnerReference)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { edit(&p.OwnerReferences[0]) }
 }
 
-// podsVerdict is what a test says of a row: the rest is none of its business.
-type podsVerdict struct {
-	Verdict drain.Verdict
-	Reason  machinist.Reason
-	Message string
-}
-
-func podsVerdictOf(row drain.Row) podsVerdict {
-	if row.Verdict == drain.Ignore { // its message is for people
-		row.Message = ""
-	}
-	return podsVerdict{row.Verdict, row.Reason, row.Message}
-}
-
-func TestWhichPodsGo(t *testing.T) {
-	evicted := podsVerdict{drain.Evict, drain.ReasonEvict, ""}
+func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
+	const (
+		evicted, stays, gone = "evict Evictable", "ignore Stays", "ignore Gone"
+		lonely, data         = "block Unmanaged: no controller would create it again", "block LocalStorage: its emptyDir volumes would be lost"
+	)
+	force := anchored(drain.Ladder{{Action: drain.ForceDeletePods}})
+	here, none := daemonSets("uid-DaemonSet"), drain.All[*appsv1.DaemonSet](nil)
+	agent := ownedBy("DaemonSet")
+	everything := tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})
+	cordon := tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})
+	fenced := drain.State{Started: now.Add(-time.Hour), FencedAt: now.Add(-time.Minute)}
+	const label = "cluster.x-k8s.io/drain"
+	heeds := drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true}
 	for _, tt := range []struct {
 		name   string
-		pod    *corev1.Pod
+		edit   func(*corev1.Pod)
 		policy drain.Policy
-		want   podsVerdict
-	}{
-		{"a managed pod is evicted", newPod("web"), drain.Policy{}, evicted},
-		{"B2 an unmanaged pod blocks", newPod("web", unmanaged), drain.Policy{EvictLocalStorage: true}, podsVerdict{drain.Block, drain.ReasonUnmanaged, lonely}},
-		{"B2 an unmanaged pod is evicted if that is allowed", newPod("web", unmanaged), drain.Policy{EvictUnmanaged: true}, evicted},
-		{"B2 a pod with local data blocks", newPod("web", emptyDir), drain.Policy{EvictUnmanaged: true}, podsVerdict{drain.Block, drain.ReasonLocalStorage, losesData}},
-		{"B2 a pod with local data is evicted if that is allowed", newPod("web", emptyDir), drain.Policy{EvictLocalStorage: true}, evicted},
-		{"DD-60 of two obstacles none hides the other", newPod("web", unmanaged, emptyDir), drain.Policy{}, podsVerdict{drain.Block, drain.ReasonUnmanaged, losesBoth}},
-		{
-			"ignoring budgets alone does not lose local data", newPod("web", emptyDir),
-			drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}},
-			podsVerdict{drain.Block, drain.ReasonLocalStorage, losesData},
-		},
-		{
-			"an unmanaged pod on its way out is waited for", newPod("web", unmanaged, emptyDir, leaving(20*time.Second, 30)), drain.Policy{},
-			podsVerdict{drain.Wait, drain.ReasonTerminating, ""},
-		},
-		{
-			"D-9 a pod that was told to stop long ago is still waited for, and says what holds it",
-			newPod("web", withFinalizer, leaving(-time.Minute, 30)), drain.Policy{},
-			podsVerdict{drain.Wait, drain.ReasonOverdue, "it should have stopped by 2026-03-01T11:59:00Z and has the finalizers example.com/job-tracking"},
-		},
-		{"B2 a mirror pod is left alone", newPod("web", mirror), podsForced(drain.ForceDeletePods), podsVerdict{drain.Ignore, drain.ReasonStays, ""}},
-		{"B2 a pod of the Node itself is left alone", newPod("web", ownedBy("Node")), podsForced(drain.ForceDeletePods), podsVerdict{drain.Ignore, drain.ReasonStays, ""}},
-		{"B2 a pod that succeeded is left alone", newPod("web", inPhase(corev1.PodSucceeded), unmanaged), drain.Policy{}, podsVerdict{drain.Ignore, drain.ReasonGone, ""}},
-		{
-			"B2 a pod that failed is left alone though it waits for a finalizer",
-			newPod("web", inPhase(corev1.PodFailed), withFinalizer, leaving(-time.Hour, 0)), drain.Policy{},
-			podsVerdict{drain.Ignore, drain.ReasonGone, ""},
-		},
-		{
-			"DD-13 a pod of another Node is none of the drain's business",
-			newPod("web", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }), podsForced(drain.ForceDeletePods),
-			podsVerdict{drain.Ignore, drain.ReasonGone, ""},
-		},
-		{
-			"a pod without UID cannot be meant", newPod("web", func(p *corev1.Pod) { p.UID = "" }), podsForced(drain.ForceDeletePods),
-			podsVerdict{drain.Block, drain.ReasonNotEvaluated, noIdentity},
-		},
-		{"DD-4 a pod without priority is one of priority 0", newPod("web", func(p *corev1.Pod) { p.Spec.Priority = nil }), drain.Policy{}, evicted},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			rows := drain.Decide(observed(tt.pod), tt.policy, now).Rows
-			require.Len(t, rows, 1)
-			require.Equal(t, tt.want, podsVerdictOf(rows[0]))
-			require.Equal(t, tt.pod.Namespace+"/"+tt.pod.Name+"/"+string(tt.pod.UID), rows[0].Namespace+"/"+rows[0].Name+"/"+string(rows[0].UID))
-		})
-	}
-}
-
-func TestB2PodsOfDaemonSets(t *testing.T) {
-	agent := func(edits ...func(*corev1.Pod)) *corev1.Pod {
-		return newPod("agent-x", append([]func(*corev1.Pod){ownedBy("DaemonSet")}, edits...)...)
-	}
-	there, none := drain.All(podsDaemonSet("uid-DaemonSet")), drain.All[*appsv1.DaemonSet](nil)
-	tainted := nodeops.Fence{Taint: "example.com/drained"}
-	kept := podsVerdict{drain.Ignore, drain.ReasonStays, ""}
-	evicted := podsVerdict{drain.Evict, drain.ReasonEvict, ""}
-	for _, tt := range []struct {
-		name   string
-		pod    *corev1.Pod
 		sets   drain.List[*appsv1.DaemonSet]
-		policy drain.Policy
-		want   podsVerdict
+		state  drain.State
+		want   string // a beginning
 	}{
-		{"B2 it is left alone", agent(), there, drain.Policy{}, kept},
-		{"it is left alone if nobody asked for the DaemonSets", agent(), drain.List[*appsv1.DaemonSet]{}, drain.Policy{}, kept},
-		{"it is left alone under force", agent(emptyDir), there, podsForced(drain.ForceDeletePods), kept},
-		{"B2 one whose DaemonSet is gone is evicted", agent(), none, drain.Policy{}, evicted},
-		{"one whose DaemonSet has a successor of the same name is evicted", agent(), drain.All(podsDaemonSet("uid-new")), drain.Policy{}, evicted},
-		{"one whose DaemonSet is in another namespace is evicted", agent(func(p *corev1.Pod) { p.Namespace = "bar" }), there, drain.Policy{}, evicted},
-		{"one whose DaemonSet is gone still keeps its local data", agent(emptyDir), none, drain.Policy{}, podsVerdict{drain.Block, drain.ReasonLocalStorage, losesData}},
-		{"one whose DaemonSet is gone does not come back though it tolerates everything", agent(toleratesAll), none, drain.Policy{Fence: tainted}, evicted},
-		{"DaemonSets of other groups cannot be known to be gone", agent(podsOwner(func(o *metav1.OwnerReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), none, drain.Policy{}, kept},
-		{"a DaemonSet without UID cannot be looked up", agent(podsOwner(func(o *metav1.OwnerReference) { o.UID = "" })), none, drain.Policy{}, kept},
-		{"B2 a finished one is left alone for that", agent(inPhase(corev1.PodFailed)), none, drain.Policy{}, podsVerdict{drain.Ignore, drain.ReasonGone, ""}},
+		{name: "a managed pod", want: evicted},
+		{name: "an unmanaged pod blocks", edit: unmanaged, policy: drain.Policy{EvictLocalStorage: true}, want: lonely},
+		{name: "an unmanaged pod that may go", edit: unmanaged, policy: drain.Policy{EvictUnmanaged: true}, want: evicted},
+		{name: "a pod with local data blocks", edit: emptyDir, policy: drain.Policy{EvictUnmanaged: true}, want: data},
+		{name: "a pod with local data that may go", edit: emptyDir, policy: drain.Policy{EvictLocalStorage: true}, want: evicted},
+		{name: "of two obstacles none hides the other", edit: both(unmanaged, emptyDir), want: lonely + ", and its emptyDir volumes would be lost"},
+		{name: "ignoring budgets loses no local data", edit: emptyDir, policy: anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), want: data},
+		{name: "an unmanaged pod that is terminating", edit: both(unmanaged, leaving(20*time.Second, 30)), want: "wait Terminating"},
+		{name: "a pod that should have stopped", edit: both(withFinalizer, leaving(-time.Minute, 30)), want: "wait Overdue: it should have stopped by 2026-03-01T11:59:00Z and has the finalizers example.com/job-tracking"},
+		{name: "a mirror pod is left alone", edit: mirror, policy: force, want: stays},
+		{name: "a pod of the Node itself is left alone", edit: ownedBy("Node"), policy: force, want: stays},
+		{name: "a pod that succeeded is left alone", edit: both(inPhase(corev1.PodSucceeded), unmanaged), want: gone},
+		{name: "a pod that failed is left alone", edit: both(inPhase(corev1.PodFailed), both(withFinalizer, leaving(-time.Hour, 0))), want: gone},
+		{name: "a pod of another Node", edit: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, policy: force, want: gone},
+		{name: "a pod without UID", edit: func(p *corev1.Pod) { p.UID = "" }, policy: force, want: "block NotEvaluated: it lacks a namespace, a name or a UID"},
+		{name: "a pod without priority is one of priority 0", edit: func(p *corev1.Pod) { p.Spec.Priority = nil }, want: evicted},
+
+		{name: "a pod of a DaemonSet", edit: agent, sets: here, want: stays},
+		{name: "a pod of a DaemonSet, if DaemonSets are unknown", edit: agent, want: stays},
+		{name: "a pod of a DaemonSet, by force", edit: both(agent, emptyDir), sets: here, policy: force, want: stays},
+		{name: "its DaemonSet is gone", edit: agent, sets: none, want: evicted},
+		{name: "its DaemonSet was replaced", edit: agent, sets: daemonSets("uid-new"), want: evicted},
+		{name: "its DaemonSet is in another namespace", edit: both(agent, func(p *corev1.Pod) { p.Namespace = "bar" }), sets: here, want: evicted},
+		{name: "its DaemonSet is gone, its data is not", edit: both(agent, emptyDir), sets: none, want: data},
+		{name: "its DaemonSet is gone, it tolerates the fence", edit: both(agent, everything), sets: none, policy: drain.Policy{Fence: nodeops.Fence{Taint: "example.com/drained"}}, want: evicted},
+		{name: "a DaemonSet of another project", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), sets: none, want: stays},
+		{name: "a DaemonSet without UID", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.UID = "" })), sets: none, want: stays},
+		{name: "a finished pod of a DaemonSet", edit: both(agent, inPhase(corev1.PodFailed)), sets: none, want: gone},
+
+		{name: "created after the fence, which it tolerates", edit: both(cordon, created(now.Add(-time.Second))), state: fenced, want: stays},
+		{name: "and terminating", edit: both(cordon, both(created(now.Add(-time.Second)), leaving(time.Minute, 60))), state: fenced, want: stays},
+		{name: "created when the fence was seen", edit: both(cordon, created(now.Add(-time.Minute))), state: fenced, want: evicted},
+		{name: "created after the fence, which it does not tolerate", edit: created(now.Add(-time.Second)), state: fenced, want: evicted},
+		{name: "created after a fence that was not seen", edit: both(cordon, created(now.Add(-time.Second))), want: evicted},
+		{name: "no controller creates it again", edit: both(unmanaged, both(cordon, created(now.Add(-time.Second)))), state: fenced, want: lonely},
+
+		{name: "the label skip", edit: labeled(label, "SKIP"), policy: heeds, want: "ignore Rule: label cluster.x-k8s.io/drain=SKIP"},
+		{name: "the label skip, terminating", edit: both(labeled(label, "skip"), leaving(time.Second, 1)), policy: heeds, want: "ignore Rule"},
+		{name: "the label wait-completed", edit: labeled(label, "wait-completed"), policy: heeds, want: "wait WaitCompleted"},
+		{name: "the label WaitCompleted", edit: labeled(label, "WaitCompleted"), policy: heeds, want: "wait WaitCompleted"},
+		{name: "the label wait-completed, terminating", edit: both(labeled(label, "wait-completed"), leaving(time.Second, 1)), policy: heeds, want: "wait Terminating"},
+		{name: "a label that is not known", edit: labeled(label, "never"), policy: heeds, want: evicted + ": label cluster.x-k8s.io/drain=never is not known and ignored"},
+		{name: "a label that is not heeded", edit: labeled(label, "skip"), want: evicted},
+		{name: "do not disrupt", edit: doNotDisrupt("true"), policy: heeds, want: "block DoNotDisrupt: annotation karpenter.sh/do-not-disrupt=true"},
+		{name: "do disrupt", edit: doNotDisrupt("false"), policy: heeds, want: evicted},
+		{name: "do not disrupt for a while", edit: both(doNotDisrupt("30m"), both(created(now.Add(-time.Hour)), startedAt(now.Add(-29*time.Minute)))), policy: heeds, want: "block DoNotDisrupt"},
+		{name: "which is over", edit: both(doNotDisrupt("30m"), startedAt(now.Add(-30*time.Minute))), policy: heeds, want: evicted},
+		{name: "an annotation that cannot be read", edit: doNotDisrupt("ture"), policy: heeds, want: evicted + `: annotation karpenter.sh/do-not-disrupt="ture" is neither true nor a duration`},
+		{name: "a negative duration", edit: doNotDisrupt("-1h"), policy: heeds, want: evicted + `: annotation karpenter.sh/do-not-disrupt="-1h" is neither`},
+		{name: "an annotation that is not heeded", edit: doNotDisrupt("true"), want: evicted},
+		{name: "a pod that is not selected", policy: drain.Policy{PodSelector: "app!=web"}, want: "ignore Rule: it is not among the pods that are selected"},
+		{name: "a pod that is selected", policy: drain.Policy{PodSelector: "app in (web,db)"}, want: evicted},
+		{name: "a selected pod is protected as others", edit: unmanaged, policy: drain.Policy{PodSelector: "app=web"}, want: lonely},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := observed(tt.pod)
+			pod := newPod("web")
+			if tt.edit != nil {
+				tt.edit(pod)
+			}
+			in := observed(pod)
 			in.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/drained", Effect: corev1.TaintEffectNoSchedule}}
 			in.DaemonSets = tt.sets
-			require.Equal(t, tt.want, podsVerdictOf(drain.Decide(in, tt.policy, now).Rows[0]))
+			_, d := drain.Step(tt.state, in, tt.policy, now)
+			require.Len(t, d.Rows, 1)
+			row := d.Rows[0]
+			got := strings.TrimSuffix(string(row.Verdict)+" "+string(row.Reason)+": "+row.Message, ": ")
+			require.True(t, strings.HasPrefix(got, tt.want), got)
+			require.Equal(t, []any{pod.Namespace, pod.Name, pod.UID}, []any{row.Namespace, row.Name, row.UID})
+			require.Equal(t, row.Verdict == drain.Ignore, d.Outcome == drain.Drained)
 		})
 	}
+	row := drain.Decide(observed(newPod("a", doNotDisrupt("30m"), startedAt(now))), heeds, now).Rows[0]
+	require.Equal(t, now.Add(30*time.Minute), row.Until, "it says when to look again")
 }
 
 // What the scheduler's own rules say, of a taint without value and effect NoSchedule.
-func TestB2TolerationOfTheFence(t *testing.T) {
+func TestDecide_TaintOfTheFence_TolerationsDecide(t *testing.T) {
 	const key = "example.com/drained"
 	for _, tt := range []struct {
-		name       string
 		toleration corev1.Toleration
-		want       bool
+		want       string
 	}{
-		{"everything", corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
-		{"everything of this effect", corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
-		{"everything of another effect", corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
-		{"the key", corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}, true},
-		{"another key", corev1.Toleration{Key: key + "x", Operator: corev1.TolerationOpExists}, false},
-		{"the key and its value", corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual}, true},
-		{"the key and its value, by default", corev1.Toleration{Key: key}, true},
-		{"the key and another value", corev1.Toleration{Key: key, Value: "x"}, false},
-		{"the key and another effect", corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule}, false},
-		{"a number, which the taint has not", corev1.Toleration{Key: key, Operator: corev1.TolerationOpGt, Value: "0"}, false},
-		{"by an operator that nobody knows", corev1.Toleration{Key: key, Operator: "Like"}, false},
-		{"the key for a time, which does not matter to what is scheduled", corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(5))}, true},
+		{corev1.Toleration{Operator: corev1.TolerationOpExists}, "ignore Stays"},
+		{corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, "ignore Stays"},
+		{corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, "evict Evictable"},
+		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(5))}, "ignore Stays"},
+		{corev1.Toleration{Key: key + "x", Operator: corev1.TolerationOpExists}, "evict Evictable"},
+		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual}, "ignore Stays"},
+		{corev1.Toleration{Key: key}, "ignore Stays"},
+		{corev1.Toleration{Key: key, Value: "x"}, "evict Evictable"},
+		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule}, "evict Evictable"},
+		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpGt, Value: "0"}, "evict Evictable"},
+		{corev1.Toleration{Key: key, Operator: "Like"}, "evict Evictable"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			pod := newPod("web", podsTolerating(corev1.Toleration{Key: "example.com/other"}, tt.toleration))
-			row := drain.Decide(observed(pod), drain.Policy{Fence: nodeops.Fence{Taint: key}}, now).Rows[0]
-			require.Equal(t, tt.want, row.Reason == drain.ReasonStays && row.Verdict == drain.Ignore, "%s", row)
-			require.Equal(t, drain.Evict, drain.Decide(observed(pod), drain.Policy{}, now).Rows[0].Verdict, "a cordon alone is not tolerated for long")
-		})
+		in := observed(newPod("web", tolerating(corev1.Toleration{Key: "example.com/other"}, tt.toleration)))
+		require.Equal(t, "web "+tt.want, rows(drain.Decide(in, drain.Policy{Fence: nodeops.Fence{Taint: key}}, now)), "%v", tt.toleration)
+		require.Equal(t, "web evict Evictable", rows(drain.Decide(in, drain.Policy{}, now)), "a cordon alone is not tolerated")
 	}
 }
 
-func TestD6APodThatComesBackIsNotChased(t *testing.T) {
-	unschedulable := podsTolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})
-	recurring := podsVerdict{drain.Ignore, drain.ReasonStays, ""}
-	evicted := podsVerdict{drain.Evict, drain.ReasonEvict, ""}
-	after, before := podsCreated(now.Add(-time.Second)), podsCreated(now.Add(-time.Minute))
-	s := drain.State{Started: now.Add(-time.Hour), FencedAt: now.Add(-time.Minute)}
+func TestDecide_SkipTerminatingAfter_LeavesThePodBehind(t *testing.T) {
+	skip := drain.Policy{SkipTerminatingAfter: time.Minute}
+	force := anchored(drain.Ladder{{Action: drain.ForceDeletePods}})
+	force.SkipTerminatingAfter = time.Minute
 	for _, tt := range []struct {
-		name  string
-		pod   *corev1.Pod
-		state drain.State
-		want  podsVerdict
+		name   string
+		pod    *corev1.Pod
+		policy drain.Policy
+		want   string
+		until  time.Duration
 	}{
-		{"D-6 born after the fence, which it tolerates: recurring", newPod("web", unschedulable, after), s, recurring},
-		{"born when the fence was first seen: it may be older", newPod("web", unschedulable, before), s, evicted},
-		{"born after the fence, which it does not tolerate: bound just before", newPod("web", after), s, evicted},
-		{"born after a fence that nobody has seen yet", newPod("web", unschedulable, after), drain.State{}, evicted},
-		{"nobody creates it again", newPod("web", unmanaged, unschedulable, after), s, podsVerdict{drain.Block, drain.ReasonUnmanaged, lonely}},
-		{"one that is on its way out is not waited for either", newPod("web", unschedulable, after, leaving(time.Minute, 60)), s, recurring},
+		{"it is over", newPod("a", leaving(-time.Minute, 30)), skip, "a ignore Abandoned", 0},
+		{"one moment before", newPod("a", leaving(-time.Minute+1, 30)), skip, "a wait Overdue", 1},
+		{"a pod that has yet to stop", newPod("a", leaving(time.Second, 30)), skip, "a wait Terminating", time.Second},
+		{"without it", newPod("a", leaving(-time.Hour, 30)), drain.Policy{}, "a wait Overdue", time.Minute},
+		{"less than zero", newPod("a", leaving(-time.Hour, 30)), drain.Policy{SkipTerminatingAfter: -1}, "a wait Overdue", time.Minute},
+		{"a pod is taken off the API first", newPod("a", leaving(-time.Hour, 30)), force, "a force-delete ForceDeletePods", 5 * time.Second},
+		{"a pod that was, and is held", newPod("a", withFinalizer, leaving(-time.Hour, 0)), force, "a ignore Abandoned", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, plan := drain.Step(tt.state, observed(tt.pod), drain.Policy{}, now)
-			require.Equal(t, tt.want, podsVerdictOf(plan.Rows[0]))
-			require.Equal(t, tt.want.Verdict == drain.Ignore, plan.Outcome == drain.Drained)
+			d := drain.Decide(observed(tt.pod), tt.policy, now)
+			require.Equal(t, tt.want, rows(d))
+			require.Equal(t, tt.until == 0, d.Outcome == drain.Proceeded, "what was left is not drained")
+			require.Equal(t, tt.until, max(0, d.Rows[0].Until.Sub(now)))
 		})
 	}
-	t.Run("nothing recurs before there is a fence", func(t *testing.T) {
-		in := observed(newPod("web", unschedulable, after))
-		in.Node = openNode()
-		require.Equal(t, evicted, podsVerdictOf(drain.Decide(in, drain.Policy{}, now).Rows[0]))
-	})
 }
 
-func TestB2SkipTerminatingAfter(t *testing.T) {
-	policy := drain.Policy{SkipTerminatingAfter: time.Minute}
+func TestDecide_CopiesOfAPod_NewestCountsAndRowsAreSorted(t *testing.T) {
+	version := func(v string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.ResourceVersion = v } }
+	old, current := newPod("a", unmanaged, version("9")), newPod("a", leaving(time.Minute, 60), version("10"))
+	successor := newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })
+	first := newPod("z", func(p *corev1.Pod) { p.Namespace = "bar" })
+	d := drain.Decide(observed(newPod("c", mirror), old, nil, current, old, nil, first, successor), drain.Policy{}, now)
+	require.Equal(t, "z evict Evictable, a wait Terminating, a evict Evictable, c ignore Stays", rows(d))
+	require.Len(t, d.Holds(), 3)
+}
+
+// Critical pods wait until all others have gone, unless the policy says all at once. Within a
+// wave the lowest priority goes first.
+func TestDecide_CriticalPods_GoLast(t *testing.T) {
+	dns, web := newPod("dns", withPriority(2000000000)), newPod("web")
 	for _, tt := range []struct {
-		name    string
-		pod     *corev1.Pod
-		policy  drain.Policy
-		want    machinist.Reason
-		until   time.Duration
-		outcome drain.Outcome
+		policy drain.Policy
+		web    *corev1.Pod
+		want   string
 	}{
-		{"B2 a pod that should have stopped long ago is not waited for", newPod("a", leaving(-time.Minute, 30)), policy, drain.ReasonAbandoned, 0, drain.Proceeded},
-		{"one moment before it is, and then looked at again", newPod("a", leaving(-time.Minute+1, 30)), policy, drain.ReasonOverdue, 1, drain.Draining},
-		{"a pod that has yet to stop is waited for", newPod("a", leaving(time.Second, 30)), policy, drain.ReasonTerminating, time.Second, drain.Draining},
-		{"without it a pod is waited for until it has gone", newPod("a", leaving(-time.Hour, 30)), drain.Policy{}, drain.ReasonOverdue, time.Minute, drain.Draining},
-		{"less than zero is none", newPod("a", leaving(-time.Hour, 30)), drain.Policy{SkipTerminatingAfter: -1}, drain.ReasonOverdue, time.Minute, drain.Draining},
+		{drain.Policy{}, web, "dns wait Wave, web evict Evictable"},
+		{drain.Policy{AllAtOnce: true}, web, "dns evict Evictable, web evict Evictable"},
+		{drain.Policy{}, newPod("web", leaving(time.Second, 1)), "dns wait Wave, web wait Terminating"},
+		{drain.Policy{}, newPod("web", inPhase(corev1.PodSucceeded)), "dns evict Evictable, web ignore Gone"},
+		{drain.Policy{}, nil, "dns evict Evictable"},
+		{anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), web, "dns delete IgnoreBudgets, web delete IgnoreBudgets"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			plan := drain.Decide(observed(tt.pod), tt.policy, now)
-			row := plan.Rows[0]
-			require.Equal(t, tt.want, row.Reason)
-			require.Equal(t, tt.outcome, plan.Outcome, "what was left is not drained")
-			if tt.until > 0 {
-				require.Equal(t, now.Add(tt.until), row.Until)
-			}
-		})
+		require.Equal(t, tt.want, rows(drain.Decide(observed(dns, tt.web), tt.policy, now)))
 	}
-	t.Run("what may be taken off the API is, before it is left", func(t *testing.T) {
-		p := podsForced(drain.ForceDeletePods)
-		p.SkipTerminatingAfter = time.Minute
-		require.Equal(t, drain.ForceDelete, drain.Decide(observed(newPod("a", leaving(-time.Hour, 30))), p, now).Rows[0].Verdict)
-		held := newPod("a", withFinalizer, leaving(-time.Hour, 0))
-		require.Equal(t, drain.ReasonAbandoned, drain.Decide(observed(held), p, now).Rows[0].Reason)
-	})
+	require.Equal(t, "wave 0 has 2 pods left", drain.Decide(observed(dns, web, newPod("web-2")), drain.Policy{}, now).Rows[0].Message)
 }
 
-func TestCopiesOfAPod(t *testing.T) {
-	old := newPod("a", func(p *corev1.Pod) { p.ResourceVersion = "9" })
-	current := newPod("a", leaving(time.Minute, 60), func(p *corev1.Pod) { p.ResourceVersion = "10" })
-	t.Run("only the newest counts", func(t *testing.T) {
-		plan := drain.Decide(observed(old, nil, current, old, nil), drain.Policy{}, now)
-		require.Len(t, plan.Rows, 1)
-		require.Equal(t, drain.ReasonTerminating, plan.Rows[0].Reason)
-	})
-	t.Run("an older one does not count for its caution", func(t *testing.T) {
-		orphan := newPod("a", unmanaged, func(p *corev1.Pod) { p.ResourceVersion = "9" })
-		plan := drain.Decide(observed(orphan, newPod("a"), orphan), drain.Policy{}, now)
-		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
-		require.Len(t, plan.Rows, 1)
-	})
-	t.Run("D-6 a successor of the same name is another pod", func(t *testing.T) {
-		successor := newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })
-		require.Len(t, drain.Decide(observed(current, successor), drain.Policy{}, now).Rows, 2)
-	})
-}
-
-func TestRowsAreSortedByPod(t *testing.T) {
-	other := func(p *corev1.Pod) { p.Namespace = "bar" }
-	plan := drain.Decide(observed(newPod("c"), newPod("b", unmanaged), newPod("z", other), newPod("a", mirror)), drain.Policy{}, now)
-	var names []string
-	for _, r := range plan.Rows {
-		names = append(names, r.Namespace+"/"+r.Name)
-	}
-	require.Equal(t, []string{"bar/z", "shop/a", "shop/b", "shop/c"}, names)
-	require.Len(t, plan.Holds(), 3)
-	require.Len(t, plan.Rows, 4, "Holds does not change the plan")
-}
-
-func TestD3TheZeroPolicyKillsNothing(t *testing.T) {
-	pods := []*corev1.Pod{newPod("b", unmanaged), newPod("c", emptyDir), newPod("d", leaving(time.Minute, 60)), newPod("e", mirror)}
-	for i := range 50 {
-		pods = append(pods, newPod("web-"+strconv.Itoa(i), withPriority(int32(i))))
-	}
-	evicted := 0
-	for _, row := range drain.Decide(observed(pods...), drain.Policy{}, now).Rows {
-		require.NotContains(t, []drain.Verdict{drain.Delete, drain.ForceDelete}, row.Verdict)
-		require.Nil(t, row.Grace, "pods keep their own grace")
-		if row.Verdict == drain.Evict {
-			evicted++
-		}
-	}
-	require.Equal(t, 50, evicted)
-}
-
-func TestD9AcceptedIsNotGone(t *testing.T) {
-	s, plan := drain.Step(drain.State{}, observed(newPod("web")), drain.Policy{}, now)
+func TestStep_EvictionIsAccepted_WaitsUntilThePodIsGone(t *testing.T) {
+	s, d := drain.Step(drain.State{}, observed(newPod("web")), drain.Policy{}, now)
 	in := observed(newPod("web"))
-	in.Results = []drain.Result{{Row: plan.Rows[0], At: now}}
-	at := now.Add(time.Second)
-	s, plan = drain.Step(s, in, drain.Policy{}, at)
-	require.Equal(t, drain.Draining, plan.Outcome, "the eviction was accepted, and the cache does not show it yet")
-	require.Equal(t, drain.Wait, plan.Rows[0].Verdict, "it is not asked twice")
-	s, plan = drain.Step(s, observed(newPod("web", leaving(time.Hour, 3600))), drain.Policy{}, at.Add(time.Minute))
-	require.Equal(t, drain.Draining, plan.Outcome, "it is on its way out")
-	_, plan = drain.Step(s, observed(), drain.Policy{}, at.Add(time.Hour))
-	require.Equal(t, drain.Drained, plan.Outcome)
-	require.Equal(t, 1, plan.GoneSoFar)
+	in.Results = []drain.Result{{Row: d.Rows[0], At: now}}
+	s, d = drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
+	require.Equal(t, "web wait Terminating", rows(d), "it is not asked twice though the cache does not show it yet")
+	s, d = drain.Step(s, observed(newPod("web", leaving(time.Hour, 3600))), anything, now.Add(time.Minute))
+	require.Equal(t, "web wait Terminating", rows(d))
+	require.Equal(t, now.Add(time.Hour), d.NextCheck, "it is not looked at every second")
+	_, d = drain.Step(s, observed(), drain.Policy{}, now.Add(time.Hour))
+	require.Equal(t, []any{drain.Drained, 1}, []any{d.Outcome, d.GoneSoFar})
 }
 
-// What is on its way out is asked for nothing, so that there is nothing to add and
-// remove again while it goes.
-func TestDD70TerminatingPodsAreNotAskedAgain(t *testing.T) {
-	s, in := drain.State{}, observed(newPod("web", leaving(30*time.Second, 30)))
-	for at := now; at.Before(now.Add(20 * time.Second)); {
-		var plan drain.Decision
-		s, plan = drain.Step(s, in, anything, at)
-		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
-		require.Equal(t, now.Add(30*time.Second), plan.NextCheck, "nobody looks every second")
-		at = at.Add(5 * time.Second)
+func FuzzDoNotDisrupt(f *testing.F) {
+	for _, value := range []string{"true", "false", "30m", "", "-1h", "9999999h", "ture"} {
+		f.Add(value, int64(0))
 	}
-}
-
-func podsFull(n int) drain.Observation {
-	pods := make([]*corev1.Pod, n)
-	for i := range pods {
-		pods[i] = newPod("web-"+strconv.Itoa(i), withPriority(int32(i%7)))
-	}
-	return observed(pods...)
-}
-
-func TestDD14PodsAreNotCopied(t *testing.T) {
-	in := podsFull(110)
-	in.DaemonSets = drain.All(podsDaemonSet("uid-DaemonSet"))
-	for name, p := range map[string]drain.Policy{
-		"zero":       {},
-		"with rules": {ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app=web"},
-	} {
-		per := testing.AllocsPerRun(20, func() { drain.Decide(in, p, now) }) / 110
-		require.LessOrEqual(t, per, 3.0, name)
-		t.Logf("%s: %.2f allocations per pod", name, per)
-	}
-}
-
-// podsRandom returns random pods, some of them copies of others.
-func podsRandom(r *rand.Rand) []*corev1.Pod {
-	edits := []func(*corev1.Pod){
-		unmanaged, emptyDir, mirror, ownedBy("DaemonSet"), ownedBy("Node"), inPhase(corev1.PodFailed), withFinalizer, toleratesAll,
-		podsCreated(now.Add(-time.Second)), leaving(-time.Hour, 30), leaving(time.Minute, 60), leaving(-time.Second, 0),
-		withPriority(2000000000), withPriority(-5), withPriority(7),
-		func(p *corev1.Pod) { p.UID = "" },
-		func(p *corev1.Pod) { p.Spec.NodeName = "node-2" },
-		func(p *corev1.Pod) { p.Namespace = "bar" },
-		func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} },
-		func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "wait-completed"} },
-		func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} },
-		func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "1h"} },
-	}
-	var pods []*corev1.Pod
-	for i := range r.IntN(9) {
-		pod := newPod(string(rune('a'+r.IntN(7))), func(p *corev1.Pod) { p.ResourceVersion = strconv.Itoa(i + 10) })
-		for range r.IntN(3) {
-			edits[r.IntN(len(edits))](pod)
+	f.Fuzz(func(t *testing.T, value string, started int64) {
+		pod := newPod("a", doNotDisrupt(value), startedAt(now.Add(time.Duration(started))))
+		row := drain.Decide(observed(pod), drain.Policy{DoNotDisrupt: true}, now).Rows[0]
+		if row.Verdict == drain.Block {
+			require.True(t, row.Until.IsZero() && value == "true" || row.Until.After(now), "it has an end, or is for ever")
+			return
 		}
-		pods = append(pods, pod)
-	}
-	return pods
-}
-
-func podsRandomPolicy(r *rand.Rand) drain.Policy {
-	p := drain.Policy{
-		EvictUnmanaged: r.IntN(2) == 0, EvictLocalStorage: r.IntN(2) == 0, AllAtOnce: r.IntN(2) == 0,
-		SkipTerminatingAfter: time.Duration(r.IntN(3)) * time.Minute,
-		Fence:                []nodeops.Fence{{}, {Taint: "example.com/drained"}}[r.IntN(2)],
-		EscalateFrom:         now.Add(-time.Hour),
-	}
-	p.Ladder = []drain.Ladder{nil, nil, {{Action: drain.IgnoreBudgets}}, {{Action: drain.ForceDeletePods}}, {{Action: drain.Proceed}}}[r.IntN(5)]
-	p.ClusterAPILabels = r.IntN(2) == 0
-	p.DoNotDisrupt = p.ClusterAPILabels
-	return p
-}
-
-func TestLawsOfPods(t *testing.T) {
-	reasons := map[machinist.Reason]int{}
-	for seed := range uint64(3000) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		pods, p := podsRandom(r), podsRandomPolicy(r)
-		in := observed(pods...)
-		in.DaemonSets = drain.List[*appsv1.DaemonSet]{Items: []*appsv1.DaemonSet{nil, podsDaemonSet("uid-DaemonSet")}[r.IntN(2):], Complete: r.IntN(2) == 0}
-		s := drain.State{Started: now.Add(-time.Hour), FencedAt: now.Add(-time.Minute)}
-		_, plan := drain.Step(s, in, p, now)
-
-		shuffled := in
-		shuffled.Pods.Items = slices.Clone(pods)
-		r.Shuffle(len(pods), func(i, j int) {
-			shuffled.Pods.Items[i], shuffled.Pods.Items[j] = shuffled.Pods.Items[j], shuffled.Pods.Items[i]
-		})
-		_, again := drain.Step(s, shuffled, p, now)
-		require.Empty(t, cmp.Diff(plan, again), "seed %d: the order of pods does not matter", seed)
-
-		for _, row := range plan.Rows {
-			reasons[row.Reason]++
-			podsCheckRow(t, seed, in, p, plan, row)
-		}
-	}
-	for _, reason := range []machinist.Reason{
-		drain.ReasonGone, drain.ReasonStays, machinist.Reason(drain.IgnoreBudgets),
-		drain.ReasonAbandoned, drain.ReasonNotEvaluated, drain.ReasonRule, drain.ReasonWaitCompleted, drain.ReasonDoNotDisrupt, drain.ReasonWave,
-		drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonEvict, drain.ReasonTerminating, drain.ReasonOverdue,
-	} {
-		require.Positive(t, reasons[reason], reason)
-	}
-}
-
-func podsCheckRow(t *testing.T, seed uint64, in drain.Observation, p drain.Policy, plan drain.Decision, row drain.Row) {
-	t.Helper()
-	require.False(t, !row.Until.IsZero() && !row.Until.After(now), "seed %d: %s looks back", seed, row)
-	asks := row.Verdict == drain.Evict || row.Verdict == drain.Delete || row.Verdict == drain.ForceDelete
-	if !asks {
-		return
-	}
-	i := slices.IndexFunc(in.Pods.Items, func(pod *corev1.Pod) bool {
-		return pod.Namespace == row.Namespace && pod.Name == row.Name && pod.UID == row.UID
+		require.Equal(t, drain.Evict, row.Verdict)
 	})
-	for j, pod := range in.Pods.Items { // the newest copy counts
-		if pod.Namespace == row.Namespace && pod.Name == row.Name && pod.UID == row.UID {
-			i = j
-		}
-	}
-	pod := in.Pods.Items[i]
-	_, isMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	require.False(t, isMirror, "seed %d: a mirror pod is asked: %s", seed, row)
-	require.NotEqual(t, corev1.PodFailed, pod.Status.Phase, "seed %d: a finished pod is asked: %s", seed, row)
-	require.Equal(t, "node-1", pod.Spec.NodeName)
-	require.NotEmpty(t, pod.UID)
-	if p.ClusterAPILabels {
-		require.NotEqual(t, "skip", pod.Labels["cluster.x-k8s.io/drain"], "seed %d: a pod is asked that is to be skipped: %s", seed, row)
-	}
-	if row.Verdict != drain.Evict {
-		return
-	}
-	for _, other := range plan.Rows {
-		require.False(t, other.Verdict != drain.Ignore && other.Wave < row.Wave, "seed %d: %s goes before %s", seed, row, other)
-	}
 }

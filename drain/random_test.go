@@ -120,17 +120,45 @@ func (d *dice) observation() drain.Observation {
 	if d.roll(4) == 1 {
 		in.DaemonSets.Items = append(in.DaemonSets.Items, nil, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
 	}
-	for i := range d.roll(3) {
-		name := pick(d, "pv-1", "pv-2")
-		in.Attachments.Items = append(in.Attachments.Items, &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: "va-" + name, ResourceVersion: fmt.Sprint(i)},
-			Spec:       storagev1.VolumeAttachmentSpec{NodeName: pick(d, "node-1", "node-2"), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
-			Status:     storagev1.VolumeAttachmentStatus{Attached: d.yes()},
-		})
-	}
+	d.addVolumes(&in)
 	in.Results = d.results()
 	return in
 }
+
+// addVolumes adds claims, volumes and attachments, and what the Node says of them.
+func (d *dice) addVolumes(in *drain.Observation) {
+	for _, name := range []string{"claim-0", "claim-1", "claim-2", "a-inline", "b-inline"} {
+		if d.roll(5) > 0 {
+			in.Claims.Items = append(in.Claims.Items, volumeClaim(name, d.volume()))
+		}
+	}
+	for i := range d.roll(6) {
+		va := volumeAttached(d.volume(), pick(d, "node-1", "node-1", "node-2"))
+		va.ResourceVersion, va.Status.Attached = fmt.Sprint(i), d.roll(5) > 0
+		switch d.roll(9) {
+		case 1:
+			va.Spec.Source = storagev1.VolumeAttachmentSource{}
+		case 2:
+			va.DeletionTimestamp = &metav1.Time{Time: now}
+		case 3:
+			va = nil
+		}
+		in.Attachments.Items = append(in.Attachments.Items, va)
+	}
+	if in.Volumes.Complete = d.yes(); in.Volumes.Complete {
+		for i := range 4 {
+			in.Volumes.Items = append(in.Volumes.Items, volumeCSI(fmt.Sprint("pv-", i), fmt.Sprint("disk-", i)))
+		}
+	}
+	for range d.roll(3) {
+		if in.Node != nil {
+			in.Node.Status.VolumesAttached = append(in.Node.Status.VolumesAttached, corev1.AttachedVolume{Name: pick[corev1.UniqueVolumeName](d,
+				"kubernetes.io/csi/csi.example.com^disk-1", "kubernetes.io/gce-pd/disk", "kubernetes.io/csi/csi.example.com^disk-9", "", "?", "a/b")})
+		}
+	}
+}
+
+func (d *dice) volume() string { return pick(d, "pv-0", "pv-1", "pv-2", "pv-3", "") }
 
 func (d *dice) results() []drain.Result {
 	var results []drain.Result
@@ -200,12 +228,9 @@ func (d *dice) pod(i int) *corev1.Pod {
 		func(p *corev1.Pod) { p.UID = pick[types.UID](d, "uid-successor", "") },
 		func(p *corev1.Pod) { p.Spec.NodeName = "node-2" },
 		func(p *corev1.Pod) { p.Labels["cluster.x-k8s.io/drain"] = pick(d, "skip", "wait-completed", "?") },
-		func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} },
-		func(p *corev1.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprint("claim-", d.roll(3))},
-			}})
-		},
+		doNotDisrupt(pick(d, "true", "1h")),
+		tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), created(now.Add(-time.Second)), volumesEphemeral,
+		volumesOf(fmt.Sprint("claim-", d.roll(3))), volumesOf(fmt.Sprint("claim-", d.roll(3))),
 	} {
 		if d.roll(6) == 1 {
 			edit(pod)

@@ -94,7 +94,7 @@ func volumeRow(volume, attachment string, verdict drain.Verdict, reason machinis
 
 var bareVolumeRows = cmpopts.IgnoreFields(drain.VolumeRow{}, "Message", "Since", "Until")
 
-func TestWhichVolumesAreWaitedFor(t *testing.T) {
+func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 	db := newPod("db-0", volumesOf("data"))
 	data := claims{volumeClaim("data", "pv-data")}
 	here := volumeAttached("pv-data", "node-1")
@@ -315,7 +315,7 @@ func (s *volumeStory) rows(plan drain.Decision, outcome drain.Outcome, want ...d
 	require.Equal(s.t, outcome, plan.Outcome)
 }
 
-func TestTheDetachTimeoutCountsFromTheLastUser(t *testing.T) {
+func TestStep_DetachTimeout_CountsFromTheLastUser(t *testing.T) {
 	s := &volumeStory{t: t, policy: volumesWaited}
 	data := claims{volumeClaim("data", "pv")}
 	a, b := newPod("a", volumesOf("data")), newPod("b", volumesOf("data"))
@@ -416,7 +416,7 @@ func TestTheVolumeOfAPodThatIsNotWaitedForIsLeft(t *testing.T) {
 	require.Equal(t, drain.Proceeded, plan.Outcome)
 }
 
-func TestReattachIsWaitedForUntilTheVolumeIsElsewhere(t *testing.T) {
+func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 	policy := volumesWaited
 	policy.Volumes.ReattachTimeout = 90 * time.Second
 	data := claims{volumeClaim("data", "pv")}

@@ -9,10 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/util/workqueue"
 
@@ -20,36 +16,6 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
 )
-
-// exampleNode is a Node that is open for pods.
-func exampleNode() *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "uid-node-1"}}
-}
-
-// examplePod is a ready pod on it, of a ReplicaSet if it is managed.
-func examplePod(name string, managed bool) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{NodeName: "node-1"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
-			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
-		}},
-	}
-	if managed {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "uid-owner", Controller: new(true)}}
-	}
-	return pod
-}
-
-// exampleBudget keeps one pod of the app.
-func exampleBudget() *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-		},
-	}
-}
 
 // exampleWaits ends a drain as soon as it waits for a pod.
 type exampleWaits struct {
@@ -68,7 +34,7 @@ func (w *exampleWaits) Observe(e drain.Progress) {
 // ends the context. What was waited for is in the plan, with or without error.
 func ExampleExecutor_Run() {
 	cluster := draintest.New(draintest.Options{})
-	if err := cluster.Add(exampleNode(), examplePod("web-1", true), exampleBudget()); err != nil {
+	if err := cluster.Add(newNode("node-1"), newPod("web-1"), newBudget("web", "web", 1)); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -92,7 +58,7 @@ func ExampleExecutor_Run() {
 // such pods, and a policy has fields.
 func ExampleExecutor_Run_refused() {
 	cluster := draintest.New(draintest.Options{})
-	if err := cluster.Add(exampleNode(), examplePod("web-1", true), examplePod("debug", false)); err != nil {
+	if err := cluster.Add(newNode("node-1"), newPod("web-1"), newPod("debug", unmanaged)); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -114,7 +80,7 @@ func ExampleExecutor_Run_refused() {
 // of the Nodes that it concerns into a queue; nothing waits in between.
 func ExampleInformers() {
 	cluster := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }})
-	if err := cluster.Add(exampleNode(), examplePod("web-1", true), examplePod("web-2", true)); err != nil {
+	if err := cluster.Add(newNode("node-1"), newPod("web-1"), newPod("web-2")); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -166,7 +132,7 @@ func ExampleInformers() {
 // A dry run looks once, and only at what the policy has a use for.
 func ExampleLive() {
 	cluster := draintest.New(draintest.Options{})
-	if err := cluster.Add(exampleNode(), examplePod("web-1", true), examplePod("debug", false)); err != nil {
+	if err := cluster.Add(newNode("node-1"), newPod("web-1"), newPod("debug", unmanaged)); err != nil {
 		fmt.Println(err)
 		return
 	}

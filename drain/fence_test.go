@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// onOpenNode is an observation of a schedulable Node.
+func onOpenNode(pods ...*corev1.Pod) drain.Observation {
+	in := observed(pods...)
+	in.Node = openNode()
+	return in
+}
+
+func TestDecide_StateOfTheNode_OutcomeAndNextCheck(t *testing.T) {
+	pod, lonely := newPod("a"), newPod("a", unmanaged)
+	nameless, partial := observed(pod), observed(pod)
+	nameless.Node.Name, partial.Pods.Complete = "", false
+	for _, tt := range []struct {
+		name    string
+		in      drain.Observation
+		policy  drain.Policy
+		outcome drain.Outcome
+		reason  machinist.Reason
+		fences  bool
+		next    time.Duration // zero for none
+	}{
+		{"a cordoned Node without pods", observed(), drain.Policy{}, drain.Drained, "", false, 0},
+		{"an open Node without pods", onOpenNode(), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
+		{"one that stays schedulable", onOpenNode(), drain.Policy{KeepSchedulable: true}, drain.Drained, "", false, 0},
+		{"evictions come with the fence", onOpenNode(pod), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
+		{"pods that are not all known", partial, forcedSince(time.Hour), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"a Node that was not looked for", drain.Observation{Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"a Node without name", nameless, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"a Node that is gone", drain.Observation{Looked: true, Pods: drain.All(pod)}, forcedSince(time.Hour), drain.NodeGone, "NodeGone", false, 0},
+		{"a Node that is gone, with unknown pods", drain.Observation{Looked: true}, drain.Policy{}, drain.NodeGone, "NodeGone", false, 0},
+		{"a blocked drain looks again", observed(lonely), drain.Policy{}, drain.Draining, "", false, time.Minute},
+		{"at the time of force", observed(lonely), drain.Policy{Ladder: drain.Ladder{{After: 9 * time.Second, Action: drain.IgnoreBudgets}}}, drain.Draining, "", false, 9 * time.Second},
+		{"or before the next look", observed(pod), anchored(drain.Ladder{{After: time.Second, Action: drain.IgnoreBudgets}}), drain.Draining, "", false, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := drain.Decide(tt.in, tt.policy, now)
+			var next time.Time
+			if tt.next > 0 {
+				next = now.Add(tt.next)
+			}
+			require.Equal(t, []any{tt.outcome, tt.reason, tt.fences, next}, []any{d.Outcome, d.Reason, d.Fence != nil, d.NextCheck})
+			require.True(t, d.Reason == "" || len(d.Rows) == 0)
+			if d.Fence != nil {
+				require.Equal(t, drain.SetFence{Node: "node-1", UID: "uid-node-1", At: now}, *d.Fence)
+			}
+		})
+	}
+}
+
+const uncordoned = "the fence was taken away: fence the Node again to go on"
+
+// A person uncordons the Node in the middle of the drain.
+func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
+	fenced, d := drain.Step(drain.State{}, observed(newPod("a")), drain.Policy{}, now)
+	require.Nil(t, d.Fence)
+	require.Equal(t, []time.Time{now, now}, []time.Time{fenced.FencedAt, d.FencedAt})
+	at := now.Add(time.Minute)
+	for _, tt := range []struct {
+		name   string
+		in     drain.Observation
+		policy drain.Policy
+		sets   bool
+		gate   string
+		says   string
+		want   string
+	}{
+		{"it yields and says so", onOpenNode(newPod("a")), drain.Policy{}, false, uncordoned, "", "a wait Uncordoned"},
+		{"another reason is the same fence", onOpenNode(newPod("a")), drain.Policy{Fence: nodeops.Fence{Reason: "other"}}, false, uncordoned, "", "a wait Uncordoned"},
+		{"a Node without pods is not drained", onOpenNode(), drain.Policy{}, false, uncordoned, "", ""},
+		{"it is fenced again", observed(newPod("a")), drain.Policy{}, false, "", "", "a evict Evictable"},
+		{"the policy reasserts", onOpenNode(newPod("a")), drain.Policy{Reassert: true}, true, "", "Uncordoned: the fence was taken away, and it is set again", "a evict Evictable"},
+		{"the policy changed the fence", onOpenNode(newPod("a")), drain.Policy{Fence: nodeops.Fence{ExcludeFromLoadBalancers: true}}, true, "", "", "a evict Evictable"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, d := drain.Step(fenced, tt.in, tt.policy, at)
+			require.Equal(t, []any{tt.sets, tt.says, tt.want, drain.Draining}, []any{d.Fence != nil, d.Message, rows(d), d.Outcome})
+			require.Equal(t, now, s.FencedAt, "the time of the first fence is kept")
+			require.Equal(t, tt.in.Node.Spec.Unschedulable, !d.FencedAt.IsZero())
+			require.True(t, d.NextCheck.After(at))
+			if tt.gate != "" {
+				require.Equal(t, []machinist.Hold{{Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: tt.gate}}, d.Gates)
+			} else {
+				require.Empty(t, d.Gates)
+			}
+		})
+	}
+	p := anchored(drain.Ladder{{After: time.Minute, Action: drain.Proceed}})
+	_, d = drain.Step(fenced, onOpenNode(newPod("a")), p, at)
+	require.Equal(t, drain.Proceeded, d.Outcome, "the end of the ladder passes it")
+	require.Zero(t, d.FencedAt)
+}
+
+func TestDecide_InvalidPolicy_IsAGate(t *testing.T) {
+	broken := drain.Ladder{{Action: drain.ForceDeletePods}, {Action: "Pray"}}
+	const rung = `drain: rung 1: the action "Pray" is not known`
+	for says, p := range map[string]drain.Policy{
+		rung: {Ladder: broken}, rung + " ": {UnreachableLadder: broken},
+		"fence": {Fence: nodeops.Fence{Owner: "not an owner"}}, "pod selector": {PodSelector: "!!"},
+	} {
+		in := onOpenNode(newPod("a"))
+		in.Reachability.Unreachable = true
+		d := drain.Decide(in, p, now)
+		require.Nil(t, d.Fence)
+		require.Equal(t, "a wait InvalidPolicy", rows(d))
+		require.Len(t, d.Gates, 1)
+		require.Equal(t, []any{"policy", drain.ReasonInvalidPolicy}, []any{d.Gates[0].Subject, d.Gates[0].Reason})
+		require.Contains(t, d.Gates[0].Message+" ", says)
+		require.True(t, d.NextCheck.After(now))
+		require.Equal(t, drain.Draining, drain.Decide(observed(), p, now).Outcome, "and it is never done")
+	}
+	keeps := drain.Policy{Fence: nodeops.Fence{Owner: "not an owner"}, KeepSchedulable: true}
+	require.Empty(t, drain.Decide(onOpenNode(newPod("a")), keeps, now).Gates, "there is no fence then")
+}
+
+func TestStep_FenceOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
+	set := func(fence nodeops.Fence) *corev1.Node {
+		node, _, err := fence.Set(openNode(), now)
+		require.NoError(t, err)
+		return node
+	}
+	opened := func(node *corev1.Node) *corev1.Node {
+		node.Spec.Unschedulable = false
+		return node
+	}
+	mine, taint := nodeops.Fence{Owner: "me"}, nodeops.Fence{Taint: "example.com/drain"}
+	for name, tt := range map[string]struct {
+		first, node *corev1.Node
+		before      drain.Policy
+		policy      drain.Policy
+		taken       bool
+	}{
+		"mine":                      {nil, opened(set(mine)), drain.Policy{}, drain.Policy{Fence: mine}, true},
+		"that of another owner":     {nil, opened(set(nodeops.Fence{Owner: "other"})), drain.Policy{}, drain.Policy{Fence: mine}, false},
+		"one that is to grow":       {nil, set(mine), drain.Policy{}, drain.Policy{Fence: nodeops.Fence{Owner: "me", ExcludeFromLoadBalancers: true}}, false},
+		"one without owner":         {set(taint), openNode(), drain.Policy{Fence: taint}, drain.Policy{Fence: taint}, true},
+		"none, as it was not to be": {openNode(), openNode(), drain.Policy{KeepSchedulable: true}, drain.Policy{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := observed(newPod("a"))
+			var s drain.State
+			if in.Node = tt.first; tt.first != nil {
+				s, _ = drain.Step(s, in, tt.before, now)
+			}
+			in.Node = tt.node
+			_, d := drain.Step(s, in, tt.policy, now)
+			require.Equal(t, []any{tt.taken, !tt.taken}, []any{len(d.Gates) == 1, d.Fence != nil})
+		})
+	}
+}
+
+// A Node as it was read before the drain fenced it does not show that the fence was taken
+// away; a later one does.
+func TestStep_NodeOlderThanTheFence_CountsAsFenced(t *testing.T) {
+	past := drain.State{NodeUID: "uid-node-1", Started: now, FencedAt: now, FencedVersion: "100"}
+	in := onOpenNode(newPod("a"))
+	in.Node.ResourceVersion = "99"
+	_, d := drain.Step(past, in, drain.Policy{}, now)
+	require.Nil(t, d.Fence)
+	require.Equal(t, "a evict Evictable", rows(d))
+	_, d = drain.Step(past, in, drain.Policy{Fence: nodeops.Fence{ExcludeFromLoadBalancers: true}}, now)
+	require.NotNil(t, d.Fence, "the policy has another fence by now")
+	in.Node.ResourceVersion = "101"
+	_, d = drain.Step(past, in, drain.Policy{}, now)
+	require.Equal(t, "a wait Uncordoned", rows(d))
+}
+
+// A State is that of one Node: a successor of the same name is neither fenced nor drained.
+func TestStep_NodeIsReplaced_IsGone(t *testing.T) {
+	p := drain.Policy{Reassert: true}
+	s, _ := drain.Step(drain.State{}, observed(newPod("a")), p, now)
+	in := onOpenNode(newPod("b"))
+	in.Node.UID = "uid-successor"
+	s, d := drain.Step(s, in, p, now.Add(time.Minute))
+	require.Equal(t, drain.NodeGone, d.Outcome)
+	require.Nil(t, d.Fence)
+	require.Empty(t, d.Rows)
+	_, d = drain.Step(s, observed(newPod("a")), p, now.Add(time.Minute))
+	require.Equal(t, "a evict Evictable", rows(d), "a cache that goes back to the first one does no harm")
+}
+
+func TestStep_PodsGo_AreCounted(t *testing.T) {
+	var s drain.State
+	for i, tt := range []struct {
+		pods []*corev1.Pod
+		gone int
+	}{
+		{[]*corev1.Pod{newPod("a"), newPod("b"), newPod("c"), newPod("d", mirror)}, 0},
+		{[]*corev1.Pod{newPod("b", leaving(time.Minute, 30)), newPod("c", inPhase(corev1.PodSucceeded))}, 2},
+		{[]*corev1.Pod{newPod("b", leaving(time.Minute, 30))}, 2}, // what has finished is not counted again
+		{[]*corev1.Pod{newPod("b", func(p *corev1.Pod) { p.UID = "uid-successor" })}, 3},
+	} {
+		var d drain.Decision
+		s, d = drain.Step(s, observed(tt.pods...), drain.Policy{}, now.Add(time.Duration(i)*time.Second))
+		require.Equal(t, []any{tt.gone, now}, []any{d.GoneSoFar, d.Started})
+	}
+}
+
+func TestStep_SameReason_KeepsItsTime(t *testing.T) {
+	var s drain.State
+	var d drain.Decision
+	for i := range 3 {
+		s, d = drain.Step(s, observed(newPod("a", unmanaged)), drain.Policy{}, now.Add(time.Duration(i)*time.Minute))
+		require.Equal(t, []time.Time{now, now}, []time.Time{d.Rows[0].Since, d.Holds()[0].Since})
+	}
+	s, d = drain.Step(s, observed(newPod("a", emptyDir)), drain.Policy{}, now.Add(time.Hour))
+	require.Equal(t, now.Add(time.Hour), d.Rows[0].Since, "another reason has another time")
+	_, d = drain.Step(s, observed(newPod("a", emptyDir)), drain.Policy{}, now)
+	require.Equal(t, now, d.Rows[0].Since, "and none is in the future")
+}
+
+// A state that was written down is as good as one that was kept.
+func TestStep_StateAsJSON_DecidesTheSame(t *testing.T) {
+	for seed := range uint64(300) {
+		d := &dice{bytes: randomBytes(seed, 900)}
+		p, in := d.policy(), d.observation()
+		s, _ := drain.Step(d.state(), in, p, now)
+		var read []drain.State
+		require.NoError(t, json.Unmarshal([]byte(asJSON(t, s)), &read))
+		at := now.Add(pick(d, time.Second, time.Minute, time.Hour))
+		keptState, kept := drain.Step(s, in, p, at)
+		readState, again := drain.Step(read[0], in, p, at)
+		require.Equal(t, kept, again)
+		require.JSONEq(t, asJSON(t, keptState), asJSON(t, readState))
+	}
+	require.Equal(t, "[{}]", asJSON(t, drain.State{}), "a drain that has not begun has nothing to remember")
+}
+
+func TestStep_ClockWasPutBack_TimesBeginAnew(t *testing.T) {
+	in := observed(newPod("a"))
+	in.Reachability.Unreachable = true
+	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods, Grace: time.Second}}}
+	var s drain.State
+	for _, at := range []time.Time{now.Add(time.Hour), now} {
+		s, _ = drain.Step(s, in, policy, at)
+		require.Equal(t, []time.Time{at, at, at, at}, []time.Time{s.FencedAt, s.UnreachableSince, s.Reached[0].At, s.UnreachableReached[0].At})
+	}
+}
+
+func TestStep_ResultsOfNoRequest_DoNoHarm(t *testing.T) {
+	in := observed(newPod("a"))
+	for _, row := range []drain.Row{{}, {UID: "uid-a"}, {UID: "uid-a", Verdict: drain.Wait}, {UID: "uid-a", Verdict: "dance"}, {UID: "uid-b", Verdict: drain.Evict}, {Verdict: drain.Evict}} {
+		in.Results = []drain.Result{{Row: row, Err: errors.New("boom"), At: now.Add(time.Hour)}}
+		s, d := drain.Step(drain.State{}, in, drain.Policy{}, now)
+		require.Equal(t, "a evict Evictable", rows(d))
+		require.Equal(t, map[types.UID]drain.PodState{"uid-a": {Reason: drain.ReasonEvict, Since: now, Waited: true}}, s.Pods)
+		require.Empty(t, s.Answers)
+		require.Zero(t, s.Gone)
+		s, _ = drain.Step(drain.State{}, drain.Observation{Results: in.Results}, drain.Policy{}, now)
+		require.Equal(t, row.UID == "uid-b", len(s.Answers) == 1, "a pass that saw nothing forgets no answer")
+	}
+}

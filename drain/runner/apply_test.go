@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
+
+func TestApply_OpenNode_IsFencedBeforeItsPodsAreEvicted(t *testing.T) {
+	node := newNode("node-1")
+	node.Spec.Taints = []corev1.Taint{{Key: "of-another", Effect: corev1.TaintEffectNoSchedule}}
+	w := stillWorld(t, node, newPod("a"), newPod("b"))
+	results, err := w.executor().Apply(t.Context(), drain.Decide(w.observe(t), drain.Policy{}, now))
+	require.NoError(t, err)
+	require.Len(t, results, 2)
+	require.Equal(t, now, results[0].At)
+	require.Equal(t, "nodes", w.client.Actions()[0].GetResource().Resource)
+	require.Equal(t, map[string]int{"patch nodes": 1, "create pods/eviction": 2}, w.asked())
+	in := w.observe(t)
+	require.True(t, in.Node.Spec.Unschedulable)
+	require.Equal(t, node.Spec.Taints, in.Node.Spec.Taints)
+	for _, pod := range in.Pods.Items {
+		require.Equal(t, now.Add(30*time.Second), pod.DeletionTimestamp.UTC(), "a pod keeps its own grace")
+	}
+}
+
+func TestApply_GraceOfTheRow_IsAskedFor(t *testing.T) {
+	for _, verdict := range []drain.Verdict{drain.Evict, drain.Delete} {
+		w := stillWorld(t, newNode("node-1"), newPod("a"))
+		d := requests(verdict, "a")
+		d.Rows[0].Grace = new(int64(7))
+		require.NoError(t, second(w.executor().Apply(t.Context(), d)))
+		require.Equal(t, int64(7), *w.observe(t).Pods.Items[0].DeletionGracePeriodSeconds)
+	}
+}
+
+func TestApply_SuccessorOfAPod_IsNotAsked(t *testing.T) {
+	for _, verdict := range []drain.Verdict{drain.Evict, drain.Delete, drain.ForceDelete} {
+		for _, where := range []string{"node-1", "node-2"} {
+			w := stillWorld(t, newNode("node-1"), newPod("a", withUID("uid-successor"), onNode(where)))
+			results, err := w.executor().Apply(t.Context(), requests(verdict, "a"))
+			require.NoError(t, err)
+			require.True(t, apierrors.IsConflict(results[0].Err), results[0].Err)
+			successor, err := w.Client().CoreV1().Pods("shop").Get(t.Context(), "a", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.Nil(t, successor.DeletionTimestamp, "%s on %s", verdict, where)
+		}
+	}
+}
+
+func TestApply_SuccessorOfTheNode_IsNotFenced(t *testing.T) {
+	w := stillWorld(t, newNode("node-1"), newPod("a"))
+	d := drain.Decide(w.observe(t), drain.Policy{}, now)
+	require.NoError(t, w.Add(newNode("node-1", func(n *corev1.Node) { n.UID = "uid-successor" })))
+	results, err := w.executor().Apply(t.Context(), d)
+	require.ErrorAs(t, err, new(*runner.FenceError))
+	require.Empty(t, results)
+	require.False(t, w.observe(t).Node.Spec.Unschedulable)
+}
+
+func TestApply_NodeIsGone_NeedsNoFence(t *testing.T) {
+	w := stillWorld(t, newPod("a"))
+	d := requests(drain.Evict, "a")
+	d.Fence = &drain.SetFence{Node: "node-1"}
+	results, err := w.executor().Apply(t.Context(), d)
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	require.NoError(t, results[0].Err)
+}
+
+// Without the fence an evicted pod may come back to the Node. Force does not wait for it.
+func TestApply_FenceIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
+	for verdict, want := range map[drain.Verdict]int{drain.Evict: 0, drain.Delete: 2, drain.ForceDelete: 2} {
+		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
+		d := requests(verdict, "a", "b")
+		d.Fence = &drain.SetFence{Node: "node-1"}
+		results, err := w.executor().Apply(t.Context(), d)
+		require.True(t, apierrors.IsForbidden(err), err)
+		fence, ok := errors.AsType[*runner.FenceError](err)
+		require.True(t, ok)
+		require.Equal(t, "node-1", fence.Node)
+		require.ErrorContains(t, err, "fence node node-1: ")
+		require.Len(t, results, want, verdict)
+	}
+}
+
+func TestApply_ContextEnds_ReturnsWhatWasDone(t *testing.T) {
+	t.Run("in the middle", func(t *testing.T) {
+		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"), newPod("c"))
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := 0
+		w.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if asked++; asked == 2 {
+				cancel()
+			}
+			return false, nil, nil
+		})
+		results, err := w.executor().Apply(ctx, requests(drain.Evict, "a", "b", "c"))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Len(t, results, 2)
+		require.Equal(t, "b", results[1].Row.Name)
+		results, err = w.executor().Apply(ctx, requests(drain.Evict, "c"))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, results)
+		require.Len(t, w.client.Actions(), 2)
+	})
+	t.Run("with several requests under way", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := draintest.New(draintest.Options{Latency: func(draintest.Call) time.Duration { return time.Second }})
+			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			results, err := runner.Executor{Client: cluster.Client(), Parallel: 3}.Apply(ctx, requests(drain.Delete, "a", "b", "c", "d", "e", "f", "g", "h"))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Len(t, results, 6)
+			require.Equal(t, 2*time.Second, time.Since(start), "it returns when those under way have been answered")
+		})
+	})
+}
+
+func TestApply_Parallel_BoundsTheRequestsUnderWay(t *testing.T) {
+	var d drain.Decision
+	for i := range 40 {
+		row := drain.Row{Namespace: "shop", Name: fmt.Sprintf("p%02d", i), UID: "u", Verdict: drain.Delete}
+		if i%3 == 0 {
+			row.Verdict = drain.Wait
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	for parallel, want := range map[int]time.Duration{0: 2 * time.Second, -1: 2 * time.Second, 1: 26 * time.Second, 4: 7 * time.Second, 1000: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var busy, most atomic.Int64
+			cluster := draintest.New(draintest.Options{Latency: func(draintest.Call) time.Duration {
+				most.Store(max(most.Load(), busy.Add(1)))
+				time.AfterFunc(time.Second-1, func() { busy.Add(-1) })
+				return time.Second
+			}})
+			start := time.Now()
+			results, err := runner.Executor{Client: cluster.Client(), Parallel: parallel}.Apply(t.Context(), d)
+			require.NoError(t, err)
+			require.Equal(t, want, time.Since(start), parallel)
+			require.True(t, parallel <= 0 && most.Load() == 16 || most.Load() == int64(min(parallel, 26)), most.Load())
+			require.Len(t, results, 26)
+			require.True(t, slices.IsSortedFunc(results, func(a, b drain.Result) int {
+				return slices.Compare([]string{a.Row.Name}, []string{b.Row.Name})
+			}), "results are in the order of the rows")
+		})
+	}
+}
+
+func TestApply_OneAtATime_InRequestOrder(t *testing.T) {
+	d := requests(drain.Delete, "a", "b", "c", "d")
+	d.Rows[0].Wave, d.Rows[1].Wave = 7, 3
+	w := stillWorld(t)
+	results, err := w.executor().Apply(t.Context(), d)
+	require.NoError(t, err)
+	for i, want := range []string{"c", "d", "b", "a"} {
+		require.Equal(t, want, w.client.Actions()[i].(clienttesting.DeleteAction).GetName())
+		require.Equal(t, d.Rows[i], results[i].Row)
+	}
+}
+
+// A request that hangs is given up, and the others are not held up by it.
+func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, start := hanging{draintest.New(draintest.Options{}).Client()}, time.Now()
+		results, err := runner.Executor{Client: client, Parallel: 1, CallTimeout: 5 * time.Second}.Apply(t.Context(), requests(drain.Delete, "a", "hangs", "z"))
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, time.Since(start))
+		require.ErrorIs(t, results[1].Err, context.DeadlineExceeded)
+		require.True(t, apierrors.IsNotFound(results[2].Err))
+		require.Equal(t, start.Add(5*time.Second).UTC(), results[1].At.UTC(), "a result is as old as its answer")
+
+		start = time.Now()
+		require.NoError(t, second(runner.Executor{Client: client}.Apply(t.Context(), requests(drain.Delete, "hangs"))))
+		require.Equal(t, 30*time.Second, time.Since(start))
+	})
+}
+
+// hanging is a client that deletes the pod "hangs", and gets a Node, until its context ends.
+type hanging struct{ kubernetes.Interface }
+
+type hangingCore struct{ typedcorev1.CoreV1Interface }
+
+type hangingPods struct{ typedcorev1.PodInterface }
+
+type hangingNodes struct{ typedcorev1.NodeInterface }
+
+func (c hanging) CoreV1() typedcorev1.CoreV1Interface { return hangingCore{c.Interface.CoreV1()} }
+
+func (c hangingCore) Pods(n string) typedcorev1.PodInterface {
+	return hangingPods{c.CoreV1Interface.Pods(n)}
+}
+
+func (c hangingCore) Nodes() typedcorev1.NodeInterface {
+	return hangingNodes{c.CoreV1Interface.Nodes()}
+}
+
+func (c hangingPods) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	if name == "hangs" {
+		return hang(ctx)
+	}
+	return c.PodInterface.Delete(ctx, name, o)
+}
+
+func (hangingNodes) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*corev1.Node, error) {
+	return nil, hang(ctx)
+}
+
+func hang(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Hour):
+		return errors.New("it has hung for an hour")
+	}
+}
+
+func TestApply_NothingToDo_AsksNothing(t *testing.T) {
+	w := stillWorld(t)
+	for _, d := range []drain.Decision{{}, drain.Decide(drain.Observation{}, drain.Policy{}, now)} {
+		results, err := w.executor().Apply(t.Context(), d)
+		require.NoError(t, err)
+		require.Empty(t, results)
+	}
+	require.Empty(t, w.client.Actions())
+	results, err := runner.Executor{}.Apply(t.Context(), requests(drain.Evict, "a"))
+	require.ErrorIs(t, err, runner.ErrUnusable)
+	require.Empty(t, results)
+}
+
+// apiServer answers every request with the same status. It returns its client, and a function
+// that returns the requests with their bodies.
+func apiServer(t *testing.T, status metav1.Status) (kubernetes.Interface, func() []string) {
+	t.Helper()
+	seen := make(chan string, 20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seen <- r.Method + " " + r.URL.Path + " " + string(body)
+		if status.Details != nil {
+			w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(status.Code))
+		if err := json.NewEncoder(w).Encode(status); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	require.NoError(t, err)
+	return client, func() (all []string) {
+		for len(seen) > 0 {
+			all = append(all, <-seen)
+		}
+		return all
+	}
+}
+
+// The client of an API server repeats by itself what was refused with a time to come
+// back, up to ten times. A drain does not want that: it has other pods, and its own times.
+func TestApply_RefusedWithRetryAfter_AskedOnce(t *testing.T) {
+	refusal := apierrors.NewTooManyRequests("no", 10).ErrStatus
+	refusal.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	refusal.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "budget web needs 2"}}
+	for verdict, want := range map[drain.Verdict]string{
+		drain.Evict:       "POST /api/v1/namespaces/shop/pods/a/eviction ",
+		drain.Delete:      "DELETE /api/v1/namespaces/shop/pods/a ",
+		drain.ForceDelete: "DELETE /api/v1/namespaces/shop/pods/a ",
+	} {
+		client, seen := apiServer(t, refusal)
+		results, err := runner.Executor{Client: client}.Apply(t.Context(), requests(verdict, "a"))
+		require.NoError(t, err)
+		all := seen()
+		require.Len(t, all, 1, verdict)
+		require.Contains(t, all[0], want)
+		require.Contains(t, all[0], "uid-a")
+		reason, message, after := drain.AnswerOf(results[0].Err)
+		require.Equal(t, []any{drain.ReasonBudget, "budget web needs 2", 10 * time.Second}, []any{reason, message, after})
+	}
+}
+
+func TestApply_Eviction_IsOfPolicyV1(t *testing.T) {
+	client, seen := apiServer(t, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess, Code: http.StatusCreated})
+	d := requests(drain.Evict, "a")
+	d.Rows[0].Grace = new(int64(5))
+	results, err := runner.Executor{Client: client}.Apply(t.Context(), d)
+	require.NoError(t, err)
+	require.NoError(t, results[0].Err)
+	all := seen()
+	require.Len(t, all, 1, "and nothing is discovered first")
+	var sent policyv1.Eviction
+	require.NoError(t, json.Unmarshal([]byte(all[0][len("POST /api/v1/namespaces/shop/pods/a/eviction "):]), &sent))
+	require.Equal(t, []any{"policy/v1", "Eviction", int64(5), types.UID("uid-a")},
+		[]any{sent.APIVersion, sent.Kind, *sent.DeleteOptions.GracePeriodSeconds, *sent.DeleteOptions.Preconditions.UID})
+}

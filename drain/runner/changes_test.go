@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
+
+// ears collects the Nodes that informers tell of.
+type ears struct {
+	*draintest.Cluster
+
+	client kubernetes.Interface
+	found  *runner.Informers
+	mu     sync.Mutex
+	nodes  []string
+}
+
+func (h *ears) tell(node string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nodes = append(h.nodes, node)
+}
+
+// take returns the Nodes that were told of since the last time, in order.
+func (h *ears) take() []string {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	nodes := h.nodes
+	h.nodes = nil
+	slices.Sort(nodes)
+	return nodes
+}
+
+// inEars plays a story in a bubble, with informers of these objects that have synced.
+func inEars(t *testing.T, story func(t *testing.T, h *ears), objects ...runtime.Object) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cluster := draintest.New(draintest.Options{ManualBudgets: true})
+		require.NoError(t, cluster.Add(objects...))
+		h := &ears{Cluster: cluster, client: cluster.Client()}
+		h.found = newInformers(t, h.client, h.tell, allSources...)
+		story(t, h)
+	})
+}
+
+// patch changes an object by a merge patch.
+func (h *ears) patch(t *testing.T, resource, name, patch string, subresources ...string) error {
+	ctx, kind, data, o := t.Context(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}
+	switch resource {
+	case "nodes":
+		return second(h.client.CoreV1().Nodes().Patch(ctx, name, kind, data, o, subresources...))
+	case "pods":
+		return second(h.client.CoreV1().Pods("shop").Patch(ctx, name, kind, data, o, subresources...))
+	case "budgets":
+		return second(h.client.PolicyV1().PodDisruptionBudgets("shop").Patch(ctx, name, kind, data, o, subresources...))
+	case "daemonsets":
+		return second(h.client.AppsV1().DaemonSets("shop").Patch(ctx, name, kind, data, o, subresources...))
+	case "claims":
+		return second(h.client.CoreV1().PersistentVolumeClaims("shop").Patch(ctx, name, kind, data, o, subresources...))
+	default:
+		return second(h.client.CoreV1().PersistentVolumes().Patch(ctx, name, kind, data, o, subresources...))
+	}
+}
+
+// remove deletes an object at once.
+func (h *ears) remove(t *testing.T, resource, name string) error {
+	ctx, o := t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	switch resource {
+	case "nodes":
+		return h.client.CoreV1().Nodes().Delete(ctx, name, o)
+	case "pods":
+		return h.client.CoreV1().Pods("shop").Delete(ctx, name, o)
+	case "budgets":
+		return h.client.PolicyV1().PodDisruptionBudgets("shop").Delete(ctx, name, o)
+	case "daemonsets":
+		return h.client.AppsV1().DaemonSets("shop").Delete(ctx, name, o)
+	case "claims":
+		return h.client.CoreV1().PersistentVolumeClaims("shop").Delete(ctx, name, o)
+	case "attachments":
+		return h.client.StorageV1().VolumeAttachments().Delete(ctx, name, o)
+	default:
+		return h.client.CoreV1().PersistentVolumes().Delete(ctx, name, o)
+	}
+}
+
+func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
+	objects := append([]runtime.Object{newPod("agent", ownedBy("DaemonSet")), newPod("db", withClaim("db"))}, newVolume("db", "node-1")...)
+	objects = append(objects, newVolume("unused", "")[0])
+	for i := range 4 {
+		name := fmt.Sprint("node-", i)
+		objects = append(objects, newNode(name), newPod(fmt.Sprint("web-", i), onNode(name), ofApp(fmt.Sprint("app-", i/2))))
+	}
+	inEars(t, func(t *testing.T, h *ears) {
+		require.NoError(t, h.found.OnChange(nil))
+		require.Equal(t, []string{"node-0", "node-1", "node-2", "node-3"}, h.take(), "at the beginning")
+		patch := func(resource, name, patch string, subresources ...string) func() error {
+			return func() error { return h.patch(t, resource, name, patch, subresources...) }
+		}
+		remove := func(resource, name string) func() error {
+			return func() error { return h.remove(t, resource, name) }
+		}
+		add := func(objects ...runtime.Object) func() error { return func() error { return h.Add(objects...) } }
+		budget := newBudget("b", "app-1", 1)
+		budget.Status.DesiredHealthy = 1
+		for _, tt := range []struct {
+			name string
+			do   func() error
+			want []string
+		}{
+			{"a Node", patch("nodes", "node-2", `{"metadata":{"labels":{"a":"b"}}}`), []string{"node-2"}},
+			{"a pod", patch("pods", "web-3", `{"metadata":{"labels":{"a":"b"}}}`), []string{"node-3"}},
+			{"a pod that goes at once", remove("pods", "web-3"), []string{"node-3", "node-3"}},
+			{"a pod without Node", add(newPod("new", onNode(""))), nil},
+			{"which is bound", func() error {
+				target := corev1.ObjectReference{Kind: "Node", Name: "node-0"}
+				return h.client.CoreV1().Pods("shop").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "new", Namespace: "shop"}, Target: target}, metav1.CreateOptions{})
+			}, []string{"node-0"}},
+			{"a new budget", add(budget), []string{"node-2"}},
+			{"a budget that was worked out", patch("budgets", "b", `{"status":{"observedGeneration":7}}`, "status"), []string{"node-2"}},
+			{"a budget whose pods are healthy again", patch("budgets", "b", `{"status":{"currentHealthy":1}}`, "status"), []string{"node-2"}},
+			{"and one whose pods stay so", patch("budgets", "b", `{"status":{"currentHealthy":2}}`, "status"), nil},
+			{"a budget that allows more", patch("budgets", "b", `{"status":{"disruptionsAllowed":1}}`, "status"), []string{"node-2"}},
+			{"a budget that allows less", patch("budgets", "b", `{"status":{"disruptionsAllowed":0}}`, "status"), nil},
+			{"a budget that covers others", patch("budgets", "b", `{"spec":{"selector":{"matchLabels":{"app":"app-0"}}}}`), []string{"node-0", "node-1", "node-2"}},
+			{"a budget that goes", remove("budgets", "b"), []string{"node-0", "node-1"}},
+			{"a DaemonSet that comes", add(daemonSet), []string{"node-1"}},
+			{"a DaemonSet that counts its pods", patch("daemonsets", "owner", `{"status":{"numberReady":1}}`, "status"), nil},
+			{"a DaemonSet that goes, and then its pod", remove("daemonsets", "owner"), []string{"node-1", "node-1"}},
+			{"a claim without pods", remove("claims", "unused"), nil},
+			{"a claim", patch("claims", "db", `{"spec":{"volumeName":"pv-new"}}`), []string{"node-1"}},
+			{"an attachment", remove("attachments", "csi-db-node-1"), []string{"node-1"}},
+			{"an attachment of a volume that was nowhere before", add(newAttachment("other", "node-3")), []string{"node-3"}},
+			{"an attachment elsewhere", add(newAttachment("db", "node-2")), []string{"node-1", "node-2"}},
+			{"a volume that is released", patch("volumes", "pv-db", `{"status":{"phase":"Released"}}`, "status"), []string{"node-1"}},
+			{"a volume with another label", patch("volumes", "pv-db", `{"metadata":{"labels":{"a":"b"}}}`), nil},
+			{"a volume that was not detached", add(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-other"}}), nil},
+			{"a volume that is deleted", remove("volumes", "pv-db"), []string{"node-1"}},
+			{"nothing", func() error { time.Sleep(5 * time.Minute); return nil }, nil},
+			{"a Node that goes", remove("nodes", "node-1"), []string{"node-1"}},
+			{"and is not remembered", add(newAttachment("db", "node-0")), []string{"node-0"}},
+		} {
+			require.NoError(t, tt.do(), tt.name)
+			require.Equal(t, tt.want, h.take(), tt.name)
+		}
+	}, objects...)
+}
+
+// A second reader, such as a dry run or a machine's own look at its attachments, changes
+// nothing about the Nodes that are woken.
+func TestOnChange_AttachmentsWereRead_WakesTheSameNodes(t *testing.T) {
+	waits := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
+	for name, read := range map[string]func(i *runner.Informers) error{
+		"not at all": func(*runner.Informers) error { return nil },
+		"by the drain": func(i *runner.Informers) error {
+			return second(runner.Observe(t.Context(), i, "node-1", everything, waits))
+		},
+		"for another Node": func(i *runner.Informers) error {
+			return second(i.AttachmentsOf(t.Context(), "node-2", []string{"pv-db"}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEars(t, func(t *testing.T, h *ears) {
+				var woken [][]string
+				for _, do := range []func() error{
+					func() error { return nil },
+					func() error { return h.remove(t, "attachments", "csi-db-node-1") },
+					func() error { return h.Add(newAttachment("db", "node-2")) },
+					func() error { return h.remove(t, "attachments", "csi-db-node-2") },
+					func() error { return h.Add(newAttachment("db", "node-1")) },
+					func() error { return h.Add(newAttachment("db", "node-2")) },
+				} {
+					require.NoError(t, read(h.found))
+					require.NoError(t, do())
+					woken = append(woken, h.take())
+				}
+				require.Equal(t, [][]string{
+					{"node-1"}, {"node-1"}, {"node-1", "node-2"}, {"node-1", "node-2"}, {"node-1"}, {"node-2"},
+				}, woken)
+			}, append(newVolume("db", "node-1"), newNode("node-1"))...)
+		})
+	}
+}
+
+// What is remembered of a Node has a bound: the volume that was detached first is forgotten.
+func TestOnChange_ManyVolumesWereDetached_ForgetsTheOldest(t *testing.T) {
+	const all = 300
+	objects := []runtime.Object{newNode("node-1")}
+	for i := range all {
+		objects = append(objects, newAttachment(fmt.Sprint(i), "node-1"))
+	}
+	inEars(t, func(t *testing.T, h *ears) {
+		for i := range all {
+			require.NoError(t, h.remove(t, "attachments", fmt.Sprintf("csi-%d-node-1", i)))
+		}
+		h.take()
+		require.NoError(t, h.Add(newAttachment("0", "node-2")))
+		require.Equal(t, []string{"node-2"}, h.take())
+		require.NoError(t, h.Add(newAttachment(fmt.Sprint(all-1), "node-2")))
+		require.Equal(t, []string{"node-1", "node-2"}, h.take())
+	}, objects...)
+}
+
+// An object that was replaced while the watch was down is a change like any other.
+func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
+	budget := func(uid types.UID) *policyv1.PodDisruptionBudget {
+		b := newBudget("b", "web", 1)
+		b.UID = uid
+		return b
+	}
+	claim := newVolume("db", "node-1")[0].(*corev1.PersistentVolumeClaim)
+	successor := claim.DeepCopy()
+	successor.UID = "uid-successor"
+	inEars(t, func(t *testing.T, h *ears) {
+		h.take()
+		for resource, do := range map[string]func() error{
+			"pods": func() error { return h.remove(t, "pods", "short") },
+			"poddisruptionbudgets": func() error {
+				return errors.Join(h.remove(t, "budgets", "b"), h.Add(budget("uid-2")))
+			},
+			"persistentvolumeclaims": func() error {
+				return errors.Join(h.remove(t, "claims", "db"), h.Add(successor))
+			},
+		} {
+			release := h.HoldWatches()
+			require.NoError(t, do())
+			h.Compact()
+			require.Positive(t, h.DropWatches(resource))
+			time.Sleep(time.Hour) // what is dropped comes back, and lists what there is
+			release()
+			require.Contains(t, h.take(), "node-1", resource)
+		}
+	}, newNode("node-1"), newPod("web", withClaim("db")), newPod("short"), budget("uid-1"), claim)
+}
+
+// Any number of drains may look while events arrive, and no event is lost however many there
+// are. The race detector sees the rest.
+func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) {
+	const nodes, events = 4, 50
+	w := stillWorld(t)
+	var heard [nodes]atomic.Int64
+	for i := range nodes {
+		require.NoError(t, w.Add(newNode(fmt.Sprint("node-", i))))
+	}
+	found := newInformers(t, w.Client(), func(node string) { heard[node[len("node-")]-'0'].Add(1) }, drain.SourceAttachments)
+	var drains sync.WaitGroup
+	for i := range nodes {
+		drains.Go(func() {
+			for n := range events {
+				past := drain.State{Volumes: map[string]drain.VolumeState{fmt.Sprint("pv-", n): {}}}
+				if _, err := runner.Observe(t.Context(), found, fmt.Sprint("node-", i), everything, past); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		drains.Go(func() {
+			for n := range events {
+				if err := w.Add(newAttachment(fmt.Sprint(n), fmt.Sprint("node-", i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	drains.Wait()
+	for i := range heard {
+		require.Eventually(t, func() bool { return heard[i].Load() > events }, 10*time.Second, time.Millisecond, "each of them, and that of the Node itself")
+	}
+}
+
+// A listener that does not return from an event holds up events, and no drain.
+func TestInformers_ListenerStalls_DrainsGoOn(t *testing.T) {
+	stalled, release := make(chan struct{}, 100), make(chan struct{})
+	found := newInformers(t, town(t).Client(), func(string) {
+		stalled <- struct{}{}
+		<-release
+	}, allSources...)
+	defer close(release)
+	<-stalled
+	looked := make(chan int, 2)
+	go func() {
+		for _, node := range []string{"node-1", "node-2"} {
+			in, err := runner.Observe(t.Context(), found, node, everything, drain.State{})
+			if err != nil {
+				t.Error(err)
+			}
+			looked <- len(in.Pods.Items)
+		}
+	}()
+	for _, want := range []int{9, 1} {
+		select {
+		case pods := <-looked:
+			require.Equal(t, want, pods)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "a drain waits for a listener")
+		}
+	}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// newNode returns a schedulable Node, changed by edits.
+func newNode(name string, edits ...func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
+	for _, edit := range edits {
+		edit(node)
+	}
+	return node
+}
+
+func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+
+// newPod returns a running pod of a ReplicaSet on node-1, changed by edits.
+func newPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "10", Labels: map[string]string{"app": "web"},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-1", TerminationGracePeriodSeconds: new(int64(30))},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		}},
+	}
+	ownedBy("ReplicaSet")(pod)
+	for _, edit := range edits {
+		edit(pod)
+	}
+	return pod
+}
+
+func ownedBy(kind string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("uid-" + kind), Controller: new(true),
+		}}
+	}
+}
+
+func unmanaged(p *corev1.Pod) { p.OwnerReferences = nil }
+
+func emptyDir(p *corev1.Pod) {
+	p.Spec.Volumes = []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+}
+
+func mirror(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} }
+
+func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+
+func critical(p *corev1.Pod) { p.Spec.Priority = new(int32(2000000000)) }
+
+func withUID(uid types.UID) func(*corev1.Pod) { return func(p *corev1.Pod) { p.UID = uid } }
+
+func ofApp(app string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["app"] = app } }
+
+func onNode(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
+
+func withClaim(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+	}
+}
+
+// newBudget returns a budget that keeps so many pods of an app.
+func newBudget(name, app string, minimum int32) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(minimum)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		},
+	}
+}
+
+// newVolume returns a claim in namespace shop, its volume, and an attachment of it to a Node.
+func newVolume(name, node string) []runtime.Object {
+	return []runtime.Object{
+		&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
+		},
+		&corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
+			Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: name},
+			}},
+		},
+		newAttachment(name, node),
+	}
+}
+
+func newAttachment(name, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + name + "-" + node},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com", NodeName: node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + name)},
+		},
+		Status: storagev1.VolumeAttachmentStatus{Attached: true},
+	}
+}
+
+// observed is an observation of a cordoned Node with these pods, and of nothing else.
+func observed(pods ...*corev1.Pod) drain.Observation {
+	return drain.Observation{Looked: true, Node: newNode("node-1", cordoned), Pods: drain.All(pods...)}
+}
+
+// world is a cluster that lives by itself, and a client of it that counts.
+type world struct {
+	*draintest.Cluster
+
+	client *fake.Clientset
+	start  time.Time
+	heard  []drain.Progress
+	// onWait is called when a budget that never allows anything is first told of; nil is not.
+	onWait func()
+}
+
+func (w *world) Observe(e drain.Progress) {
+	w.heard = append(w.heard, e)
+	if do := w.onWait; do != nil && e.Reason == drain.ReasonBudgetNever {
+		w.onWait = nil
+		do()
+	}
+}
+
+// stillWorld returns a cluster with these objects on a fake clock.
+func stillWorld(t testing.TB, objects ...runtime.Object) *world {
+	t.Helper()
+	cluster := draintest.New(draintest.Options{Clock: clocktesting.NewFakeClock(now), Seed: 1})
+	require.NoError(t, cluster.Add(objects...))
+	return &world{Cluster: cluster, client: cluster.Clientset(), start: now}
+}
+
+// inWorld plays a story in a bubble, where time passes only when everything waits. Pods take a
+// second to stop. At its end no goroutine and no watch may be left.
+func inWorld(t *testing.T, story func(t *testing.T, w *world), objects ...runtime.Object) {
+	t.Helper()
+	inWorldWith(t, draintest.Options{}, story, objects...)
+}
+
+func inWorldWith(t *testing.T, options draintest.Options, story func(t *testing.T, w *world), objects ...runtime.Object) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		options.StopTime = func(*corev1.Pod) time.Duration { return time.Second }
+		cluster := draintest.New(options)
+		require.NoError(t, cluster.Add(objects...))
+		ctx, cancel := context.WithCancel(t.Context())
+		var life sync.WaitGroup
+		life.Go(func() { cluster.Run(ctx) })
+		story(t, &world{Cluster: cluster, client: cluster.Clientset(), start: time.Now()})
+		cancel()
+		life.Wait()
+		require.Zero(t, cluster.Watching(""))
+	})
+}
+
+// executor makes one request after the other, at the time of the cluster.
+func (w *world) executor() runner.Executor {
+	return runner.Executor{Client: w.client, Clock: w.Clock(), Parallel: 1, Observer: w}
+}
+
+// run drains node-1 for an hour at most.
+func (w *world) run(t *testing.T, p drain.Policy) (drain.Decision, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	return runner.Executor{Client: w.client, Observer: w}.Run(ctx, "node-1", p)
+}
+
+// pass makes one pass over node-1 with what was observed.
+func (w *world) pass(t *testing.T, s drain.State, in drain.Observation, p drain.Policy) (drain.State, drain.Decision, error) {
+	return w.executor().Pass(t.Context(), s, in, p, "node-1")
+}
+
+// observe looks at node-1, past all faults of the client.
+func (w *world) observe(t testing.TB) drain.Observation {
+	t.Helper()
+	in, err := runner.Observe(t.Context(), runner.Live{Client: w.Client()}, "node-1", drain.Policy{}, drain.State{})
+	require.NoError(t, err)
+	return in
+}
+
+// took is how long it has been since the beginning, without the few milliseconds that
+// passes keep between each other.
+func (w *world) took() time.Duration { return time.Since(w.start).Truncate(20 * time.Millisecond) }
+
+// later does something while a drain is under way.
+func (w *world) later(t *testing.T, after time.Duration, do func(client *fake.Clientset) error) {
+	time.AfterFunc(after, func() {
+		if err := do(w.Clientset()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// asked counts the requests of the client, in words.
+func (w *world) asked() map[string]int {
+	counts := map[string]int{}
+	for _, a := range w.client.Actions() {
+		s := a.GetVerb() + " " + a.GetResource().Resource
+		if a.GetSubresource() != "" {
+			s += "/" + a.GetSubresource()
+		}
+		counts[s]++
+	}
+	return counts
+}
+
+// told counts the progress that was reported.
+func (w *world) told() map[drain.ProgressType]int {
+	counts := map[drain.ProgressType]int{}
+	for _, e := range w.heard {
+		counts[e.Type]++
+	}
+	return counts
+}
+
+// fullNode returns node-1 with so many pods.
+func fullNode(n int) []runtime.Object {
+	objects := []runtime.Object{newNode("node-1")}
+	for i := range n {
+		objects = append(objects, newPod(fmt.Sprintf("web-%02d", i)))
+	}
+	return objects
+}
+
+// stuckNode returns node-1 with so many pods, and a budget that keeps them all.
+func stuckNode(n int32) []runtime.Object {
+	return append(fullNode(int(n)), newBudget("never", "web", n))
+}
+
+// requests is a decision that asks the same of these pods.
+func requests(verdict drain.Verdict, names ...string) drain.Decision {
+	d := drain.Decision{Node: "node-1"}
+	for _, name := range names {
+		d.Rows = append(d.Rows, drain.Row{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Verdict: verdict})
+	}
+	return d
+}
+
+// second returns the error of a call.
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
+
+// ended is a policy whose ladder has ended.
+var ended = drain.Policy{EscalateFrom: now.Add(-time.Hour), Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}}
+
+// A cache may show less than there is. One list, asked for without a pause, confirms the end.
+func TestPass_CacheShowsNoPods_ListsThemBeforeTheEnd(t *testing.T) {
+	w := stillWorld(t, newNode("node-1", cordoned), newPod("late"))
+	state, d, err := w.pass(t, drain.State{}, observed(), drain.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, drain.Draining, d.Outcome)
+	require.Len(t, d.Holds(), 1)
+	require.Len(t, state.Pods, 1)
+	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp, "and was evicted")
+
+	w = stillWorld(t, newNode("node-1", cordoned), newPod("elsewhere", onNode("node-2")))
+	_, d, err = w.pass(t, drain.State{}, observed(), drain.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, drain.Drained, d.Outcome)
+	require.Equal(t, map[string]int{"list pods": 1}, w.asked())
+}
+
+// What belongs to the pods that only the list shows was not observed with them: their
+// DaemonSets are not known to be gone.
+func TestPass_ListShowsAPodOfADaemonSet_IsNotEvicted(t *testing.T) {
+	behind := observed()
+	behind.DaemonSets = drain.All[*appsv1.DaemonSet]()
+	w := stillWorld(t, newNode("node-1", cordoned), newPod("agent", ownedBy("DaemonSet")))
+	_, d, err := w.pass(t, drain.State{}, behind, drain.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, drain.Drained, d.Outcome)
+	require.Equal(t, map[string]int{"list pods": 1}, w.asked())
+}
+
+// The list that confirms is asked for after the fence was seen, so that it shows every pod
+// that the scheduler bound before.
+func TestPass_EmptyOpenNode_EndsAfterTheFenceIsSeen(t *testing.T) {
+	w := stillWorld(t, newNode("node-1"))
+	in := w.observe(t)
+	state, d, err := w.pass(t, drain.State{}, in, drain.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, drain.Draining, d.Outcome)
+	require.Equal(t, map[string]int{"patch nodes": 1}, w.asked())
+	_, d, err = w.pass(t, state, w.observe(t), drain.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, drain.Drained, d.Outcome)
+	require.Equal(t, map[string]int{"patch nodes": 1, "list pods": 1}, w.asked())
+}
+
+func TestPass_PodsAreRefused_SaysWhyAndAsksTheOthers(t *testing.T) {
+	w := stillWorld(t, newNode("node-1", cordoned), newBudget("b1", "two", 1), newBudget("b2", "two", 1), newBudget("b3", "one", 1),
+		newPod("a", ofApp("two")), newPod("b", ofApp("one")), newPod("c"), newPod("d"))
+	w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods", Name: "d"})
+	in := w.observe(t)
+	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server is asked
+	state, d, err := w.pass(t, drain.State{}, in, drain.Policy{})
+	require.NoError(t, err, "what the API server says of a pod is in the decision")
+	var reasons []machinist.Reason
+	for _, row := range d.Rows {
+		reasons = append(reasons, row.Reason)
+	}
+	require.Equal(t, []machinist.Reason{drain.ReasonRefused, drain.ReasonBudget, drain.ReasonTerminating, drain.ReasonForbidden}, reasons)
+	require.WithinDuration(t, now.Add(5*time.Second), d.NextCheck, time.Second)
+	require.NotEmpty(t, state.Pods)
+	require.Empty(t, in.Results, "what was given is not changed")
+}
+
+// A drain of which something failed is never over.
+func TestPass_PodsCannotBeListed_IsNotOver(t *testing.T) {
+	for name, policy := range map[string]drain.Policy{"without ladder": {}, "after its end": ended} {
+		for _, kind := range []draintest.FaultKind{draintest.Forbidden, draintest.InternalError, draintest.Timeout} {
+			w := stillWorld(t, newNode("node-1", cordoned))
+			w.Inject(draintest.Fault{Kind: kind, Verb: "list", Resource: "pods"})
+			state, d, err := w.pass(t, drain.State{}, observed(), policy)
+			require.Equal(t, kind == draintest.Forbidden, apierrors.IsForbidden(err), name)
+			require.Error(t, err)
+			require.Equal(t, []any{drain.Draining, drain.ReasonNotObserved, "node-1", now.Add(5 * time.Second)}, []any{d.Outcome, d.Reason, d.Node, d.NextCheck})
+			require.Equal(t, drain.State{}, state)
+		}
+	}
+	w := stillWorld(t, newNode("node-1", cordoned))
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, d, err := w.executor().Pass(cancelled, drain.State{}, observed(), drain.Policy{}, "node-1")
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, d.Over())
+	_, d, err = runner.Executor{}.Pass(t.Context(), drain.State{}, observed(), drain.Policy{}, "node-1")
+	require.ErrorIs(t, err, runner.ErrUnusable)
+	require.False(t, d.Over())
+	require.NotZero(t, d.NextCheck)
+	_, d, err = w.pass(t, drain.State{}, drain.Observation{}, drain.Policy{})
+	require.NoError(t, err)
+	require.False(t, d.Over(), "nothing was observed")
+}
+
+func TestPass_FenceIsRefused_EndsByTheLadderAlone(t *testing.T) {
+	for over, policy := range map[bool]drain.Policy{false: {}, true: ended} {
+		w := stillWorld(t, newNode("node-1"))
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
+		_, d, err := w.pass(t, drain.State{}, w.observe(t), policy)
+		require.Equal(t, over, d.Over())
+		require.Equal(t, over, err == nil, err)
+	}
+}
+
+// A pass remembers what it asked for, also as JSON. The next one, with a cache that has seen
+// nothing of it, asks nothing again and begins no wait anew.
+func TestPass_StateIsKept_GoesOnWhereTheLastOneStopped(t *testing.T) {
+	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}
+	w := stillWorld(t, newNode("node-1", cordoned), newPod("a"), newPod("b", ofApp("kept")), newPod("c"), newBudget("never", "kept", 1))
+	in := w.observe(t)
+	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server is asked
+	require.NoError(t, w.Add(newPod("c", withUID("uid-successor"))))
+	state, d, err := w.pass(t, drain.State{}, in, policy)
+	require.NoError(t, err)
+	require.Equal(t, drain.ReasonTerminating, d.Rows[0].Reason)
+	require.Equal(t, drain.ReasonRefused, d.Rows[2].Reason, "the pod is another one by now")
+	require.True(t, d.NextCheck.After(now))
+	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.asked())
+	written, err := json.Marshal(state)
+	require.NoError(t, err)
+	var read drain.State
+	require.NoError(t, json.Unmarshal(written, &read))
+	_, want, err := w.pass(t, state, in, policy)
+	require.NoError(t, err)
+	_, got, err := w.pass(t, read, in, policy)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, now.Add(time.Hour), got.NextAt)
+	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.asked())
+}
+
+func TestPass_PolicyChanges_CountsFromTheNextPass(t *testing.T) {
+	w := stillWorld(t, newNode("node-1", cordoned), newPod("a"), newBudget("never", "web", 1))
+	in := w.observe(t)
+	state, d, err := w.pass(t, drain.State{}, in, drain.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, drain.ReasonBudgetNever, d.Rows[0].Reason)
+	_, d, err = w.pass(t, state, in, drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}})
+	require.NoError(t, err)
+	require.Equal(t, drain.ReasonTerminating, d.Rows[0].Reason)
+	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp)
+}
+
+func TestPass_Observer_HearsOfRequestsAndFailedFences(t *testing.T) {
+	w := stillWorld(t, newNode("node-1"), newPod("a"))
+	w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
+	state, _, err := w.pass(t, drain.State{}, w.observe(t), drain.Policy{})
+	require.Error(t, err)
+	require.NoError(t, func() error { _, _, err := w.pass(t, state, w.observe(t), drain.Policy{}); return err }())
+	require.Equal(t, map[drain.ProgressType]int{drain.ProgressFenced: 1, drain.ProgressRequested: 1}, w.told())
+	require.Error(t, w.heard[0].Err)
+	require.NoError(t, w.heard[1].Err)
+}

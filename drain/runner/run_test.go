@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+func TestRun_FiftyPods_AskedOnceAndNothingIsPolled(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d, err := w.run(t, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, []any{drain.Drained, "node-1", 50}, []any{d.Outcome, d.Node, d.GoneSoFar})
+		require.Equal(t, time.Second, w.took(), "as long as the slowest pod")
+		require.Equal(t, map[string]int{
+			"patch nodes": 1, "create pods/eviction": 50,
+			"list nodes": 1, "watch nodes": 1, "list pods": 2, "watch pods": 1,
+			"list poddisruptionbudgets": 1, "watch poddisruptionbudgets": 1, "list daemonsets": 1, "watch daemonsets": 1,
+		}, w.asked(), "the second list of pods confirms")
+	}, fullNode(50)...)
+}
+
+// countingClock counts the passes, each of which ends with a timer.
+type countingClock struct {
+	clock.RealClock
+
+	passes *int
+}
+
+func (c countingClock) NewTimer(d time.Duration) clock.Timer {
+	*c.passes++
+	return c.RealClock.NewTimer(d)
+}
+
+func TestRun_BurstOfEvents_IsFewPasses(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.later(t, time.Second/2, func(c *fake.Clientset) error {
+			for i := range 1000 {
+				if err := second(c.CoreV1().Pods("shop").Patch(t.Context(), fmt.Sprintf("web-%02d", i%50), types.MergePatchType,
+					fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, i), metav1.PatchOptions{})); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		passes := 0
+		require.NoError(t, second(runner.Executor{Client: w.client, Clock: countingClock{passes: &passes}}.Run(t.Context(), "node-1", drain.Policy{})))
+		require.Less(t, passes, 30)
+		require.Positive(t, passes)
+	}, fullNode(50)...)
+}
+
+func TestRun_EmptyNode_TakesNoTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d, err := w.run(t, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, drain.Drained, d.Outcome)
+		require.Less(t, time.Since(w.start), 50*time.Millisecond)
+	}, newNode("node-1"), newPod("static", mirror))
+}
+
+func TestRun_Ladder_EndsTheDrain(t *testing.T) {
+	for _, tt := range []struct {
+		ladder  drain.Ladder
+		outcome drain.Outcome
+		took    time.Duration
+	}{
+		{drain.Ladder{{Action: drain.GiveUp}}, drain.GaveUp, 0},
+		{drain.Ladder{{After: time.Minute, Action: drain.GiveUp}}, drain.GaveUp, time.Minute},
+		{drain.Ladder{{After: time.Minute, Action: drain.Proceed}}, drain.Proceeded, time.Minute},
+		{drain.Ladder{{After: 10 * time.Second, Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.Proceed}}, drain.Drained, 11 * time.Second},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			d, err := w.run(t, drain.Policy{Ladder: tt.ladder})
+			require.Equal(t, []any{tt.outcome, tt.took}, []any{d.Outcome, w.took()})
+			if tt.outcome == drain.Drained {
+				require.NoError(t, err)
+				return
+			}
+			unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
+			require.True(t, ok, "an end with pods left is no success")
+			require.Equal(t, d, unfinished.Decision)
+			require.NoError(t, unfinished.Err)
+			require.ErrorContains(t, err, string(tt.outcome))
+		}, stuckNode(2)...)
+	}
+}
+
+func TestRun_NoClientNameOrTime_RefusedWithoutACall(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	client := draintest.New(draintest.Options{}).Clientset()
+	for _, tt := range []struct {
+		ctx      context.Context //nolint:containedctx // the test's own
+		executor runner.Executor
+		node     string
+		want     error
+	}{
+		{t.Context(), runner.Executor{}, "node-1", runner.ErrUnusable},
+		{t.Context(), runner.Executor{Client: client}, "", runner.ErrUnusable},
+		{over, runner.Executor{Client: client}, "node-1", context.Canceled},
+	} {
+		d, err := tt.executor.Run(tt.ctx, tt.node, drain.Policy{})
+		require.ErrorIs(t, err, tt.want)
+		require.ErrorAs(t, err, new(*runner.UnfinishedError))
+		require.False(t, d.Over())
+	}
+	require.Empty(t, client.Actions())
+}
+
+func TestRun_InvalidPolicy_RefusedWithoutACall(t *testing.T) {
+	for says, policy := range map[string]drain.Policy{
+		"rung 0: its time": {Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}},
+		"rung 0":           {UnreachableLadder: drain.Ladder{{Action: "Explode"}}},
+		"fence":            {Fence: nodeops.Fence{Owner: "a/b"}},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			d, err := w.run(t, policy)
+			require.ErrorContains(t, err, says)
+			require.Equal(t, says == "fence", errors.As(err, new(*nodeops.FenceError)))
+			require.ErrorAs(t, err, new(*runner.UnfinishedError))
+			require.ErrorContains(t, err, "node-1")
+			require.False(t, d.Over())
+			require.Empty(t, w.client.Actions())
+		}, fullNode(1)...)
+	}
+}
+
+// requireNoWrites asserts that the client has only read.
+func (w *world) requireNoWrites(t *testing.T) {
+	t.Helper()
+	for _, action := range w.client.Actions() {
+		require.Contains(t, []string{"get", "list", "watch"}, action.GetVerb(), action.GetResource().Resource)
+	}
+}
+
+func TestRun_NodeDoesNotExist_ReturnsErrNodeNotFound(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d, err := w.run(t, drain.Policy{})
+		require.ErrorIs(t, err, runner.ErrNodeNotFound)
+		require.ErrorAs(t, err, new(*runner.UnfinishedError))
+		require.ErrorContains(t, err, "node-1")
+		require.NotEqual(t, drain.Drained, d.Outcome)
+		require.Equal(t, "node-1", d.Node)
+		w.requireNoWrites(t)
+	}, newPod("a"))
+}
+
+func TestRun_PolicyProtectsAPod_RefusedBeforeTheFence(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d, err := w.run(t, drain.Policy{})
+		require.ErrorIs(t, err, runner.ErrNotFeasible)
+		require.ErrorContains(t, err, "shop/lonely")
+		unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
+		require.True(t, ok)
+		require.Equal(t, d, unfinished.Decision)
+		require.Len(t, d.Obstacles(), 1)
+		require.Equal(t, []any{"lonely", drain.ReasonUnmanaged}, []any{d.Obstacles()[0].Name, d.Obstacles()[0].Reason})
+		require.Empty(t, w.heard, "nothing was begun")
+		w.requireNoWrites(t)
+		// a rung that goes on without the pod makes the drain feasible
+		d, err = w.run(t, drain.Policy{Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}})
+		require.ErrorAs(t, err, new(*runner.UnfinishedError))
+		require.Equal(t, drain.Proceeded, d.Outcome)
+	}, append(fullNode(2), newPod("lonely", unmanaged))...)
+}
+
+// openedNode returns a Node that an owner had fenced, and that a person has opened since.
+func openedNode(t *testing.T, fence nodeops.Fence) *corev1.Node {
+	t.Helper()
+	node, _, err := fence.Set(newNode("node-1"), now)
+	require.NoError(t, err)
+	node.Spec.Unschedulable = false
+	return node
+}
+
+var owned = drain.Policy{Fence: nodeops.Fence{Owner: "updater"}}
+
+func TestRun_FenceTakenAwayBefore_Refused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d, err := w.run(t, owned)
+		require.ErrorIs(t, err, runner.ErrNotFeasible)
+		require.ErrorContains(t, err, "fence the Node again")
+		require.Equal(t, drain.ReasonUncordoned, d.Gates[0].Reason)
+		w.requireNoWrites(t)
+		policy := owned
+		policy.Reassert = true
+		d, err = w.run(t, policy)
+		require.NoError(t, err)
+		require.Equal(t, drain.Drained, d.Outcome)
+	}, openedNode(t, owned.Fence), newPod("a"))
+}
+
+// The first list may come from a cache that does not show yet what the caller has just done.
+func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
+	for _, before := range []runtime.Object{openedNode(t, owned.Fence), newPod("a")} { // an opened Node, and none
+		inWorld(t, func(t *testing.T, w *world) {
+			old, err := w.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			if len(old.Items) == 0 {
+				require.NoError(t, w.Add(newNode("node-1")))
+			}
+			require.NoError(t, second(nodeops.FenceNode(t.Context(), w.Client(), "node-1", "", owned.Fence, now)))
+			first := true
+			w.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				defer func() { first = false }()
+				return first, old, nil
+			})
+			d, err := w.run(t, owned)
+			require.NoError(t, err)
+			require.Equal(t, drain.Drained, d.Outcome)
+		}, before)
+	}
+}
+
+// Budgets are not the policy's: their owner may change them when the Node is fenced. A pod that
+// comes after the beginning does not end the drain either. Both are told once.
+func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.later(t, 10*time.Second, func(*fake.Clientset) error { return w.Add(newPod("lonely", unmanaged, ofApp("lonely"))) })
+		d, err := w.run(t, drain.Policy{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Hour, time.Since(w.start), "it ends with its context, at once")
+		require.NotErrorIs(t, err, runner.ErrNotFeasible)
+		require.ErrorContains(t, err, "shop/never")
+		unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
+		require.True(t, ok)
+		require.Equal(t, d, unfinished.Decision)
+		require.False(t, d.Over())
+		require.Len(t, d.Obstacles(), 2)
+		require.Less(t, len(w.client.Actions()), 130, "a blocked drain is no hot loop")
+		require.Equal(t, map[drain.ProgressType]int{drain.ProgressStarted: 1, drain.ProgressFenced: 1, drain.ProgressWaiting: 2}, w.told())
+		waiting := w.heard[2]
+		require.Equal(t, []any{"pod/shop/web-00", drain.ReasonBudgetNever}, []any{waiting.Subject, waiting.Reason})
+		require.WithinDuration(t, w.start, waiting.Time, time.Second)
+		require.Equal(t, drain.ReasonUnmanaged, w.heard[3].Reason)
+	}, stuckNode(1)...)
+}
+
+// Until the Node is fenced the drain waits for the fence, and says of no pod that it waits.
+func TestRun_FenceFails_TellsPodsOnlyAfterIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 3})
+		_, err := w.run(t, drain.Policy{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var told []string
+		for _, e := range w.heard {
+			told = append(told, string(e.Type))
+			if e.Type == drain.ProgressFenced {
+				require.Equal(t, len(told) < 5, e.Err != nil) // the fourth attempt succeeds
+			}
+		}
+		require.Equal(t, []string{"Fenced", "Started", "Fenced", "Fenced", "Fenced", "Waiting"}, told)
+	}, stuckNode(1)...)
+	inWorld(t, func(t *testing.T, w *world) {
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
+		_, err := w.run(t, drain.Policy{})
+		require.ErrorAs(t, err, new(*runner.FenceError))
+		require.True(t, apierrors.IsForbidden(err))
+	}, fullNode(1)...)
+}
+
+// A person opens the Node before the watch has shown the drain its own fence. The drain
+// remembers its fence from the answer to its write, and does not set it again.
+func TestRun_UncordonedBeforeTheWatchShowsTheFence_Stops(t *testing.T) {
+	for _, policy := range []drain.Policy{{}, {Fence: nodeops.Fence{Owner: "one", ExcludeFromLoadBalancers: true}}} {
+		for _, late := range []bool{false, true} {
+			inWorld(t, func(t *testing.T, w *world) {
+				release := w.HoldWatches()
+				w.onWait = func() {
+					require.NoError(t, second(w.Client().CoreV1().Nodes().Patch(t.Context(), "node-1", types.StrategicMergePatchType,
+						[]byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})))
+					if !late {
+						release() // both changes are seen at once
+						return
+					}
+					time.AfterFunc(time.Minute, release) // until then passes see the Node as it was before
+				}
+				d, err := w.run(t, policy)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, drain.ReasonUncordoned, d.Gates[0].Reason, "%v", w.heard)
+				require.False(t, w.observe(t).Node.Spec.Unschedulable, "it is not closed again")
+			}, stuckNode(1)...)
+		}
+	}
+}
+
+// The end of the context ends the drain, even if the API server does not answer any more.
+func TestRun_ServerHangs_EndsWithinOneCall(t *testing.T) {
+	for _, verb := range []string{"list", "watch", "patch", "create"} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := draintest.New(draintest.Options{Latency: func(call draintest.Call) time.Duration {
+				if call.Verb == verb {
+					return time.Minute
+				}
+				return 0
+			}})
+			require.NoError(t, cluster.Add(fullNode(40)...))
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			start := time.Now()
+			_, err := runner.Executor{Client: cluster.Client()}.Run(ctx, "node-1", drain.Policy{})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.LessOrEqual(t, time.Since(start), time.Minute, "one call, for the fakes look at no context")
+			time.Sleep(time.Minute) // until the fakes have answered
+		})
+	}
+}
+
+func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
+	for _, resource := range []string{"pods", "nodes"} {
+		for verb, ladder := range map[string]drain.Ladder{"list": {{Action: drain.Proceed}}, "watch": nil} {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: verb, Resource: resource})
+				d, err := w.run(t, drain.Policy{Ladder: ladder})
+				require.True(t, apierrors.IsForbidden(err), err)
+				require.ErrorAs(t, err, new(*runner.UnfinishedError))
+				require.ErrorContains(t, err, "observe "+resource)
+				require.False(t, d.Over())
+				require.Zero(t, w.took())
+			}, stuckNode(1)...)
+		}
+		inWorld(t, func(t *testing.T, w *world) {
+			w.Inject(draintest.Fault{Kind: draintest.InternalError, Verb: "list", Resource: resource})
+			d, err := w.run(t, drain.Policy{})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.False(t, d.Over())
+			require.ErrorContains(t, err, "injected", "it says what was wrong")
+		}, newNode("node-1"))
+	}
+	for name, tt := range map[string]struct {
+		fault  draintest.Fault
+		longer time.Duration
+		done   bool
+	}{
+		"the list that confirms fails for a while": {draintest.Fault{Kind: draintest.Unavailable, Verb: "list", Resource: "pods", Skip: 1, Times: 2}, 5 * time.Second, true},
+		"the list that confirms is forbidden":      {draintest.Fault{Kind: draintest.Forbidden, Verb: "list", Resource: "pods", Skip: 1}, 0, false},
+		"the server starts late":                   {draintest.Fault{Kind: draintest.Unavailable, Times: 8}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.Inject(tt.fault)
+				d, err := w.run(t, drain.Policy{})
+				require.Equal(t, tt.done, err == nil, err)
+				require.Equal(t, !tt.done, apierrors.IsForbidden(err))
+				require.Equal(t, tt.done, d.Outcome == drain.Drained)
+				require.GreaterOrEqual(t, w.took(), tt.longer, "it pauses before it looks again")
+			}, newNode("node-1"))
+		})
+	}
+}
+
+// A source that is spared holds no drain, whether it is forbidden or fails.
+func TestRun_BudgetsCannotBeSeen_AreNotEvaluated(t *testing.T) {
+	for kind, want := range map[draintest.FaultKind][]drain.Source{
+		draintest.Forbidden: {drain.SourceBudgets, drain.SourceDaemonSets}, draintest.InternalError: {drain.SourceBudgets, drain.SourceDaemonSets},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.Inject(draintest.Fault{Kind: kind, Verb: "list", Resource: "poddisruptionbudgets"},
+				draintest.Fault{Kind: kind, Verb: "watch", Resource: "daemonsets"}, draintest.Fault{Kind: kind, Verb: "list", Resource: "daemonsets"})
+			d, err := w.run(t, drain.Policy{})
+			require.NoError(t, err)
+			require.Equal(t, drain.Drained, d.Outcome)
+			require.Equal(t, want, d.NotEvaluated)
+			require.Less(t, w.took(), 5*time.Second)
+		}, fullNode(3)...)
+	}
+}
+
+func TestRun_RightsAreTakenAway_EndsUnlessSpared(t *testing.T) {
+	for resource, ends := range map[string]bool{"pods": true, "poddisruptionbudgets": false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.later(t, time.Minute, func(*fake.Clientset) error {
+				w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: resource})
+				w.DropWatches(resource)
+				return nil
+			})
+			d, err := w.run(t, drain.Policy{})
+			require.Len(t, d.Rows, 1, "it says what was left")
+			if ends {
+				require.True(t, apierrors.IsForbidden(err), err)
+				require.Less(t, w.took(), 2*time.Minute)
+				return
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Contains(t, d.NotEvaluated, drain.SourceBudgets, "what was known of them before is not believed any more")
+		}, stuckNode(1)...)
+	}
+}
+
+func TestRun_NodeGoesMeanwhile_EndsAndSparesItsSuccessor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.later(t, time.Minute/2, func(c *fake.Clientset) error {
+			return c.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{})
+		})
+		d, err := w.run(t, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, []any{drain.NodeGone, 30 * time.Second}, []any{d.Outcome, w.took()})
+	}, stuckNode(1)...)
+	inWorld(t, func(t *testing.T, w *world) {
+		w.later(t, time.Minute/2, func(*fake.Clientset) error {
+			return w.Add(newNode("node-1", func(n *corev1.Node) { n.UID = "uid-successor" }))
+		})
+		d, err := w.run(t, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, drain.NodeGone, d.Outcome)
+		require.False(t, w.observe(t).Node.Spec.Unschedulable)
+	}, stuckNode(1)...)
+}
+
+func TestRun_PodIsReplacedElsewhere_SparesTheSuccessor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.later(t, 10*time.Second, func(c *fake.Clientset) error {
+			err := c.CoreV1().Pods("shop").Delete(t.Context(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			return errors.Join(err, w.Add(newPod("web-00", withUID("uid-successor"), onNode("node-2"))))
+		})
+		d, err := w.run(t, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, []any{drain.Drained, 10 * time.Second}, []any{d.Outcome, w.took()})
+		for _, write := range w.History() {
+			require.False(t, write.UID == "uid-successor" && write.ByClient(), write)
+		}
+	}, stuckNode(1)...)
+}
+
+func TestRun_PodsAreBoundBeforeTheFence_AreEvictedToo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var release func()
+		w.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if err := w.Add(newPod("late")); err != nil { // the scheduler was faster
+				t.Error(err)
+			}
+			return false, nil, nil
+		})
+		w.later(t, 500*time.Millisecond, func(*fake.Clientset) error {
+			release = w.HoldWatches()
+			return w.Add(newPod("later"))
+		})
+		w.later(t, 20*time.Second, func(*fake.Clientset) error { release(); return nil })
+		d, err := w.run(t, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, drain.Drained, d.Outcome)
+		require.Empty(t, w.observe(t).Pods.Items)
+	}, fullNode(1)...)
+}
+
+// Watches that break, and a past that the server has forgotten, cost a new list and nothing else.
+func TestRun_ServerRestarts_GoesOn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.later(t, 300*time.Millisecond, func(*fake.Clientset) error {
+			w.DropWatches()
+			w.Compact()
+			w.Inject(draintest.Fault{Kind: draintest.Unavailable, Times: 20})
+			return nil
+		})
+		w.later(t, 600*time.Millisecond, func(*fake.Clientset) error { w.DropWatches("pods"); return nil })
+		d, err := w.run(t, drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, []any{drain.Drained, 5}, []any{d.Outcome, d.GoneSoFar})
+	}, fullNode(5)...)
+}
+
+// A budget that allows more is acted on at once, and the end is seen when the last pod goes.
+func TestRun_BudgetIsFreed_EvictsAndEndsAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		freed := w.start.Add(33 * time.Second)
+		w.later(t, 33*time.Second, func(c *fake.Clientset) error {
+			return second(c.PolicyV1().PodDisruptionBudgets("shop").Patch(t.Context(), "never", types.MergePatchType,
+				[]byte(`{"spec":{"minAvailable":0}}`), metav1.PatchOptions{}))
+		})
+		require.NoError(t, second(w.run(t, drain.Policy{})))
+		evicted := 0
+		for _, write := range w.History() {
+			if write.Subresource == "eviction" {
+				require.WithinDuration(t, freed, write.Time, 20*time.Millisecond)
+				evicted++
+			}
+		}
+		require.Positive(t, evicted)
+		require.Equal(t, 34*time.Second, w.took())
+	}, stuckNode(20)...)
+}
+
+func TestRun_Observer_HearsOfEverything(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1},
+			draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods/eviction", Name: "web-01", Times: 1})
+		require.NoError(t, second(w.run(t, drain.Policy{})))
+		told := w.told()
+		require.Equal(t, []int{1, 2, 4, 3, 1}, []int{
+			told[drain.ProgressStarted], told[drain.ProgressFenced], told[drain.ProgressRequested], told[drain.ProgressGone], told[drain.ProgressEnded],
+		}, "the first fence and one request were refused")
+		require.Equal(t, drain.Drained, w.heard[len(w.heard)-1].Outcome)
+		failed := 0
+		for _, e := range w.heard {
+			require.Equal(t, "node-1", e.Node)
+			require.NotEmpty(t, e.Subject)
+			if e.Err != nil {
+				failed++
+			}
+		}
+		require.Equal(t, 2, failed)
+	}, fullNode(3)...)
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
+
+// allSources are all sources that need not be there.
+var allSources = []drain.Source{
+	drain.SourceBudgets, drain.SourceDaemonSets, drain.SourceAttachments, drain.SourceClaims, drain.SourceVolumes,
+}
+
+// everything is a policy that needs all sources.
+var everything = drain.Policy{EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true}}
+
+// newInformers returns informers of a client that have synced, and end with the test. The
+// function tell is called with the Nodes that events concern.
+func newInformers(t testing.TB, client kubernetes.Interface, tell func(node string), watch ...drain.Source) *runner.Informers {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	found, err := runner.NewInformers(factory, watch...)
+	require.NoError(t, err)
+	require.NoError(t, found.OnChange(tell))
+	startInformers(t, factory)
+	require.True(t, found.HasSynced())
+	return found
+}
+
+func startInformers(t testing.TB, factory informers.SharedInformerFactory) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		factory.Shutdown()
+	})
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
+}
+
+var daemonSet = &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}}
+
+// town is a cluster with pods of all kinds on several Nodes.
+func town(t testing.TB) *world {
+	t.Helper()
+	objects := []runtime.Object{
+		newNode("node-1", cordoned), newNode("node-2", cordoned), daemonSet,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+		newBudget("never", "strict", 1), newBudget("web", "web", 0),
+		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "elsewhere"}},
+		newPod("web"), newPod("strict", ofApp("strict")), newPod("agent", ownedBy("DaemonSet")), newPod("alone", unmanaged),
+		newPod("static", mirror), newPod("done", succeeded), newPod("db", ofApp("db"), withClaim("db")),
+		newPod("cache", ofApp("db"), emptyDir), newPod("critical", ofApp("db"), critical),
+		newPod("elsewhere", onNode("node-2")), newPod("nowhere", onNode("")),
+	}
+	objects = append(objects, newVolume("db", "node-1")...)
+	return stillWorld(t, append(objects, newVolume("moved", "node-2")...)...)
+}
+
+// listed turns a list into an observed one.
+func listed[T, L any](t *testing.T, list func(context.Context, metav1.ListOptions) (*L, error), items func(*L) []T) drain.List[*T] {
+	t.Helper()
+	found, err := list(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	all := drain.All[*T]()
+	for i := range items(found) {
+		all.Items = append(all.Items, &items(found)[i])
+	}
+	return all
+}
+
+// Slices, informers and lists of the API server tell the same.
+func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
+	w := town(t)
+	ctx, client := t.Context(), w.client
+	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {FreeAt: now}}}
+	for name, policy := range map[string]drain.Policy{
+		"zero": {}, "volumes": {EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true, ReattachTimeout: 1e12}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, err := client.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
+			require.NoError(t, err)
+			in := drain.Observation{Node: node, Looked: true}
+			in.Pods = listed(t, client.CoreV1().Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items })
+			in.Budgets = listed(t, client.PolicyV1().PodDisruptionBudgets("").List, func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget { return l.Items })
+			in.DaemonSets = listed(t, client.AppsV1().DaemonSets("").List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
+			if policy.Volumes.Wait {
+				in.Attachments = listed(t, client.StorageV1().VolumeAttachments().List, func(l *storagev1.VolumeAttachmentList) []storagev1.VolumeAttachment { return l.Items })
+				in.Claims = listed(t, client.CoreV1().PersistentVolumeClaims("").List, func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items })
+				in.Volumes = listed(t, client.CoreV1().PersistentVolumes().List, func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume { return l.Items })
+			}
+			for i := range in.Pods.Items { // the sources find the pods of the Node alone
+				if in.Pods.Items[i].Spec.NodeName != "node-1" {
+					in.Pods.Items[i] = nil
+				}
+			}
+			_, want := drain.Step(past, in, policy, now)
+			require.Len(t, want.Rows, 9)
+			for _, reader := range []runner.Reader{runner.Live{Client: client}, newInformers(t, w.Client(), nil, policy.Sources()...)} {
+				in, err := runner.Observe(ctx, reader, "node-1", policy, past)
+				require.NoError(t, err)
+				_, got := drain.Step(past, in, policy, now)
+				require.Empty(t, cmp.Diff(want, got), "%T", reader)
+			}
+		})
+	}
+}
+
+func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
+	w := town(t)
+	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {}, "pv-over": {Done: true}}}
+	for _, reader := range []runner.Reader{runner.Live{Client: w.client}, newInformers(t, w.Client(), nil, allSources...)} {
+		in, err := runner.Observe(t.Context(), reader, "node-1", everything, past)
+		require.NoError(t, err)
+		require.Equal(t, "node-1", in.Node.Name)
+		require.Equal(t, []int{9, 2, 1, 1}, []int{len(in.Pods.Items), len(in.Budgets.Items), len(in.DaemonSets.Items), len(in.Claims.Items)})
+		require.Len(t, in.Attachments.Items, 2, "of the Node, and of what is remembered")
+		require.Len(t, in.Volumes.Items, 2, "of the claims, and of what is remembered")
+		require.True(t, in.Pods.Complete && in.Budgets.Complete && in.DaemonSets.Complete && in.Claims.Complete && in.Attachments.Complete && in.Volumes.Complete)
+	}
+	for _, action := range w.client.Actions() {
+		if action.GetResource().Resource == "pods" {
+			require.Equal(t, "spec.nodeName=node-1", action.(interface{ GetListOptions() metav1.ListOptions }).GetListOptions().FieldSelector, "never all pods")
+		}
+	}
+	w.client.ClearActions()
+	require.NoError(t, second(runner.Observe(t.Context(), runner.Live{Client: w.client}, "node-1", drain.Policy{}, drain.State{})))
+	require.Equal(t, map[string]int{"get nodes": 1, "list pods": 1, "list poddisruptionbudgets": 1, "list daemonsets": 1}, w.asked(), "what a policy has no use for is not asked")
+}
+
+// failingReader returns an error for each list that it names.
+type failingReader map[drain.Source]error
+
+func (r failingReader) Node(context.Context, string) (*corev1.Node, error) {
+	return newNode("node-1", cordoned), r["nodes"]
+}
+
+func (r failingReader) PodsOn(context.Context, string) ([]*corev1.Pod, error) {
+	return []*corev1.Pod{nil, newPod("a")}, r["pods"]
+}
+
+func (r failingReader) BudgetsIn(context.Context, []string) ([]*policyv1.PodDisruptionBudget, error) {
+	return nil, r[drain.SourceBudgets]
+}
+
+func (r failingReader) DaemonSetsIn(context.Context, []string) ([]*appsv1.DaemonSet, error) {
+	return nil, r[drain.SourceDaemonSets]
+}
+
+func (r failingReader) AttachmentsOf(context.Context, string, []string) ([]*storagev1.VolumeAttachment, error) {
+	return []*storagev1.VolumeAttachment{nil}, r[drain.SourceAttachments]
+}
+
+func (r failingReader) ClaimsOf(context.Context, []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
+	return []*corev1.PersistentVolumeClaim{nil}, r[drain.SourceClaims]
+}
+
+func (r failingReader) VolumesOf(context.Context, []string) ([]*corev1.PersistentVolume, error) {
+	return nil, r[drain.SourceVolumes]
+}
+
+// refusal is what an API server says.
+func refusal(t *testing.T) error {
+	t.Helper()
+	w := stillWorld(t)
+	w.Inject(draintest.Fault{Kind: draintest.Forbidden})
+	err := second(w.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))
+	require.Error(t, err)
+	return err
+}
+
+func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
+	ctx, broken, forbidden := t.Context(), errors.New("broken"), refusal(t)
+	for _, reader := range []runner.Reader{nil, (*runner.Informers)(nil), runner.Live{}} {
+		in, err := runner.Observe(ctx, reader, "node-1", everything, drain.State{})
+		require.Error(t, err, "%T", reader)
+		require.Equal(t, drain.Observation{}, in)
+	}
+	require.ErrorIs(t, second(runner.Observe(ctx, failingReader{}, "", everything, drain.State{})), runner.ErrUnusable)
+	for _, source := range append([]drain.Source{"nodes", "pods"}, allSources...) {
+		in, err := runner.Observe(ctx, failingReader{source: broken}, "node-1", everything, drain.State{})
+		require.ErrorIs(t, err, broken, source)
+		require.ErrorContains(t, err, string(source))
+		require.Equal(t, drain.Observation{}, in, source)
+		in, err = runner.Observe(ctx, failingReader{source: forbidden}, "node-1", everything, drain.State{})
+		if source == "nodes" || source == "pods" {
+			require.ErrorIs(t, err, forbidden, source)
+			continue
+		}
+		require.NoError(t, err, source)
+		require.Equal(t, []drain.Source{source}, drain.Decide(in, everything, now).NotEvaluated)
+	}
+	none := runner.Live{Client: stillWorld(t).client}
+	in, err := runner.Observe(ctx, none, "node-1", drain.Policy{}, drain.State{})
+	require.NoError(t, err)
+	require.Equal(t, drain.NodeGone, drain.Decide(in, drain.Policy{}, now).Outcome)
+	var live runner.Live
+	for _, err := range []error{
+		second(live.PodsOn(ctx, "n")), second(live.BudgetsIn(ctx, nil)), second(live.DaemonSetsIn(ctx, nil)), second(live.AttachmentsOf(ctx, "n", nil)),
+		second(live.ClaimsOf(ctx, nil)), second(live.VolumesOf(ctx, nil)), second(none.PodsOn(ctx, "")),
+	} {
+		require.ErrorIs(t, err, runner.ErrUnusable)
+	}
+}
+
+// A list that asks several namespaces may join their errors. One that may be asked again
+// is an error, also behind a refusal.
+func TestObserve_RefusalJoinedWithAnotherError_IsAnError(t *testing.T) {
+	forbidden, broken := refusal(t), errors.New("broken")
+	for _, err := range []error{errors.Join(forbidden, broken), fmt.Errorf("budgets: %w", errors.Join(forbidden, fmt.Errorf("n: %w", broken)))} {
+		require.ErrorIs(t, second(runner.Observe(t.Context(), failingReader{drain.SourceBudgets: err}, "node-1", everything, drain.State{})), broken)
+	}
+	in, err := runner.Observe(t.Context(), failingReader{drain.SourceBudgets: errors.Join(forbidden, fmt.Errorf("n: %w", forbidden))}, "node-1", everything, drain.State{})
+	require.NoError(t, err)
+	require.False(t, in.Budgets.Complete)
+}
+
+func TestInformers_NotSynced_ObserveNothing(t *testing.T) {
+	factory := informers.NewSharedInformerFactory(town(t).Client(), 0)
+	found, err := runner.NewInformers(factory, drain.SourceBudgets)
+	require.NoError(t, err)
+	require.False(t, found.HasSynced())
+	require.ErrorIs(t, second(runner.Observe(t.Context(), found, "node-1", everything, drain.State{})), runner.ErrNotSynced, "an empty cache is no empty cluster")
+	startInformers(t, factory)
+	in, err := runner.Observe(t.Context(), found, "node-1", everything, drain.State{})
+	require.NoError(t, err)
+	require.True(t, in.Budgets.Complete)
+	require.False(t, in.Claims.Complete, "they are not watched")
+	again, err := runner.NewInformers(factory, drain.SourceBudgets)
+	require.NoError(t, err, "a factory may be shared")
+	require.True(t, again.HasSynced())
+	require.False(t, (*runner.Informers)(nil).HasSynced())
+	require.Error(t, second(runner.NewInformers(nil)))
+	require.ErrorIs(t, second(runner.NewInformers(factory, "clouds")), runner.ErrUnusable)
+}
+
+func TestInformers_Objects_AreNeitherCopiedNorChanged(t *testing.T) {
+	w := town(t)
+	factory := informers.NewSharedInformerFactory(w.Client(), 0)
+	found, err := runner.NewInformers(factory, allSources...)
+	require.NoError(t, err)
+	startInformers(t, factory)
+	cached, err := factory.Core().V1().Pods().Lister().Pods("shop").Get("web")
+	require.NoError(t, err)
+	before := cached.DeepCopy()
+	in, err := runner.Observe(t.Context(), found, "node-1", everything, drain.State{})
+	require.NoError(t, err)
+	same := 0
+	for _, pod := range in.Pods.Items {
+		if pod == cached {
+			same++
+		}
+	}
+	require.Equal(t, 1, same)
+	_, _, err = w.pass(t, drain.State{}, in, everything)
+	require.NoError(t, err)
+	require.Equal(t, before, cached)
+}
+
+// crowd returns informers over so many pods, 110 of them on node-1 under 20 budgets.
+func crowd(t testing.TB, total int) *runner.Informers {
+	t.Helper()
+	w := stillWorld(t, newNode("node-1", cordoned))
+	for i := range 20 {
+		require.NoError(t, w.Add(newBudget(fmt.Sprint("budget-", i), fmt.Sprint("app-", i), 0)))
+	}
+	factory := informers.NewSharedInformerFactory(w.Client(), 0)
+	found, err := runner.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
+	require.NoError(t, err)
+	startInformers(t, factory)
+	for i := range total {
+		require.NoError(t, factory.Core().V1().Pods().Informer().GetIndexer().Add(newPod(
+			fmt.Sprintf("web-%06d", i*7919%total), ofApp(fmt.Sprint("app-", i%20)), onNode(fmt.Sprint("node-", 1+i/110)))))
+	}
+	return found
+}
+
+func TestInformers_ManyPods_CostOnlyThoseOfTheNode(t *testing.T) {
+	found := crowd(t, 5000)
+	pods := 0
+	allocs := testing.AllocsPerRun(20, func() {
+		in, err := runner.Observe(t.Context(), found, "node-1", drain.Policy{}, drain.State{})
+		require.NoError(t, err)
+		pods = len(drain.Decide(in, drain.Policy{}, now).Rows)
+	})
+	require.Equal(t, 110, pods)
+	require.LessOrEqual(t, allocs, 330.0)
+}
+
+func BenchmarkObserveAndDecide(b *testing.B) {
+	for _, total := range []int{1000, 100_000} {
+		b.Run(fmt.Sprintf("pods=%d", total), func(b *testing.B) {
+			found := crowd(b, total)
+			b.ReportAllocs()
+			for b.Loop() {
+				in, err := runner.Observe(b.Context(), found, "node-1", drain.Policy{}, drain.State{})
+				if err != nil || len(drain.Decide(in, drain.Policy{}, now).Rows) != 110 {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

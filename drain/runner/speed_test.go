@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
+
+// The whole drain takes as long as its slowest pod, and 20 percent at most on top of it,
+// with an API server that needs 5 ms for each request. The reference system needs 5, 25 and
+// 125 times as long. Time is virtual, so that nothing else on the machine counts.
+func TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod(t *testing.T) {
+	for _, tt := range []struct {
+		plain, mounted int
+		volumes        drain.VolumePolicy
+		floor          time.Duration
+	}{
+		{50, 0, drain.VolumePolicy{}, time.Second},
+		{0, 50, drain.VolumePolicy{}, time.Second},
+		{40, 10, drain.VolumePolicy{Wait: true}, 2 * time.Second},
+		{0, 50, drain.VolumePolicy{Wait: true}, 2 * time.Second},
+		{0, 50, drain.VolumePolicy{Wait: true, DetachTimeout: 1100 * time.Millisecond}, 2 * time.Second}, // which volumes in use do not use up
+		{0, 10, drain.VolumePolicy{Wait: true, ReattachTimeout: time.Minute}, 30 * time.Second},
+	} {
+		objects := fullNode(tt.plain)
+		for i := range tt.mounted {
+			name := fmt.Sprintf("mounted-%02d", i)
+			objects = append(append(objects, newVolume(name, "node-1")...), newPod(name, withClaim(name)))
+		}
+		options := draintest.Options{DetachTime: time.Second, AttachTime: time.Second, Latency: func(draintest.Call) time.Duration { return 5 * time.Millisecond }}
+		inWorldWith(t, options, func(t *testing.T, w *world) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var others sync.WaitGroup
+			others.Go(func() { w.replacePods(ctx) })
+			d, err := w.run(t, drain.Policy{Volumes: tt.volumes})
+			ratio := float64(time.Since(w.start)) / float64(tt.floor)
+			cancel()
+			others.Wait()
+			require.NoError(t, err)
+			require.Equal(t, []any{drain.Drained, tt.plain + tt.mounted}, []any{d.Outcome, d.GoneSoFar})
+			require.LessOrEqual(t, ratio, 1.2, "%v", tt)
+			require.GreaterOrEqual(t, ratio, 1.0, "nothing was left out: %v", tt)
+			asked := w.asked()
+			require.Equal(t, []int{tt.plain + tt.mounted, 2, 0, 0, 0},
+				[]int{asked["create pods/eviction"], asked["list pods"], asked["get pods"], asked["get nodes"], asked["delete pods"]})
+		}, objects...)
+	}
+}
+
+// replacePods stands in for a controller and a scheduler: as soon as a pod is to go,
+// another one is bound to another Node, with the same claims.
+func (w *world) replacePods(ctx context.Context) {
+	pods, err := w.Client().CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	if err != nil {
+		return
+	}
+	defer pods.Stop()
+	replaced := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-pods.ResultChan():
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || pod.DeletionTimestamp == nil || replaced[pod.Name] {
+				continue
+			}
+			replaced[pod.Name] = true
+			successor := newPod(pod.Name+"-2", onNode("node-2"), func(p *corev1.Pod) { p.Spec.Volumes = pod.Spec.Volumes })
+			if w.Add(successor) != nil {
+				return
+			}
+		}
+	}
+}
+
+// controller drains every Node it hears of: what a controller with two workers does.
+type controller struct {
+	executor runner.Executor
+	found    *runner.Informers
+	queue    workqueue.TypedInterface[string]
+
+	mu     sync.Mutex
+	passed *sync.Cond
+	passes int
+	states map[string]drain.State
+	last   map[string]drain.Decision
+	errs   []error
+}
+
+// work passes one Node after the other.
+func (c *controller) work(ctx context.Context) {
+	for {
+		node, ended := c.queue.Get()
+		if ended {
+			return
+		}
+		c.mu.Lock()
+		state, d := c.states[node], c.last[node]
+		c.mu.Unlock()
+		var err error
+		if !d.Over() {
+			var in drain.Observation
+			if in, err = runner.Observe(ctx, c.found, node, drain.Policy{}, state); err == nil {
+				state, d, err = c.executor.Pass(ctx, state, in, drain.Policy{}, node)
+			}
+		}
+		c.queue.Done(node)
+		c.mu.Lock()
+		if err != nil {
+			c.errs = append(c.errs, err)
+		}
+		c.states[node], c.last[node], c.passes = state, d, c.passes+1
+		c.passed.Broadcast()
+		c.mu.Unlock()
+	}
+}
+
+// wait returns when a condition holds for so many drains.
+func (c *controller) wait(t *testing.T, n int, holds func(d drain.Decision) bool) {
+	t.Helper()
+	defer context.AfterFunc(t.Context(), c.passed.Broadcast)()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for t.Context().Err() == nil {
+		require.Empty(t, c.errs)
+		count := 0
+		for _, d := range c.last {
+			if holds(d) {
+				count++
+			}
+		}
+		if count == n {
+			return
+		}
+		for next := c.passes + max(1, (n-count)/2); c.passes < next && t.Context().Err() == nil; {
+			c.passed.Wait()
+		}
+	}
+}
+
+// A thousand drains that wait hold no goroutine: two workers and the informers are enough for
+// all of them, as for a hundred.
+func TestPass_ThousandDrainsWait_HoldNoWorker(t *testing.T) {
+	var few, many int
+	t.Run("few", func(t *testing.T) { few = drainMany(t, 100) })
+	t.Run("many", func(t *testing.T) { many = drainMany(t, 1000) })
+	require.Equal(t, few, many, "goroutines while they wait")
+}
+
+// drainMany drains so many Nodes, each with a pod that a budget keeps for a while, and
+// returns how many goroutines there are while all of them wait.
+func drainMany(t *testing.T, n int) int {
+	t.Helper()
+	const perBudget = 100
+	cluster := draintest.New(draintest.Options{Clock: clocktesting.NewFakeClock(now), ManualBudgets: true, StopTime: func(*corev1.Pod) time.Duration { return time.Second }})
+	w := &world{Cluster: cluster, client: cluster.Clientset()}
+	budgets := func(allowed int32) (all []kruntime.Object) {
+		for i := range n / perBudget {
+			b := newBudget("web", "web", perBudget-allowed)
+			b.Namespace, b.UID, b.Generation = fmt.Sprint("shop-", i), types.UID(fmt.Sprint("uid-web-", i)), 1
+			b.Status = policyv1.PodDisruptionBudgetStatus{
+				ObservedGeneration: 1, DisruptionsAllowed: allowed, CurrentHealthy: perBudget, DesiredHealthy: perBudget - allowed, ExpectedPods: perBudget,
+			}
+			all = append(all, b)
+		}
+		return all
+	}
+	require.NoError(t, w.Add(budgets(0)...))
+	for i := range n {
+		node := fmt.Sprint("node-", i)
+		require.NoError(t, w.Add(newNode(node), newPod(fmt.Sprint("web-", i), onNode(node), func(p *corev1.Pod) { p.Namespace = fmt.Sprint("shop-", i/perBudget) })))
+	}
+	c := &controller{executor: w.executor(), queue: workqueue.NewTyped[string](), states: map[string]drain.State{}, last: map[string]drain.Decision{}}
+	c.executor.Observer, c.passed = nil, sync.NewCond(&c.mu)
+	c.found = newInformers(t, w.client, c.queue.Add, drain.SourceBudgets, drain.SourceDaemonSets)
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() { c.work(t.Context()) })
+	}
+	defer workers.Wait()
+	defer c.queue.ShutDown()
+	c.wait(t, n, func(d drain.Decision) bool {
+		return d.Fence == nil && len(d.Rows) == 1 && d.Rows[0].Verdict == drain.Wait
+	})
+	goroutines := runtime.NumGoroutine()
+	require.NoError(t, w.Add(budgets(perBudget)...))
+	c.wait(t, n, func(d drain.Decision) bool {
+		return d.Over() || len(d.Rows) == 1 && d.Rows[0].Reason == drain.ReasonTerminating
+	})
+	w.Clock().(*clocktesting.FakeClock).Step(time.Second)
+	w.Tick()
+	c.wait(t, n, func(d drain.Decision) bool { return d.Outcome == drain.Drained })
+	asked := w.asked()
+	require.Equal(t, []int{n, n, n + 1, 0, 0}, []int{asked["create pods/eviction"], asked["patch nodes"], asked["list pods"], asked["get nodes"], asked["get pods"]})
+	return goroutines
+}
