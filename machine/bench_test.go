@@ -71,34 +71,3 @@ func realisticMachine() machine.Observation {
 	}
 	return in
 }
-
-func BenchmarkRouting(b *testing.B) {
-	in := realisticMachine()
-	m, n := in.Machine.DeepCopy(), in.Node.Node.DeepCopy()
-	for name, route := range map[string]func(){
-		"machine": func() { machine.Changed(in.Machine, m) },
-		"node":    func() { machine.Changed(in.Node.Node, n) },
-		"pod":     func() { machine.Drains(in.Machine, in.Node.Node) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				route()
-			}
-		})
-	}
-}
-
-func BenchmarkDecideClass(b *testing.B) {
-	in := machine.ClassObservation{Class: class(), Complete: true}
-	for i := range 1000 {
-		m := newMachine(fmt.Sprint("m-", i))
-		m.ObjectMeta = metav1.ObjectMeta{Namespace: "shoot", Name: m.Name}
-		m.Spec.Class.Name = "other"
-		in.Machines = append(in.Machines, m)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		sink = machine.DecideClass(in, now)
-	}
-}

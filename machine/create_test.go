@@ -78,17 +78,6 @@ func TestAMachineArrives(t *testing.T) {
 	})
 }
 
-func TestAVMThatIsNotFoundBecomesPendingIfThereIsNothingToInitialise(t *testing.T) {
-	t.Parallel()
-	in := after(intended, withID, seen(machine.Absent))
-	in.VM.Initialized = true
-	d := lawful(t, in, machine.DefaultPolicy())
-	require.Equal(t, machine.ReasonVMVanished, d.Reason)
-	s := d.Do.(machine.UpdateStatus).Machine.Status
-	require.Equal(t, v1alpha1.MachinePending, s.CurrentStatus.Phase)
-	require.Contains(t, s.LastOperation.Description, "simulated:///1 is not found")
-}
-
 func TestTheGuardKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	in := after(spec(func(m *v1alpha1.Machine) {
@@ -101,17 +90,6 @@ func TestTheGuardKeepsWhatIsThere(t *testing.T) {
 	require.Equal(t, "7", m.ResourceVersion, "a write based on old news has to fail")
 	m = lawful(t, after(unguarded), machine.Policy{}).Do.(machine.UpdateMachine).Machine
 	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "3"}, m.Annotations)
-}
-
-func TestAnIncompleteAnswerIsAskedForAgain(t *testing.T) {
-	t.Parallel()
-	in := after(phase(v1alpha1.MachineCrashLoopBackOff), vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now.Add(-time.Minute)}),
-		operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "Cloud provider message - "+incomplete, "Internal"))
-	d := lawful(t, in, machine.Policy{})
-	require.Nil(t, d.Do)
-	require.Equal(t, now.Add(2*time.Minute), d.NextCheck)
-	in.VM.SeenAt = now.Add(-3 * time.Minute)
-	require.Equal(t, machine.LookForVM{}, lawful(t, in, machine.Policy{}).Do)
 }
 
 func TestWaitsOfACreationEndWithTheCreationTimeout(t *testing.T) {
@@ -160,21 +138,6 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 	in.VM.Failure.Message = "another"
 	u := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
 	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "no text keeps what is there")
-}
-
-func TestAnAvailableMachineHasItsAddresses(t *testing.T) {
-	t.Parallel()
-	in := after(intended, withID, noTarget, vm(machine.VMView{
-		Sighting: machine.Present, NodeName: "n", ProviderID: "simulated:///1", Initialized: true,
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
-	}))
-	in.Machine.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeExternalIP, Address: "1.1.1.1"}}
-	s := lawful(t, in, machine.Policy{}).Do.(machine.UpdateStatus).Machine.Status
-	require.Equal(t, []corev1.NodeAddress{
-		{Type: corev1.NodeExternalIP, Address: "1.1.1.1"}, {Type: corev1.NodeHostName, Address: "n"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
-	}, s.Addresses)
-	in.VM.Addresses, in.VM.NodeName = nil, ""
-	require.Len(t, lawful(t, in, machine.Policy{}).Do.(machine.UpdateStatus).Machine.Status.Addresses, 2)
 }
 
 // A creation whose answer was lost is found again: the VM is adopted, initialised,

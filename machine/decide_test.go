@@ -422,6 +422,9 @@ func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) e
 			return fmt.Errorf("an incomplete view fails a machine")
 		}
 	}
+	if is == v1alpha1.MachineUnknown && was == v1alpha1.MachineRunning && !in.Node.Looked {
+		return fmt.Errorf("a machine is doubted although its Node was not looked for")
+	}
 	if is == v1alpha1.MachineTerminating && was != is && in.Machine.DeletionTimestamp.IsZero() {
 		return fmt.Errorf("a machine that is not deleted is led out")
 	}
@@ -520,13 +523,21 @@ func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
 		if in.Node.NoTarget {
 			continue
 		}
-		live := machine.LiveAttachments("n", in.Attachments.Attachments)
 		if a, ok := lawful(t, in, p).Do.(machine.DeleteAttachments); ok {
-			mode := machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
-			forced := mode.NodeUnreachable || !mode.ForceAt.IsZero() && !now.Before(mode.ForceAt) ||
-				in.Machine.Status.LastOperation.Description == markerC
-			require.True(t, forced, "seed %d: attachments are deleted without force", seed)
-			require.Equal(t, live, a.Attachments)
+			m, asked := in.Machine, in.Machine.DeletionTimestamp
+			late := p.DrainTimeout > 0 && !now.Before(asked.Add(p.DrainTimeout))
+			away := slices.ContainsFunc(in.Node.Node.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+			})
+			require.True(t, late || away || forced(m) || m.Status.LastOperation.Description == markerC, "seed %d: attachments are deleted without force", seed)
+			var live []string
+			for _, va := range in.Attachments.Attachments {
+				if va != nil && va.Spec.NodeName == "n" && va.DeletionTimestamp.IsZero() {
+					live = append(live, va.Name)
+				}
+			}
+			slices.Sort(live)
+			require.Equal(t, "delete volume attachments "+strings.Join(live, ", "), a.String())
 		}
 		in.Node.Looked = false
 		switch a := machine.Decide(in, p, now).Do.(type) {

@@ -62,7 +62,6 @@ func TestAMachineLeaves(t *testing.T) {
 	begin := `record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)`
 	unsettled := "nothing (VMNotSettled: a VM that was made just before may not show yet); waits for provider: VMNotSettled: a VM that was made just before may not show yet"
 	lookText := "Getting VM status failed due to - no quota. However, will re-try in the next resync. " + v1alpha1.GetVMStatus
-	lookFailed := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, lookText, "")
 	calls := failure(driver.OpDeleteMachine, codes.Internal, time.Minute, machine.NotLooked)
 	secretText := "VM deletion failed due to - no quota (secret shoot/small does not exist). However, will re-try in the next resync. Initiate VM deletion"
 	told := func(ago time.Duration, text string) change {
@@ -85,25 +84,19 @@ func TestAMachineLeaves(t *testing.T) {
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"what may have joined has to be looked for":               {after(withID, leaving, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
-		"nameless, that is a matter of the machine":               {after(leaving, unseen), "nothing (NotObserved); waits for machine/m: NotObserved"},
 		"a machine that never had a class just goes (DM-36, M-6)": {after(leaving, noClass), gone},
-		"also if that was written down":                           {after(leaving, noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "no class", "")), gone},
 		"not if nobody has looked for the class":                  {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
 		"not if a VM was wanted":                                  {after(leaving, noClass, intended), begin},
-		"not if a call has failed":                                {after(append(crashed, leaving, noClass)...), begin},
 		"without a name for the Node the VM is asked":             {after(leaving, intended), "look for the VM (LookFirst)"},
-		"also if a creation has failed":                           {after(append(crashed, leaving, failure(driver.OpCreateMachine, codes.Internal, 0, machine.NotLooked))...), "look for the VM (LookFirst)"},
 		"and the name is written down":                            {after(leaving, intended, seen(machine.Present)), "update machine: node n (VMKnown)"},
 		"a VM that names none is no obstacle":                     {after(leaving, intended, vm(machine.VMView{Sighting: machine.Present})), begin},
 		"nor one that does not show":                              {after(leaving, intended, vm(machine.VMView{Sighting: machine.Absent})), begin},
-		"a provider that fails is written down":                   {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `record phase "Terminating", Delete Failed (Deleting: ` + lookText + ")"},
 		"also if it says something else":                          {terminating(nameless, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `record phase "Terminating", Delete Failed (ProviderFailed: ` + lookText + ")"},
-		"and waited for":                                          {terminating(nameless, lookFailed, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
-		"and is asked again":                                      {terminating(nameless, lookFailed, failure(driver.OpGetMachineStatus, codes.Internal, 3*time.Minute, machine.NotLooked)), "look for the VM (LookFirst)"},
 		"a Node that names the machine need not be looked for":    {after(leaving, intended, node()), "update machine: node n (VMKnown)"},
 		"one that names nobody may be anybody's":                  {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
 		"three times":                                             {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
-		"a failed deletion tells nothing of the name":             {after(leaving, intended, failure(driver.OpDeleteMachine, codes.Internal, 0, machine.NotLooked)), begin},
+		"that none was found before the deletion is asked again":  {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(61*time.Second)), "look for the VM (LookFirst)"},
+		"what was found since is believed":                        {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(time.Second)), "delete the VM (Drained)"},
 		"nor a class that is missing":                             {after(leaving, intended, noClass), begin},
 		"the Node is told (DM-16)":                                {after(withID, leaving, node(ready(corev1.ConditionTrue))), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
 		"also why, if the machine had failed (DM-16)":             {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
@@ -111,14 +104,12 @@ func TestAMachineLeaves(t *testing.T) {
 		"then the phase changes":                                  {after(withID, leaving, phase(v1alpha1.MachineRunning), node(marked)), begin},
 		"not if only the Node is waited for":                      {terminating(node(marked), fencing(29*time.Second)), "nothing (Draining); waits for node/n: NotFenced"},
 		"unless that takes long":                                  {terminating(node(marked), fencing(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain; waits for node/n: NotFenced)`},
-		"but not if it waits for nobody":                          {terminating(node(marked), func(in *machine.Observation) { in.Drain.Round, in.Drain.NextCheck = now, now.Add(time.Second) }), "nothing (Draining); waits for node/n: Draining"},
 		"and waits for pods":                                      {terminating(node(marked), waiting, begun), "nothing (Draining); waits for pod/a/b: Budget"},
 		"if that takes long, it is written down (I-12)":           {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
 		"once": {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"and again if it waits for something else":               {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
 		"but not at every change":                                {terminating(node(marked), waiting, told(29*time.Second, "Initiate node drain; waits for pod/a/c: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"a drain that says nothing waits for the Node":           {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
-		"a failed creation is no reason to wait":                 {terminating(failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked)), "delete the VM (Drained)"},
 		"that there is no VM is believed of DeleteMachine alone": {terminating(vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
 		"and not too early (M-1)":                                {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
 		"but asked again later":                                  {terminating(answered(machine.Absent, 55*time.Second)), "delete the VM (Drained)"},
@@ -139,23 +130,6 @@ func TestAMachineLeaves(t *testing.T) {
 		"once the VM is deleted no class is needed":                        {terminating(noClass, answered(machine.Deleted, 0)), gone},
 		"text from an earlier marker does not rewind the deletion (DM-04)": {terminating(node(marked), drained, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, v1alpha1.GetVMStatus, "")), "delete the VM (Drained)"},
 	})
-}
-
-func TestADeletionIsForcedInTimeWhateverTheDrainWaitsFor(t *testing.T) {
-	t.Parallel()
-	in := terminating(node(marked), operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain, ""))
-	in.Drain = machine.DrainView{Round: now.Add(-30 * time.Second)} // waits for a change
-	p := machine.Policy{DrainTimeout: time.Minute + time.Second}
-	d := lawful(t, in, p)
-	require.Nil(t, d.Do)
-	require.Equal(t, now.Add(time.Second), d.NextCheck)
-	p.DrainTimeout = time.Minute
-	require.Equal(t, machine.DrainMode{
-		Started: in.Machine.DeletionTimestamp.Time, ForceAt: now,
-	}, machine.ModeOf(lawful(t, in, p).Do.(machine.DrainNode)))
-	in.Drain.Round = now
-	require.Nil(t, lawful(t, in, p).Do, "once")
-	require.Zero(t, lawful(t, in, machine.Policy{}).NextCheck, "the zero policy never forces")
 }
 
 func TestTheEndOfASettledWaitIsWhenItIsAskedAgain(t *testing.T) {
@@ -211,15 +185,6 @@ func TestAMachineLeavesFromEveryPhase(t *testing.T) {
 	}
 }
 
-// DM-29: one key and one decision at a time, so a deletion simply wins.
-func TestADeletionInTheMiddleOfAnUpdateInPlace(t *testing.T) {
-	t.Parallel()
-	selected := corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.ReadyForUpdate}
-	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineInPlaceUpdating), node(ready(corev1.ConditionTrue), selected), attached()))
-	x.in.Drain = drainedBefore // which was the drain of the update
-	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
-}
-
 func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	needs := func(in *machine.Observation) { in.Class.NeedsToken = true }
@@ -235,6 +200,7 @@ func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 		"also if the class needs none now":                      {terminating(deleted, has), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
 		"a token nobody has looked for holds no VM":             {terminating(needs), "delete the VM (Drained)"},
 		"but the machine, as nobody would look for it later on": {terminating(needs, deleted), "nothing (BootstrapToken: " + unlooked + "); waits for secrets/kube-system: BootstrapToken: " + unlooked},
+		"nor by force one that cannot be deleted":               {terminating(has, deleted, byForce), "update machine: no finalizer (Released)"},
 		"by force not even that (I-18)":                         {terminating(needs, deleted, byForce), "update machine: no finalizer (Released)"},
 		"a class without a place for a token needs no look":     {terminating(deleted), "update machine: no finalizer (Released)"},
 	})
@@ -254,93 +220,112 @@ func TestAnEmptyMachineLeavesAtOnceWithFourWrites(t *testing.T) {
 	require.Equal(t, 5, x.writes, "and the attachments")
 	require.Equal(t, now, x.now)
 
-	x = newWorld(after(leaving, noClass))
-	require.Equal(t, []string{stepRelease}, x.run(t).did, "one for which nothing was begun")
-
-	x = newWorld(after(leaving))
-	require.Equal(t, []string{stepLook, stepName, stepBegin, stepVM, stepVM, stepRelease}, x.run(t).did, "one that may have a VM")
-	require.Equal(t, now.Add(31*time.Second), x.now, "as the provider may not show it yet")
 }
 
-func TestDrainModeFor(t *testing.T) {
+// drains returns the drain of a decision in words: since when it is wanted, when it is
+// forced, whether the Node stays schedulable, whether volumes are waited for, and since
+// when the Node is unreachable.
+func drains(t *testing.T, d machine.Decision) string {
+	t.Helper()
+	a, ok := d.Do.(machine.DrainNode)
+	require.True(t, ok, d.String())
+	text := "since " + now.Sub(a.Started).String()
+	if at := a.Policy.EscalateFrom; !at.IsZero() {
+		text += ", forced after " + at.Sub(a.Started).String()
+	}
+	if a.Policy.KeepSchedulable {
+		text += ", schedulable"
+	}
+	if v := a.Policy.Volumes; v.Wait {
+		text += ", volumes " + v.DetachTimeout.String()
+	}
+	if a.Reachability.Unreachable {
+		text += ", unreachable since " + now.Sub(a.Reachability.Since).String()
+	}
+	return text
+}
+
+func TestDrain_EachReason_ForceAndReachability(t *testing.T) {
 	t.Parallel()
-	asked := now.Add(-time.Hour)
-	m := func(label string, seconds int) *v1alpha1.Machine {
-		m := newMachine("m")
-		m.DeletionTimestamp = &metav1.Time{Time: asked}
-		if label != "" {
-			m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: label}
-		}
-		if seconds != 0 {
-			m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Duration(seconds) * time.Second}}
-		}
-		return m
+	asked := spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Hour)} })
+	timeout := func(d time.Duration) change {
+		return config(&v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: d}, MaxEvictRetries: new(int32(1))})
 	}
-	with := func(kind corev1.NodeConditionType, s corev1.ConditionStatus, ago time.Duration) *corev1.Node {
-		c := corev1.NodeCondition{Type: kind, Status: s}
-		if ago != 0 {
-			c.LastTransitionTime = metav1.NewTime(now.Add(-ago))
-		}
-		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{c}}}
+	label := func(key, value string) change {
+		return spec(func(m *v1alpha1.Machine) { m.Labels[key] = value })
 	}
-	plain := machine.DrainMode{Started: asked, ForceAt: asked.Add(2 * time.Hour)}
-	unreachable := func(since time.Duration) machine.DrainMode {
-		mode := plain
-		mode.NodeUnreachable, mode.UnreachableSince = true, now.Add(-since)
-		return mode
+	with := func(kind corev1.NodeConditionType, s corev1.ConditionStatus, ago time.Duration) change {
+		return onNode(func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: s, LastTransitionTime: metav1.NewTime(now.Add(-ago))})
+		})
 	}
-	p := machine.DefaultPolicy()
+	since := func(at *metav1.Time) change { return onNode(func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = at }) }
+	const (
+		force, forceDrain = v1alpha1.LabelKeyForceDeletion, v1alpha1.LabelKeyForceDrain
+		deletion          = "since 1h0m0s, forced after 2h0m0s"
+		plain             = deletion + ", volumes 2m0s"
+		update            = "since 1m0s, forced after 2h0m0s"
+		readOnly          = corev1.NodeConditionType("ReadonlyFilesystem")
+	)
+	zero := machine.Policy{}
+	goes := func(changes ...change) machine.Observation {
+		return terminating(append([]change{asked, node(marked)}, changes...)...)
+	}
+	updated := func(changes ...change) machine.Observation {
+		return living(v1alpha1.MachineRunning, append([]change{healthy, atStep(v1alpha1.SelectedForUpdate)}, changes...)...)
+	}
+	kept := func(changes ...change) machine.Observation {
+		return living(v1alpha1.MachineFailed, append([]change{sick, keptNow, keptNode}, changes...)...)
+	}
 	for name, tc := range map[string]struct {
-		machine *v1alpha1.Machine
-		node    *corev1.Node
-		policy  machine.Policy
-		want    machine.DrainMode
+		in   machine.Observation
+		p    machine.Policy
+		want string
 	}{
-		"a drain is forced after its timeout":                   {m("", 0), nil, p, plain},
-		"the machine may say how long":                          {m("", 60), nil, p, machine.DrainMode{Started: asked, ForceAt: asked.Add(time.Minute)}},
-		"the zero policy never forces":                          {m("", 0), nil, machine.Policy{}, machine.DrainMode{Started: asked}},
-		"a negative timeout never forces":                       {m("", -5), nil, p, machine.DrainMode{Started: asked}},
-		"the label forces at once":                              {m("true", 0), nil, p, machine.DrainMode{Started: asked, ForceAt: asked}},
-		"also with the zero policy, as a person asked for it":   {m("T", 0), nil, machine.Policy{}, machine.DrainMode{Started: asked, ForceAt: asked}},
-		"a label that says no does not":                         {m("false", 0), nil, p, plain},
-		"nor one that says nothing":                             {m("really", 0), nil, p, plain},
-		"a machine that is not deleted drains from now":         {newMachine("m"), nil, machine.Policy{}, machine.DrainMode{Started: now}},
-		"a Node long not ready stops no pods":                   {m("", 0), with(corev1.NodeReady, corev1.ConditionUnknown, 6*time.Minute), p, unreachable(6 * time.Minute)},
-		"one not ready for five minutes may":                    {m("", 0), with(corev1.NodeReady, corev1.ConditionFalse, 5*time.Minute), p, plain},
-		"one not ready since when nobody knows may":             {m("", 0), with(corev1.NodeReady, corev1.ConditionFalse, 0), p, plain},
-		"a ready one may":                                       {m("", 0), with(corev1.NodeReady, corev1.ConditionTrue, time.Hour), p, plain},
-		"a read-only file system stops no pods":                 {m("", 0), with("ReadonlyFilesystem", corev1.ConditionTrue, time.Hour), p, unreachable(time.Hour)},
-		"one that is not read-only does":                        {m("", 0), with("ReadonlyFilesystem", corev1.ConditionFalse, time.Hour), p, plain},
-		"other conditions do not matter":                        {m("", 0), with("DiskPressure", corev1.ConditionTrue, time.Hour), p, plain},
-		"a timeout beyond the end of time is no reason to fail": {m("", 0), nil, machine.Policy{DrainTimeout: 1<<63 - 1}, machine.DrainMode{Started: asked, ForceAt: asked.Add(1<<63 - 1)}},
+		"a deletion":                                  {goes(), machine.DefaultPolicy(), plain},
+		"the machine may say how long":                {goes(timeout(time.Minute)), machine.DefaultPolicy(), "since 1h0m0s, forced after 1m0s"},
+		"the zero policy never forces":                {goes(), zero, "since 1h0m0s, volumes 0s"},
+		"nor does a negative timeout":                 {goes(timeout(-5)), machine.DefaultPolicy(), "since 1h0m0s, volumes 2m0s"},
+		"the label forces at once":                    {goes(label(force, "true")), machine.DefaultPolicy(), "since 1h0m0s, forced after 0s"},
+		"also with the zero policy":                   {goes(label(force, "T")), zero, "since 1h0m0s, forced after 0s"},
+		"a label that says no does not":               {goes(label(force, "false")), machine.DefaultPolicy(), plain},
+		"a Node long not ready stops no pods":         {goes(with(corev1.NodeReady, corev1.ConditionUnknown, 6*time.Minute)), machine.DefaultPolicy(), deletion + ", unreachable since 6m0s"},
+		"one not ready for five minutes may":          {goes(with(corev1.NodeReady, corev1.ConditionFalse, 5*time.Minute)), machine.DefaultPolicy(), plain},
+		"a read-only file system stops no pods":       {goes(with(readOnly, corev1.ConditionTrue, time.Hour)), machine.DefaultPolicy(), deletion + ", unreachable since 1h0m0s"},
+		"one that is not read-only does":              {goes(with(readOnly, corev1.ConditionFalse, time.Hour)), machine.DefaultPolicy(), plain},
+		"other conditions do not matter":              {goes(with("DiskPressure", corev1.ConditionTrue, time.Hour)), machine.DefaultPolicy(), plain},
+		"a timeout beyond the end of time":            {goes(), machine.Policy{DrainTimeout: 1<<63 - 1}, "since 1h0m0s, forced after 2562047h47m16.854775807s, volumes 0s"},
+		"an update in place":                          {updated(), machine.DefaultPolicy(), update},
+		"its machine may say how long":                {updated(timeout(time.Second)), machine.DefaultPolicy(), "since 1m0s, forced after 1s"},
+		"its label forces":                            {updated(label(forceDrain, "True")), machine.DefaultPolicy(), "since 1m0s, forced after 0s"},
+		"the label of deletions does not":             {updated(label(force, "true")), machine.DefaultPolicy(), update},
+		"the Node of an update may be unreachable":    {updated(with(readOnly, corev1.ConditionUnknown, 6*time.Minute)), machine.DefaultPolicy(), update + ", unreachable since 6m0s"},
+		"a preservation, since the machine failed":    {kept(since(&metav1.Time{Time: now.Add(-2 * time.Hour)})), machine.DefaultPolicy(), update + ", schedulable, unreachable since 1h0m0s"},
+		"or since the taint, which may come later":    {kept(since(&metav1.Time{Time: now})), machine.DefaultPolicy(), "since 0s, forced after 2h0m0s, schedulable, unreachable since 1h0m0s"},
+		"a taint of an unknown time counts for none":  {kept(since(nil)), machine.DefaultPolicy(), update + ", schedulable, unreachable since 1h0m0s"},
+		"the drain of a preservation is forced alike": {kept(label(forceDrain, "True")), machine.DefaultPolicy(), "since 1m0s, forced after 0s, schedulable, unreachable since 1h0m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := tc.want
-			if !want.NodeUnreachable && tc.machine != nil && (want.ForceAt.IsZero() || want.ForceAt.After(now)) {
-				want.Detach, want.DetachTimeout = true, tc.policy.DetachTimeout
-			}
-			require.Equal(t, want, machine.DrainModeFor(tc.machine, tc.node, tc.policy, now))
+			require.Equal(t, tc.want, drains(t, lawful(t, tc.in, tc.p)))
 		})
 	}
 }
 
+// keptNode carries what a preservation puts on the Node of a Failed machine.
+var keptNode = onNode(func(n *corev1.Node) {
+	n.Annotations[disabledKey] = "true"
+	n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}}
+})
+
 func TestADrainNamesAFewOfManyPods(t *testing.T) {
 	t.Parallel()
-	in := terminating(node(marked), spec(func(m *v1alpha1.Machine) {
-		m.Status.LastOperation = v1alpha1.LastOperation{
-			Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing,
-			Description: v1alpha1.InitiateDrain, LastUpdateTime: metav1.NewTime(now.Add(-time.Second)),
-		}
-	}))
+	in := terminating(node(marked), handed(v1alpha1.InitiateDrain))
 	in.Drain = machine.DrainView{Round: now}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		in.Drain.Holds = append(in.Drain.Holds, machinist.Hold{Subject: "pod/n/" + name, Reason: "DisruptionBudget"})
 	}
 	d := machine.Decide(in, machine.DefaultPolicy(), now)
-	require.Nil(t, d.Do)
-	require.Equal(t, now.Add(29*time.Second), d.NextCheck, "when there is something to be told")
-	d = machine.Decide(in, machine.DefaultPolicy(), d.NextCheck)
 	require.IsType(t, machine.UpdateStatus{}, d.Do)
 	require.Equal(t, "Initiate node drain; waits for pod/n/a: DisruptionBudget; pod/n/b: DisruptionBudget; pod/n/c: DisruptionBudget; and 2 more",
 		d.Do.(machine.UpdateStatus).Machine.Status.LastOperation.Description)
@@ -390,44 +375,44 @@ func TestDeletion_NodeNameUnknown_IsLookedFor(t *testing.T) {
 func TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute(t *testing.T) {
 	t.Parallel()
 	p := machine.DefaultPolicy()
-	// 3, 3': the condition is set first; by force it is not waited for more than a minute.
+	// The condition is set first; by force it is not waited for more than a minute.
 	in := terminating(node(), attached(), byForce)
-	require.Equal(t, stepDrain, firstWords(machine.Decide(in, p, now)), "the deletion is a minute old")
+	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now).Do, "the deletion is a minute old")
 	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now.Add(-time.Second)).Do)
 	in = terminating(node(), attached())
 	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now).Do, "without force it is")
-	// 4', 5': a drain by force that does not end is given up after a minute.
-	in = terminating(node(marked), attached(), byForce)
-	mode := machine.DrainModeFor(in.Machine, in.Node.Node, p, now)
-	failed := machine.DrainView{NextCheck: now.Add(5 * time.Second)}
-	in.Drain = in.Drain.AfterRound(machine.DrainOf(mode), failed, now)
-	d := machine.Decide(in, p, now)
-	require.Nil(t, d.Do)
+	// A drain by force that does not end is given up after a minute.
+	in = roundMade(t, terminating(node(marked), attached(), byForce), p, now)
 	for at := now; at.Before(now.Add(time.Minute)); at = at.Add(5 * time.Second) {
-		in.Drain = in.Drain.AfterRound(machine.DrainOf(mode), machine.DrainView{NextCheck: at.Add(time.Hour)}, at)
-		require.Nil(t, machine.Decide(in, p, at).Do)
-		require.Equal(t, now.Add(time.Minute), machine.Decide(in, p, at).NextCheck)
+		in.Drain.Round, in.Drain.NextCheck = at, at.Add(time.Hour)
+		d := machine.Decide(in, p, at)
+		require.Nil(t, d.Do)
+		require.Equal(t, now.Add(time.Minute), d.NextCheck)
 	}
 	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, p, now.Add(time.Minute)).Do)
-	// 5: without force it goes on for ever.
-	in = terminating(node(marked), attached())
-	in.Drain = in.Drain.AfterRound(machine.DrainOf(machine.DrainModeFor(in.Machine, in.Node.Node, p, now)), failed, now)
+	// Without force it goes on for ever.
+	in = roundMade(t, terminating(node(marked), attached()), p, now)
 	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now.Add(time.Hour)).Do)
+}
+
+// roundMade returns the observation after a round of the drain that is decided, which
+// asks for the next one an hour later.
+func roundMade(t *testing.T, in machine.Observation, p machine.Policy, at time.Time) machine.Observation {
+	t.Helper()
+	a, ok := machine.Decide(in, p, at).Do.(machine.DrainNode)
+	require.True(t, ok)
+	in.Drain = in.Drain.AfterRound(a, machine.DrainView{NextCheck: now.Add(time.Hour)}, at)
+	return in
 }
 
 // A label that is set while a drain is under way has its effect at once (DM-17).
 func TestDeletion_ForceLabelDuringDrain_ForcesAtOnce(t *testing.T) {
 	t.Parallel()
-	p := machine.Policy{}
-	in := terminating(node(marked), attached())
-	round := machine.DrainView{NextCheck: now.Add(time.Hour)}
-	in.Drain = in.Drain.AfterRound(machine.DrainOf(machine.DrainModeFor(in.Machine, in.Node.Node, p, now)), round, now.Add(-time.Second))
-	require.Nil(t, machine.Decide(in, p, now).Do)
+	in := roundMade(t, terminating(node(marked), attached()), machine.Policy{}, now.Add(-time.Second))
+	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Do)
 	byForce(&in)
-	a, ok := machine.Decide(in, p, now).Do.(machine.DrainNode)
-	require.True(t, ok)
-	in.Drain = in.Drain.AfterRound(a, round, now)
-	require.Nil(t, machine.Decide(in, p, now).Do, "once")
+	in = roundMade(t, in, machine.Policy{}, now)
+	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Do, "once")
 }
 
 func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
@@ -484,14 +469,6 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 	d := machine.Decide(terminating(gone, node(marked)), machine.DefaultPolicy(), now)
 	require.EqualValues(t, "node-uid", d.Do.(machine.DeleteNode).Node.UID, "a later Node of the same name is safe")
 	require.False(t, d.NextCheck.IsZero(), "an effect that is lost is repeated")
-}
-
-func firstWords(d machine.Decision) string {
-	if d.Do == nil {
-		return d.String()
-	}
-	s := d.Do.String()
-	return s[:min(len(s), len(stepDrain))]
 }
 
 // These are DM-36 and M-6: what a deletion needs may be gone before.
@@ -583,18 +560,6 @@ func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
 	}
 }
 
-func TestDeleteAttachments_OfTheNode_WithoutDeletion_ByName(t *testing.T) {
-	t.Parallel()
-	in := terminating(byForce, node(marked), drainedByForce, attached("b", "a", "c", "d"))
-	all := in.Attachments.Attachments
-	all[2].Spec.NodeName = "another"
-	all[3].DeletionTimestamp = &metav1.Time{Time: now}
-	in.Attachments.Attachments = slices.Insert(slices.Clone(all), len(all), nil)
-	require.Equal(t, "delete volume attachments a, b", machine.Decide(in, machine.Policy{}, now).Do.String())
-	slices.Reverse(in.Attachments.Attachments)
-	require.Equal(t, "delete volume attachments a, b", machine.Decide(in, machine.Policy{}, now).Do.String(), "in any order")
-}
-
 func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 	t.Parallel()
 	x := newWorld(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
@@ -618,33 +583,6 @@ func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 	require.Equal(t, now.Add(3*time.Second), x.now)
 }
 
-// An attacher that is quick costs no write and no time.
-func TestAQuickDetachIsNotTold(t *testing.T) {
-	t.Parallel()
-	x := newWorld(terminating(node(marked), attached("csi-1"), handed(v1alpha1.InitiateDrain)))
-	x.in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(now)
-	require.True(t, x.next(t)) // drain
-	x.now = x.now.Add(3 * time.Second)
-	require.Nil(t, machine.Decide(x.in, x.policy, x.now).Do)
-	attached()(&x.in)
-	x.in.Drain = x.in.Drain.Again()
-	require.Equal(t, []string{stepDrain, stepDrain, stepVM, stepNode, stepRelease}, x.run(t).did)
-	require.Equal(t, now.Add(3*time.Second), x.now, "it goes on at once")
-	require.Empty(t, x.told)
-}
-
-func TestForceDoesNotWaitForATokenThatCannotBeDeleted(t *testing.T) {
-	t.Parallel()
-	in := terminating(byForce)
-	in.Machine.UID, in.Machine.DeletionTimestamp = "u", &metav1.Time{Time: now.Add(-time.Hour)}
-	in.Machine.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour))
-	in.Tokens = machine.TokensView{Looked: true, Secrets: []*corev1.Secret{{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef", Labels: map[string]string{machine.TokenOwnerLabel: "u"}}, Type: corev1.SecretTypeBootstrapToken,
-	}}}
-	_, stuck := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.DeleteToken)
-	require.False(t, stuck)
-}
-
 func TestAMachineWhoseClassNeverWasCanGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(after(old, noClass))
@@ -659,19 +597,4 @@ func TestAForceThatForcesNothingIsShownWhileItMatters(t *testing.T) {
 	u, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
 	require.True(t, ok)
 	require.Contains(t, u.Machine.Status.Conditions[0].Message, "neither true nor false")
-}
-
-func TestThatNoVMWasFoundBeforeTheDeletionIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	unnamed := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
-	absent := func(ago time.Duration) change {
-		return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
-	}
-	entered := spec(func(m *v1alpha1.Machine) {
-		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Minute))
-	})
-	before := lawful(t, terminating(unnamed, entered, absent(61*time.Second)), machine.DefaultPolicy())
-	require.IsType(t, machine.LookForVM{}, before.Do, "it may show now, and its Node have joined")
-	since := lawful(t, terminating(unnamed, entered, absent(time.Second)), machine.DefaultPolicy())
-	require.IsType(t, machine.DeleteVM{}, since.Do)
 }

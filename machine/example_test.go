@@ -6,10 +6,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -209,30 +207,4 @@ func ExampleUpdateCondition() {
 	// true CandidateForUpdate
 	// true SelectedForUpdate
 	// false
-}
-
-// Whatever any client writes into the annotations, a preservation comes to rest, and
-// keeps no machine longer than it said.
-func FuzzAPreservationComesToRest(f *testing.F) {
-	f.Add("now", "-", "-", false, int64(0))
-	f.Add("auto-preserved", "now", "false", true, int64(3600))
-	f.Add("-", "", "now", true, int64(-1))
-	f.Add("when-failed", "\x00", "-", true, int64(1<<40))
-	f.Fuzz(func(t *testing.T, own, nodes, applied string, failed bool, end int64) {
-		p, state := v1alpha1.MachineRunning, healthy
-		if failed {
-			p, state = v1alpha1.MachineFailed, sick
-		}
-		in := living(p, state, looked, asks(own, nodes, applied))
-		if end != 0 {
-			in.Machine.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Duration(end%(1<<33)) * time.Second)}
-		}
-		r := newWorld(in)
-		_, err := r.rest()
-		require.NoError(t, err)
-		require.NoError(t, r.atRest())
-		if last := r.end(); last != nil {
-			require.True(t, last.After(r.now))
-		}
-	})
 }

@@ -3,7 +3,7 @@
 package machine_test
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +22,6 @@ func condition(kind string, status corev1.ConditionStatus) corev1.NodeCondition 
 
 func TestHealthy(t *testing.T) {
 	t.Parallel()
-	rules := machine.ParseHealthRules("KernelDeadlock")
 	for name, tc := range map[string]struct {
 		conditions []corev1.NodeCondition
 		want       bool
@@ -40,9 +39,10 @@ func TestHealthy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := machine.JudgeHealth(tc.conditions, rules, now)
-			require.Equal(t, tc.want, got.Healthy)
-			require.Len(t, got.Bad, tc.bad)
+			in := living(v1alpha1.MachineRunning, node(tc.conditions...), copied)
+			d := lawful(t, in, machine.Policy{HealthRules: machine.ParseHealthRules("KernelDeadlock")})
+			require.Equal(t, tc.bad, strings.Count(d.Message, "="), d.String())
+			require.Equal(t, tc.want, d.Reason == machine.ReasonNodeReady, d.String())
 		})
 	}
 }
@@ -73,13 +73,18 @@ func TestConditionsChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, machine.ConditionsChanged(tc.recorded, tc.observed))
+			in := living(v1alpha1.MachineInPlaceUpdateFailed, node(tc.observed...), spec(func(m *v1alpha1.Machine) { m.Status.Conditions = tc.recorded }))
+			d := lawful(t, in, machine.Policy{})
+			require.Equal(t, tc.want, d.Reason == machine.ReasonConditionsChanged, d.String())
 		})
 	}
 }
 
-func TestReplacing(t *testing.T) {
+// TestReplacementLimit_Siblings_CountOfReplaced counts the machines that are being
+// replaced, as a policy without room tells it.
+func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 	t.Parallel()
+	const failed, unknown, failedUpdate, leaves = v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed, v1alpha1.MachineTerminating
 	of := func(uid string, p v1alpha1.MachinePhase, preserved bool) *v1alpha1.Machine {
 		m := newMachine("s")
 		m.UID, m.Status.CurrentStatus.Phase = machineUID(uid), p
@@ -88,33 +93,31 @@ func TestReplacing(t *testing.T) {
 		}
 		return m
 	}
+	type list = []*v1alpha1.Machine
+	updates := list{of("me", failedUpdate, false), of("a", failedUpdate, false), of("b", failed, false)}
 	for name, tc := range map[string]struct {
-		siblings []*v1alpha1.Machine
+		phase    v1alpha1.MachinePhase
+		siblings list
 		want     int
 	}{
-		"nobody":                                {nil, 0},
-		"nil entries count nothing":             {[]*v1alpha1.Machine{nil}, 0},
-		"the machine itself does not (DM-08)":   {[]*v1alpha1.Machine{of("me", v1alpha1.MachineFailed, false)}, 0},
-		"Running and Unknown do not":            {[]*v1alpha1.Machine{of("a", v1alpha1.MachineRunning, false), of("b", v1alpha1.MachineUnknown, false)}, 0},
-		"any other phase does":                  {[]*v1alpha1.Machine{of("a", "", false), of("b", v1alpha1.MachineFailed, false), of("c", v1alpha1.MachinePending, false)}, 3},
-		"a preserved machine does not":          {[]*v1alpha1.Machine{of("a", v1alpha1.MachineFailed, true)}, 0},
-		"one Terminating counts twice":          {[]*v1alpha1.Machine{of("a", v1alpha1.MachineTerminating, false)}, 2},
-		"once if it was preserved":              {[]*v1alpha1.Machine{of("a", v1alpha1.MachineTerminating, true)}, 1},
-		"a machine without UID is not excepted": {[]*v1alpha1.Machine{of("", v1alpha1.MachineFailed, false)}, 1},
+		"nil entries count nothing":                                    {unknown, list{nil}, 0},
+		"the machine itself does not (DM-08)":                          {unknown, list{of("me", failed, false)}, 0},
+		"Running and Unknown do not":                                   {unknown, list{of("a", v1alpha1.MachineRunning, false), of("b", unknown, false)}, 0},
+		"any other phase does":                                         {unknown, list{of("a", "", false), of("b", failed, false), of("c", v1alpha1.MachinePending, false)}, 3},
+		"a preserved machine does not":                                 {unknown, list{of("a", failed, true)}, 0},
+		"one Terminating counts twice":                                 {unknown, list{of("a", leaves, false)}, 2},
+		"once if it was preserved":                                     {unknown, list{of("a", leaves, true)}, 1},
+		"a machine without UID is not excepted":                        {unknown, list{of("", failed, false)}, 1},
+		"those whose update failed do not wait for each other (DM-08)": {failedUpdate, updates, 1},
+		"but others wait for them":                                     {unknown, updates, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, machine.Replacing(tc.siblings, of("me", v1alpha1.MachineUnknown, false)))
+			in := living(tc.phase, longUnknown, sick, copied, inPool)
+			in.Machine.UID, in.Siblings = "me", machine.Siblings{Complete: true, Machines: tc.siblings}
+			require.Equal(t, fmt.Sprintf("%d being replaced >= 0 allowed", tc.want), lawful(t, in, limited(0)).Message)
 		})
 	}
-	nameless := of("", v1alpha1.MachineFailed, false)
-	require.Equal(t, 1, machine.Replacing([]*v1alpha1.Machine{nameless}, nil), "nobody is excepted")
-	require.Equal(t, 1, machine.Replacing([]*v1alpha1.Machine{nameless}, of("", v1alpha1.MachineFailed, false)), "no UID is nobody's")
-	require.Zero(t, machine.Replacing([]*v1alpha1.Machine{nameless}, nameless))
-	update := v1alpha1.MachineInPlaceUpdateFailed
-	others := []*v1alpha1.Machine{of("me", update, false), of("a", update, false), of("b", v1alpha1.MachineFailed, false)}
-	require.Equal(t, 1, machine.Replacing(others, others[0]), "those whose update failed do not wait for each other (DM-08)")
-	require.Equal(t, 3, machine.Replacing(others, of("x", v1alpha1.MachineUnknown, false)), "but others wait for them")
 }
 
 // TestARuleMayGiveAConditionTime has a condition count once it has been bad for
@@ -149,13 +152,6 @@ func TestARuleMayGiveAConditionTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := machine.JudgeHealth(tc.conditions, rules, now)
-			require.Equal(t, tc.healthy, got.Healthy)
-			if tc.next == 0 {
-				require.Zero(t, got.NextCheck)
-			} else {
-				require.Equal(t, now.Add(tc.next), got.NextCheck)
-			}
 			p := machine.Policy{HealthRules: rules}
 			d := lawful(t, living(v1alpha1.MachineRunning, node(tc.conditions...), copied), p)
 			require.Equal(t, tc.healthy, d.Reason == machine.ReasonNodeReady)
@@ -168,19 +164,6 @@ func TestARuleMayGiveAConditionTime(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTheOrderOfRulesAndConditionsDoesNotMatter(t *testing.T) {
-	t.Parallel()
-	rules := machine.ParseHealthRules("A,B")
-	conditions := []corev1.NodeCondition{condition("Ready", "True"), condition("A", "True"), condition("B", "Unknown")}
-	want := machine.JudgeHealth(conditions, rules, now)
-	slices.Reverse(rules)
-	require.Equal(t, want, machine.JudgeHealth(conditions, rules, now))
-	slices.Reverse(conditions)
-	got := machine.JudgeHealth(conditions, rules, now)
-	require.Equal(t, want.Healthy, got.Healthy)
-	require.ElementsMatch(t, want.Bad, got.Bad)
 }
 
 func FuzzTheListOfConditionTypesIsRead(f *testing.F) {

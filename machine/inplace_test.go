@@ -33,6 +33,8 @@ func labelled(words string) change {
 				n.Labels[candidateLabel] = "true"
 			case "selected":
 				n.Labels[selectedLabel] = "true"
+			case "replace":
+				n.Labels[candidateLabel] = v1alpha1.LabelValueNodeCandidateForReplacement
 			default:
 				n.Labels[resultLabel] = word
 				n.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason] = "disk full"
@@ -76,6 +78,8 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 		{"selected", none, none},
 		{"successful", v1alpha1.ReadyForUpdate, none},
 		{"candidate", none, v1alpha1.CandidateForUpdate},
+		{"replace selected", none, none},
+		{"replace selected", v1alpha1.CandidateForUpdate, none},
 		{"candidate selected", none, v1alpha1.CandidateForUpdate},
 		{"candidate successful", none, v1alpha1.CandidateForUpdate},
 		{"candidate", v1alpha1.UpdateSuccessful, v1alpha1.CandidateForUpdate},
@@ -116,16 +120,6 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 	}
 	_, due := machine.UpdateCondition(nil, now)
 	require.False(t, due)
-}
-
-func TestAMachineThatWaitsToBeReplacedIsNotUpdatedInPlace(t *testing.T) {
-	t.Parallel()
-	for _, step := range []string{"", v1alpha1.CandidateForUpdate, v1alpha1.UpdateSuccessful} {
-		n := after(withID, healthy, labelled("candidate selected"), updates(step)).Node.Node
-		n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] = v1alpha1.LabelValueNodeCandidateForReplacement
-		_, due := machine.UpdateCondition(n, now)
-		require.False(t, due, step)
-	}
 }
 
 func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
@@ -280,13 +274,6 @@ func TestAMachineIsUpdatedInPlace(t *testing.T) {
 		r.pass(24 * time.Hour)
 		require.Zero(t, r.mustRest(t))
 	}
-	t.Run("Auto: candidate and selected at once", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate selected")))
-		r.mustRest(t)
-		require.Equal(t, v1alpha1.MachineInPlaceUpdating, r.in.Machine.Status.CurrentStatus.Phase)
-		require.Equal(t, v1alpha1.ReadyForUpdate, r.condition(v1alpha1.NodeInPlaceUpdate).Reason)
-	})
 	t.Run("Manual: a candidate waits for a user, healthy or not", func(t *testing.T) {
 		t.Parallel()
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate")))
@@ -298,15 +285,6 @@ func TestAMachineIsUpdatedInPlace(t *testing.T) {
 		r.in.Node.Node.Labels[selectedLabel] = "true"
 		r.mustRest(t)
 		require.Equal(t, v1alpha1.MachineInPlaceUpdating, r.in.Machine.Status.CurrentStatus.Phase)
-	})
-	t.Run("and again for the next version", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
-		for range 2 {
-			update(t, r, "successful")
-			require.Equal(t, v1alpha1.MachineRunning, r.in.Machine.Status.CurrentStatus.Phase)
-		}
-		require.Equal(t, 2, strings.Count(r.story(), `record phase "InPlaceUpdateSuccessful"`))
 	})
 }
 

@@ -134,8 +134,8 @@ var (
 
 // updateDrained has the drain of a Node for its update done.
 func updateDrained(in *machine.Observation) {
-	mode := machine.DrainModeForUpdate(in.Machine, in.Node.Node, machine.DefaultPolicy(), now)
-	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: mode.Started, ForceAt: mode.ForceAt}
+	started := now.Add(-time.Minute)
+	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: started, ForceAt: started.Add(machine.DefaultPolicy().DrainTimeout)}
 }
 
 // nextStatus carries out what is decided until the phase of the machine changes, and

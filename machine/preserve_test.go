@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,19 +45,17 @@ func ending(in time.Duration) change {
 
 func TestAPreservationMayLastForEver(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, now.Add(time.Hour), machine.PreserveEnd(now.Add(time.Second-time.Nanosecond), time.Hour), "without fractions")
 	for _, lasts := range []time.Duration{0, -1} {
-		require.Equal(t, "9999-12-31T23:59:59Z", machine.PreserveEnd(now, lasts).Format(time.RFC3339))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
+		r.policy = machine.Policy{PreserveTimeout: lasts}
+		r.mustRest(t)
+		require.Equal(t, "9999-12-31T23:59:59Z", r.end().Format(time.RFC3339))
+		require.Zero(t, r.last.NextCheck)
+		require.Contains(t, r.last.String(), "waits for machine/m: Preserved: for ever")
+		r.in.Machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachinePreserveTimeout: &metav1.Duration{Duration: time.Hour}}
+		r.mustRest(t)
+		require.Equal(t, 9999, r.end().Year(), "what has begun is not moved")
 	}
-	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
-	r.policy = machine.Policy{}
-	r.mustRest(t)
-	require.Equal(t, 9999, r.end().Year())
-	require.Zero(t, r.last.NextCheck)
-	require.Contains(t, r.last.String(), "waits for machine/m: Preserved: for ever")
-	r.in.Machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachinePreserveTimeout: &metav1.Duration{Duration: time.Hour}}
-	r.mustRest(t)
-	require.Equal(t, 9999, r.end().Year(), "what has begun is not moved")
 }
 
 // The life of a preserved machine, every effect of it.
@@ -141,46 +138,25 @@ func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 	t.Parallel()
 	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 	r.in.Node.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
-	var modes []machine.DrainMode
+	var forced []time.Time
 	r.drained = func(a machine.DrainNode) machine.DrainView {
 		require.True(t, r.tainted(), "the taint comes first")
 		require.False(t, r.in.Node.Node.Spec.Unschedulable)
-		modes = append(modes, machine.ModeOf(a))
+		forced = append(forced, a.Policy.EscalateFrom.UTC())
 		return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
+	for _, next := range []time.Duration{
+		30 * time.Second,                // when the Node is told
+		5*time.Minute + time.Nanosecond, // when it is out of reach for long
+		2 * time.Hour,                   // when the drain is forced
+	} {
+		r.mustRest(t)
+		require.Equal(t, now.Add(next), r.last.NextCheck.UTC(), r.story())
+		r.now = now.Add(next)
+	}
 	r.mustRest(t)
-	anchored := machine.DrainMode{Started: now, ForceAt: now.Add(2 * time.Hour), KeepSchedulable: true}
-	require.Empty(t, cmp.Diff([]machine.DrainMode{anchored}, modes))
-	require.Equal(t, now.Add(30*time.Second), r.last.NextCheck.UTC(), "when the Node is told")
-	require.Nil(t, r.condition(v1alpha1.NodePreserved), "which takes its time")
-
-	r.pass(30 * time.Second)
-	_, err := r.step()
-	require.NoError(t, err)
+	require.Equal(t, slices.Repeat([]time.Time{now.Add(2 * time.Hour)}, 4), forced, "one round in each pass")
 	require.Contains(t, r.condition(v1alpha1.NodePreserved).Message, "could not be drained")
-	modes = nil
-	r.in.Node.Node.Annotations[disabledKey] = "true"
-	r.mustRest(t)
-	require.Len(t, modes, 1, "one round in each pass")
-	require.Equal(t, now.Add(5*time.Minute+time.Nanosecond), r.last.NextCheck.UTC(), "when the Node is out of reach for long")
-
-	r.now = r.last.NextCheck
-	modes = nil
-	_, err = r.step()
-	require.NoError(t, err)
-	anchored.NodeUnreachable, anchored.UnreachableSince = true, now
-	require.Empty(t, cmp.Diff([]machine.DrainMode{anchored}, modes))
-	r.mustRest(t)
-	require.Equal(t, now.Add(2*time.Hour), r.last.NextCheck.UTC(), "when the drain is forced")
-
-	r.now = now.Add(2 * time.Hour)
-	modes = nil
-	_, err = r.step()
-	require.NoError(t, err)
-	require.Len(t, modes, 1)
-	_, err = r.step()
-	require.NoError(t, err)
-	require.Len(t, modes, 1, "force too waits for its next round")
 }
 
 // What a preservation has put somewhere, and somebody has taken away, is put there
@@ -239,49 +215,6 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 		require.Equal(t, 20, rounds)
 		require.Equal(t, 1, strings.Count(r.story(), "set condition Preserved"))
 	})
-	t.Run("the request of a machine that got well is taken back", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("auto-preserved", "-", "-")))
-		r.mustRest(t)
-		require.Empty(t, r.in.Machine.Annotations)
-		require.Nil(t, r.condition(v1alpha1.NodePreserved))
-	})
-	t.Run("what the machine says besides its Node is removed", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("false", "now", "now")))
-		r.mustRest(t)
-		require.Equal(t, map[string]string{appliedKey: "now"}, r.in.Machine.Annotations)
-		require.NotNil(t, r.end())
-	})
-	t.Run("the drain of another reason counts for nothing", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
-		r.in.Drain = machine.DrainView{Started: now.Add(-time.Hour), Round: now, Done: true}
-		for range 3 {
-			_, err := r.step()
-			require.NoError(t, err)
-		}
-		require.IsType(t, machine.DrainNode{}, r.last.Do)
-	})
-	t.Run("a note that says nothing is removed", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("-", "-", "")))
-		require.Equal(t, 1, r.mustRest(t))
-		require.Empty(t, r.in.Machine.Annotations)
-	})
-	t.Run("the health clock goes on", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineUnknown, sick, copied, looked, asks("now", "-", "-")))
-		began := r.in.Machine.Status.CurrentStatus.LastUpdateTime
-		r.mustRest(t)
-		require.NotNil(t, r.end())
-		require.Equal(t, began, r.in.Machine.Status.CurrentStatus.LastUpdateTime)
-		r.in.Machine.Annotations[preserveKey] = "false"
-		r.pass(time.Minute)
-		r.mustRest(t)
-		require.Nil(t, r.end())
-		require.Equal(t, began, r.in.Machine.Status.CurrentStatus.LastUpdateTime)
-	})
 }
 
 // The record of the end was lost: what is left on the Node is taken away.
@@ -321,6 +254,7 @@ func TestDM19AMachineWakesUpAtTheEndOfItsPreservation(t *testing.T) {
 		"Running":         living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")),
 		"Failed":          living(v1alpha1.MachineFailed, sick, copied, asks("when-failed", "-", "-")),
 		"without Node":    living(v1alpha1.MachineFailed, asks("auto-preserved", "-", "-")),
+		"of another":      living(v1alpha1.MachineFailed, healthy, ofAnother, asks("now", "-", "-")),
 		"without cluster": living(v1alpha1.MachineFailed, noTarget, asks("now", "-", "-")),
 	} {
 		r := newWorld(in)
@@ -607,39 +541,39 @@ bogus          | .DM15 | .DM15 | .DM15 | .DM15 | .DM15 | .DM15`
 
 // preserveCell is one of the 252 combinations.
 type preserveCell struct {
-	value      string
-	phase      v1alpha1.MachinePhase
-	end        string
-	applied    bool
-	annotated  string
-	theirs     string
-	difference string
+	value, where, applied string
+	phase                 v1alpha1.MachinePhase
+	end, want             string
 }
 
-func (c preserveCell) String() string {
-	applied := "nothing applied"
-	if c.applied {
-		applied = "now applied"
+// ours is what we make of a cell: what they do, but for the defects.
+func ours(theirs, end string) string {
+	theirs, difference, _ := strings.Cut(theirs, "DM")
+	switch {
+	case difference == "15" && end != "none": // an empty value of the Node stops, another that is none is none
+		return "X"
+	case difference == "41": // the request of a machine that recovered is taken back
+		return "R"
 	}
-	return fmt.Sprintf("%s on %s, %s, end %s, %s", c.value, c.annotated, c.phase, c.end, applied)
+	return theirs
 }
 
 // preserveCells reads a table.
-func preserveCells(t *testing.T, table, annotated string, applied bool) []preserveCell {
+func preserveCells(t *testing.T, table, where, applied string) []preserveCell {
 	t.Helper()
 	var all []preserveCell
 	for line := range strings.SplitSeq(strings.TrimSpace(table), "\n") {
 		f := strings.Fields(strings.ReplaceAll(line, "|", " "))
 		require.Len(t, f, 7, line)
+		value := strings.NewReplacer("absent", "-", "empty", "").Replace(f[0])
 		for i, theirs := range f[1:] {
-			theirs, difference, _ := strings.Cut(theirs, "DM")
 			phases := []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineUnknown}
 			if i >= 3 {
 				phases = []v1alpha1.MachinePhase{v1alpha1.MachineFailed}
 			}
 			for _, p := range phases {
 				end := []string{"none", "future", "past"}[i%3]
-				all = append(all, preserveCell{f[0], p, end, applied, annotated, theirs, difference})
+				all = append(all, preserveCell{value, where, applied, p, end, ours(theirs, end)})
 			}
 		}
 	}
@@ -649,168 +583,118 @@ func preserveCells(t *testing.T, table, annotated string, applied bool) []preser
 // Every value of the annotation, on the machine or its Node, in every phase and with every end.
 func TestPreservation_ValuePhaseAndEnd_Matrix(t *testing.T) {
 	t.Parallel()
-	all := preserveCells(t, onMachine, "the machine", false)
-	all = append(all, preserveCells(t, onMachineApplied, "the machine", true)...)
-	all = append(all, preserveCells(t, onNodeAlone, "the Node", false)...)
-	all = append(all, preserveCells(t, onNodeAlone, "the Node", true)...)
+	all := slices.Concat(preserveCells(t, onMachine, "machine", "-"), preserveCells(t, onMachineApplied, "machine", "now"),
+		preserveCells(t, onNodeAlone, "node", "-"), preserveCells(t, onNodeAlone, "node", "now"))
 	require.Len(t, all, 252)
 	for _, c := range all {
-		t.Run(c.String(), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			t.Parallel()
-			c.check(t)
+			r := newWorld(c.observation())
+			entered := r.in.Machine.Status.CurrentStatus.LastUpdateTime
+			r.mustRest(t)
+			require.Equal(t, c.wanted(), c.seen(r), r.story())
+			require.Equal(t, c.phase, r.in.Machine.Status.CurrentStatus.Phase)
+			require.Equal(t, entered, r.in.Machine.Status.CurrentStatus.LastUpdateTime, "the health clock is reset (DM-41)")
+			r.crash()
+			require.Zero(t, r.mustRest(t), r.story())
 		})
 	}
 }
 
-// world is the cell as a world.
-func (c preserveCell) world() *world {
-	nodeIs := corev1.ConditionUnknown
+func (c preserveCell) observation() machine.Observation {
+	state, own, nodes := sick, c.value, "-"
 	if c.phase == v1alpha1.MachineRunning {
-		nodeIs = corev1.ConditionTrue
+		state = healthy
 	}
-	in := living(c.phase, node(ready(nodeIs)), copied)
-	m, value := in.Machine, c.value
-	switch value {
-	case "absent":
-		value = "-"
-	case "empty":
-		value = ""
+	if c.where == "node" {
+		own, nodes = "-", c.value
 	}
-	if c.annotated == "the machine" {
-		m.Annotations = annotate(m.Annotations, v1alpha1.PreserveMachineAnnotationKey, value)
-	} else {
-		annotate(in.Node.Node.Annotations, v1alpha1.PreserveMachineAnnotationKey, value)
-	}
-	if c.applied {
-		m.Annotations = annotate(m.Annotations, v1alpha1.LastAppliedNodePreserveValueAnnotationKey, v1alpha1.PreserveMachineAnnotationValueNow)
-	}
+	in := living(c.phase, state, copied, asks(own, nodes, c.applied))
 	switch c.end {
 	case "future":
-		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Hour)}
+		ending(time.Hour)(&in)
 	case "past":
-		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(-time.Second)}
+		ending(-time.Second)(&in)
 	}
-	return newWorld(in)
+	return in
 }
 
-// ours is what we make of the cell: what they do, but for the defects.
-func (c preserveCell) ours(t *testing.T) string {
-	t.Helper()
-	switch {
-	case c.difference == "":
-		return c.theirs
-	case c.difference == "15" && c.end == "none": // an empty value of the Node stops, another that is none is none
-		return "."
-	case c.difference == "15":
-		return "X"
-	case c.difference == "41": // the request of a machine that recovered is taken back
-		return "R"
-	}
-	t.Fatalf("a difference that nobody knows: %q", c.difference)
-	return ""
-}
-
-func (c preserveCell) check(t *testing.T) {
-	r, want := c.world(), c.ours(t)
-	before := deepCopy(r.in)
-	_, err := r.rest()
-	require.NoError(t, err)
-	m, n := r.in.Machine, r.in.Node.Node
-
-	switch want {
-	case "S":
-		require.Equal(t, new(now.Add(96*time.Hour)), r.end())
-	case "K":
-		require.Equal(t, new(now.Add(time.Hour)), r.end(), "the end is moved")
-	default:
-		require.Nil(t, r.end())
-	}
-	kept := want == "S" || want == "K"
-	require.Equal(t, kept, n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey] == "true")
-	require.Equal(t, kept, n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey] == "true")
-	require.Equal(t, kept && c.phase == v1alpha1.MachineFailed, r.tainted())
-	require.Equal(t, c.condition(want, r.end()), c.seen(r))
-
-	forgets := want == "XR" || want == "R"
-	own, hasOwn := m.Annotations[v1alpha1.PreserveMachineAnnotationKey]
-	wasOwn, hadOwn := before.Machine.Annotations[v1alpha1.PreserveMachineAnnotationKey]
-	if forgets || c.applied {
-		hadOwn, wasOwn = false, ""
-	}
-	require.Equal(t, hadOwn, hasOwn, "the annotation of the machine")
-	require.Equal(t, wasOwn, own)
-	_, asks := n.Annotations[v1alpha1.PreserveMachineAnnotationKey]
-	_, asked := before.Node.Node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
-	require.Equal(t, asked && !forgets, asks, "the annotation of the Node")
-
-	applied, has := m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey]
-	require.Equal(t, c.lastApplied(forgets), applied)
-	require.Equal(t, applied != "", has, "a key that says nothing (DM-41)")
-
-	require.Equal(t, before.Machine.Status.CurrentStatus.Phase, m.Status.CurrentStatus.Phase)
-	require.True(t, before.Machine.Status.CurrentStatus.LastUpdateTime.Equal(&m.Status.CurrentStatus.LastUpdateTime), "the health clock is reset (DM-41)")
-
-	r.crash()
-	effects, err := r.rest()
-	require.NoError(t, err)
-	require.Zero(t, effects, "no rest:\n%s", r.story())
-}
-
-// seen renders the condition of the Node.
+// seen says how a machine and its Node are in the end.
 func (c preserveCell) seen(r *world) string {
-	have := r.condition(v1alpha1.NodePreserved)
-	if have == nil {
-		return "none"
+	own, nodes := r.in.Machine.Annotations, r.in.Node.Node.Annotations
+	text := func(m map[string]string, key string) string {
+		if value, found := m[key]; found {
+			return value
+		}
+		return "-"
 	}
-	return fmt.Sprintf("%s %s %s", have.Status, have.Reason, have.Message)
+	says := "none"
+	if have := r.condition(v1alpha1.NodePreserved); have != nil {
+		says = fmt.Sprintf("%s %s %s", have.Status, have.Reason, have.Message)
+	}
+	return fmt.Sprintf("end %v, autoscaler %s %s, tainted %t, says %s, asks %s %s, applied %s", r.end(), text(nodes, disabledKey), text(nodes, oursKey),
+		r.tainted(), says, text(own, preserveKey), text(nodes, preserveKey), text(own, appliedKey))
 }
 
-// condition is what the Node should say in the end.
-func (c preserveCell) condition(want string, end *time.Time) string {
-	switch want {
+// wanted says how they should be.
+func (c preserveCell) wanted() string {
+	var end *time.Time
+	autoscaler, says, own, nodes, applied := "- -", "none", c.value, "-", "-"
+	switch c.want {
+	case "S", "K":
+		autoscaler, end = "true true", new(now.Add(96*time.Hour))
+		if c.want == "K" {
+			end = new(now.Add(time.Hour)) // it is not moved
+		}
+		says = fmt.Sprintf("Machine preserved until %s.", end)
+		if c.phase == v1alpha1.MachineFailed {
+			says = "Preserved node drained successfully. " + says
+		}
+		reason := "Preserved by user. "
+		if c.value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
+			reason = "Preserved by MCM. "
+		}
+		says = "True " + reason + says
 	case "X", "XR":
-		return "False Preservation stopped. "
-	case ".", "R":
-		return "none"
+		says = "False Preservation stopped. "
 	}
-	reason, text := "Preserved by user.", fmt.Sprintf("Machine preserved until %s.", end)
-	if c.value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
-		reason = "Preserved by MCM."
+	if c.where == "node" {
+		own, nodes = "-", c.value
+		if slices.Contains([]string{"now", "when-failed", "auto-preserved", "false"}, c.value) {
+			applied = c.value
+		}
+	} else if c.applied != "-" {
+		own = "-" // what is there counts as nothing
 	}
-	if c.phase == v1alpha1.MachineFailed {
-		text = "Preserved node drained successfully. " + text
+	if c.want == "XR" || c.want == "R" {
+		own, nodes, applied = "-", "-", "-"
 	}
-	return "True " + reason + " " + text
+	tainted := end != nil && c.phase == v1alpha1.MachineFailed
+	return fmt.Sprintf("end %v, autoscaler %s, tainted %t, says %s, asks %s %s, applied %s", end, autoscaler, tainted, says, own, nodes, applied)
 }
 
-// lastApplied is what is noted of the Node in the end.
-func (c preserveCell) lastApplied(forgets bool) string {
-	understood := map[string]bool{"now": true, "when-failed": true, "auto-preserved": true, "false": true}
-	if c.annotated == "the Node" && understood[c.value] && !forgets {
-		return c.value
-	}
-	return ""
-}
-
-// Where the Node does not exist, the machine speaks for itself.
-func TestPreservation_ExpiredWithoutNode_Ends(t *testing.T) {
-	t.Parallel()
-	for name, gone := range map[string]change{
-		"a Node that is gone":       withID,
-		"a machine that names none": spec(func(m *v1alpha1.Machine) { m.Labels = nil }),
-		"no cluster to join":        noTarget,
-		"a Node of another machine": func(in *machine.Observation) { node()(in); in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] = "other" },
-	} {
-		in := living(v1alpha1.MachineFailed, gone, looked)
-		in.Machine.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"}
-		in.Machine.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now}
+// Whatever any client writes into the annotations, a preservation comes to rest, and
+// keeps no machine longer than it said.
+func FuzzAPreservationComesToRest(f *testing.F) {
+	f.Add("now", "-", "-", false, int64(0))
+	f.Add("auto-preserved", "now", "false", true, int64(3600))
+	f.Add("-", "", "now", true, int64(-1))
+	f.Add("when-failed", "\x00", "-", true, int64(1<<40))
+	f.Fuzz(func(t *testing.T, own, nodes, applied string, failed bool, end int64) {
+		p, state := v1alpha1.MachineRunning, healthy
+		if failed {
+			p, state = v1alpha1.MachineFailed, sick
+		}
+		in := living(p, state, looked, asks(own, nodes, applied))
+		if end != 0 {
+			in.Machine.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Duration(end%(1<<33)) * time.Second)}
+		}
 		r := newWorld(in)
 		_, err := r.rest()
-		require.NoError(t, err, name)
-		require.Nil(t, r.end(), name)
-		require.Empty(t, r.in.Machine.Annotations, name)
-		if n := r.in.Node.Node; n != nil {
-			require.Empty(t, n.Status.Conditions, name)
+		require.NoError(t, err)
+		require.NoError(t, r.atRest())
+		if last := r.end(); last != nil {
+			require.True(t, last.After(r.now))
 		}
-	}
+	})
 }

@@ -72,24 +72,19 @@ func template(changes ...func(*v1alpha1.NodeTemplate)) *v1alpha1.MachineClass {
 
 func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 	t.Parallel()
-	for title, tc := range map[string]struct {
-		class *v1alpha1.MachineClass
-		want  []string
-	}{
-		"a class without node template": {class(), nil},
-		"a complete one":                {template(), nil},
-		"one of zeros":                  {template(func(n *v1alpha1.NodeTemplate) { n.Capacity["gpu"] = resource.Quantity{} }), nil},
-		"one without gpu":               {template(func(n *v1alpha1.NodeTemplate) { delete(n.Capacity, "gpu") }), []string{"nodeTemplate.capacity[gpu]: Required value"}},
-		"one without anything": {template(func(n *v1alpha1.NodeTemplate) { *n = v1alpha1.NodeTemplate{} }), []string{
-			"nodeTemplate.capacity[cpu]: Required value", "nodeTemplate.capacity[gpu]: Required value", "nodeTemplate.capacity[memory]: Required value",
-			"nodeTemplate.instanceType: Required value", "nodeTemplate.region: Required value", "nodeTemplate.zone: Required value",
-		}},
-	} {
-		require.Equal(t, tc.want, brief(machine.ValidateClass(tc.class)), title)
-	}
 	bad := template(func(n *v1alpha1.NodeTemplate) { n.Zone = "" })
 	with := func(in *machine.Observation) { in.Class.Class = bad }
+	const (
+		need  = "Required value: Capacity is required, "
+		it    = "Required value: It is required in a node template"
+		empty = "[nodeTemplate.capacity[cpu]: " + need + "nodeTemplate.capacity[gpu]: " + need + "nodeTemplate.capacity[memory]: " + need +
+			"nodeTemplate.instanceType: " + it + ", nodeTemplate.region: " + it + ", nodeTemplate.zone: " + it + "]"
+	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a complete one is taken": {after(func(in *machine.Observation) { in.Class.Class = template() }), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
+		"no VM is made of an empty one": {after(func(in *machine.Observation) {
+			in.Class.Class = template(func(n *v1alpha1.NodeTemplate) { *n = v1alpha1.NodeTemplate{} })
+		}), `record phase "", Create Failed (ClassUnusable: ` + empty + ")"},
 		"no VM is made of such a class": {after(with), `record phase "", Create Failed (ClassUnusable: nodeTemplate.zone: Required value: It is required in a node template)`},
 		"one that is there goes (DM-36)": {after(with, intended, withID, leaving, phase(v1alpha1.MachineTerminating), seen(machine.Present), noTarget),
 			"delete the VM (Drained)"},
@@ -132,28 +127,18 @@ func TestWhatIsIgnoredIsSaid(t *testing.T) {
 		change change
 		want   []string
 	}{
-		"a timeout":              {annotation(v1alpha1.EffectiveCreationTimeout, "20m"), nil},
-		"none":                   {annotation(v1alpha1.EffectiveCreationTimeout, "0s"), nil},
 		"a timeout without unit": {annotation(v1alpha1.EffectiveCreationTimeout, "20"), []string{timeout}},
 		"an empty one":           {annotation(v1alpha1.EffectiveCreationTimeout, ""), []string{timeout}},
 		"a negative one":         {annotation(v1alpha1.EffectiveCreationTimeout, "-1s"), []string{timeout}},
-		"overrides":              {config(timeouts(time.Minute)), nil},
-		"overrides of nothing":   {config(timeouts(0)), nil},
 		"negative overrides": {config(timeouts(-1)), []string{
 			"spec.creationTimeout: Invalid value", "spec.drainTimeout: Invalid value", "spec.healthTimeout: Invalid value",
 			"spec.inPlaceUpdateTimeout: Invalid value", "spec.machinePreserveTimeout: Invalid value", "spec.maxEvictRetries: Invalid value",
 		}},
-		"a preservation":               {annotation(v1alpha1.PreserveMachineAnnotationKey, "now"), nil},
 		"an empty one, which stops":    {annotation(v1alpha1.PreserveMachineAnnotationKey, ""), nil},
 		"an unknown one":               {annotation(v1alpha1.PreserveMachineAnnotationKey, "Now"), []string{preserve}},
-		"a priority":                   {annotation(v1alpha1.MachinePriority, "-1"), nil},
 		"a priority that is no number": {annotation(v1alpha1.MachinePriority, "high"), []string{"metadata.annotations[machinepriority.machine.sapcloud.io]: Invalid value"}},
-		"force":                        {label(v1alpha1.LabelKeyForceDeletion, "T"), nil},
-		"no force":                     {label(v1alpha1.LabelKeyForceDeletion, "false"), nil},
 		"a force that is none":         {label(v1alpha1.LabelKeyForceDeletion, "yes"), []string{"metadata.labels[force-deletion]: Invalid value"}},
-		"an empty force":               {label(v1alpha1.LabelKeyForceDeletion, ""), []string{"metadata.labels[force-deletion]: Invalid value"}},
 		"a forced drain":               {label(v1alpha1.LabelKeyForceDrain, "True"), nil},
-		"no forced drain":              {label(v1alpha1.LabelKeyForceDrain, "false"), nil},
 		"a forced drain that is none":  {label(v1alpha1.LabelKeyForceDrain, "true"), []string{"metadata.labels[force-drain]: Unsupported value"}},
 		"taints":                       {taint(corev1.Taint{Key: "a.b/c", Value: "v", Effect: "NoSchedule"}, corev1.Taint{Key: "k", Effect: "NoExecute"}), nil},
 		"taints that no Node can have": {
@@ -379,17 +364,6 @@ func FuzzTheCreationTimeout(f *testing.F) {
 		m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text}
 		require.Equal(t, err != nil || want < 0, len(machine.Ignored(m)) > 0)
 	})
-}
-
-func TestTheDefaultPolicyIsThatOfTheReferenceSystem(t *testing.T) {
-	t.Parallel()
-	p := machine.DefaultPolicy()
-	require.Equal(t, 20*time.Minute, p.CreationTimeout)
-	require.Equal(t, 10*time.Minute, p.HealthTimeout)
-	require.Equal(t, 2*time.Hour, p.DrainTimeout)
-	require.Equal(t, 1, p.MaxReplacements)
-	p.HealthRules[0].Type = "changed"
-	require.NotEqual(t, p.HealthRules[0].Type, machine.DefaultPolicy().HealthRules[0].Type)
 }
 
 // until returns when a Pending machine is asked again, counted from its creation.

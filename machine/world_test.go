@@ -189,7 +189,7 @@ func (w *world) act(do machine.Action) error {
 		in.Node.Looked, in.Node.AsOf, in.Node.Unanswered = true, w.now, false
 	case machine.DeleteAttachments:
 		for _, va := range in.Attachments.Attachments {
-			if va != nil && a.Deletes(va) {
+			if va != nil && slices.ContainsFunc(a.Attachments, func(o *storagev1.VolumeAttachment) bool { return o.Name == va.Name }) {
 				va.DeletionTimestamp = &metav1.Time{Time: w.now}
 			}
 		}
@@ -281,12 +281,13 @@ func (w *world) round(a machine.DrainNode) machine.DrainView {
 		w.emptied = w.now
 	}
 	var v machine.DrainView
-	end := w.emptied.Add(machine.ModeOf(a).DetachTimeout)
-	if machine.ModeOf(a).DetachTimeout > 0 {
+	wait := a.Policy.Volumes
+	end := w.emptied.Add(wait.DetachTimeout)
+	if wait.DetachTimeout > 0 {
 		v.NextCheck = end
 	}
 	for _, va := range w.in.Attachments.Attachments {
-		if va != nil && va.Spec.NodeName == "n" && machine.ModeOf(a).Detach && (machine.ModeOf(a).DetachTimeout == 0 || w.now.Before(end)) {
+		if va != nil && va.Spec.NodeName == "n" && wait.Wait && (wait.DetachTimeout == 0 || w.now.Before(end)) {
 			v.Holds = append(v.Holds, machinist.Hold{Subject: "volumeattachment/" + va.Name, Reason: machine.ReasonDetaching})
 		}
 	}
