@@ -3,6 +3,7 @@
 package deployment_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -198,9 +199,7 @@ func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
 	moved := actions[deployment.WriteMachine](s.decide())
 	require.Len(t, moved, 1)
 	want := map[string]string{"mine": "x", resultKey: "successful", v1alpha1.NodeLabelKey: "node-a"}
-	for k, v := range s.in.Sets[1].Spec.Selector.MatchLabels {
-		want[k] = v
-	}
+	maps.Copy(want, s.in.Sets[1].Spec.Selector.MatchLabels)
 	require.Equal(t, want, moved[0].Machine.Labels)
 	owners := moved[0].Machine.OwnerReferences
 	require.Len(t, owners, 3)

@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
@@ -20,13 +21,18 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A movesScheduler has pods on the Nodes of a world, each as large as another. As
-// in the scheduler of Kubernetes, it is worth more not to have a PreferNoSchedule
-// taint than to be a good fit.
+// movesRoom is how many pods a Node has room for; movesUsed are how many there are for each
+// Node in the beginning.
+const movesRoom = 8
+
+var movesUsed = []int{2, 4, 6, 8}
+
+// A movesScheduler has pods on the Nodes of a rollout, each as large as another. As in the
+// scheduler of Kubernetes, it is worth more not to have a PreferNoSchedule taint than to be
+// a good fit.
 type movesScheduler struct {
-	w    *deploymenttest.World
-	room int                // of a Node, in pods
-	fit  func(load int) int // of Nodes with the same taints, the one with the least of it is taken
+	*rollout
+	pack bool // pods go where there is least room, and not where there is most
 	rng  *rand.Rand
 	pods []movesPod
 }
@@ -36,120 +42,73 @@ type movesPod struct {
 	moves int
 }
 
-// movesFits are the two ways to fit pods on Nodes: where there is most room, as by
-// default, or where there is least, to need few Nodes.
-var movesFits = map[string]func(load int) int{
-	"spread": func(load int) int { return load },
-	"pack":   func(load int) int { return -load },
+// A movesNode is one to which pods may go.
+type movesNode struct {
+	name   string
+	taint  int  // pods should go elsewhere
+	load   int  // pods
+	closed bool // no pod may come
 }
 
-// welcoming returns the pods of each Node to which pods may go. Nodes of machines
-// that are leaving are cordoned.
-func (s *movesScheduler) welcoming() (loads map[string]int, shy map[string]int) {
-	loads, shy = map[string]int{}, map[string]int{}
-	for _, m := range s.w.Machines() {
-		n := s.w.Node(m)
-		if n == nil || machineset.Leaving(m) || n.Spec.Unschedulable {
+// nodes returns the Nodes of machines that stay, by name. The others are cordoned before
+// their first pod is evicted, so that no pod goes from one of them to another.
+func (s *movesScheduler) nodes() map[string]*movesNode {
+	nodes := map[string]*movesNode{}
+	for _, m := range s.Machines() {
+		n := s.Node(m)
+		if n == nil || machineset.Leaving(m) {
 			continue
 		}
-		loads[n.Name] = 0
-		for _, t := range n.Spec.Taints {
-			if t.Effect == corev1.TaintEffectPreferNoSchedule {
-				shy[n.Name]++
-			} else {
-				delete(loads, n.Name)
-			}
-		}
+		nodes[n.Name] = &movesNode{n.Name, len(n.Spec.Taints), 0, taintOf(n) == corev1.TaintEffectNoSchedule}
 	}
-	for _, p := range s.pods {
-		if _, ok := loads[p.node]; ok {
-			loads[p.node]++
-		}
-	}
-	return loads, shy
+	return nodes
 }
 
-// evict takes pods off Nodes whose machines leave. Such Nodes are cordoned before
-// the first pod is evicted: so of machines that leave together, none takes the pods
-// of another.
-func (s *movesScheduler) evict() {
-	stay := map[string]bool{}
-	for _, m := range s.w.Machines() {
-		if n := s.w.Node(m); n != nil && !machineset.Leaving(m) {
-			stay[n.Name] = true
-		}
-	}
-	for i := range s.pods {
-		if !stay[s.pods[i].node] {
+// schedule takes pods off the Nodes whose machines leave, and puts pending pods on Nodes
+// with room, in any order.
+func (s *movesScheduler) schedule() {
+	nodes := s.nodes()
+	for i, p := range s.pods {
+		if n := nodes[p.node]; n != nil {
+			n.load++
+		} else {
 			s.pods[i].node = ""
 		}
 	}
-}
-
-// place puts pending pods on Nodes with room, in any order.
-func (s *movesScheduler) place() {
-	loads, shy := s.welcoming()
 	for _, i := range s.rng.Perm(len(s.pods)) {
 		if s.pods[i].node != "" {
 			continue
 		}
-		best := s.best(loads, shy)
-		if best == "" {
+		var fitting []*movesNode
+		for _, n := range nodes {
+			if n.load < movesRoom && !n.closed {
+				fitting = append(fitting, n)
+			}
+		}
+		if len(fitting) == 0 {
 			return // all Nodes are full
 		}
-		loads[best]++
-		s.pods[i].node = best
-		s.pods[i].moves++
+		best := slices.MinFunc(fitting, func(a, b *movesNode) int {
+			more := cmp.Compare(a.load, b.load)
+			if s.pack {
+				more = -more
+			}
+			return cmp.Or(cmp.Compare(a.taint, b.taint), more, cmp.Compare(a.name, b.name))
+		})
+		best.load++
+		s.pods[i] = movesPod{best.name, s.pods[i].moves + 1}
 	}
 }
 
-func (s *movesScheduler) best(loads, shy map[string]int) string {
-	var fitting []string
-	for n, load := range loads {
-		if load < s.room {
-			fitting = append(fitting, n)
-		}
-	}
-	if len(fitting) == 0 {
-		return ""
-	}
-	return slices.MinFunc(fitting, func(a, b string) int {
-		return cmp.Or(cmp.Compare(shy[a], shy[b]), cmp.Compare(s.fit(loads[a]), s.fit(loads[b])), cmp.Compare(a, b))
-	})
-}
-
-// fill begins with pods on any Nodes: some have been there for long, when there
-// were other Nodes, so the load is not even.
+// fill begins with pods on any Nodes: some have been there for long, when there were other
+// Nodes, so the load is not even.
 func (s *movesScheduler) fill(pods int) {
-	var places []string
-	for _, n := range s.w.Nodes() {
-		places = append(places, slices.Repeat([]string{n.Name}, s.room)...)
+	var places []movesPod
+	for _, n := range s.Nodes() {
+		places = append(places, slices.Repeat([]movesPod{{node: n.Name}}, movesRoom)...)
 	}
-	for _, i := range s.rng.Perm(len(places))[:pods] {
-		s.pods = append(s.pods, movesPod{node: places[i]})
-	}
-}
-
-// A movesCase is one roll-out.
-type movesCase struct {
-	replicas           int32
-	surge, unavailable string
-}
-
-// movesRoom is how many pods a Node has room for; movesUsed are how many there are
-// for each Node in the beginning.
-const movesRoom = 8
-
-var movesUsed = []int{2, 4, 6, 8}
-
-func movesGrid() []movesCase {
-	var out []movesCase
-	for _, replicas := range []int32{1, 2, 3, 5, 8} {
-		for _, bounds := range [][2]string{{"1", "0"}, {"0", "1"}, {"1", "1"}, {"3", "0"}, {"0", "3"}, {"2", "3"}, {"25%", "50%"}, {"100%", "0"}} {
-			out = append(out, movesCase{replicas, bounds[0], bounds[1]})
-		}
-	}
-	return out
+	s.rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	s.pods = places[:pods]
 }
 
 // movesJoin has machines join after one to six minutes, each after its own time.
@@ -159,48 +118,34 @@ func movesJoin(m *v1alpha1.Machine) (time.Duration, bool) {
 	return time.Minute + time.Duration(h.Sum32()%300)*time.Second, true
 }
 
-// roll plays the roll-out once, for several schedulers that do not know of each
-// other: what becomes of the machines does not depend on pods.
-func (c movesCase) roll(t *testing.T, p deployment.Policy, fit func(int) int) []*movesScheduler {
+// mostMoves plays a rollout once, for several schedulers that do not know of each other:
+// what becomes of the machines does not depend on pods. It returns how often a pod moved
+// at most.
+func mostMoves(t *testing.T, d *v1alpha1.MachineDeployment, p deployment.Policy, pack bool) int {
 	t.Helper()
-	d := rollDeployment(c.replicas, kindRolling, intstr.Parse(c.surge), intstr.Parse(c.unavailable))
-	w, err := deploymenttest.New(d, deploymenttest.Model{Policy: p, Join: movesJoin})
-	require.NoError(t, err)
-	_, rest := w.Run(time.Hour)
-	require.True(t, rest)
+	r := newRollout(t, d, deploymenttest.Model{Policy: p, Join: movesJoin})
 	var all []*movesScheduler
 	for seed, used := range movesUsed {
-		s := &movesScheduler{w: w, room: movesRoom, fit: fit, rng: rand.New(rand.NewPCG(uint64(c.replicas), uint64(seed)))}
-		s.fill(int(c.replicas) * used)
+		s := &movesScheduler{rollout: r, pack: pack, rng: rand.New(rand.NewPCG(uint64(d.Spec.Replicas), uint64(seed)))}
+		s.fill(int(d.Spec.Replicas) * used)
 		all = append(all, s)
 	}
-	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "c2" }))
-	for _, ok := w.Step(); ok; _, ok = w.Step() {
+	r.class("c2")
+	for _, ok := r.Step(); ok; _, ok = r.Step() {
 		for _, s := range all {
-			s.evict()
-			s.place()
+			s.schedule()
 		}
 	}
-	require.Equal(t, deployment.ReasonComplete, w.Decision().Reason)
-	return all
-}
-
-// movesOf returns how many pods of all roll-outs moved how often.
-func movesOf(t *testing.T, p deployment.Policy, fit func(int) int, grid []movesCase) []int {
-	t.Helper()
-	var pods []int
-	for _, c := range grid {
-		for _, s := range c.roll(t, p, fit) {
-			for i, pod := range s.pods {
-				require.NotEmpty(t, pod.node, "pod %d of %d in %+v is pending", i, len(s.pods), c)
-				require.Positive(t, pod.moves, "pod %d of %d in %+v has not left its old Node", i, len(s.pods), c)
-				pods = append(pods, make([]int, max(0, pod.moves+1-len(pods)))...)
-				pods[pod.moves]++
-			}
+	r.complete()
+	most := 0
+	for _, s := range all {
+		for _, pod := range s.pods {
+			require.NotEmpty(t, pod.node, "a pod is pending")
+			require.Positive(t, pod.moves, "a pod has not left its old Node")
+			most = max(most, pod.moves)
 		}
 	}
-	t.Logf("pods by their moves: %v", pods)
-	return pods
+	return most
 }
 
 // A pod moves at most twice in a roll-out whose old Nodes are discouraged, as they
@@ -209,21 +154,28 @@ func movesOf(t *testing.T, p deployment.Policy, fit func(int) int, grid []movesC
 // to any. It is not three times: machines that go later go for new ones that are
 // available; their Nodes are preferred, and have as much room.
 func TestMoves_PodsOfARollout(t *testing.T) {
-	surge := slices.DeleteFunc(movesGrid(), func(c movesCase) bool { return c.unavailable != "0" })
+	surge := [][2]string{{"1", "0"}, {"3", "0"}, {"100%", "0"}}
+	bounds := append(slices.Clip(surge), [][2]string{{"0", "1"}, {"1", "1"}, {"0", "3"}, {"2", "3"}, {"25%", "50%"}}...)
 	for name, c := range map[string]struct {
 		discourage deployment.Discourage
-		grid       []movesCase
+		bounds     [][2]string
 		most       int
 	}{
-		"old Nodes are discouraged":                {"", movesGrid(), 2},
+		"old Nodes are discouraged":                {"", bounds, 2},
 		"no machine may be unavailable":            {"", surge, 1},
-		"pods may not go to old Nodes":             {deployment.DiscourageNoSchedule, movesGrid(), 1},
-		"pods bounce if Nodes are not discouraged": {deployment.DiscourageNone, movesGrid(), -1},
+		"pods may not go to old Nodes":             {deployment.DiscourageNoSchedule, bounds, 1},
+		"pods bounce if Nodes are not discouraged": {deployment.DiscourageNone, bounds, -1},
 	} {
-		for how, fit := range movesFits {
-			t.Run(name+"/"+how, func(t *testing.T) {
-				moved := len(movesOf(t, deployment.Policy{Discourage: c.discourage}, fit, c.grid)) - 1
-				require.True(t, moved == c.most || c.most < 0 && moved > 2, "a pod moves %d times", moved)
+		for _, pack := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", packed: ", pack), func(t *testing.T) {
+				most := 0
+				for _, replicas := range []int32{1, 2, 3, 5, 8} {
+					for _, b := range c.bounds {
+						d := rollDeployment(replicas, kindRolling, intstr.Parse(b[0]), intstr.Parse(b[1]))
+						most = max(most, mostMoves(t, d, deployment.Policy{Discourage: c.discourage}, pack))
+					}
+				}
+				require.True(t, most == c.most || c.most < 0 && most > 2, "a pod moves %d times", most)
 			})
 		}
 	}

@@ -259,18 +259,15 @@ func TestRollout_MinReadySeconds_MachinesCountWhenTheyAreOldEnough(t *testing.T)
 	require.Greater(t, r.Now().Sub(begin), 15*time.Minute, "each new machine takes five minutes")
 }
 
+// vms returns how many VMs there are.
+func vms(w *deploymenttest.World) int {
+	return len(slices.DeleteFunc(w.Machines(), func(m *v1alpha1.Machine) bool { return m.Spec.ProviderID == "" }))
+}
+
 // limit is a provider with places for so many machines.
 func limit(r **rollout, quota *int) func(*v1alpha1.Machine) error {
 	return func(*v1alpha1.Machine) error {
-		taken := 0
-		if *r != nil {
-			for _, m := range (*r).Machines() {
-				if m.Spec.ProviderID != "" {
-					taken++
-				}
-			}
-		}
-		if taken >= *quota {
+		if *r != nil && vms((*r).World) >= *quota {
 			return status.Error(codes.ResourceExhausted, "no more machines in this zone")
 		}
 		return nil
@@ -279,48 +276,43 @@ func limit(r **rollout, quota *int) func(*v1alpha1.Machine) error {
 
 func TestRollout_QuotaForTheReplicas_FollowsThePolicy(t *testing.T) {
 	free := deployment.Policy{FreeCapacity: true, Discourage: deployment.DiscourageNone}
-	begin := func(t *testing.T, d *v1alpha1.MachineDeployment, quota int, p deployment.Policy) *rollout {
-		var r *rollout
-		places := 1000
-		r = newRollout(t, d, deploymenttest.Model{Policy: p, Create: limit(&r, &places)})
-		places = quota
-		r.class("c2")
-		return r
+	for name, c := range map[string]struct {
+		d      *v1alpha1.MachineDeployment
+		policy deployment.Policy
+		places int
+		broken bool // one old machine
+		least  int  // available machines
+		ends   bool
+	}{
+		"it waits if no machine may be unavailable":       {rolling(3, 1, 0), rollPolicy, 3, false, 3, false},
+		"it goes on if one may be unavailable":            {rolling(3, 1, 1), rollPolicy, 3, false, 2, true},
+		"one machine makes place for one":                 {rolling(3, 1, 0), free, 3, false, 2, true},
+		"one machine makes place for one, three may come": {rolling(3, 3, 0), free, 3, false, 2, true},
+		"a broken machine makes place first":              {rolling(3, 1, 0), free, 3, true, 2, true},
+		"a recreation waits":                              {recreating(3), free, 2, false, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r *rollout
+			places := 1000
+			r = newRollout(t, c.d, deploymenttest.Model{Policy: c.policy, Create: limit(&r, &places)})
+			places = c.places
+			r.class("c2")
+			last := r.of("c1")[2].Name
+			if c.broken {
+				require.NoError(t, r.SetPhase(last, v1alpha1.MachineUnknown))
+			}
+			if c.ends {
+				r.complete()
+			} else {
+				r.Run(2 * time.Hour)
+				require.Contains(t, reasons(r.Decision()), deployment.ReasonNoCapacity)
+				require.Contains(t, r.Decision().String(), "no more machines in this zone")
+			}
+			require.Equal(t, c.least, r.least)
+			require.LessOrEqual(t, r.most, int(boundsOf(c.d).Most()))
+			require.True(t, !c.broken || r.left[0] == last)
+		})
 	}
-	t.Run("waiting changes nothing that the bounds do not allow", func(t *testing.T) {
-		r := begin(t, rolling(3, 1, 0), 3, rollPolicy)
-		r.Run(2 * time.Hour)
-		require.Equal(t, 3, r.least)
-		require.Empty(t, r.left)
-		require.Contains(t, reasons(r.Decision()), deployment.ReasonNoCapacity)
-		require.Contains(t, r.Decision().String(), "no more machines in this zone")
-	})
-	t.Run("waiting goes on where a machine may be unavailable", func(t *testing.T) {
-		r := begin(t, rolling(3, 1, 1), 3, rollPolicy)
-		r.complete()
-		require.Equal(t, 2, r.least)
-	})
-	t.Run("machines make place, one at a time", func(t *testing.T) {
-		for _, surge := range []int32{1, 2, 3} {
-			r := begin(t, rolling(3, surge, 0), 3, free)
-			r.complete()
-			require.Equal(t, 2, r.least, "never more than one is given up")
-			require.LessOrEqual(t, r.most, int(3+surge))
-		}
-	})
-	t.Run("a broken machine makes place first, at no cost", func(t *testing.T) {
-		r := begin(t, rolling(3, 1, 0), 3, free)
-		sick := r.of("c1")[2].Name
-		require.NoError(t, r.SetPhase(sick, v1alpha1.MachineUnknown))
-		r.complete()
-		require.Equal(t, sick, r.left[0])
-		require.Equal(t, 2, r.least)
-	})
-	t.Run("a recreation tells of it and waits", func(t *testing.T) {
-		r := begin(t, recreating(3), 2, free)
-		r.Run(2 * time.Hour)
-		require.Contains(t, reasons(r.Decision()), deployment.ReasonNoCapacity)
-	})
 }
 
 func TestRollout_GateDenies_StopsItsMachineAndNothingElse(t *testing.T) {

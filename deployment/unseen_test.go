@@ -3,6 +3,7 @@
 package deployment_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,11 +52,10 @@ func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
 
 	twin := s.in.Machines[0].DeepCopy()
 	twin.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
-	machines := s.in.Machines
-	s.in.Machines = append([]*v1alpha1.Machine{twin}, machines...)
-	first := s.decide()
-	s.in.Machines = append(machines, twin)
-	require.Equal(t, first.String(), s.decide().String(), "of two views of a machine the leaving one counts")
+	s.in.Machines = append(s.in.Machines, twin)
+	last := s.decide()
+	slices.Reverse(s.in.Machines)
+	require.Equal(t, last.String(), s.decide().String(), "of two views of a machine the leaving one counts")
 
 	for name := range s.in.Nodes {
 		s.in.Nodes[name] = &corev1.Node{}

@@ -143,7 +143,7 @@ func (r *randomWorld) bound() intstr.IntOrString {
 func (r *randomWorld) model() deploymenttest.Model {
 	m := deploymenttest.Model{
 		Create: func(*v1alpha1.Machine) error {
-			if r.running() >= r.quota {
+			if vms(r.w) >= r.quota {
 				r.happened[noCapacity]++
 				return status.Error(codes.ResourceExhausted, "no capacity")
 			}
@@ -175,17 +175,6 @@ func (r *randomWorld) model() deploymenttest.Model {
 		m.SetPolicy.Order, m.Policy.Order = availableFirst, availableFirst // the deployment relies on the order of its sets
 	}
 	return m
-}
-
-// running is how many VMs there are.
-func (r *randomWorld) running() int {
-	n := 0
-	for _, m := range r.w.Machines() {
-		if m.Spec.ProviderID != "" {
-			n++
-		}
-	}
-	return n
 }
 
 func (r *randomWorld) lag(_, _ string) int {
