@@ -42,71 +42,28 @@ var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alph
 func TestAMachineArrives(t *testing.T) {
 	t.Parallel()
 	pending := `record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
-	exhausted := failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a new machine is guarded":                                    {after(unguarded), "update machine: finalizer (New)"},
-		"an expired one is guarded too":                               {after(unguarded, old), "update machine: finalizer (New)"},
-		"then the intent is written down":                             {after(), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
 		"then the VM is looked for":                                   {after(intended), "look for the VM (LookFirst)"},
 		"also if its phase is Pending and it has none":                {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
-		"it is made if there is none":                                 {after(intended, vm(machine.VMView{Sighting: machine.Absent})), "create the VM (NoVM)"},
-		"it is looked for again after a deletion":                     {after(intended, vm(machine.VMView{Sighting: machine.Deleted})), "look for the VM (LookFirst)"},
 		"its identity is written down first (M-1)":                    {after(intended, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"also if it does not show":                                    {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"then it is initialised":                                      {after(intended, withID, seen(machine.Uninitialized)), "initialise the VM (VMUninitialized)"},
 		"one that does not show is initialised too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialise the VM (VMVanished)"},
 		"one that was found is initialised too (DM-40)":               {after(intended, withID, found), "initialise the VM (VMUninitialized)"},
-		"but not when its time is over":                               {after(intended, withID, found, old), pending},
-		"then it has to join":                                         {after(intended, withID, seen(machine.Present)), pending},
 		"one that joined while nobody looked is not failed":           {after(intended, old, withID, seen(machine.Present)), pending},
 		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Sighting: machine.Absent})), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
 		"a machine that takes too long fails":                         {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"not if its class never was, as others would not fare better": {after(old, noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"also if its calls fail (DM-19)":                              {after(append(crashed, old, withID, exhausted)...), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
-		"then the VM is looked for before anything is repeated":       {after(append(crashed, failure(driver.OpCreateMachine, codes.ResourceExhausted, 10*time.Minute, machine.NotLooked))...), "look for the VM (LookFirst)"},
 		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
 		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
 		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
 		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
-		"an unguarded class is waited for":                            {after(func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), "nothing (ClassUnusable: waits for its finalizer); waits for machineclass/small: ClassUnusable: waits for its finalizer"},
 		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a missing class is written down (DM-47)":                     {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"so is one without its secret (DM-25)":                        {after(func(in *machine.Observation) { in.Class.Problem = "no secret" }), `record phase "", Create Failed (ClassUnusable: no secret)`},
 		"an intent survives that (M-1)":                               {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"then the class is waited for":                                {after(noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
 		"or fails with what was wrong":                                {after(noClass, old, withID), `record phase "Failed", Create Failed (CreationTimeout: machine class "small" does not exist)`},
 	})
-}
-
-func TestTheGuardKeepsWhatIsThere(t *testing.T) {
-	t.Parallel()
-	in := after(spec(func(m *v1alpha1.Machine) {
-		m.Finalizers = []string{"other"}
-		m.Annotations = map[string]string{v1alpha1.MachinePriority: "1", "a": "b"}
-	}))
-	m := lawful(t, in, machine.Policy{}).Do.(machine.UpdateMachine).Machine
-	require.Equal(t, []string{"other", v1alpha1.MCMFinalizerName}, m.Finalizers)
-	require.Equal(t, in.Machine.Annotations, m.Annotations)
-	require.Equal(t, "7", m.ResourceVersion, "a write based on old news has to fail")
-	m = lawful(t, after(unguarded), machine.Policy{}).Do.(machine.UpdateMachine).Machine
-	require.Equal(t, map[string]string{v1alpha1.MachinePriority: "3"}, m.Annotations)
-}
-
-func TestWaitsOfACreationEndWithTheCreationTimeout(t *testing.T) {
-	t.Parallel()
-	almost := spec(func(m *v1alpha1.Machine) {
-		m.CreationTimestamp = metav1.NewTime(now.Add(-20*time.Minute + time.Second))
-	})
-	for name, in := range map[string]machine.Observation{
-		"a failed call (DM-19)":   after(append(crashed, almost, failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked))...),
-		"a missing class":         after(noClass, almost, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")),
-		"an unguarded class":      after(almost, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }),
-		"a Node that has to join": after(almost, withID, phase(v1alpha1.MachinePending)),
-	} {
-		d := lawful(t, in, machine.DefaultPolicy())
-		require.Nil(t, d.Do, name)
-		require.Equal(t, now.Add(time.Second), d.NextCheck, name)
-	}
 }
 
 func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
@@ -168,18 +125,12 @@ func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
 	nameless := vm(machine.VMView{Sighting: machine.Uninitialized, ProviderID: "simulated:///1"})
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"bootstrap token: none is made, the placeholder stays":     {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
-		"node label: never written":                                {after(intended, noTarget, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"and the VM is initialised all the same":                   {after(intended, withID, noTarget, nameless), "initialise the VM (VMUninitialized)"},
 		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Sighting: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
-		"success phase: Available":                                 {after(intended, withID, noTarget, seen(machine.Present)), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
-		"health: off":                                              {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
-		"creation timeout: on, as long as there is no VM":          {after(intended, noTarget, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
 		"hazard: a node label that somebody set is told":           {living(v1alpha1.MachineAvailable, noTarget, labelled), `record phase "Available",   (PartlyIgnored: metadata.labels[node]: Forbidden: there is no cluster to join)`},
 		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labelled, told), "nothing (Available)"},
 		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labelled, told), "nothing (Available)"},
-		"deletion: begins":                                         {living(v1alpha1.MachineAvailable, noTarget, leaving), `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")"},
 		"deletion: goes to the VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
 		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.Answer{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
 	})

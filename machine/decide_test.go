@@ -212,15 +212,6 @@ func TestNothingIsDecidedOfAWorldNobodyHasLookedAt(t *testing.T) {
 	require.Equal(t, machine.Decision{Reason: machine.ReasonNotObserved}, machine.DecideSecret(machine.SecretObservation{}, now))
 }
 
-func TestAFrozenControllerOnlyLetsMachinesGo(t *testing.T) {
-	t.Parallel()
-	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a new machine waits":          {after(frozen, unguarded), "nothing (Frozen); waits for api-server: Frozen"},
-		"an unhealthy machine waits":   {after(frozen, withID, phase(v1alpha1.MachineUnknown)), "nothing (Frozen); waits for api-server: Frozen"},
-		"a machine being deleted goes": {after(frozen, withID, leaving), `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")"},
-	})
-}
-
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // moment is a time around the present.
@@ -234,7 +225,7 @@ func moment(r *rand.Rand) time.Time {
 func anything(r *rand.Rand) machine.Observation {
 	m := newMachine("m")
 	m.ResourceVersion, m.CreationTimestamp = "7", metav1.NewTime(moment(r))
-	m.Finalizers = pick(r, nil, []string{v1alpha1.MCMFinalizerName}, []string{v1alpha1.MCMFinalizerName}, []string{"x"})
+	m.Finalizers = pick(r, nil, []string{v1alpha1.MCMFinalizerName}, []string{"a", v1alpha1.MCMFinalizerName, "b"}, []string{"x"})
 	m.Labels = pick(r, nil, map[string]string{v1alpha1.NodeLabelKey: "n"}, map[string]string{v1alpha1.NodeLabelKey: "n", v1alpha1.LabelKeyMachineDeploymentName: "pool"})
 	m.Annotations = pick(r, nil, map[string]string{v1alpha1.EffectiveCreationTimeout: "7m"})
 	m.Spec.ProviderID = pick(r, "", "simulated:///1")
@@ -313,9 +304,12 @@ func anyPolicy(r *rand.Rand) machine.Policy {
 // documentation of Decide, Observation and Policy promises.
 func TestDecisionsOfAnythingAreLawful(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8000) {
+	for seed := range uint64(12000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		in, p := anything(r), anyPolicy(r)
+		if seed%2 == 0 {
+			in = anyLife(r)
+		}
 		if seed%20 == 0 {
 			lawful(t, in, p) // all laws, slowly
 		}
@@ -333,13 +327,19 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		return err
 	}
 	deleting := !m.DeletionTimestamp.IsZero()
-	guarded := len(m.Finalizers) == 1 && m.Finalizers[0] == v1alpha1.MCMFinalizerName
+	guarded := slices.Contains(m.Finalizers, v1alpha1.MCMFinalizerName)
 	intent := m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate && m.Status.LastOperation.State == v1alpha1.MachineStateProcessing ||
 		m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff
 	switch d.Do.(type) {
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.DrainNode, machine.DeleteNode:
 		if !guarded {
 			return fmt.Errorf("an effect for a machine without our finalizer")
+		}
+	}
+	if n := in.Node.Node; n != nil && n.Labels[v1alpha1.MachineNameLabelKey] != "" && n.Labels[v1alpha1.MachineNameLabelKey] != m.Name {
+		switch d.Do.(type) {
+		case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machine.DeleteNode, machine.DeleteMachine:
+			return fmt.Errorf("the Node of another machine is written")
 		}
 	}
 	blind := !in.Node.Looked && !in.Node.NoTarget
@@ -364,7 +364,11 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		if !deleting {
 			return fmt.Errorf("a machine that is not deleted is led out")
 		}
-	case machine.DeleteVM, machine.DeleteNode, machine.DrainNode:
+	case machine.DrainNode:
+		if blind || !machine.Drains(m, in.Node.Node) {
+			return fmt.Errorf("the Node of a machine that lives is drained")
+		}
+	case machine.DeleteVM, machine.DeleteNode:
 		if !deleting || blind || in.Class.Class == nil && a == any(machine.DeleteVM{}) {
 			return fmt.Errorf("something destructive on a view that is not complete")
 		}
@@ -386,7 +390,12 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 
 func identityLaws(in machine.Observation, m *v1alpha1.Machine) error {
 	old := in.Machine
+	ours := func(f string) bool { return f == v1alpha1.MCMFinalizerName }
 	switch {
+	case !slices.Equal(slices.DeleteFunc(slices.Clone(old.Finalizers), ours), slices.DeleteFunc(slices.Clone(m.Finalizers), ours)):
+		return fmt.Errorf("the finalizer of another controller changes")
+	case m.ResourceVersion != old.ResourceVersion:
+		return fmt.Errorf("a write that cannot conflict")
 	case old.Spec.ProviderID != "" && m.Spec.ProviderID != old.Spec.ProviderID:
 		return fmt.Errorf("the provider ID changes")
 	case old.Labels[v1alpha1.NodeLabelKey] != "" && m.Labels[v1alpha1.NodeLabelKey] != old.Labels[v1alpha1.NodeLabelKey]:
@@ -407,12 +416,21 @@ func identityLaws(in machine.Observation, m *v1alpha1.Machine) error {
 
 func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) error {
 	was, is := in.Machine.Status.CurrentStatus.Phase, m.Status.CurrentStatus.Phase
+	had, has := in.Machine.Status.CurrentStatus.PreserveExpiryTime, m.Status.CurrentStatus.PreserveExpiryTime
+	switch {
+	case is == was:
+	case is == v1alpha1.MachineTerminating && has != nil:
+		return fmt.Errorf("a deletion does not end the preservation")
+	case is != v1alpha1.MachineTerminating && !had.Equal(has):
+		return fmt.Errorf("a change of phase changes the preservation")
+	}
 	if is == v1alpha1.MachineFailed && was != is {
 		waits := was == v1alpha1.MachinePending || was == v1alpha1.MachineUnknown || was == v1alpha1.MachineInPlaceUpdateFailed
-		if stale := in.Node.AsOf.IsZero() || !in.Node.Looked; waits && stale && !in.Node.NoTarget && !strings.Contains(m.Status.LastOperation.Description, "old node obj") {
+		foreign := strings.Contains(m.Status.LastOperation.Description, "old node obj")
+		if stale := in.Node.AsOf.IsZero() || !in.Node.Looked; waits && stale && !in.Node.NoTarget && !foreign {
 			return fmt.Errorf("a machine is failed on evidence of unknown age")
 		}
-		zero := p.CreationTimeout <= 0 && p.HealthTimeout <= 0 && in.Machine.Annotations == nil
+		zero := p.CreationTimeout <= 0 && p.HealthTimeout <= 0 && in.Machine.Annotations == nil && in.Machine.Spec.MachineConfiguration == nil && !foreign
 		switch {
 		case zero:
 			return fmt.Errorf("the zero policy fails a machine")

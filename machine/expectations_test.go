@@ -99,22 +99,6 @@ func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
 	}
 }
 
-func TestExpectations_Records_AreOrderedAndTheLastOfANameCounts(t *testing.T) {
-	meta := metav1.ObjectMeta{Name: "x", UID: "u", ResourceVersion: "7"}
-	e := machine.Expectations{}.Updated(&corev1.Secret{ObjectMeta: meta}, wrote).Updated(&corev1.Node{ObjectMeta: meta}, wrote).
-		Creating(machine.KindMachine, "y", wrote).Creating(machine.KindMachine, "x", wrote).Deleting(machine.KindMachine, "x", "u", wrote)
-	var got []string
-	for _, x := range e {
-		got = append(got, x.Kind+"/"+x.Name+" "+x.Call)
-	}
-	require.Equal(t, []string{"Machine/x delete", "Machine/y create", "Node/x update", "Secret/x update"}, got)
-	require.Equal(t, e[1:2], e.Creates())
-	require.Equal(t, e[:1], e.Deletes())
-	for _, nothing := range []metav1.Object{nil, (*v1alpha1.Machine)(nil), (*corev1.Node)(nil)} {
-		require.Equal(t, e, e.Created(nothing, wrote).Updated(nothing, wrote))
-	}
-}
-
 func TestExpectations_FailedCall_IsDroppedOnlyIfTheServerRefusedADeletion(t *testing.T) {
 	machines := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
 	for name, c := range map[string]struct {

@@ -158,10 +158,6 @@ func TestARuleMayGiveAConditionTime(t *testing.T) {
 			if tc.healthy && tc.next > 0 {
 				require.Equal(t, now.Add(tc.next), d.NextCheck)
 			}
-			waiting := lawful(t, living(v1alpha1.MachineUnknown, node(append(tc.conditions, condition("Ready", "False"))...), copied, noClass), p)
-			if tc.next > 0 && waiting.Do == nil {
-				require.Equal(t, now.Add(tc.next), waiting.NextCheck, "also while it is not well")
-			}
 		})
 	}
 }

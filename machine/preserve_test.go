@@ -199,22 +199,6 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 			require.True(t, tc.want(r), r.story())
 		})
 	}
-	t.Run("a drain that fails again is repeated, and told once", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
-		rounds := 0
-		r.drained = func(machine.DrainNode) machine.DrainView {
-			rounds++
-			return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(5 * time.Second)}
-		}
-		for range 20 {
-			r.mustRest(t)
-			require.Equal(t, r.now.Add(5*time.Second), r.last.NextCheck)
-			r.now = r.last.NextCheck
-		}
-		require.Equal(t, 20, rounds)
-		require.Equal(t, 1, strings.Count(r.story(), "set condition Preserved"))
-	})
 }
 
 // The record of the end was lost: what is left on the Node is taken away.

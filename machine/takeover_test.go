@@ -179,37 +179,3 @@ func FuzzTakeOver(fuzz *testing.F) {
 		}
 	})
 }
-
-// TestARestartOfOursTakesOverWhatWeWrote stops after every step of a deletion that
-// fails in many ways, forgets everything, and goes on: no step is skipped.
-func TestARestartOfOursTakesOverWhatWeWrote(t *testing.T) {
-	t.Parallel()
-	start := func() *world {
-		x := newWorld(terminating(node(markedAgo(time.Minute)), attached("csi-1"), handed(v1alpha1.GetVMStatus)))
-		x.deletion = []error{errTransient, errTransient, errTransient}
-		x.rounds = 3
-		return x
-	}
-	whole := start().run(t)
-	require.Contains(t, whole.did, stepVM)
-	resumed := 0
-	for stop := range len(whole.did) {
-		x := start()
-		for range stop {
-			x.next(t)
-		}
-		written := x.in.Machine.Status.LastOperation.Description
-		x.in.Drain, x.in.VM, x.rounds, x.did = machine.DrainView{}, machine.VMView{}, 1, nil
-		nodeThere := x.in.Node.Node != nil
-		x.run(t)
-		if strings.HasSuffix(written, v1alpha1.InitiateVMDeletion) {
-			resumed++
-			require.NotContains(t, x.did, stepDrain, "stopped after %d", stop)
-		} else if nodeThere {
-			require.Equal(t, stepDrain, x.did[0], "stopped after %d", stop)
-		}
-		require.Equal(t, stepRelease, x.did[len(x.did)-1])
-		require.Contains(t, x.did, stepVM)
-	}
-	require.Greater(t, resumed, 2)
-}

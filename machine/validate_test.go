@@ -211,28 +211,6 @@ func TestAnInvalidMachineSaysSoInOneWrite(t *testing.T) {
 	require.Empty(t, machine.Events(before, in.Machine))
 }
 
-func TestWhatIsIgnoredKeepsNothingFromBeingDone(t *testing.T) {
-	t.Parallel()
-	soon := spec(func(m *v1alpha1.Machine) {
-		m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "soon"}
-	})
-	in := after(soon)
-	before := in.Machine
-	d := write(t, &in)
-	require.Equal(t, machine.ReasonNoVM, d.Reason, "it is written with what is written anyway")
-	require.Equal(t, "PartlyIgnored", verdict(in.Machine).Reason)
-	require.Equal(t, []string{"Warning PartlyIgnored " + verdict(in.Machine).Message}, texted(machine.Events(before, in.Machine)))
-	require.Equal(t, machine.LookForVM{}, lawful(t, in, machine.DefaultPolicy()).Do)
-
-	in = living(v1alpha1.MachineRunning, healthy, copied, soon)
-	require.Equal(t, machine.ReasonPartlyIgnored, write(t, &in).Reason)
-	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
-	in.Machine.Annotations = nil
-	require.Equal(t, machine.ReasonConditionsChanged, write(t, &in).Reason)
-	require.Nil(t, verdict(in.Machine))
-	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
-}
-
 func texted(events []machinist.Event) []string {
 	var out []string
 	for _, e := range events {
@@ -263,20 +241,6 @@ func TestALiveMachineThatBecomesInvalidLivesOn(t *testing.T) {
 
 	leaving(&in)
 	require.NotContains(t, lawful(t, in, machine.DefaultPolicy()).String(), "Invalid", "a deletion does not care")
-}
-
-func TestAConditionOfTheNodeWithOurNameIsNotOurs(t *testing.T) {
-	t.Parallel()
-	in := living(v1alpha1.MachineRunning, node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "Valid", Status: corev1.ConditionFalse}))
-	for range 3 {
-		d := lawful(t, in, machine.DefaultPolicy())
-		if d.Do == nil {
-			break
-		}
-		write(t, &in)
-	}
-	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Do)
-	require.Nil(t, verdict(in.Machine))
 }
 
 func TestAMachineWithOddTemplateComesToRun(t *testing.T) {

@@ -136,12 +136,3 @@ func TestNothingHappensBeforeTheNextCheck(t *testing.T) {
 	}
 	require.Greater(t, waits, 1500)
 }
-
-// anyLives asks what is decided of so many observations of any kind.
-func anyLives(n, stream uint64, see func(seed uint64, in machine.Observation, d machine.Decision)) {
-	for seed := range n {
-		r := rand.New(rand.NewPCG(seed, stream))
-		in, p := anyLife(r), anyPolicy(r)
-		see(seed, in, machine.Decide(in, p, now))
-	}
-}
