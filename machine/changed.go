@@ -33,27 +33,21 @@ func Changed[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev1.S
 	}
 	switch a := any(before).(type) {
 	case *v1alpha1.Machine:
-		b, ok := any(after).(*v1alpha1.Machine)
-		return !ok || !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !sameSpec(&a.Spec, &b.Spec) || !sameStatus(&a.Status, &b.Status)
+		b, _ := any(after).(*v1alpha1.Machine)
+		return !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !sameSpec(&a.Spec, &b.Spec) || !sameStatus(&a.Status, &b.Status)
 	case *corev1.Node:
-		b, ok := any(after).(*corev1.Node)
-		return !ok || !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !sameNode(a, b)
+		b, _ := any(after).(*corev1.Node)
+		return !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !sameNode(a, b)
 	case *v1alpha1.MachineClass:
-		b, ok := any(after).(*v1alpha1.MachineClass)
-		if !ok || !sameMeta(&a.ObjectMeta, &b.ObjectMeta) {
-			return true
-		}
+		b, _ := any(after).(*v1alpha1.MachineClass)
 		x, y := *a, *b
 		x.ObjectMeta, y.ObjectMeta = metav1.ObjectMeta{}, metav1.ObjectMeta{}
-		return !equality.Semantic.DeepEqual(x, y)
+		return !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !equality.Semantic.DeepEqual(x, y)
 	case *corev1.Secret:
-		b, ok := any(after).(*corev1.Secret)
-		if !ok || !sameMeta(&a.ObjectMeta, &b.ObjectMeta) {
-			return true
-		}
+		b, _ := any(after).(*corev1.Secret)
 		x, y := *a, *b
 		x.ObjectMeta, y.ObjectMeta = metav1.ObjectMeta{}, metav1.ObjectMeta{}
-		return !equality.Semantic.DeepEqual(x, y)
+		return !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !equality.Semantic.DeepEqual(x, y)
 	default:
 		return true
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
@@ -34,15 +33,11 @@ func (l *logic) pressed() bool {
 // terminating is the condition that tells others why the Node goes. It is set
 // while the phase still tells.
 func (l *logic) terminating() corev1.NodeCondition {
-	c := corev1.NodeCondition{
-		Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue,
-		Reason: v1alpha1.NodeScaledDown, Message: "Machine Controller is scaling down machine",
-		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
-	}
+	reason, message := v1alpha1.NodeScaledDown, "Machine Controller is scaling down machine"
 	if l.phase() == v1alpha1.MachineFailed {
-		c.Reason, c.Message = v1alpha1.NodeUnhealthy, "Machine Controller is terminating failed machine"
+		reason, message = v1alpha1.NodeUnhealthy, "Machine Controller is terminating failed machine"
 	}
-	return c
+	return condition(v1alpha1.NodeTerminationCondition, corev1.ConditionTrue, reason, message, l.now)
 }
 
 // vacate drains the Node, which includes that its volumes are detached, and by force

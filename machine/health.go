@@ -6,65 +6,39 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// healthVerdict is what the conditions of a Node say of it.
-type healthVerdict struct {
-	// Healthy says that Ready is there and no condition is bad.
-	Healthy bool
-	// Bad are the conditions that are not those of a healthy Node.
-	Bad []corev1.NodeCondition
-	// NextCheck is when a condition will have been bad for long enough to count, if
-	// nothing changes before. Zero is never.
-	NextCheck time.Time
+// ParseHealthConditions returns the types in a comma-separated list of Node conditions,
+// as in spec.nodeConditions of a machine. Spaces around entries, empty entries and
+// repetitions are dropped.
+func ParseHealthConditions(list string) []corev1.NodeConditionType {
+	var types []corev1.NodeConditionType
+	for entry := range strings.SplitSeq(list, ",") {
+		t := corev1.NodeConditionType(strings.TrimSpace(entry))
+		if t != "" && !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	return types
 }
 
-// judgeHealth returns what conditions say of a Node at now. Ready has to be
-// there, and to be True unless one of the rules is about Ready; no other rule may
-// be broken. Nil rules leave Ready alone to count.
+// judgeHealth returns whether a Node is healthy, and the conditions that are bad:
+// Ready has to be there and True, and the conditions of the listed types may be False
+// or missing.
 //
 // Unlike the reference system, a Node without Ready is not healthy.
-func judgeHealth(conditions []corev1.NodeCondition, rules []HealthRule, now time.Time) healthVerdict {
-	var h healthVerdict
-	ready := false
-	for i := range conditions {
-		c := &conditions[i]
-		ready = ready || c.Type == corev1.NodeReady
-		since, bad := badSince(c, rules)
-		switch {
-		case !bad:
-		case since.After(now):
-			h.NextCheck = machinist.Earliest(h.NextCheck, since)
-		default:
-			h.Bad = append(h.Bad, *c)
+func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeConditionType) (healthy bool, bad []corev1.NodeCondition) {
+	for _, c := range conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
+			c.Type != corev1.NodeReady && c.Status != corev1.ConditionFalse && slices.Contains(types, c.Type) {
+			bad = append(bad, c)
 		}
 	}
-	h.Healthy = ready && len(h.Bad) == 0
-	return h
-}
-
-// badSince says whether a condition breaks a rule, and from when on that counts;
-// zero is at once.
-func badSince(c *corev1.NodeCondition, rules []HealthRule) (time.Time, bool) {
-	for i := range rules {
-		r := &rules[i]
-		switch {
-		case r.Type != c.Type:
-		case !slices.Contains(r.Unhealthy, c.Status):
-			return time.Time{}, false
-		case r.For <= 0 || c.LastTransitionTime.IsZero():
-			return time.Time{}, true
-		default:
-			return c.LastTransitionTime.Add(r.For), true
-		}
-	}
-	return time.Time{}, c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	return len(bad) == 0 && conditionOf(conditions, corev1.NodeReady) != nil, bad
 }
 
 // conditionsChanged says whether conditions of a Node differ from those recorded

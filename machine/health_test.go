@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +39,7 @@ func TestHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := living(v1alpha1.MachineRunning, node(tc.conditions...), copied)
-			d := lawful(t, in, machine.Policy{HealthRules: machine.ParseHealthRules("KernelDeadlock")})
+			d := lawful(t, in, machine.Policy{HealthConditions: []corev1.NodeConditionType{"KernelDeadlock"}})
 			require.Equal(t, tc.bad, strings.Count(d.Message, "="), d.String())
 			require.Equal(t, tc.want, d.Reason == machine.ReasonNodeReady, d.String())
 		})
@@ -120,62 +119,21 @@ func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 	}
 }
 
-// TestARuleMayGiveAConditionTime has a condition count once it has been bad for
-// long enough, and says when that will be.
-func TestARuleMayGiveAConditionTime(t *testing.T) {
-	t.Parallel()
-	rules := []machine.HealthRule{
-		{Type: "Slow", Unhealthy: []corev1.ConditionStatus{corev1.ConditionTrue}, For: 10 * time.Minute},
-		{Type: "Slower", Unhealthy: []corev1.ConditionStatus{corev1.ConditionTrue}, For: time.Hour},
-		{Type: corev1.NodeReady, Unhealthy: []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown}, For: 3 * time.Minute},
-	}
-	since := func(kind string, status corev1.ConditionStatus, ago time.Duration) corev1.NodeCondition {
-		c := condition(kind, status)
-		c.LastTransitionTime = metav1.NewTime(now.Add(-ago))
-		return c
-	}
-	type list = []corev1.NodeCondition
-	for name, tc := range map[string]struct {
-		conditions list
-		healthy    bool
-		next       time.Duration // zero is never
-	}{
-		"not yet":                           {list{since("Ready", "True", 0), since("Slow", "True", 4*time.Minute)}, true, 6 * time.Minute},
-		"then":                              {list{since("Ready", "True", 0), since("Slow", "True", 10*time.Minute)}, false, 0},
-		"the first counts":                  {list{since("Ready", "True", 0), since("Slower", "True", 0), since("Slow", "True", 0)}, true, 10 * time.Minute},
-		"one counts and another will":       {list{since("Ready", "True", 0), since("Slower", "True", 0), since("Slow", "True", time.Hour)}, false, time.Hour},
-		"a good one never does":             {list{since("Ready", "True", 0), since("Slow", "False", 0)}, true, 0},
-		"a time that is not known is over":  {list{since("Ready", "True", 0), condition("Slow", "True")}, false, 0},
-		"a rule may be about Ready":         {list{since("Ready", "False", time.Minute)}, true, 2 * time.Minute},
-		"which ends as well":                {list{since("Ready", "Unknown", 3*time.Minute)}, false, 0},
-		"a status that no rule names is no": {list{since("Ready", "True", 0), since("Slow", "Unknown", time.Hour)}, true, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := machine.Policy{HealthRules: rules}
-			d := lawful(t, living(v1alpha1.MachineRunning, node(tc.conditions...), copied), p)
-			require.Equal(t, tc.healthy, d.Reason == machine.ReasonNodeReady)
-			if tc.healthy && tc.next > 0 {
-				require.Equal(t, now.Add(tc.next), d.NextCheck)
-			}
-		})
-	}
-}
-
 func FuzzTheListOfConditionTypesIsRead(f *testing.F) {
 	for _, list := range []string{"", ",", "A", "KernelDeadlock,ReadonlyFilesystem", " A , B ,A", "a,\x00,é"} {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
-		rules := machine.ParseHealthRules(list)
-		var types []string
-		for _, r := range rules {
-			require.Equal(t, strings.TrimSpace(string(r.Type)), string(r.Type))
-			require.NotEmpty(t, r.Type)
-			require.NotContains(t, types, string(r.Type))
-			require.Contains(t, list, string(r.Type))
-			types = append(types, string(r.Type))
+		types := machine.ParseHealthConditions(list)
+		var texts []string
+		for _, kind := range types {
+			text := string(kind)
+			require.Equal(t, strings.TrimSpace(text), text)
+			require.NotEmpty(t, text)
+			require.NotContains(t, texts, text)
+			require.Contains(t, list, text)
+			texts = append(texts, text)
 		}
-		require.Equal(t, rules, machine.ParseHealthRules(strings.Join(types, ",")))
+		require.Equal(t, types, machine.ParseHealthConditions(strings.Join(texts, ",")))
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -63,8 +62,5 @@ func updateStep(node *corev1.Node) string {
 }
 
 func updateCondition(step, message string, now time.Time) corev1.NodeCondition {
-	return corev1.NodeCondition{
-		Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: step, Message: message,
-		LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
-	}
+	return condition(v1alpha1.NodeInPlaceUpdate, corev1.ConditionTrue, step, message, now)
 }

@@ -143,39 +143,34 @@ func (l *logic) updateUnseen(r machinist.Reason, message string) Decision {
 		"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout)))
 }
 
-// health judges a machine by the conditions of its Node, and looks again when a
-// condition will have been bad for long enough to count.
+// health judges a machine by the conditions of its Node.
 func (l *logic) health() Decision {
 	node := l.in.Node.Node
-	judged := judgeHealth(node.Status.Conditions, l.p.HealthRules, l.now)
-	d := l.copyConditions(node, l.judge(node, judged))
-	if d.Do == nil {
-		d.NextCheck = machinist.Earliest(d.NextCheck, judged.NextCheck)
-	}
-	return d
+	healthy, bad := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
+	return l.copyConditions(node, l.judge(node, healthy, bad))
 }
 
 // judge returns what follows for the machine from how its Node is.
-func (l *logic) judge(node *corev1.Node, judged healthVerdict) Decision {
+func (l *logic) judge(node *corev1.Node, healthy bool, bad []corev1.NodeCondition) Decision {
 	switch phase := l.phase(); {
 	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
 		return settled(ReasonNodeReady)
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
 		return l.unhealthy(ReasonUpdateFailed, "the update in place has failed", node.Status.Conditions)
-	case judged.Healthy && l.moves(ReasonNodeReady):
+	case healthy && l.moves(ReasonNodeReady):
 		return l.run(node)
 	case phase == v1alpha1.MachineFailed:
 		return l.failed()
-	case judged.Healthy && phase == v1alpha1.MachinePending:
+	case healthy && phase == v1alpha1.MachinePending:
 		return l.waitToJoin(ReasonCriticalComponents, "critical components are not ready")
-	case judged.Healthy:
+	case healthy:
 		return settled(ReasonNodeReady)
 	case l.moves(ReasonNodeUnhealthy):
-		return l.doubt(node, judged.Bad)
+		return l.doubt(node, bad)
 	case leads(phase, ReasonHealthTimeout):
-		return l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(judged.Bad), judged.Bad)
+		return l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad)
 	default:
-		return l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(judged.Bad))
+		return l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(bad))
 	}
 }
 
@@ -195,9 +190,7 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 		return otherwise
 	default:
 	}
-	d := l.record(ReasonConditionsChanged, l.conditionsOf(node))
-	d.Message = ""
-	return d
+	return l.record(ReasonConditionsChanged, "", l.conditionsOf(node))
 }
 
 // conditionsOf returns a change that records the conditions of the Node.

@@ -3,9 +3,11 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
@@ -47,23 +49,27 @@ func settled(r machinist.Reason) Decision { return Decision{Reason: r} }
 
 // record returns a decision that writes the status that change makes of the
 // machine's, and the text that the driver wants to be remembered.
-func (l *logic) record(r machinist.Reason, change func(*v1alpha1.MachineStatus)) Decision {
+func (l *logic) record(r machinist.Reason, message string, change func(*v1alpha1.MachineStatus)) Decision {
 	m := l.m.DeepCopy()
-	if state := l.in.VM.LastKnownState; state != "" {
-		m.Status.LastKnownState = state
-	}
+	m.Status.LastKnownState = cmp.Or(l.in.VM.LastKnownState, m.Status.LastKnownState)
 	change(&m.Status)
-	return l.do(UpdateStatus{Machine: m}, r, m.Status.LastOperation.Description)
+	return l.do(UpdateStatus{Machine: m}, r, message)
 }
 
 // recordOperation returns a decision that writes the last operation.
 func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) Decision {
-	return l.record(r, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
+	return l.record(r, op.Description, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 }
 
 // operation returns a last operation that is written now.
 func (l *logic) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
 	return v1alpha1.LastOperation{Type: t, State: s, Description: description, LastUpdateTime: metav1.NewTime(l.now)}
+}
+
+// condition returns a condition that is set now.
+func condition(t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) corev1.NodeCondition {
+	at := metav1.NewTime(now)
+	return corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: at, LastTransitionTime: at}
 }
 
 // phase returns the recorded phase.
@@ -80,7 +86,7 @@ func (l *logic) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
 // reenter returns a decision that writes the phase anew, as entered now: when it was
 // entered is not known, and timeouts are counted from that.
 func (l *logic) reenter(r machinist.Reason) Decision {
-	return l.record(r, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
+	return l.record(r, l.m.Status.LastOperation.Description, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
 }
 
 // sameOperation says whether two operations tell people the same.

@@ -32,7 +32,7 @@ func (l *logic) moves(why machinist.Reason) bool {
 // stays, with the time at which it was entered: timeouts are counted from that.
 func (l *logic) move(why machinist.Reason, op v1alpha1.LastOperation, changes ...func(*v1alpha1.MachineStatus)) Decision {
 	to, ok := l.next(why)
-	return l.record(why, func(s *v1alpha1.MachineStatus) {
+	return l.record(why, op.Description, func(s *v1alpha1.MachineStatus) {
 		s.LastOperation = op
 		for _, change := range changes {
 			change(s)

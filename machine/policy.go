@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -37,9 +38,9 @@ type Policy struct {
 	// deleted nevertheless, counted from when nothing on the Node uses it any more.
 	// Zero means for ever.
 	DetachTimeout time.Duration
-	// HealthRules say which Node conditions make a machine unhealthy, besides
-	// Ready, which has to be True unless a rule says otherwise.
-	HealthRules []HealthRule
+	// HealthConditions are types of Node conditions that make a machine unhealthy
+	// unless they are False or missing. Ready has to be True always.
+	HealthConditions []corev1.NodeConditionType
 	// Settle is how long the provider may take to show a VM that it has made. For
 	// so long after a deletion was asked for, the answer that there is no VM is
 	// not believed. Zero means 30 seconds, negative means not at all.
@@ -57,14 +58,14 @@ const defaultSettle = 30 * time.Second
 // minutes to detach volumes, one replacement at a time.
 func DefaultPolicy() Policy {
 	return Policy{
-		CreationTimeout: 20 * time.Minute,
-		HealthTimeout:   10 * time.Minute,
-		DrainTimeout:    2 * time.Hour,
-		InPlaceTimeout:  20 * time.Minute,
-		PreserveTimeout: 96 * time.Hour,
-		DetachTimeout:   2 * time.Minute,
-		MaxReplacements: 1,
-		HealthRules:     ParseHealthRules("KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable"),
+		CreationTimeout:  20 * time.Minute,
+		HealthTimeout:    10 * time.Minute,
+		DrainTimeout:     2 * time.Hour,
+		InPlaceTimeout:   20 * time.Minute,
+		PreserveTimeout:  96 * time.Hour,
+		DetachTimeout:    2 * time.Minute,
+		MaxReplacements:  1,
+		HealthConditions: ParseHealthConditions("KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable"),
 	}
 }
 
@@ -87,7 +88,7 @@ func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
 			}
 		}
 		if c.NodeConditions != nil {
-			p.HealthRules = ParseHealthRules(*c.NodeConditions)
+			p.HealthConditions = ParseHealthConditions(*c.NodeConditions)
 		}
 		if c.DisableHealthTimeout != nil && *c.DisableHealthTimeout {
 			p.HealthTimeout = 0

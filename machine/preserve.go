@@ -26,14 +26,11 @@ func (l *logic) preservation() Decision {
 		return l.preservationUnknown()
 	}
 	status := l.m.Status.CurrentStatus
-	switch judgePreservation(value, status.Phase, l.preservedUntil(), l.now) {
-	case preserveKeep:
+	verdict := judgePreservation(value, status.Phase, l.preservedUntil(), l.now)
+	if verdict == preserveKeep {
 		return l.preserve(value)
-	case preserveForget:
-		return l.stopPreserving(true)
-	default:
-		return l.stopPreserving(false)
 	}
+	return l.stopPreserving(verdict == preserveForget)
 }
 
 // preservedUntil returns the recorded end of the preservation, or zero.
@@ -64,11 +61,9 @@ func (l *logic) preservationUnknown() Decision {
 func (l *logic) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
 		end := preserveEnd(l.now, l.p.PreserveTimeout)
-		d := l.record(ReasonPreserved, func(s *v1alpha1.MachineStatus) {
+		return l.record(ReasonPreserved, "until "+end.UTC().Format(time.RFC3339), func(s *v1alpha1.MachineStatus) {
 			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
 		})
-		d.Message = "until " + end.UTC().Format(time.RFC3339)
-		return d
 	}
 	if d := l.noteRequest(false); d.Do != nil {
 		return d
@@ -94,7 +89,8 @@ func (l *logic) namedNode() *corev1.Node {
 // recovers says whether the machine is about to run again, so that its Node need
 // not be drained if it had failed.
 func (l *logic) recovers(node *corev1.Node) bool {
-	return l.moves(ReasonNodeReady) && judgeHealth(node.Status.Conditions, l.p.HealthRules, l.now).Healthy
+	healthy, _ := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
+	return healthy && l.moves(ReasonNodeReady)
 }
 
 // keep waits for the end of the preservation.
@@ -130,9 +126,7 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	if !active {
 		return Decision{}
 	}
-	d := l.record(ReasonPreservationStopped, func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
-	d.Message = ""
-	return d
+	return l.record(ReasonPreservationStopped, "", func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
 // noteRequest keeps on the machine what its Node says of preservation, which

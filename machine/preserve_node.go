@@ -4,7 +4,6 @@ package machine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -135,19 +134,12 @@ func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
 		reason = v1alpha1.PreservedByMCM
 	}
-	return corev1.NodeCondition{
-		Type: v1alpha1.NodePreserved, Status: corev1.ConditionTrue, Reason: reason,
-		Message:           fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()),
-		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
-	}
+	return condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()), l.now)
 }
 
 // stopped is the condition of a Node that is preserved no more.
 func (l *logic) stopped() corev1.NodeCondition {
-	return corev1.NodeCondition{
-		Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped,
-		LastHeartbeatTime: metav1.NewTime(l.now), LastTransitionTime: metav1.NewTime(l.now),
-	}
+	return condition(v1alpha1.NodePreserved, corev1.ConditionFalse, v1alpha1.PreservationStopped, "", l.now)
 }
 
 // staleCondition says whether the condition of a Node that is not preserved any
@@ -180,8 +172,8 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
 		return l.reenter(ReasonPreserved)
 	}
-	var long time.Time // when the Node tells that the drain takes long
-	if long = a.Started.Add(tellAgain); !l.now.Before(long) {
+	long := a.Started.Add(tellAgain) // when the Node tells that the drain takes long
+	if !l.now.Before(long) {
 		long = time.Time{}
 	}
 	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would take turns without end
@@ -201,21 +193,19 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 // which the Node was tainted for it, which are written once.
 // A time in the future is passed over; zero means that neither is known.
 func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
-	started := m.Status.CurrentStatus.LastUpdateTime.Time
-	if !recorded.Known(started, now) {
-		started = time.Time{}
+	times := []*metav1.Time{&m.Status.CurrentStatus.LastUpdateTime}
+	if node != nil {
+		for _, t := range node.Spec.Taints {
+			if t.MatchTaint(&preservedTaint) {
+				times = append(times, t.TimeAdded)
+			}
+		}
 	}
-	if node == nil {
-		return started
-	}
-	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == preservedTaint.Key && t.Effect == preservedTaint.Effect
-	})
-	if i < 0 || node.Spec.Taints[i].TimeAdded == nil {
-		return started
-	}
-	if added := node.Spec.Taints[i].TimeAdded.Time; added.After(started) && recorded.Known(added, now) {
-		started = added
+	var started time.Time
+	for _, t := range times {
+		if t != nil && t.After(started) && recorded.Known(t.Time, now) {
+			started = t.Time
+		}
 	}
 	return started
 }

@@ -114,25 +114,13 @@ const (
 //	false, others  | stop            | stop   | stop
 func judgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) preserveVerdict {
 	over, failed := !end.IsZero() && !now.Before(end), phase == v1alpha1.MachineFailed
-	switch value {
-	case v1alpha1.PreserveMachineAnnotationValueNow:
-		if over {
-			return preserveForget
-		}
-		return preserveKeep
-	case v1alpha1.PreserveMachineAnnotationValueWhenFailed:
-		switch {
-		case over:
-			return preserveForget
-		case failed:
-			return preserveKeep
-		}
+	switch {
+	case value == v1alpha1.PreserveMachineAnnotationValueFalse, !preserveValue(value):
 		return preserveStop
-	case v1alpha1.PreserveMachineAnnotationValuePreservedByMCM:
-		if failed && !over {
-			return preserveKeep
-		}
+	case over, value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM && !failed:
 		return preserveForget
+	case failed, value == v1alpha1.PreserveMachineAnnotationValueNow:
+		return preserveKeep
 	default:
 		return preserveStop
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
@@ -44,10 +43,8 @@ func (l *logic) verdictOf(reason machinist.Reason, errs field.ErrorList) *corev1
 	if len(errs) == 0 {
 		return nil
 	}
-	return &corev1.NodeCondition{
-		Type: v1alpha1.MachineValid, Status: corev1.ConditionFalse, Reason: string(reason), Message: told(errs),
-		LastTransitionTime: metav1.NewTime(l.now), LastHeartbeatTime: metav1.NewTime(l.now),
-	}
+	c := condition(v1alpha1.MachineValid, corev1.ConditionFalse, string(reason), told(errs), l.now)
+	return &c
 }
 
 // validity shows on the object what is wrong with it, in the status write that
@@ -82,9 +79,7 @@ func (l *logic) verdictDue() (*corev1.NodeCondition, Decision) {
 			want.LastTransitionTime = have.LastTransitionTime
 		}
 	}
-	d := l.record(reason, func(s *v1alpha1.MachineStatus) { s.Conditions = withVerdict(s.Conditions, want) })
-	d.Message = message
-	return want, d
+	return want, l.record(reason, message, func(s *v1alpha1.MachineStatus) { s.Conditions = withVerdict(s.Conditions, want) })
 }
 
 // withVerdict returns conditions, which are the caller's, with own in place of

@@ -105,17 +105,10 @@ var allPhases = []v1alpha1.MachinePhase{
 // that is observed changes, nothing is decided before.
 func TestNothingHappensBeforeTheNextCheck(t *testing.T) {
 	t.Parallel()
-	policies := func(r *rand.Rand) machine.Policy {
-		p := anyPolicy(r)
-		if r.IntN(3) == 0 {
-			p.HealthRules = append(p.HealthRules, machine.HealthRule{Type: "A", Unhealthy: []corev1.ConditionStatus{corev1.ConditionTrue}, For: 7 * time.Minute})
-		}
-		return p
-	}
 	waits := 0
 	for seed := range uint64(8000) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		in, p := anyLife(r), policies(r)
+		in, p := anyLife(r), anyPolicy(r)
 		d := machine.Decide(in, p, now)
 		if d.Do != nil {
 			continue

@@ -157,8 +157,8 @@ func TestPoliciesFollowTheFlags(t *testing.T) {
 		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4",
 		"--autoscaler-scaledown-annotation-during-rollout=false")
 	require.NoError(t, err)
-	require.Equal(t, machine.ParseHealthRules("A,B"), s.MachinePolicy().HealthRules)
-	require.Len(t, s.MachinePolicy().HealthRules, 2)
+	require.Equal(t, machine.ParseHealthConditions("A,B"), s.MachinePolicy().HealthConditions)
+	require.Len(t, s.MachinePolicy().HealthConditions, 2)
 	require.Negative(t, s.MachinePolicy().Settle)
 	require.Zero(t, s.MachinePolicy().DrainTimeout)
 	require.Equal(t, time.Minute, s.MachinePolicy().InPlaceTimeout)

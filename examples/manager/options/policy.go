@@ -19,7 +19,7 @@ func (s *MCServer) MachinePolicy() machine.Policy {
 	p.CreationTimeout, p.HealthTimeout, p.DrainTimeout = s.CreationTimeout, s.HealthTimeout, s.DrainTimeout
 	p.InPlaceTimeout, p.PreserveTimeout, p.DetachTimeout = s.InPlaceUpdateTimeout, s.PreserveTimeout, s.PVDetachTimeout
 	p.MaxReplacements = s.MaxReplacements
-	p.HealthRules = machine.ParseHealthRules(s.NodeConditions)
+	p.HealthConditions = machine.ParseHealthConditions(s.NodeConditions)
 	p.Settle = s.SettleTime
 	if p.Settle <= 0 {
 		p.Settle = -1 // zero would be the default
