@@ -195,14 +195,11 @@ func TestStep_Waves_ReadAsText(t *testing.T) {
 }
 
 func TestStep_Rules_ReadAsText(t *testing.T) {
-	annotated := func(value string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": value} }
-	}
-	labeled := func(value string) func(*corev1.Pod) {
+	drained := func(value string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Labels["cluster.x-k8s.io/drain"] = value }
 	}
-	in := observed(newPod("web"), newPod("precious", annotated("true")), newPod("typo", annotated("ture")),
-		newPod("tool", labeled("skip")), newPod("train", labeled("wait-completed")))
+	in := observed(newPod("web"), newPod("precious", doNotDisrupt("true")), newPod("typo", doNotDisrupt("ture")),
+		newPod("tool", drained("skip")), newPod("train", drained("wait-completed")))
 	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
 	g := &goldenStory{p: drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app", Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}}}
 	in.Pods.Items = append(in.Pods.Items, newPod("other", func(p *corev1.Pod) { p.Labels = nil }))
@@ -234,27 +231,14 @@ func TestStep_Ladders_ReadAsText(t *testing.T) {
 }
 
 func TestStep_Volumes_ReadAsText(t *testing.T) {
-	claims := func(names ...string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			for _, name := range names {
-				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-				}})
-			}
-		}
-	}
-	in := observed(newPod("db-0", claims("data-0")), newPod("db-1", claims("data-1")), newPod("agent", ownedBy("DaemonSet"), claims("spool")))
+	in := observed(newPod("db-0", volumesOf("data-0")), newPod("db-1", volumesOf("data-1")), newPod("agent", ownedBy("DaemonSet"), volumesOf("spool")))
 	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
 	in.Claims, in.Volumes, in.Attachments = drain.All[*corev1.PersistentVolumeClaim](), drain.All(volumeCSI("pv-data-0", "0"), volumeCSI("pv-data-1", "1")), drain.All[*storagev1.VolumeAttachment]()
 	for _, name := range []string{"data-0", "data-1", "spool"} {
-		in.Claims.Items = append(in.Claims.Items, &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
-		})
-		in.Attachments.Items = append(in.Attachments.Items, &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: "csi-" + name},
-			Spec:       storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + name)}},
-			Status:     storagev1.VolumeAttachmentStatus{Attached: true},
-		})
+		in.Claims.Items = append(in.Claims.Items, volumeClaim(name, "pv-"+name))
+		va := volumeAttached("pv-"+name, "node-1")
+		va.Name = "csi-" + name
+		in.Attachments.Items = append(in.Attachments.Items, va)
 	}
 	g := &goldenStory{p: drain.Policy{Volumes: drain.VolumePolicy{Wait: true, DetachTimeout: 2 * time.Minute, ReattachTimeout: time.Minute}}}
 	plan := g.at(0, "one pod with volumes at a time", in)

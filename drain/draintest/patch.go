@@ -22,7 +22,7 @@ import (
 // patch carries out a patch of an object or of its status: the patch is applied to the latest state, and the result
 // goes the way of an update. A resource version in the patch is a precondition.
 func (c *Cluster) patch(k *kind, req request, action clienttesting.PatchActionImpl) (runtime.Object, error) {
-	if !writable(k, req.subresource) {
+	if !writable(req.subresource) {
 		return nil, notServed()
 	}
 	before, err := c.get(k, req.namespace, req.name)

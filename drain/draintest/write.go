@@ -133,7 +133,7 @@ func (c *Cluster) newUID() types.UID {
 
 // update carries out an update of an object or of its status.
 func (c *Cluster) update(k *kind, req request, in runtime.Object) (runtime.Object, error) {
-	if !writable(k, req.subresource) {
+	if !writable(req.subresource) {
 		return nil, notServed()
 	}
 	obj, m, err := c.fromWire(k, in)
@@ -157,9 +157,7 @@ func (c *Cluster) update(k *kind, req request, in runtime.Object) (runtime.Objec
 }
 
 // writable lists the subresources that can be updated and patched.
-func writable(k *kind, subresource string) bool {
-	return subresource == "" || subresource == "status" && k.status != statusInline
-}
+func writable(subresource string) bool { return subresource == "" || subresource == "status" }
 
 // replace puts after in the place of before, as far as the request may reach. Both belong to it; before is the
 // stored state.
