@@ -107,11 +107,16 @@ func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
 }
 
 func TestDecide_SetThatIsDeleted_IsNotWritten(t *testing.T) {
-	s := newScene("rolling 2 paused; old 0 sized=3; new 2/2/2")
-	s.in.Deployment.Spec.RevisionHistoryLimit = new(int32(0))
-	text, dec := s.outcome()
-	require.Equal(t, "old 0; new 2; deletes old", text)
-	require.Empty(t, actions[deployment.WriteSet](dec))
+	for scene, want := range map[string]string{
+		"rolling 2 paused; old 0 sized=3; new 2/2/2": "old 0; new 2; deletes old",
+		"rolling 2 paused; old 0 sized=3":            "old 0>2; deletes old",
+	} {
+		s := newScene(scene)
+		s.in.Deployment.Spec.RevisionHistoryLimit = new(int32(0))
+		text, dec := s.outcome()
+		require.Equal(t, want, text)
+		require.Empty(t, actions[deployment.WriteSet](dec))
+	}
 }
 
 func TestDecide_Burst_BoundsWhatIsWrittenAndSaysSo(t *testing.T) {

@@ -133,6 +133,7 @@ func TestScaling(t *testing.T) {
 		{"a paused recreation shrinks together", "recreate 4 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3>2 without old-0; new 3>2 without new-0; names old[old-0] new[new-0]", ""},
 		{"a paused recreation grows in the new set", "recreate 9 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3; new 3>6", ""},
 		{"no set grows in a cut of named machines", "rolling 3 +1 -1 named=old-0; old 2/2/2 sized=4; new 1/1/1 sized=4", "old 2>1 without old-0; new 1; names old[old-0]; marks old-0", ""},
+		{"a named machine for which its set is smaller already is counted once", "rolling 5 +2 -3 paused named=a scaled; old 1/2/2 sized=5 scaled: a.marked b; new 4/4/4 sized=6", "old 1 without a; new 4; names old[a]", ""},
 		{"of the named machines only so many go as the replicas are fewer", "rolling 3 -2 named=old-0,other-0; old 2/2/2 sized=4; other 1/1/1 sized=4; new 1/1/1 sized=4", "old 2>1 without old-0; other 1; new 1; names old[old-0]; marks old-0 other-0", ""},
 		{"a set that is being deleted does not hold it", "rolling 5 +1 -1; old 3/3/0 deleting sized=3: a.leaving b.leaving c.leaving; new 0 sized=3", "old 3; new 0>3", ""},
 	})
