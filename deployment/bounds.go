@@ -31,6 +31,11 @@ type Bounds struct {
 // Most returns how many machines may exist.
 func (b Bounds) Most() int64 { return b.Desired + b.Surge }
 
+// limit tells how many machines may exist.
+func (b Bounds) limit() string {
+	return fmt.Sprintf("%d replicas + %d max surge", b.Desired, b.Surge)
+}
+
 // Least returns how many machines must stay available.
 func (b Bounds) Least() int64 { return b.Desired - b.Unavailable }
 

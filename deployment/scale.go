@@ -49,7 +49,8 @@ func ScalingOf(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old [
 	if out.Alone == nil && !out.Saturated && d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
 		return out
 	}
-	for _, t := range scaleTargets(d, newSet, old, nil) {
+	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
+	for _, t := range scaleTargets(d, b, newSet, old, nil) {
 		out.Targets = append(out.Targets, Target{Name: t.set.Name, UID: t.set.UID, From: t.set.Spec.Replicas, To: t.to})
 	}
 	return out
@@ -92,7 +93,7 @@ func saturated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet) bool 
 
 // scaleTargets returns the sizes that the sets should get, whatever the strategy. Of a cut
 // that is shared out, the sets with named machines give those first.
-func scaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
+func scaleTargets(d *v1alpha1.MachineDeployment, b Bounds, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
 	if one := alone(newSet, old); one != nil {
 		return []setSize{{one, max(0, d.Spec.Replicas)}}
 	}
@@ -108,7 +109,6 @@ func scaleTargets(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, ol
 			sizes = append(sizes, setSize{s, 0})
 		}
 	}
-	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
 	toAdd := b.Most() - sum
 	if b.Desired == 0 {
 		toAdd = -sum
@@ -254,7 +254,7 @@ func (c *pass) scale() {
 	case saturated(c.d, c.newSet):
 		rule = withPreserved // they are replaced already
 	}
-	for _, t := range scaleTargets(c.d, c.newSet, standing, c.namedInSets()) {
+	for _, t := range scaleTargets(c.d, c.ledger.Bounds, c.newSet, standing, c.namedInSets()) {
 		c.scaleTo(c.ledger.of(t.set), int64(t.to), rule)
 	}
 }

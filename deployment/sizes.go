@@ -80,13 +80,13 @@ func (c *pass) grow(a *account, size int64) bool {
 	case a.replicas > a.spec+a.leaving: // it would get new ones on top of those that go, and their number could not be told any more
 		c.hold(a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted; it does not grow until they are gone", a.replicas, a.spec))
 	case room == 0:
-		c.hold(a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %d replicas + %d max surge", total, l.Desired, l.Surge))
+		c.hold(a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %s", total, l.limit()))
 	default:
 		if machineset.ScaleUpDisabled(a.next) {
 			delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 			a.changes = append(a.changes, "it creates machines again")
 		}
-		return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%d machines < %d replicas + %d max surge", total, l.Desired, l.Surge))
+		return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%d machines < %s", total, l.limit()))
 	}
 	return false
 }
