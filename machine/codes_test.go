@@ -319,7 +319,7 @@ func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
 	}
 }
 
-// asked is a driver that remembers what it was asked, and fails.
+// asked is a driver that remembers what it was asked. It fails, and quotes its user data.
 type asked struct {
 	driver.Driver
 	operation driver.Operation
@@ -330,65 +330,50 @@ type asked struct {
 
 func (a *asked) note(o driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret) error {
 	a.operation, a.machine, a.class, a.secret = o, m, c, s
-	return status.Error(codes.Aborted, "later")
+	return status.Error(codes.Aborted, "no room for "+string(s.Data[machine.UserDataKey]))
 }
 
 func (a *asked) GetMachineStatus(_ context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	return &driver.GetMachineStatusResponse{NodeName: "n"}, a.note(driver.OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
+	return nil, a.note(driver.OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
 }
 
 func (a *asked) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	return &driver.CreateMachineResponse{NodeName: "n"}, a.note(driver.OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
+	return nil, a.note(driver.OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
 }
 
 func (a *asked) InitializeMachine(_ context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	return &driver.InitializeMachineResponse{NodeName: "n"}, a.note(driver.OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
+	return nil, a.note(driver.OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
 }
 
 func (a *asked) DeleteMachine(_ context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	return &driver.DeleteMachineResponse{LastKnownState: "half"}, a.note(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
+	return nil, a.note(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
 }
 
 func TestACallAsksTheDriverWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	m, c := newMachine("m"), class()
-	m.Status.LastKnownState = "old"
+	m.Status.LastKnownState, m.Spec.ProviderID = "old", "id"
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("I am <<MACHINE_NAME>>"), "key": []byte("k")}}
 	before, beforeSecret := m.DeepCopy(), secret.DeepCopy()
-	for do, want := range map[machine.Action]driver.Operation{
-		machine.LookForVM{}: driver.OpGetMachineStatus, machine.CreateVM{}: driver.OpCreateMachine,
-		machine.InitializeVM{LastKnownState: "new"}: driver.OpInitializeMachine, machine.InitializeVM{}: driver.OpInitializeMachine,
-		machine.DeleteVM{}: driver.OpDeleteMachine,
+	for do, want := range map[machine.Action][]string{
+		machine.LookForVM{}: {"GetMachineStatus", "I am <<MACHINE_NAME>>", "old", "id"}, machine.CreateVM{}: {"CreateMachine", "I am m", "old", "id"},
+		machine.InitializeVM{LastKnownState: "new"}: {"InitializeMachine", "I am <<MACHINE_NAME>>", "new", "id"},
+		machine.InitializeVM{}:                      {"InitializeMachine", "I am <<MACHINE_NAME>>", "old", "id"},
+		machine.DeleteVM{}:                          {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", "id"},
+		machine.DeleteVM{ByName: true}:              {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", ""},
 	} {
 		d := &asked{}
 		answer, err := machine.Call(t.Context(), d, do, m, c, secret)
 		require.NoError(t, err, "that it failed is an answer")
-		require.Equal(t, want, d.operation)
-		require.Equal(t, want, answer.Operation)
+		require.Equal(t, d.operation, answer.Operation)
 		require.Equal(t, codes.Aborted, codes.Of(answer.Err))
 		require.Same(t, c, d.class)
 		require.Equal(t, []byte("k"), d.secret.Data["key"])
-		userData, state := "I am <<MACHINE_NAME>>", "old"
-		switch a := do.(type) {
-		case machine.CreateVM:
-			userData = "I am m"
-		case machine.InitializeVM:
-			if a.LastKnownState != "" {
-				state = a.LastKnownState
-			}
-		}
-		require.Equal(t, userData, string(d.secret.Data[machine.UserDataKey]))
-		require.Equal(t, state, d.machine.Status.LastKnownState)
+		got := []string{string(d.operation), string(d.secret.Data[machine.UserDataKey]), d.machine.Status.LastKnownState, d.machine.Spec.ProviderID}
+		require.Equal(t, want, got)
 		require.Empty(t, cmp.Diff(before, m))
 		require.Empty(t, cmp.Diff(beforeSecret, secret))
 	}
-}
-
-// quoting is a driver that tells in its error what it was given.
-type quoting struct{ driver.Driver }
-
-func (quoting) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	return nil, status.Error(codes.ResourceExhausted, "no room for "+string(r.Secret.Data[machine.UserDataKey]))
 }
 
 func TestADriverThatQuotesUserDataDoesNotTellTheToken(t *testing.T) {
@@ -398,15 +383,15 @@ func TestADriverThatQuotesUserDataDoesNotTellTheToken(t *testing.T) {
 	require.NoError(t, err)
 	token := tokenOf(made)
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("join with <<BOOTSTRAP_TOKEN>>, or <<BOOTSTRAP_TOKEN>>")}}
-	answer, err := machine.Call(t.Context(), quoting{}, machine.CreateVM{Token: token}, m, class(), secret)
+	answer, err := machine.Call(t.Context(), &asked{}, machine.CreateVM{Token: token}, m, class(), secret)
 	require.NoError(t, err)
 	id, hidden, _ := strings.Cut(token.Reveal(), ".")
 	require.NotContains(t, answer.Err.Error(), hidden)
 	require.Contains(t, answer.Err.Error(), "no room for join with "+id+".…, or")
-	require.Equal(t, codes.ResourceExhausted, codes.Of(answer.Err), "and says the same")
+	require.Equal(t, codes.Aborted, codes.Of(answer.Err), "and says the same")
 	view := machine.VMView{}.After(answer, now, 0)
 	require.NotContains(t, view.Failure.Message, hidden)
-	require.Equal(t, codes.ResourceExhausted, view.Failure.Code)
+	require.Equal(t, codes.Aborted, view.Failure.Code)
 }
 
 func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {

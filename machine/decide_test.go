@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -151,7 +152,9 @@ func lawful(t *testing.T, in machine.Observation, p machine.Policy) machine.Deci
 	d := machine.Decide(in, p, now)
 	require.NoError(t, decisionLaws(d, now))
 	require.Empty(t, cmp.Diff(d, machine.Decide(in, p, now)), "not a function of its input")
-	scribble(machine.Decide(in, p, now))
+	if _, observed := d.Do.(machine.DeleteNode); !observed { // which hands on what was observed
+		scribble(reflect.ValueOf(machine.Decide(in, p, now)))
+	}
 	require.Empty(t, cmp.Diff(before, in), "the input has changed")
 	return d
 }
@@ -171,35 +174,29 @@ func deepCopy(in machine.Observation) machine.Observation {
 }
 
 // scribble writes over everything that a decision refers to.
-func scribble(d machine.Decision) {
-	for i := range d.Holds {
-		d.Holds[i] = machinist.Hold{}
-	}
-	meta := func(o *metav1.ObjectMeta) {
-		for _, m := range []map[string]string{o.Labels, o.Annotations} {
-			clear(m)
+func scribble(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			scribble(v.Elem())
 		}
-		clear(o.Finalizers)
-	}
-	switch a := d.Do.(type) {
-	case machine.UpdateMachine:
-		meta(&a.Machine.ObjectMeta)
-	case machine.UpdateStatus:
-		meta(&a.Machine.ObjectMeta)
-		clear(a.Machine.Status.Addresses)
-		clear(a.Machine.Status.Conditions)
-		if e := a.Machine.Status.CurrentStatus.PreserveExpiryTime; e != nil {
-			*e = metav1.Time{}
+	case reflect.Struct:
+		for field, value := range v.Fields() {
+			if field.IsExported() {
+				scribble(value)
+			}
 		}
-	case machine.UpdateNode:
-		meta(&a.Node.ObjectMeta)
-		clear(a.Node.Spec.Taints)
-		clear(a.Node.Status.Conditions)
-	case machine.DeleteAttachments:
-		clear(a.Attachments)
-	case machine.UpdateNodeCapacity:
-		meta(&a.Node.ObjectMeta)
-		clear(a.Node.Status.Capacity)
+	case reflect.Slice:
+		for i := range v.Len() {
+			scribble(v.Index(i))
+		}
+		v.Clear()
+	case reflect.Map:
+		v.Clear()
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString("scribbled")
+		}
 	}
 }
 
@@ -357,6 +354,9 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 			return fmt.Errorf("a VM is initialised that is not known")
 		}
 	case machine.SetNodeCondition:
+		if deleting && a.Condition.Type != v1alpha1.NodeTerminationCondition {
+			return fmt.Errorf("an update or a preservation goes before a deletion")
+		}
 		if !deleting && a.Condition.Type == v1alpha1.NodeTerminationCondition {
 			return fmt.Errorf("a machine that is not deleted is led out")
 		}
@@ -365,6 +365,9 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 			return fmt.Errorf("a machine that is not deleted is led out")
 		}
 	case machine.DrainNode:
+		if deleting && a.Policy.KeepSchedulable {
+			return fmt.Errorf("the Node of a machine that is deleted stays schedulable")
+		}
 		if blind || !machine.Drains(m, in.Node.Node) {
 			return fmt.Errorf("the Node of a machine that lives is drained")
 		}
@@ -373,8 +376,8 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 			return fmt.Errorf("something destructive on a view that is not complete")
 		}
 	case machine.UpdateNode, machine.UpdateNodeCapacity:
-		if !guarded {
-			return fmt.Errorf("a Node is written for a machine without our finalizer")
+		if !guarded || deleting {
+			return fmt.Errorf("a Node is written for a machine that is deleted or has no finalizer")
 		}
 	case machine.DeleteMachine:
 		if blind || in.Frozen || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {

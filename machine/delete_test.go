@@ -3,7 +3,6 @@
 package machine_test
 
 import (
-	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -291,40 +289,6 @@ func TestADrainNamesAFewOfManyPods(t *testing.T) {
 var deletedAttachments change = func(in *machine.Observation) {
 	for _, va := range in.Attachments.Attachments {
 		va.DeletionTimestamp = &metav1.Time{Time: now}
-	}
-}
-
-func TestDeletion_NodeNameUnknown_IsLookedFor(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		in   machine.Observation
-		look []error
-		want []string
-	}{
-		"without a cluster nothing is drained": {
-			after(leaving, intended, noTarget), nil, []string{stepBegin, stepVM, stepVM, stepRelease}},
-		"the label is there": {
-			after(leaving, withID), nil, []string{stepBegin, stepVM, stepRelease}},
-		"a Node names the machine (DM-32: no write conflicts)": {
-			after(leaving, intended, attached(), node(marked)), nil, []string{stepName, stepBegin, stepDrain, stepVM, stepVM, stepNode, stepRelease}},
-		"the driver knows it": {
-			after(leaving, intended), nil, []string{stepLook, stepName, stepBegin, stepVM, stepVM, stepRelease}},
-		"Unimplemented": {
-			after(leaving, intended), []error{status.Error(codes.Unimplemented, "x")}, []string{stepLook, stepBegin, stepVM, stepLook, stepName, stepVM, stepRelease}},
-		"NotFound": {
-			after(leaving, intended), []error{status.Error(codes.NotFound, "x")}, []string{stepLook, stepBegin, stepVM, stepLook, stepName, stepVM, stepRelease}},
-		"a failure is told and repeated": {
-			after(leaving, intended), []error{status.Error(codes.Unavailable, "x")}, []string{stepLook, stepBegin, stepLook, stepName, stepVM, stepVM, stepRelease}},
-		"three failures end it (DM-50, C-4: a deletion goes on)": {
-			after(leaving, intended), []error{status.Error(codes.Internal, "x"), status.Error(codes.Internal, "x"), errors.New("x")},
-			[]string{stepLook, stepBegin, stepLook, stepLook, stepVM, stepRelease}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newWorld(tc.in)
-			e.look = tc.look
-			require.Equal(t, tc.want, e.run(t).did)
-		})
 	}
 }
 

@@ -86,16 +86,6 @@ func TestWhatAChangeOfAMachineTellsPeople(t *testing.T) {
 	}
 }
 
-func TestNoChangeTellsNothingAndCostsNothing(t *testing.T) {
-	before := aMachine(inPhase("CrashLoopBackOff"), lastly("Create", "Failed", "Internal", "x"))
-	after := before.DeepCopy()
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if len(machine.Events(before, after)) != 0 {
-			t.Error("an event")
-		}
-	}))
-}
-
 func TestEventsAreSuchAsAnAPIServerTakes(t *testing.T) {
 	camel := regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,127}$`)
 	r := rand.New(rand.NewPCG(1, 2))

@@ -119,21 +119,6 @@ record phase "Running", HealthCheck Successful
 record phase "Running", HealthCheck Successful
 waits for nothing`
 
-// Every effect is decided again until it is observed, so a crash between any two
-// ends in the same place.
-func TestAPreservationSurvivesACrashAnywhere(t *testing.T) {
-	t.Parallel()
-	for name, in := range map[string]machine.Observation{
-		"begin":            living(v1alpha1.MachineRunning, healthy, copied, asks("false", "now", "-")),
-		"begin and drain":  living(v1alpha1.MachineFailed, sick, copied, asks("when-failed", "-", "-")),
-		"end":              living(v1alpha1.MachineRunning, healthy, copied, asks("now", "now", "now"), ending(0)),
-		"end of a failure": living(v1alpha1.MachineFailed, sick, copied, asks("auto-preserved", "-", "-"), ending(-time.Hour)),
-		"false":            living(v1alpha1.MachineRunning, healthy, copied, asks("false", "-", "-"), ending(time.Hour)),
-	} {
-		survivesCrashes(t, name, in, 3)
-	}
-}
-
 func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 	t.Parallel()
 	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
@@ -219,19 +204,6 @@ func TestDM14WhatALostPreservationLeftIsTakenAway(t *testing.T) {
 	}
 }
 
-func TestDM15AnEmptyOrStrangeValueOfTheNodeKeepsNoPreservation(t *testing.T) {
-	t.Parallel()
-	for _, value := range []string{"", "nwo"} {
-		for _, end := range []time.Duration{time.Hour, -time.Hour} {
-			r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("-", value, "now"), ending(end)))
-			r.mustRest(t)
-			require.Nil(t, r.end(), "%q %s", value, end)
-			require.Empty(t, r.in.Machine.Annotations)
-			require.Equal(t, value, r.in.Node.Node.Annotations[preserveKey], "it is the user's")
-		}
-	}
-}
-
 func TestDM19AMachineWakesUpAtTheEndOfItsPreservation(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]machine.Observation{
@@ -259,22 +231,12 @@ func TestWhatTheNodeSaysIsWaitedFor(t *testing.T) {
 			living(v1alpha1.MachineRunning, unseen, asks("now", "-", "-")),
 			"nothing (NotObserved: what it says of preservation is not known); waits for node/n: NotObserved: what it says of preservation is not known; waits for node/n: NotObserved",
 		},
-		"also at the end": {
-			living(v1alpha1.MachineRunning, unseen, ending(-time.Hour)),
-			"nothing (NotObserved: what it says of preservation is not known); waits for node/n: NotObserved: what it says of preservation is not known; waits for node/n: NotObserved",
-		},
 		"nobody asks": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a lost name is not taken for a Node that says nothing": {
 			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Sighting: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
 			"nothing (NotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: NotObserved: the name of its node is not known",
 		},
-		"also if only the Node asked": {
-			living(v1alpha1.MachineFailed, lost, asks("-", "-", "now")),
-			"nothing (NotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: Failed: waits to be replaced by its owner",
-		},
 		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `record phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},
-		"and goes on":                           {after(intended, asks("now", "-", "-"), ending(time.Hour)), "look for the VM (LookFirst)"},
-		"also with a Node unseen":               {after(intended, withID, unseen, asks("now", "-", "-"), seen(machine.Uninitialized)), "initialise the VM (VMUninitialized)"},
 		"a deletion goes first (DM-29)":         {living(v1alpha1.MachineFailed, leaving, node(), asks("now", "-", "-")), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
 	})
 }

@@ -223,30 +223,6 @@ func TestTwoWorkersWithStaleCachesNeverFailTwoMachinesAtATime(t *testing.T) {
 	}
 }
 
-// TestMachinesWhoseUpdateFailedDoNotWaitForEachOther has all of them replaced in the
-// end, one after the other (DM-08).
-func TestMachinesWhoseUpdateFailedDoNotWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	f := newFleet(3, 1, v1alpha1.MachineInPlaceUpdateFailed)
-	replaced := map[int]bool{}
-	for range 20 {
-		for i := range f.stored {
-			if replaced[i] {
-				continue
-			}
-			f.step(i)
-			f.show(i)
-			if f.stored[i].Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
-				f.replace(i, v1alpha1.MachineRunning)
-				f.show(i)
-				replaced[i] = true
-			}
-		}
-	}
-	require.Equal(t, 1, f.most)
-	require.Len(t, replaced, 3)
-}
-
 func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 	t.Parallel()
 	own := func(kind, name, uid string) []metav1.OwnerReference {
@@ -316,19 +292,14 @@ func TestNeedsSiblings_OnlyPhasesThatHealthFails(t *testing.T) {
 	}
 }
 
-// DD-49b: a status that differs in one letter of a long text differs, and is written.
 func TestDD49bALongTextThatDiffersInOneLetterIsWritten(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("the quota of the project is used up; ", 6)
 	in := after(intended, failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked))
-	in.VM.Failure.Message = long + "a"
-	u, ok := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
-	require.True(t, ok)
-	in.Machine = u.Machine
-	_, again := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
-	require.False(t, again, "the same text is written once")
-	in.VM.Failure.Message = long + "b"
-	u, ok = lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
-	require.True(t, ok)
-	require.Contains(t, u.Machine.Status.LastOperation.Description, long+"b")
+	for _, end := range []string{"a", "b"} {
+		in.VM.Failure.Message = long + end
+		write(t, &in)
+		require.Contains(t, in.Machine.Status.LastOperation.Description, long+end)
+		require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Do, "the same text is written once")
+	}
 }

@@ -59,8 +59,6 @@ func TestSharedProviderID_Deletion_OnlyTheProvedOwnerDeletesTheVM(t *testing.T) 
 		want string
 	}{
 		"its own name on the node":           {shared("m", ""), byID},
-		"its own name in the list":           {shared("", "m"), byID},
-		"both":                               {shared("m", "m"), byID},
 		"the other's name on the node":       {shared("b", ""), byName},
 		"the other's name in the list":       {shared("", "b"), byName},
 		"no proof":                           {shared("", ""), waits},
@@ -142,16 +140,4 @@ func TestSharedProviderID_Law_NoDeletionWithoutProof(t *testing.T) {
 		}
 	}
 	require.Greater(t, deletions, 20)
-}
-
-func TestCall_DeleteVMByName_ProviderIDIsEmpty(t *testing.T) {
-	t.Parallel()
-	m := sharer("m")
-	for byName, want := range map[bool]string{true: "", false: m.Spec.ProviderID} {
-		d := &asked{}
-		_, err := machine.Call(t.Context(), d, machine.DeleteVM{ByName: byName}, m, class(), &corev1.Secret{})
-		require.NoError(t, err)
-		require.Equal(t, want, d.machine.Spec.ProviderID)
-		require.NotEmpty(t, m.Spec.ProviderID, "nothing given is changed")
-	}
 }

@@ -88,18 +88,10 @@ func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
 		`Deletion of Node Object "n" is successful. ` + markerF:                                                                vmOver,
 		"Getting VM status failed due to - x. However, will re-try in the next resync. " + markerA:                             nothingDone, // ours
 		"machineclass/small: the VM cannot be deleted without it. " + markerD:                                                  detachOver,  // ours
-		markerB + "; waits for pod/a/b: Budget; waits for volumeattachment/csi-1: Detaching":                                   nothingDone, // ours
 		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                   nothingDone, // ours, quoting somebody
-		markerB + "; waits for pod/a/b: Refused: VM deletion was successful. " + markerE:                                       nothingDone,
 		"Drain failed due to - " + markerF + ". Will retry in next sync. " + markerB:                                           nothingDone, // DM-04
 		"VM deletion failed due to - " + markerB + ". Aborting operation. " + markerD:                                          detachOver,  // DM-04: no rewind
-		"VM deletion failed due to - " + markerE + ". Aborting operation. " + markerD:                                          detachOver,
-		"Drain failed due to - Drain successful. " + markerD + ". Will retry in next sync. " + markerB:                         nothingDone,
-		"VM deletion was successful. " + markerE + " ":                                                                         nothingDone,
 		"edited: VM deletion was successful. " + markerE:                                                                       nothingDone,
-		"vM deletion was successful. " + markerE:                                                                               nothingDone,
-		"VM deletion was successful." + markerE:                                                                                nothingDone,
-		"Drain successful. and more. " + markerD:                                                                               nothingDone,
 		"Drain failed due to - . However, since it's a force deletion shall continue deletion of VM. " + markerC + markerC:     nothingDone,
 		"Drain failed due to . However, since it's a force deletion shall continue deletion of VM. " + markerC:                 nothingDone,
 		"VM deletion failed due to - . Aborting operation. " + markerD:                                                         detachOver,

@@ -32,28 +32,13 @@ func brief(errs field.ErrorList) []string {
 
 func TestValidate_ClassReference_Errors(t *testing.T) {
 	t.Parallel()
-	const kind, name = "spec.class.kind", "spec.class.name"
-	for title, tc := range map[string]struct {
-		class v1alpha1.ClassSpec
-		want  []string
-	}{
-		"a class of our kind":            {v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}, nil},
-		"of any group":                   {v1alpha1.ClassSpec{APIGroup: "x", Kind: "MachineClass", Name: "small"}, nil},
-		"no kind":                        {v1alpha1.ClassSpec{Name: "small"}, []string{kind + ": Required value"}},
-		"no name":                        {v1alpha1.ClassSpec{Kind: "MachineClass"}, []string{name + ": Required value"}},
-		"neither":                        {v1alpha1.ClassSpec{}, []string{kind + ": Required value", name + ": Required value"}},
-		"another kind, nobody guards it": {v1alpha1.ClassSpec{Kind: "AWSMachineClass", Name: "small"}, []string{kind + ": Unsupported value"}},
-		"another kind and no name":       {v1alpha1.ClassSpec{Kind: "machineclass"}, []string{kind + ": Unsupported value", name + ": Required value"}},
-		"a kind of any length is cut":    {v1alpha1.ClassSpec{Kind: strings.Repeat("é", 5000), Name: "small"}, []string{kind + ": Unsupported value"}},
-	} {
-		m := newMachine("m")
-		m.Spec.Class = tc.class
-		errs := machine.Validate(m)
-		require.Equal(t, tc.want, brief(errs), title)
-		for _, err := range errs {
-			require.Less(t, len(err.Error()), 200, title)
-		}
-	}
+	m := newMachine("m")
+	m.Spec.Class = v1alpha1.ClassSpec{}
+	require.Equal(t, []string{"spec.class.kind: Required value", "spec.class.name: Required value"}, brief(machine.Validate(m)))
+	m.Spec.Class.Kind = strings.Repeat("é", 5000)
+	errs := machine.Validate(m)
+	require.Equal(t, []string{"spec.class.kind: Unsupported value", "spec.class.name: Required value"}, brief(errs))
+	require.Less(t, len(errs[0].Error()), 200, "it is cut")
 	require.Len(t, machine.Validate(nil), 1)
 }
 
@@ -110,18 +95,9 @@ func TestWhatIsIgnoredIsSaid(t *testing.T) {
 			MachinePreserveTimeout: &metav1.Duration{Duration: d}, MaxEvictRetries: &retries,
 		}
 	}
-	taint := func(taints ...corev1.Taint) change {
-		return spec(func(m *v1alpha1.Machine) { m.Spec.NodeTemplateSpec.Spec.Taints = taints })
-	}
-	onNode := func(labels, annotations map[string]string) change {
-		return spec(func(m *v1alpha1.Machine) {
-			m.Spec.NodeTemplateSpec.Labels, m.Spec.NodeTemplateSpec.Annotations = labels, annotations
-		})
-	}
 	const (
 		timeout  = "metadata.annotations[node.machine.sapcloud.io/effective-creation-timeout]: Invalid value"
 		preserve = "metadata.annotations[node.machine.sapcloud.io/preserve]: Unsupported value"
-		taints   = "spec.nodeTemplate.spec.taints"
 	)
 	for title, tc := range map[string]struct {
 		change change
@@ -140,15 +116,6 @@ func TestWhatIsIgnoredIsSaid(t *testing.T) {
 		"a force that is none":         {label(v1alpha1.LabelKeyForceDeletion, "yes"), []string{"metadata.labels[force-deletion]: Invalid value"}},
 		"a forced drain":               {label(v1alpha1.LabelKeyForceDrain, "True"), nil},
 		"a forced drain that is none":  {label(v1alpha1.LabelKeyForceDrain, "true"), []string{"metadata.labels[force-drain]: Unsupported value"}},
-		"taints":                       {taint(corev1.Taint{Key: "a.b/c", Value: "v", Effect: "NoSchedule"}, corev1.Taint{Key: "k", Effect: "NoExecute"}), nil},
-		"taints that no Node can have": {
-			taint(corev1.Taint{Effect: "NoSchedule"}, corev1.Taint{Key: "k"}, corev1.Taint{Key: "k", Effect: "Never"}, corev1.Taint{Key: "k", Value: "a b", Effect: "NoExecute"}, corev1.Taint{Key: "a/b/c", Effect: "NoExecute"}),
-			[]string{taints + "[0]: Invalid value", taints + "[1]: Invalid value", taints + "[2]: Invalid value", taints + "[3]: Invalid value", taints + "[4]: Invalid value"},
-		},
-		"labels and annotations": {onNode(map[string]string{"a": "", "node.kubernetes.io/role": "x_1"}, map[string]string{"A.B/c": "any text: at all"}), nil},
-		"those that no Node can have": {onNode(map[string]string{"b c": "", "a": "b c"}, map[string]string{"-": ""}), []string{
-			"spec.nodeTemplate.metadata.labels[a]: Invalid value", "spec.nodeTemplate.metadata.labels[b c]: Invalid value", "spec.nodeTemplate.metadata.annotations[-]: Invalid value",
-		}},
 	} {
 		in := living(v1alpha1.MachineRunning)
 		tc.change(&in)

@@ -422,23 +422,3 @@ func (w *world) condition(t corev1.NodeConditionType) *corev1.NodeCondition {
 func (w *world) tainted() bool {
 	return nodeops.HasTaint(w.in.Node.Node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule})
 }
-
-// survivesCrashes asserts that a crash after any effect leads to the same place as
-// none, and that there are so many effects at least.
-func survivesCrashes(t *testing.T, name string, in machine.Observation, atLeast int) {
-	t.Helper()
-	plain := newWorld(in)
-	effects := plain.mustRest(t)
-	require.GreaterOrEqual(t, effects, atLeast, name)
-	for crash := range effects {
-		w := newWorld(in)
-		for range crash {
-			_, err := w.step()
-			require.NoError(t, err)
-		}
-		w.crash()
-		w.mustRest(t)
-		require.Empty(t, gocmp.Diff(plain.in.Machine, w.in.Machine), "%s: crash after %d", name, crash)
-		require.Empty(t, gocmp.Diff(plain.in.Node, w.in.Node), "%s: crash after %d", name, crash)
-	}
-}
