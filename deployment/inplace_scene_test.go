@@ -28,6 +28,7 @@ func TestInPlace_SizesFollowMachines(t *testing.T) {
 		{"a machine that moved and has its place waits for no report", "inplace 1 -1; old 0; new 1/0: b.moved", "old 0; new 1; acknowledges b", "!SetNotReported"},
 		{"a set grows by what has moved to it, and by no others", "inplace 3 -1; old 0; new 1/3: a b c.moved", "old 0; new 1>2", ""},
 		{"what one old set has lost is not cut from another", "inplace 3 -1; older 2/2: a; old 2: b c; new 0", "older 2; old 2; new 0; candidates a b c", ""},
+		{"what one old set deletes anyway is not cut from another", "inplace 3 -3; older 1/2: a b; old 2/2: c d; new 0", "older 1 without a; old 2; new 0; candidates b c d", ""},
 		{"a new set leaves places for what old sets lack", "inplace 3 +1; old 3/2: a b", "old 3; creates 1", ""},
 		{"a set that has not reported on its size", "inplace 1 +0 -0; old 1 unreported; new 0", "old 1; new 0", ""},
 		{"a set that has reported and has no machine", "inplace 1 +0 -0; old 1; new 0", "old 1>0; new 0>1", ""},
