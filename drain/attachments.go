@@ -17,26 +17,18 @@ import (
 type volumeID struct {
 	// driver is the CSI driver. It is empty if only a name is known.
 	driver string
-	// name is the handle of the driver, the name of the PersistentVolume, the unique name in
-	// the status of the Node, or that of an attachment that names no volume.
+	// name is the handle of the driver, or the name of the PersistentVolume.
 	name string
 }
 
-const (
-	csiPrefix        = "kubernetes.io/csi/"
-	attachmentPrefix = "volumeattachment/"
-)
-
-// opaque reports whether only the name of the attachment is known.
-func (id volumeID) opaque() bool { return strings.HasPrefix(id.name, attachmentPrefix) }
+const csiPrefix = "kubernetes.io/csi/"
 
 // uniqueID reads the unique name by which the status of a Node calls a volume:
 // kubernetes.io/csi/DRIVER^HANDLE for a CSI volume.
 func uniqueID(name string) (id volumeID, csi bool) {
-	if rest, ok := strings.CutPrefix(name, csiPrefix); ok {
-		if driver, handle, ok := strings.Cut(rest, "^"); ok && driver != "" {
-			return volumeID{driver: driver, name: handle}, true
-		}
+	rest, prefixed := strings.CutPrefix(name, csiPrefix)
+	if driver, handle, ok := strings.Cut(rest, "^"); prefixed && ok && driver != "" {
+		return volumeID{driver: driver, name: handle}, true
 	}
 	return volumeID{name: name}, false
 }
@@ -82,18 +74,12 @@ func newAttachedVolumes(in *Observation) *attachedVolumes {
 	for _, claim := range in.Claims.Items {
 		if claim != nil {
 			key := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
-			v.claims[key] = max(v.claims[key], claim.Spec.VolumeName) // it is bound once and for all
+			v.claims[key] = claim.Spec.VolumeName
 		}
 	}
 	for _, pv := range in.Volumes.Items {
-		if pv != nil && (v.known[pv.Name] == nil || compareVersions(pv.ResourceVersion, v.known[pv.Name].ResourceVersion) > 0) {
-			v.known[pv.Name] = pv
-		}
-	}
-	for name, pv := range v.known {
-		id := persistentID(pv)
-		if other, twice := v.named[id]; !twice || name < other {
-			v.named[id] = name
+		if pv != nil {
+			v.known[pv.Name], v.named[persistentID(pv)] = pv, pv.Name
 		}
 	}
 	for _, va := range in.Attachments.Items {
@@ -112,43 +98,31 @@ func newAttachedVolumes(in *Observation) *attachedVolumes {
 }
 
 // addAttachment notes what is attached to the Node, and what to others. Of several
-// attachments of one volume the first by name counts.
+// attachments of one volume the first counts.
 func (v *attachedVolumes) addAttachment(va *storagev1.VolumeAttachment, node string) {
-	var id volumeID
-	var name string
-	if pv := va.Spec.Source.PersistentVolumeName; pv != nil && *pv != "" {
-		id, name = v.id(*pv), *pv
-	} else {
-		name = attachmentPrefix + va.Name
-		id = volumeID{name: name}
+	pv := va.Spec.Source.PersistentVolumeName
+	if pv == nil || *pv == "" {
+		return
 	}
+	id := v.id(*pv)
 	switch {
 	case va.Spec.NodeName != node:
 		if va.Status.Attached && va.DeletionTimestamp.IsZero() {
 			v.elsewhere[id] = struct{}{}
 		}
 	case !v.isHere(id):
-		v.add(attachedVolume{id: id, name: name, attachment: va})
-	default:
-		if has := &v.here[v.places[id]]; cmp.Or(cmp.Compare(va.Name, has.attachment.Name), compareVersions(has.attachment.ResourceVersion, va.ResourceVersion)) < 0 {
-			has.attachment, has.name = va, name
-		}
+		v.add(attachedVolume{id: id, name: *pv, attachment: va})
 	}
 }
 
-// addUnique notes what only the status of the Node says is attached. A CSI volume has an
-// attachment. So if all attachments are known, a CSI volume without one counts only if its
-// PersistentVolume is known.
+// addUnique notes a CSI volume that only the status of the Node says is attached. If all
+// attachments are known, it counts only if its PersistentVolume is known.
 func (v *attachedVolumes) addUnique(unique string, complete bool) {
 	id, csi := uniqueID(unique)
 	name, known := v.named[id]
-	if unique == "" || v.isHere(id) || csi && complete && !known {
-		return
+	if csi && !v.isHere(id) && (known || !complete) {
+		v.add(attachedVolume{id: id, name: cmp.Or(name, unique)})
 	}
-	if !known {
-		name = unique
-	}
-	v.add(attachedVolume{id: id, name: name})
 }
 
 func (v *attachedVolumes) add(a attachedVolume) {

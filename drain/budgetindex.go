@@ -66,15 +66,14 @@ func newBudgetIndex(list List[*policyv1.PodDisruptionBudget]) *budgetIndex {
 	if len(list.Items) == 0 {
 		return &budgetIndex{}
 	}
-	items := slices.Clone(list.Items)
-	slices.SortFunc(items, compareBudgets)
+	items := slices.DeleteFunc(slices.Clone(list.Items), func(b *policyv1.PodDisruptionBudget) bool { return b == nil })
+	slices.SortFunc(items, func(a, b *policyv1.PodDisruptionBudget) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), compareVersions(b.ResourceVersion, a.ResourceVersion))
+	})
+	items = slices.CompactFunc(items, func(a, b *policyv1.PodDisruptionBudget) bool { return a.Namespace == b.Namespace && a.Name == b.Name })
 	x := &budgetIndex{all: make([]budget, 0, len(items)), found: map[string]*coverage{}}
 	pairs := make([]labelPair, 0, len(items))
 	for _, item := range items {
-		last := len(x.all) - 1
-		if item == nil || last >= 0 && item.Namespace == x.all[last].Namespace && item.Name == x.all[last].Name {
-			continue
-		}
 		b := budget{PodDisruptionBudget: item, version: item.Name + "@" + item.ResourceVersion, left: allowed(item)}
 		from := len(pairs)
 		b.selector, pairs = compileSelector(item.Spec.Selector, pairs)
@@ -236,19 +235,4 @@ func (c *coverage) overlapping() string {
 		c.message = "budgets " + strings.Join(names, " and ") + " cover it together, which the API server refuses"
 	}
 	return c.message
-}
-
-// compareBudgets orders budgets by name, and copies of one the newest first. Nil comes last.
-func compareBudgets(a, b *policyv1.PodDisruptionBudget) int {
-	if a == nil || b == nil {
-		return cmp.Compare(rankNil(a), rankNil(b))
-	}
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), compareVersions(b.ResourceVersion, a.ResourceVersion))
-}
-
-func rankNil(b *policyv1.PodDisruptionBudget) int {
-	if b == nil {
-		return 1
-	}
-	return 0
 }

@@ -111,16 +111,6 @@ func (p *Policy) problems() []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// Equal reports whether two policies are the same.
-func (p Policy) Equal(other Policy) bool {
-	return p.EscalateFrom.Equal(other.EscalateFrom) && slices.Equal(p.Ladder, other.Ladder) &&
-		slices.Equal(p.UnreachableLadder, other.UnreachableLadder) && p.Fence == other.Fence &&
-		p.KeepSchedulable == other.KeepSchedulable && p.Reassert == other.Reassert && p.MaxGrace == other.MaxGrace &&
-		p.EvictUnmanaged == other.EvictUnmanaged && p.EvictLocalStorage == other.EvictLocalStorage && p.AllAtOnce == other.AllAtOnce &&
-		p.PodSelector == other.PodSelector && p.ClusterAPILabels == other.ClusterAPILabels && p.DoNotDisrupt == other.DoNotDisrupt &&
-		p.SkipTerminatingAfter == other.SkipTerminatingAfter && p.Volumes == other.Volumes
-}
-
 // Sources returns the lists that a drain with this policy needs, in the order of the
 // constants.
 func (p Policy) Sources() []Source {

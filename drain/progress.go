@@ -131,67 +131,49 @@ func (c *comparison) escalated(node string) {
 	}
 }
 
-// awaited is a pod, volume or gate of a decision: one of the three is set.
+// awaited is a pod, volume or gate of a decision.
 type awaited struct {
-	row    *Row
-	volume *VolumeRow
-	gate   *machinist.Hold
-	// waits says that it is waited for.
-	waits bool
+	key awaitedKey
+	// waits says that it is waited for, asks that something is asked of it, and gone that it
+	// is a pod that does not run on the Node any more.
+	waits, asks, gone bool
+	// told is what is to be said about it, without a type.
+	told Progress
 }
 
 // awaitedKey is what makes a pod, volume or gate the same in all decisions.
 type awaitedKey struct{ kind, namespace, name, uid string }
 
-func (a *awaited) key() awaitedKey {
-	switch {
-	case a.row != nil:
-		return awaitedKey{"pod", a.row.Namespace, a.row.Name, string(a.row.UID)}
-	case a.volume != nil:
-		return awaitedKey{kind: "volume", name: cmp.Or(a.volume.Volume, a.volume.Attachment)}
-	default:
-		return awaitedKey{kind: "gate", name: a.gate.Subject}
-	}
-}
-
-func (a *awaited) reason() machinist.Reason {
-	switch {
-	case a.row != nil:
-		return a.row.Reason
-	case a.volume != nil:
-		return a.volume.Reason
-	default:
-		return a.gate.Reason
-	}
-}
-
-// progress returns what happened to it.
-func (a *awaited) progress(t ProgressType) Progress {
-	switch {
-	case a.row != nil:
-		return Progress{Type: t, Subject: a.row.subject(), Reason: a.row.Reason, Message: a.row.Message, Row: new(*a.row)}
-	case a.volume != nil:
-		return Progress{Type: t, Subject: a.volume.subject(), Reason: a.volume.Reason, Message: a.volume.Message}
-	default:
-		return Progress{Type: t, Subject: a.gate.Subject, Reason: a.gate.Reason, Message: a.gate.Message}
-	}
-}
+func podKey(row *Row) awaitedKey { return awaitedKey{"pod", row.Namespace, row.Name, string(row.UID)} }
 
 // awaitedOf returns the pods, volumes and gates of a decision. A decision that is over waits
 // for nothing.
 func awaitedOf(d *Decision) []awaited {
 	all := make([]awaited, 0, len(d.Rows)+len(d.Volumes)+len(d.Gates))
 	for i := range d.Rows {
-		all = append(all, awaited{row: &d.Rows[i], waits: d.Rows[i].Verdict != Ignore && !d.Over()})
+		r := &d.Rows[i]
+		all = append(all, awaited{
+			key: podKey(r), waits: r.Verdict != Ignore && !d.Over(), asks: r.Verdict.Asks(), gone: r.gone(),
+			told: Progress{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Row: r},
+		})
 	}
 	for i := range d.Volumes {
-		all = append(all, awaited{volume: &d.Volumes[i], waits: d.Volumes[i].Verdict != Ignore && !d.Over()})
+		v := &d.Volumes[i]
+		all = append(all, awaited{
+			key: awaitedKey{kind: "volume", name: cmp.Or(v.Volume, v.Attachment)}, waits: v.Verdict != Ignore && !d.Over(),
+			told: Progress{Subject: v.subject(), Reason: v.Reason, Message: v.Message},
+		})
 	}
-	for i := range d.Gates {
-		all = append(all, awaited{gate: &d.Gates[i], waits: !d.Over()})
+	for _, g := range d.Gates {
+		all = append(all, awaited{
+			key: awaitedKey{kind: gateKind, name: g.Subject}, waits: !d.Over(),
+			told: Progress{Subject: g.Subject, Reason: g.Reason, Message: g.Message},
+		})
 	}
 	return all
 }
+
+const gateKind = "gate"
 
 // waiting tells of what is not waited for any more, and of what is waited for with another
 // reason.
@@ -199,24 +181,21 @@ func (c *comparison) waiting(results []Result) {
 	before, after := awaitedOf(&c.before), awaitedOf(&c.after)
 	now := make(map[awaitedKey]*awaited, len(after))
 	for i := range after {
-		now[after[i].key()] = &after[i]
+		now[after[i].key] = &after[i]
 	}
 	said := make(map[awaitedKey]machinist.Reason, len(before)+len(results))
 	for i := range before {
 		if was := &before[i]; was.waits {
-			said[was.key()] = was.reason()
-			c.released(was, now[was.key()])
+			said[was.key] = was.told.Reason
+			c.released(was, now[was.key])
 		}
 	}
 	for i := range results {
-		asked := awaited{row: &results[i].Row}
-		said[asked.key()], _, _ = AnswerOf(results[i].Err)
+		said[podKey(&results[i].Row)], _, _ = AnswerOf(results[i].Err)
 	}
-	for i := range after {
-		is := &after[i]
-		asks := is.row != nil && is.row.Verdict.Asks()
-		if reason, known := said[is.key()]; is.waits && !asks && !(known && reason == is.reason()) {
-			c.add(is.progress(ProgressWaiting))
+	for _, is := range after {
+		if reason, known := said[is.key]; is.waits && !is.asks && !(known && reason == is.told.Reason) {
+			c.tell(ProgressWaiting, is.told)
 		}
 	}
 }
@@ -225,14 +204,22 @@ func (c *comparison) waiting(results []Result) {
 // a gate is told by what follows it.
 func (c *comparison) released(was, is *awaited) {
 	switch {
-	case was.gate != nil, is != nil && is.waits:
+	case was.key.kind == gateKind, is != nil && is.waits:
 	case is == nil:
-		p := was.progress(ProgressGone)
-		p.Reason, p.Message = ReasonGone, ""
-		c.add(p)
-	case is.row != nil && is.row.gone():
-		c.add(is.progress(ProgressGone))
+		was.told.Reason, was.told.Message = ReasonGone, ""
+		c.tell(ProgressGone, was.told)
+	case is.gone:
+		c.tell(ProgressGone, is.told)
 	default:
-		c.add(is.progress(ProgressLeft))
+		c.tell(ProgressLeft, is.told)
 	}
+}
+
+// tell adds progress of a pod, volume or gate.
+func (c *comparison) tell(t ProgressType, p Progress) {
+	p.Type = t
+	if p.Row != nil {
+		p.Row = new(*p.Row)
+	}
+	c.add(p)
 }

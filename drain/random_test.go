@@ -192,7 +192,7 @@ func (d *dice) state() drain.State {
 	}
 	for range d.roll(8) {
 		s.Pods[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.PodState{
-			Reason: pick(d, drain.ReasonBudget, drain.ReasonEvict, ""), Since: d.when(), Waited: d.yes(), Volumes: pick(d, nil, []string{"pv-1"}),
+			Reason: pick(d, drain.ReasonBudget, drain.ReasonEvict, ""), Since: d.when(), Waited: d.yes(),
 		}
 		s.Answers[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.Answer{
 			Asked: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
@@ -227,7 +227,9 @@ func (d *dice) pod(i int) *corev1.Pod {
 		withPriority(2000001000), withGrace(int64(d.roll(256)) - 5),
 		func(p *corev1.Pod) { p.UID = pick[types.UID](d, "uid-successor", "") },
 		func(p *corev1.Pod) { p.Spec.NodeName = "node-2" },
-		func(p *corev1.Pod) { p.Labels["cluster.x-k8s.io/drain"] = pick(d, "skip", "wait-completed", "?") },
+		func(p *corev1.Pod) {
+			p.Labels["cluster.x-k8s.io/drain"] = pick(d, "skip", "wait-completed", "WaitCompleted", "?")
+		},
 		doNotDisrupt(pick(d, "true", "1h")),
 		tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), created(now.Add(-time.Second)), volumesEphemeral,
 		volumesOf(fmt.Sprint("claim-", d.roll(3))), volumesOf(fmt.Sprint("claim-", d.roll(3))),

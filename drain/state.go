@@ -57,8 +57,6 @@ type PodState struct {
 	Since  time.Time        `json:"since,omitzero"`
 	// Waited says that it was waited for in the last step.
 	Waited bool `json:"waited,omitempty"`
-	// Volumes are the names of the PersistentVolumes that it uses.
-	Volumes []string `json:"volumes,omitempty"`
 }
 
 // VolumeState is what a drain remembers of one volume of a pod that goes.
@@ -103,11 +101,8 @@ func (s State) VolumesUnderWay() []string {
 			volumes = append(volumes, name)
 		}
 	}
-	for _, pod := range s.Pods {
-		volumes = append(volumes, pod.Volumes...)
-	}
 	slices.Sort(volumes)
-	return slices.Compact(volumes)
+	return volumes
 }
 
 // Fenced returns the state of a drain whose fence was set just now. The Node is the one that
@@ -127,18 +122,6 @@ func (s State) Fenced(node *corev1.Node, p Policy, now time.Time) State {
 func (s State) clone() State {
 	s.Pods, s.Answers, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Answers), maps.Clone(s.Volumes)
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
-	n := 0
-	for _, pod := range s.Pods {
-		n += len(pod.Volumes)
-	}
-	names := make([]string, 0, n) // of all pods in one array
-	for uid, pod := range s.Pods {
-		if from := len(names); len(pod.Volumes) > 0 {
-			names = append(names, pod.Volumes...)
-			pod.Volumes = slices.Clip(names[from:])
-			s.Pods[uid] = pod
-		}
-	}
 	return s
 }
 

@@ -56,7 +56,6 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	leave(rows, volumes.rows, allow.end, s.Answers)
 	s = s.waits(rows, now)
 	s.Volumes = volumes.state
-	volumes.remember(s.Pods, pods)
 	d.Rows, d.Volumes, d.Started, d.GoneSoFar = rows, volumes.rows, s.Started, s.Gone
 	conclude(&d, v, fence.stands)
 	return s, d

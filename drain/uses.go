@@ -4,8 +4,6 @@ package drain
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +17,6 @@ type volumeUse struct {
 	stays, abandoned, goes *corev1.Pod
 	// moves says that a controller will create such a pod again, which uses the volume again.
 	moves bool
-	// unschedulable says that such a pod was created, and finds no Node.
-	unschedulable bool
 }
 
 // volumeUses is what is known of the pods that use volumes.
@@ -29,13 +25,10 @@ type volumeUses struct {
 	// here are those of the volumes that are attached to the Node, byID of others.
 	here []volumeUse
 	byID map[volumeID]volumeUse
-	// names are, for each row, the PersistentVolumes of its pod.
-	names [][]string
 	// attached says of each row whether its pod has a volume that is attached to the Node.
 	attached []bool
-	// unclear are pods whose claims are not known, unnamed those of which only the name of
-	// the PersistentVolume is known.
-	unclear, unnamed volumeUse
+	// unclear are pods whose claims are not known.
+	unclear volumeUse
 }
 
 // role is what becomes of a pod, as seen from its volumes.
@@ -46,18 +39,17 @@ const (
 	roleStays
 	roleAbandoned
 	roleGoes
-	roleUnschedulable
 )
 
 // newVolumeUses finds out which pods use which volumes.
 func newVolumeUses(v *view, known *attachedVolumes, pods []*corev1.Pod, rows []Row) *volumeUses {
 	u := &volumeUses{
 		known: known, here: make([]volumeUse, len(known.here)), byID: map[volumeID]volumeUse{},
-		names: make([][]string, len(rows)), attached: make([]bool, len(rows)),
+		attached: make([]bool, len(rows)),
 	}
 	for i, pod := range pods {
 		if r := roleOf(pod, &rows[i], v.in.Node.Name); r != roleNone && len(pod.Spec.Volumes) > 0 {
-			u.names[i], u.attached[i] = u.note(pod, r, v.s.Pods[pod.UID].Volumes, v.in.Claims.Complete)
+			u.attached[i] = u.note(pod, r, v.in.Claims.Complete)
 		}
 	}
 	return u
@@ -69,8 +61,6 @@ func roleOf(pod *corev1.Pod, row *Row, node string) role {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
 		return roleNone
-	case pod.Spec.NodeName == "" && unschedulable(pod):
-		return roleUnschedulable
 	case pod.Spec.NodeName != node:
 		return roleNone
 	case row.Verdict != Ignore:
@@ -82,60 +72,32 @@ func roleOf(pod *corev1.Pod, row *Row, node string) role {
 	}
 }
 
-func unschedulable(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
-	})
-}
-
-// note notes the volumes of one pod. Claims that are not known are those that the drain
-// remembers of it. It returns the names of the PersistentVolumes, and whether one of all is
-// attached to the Node, or may be.
-func (u *volumeUses) note(pod *corev1.Pod, r role, before []string, complete bool) ([]string, bool) {
-	var few [4]string // most pods have no more
-	names, attached := few[:0], false
-	managed := metav1.GetControllerOfNoCopy(pod) != nil
-	claims, unclear := 0, false
+// note notes the volumes of one pod, and reports whether one of them is attached to the Node,
+// or may be.
+func (u *volumeUses) note(pod *corev1.Pod, r role, complete bool) bool {
+	managed, attached := metav1.GetControllerOfNoCopy(pod) != nil, false
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
 		claim := ClaimName(pod, volume)
 		if claim == "" {
 			continue
 		}
-		claims++
 		name, known := u.known.claims[types.NamespacedName{Namespace: pod.Namespace, Name: claim}]
-		unclear = unclear || !known && !complete
-		if name != "" {
-			names = append(names, name)
+		switch {
+		case name != "":
 			attached = u.notePersistent(pod, name, r, volume.Ephemeral == nil && managed) || attached
-		}
-	}
-	if unclear {
-		for _, name := range before {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-				attached = u.notePersistent(pod, name, r, managed) || attached
-			}
-		}
-		if len(names) < claims {
+		case !known && !complete:
 			u.unclear.add(pod, r, false)
 			attached = true
 		}
 	}
-	slices.Sort(names)
-	if slices.Equal(names, before) {
-		return before, attached
-	}
-	return slices.Clone(names), attached
+	return attached
 }
 
 // notePersistent notes a PersistentVolume of a pod, and reports whether it is attached to the
 // Node.
 func (u *volumeUses) notePersistent(pod *corev1.Pod, name string, r role, moves bool) bool {
 	id := u.known.id(name)
-	if id.driver == "" {
-		u.unnamed.add(pod, r, false)
-	}
 	if place, here := u.known.places[id]; here {
 		u.here[place].add(pod, r, moves)
 		return true
@@ -154,23 +116,7 @@ func (u *volumeUses) of(a attachedVolume) volumeUse {
 		return use
 	}
 	use.goes = cmp.Or(use.goes, u.unclear.goes)
-	if a.onlyInStatus() {
-		use.goes = cmp.Or(use.goes, u.unnamed.goes)
-	}
 	return use
-}
-
-// mayUse returns a pod that stays and may use a volume, or nil.
-func (u *volumeUses) mayUse(a attachedVolume) *corev1.Pod {
-	if a.onlyInStatus() {
-		return cmp.Or(u.unclear.stays, u.unnamed.stays)
-	}
-	return u.unclear.stays
-}
-
-// onlyInStatus reports whether only the unique name in the status of the Node is known.
-func (a attachedVolume) onlyInStatus() bool {
-	return a.attachment == nil && strings.Contains(a.name, "/")
 }
 
 // add adds a pod.
@@ -182,8 +128,6 @@ func (u *volumeUse) add(pod *corev1.Pod, r role, moves bool) {
 		u.abandoned = cmp.Or(u.abandoned, pod)
 	case roleGoes:
 		u.goes, u.moves = cmp.Or(u.goes, pod), u.moves || moves
-	case roleUnschedulable:
-		u.unschedulable = true
 	case roleNone:
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
@@ -72,8 +73,6 @@ func attachedRow(v *view, a attachedVolume, use volumeUse, uses *volumeUses, bef
 	case use.goes != nil:
 		row.Verdict, row.Reason, row.Message = Wait, ReasonInUse, usedBy(use.goes)
 		return row, VolumeState{Pod: use.goes.UID, Moves: use.moves}
-	case a.id.opaque() && before.Pod == "":
-		row.Reason, row.Message = ReasonNotEvaluated, "its attachment does not say which volume it is"
 	default:
 		return freeRow(v, a, row, uses, before)
 	}
@@ -94,7 +93,7 @@ func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before 
 	if a.attachment != nil && a.attachment.Status.DetachError != nil {
 		row.Message = a.attachment.Status.DetachError.Message
 	}
-	if who := uses.mayUse(a); who != nil {
+	if who := uses.unclear.stays; who != nil {
 		row.Reason = ReasonNotEvaluated
 		row.Message = "a pod that stays may use it, " + who.Namespace + "/" + who.Name + ", whose volumes are not known"
 	}
@@ -114,16 +113,15 @@ func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before ma
 		case use.goes != nil: // and so it will be attached, or be used no more
 			f.state[name] = s
 		case use.stays == nil && !known.isElsewhere(name, id, v.in.Volumes.Complete):
-			row, next := reattachingRow(v, name, use, s)
+			row, next := reattachingRow(v, name, s)
 			f.add(row, next, s, v.now)
 		}
 	}
 }
 
 // reattachingRow waits until a volume is attached to another Node, but no longer than the
-// policy says. It is not waited for if the attachments are not known, or if its pod finds no
-// Node.
-func reattachingRow(v *view, name string, use volumeUse, before VolumeState) (VolumeRow, VolumeState) {
+// policy says. It is not waited for if the attachments are not known.
+func reattachingRow(v *view, name string, before VolumeState) (VolumeRow, VolumeState) {
 	s := VolumeState{DetachedAt: pastOrNow(before.DetachedAt, v.now), Pod: before.Pod, Moves: true}
 	row := VolumeRow{Volume: name, Verdict: Ignore, Reason: ReasonReattaching}
 	timeout := v.p.Volumes.ReattachTimeout
@@ -131,12 +129,10 @@ func reattachingRow(v *view, name string, use volumeUse, before VolumeState) (Vo
 	switch {
 	case !v.in.Attachments.Complete:
 		row.Reason, row.Message = ReasonNotEvaluated, "the attachments to other Nodes are not known"
-	case use.unschedulable:
-		row.Message = "the pod that uses it next finds no Node"
 	case over:
 		row.Message = "it was not attached to another Node within " + timeout.String()
 	default:
-		row.Verdict, row.Until = Wait, until
+		row.Verdict, row.Until = Wait, machinist.Earliest(until, v.now.Add(retryEvery)) // no event of the Node tells
 	}
 	return row, s
 }
@@ -180,19 +176,6 @@ func (f *volumesFound) oneByOne(room int, pods []*corev1.Pod, rows []Row) {
 	slices.SortStableFunc(asked, func(a, b int) int { return cmp.Compare(rows[b].Priority, rows[a].Priority) })
 	for _, i := range asked[min(room, len(asked)):] {
 		rows[i].wait(ReasonWave, "pods with volumes go one after the other", time.Time{})
-	}
-}
-
-// remember notes which volumes the pods use, for when the claims are not known.
-func (f *volumesFound) remember(state map[types.UID]PodState, pods []*corev1.Pod) {
-	if f.uses == nil {
-		return
-	}
-	for i, names := range f.uses.names {
-		if pod, ok := state[pods[i].UID]; ok && !slices.Equal(pod.Volumes, names) {
-			pod.Volumes = names
-			state[pods[i].UID] = pod
-		}
 	}
 }
 

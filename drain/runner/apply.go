@@ -63,8 +63,9 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 	}
 	next, d := drain.Step(s, in, p, now)
 	if d.Outcome == drain.Drained || d.Outcome == drain.Proceeded {
-		pods, err := e.podsOn(ctx, d.Node)
-		if err != nil {
+		bounded, cancel := e.call(ctx)
+		pods, err := Live{Client: e.Client}.PodsOn(bounded, d.Node)
+		if cancel(); err != nil {
 			return s, unknown, nil, err
 		}
 		confirm(&in, pods)
@@ -100,11 +101,4 @@ func confirm(in *drain.Observation, pods []*corev1.Pod) {
 		}
 	}
 	in.Pods = drain.All(pods...)
-}
-
-// podsOn reads the pods of a Node from the API server.
-func (e Executor) podsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	ctx, cancel := e.call(ctx)
-	defer cancel()
-	return Live{Client: e.Client}.PodsOn(ctx, node)
 }

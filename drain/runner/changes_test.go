@@ -151,11 +151,7 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 			{"a claim", patch("claims", "db", `{"spec":{"volumeName":"pv-new"}}`), []string{"node-1"}},
 			{"an attachment", remove("attachments", "csi-db-node-1"), []string{"node-1"}},
 			{"an attachment of a volume that was nowhere before", add(newAttachment("other", "node-3")), []string{"node-3"}},
-			{"an attachment elsewhere", add(newAttachment("db", "node-2")), []string{"node-1", "node-2"}},
-			{"a volume that is released", patch("volumes", "pv-db", `{"status":{"phase":"Released"}}`, "status"), []string{"node-1"}},
-			{"a volume with another label", patch("volumes", "pv-db", `{"metadata":{"labels":{"a":"b"}}}`), nil},
-			{"a volume that was not detached", add(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-other"}}), nil},
-			{"a volume that is deleted", remove("volumes", "pv-db"), []string{"node-1"}},
+			{"an attachment elsewhere", add(newAttachment("db", "node-2")), []string{"node-2"}},
 			{"nothing", func() error { time.Sleep(5 * time.Minute); return nil }, nil},
 			{"a Node that goes", remove("nodes", "node-1"), []string{"node-1"}},
 			{"and is not remembered", add(newAttachment("db", "node-0")), []string{"node-0"}},
@@ -163,61 +159,6 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 			require.NoError(t, tt.do(), tt.name)
 			require.Equal(t, tt.want, h.take(), tt.name)
 		}
-	}, objects...)
-}
-
-// A second reader, such as a dry run or a machine's own look at its attachments, changes
-// nothing about the Nodes that are woken.
-func TestOnChange_AttachmentsWereRead_WakesTheSameNodes(t *testing.T) {
-	waits := drain.State{Volumes: map[string]drain.VolumeState{"pv-db": {}}}
-	for name, read := range map[string]func(i *runner.Informers) error{
-		"not at all": func(*runner.Informers) error { return nil },
-		"by the drain": func(i *runner.Informers) error {
-			return second(runner.Observe(t.Context(), i, "node-1", everything, waits))
-		},
-		"for another Node": func(i *runner.Informers) error {
-			return second(i.AttachmentsOf(t.Context(), "node-2", []string{"pv-db"}))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inEars(t, func(t *testing.T, h *ears) {
-				var woken [][]string
-				for _, do := range []func() error{
-					func() error { return nil },
-					func() error { return h.remove(t, "attachments", "csi-db-node-1") },
-					func() error { return h.Add(newAttachment("db", "node-2")) },
-					func() error { return h.remove(t, "attachments", "csi-db-node-2") },
-					func() error { return h.Add(newAttachment("db", "node-1")) },
-					func() error { return h.Add(newAttachment("db", "node-2")) },
-				} {
-					require.NoError(t, read(h.found))
-					require.NoError(t, do())
-					woken = append(woken, h.take())
-				}
-				require.Equal(t, [][]string{
-					{"node-1"}, {"node-1"}, {"node-1", "node-2"}, {"node-1", "node-2"}, {"node-1"}, {"node-2"},
-				}, woken)
-			}, append(newVolume("db", "node-1"), newNode("node-1"))...)
-		})
-	}
-}
-
-// What is remembered of a Node has a bound: the volume that was detached first is forgotten.
-func TestOnChange_ManyVolumesWereDetached_ForgetsTheOldest(t *testing.T) {
-	const all = 300
-	objects := []runtime.Object{newNode("node-1")}
-	for i := range all {
-		objects = append(objects, newAttachment(fmt.Sprint(i), "node-1"))
-	}
-	inEars(t, func(t *testing.T, h *ears) {
-		for i := range all {
-			require.NoError(t, h.remove(t, "attachments", fmt.Sprintf("csi-%d-node-1", i)))
-		}
-		h.take()
-		require.NoError(t, h.Add(newAttachment("0", "node-2")))
-		require.Equal(t, []string{"node-2"}, h.take())
-		require.NoError(t, h.Add(newAttachment(fmt.Sprint(all-1), "node-2")))
-		require.Equal(t, []string{"node-1", "node-2"}, h.take())
 	}, objects...)
 }
 

@@ -33,8 +33,7 @@ const (
 // the size of the cluster. What it returns is shared with the informers and must not be
 // changed. It may be used by several goroutines.
 type Informers struct {
-	by       map[drain.Source]cache.SharedIndexInformer
-	detached detachedVolumes
+	by map[drain.Source]cache.SharedIndexInformer
 }
 
 // NewInformers takes the informers of Nodes and pods from a factory, and those of the lists

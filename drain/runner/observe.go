@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/machinist-dev/machinist/drain"
 )
@@ -112,78 +114,52 @@ func observeMore(ctx context.Context, from Reader, source drain.Source, in *drai
 
 // answered notes a list that was read.
 func answered[T any](into *drain.List[T], source drain.Source, items []T, err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		*into = drain.All(items...)
 		return nil
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.Is(err, errNotWatched):
+		return nil
+	default:
+		return observeError(source, err)
 	}
-	for _, one := range joined(err) {
-		if !apierrors.IsForbidden(one) && !apierrors.IsNotFound(one) && !errors.Is(err, errNotWatched) {
-			return observeError(source, err)
-		}
-	}
-	return nil
-}
-
-// joined returns the errors that are joined in err, at any depth, without what wraps them.
-// Each is to be classified by itself: [errors.As] finds the first of its type.
-func joined(err error) []error {
-	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
-	case interface{ Unwrap() []error }:
-		var all []error
-		for _, one := range e.Unwrap() {
-			all = append(all, joined(one)...)
-		}
-		return all
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return joined(inner)
-		}
-	}
-	return []error{err}
 }
 
 // namespacesOf returns the namespaces of pods, in order.
 func namespacesOf(pods []*corev1.Pod) []string {
-	var namespaces []string
+	namespaces := sets.New[string]()
 	for _, pod := range pods {
-		if pod == nil {
-			continue
-		}
-		if at, known := slices.BinarySearch(namespaces, pod.Namespace); !known {
-			namespaces = slices.Insert(namespaces, at, pod.Namespace)
+		if pod != nil {
+			namespaces.Insert(pod.Namespace)
 		}
 	}
-	return namespaces
+	return sets.List(namespaces)
 }
 
 // claimsOf returns the claims of pods, in order.
 func claimsOf(pods []*corev1.Pod) []types.NamespacedName {
-	var claims []types.NamespacedName
+	claims := sets.New[types.NamespacedName]()
 	for _, pod := range pods {
 		if pod == nil {
 			continue
 		}
 		for i := range pod.Spec.Volumes {
 			if name := drain.ClaimName(pod, &pod.Spec.Volumes[i]); name != "" {
-				claims = append(claims, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+				claims.Insert(types.NamespacedName{Namespace: pod.Namespace, Name: name})
 			}
 		}
 	}
-	slices.SortFunc(claims, func(a, b types.NamespacedName) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
-	return slices.Compact(claims)
+	return slices.SortedFunc(maps.Keys(claims), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // volumesOf returns the volumes of claims and those that the drain remembers, in
 // order.
 func volumesOf(claims []*corev1.PersistentVolumeClaim, past drain.State) []string {
-	volumes := past.VolumesUnderWay()
+	volumes := sets.New(past.VolumesUnderWay()...)
 	for _, claim := range claims {
 		if claim != nil && claim.Spec.VolumeName != "" {
-			volumes = append(volumes, claim.Spec.VolumeName)
+			volumes.Insert(claim.Spec.VolumeName)
 		}
 	}
-	slices.Sort(volumes)
-	return slices.Compact(volumes)
+	return sets.List(volumes)
 }

@@ -132,20 +132,17 @@ func (e Executor) askAll(ctx context.Context, rows []drain.Row) []drain.Result {
 			results[order[i]] = drain.Result{Row: row, Err: err, At: e.clock().Now()}
 		}
 	}
+	parallel := e.Parallel
+	if parallel <= 0 {
+		parallel = defaultParallel
+	}
 	var others sync.WaitGroup
-	for range min(e.parallel(), len(rows)) - 1 {
+	for range min(parallel, len(rows)) - 1 {
 		others.Go(work)
 	}
 	work()
 	others.Wait()
 	return slices.DeleteFunc(results, func(r drain.Result) bool { return r.Row.Verdict == "" })
-}
-
-func (e Executor) parallel() int {
-	if e.Parallel > 0 {
-		return e.Parallel
-	}
-	return defaultParallel
 }
 
 func (e Executor) clock() clock.Clock {

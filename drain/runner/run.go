@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -247,10 +246,7 @@ func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.T
 
 // refused reports whether it is no use to ask again.
 func refused(err error) bool {
-	if errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible) {
-		return true
-	}
-	return slices.ContainsFunc(joined(err), func(one error) bool { return apierrors.IsForbidden(one) || apierrors.IsUnauthorized(one) })
+	return errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
 // because joins the end of a context and the error before it.

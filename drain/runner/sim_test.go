@@ -289,8 +289,13 @@ func (s *sim) notice(d drain.Decision, at time.Time) {
 		if row.Verdict != drain.Ignore && !d.Over() {
 			s.waited["pod/"+row.Namespace+"/"+row.Name] = true
 		}
-		if _, mounted := s.state.Pods[row.UID]; mounted && row.Reason == drain.ReasonTerminating && len(s.state.Pods[row.UID].Volumes) > 0 {
-			moved++
+		if row.Reason == drain.ReasonTerminating {
+			for _, volume := range s.state.Volumes {
+				if volume.Pod == row.UID {
+					moved++
+					break
+				}
+			}
 		}
 	}
 	for _, v := range d.Volumes {

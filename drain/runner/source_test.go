@@ -222,18 +222,6 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 	}
 }
 
-// A list that asks several namespaces may join their errors. One that may be asked again
-// is an error, also behind a refusal.
-func TestObserve_RefusalJoinedWithAnotherError_IsAnError(t *testing.T) {
-	forbidden, broken := refusal(t), errors.New("broken")
-	for _, err := range []error{errors.Join(forbidden, broken), fmt.Errorf("budgets: %w", errors.Join(forbidden, fmt.Errorf("n: %w", broken)))} {
-		require.ErrorIs(t, second(runner.Observe(t.Context(), failingReader{drain.SourceBudgets: err}, "node-1", everything, drain.State{})), broken)
-	}
-	in, err := runner.Observe(t.Context(), failingReader{drain.SourceBudgets: errors.Join(forbidden, fmt.Errorf("n: %w", forbidden))}, "node-1", everything, drain.State{})
-	require.NoError(t, err)
-	require.False(t, in.Budgets.Complete)
-}
-
 func TestInformers_NotSynced_ObserveNothing(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(town(t).Client(), 0)
 	found, err := runner.NewInformers(factory, drain.SourceBudgets)

@@ -54,7 +54,7 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 		return nil, err
 	}
 	if err := all.OnChange(func(changed string) {
-		if changed == node {
+		if changed == node || p.Volumes.ReattachTimeout > 0 { // volumes are waited for at other Nodes
 			wake()
 		}
 	}); err != nil {
