@@ -120,18 +120,14 @@ func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
 	t.Parallel()
 	absent := vm(machine.VMView{Sighting: machine.Absent})
 	labelled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
-	told := func(in *machine.Observation) { // that the label counts for nothing
-		in.Machine = machine.Decide(*in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus).Machine
-	}
 	nameless := vm(machine.VMView{Sighting: machine.Uninitialized, ProviderID: "simulated:///1"})
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"bootstrap token: none is made, the placeholder stays":     {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
 		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Sighting: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
 		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
-		"hazard: a node label that somebody set is told":           {living(v1alpha1.MachineAvailable, noTarget, labelled), `record phase "Available",   (PartlyIgnored: metadata.labels[node]: Forbidden: there is no cluster to join)`},
-		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labelled, told), "nothing (Available)"},
-		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labelled, told), "nothing (Available)"},
+		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labelled), "nothing (Available)"},
+		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labelled), "nothing (Available)"},
 		"deletion: goes to the VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
 		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.Answer{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
 	})

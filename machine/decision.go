@@ -82,8 +82,8 @@ const (
 	// ReasonStatusInvalid: what the status of the machine says cannot be true, and is
 	// corrected.
 	ReasonStatusInvalid machinist.Reason = "StatusInvalid"
-	// ReasonPartlyIgnored: something in the object is not understood, and the
-	// default holds in its place.
+	// ReasonPartlyIgnored: a part of the node template, or the name of the Node, cannot
+	// be written, and is left out.
 	ReasonPartlyIgnored machinist.Reason = "PartlyIgnored"
 	// ReasonPreserved: the machine is preserved.
 	ReasonPreserved machinist.Reason = "Preserved"

@@ -50,9 +50,6 @@ func (l *logic) depart() Decision {
 	if _, known := l.noticed(); !known {
 		return l.reenter(ReasonDeleting)
 	}
-	if want, d := l.verdictDue(); want != nil && d.Do != nil {
-		return d // a force-deletion that forces nothing, and whoever wrote it waits
-	}
 	if node != nil && l.in.VM.Sighting != Deleted && !l.vmGone() {
 		if d, waits := l.vacate(node); waits {
 			return d

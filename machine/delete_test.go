@@ -485,11 +485,3 @@ func TestAMachineWhoseClassNeverWasCanGo(t *testing.T) {
 	leaving(&w.in)
 	require.Equal(t, stepRelease, w.run(t).did[len(w.did)-1])
 }
-
-func TestAForceThatForcesNothingIsShownWhileItMatters(t *testing.T) {
-	t.Parallel()
-	in := terminating(spec(func(m *v1alpha1.Machine) { m.Labels["force-deletion"] = "yes" }))
-	u, ok := machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
-	require.True(t, ok)
-	require.Contains(t, u.Machine.Status.Conditions[0].Message, "neither true nor false")
-}

@@ -50,12 +50,7 @@ const (
 	PreserveForget = preserveForget
 )
 
-// Ignored returns what in a machine is not understood, so that it is as if it were
-// not there: the default holds in its place, and the machine lives on. A nil
-// machine has nothing to ignore.
+// Ignored returns what in the node template of a machine no Node can have.
 func Ignored(m *v1alpha1.Machine) field.ErrorList {
-	if m == nil {
-		return nil
-	}
-	return ignoredTemplate(&m.Spec.NodeTemplateSpec, ignored(m))
+	return ignoredTemplate(&m.Spec.NodeTemplateSpec, nil)
 }

@@ -3,11 +3,7 @@
 package machine
 
 import (
-	"strconv"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -57,81 +53,6 @@ func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// ignored returns what is ignored outside of the node template.
-func ignored(m *v1alpha1.Machine) field.ErrorList {
-	errs := ignoredLabels(m.Labels, nil)
-	errs = ignoredAnnotations(m.Annotations, errs)
-	if m.Spec.MachineConfiguration != nil {
-		errs = ignoredConfiguration(m.Spec.MachineConfiguration, errs)
-	}
-	return errs
-}
-
-func ignoredLabels(labels map[string]string, errs field.ErrorList) field.ErrorList {
-	at := func(key string) *field.Path { return field.NewPath("metadata", "labels").Key(key) }
-	if value, ok := labels[v1alpha1.LabelKeyForceDeletion]; ok {
-		if _, err := strconv.ParseBool(value); err != nil {
-			errs = append(errs, field.Invalid(at(v1alpha1.LabelKeyForceDeletion), excerpt(value), "is neither true nor false; nothing is forced"))
-		}
-	}
-	if value, ok := labels[v1alpha1.LabelKeyForceDrain]; ok && value != forceDrain {
-		if force, err := strconv.ParseBool(value); err != nil || force { // "false" means what it says
-			errs = append(errs, field.NotSupported(at(v1alpha1.LabelKeyForceDrain), excerpt(value), []string{forceDrain}))
-		}
-	}
-	return errs
-}
-
-func ignoredAnnotations(annotations map[string]string, errs field.ErrorList) field.ErrorList {
-	at := func(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
-	if value, ok := annotations[v1alpha1.EffectiveCreationTimeout]; ok {
-		switch d, err := time.ParseDuration(value); {
-		case err != nil:
-			errs = append(errs, field.Invalid(at(v1alpha1.EffectiveCreationTimeout), excerpt(value), "is no duration, such as 20m"))
-		case d < 0:
-			errs = append(errs, field.Invalid(at(v1alpha1.EffectiveCreationTimeout), excerpt(value), "is negative, which is for ever"))
-		}
-	}
-	if value := annotations[v1alpha1.PreserveMachineAnnotationKey]; value != "" && !preserveValue(value) {
-		errs = append(errs, field.NotSupported(at(v1alpha1.PreserveMachineAnnotationKey), excerpt(value), preserveValues))
-	}
-	if value := annotations[v1alpha1.MachinePriority]; value != "" {
-		if _, err := strconv.Atoi(value); err != nil {
-			errs = append(errs, field.Invalid(at(v1alpha1.MachinePriority), excerpt(value), "is no number"))
-		}
-	}
-	return errs
-}
-
-func ignoredConfiguration(c *v1alpha1.MachineConfiguration, errs field.ErrorList) field.ErrorList {
-	for _, timeout := range []struct {
-		name string
-		*metav1.Duration
-	}{
-		{"creationTimeout", c.MachineCreationTimeout},
-		{"drainTimeout", c.MachineDrainTimeout},
-		{"healthTimeout", c.MachineHealthTimeout},
-		{"inPlaceUpdateTimeout", c.MachineInPlaceUpdateTimeout},
-		{"machinePreserveTimeout", c.MachinePreserveTimeout},
-	} {
-		if timeout.Duration != nil && timeout.Duration.Duration < 0 {
-			errs = append(errs, field.Invalid(field.NewPath("spec", timeout.name), timeout.Duration.Duration.String(), "is negative, which is for ever"))
-		}
-	}
-	if c.MaxEvictRetries != nil && *c.MaxEvictRetries < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "maxEvictRetries"), *c.MaxEvictRetries, "is negative"))
-	}
-	return errs
-}
-
-// ignoredWithoutTarget returns what only a machine of a cluster may have.
-func ignoredWithoutTarget(m *v1alpha1.Machine) field.ErrorList {
-	if m.Labels[v1alpha1.NodeLabelKey] == "" {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), "there is no cluster to join")}
 }
 
 // told renders errors for people, in a bounded length.

@@ -12,34 +12,25 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// verdict returns the condition that the machine should carry, or nil for none.
+// verdict returns the condition that the machine should carry, or nil for none. Of a
+// machine that is being deleted only the provider ID matters.
 func (l *logic) verdict() *corev1.NodeCondition {
-	if !l.m.DeletionTimestamp.IsZero() { // all that counts then is what would force it
-		reason, shared := ReasonPartlyIgnored, l.sharedErrors()
-		if len(shared) > 0 {
-			reason = ReasonProviderIDShared
+	var errs field.ErrorList
+	reason, stays := ReasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
+	if stays {
+		if errs = Validate(l.m); len(errs) > 0 {
+			reason = ReasonInvalid
 		}
-		return l.verdictOf(reason, ignoredLabels(l.m.Labels, shared))
-	}
-	reason, errs := ReasonInvalid, Validate(l.m)
-	if len(errs) == 0 {
-		reason = ReasonPartlyIgnored
 	}
 	if shared := l.sharedErrors(); len(shared) > 0 {
 		errs, reason = append(errs, shared...), ReasonProviderIDShared
 	}
-	errs = append(errs, ignored(l.m)...)
-	errs = append(errs, l.ignoredNodeName()...)
-	if !l.carried { // what a Node has, a Node can have
+	if stays {
+		errs = append(errs, l.ignoredNodeName()...)
+	}
+	if stays && !l.carried { // what a Node has, a Node can have
 		errs = ignoredTemplate(&l.m.Spec.NodeTemplateSpec, errs)
 	}
-	if l.in.Node.NoTarget {
-		errs = append(errs, ignoredWithoutTarget(l.m)...)
-	}
-	return l.verdictOf(reason, errs)
-}
-
-func (l *logic) verdictOf(reason machinist.Reason, errs field.ErrorList) *corev1.NodeCondition {
 	if len(errs) == 0 {
 		return nil
 	}
