@@ -3,7 +3,7 @@
 // Package deployment decides how a MachineDeployment replaces one generation of
 // machines by the next, and how its machine sets share a number of replicas.
 //
-// [Plan] is a pure function: it sees everything once, and returns everything that
+// [Decide] is a pure function: it sees everything once, and returns everything that
 // one pass intends. A controller is the loop around it:
 //
 //	claims := machineset.Claim(machineset.OwnerDeployment(live), deployment.ClaimSelector(live), cached)
@@ -38,11 +38,11 @@
 // named, then those that are not available, then the others by [Policy.Order].
 // So machines that are of no use go first, and are the ones that really go; the
 // order of the set itself, by which priorities come before health, decides only
-// among machines that nobody could name. Names stay until their machines are gone; in
-// an update in place, a machine that has moved and cannot go yet is weighed anew in each
-// pass.
+// among machines that could not be named. Names stay until their machines are gone. In
+// an update in place, a set first grows by the machines that have moved to it. If there
+// are too many then, it shrinks once they are acknowledged.
 //
-// A preserved machine that is not available is kept for somebody to look at: it
+// A preserved machine that is not available is kept for a user to look at: it
 // does not count as available, is no candidate for the first places, and goes with
 // the last of its set, or when nothing else is left that could.
 //
@@ -56,7 +56,7 @@
 // maxUnavailable is a hard bound too: what remains available is counted machine by
 // machine, as it will be when all have gone that are known to go, of what was seen
 // and what was reported the smaller number counts, and of a set that has not
-// reported on its present spec nothing does. The exceptions are told at [Plan].
+// reported on its present spec nothing does. [Decide] lists the exceptions.
 //
 // A roll-out whose new machines do not become available stops when the bounds are
 // used up, and names them with their last errors. Old machines that are broken
