@@ -5,10 +5,8 @@ package machine
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -62,11 +60,3 @@ func taintProblem(t *corev1.Taint) string {
 		return ""
 	}
 }
-
-// The forms of labels and annotations are those of the API server.
-
-func labelKey(key string) bool { return len(content.IsLabelKey(key)) == 0 }
-
-func labelValue(value string) bool { return len(content.IsLabelValue(value)) == 0 }
-
-func annotationKey(key string) bool { return labelKey(strings.ToLower(key)) }

@@ -68,6 +68,15 @@ func (l *logic) expired() bool {
 	return !end.IsZero() && !l.now.Before(end)
 }
 
+// holdToJoin returns a decision that waits, but not beyond the creation timeout.
+func (l *logic) holdToJoin(h machinist.Hold) Decision {
+	d := hold(h)
+	if !l.expired() {
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
+	}
+	return d
+}
+
 // timeout waits until the phase has lasted for so long since it was entered. It returns
 // false when that time has come. Without a duration it waits for ever.
 func (l *logic) timeout(h machinist.Hold, lasts time.Duration) (Decision, bool) {

@@ -185,27 +185,16 @@ func (l *logic) reject(r machinist.Reason, message string) Decision {
 	switch to, moves := l.next(ReasonInvalid); {
 	case l.expired() && !l.classless():
 		return l.move(ReasonCreationTimeout, op)
-	case moves && to != l.phase():
+	case moves && to != l.phase(), !sameOperation(op, l.m.Status.LastOperation):
 		d := l.move(ReasonInvalid, op)
 		d.Reason = r
 		return d
-	case !sameOperation(op, l.m.Status.LastOperation):
-		return l.recordOperation(r, op)
 	}
 	subject := "machine/" + l.m.Name
 	if r != ReasonInvalid {
 		subject = l.classSubject()
 	}
 	return l.holdToJoin(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
-}
-
-// holdToJoin returns a decision that waits, but not beyond the creation timeout.
-func (l *logic) holdToJoin(h machinist.Hold) Decision {
-	d := hold(h)
-	if !l.expired() {
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
-	}
-	return d
 }
 
 // creationFailed writes down how a call failed, and waits until it may be

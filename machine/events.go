@@ -5,16 +5,12 @@ package machine
 import (
 	"fmt"
 	"regexp"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// maxEventMessage is how long the note of an event may be, in bytes.
-const maxEventMessage = 1024
 
 // Events returns what is worth telling of the change of a machine from before to
 // after, oldest first: a new phase, an operation that failed or fails in another
@@ -104,23 +100,4 @@ func word(s string, otherwise machinist.Reason) machinist.Reason {
 		return machinist.Reason(s)
 	}
 	return otherwise
-}
-
-// shorten cuts a message where an event has no more room.
-func shorten(s string) string { return cut(s, maxEventMessage) }
-
-// excerpt returns the beginning of a value that may be of any length.
-func excerpt(value string) string { return cut(value, 64) }
-
-// cut returns a text in at most so many bytes. It cuts between two characters.
-func cut(s string, most int) string {
-	const more = "…"
-	if len(s) <= most {
-		return s
-	}
-	end := most - len(more)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + more
 }
