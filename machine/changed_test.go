@@ -40,7 +40,6 @@ var neverCompared = []string{
 
 // TestChanged_AnyField_WakesExceptTheIgnored changes fields of every kind, each alone.
 func TestChanged_AnyField_WakesExceptTheIgnored(t *testing.T) {
-	t.Parallel()
 	everyField(t, "Machine", (*v1alpha1.Machine).DeepCopy)
 	everyField(t, "Node", (*corev1.Node).DeepCopy)
 	everyField(t, "MachineClass", (*v1alpha1.MachineClass).DeepCopy)
@@ -73,7 +72,6 @@ func everyField[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev
 }
 
 func TestFreesReplacement_LessIsReplaced_IsTrue(t *testing.T) {
-	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.Machine)
 		want   bool

@@ -18,7 +18,6 @@ import (
 )
 
 func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
-	t.Parallel()
 	const ours = v1alpha1.MCMFinalizerName
 	going := &metav1.Time{Time: now}
 	object := func(deleted *metav1.Time, finalizers ...string) *v1alpha1.MachineClass {
@@ -46,7 +45,6 @@ func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
 		"a class without users or finalizer is settled":              {object(nil, "x"), nil, true, "nothing (Released)", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			before := tc.class.DeepCopy()
 			d := machine.DecideClass(machine.ClassObservation{Class: tc.class, Machines: tc.machines, Complete: !tc.incomplete}, now)
 			require.NoError(t, decisionLaws(d, now))
@@ -62,7 +60,6 @@ func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
 }
 
 func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
-	t.Parallel()
 	const ours = v1alpha1.MCFinalizerName
 	object := func(deleted bool, finalizers ...string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "s", ResourceVersion: "7", Finalizers: finalizers}}
@@ -93,7 +90,6 @@ func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
 		"an unused one is not let go if the list is incomplete": {object(false, ours), nil, true, "nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			before := tc.secret.DeepCopy()
 			d := machine.DecideSecret(machine.SecretObservation{Secret: tc.secret, Classes: tc.classes, Complete: !tc.incomplete}, now)
 			require.NoError(t, decisionLaws(d, now))
@@ -106,19 +102,7 @@ func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
 	}
 }
 
-func TestSecretRefs(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, machine.SecretRefs(nil))
-	c := class()
-	require.Empty(t, machine.SecretRefs(c))
-	c.SecretRef, c.CredentialsSecretRef = &corev1.SecretReference{Name: "a"}, &corev1.SecretReference{Namespace: "n", Name: "b"}
-	require.Equal(t, []corev1.SecretReference{{Namespace: "shoot", Name: "a"}, {Namespace: "n", Name: "b"}}, machine.SecretRefs(c))
-	c.SecretRef.Name = ""
-	require.Len(t, machine.SecretRefs(c), 1, "a reference without a name means none")
-}
-
 func TestAClassIsViewedWithItsSecrets(t *testing.T) {
-	t.Parallel()
 	data := map[string][]byte{machine.UserDataKey: []byte("join"), "key": []byte("hidden")}
 	joins := map[string][]byte{machine.UserDataKey: []byte("join <<BOOTSTRAP_TOKEN>>")}
 	missing := errors.New("secret shoot/s of class small: not found")

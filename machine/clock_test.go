@@ -143,7 +143,6 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 // TestCreationTimeout_TimesOfSeveralClocks_CountsFromTheBegin has a machine whose Node
 // does not join. Its begin is known from several clocks.
 func TestCreationTimeout_TimesOfSeveralClocks_CountsFromTheBegin(t *testing.T) {
-	t.Parallel()
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for name, tc := range map[string]struct{ created, firstSeen, recorded, begin time.Time }{
 		"never seen before":                      {ago(5 * time.Minute), time.Time{}, time.Time{}, ago(5 * time.Minute)},
@@ -156,7 +155,6 @@ func TestCreationTimeout_TimesOfSeveralClocks_CountsFromTheBegin(t *testing.T) {
 		"it was seen by a clock that went ahead": {ago(5 * time.Minute), now.Add(2 * time.Hour), time.Time{}, ago(5 * time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			in := after(withID, seen(machine.Present), phase(v1alpha1.MachinePending), spec(func(m *v1alpha1.Machine) {
 				m.CreationTimestamp = metav1.NewTime(tc.created)
 				m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(tc.recorded)

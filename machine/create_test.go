@@ -41,7 +41,6 @@ var found = vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:
 var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
 
 func TestAMachineArrives(t *testing.T) {
-	t.Parallel()
 	pending := `record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a new machine is guarded":                                    {after(unguarded), "update machine: finalizer (New)"},
@@ -68,7 +67,6 @@ func TestAMachineArrives(t *testing.T) {
 }
 
 func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
-	t.Parallel()
 	state := func(in *machine.Observation) { in.VM.LastKnownState = "step 2" }
 	same := failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked)
 	deletion := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed,
@@ -101,7 +99,6 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 // A creation whose answer was lost is found again: the VM is adopted, initialised,
 // and no second one is made.
 func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
-	t.Parallel()
 	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Sighting: machine.Absent}))
 	w := newWorld(in)
 	w.create = []error{status.Error(codes.AlreadyExists, "it is there")}
@@ -117,7 +114,6 @@ func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
 }
 
 func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
-	t.Parallel()
 	absent := vm(machine.VMView{Sighting: machine.Absent})
 	labelled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
 	nameless := vm(machine.VMView{Sighting: machine.Uninitialized, ProviderID: "simulated:///1"})
@@ -134,7 +130,6 @@ func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
 }
 
 func TestAddresses_NoTargetCluster_Recorded(t *testing.T) {
-	t.Parallel()
 	address := func(ip string) []corev1.NodeAddress {
 		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 	}
@@ -151,7 +146,6 @@ func TestAddresses_NoTargetCluster_Recorded(t *testing.T) {
 }
 
 func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
-	t.Parallel()
 	lost := spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "" })
 	runs := func(changes ...change) machine.Observation {
 		return after(append([]change{withID, lost, old, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied}, changes...)...)
@@ -172,7 +166,6 @@ func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
 }
 
 func TestNodeToDelete_ByProviderID(t *testing.T) {
-	t.Parallel()
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: "cloud:///m"}}
 	node := func(name, machineName string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.MachineNameLabelKey: machineName}}}
@@ -189,7 +182,6 @@ func TestNodeToDelete_ByProviderID(t *testing.T) {
 		"only the Node of another machine exists":   {nil, other, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			require.Same(t, tc.want, machine.NodeToDelete(m, tc.named, tc.sameID))
 		})
 	}

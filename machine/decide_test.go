@@ -75,10 +75,7 @@ var (
 		m.Spec.ProviderID = "simulated:///1"
 		m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
 	})
-	old       = spec(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now.Add(-20 * time.Minute)) })
-	preserved = spec(func(m *v1alpha1.Machine) {
-		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Hour)}
-	})
+	old             = spec(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now.Add(-20 * time.Minute)) })
 	noTarget change = func(in *machine.Observation) { // and so without the label of a Node
 		in.Node = machine.NodeView{NoTarget: true}
 		in.Machine.Labels = maps.Clone(in.Machine.Labels)
@@ -139,7 +136,6 @@ func check(t *testing.T, p machine.Policy, table map[string]decisionCase) {
 	t.Helper()
 	for name, tc := range table {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			require.Equal(t, tc.want, lawful(t, tc.in, p).String())
 		})
 	}
@@ -201,7 +197,6 @@ func scribble(v reflect.Value) {
 }
 
 func TestNothingIsDecidedOfAWorldNobodyHasLookedAt(t *testing.T) {
-	t.Parallel()
 	for _, p := range []machine.Policy{{}, machine.DefaultPolicy()} {
 		require.Equal(t, machine.Decision{Reason: machine.ReasonNotObserved}, machine.Decide(machine.Observation{}, p, now))
 	}

@@ -55,7 +55,6 @@ var (
 )
 
 func TestAMachineLeaves(t *testing.T) {
-	t.Parallel()
 	gone := "update machine: no finalizer (Released)"
 	begin := `record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)`
 	unsettled := "nothing (VMNotSettled: a VM that was made just before may not show yet); waits for provider: VMNotSettled: a VM that was made just before may not show yet"
@@ -123,7 +122,6 @@ func TestAMachineLeaves(t *testing.T) {
 }
 
 func TestTheEndOfASettledWaitIsWhenItIsAskedAgain(t *testing.T) {
-	t.Parallel()
 	in := terminating(justNow, answered(machine.Absent, time.Second))
 	require.Equal(t, now.Add(21*time.Second), lawful(t, in, machine.Policy{}).NextCheck)
 	require.Equal(t, now.Add(6*time.Second), lawful(t, in, machine.Policy{Settle: 15 * time.Second}).NextCheck)
@@ -133,7 +131,6 @@ func TestTheEndOfASettledWaitIsWhenItIsAskedAgain(t *testing.T) {
 }
 
 func TestAMachineLeavesFromEveryPhase(t *testing.T) {
-	t.Parallel()
 	for _, p := range allPhases {
 		want := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
 		switch p {
@@ -157,7 +154,6 @@ func TestAMachineLeavesFromEveryPhase(t *testing.T) {
 }
 
 func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
-	t.Parallel()
 	needs := func(in *machine.Observation) { in.Class.NeedsToken = true }
 	has := func(in *machine.Observation) {
 		token, err := machine.NewBootstrapToken(in.Machine, now.Add(time.Hour), nil, rand.NewChaCha8([32]byte{1}))
@@ -201,7 +197,6 @@ func drains(t *testing.T, d machine.Decision) string {
 }
 
 func TestDrain_EachReason_ForceAndReachability(t *testing.T) {
-	t.Parallel()
 	asked := spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Hour)} })
 	timeout := func(d time.Duration) change {
 		return config(&v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: d}, MaxEvictRetries: new(int32(1))})
@@ -261,7 +256,6 @@ func TestDrain_EachReason_ForceAndReachability(t *testing.T) {
 		"the drain of a preservation is forced alike": {kept(label(forceDrain, "True")), machine.DefaultPolicy(), "since 1m0s, forced after 0s, schedulable, unreachable since 1h0m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			require.Equal(t, tc.want, drains(t, lawful(t, tc.in, tc.p)))
 		})
 	}
@@ -274,7 +268,6 @@ var keptNode = onNode(func(n *corev1.Node) {
 })
 
 func TestADrainNamesAFewOfManyPods(t *testing.T) {
-	t.Parallel()
 	in := terminating(node(marked), handed(v1alpha1.InitiateDrain))
 	in.Drain = machine.DrainView{Round: now}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -294,7 +287,6 @@ var deletedAttachments change = func(in *machine.Observation) {
 
 // What a force does not wait for.
 func TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute(t *testing.T) {
-	t.Parallel()
 	p := machine.DefaultPolicy()
 	// The condition is set first; by force it is not waited for more than a minute.
 	in := terminating(node(), attached(), byForce)
@@ -328,7 +320,6 @@ func roundMade(t *testing.T, in machine.Observation, p machine.Policy, at time.T
 
 // A label that is set while a drain is under way has its effect at once (DM-17).
 func TestDeletion_ForceLabelDuringDrain_ForcesAtOnce(t *testing.T) {
-	t.Parallel()
 	in := roundMade(t, terminating(node(marked), attached()), machine.Policy{}, now.Add(-time.Second))
 	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Do)
 	byForce(&in)
@@ -337,7 +328,6 @@ func TestDeletion_ForceLabelDuringDrain_ForcesAtOnce(t *testing.T) {
 }
 
 func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
-	t.Parallel()
 	forced := func(changes ...change) machine.Observation {
 		return terminating(append([]change{byForce, node(marked), drainedByForce}, changes...)...)
 	}
@@ -369,7 +359,6 @@ var (
 )
 
 func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
-	t.Parallel()
 	gone := answered(machine.Deleted, 0)
 	deleting := func(finalizers ...string) change {
 		return onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, finalizers })
@@ -394,7 +383,6 @@ const (
 )
 
 func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
-	t.Parallel()
 	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass))
 	for range 6 {
 		require.True(t, x.next(t))
@@ -410,7 +398,6 @@ func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
 }
 
 func TestAPersonCanForceAMachineOutWithoutItsClass(t *testing.T) {
-	t.Parallel()
 	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass, byForce))
 	x.run(t)
 	require.Equal(t, []string{stepBegin, stepMark, stepDrain, stepDetach, stepBegin, stepBegin, stepNode, stepRelease}, x.did)
@@ -426,7 +413,6 @@ func TestAPersonCanForceAMachineOutWithoutItsClass(t *testing.T) {
 }
 
 func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
-	t.Parallel()
 	since := func(ago time.Duration, text string) change {
 		return spec(func(m *v1alpha1.Machine) {
 			m.Status.LastOperation = v1alpha1.LastOperation{
@@ -450,7 +436,6 @@ func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
 }
 
 func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
-	t.Parallel()
 	whole := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
 	for name, c := range map[string]change{
 		"no secret":              noSecret,
@@ -469,7 +454,6 @@ func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
 }
 
 func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
-	t.Parallel()
 	x := newWorld(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
 	x.run(t)
 	require.Equal(t, stepRelease, x.did[len(x.did)-1])
@@ -479,7 +463,6 @@ func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 }
 
 func TestAMachineWhoseClassNeverWasCanGo(t *testing.T) {
-	t.Parallel()
 	w := newWorld(after(old, noClass))
 	w.mustRest(t)
 	leaving(&w.in)

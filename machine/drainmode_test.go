@@ -14,7 +14,6 @@ import (
 )
 
 func TestPodsMatterWhileTheNodeIsDrained(t *testing.T) {
-	t.Parallel()
 	of := func(p v1alpha1.MachinePhase, changes ...change) machine.Observation {
 		return living(p, append([]change{healthy}, changes...)...)
 	}

@@ -13,7 +13,6 @@ import (
 )
 
 func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
-	t.Parallel()
 	drainOf := func(started, forceAt time.Time) machine.DrainNode {
 		return machine.DrainNode{NodeName: "n", Started: started, Policy: drain.ForMachine(forceAt)}
 	}

@@ -20,7 +20,6 @@ func condition(kind string, status corev1.ConditionStatus) corev1.NodeCondition 
 }
 
 func TestHealthy(t *testing.T) {
-	t.Parallel()
 	for name, tc := range map[string]struct {
 		conditions []corev1.NodeCondition
 		want       bool
@@ -35,7 +34,6 @@ func TestHealthy(t *testing.T) {
 		"all that is bad is told, in its order": {[]corev1.NodeCondition{condition("KernelDeadlock", "True"), condition("Ready", "False")}, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			in := living(v1alpha1.MachineRunning, node(tc.conditions...), copied)
 			d := lawful(t, in, machine.Policy{HealthConditions: []corev1.NodeConditionType{"KernelDeadlock"}})
 			require.Equal(t, tc.bad, strings.Count(d.Message, "="), d.String())
@@ -45,7 +43,6 @@ func TestHealthy(t *testing.T) {
 }
 
 func TestConditionsChanged(t *testing.T) {
-	t.Parallel()
 	a, b := condition("A", "True"), condition("B", "False")
 	heartbeat := a
 	heartbeat.LastHeartbeatTime, heartbeat.Message, heartbeat.Reason = metav1.NewTime(now), "m", "r"
@@ -64,7 +61,6 @@ func TestConditionsChanged(t *testing.T) {
 		"but a change of how many there are is one": {list{a}, list{a, a}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			in := living(v1alpha1.MachineInPlaceUpdateFailed, node(tc.observed...), spec(func(m *v1alpha1.Machine) { m.Status.Conditions = tc.recorded }))
 			d := lawful(t, in, machine.Policy{})
 			require.Equal(t, tc.want, d.Reason == machine.ReasonConditionsChanged, d.String())
@@ -75,7 +71,6 @@ func TestConditionsChanged(t *testing.T) {
 // TestReplacementLimit_Siblings_CountOfReplaced counts the machines that are being
 // replaced, as a policy without room tells it.
 func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
-	t.Parallel()
 	const failed, unknown, failedUpdate, leaves = v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed, v1alpha1.MachineTerminating
 	of := func(uid string, p v1alpha1.MachinePhase, preserved bool) *v1alpha1.Machine {
 		m := newMachine("s")
@@ -104,7 +99,6 @@ func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 		"but others wait for them":                                     {unknown, updates, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			in := living(tc.phase, longUnknown, sick, copied, inPool)
 			in.Machine.UID, in.Siblings = "me", machine.Siblings{Complete: true, Machines: tc.siblings}
 			require.Equal(t, fmt.Sprintf("%d being replaced >= 0 allowed", tc.want), lawful(t, in, limited(0)).Message)

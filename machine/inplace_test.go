@@ -71,7 +71,6 @@ func anyUpdate(r *rand.Rand, n *corev1.Node) {
 }
 
 func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
-	t.Parallel()
 	const none = ""
 	for _, tc := range []struct{ labels, step, want string }{
 		{"", none, none},
@@ -104,7 +103,6 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 }
 
 func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
-	t.Parallel()
 	const running, updating, failed = v1alpha1.MachineRunning, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed
 	of := func(p v1alpha1.MachinePhase, labels, step string, more ...change) machine.Observation {
 		return living(p, append([]change{healthy, looked, labelled(labels), updates(step)}, more...)...)
@@ -162,7 +160,6 @@ func news29(what string) change {
 }
 
 func TestDM14AnUpdateInPlaceKeepsThePreservation(t *testing.T) {
-	t.Parallel()
 	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
 	r.mustRest(t)
 	end := *r.end()
@@ -235,7 +232,6 @@ waits for nothing
 // What others do differs between the orchestrations only in who selects the Node:
 // the deployment controller (Auto) or a user (Manual), now or later.
 func TestAMachineIsUpdatedInPlace(t *testing.T) {
-	t.Parallel()
 	for result, end := range map[string]string{"successful": updateSucceeds, "failed": updateFailsFirst} {
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
 		r.drained = func(machine.DrainNode) machine.DrainView {
@@ -246,7 +242,6 @@ func TestAMachineIsUpdatedInPlace(t *testing.T) {
 		require.Zero(t, r.mustRest(t))
 	}
 	t.Run("Manual: a candidate waits for a user, healthy or not", func(t *testing.T) {
-		t.Parallel()
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate")))
 		r.mustRest(t)
 		r.pass(24 * time.Hour)

@@ -58,7 +58,6 @@ func siblings(complete bool, phases ...v1alpha1.MachinePhase) change {
 }
 
 func TestAMachineLives(t *testing.T) {
-	t.Parallel()
 	const (
 		running = v1alpha1.MachineRunning
 		pending = v1alpha1.MachinePending
@@ -108,7 +107,6 @@ func config(c *v1alpha1.MachineConfiguration) change {
 
 // A label that somebody removes is no reason to replace a machine.
 func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
-	t.Parallel()
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
 	blind := "nothing (NotObserved: the name of its node is not known); waits for machine/m: NotObserved: the name of its node is not known"
 	absent := func(ago time.Duration) change {
@@ -133,7 +131,6 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 }
 
 func TestANodeIsKeptAsTheMachineWantsIt(t *testing.T) {
-	t.Parallel()
 	bad := onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.LastAppliedALTAnnotation] = "{" })
 	badCapacity := onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.LastAppliedVirtualCapacityAnnotation] = "{" })
 	capacity := func(in *machine.Observation) {
@@ -155,7 +152,6 @@ func TestANodeIsKeptAsTheMachineWantsIt(t *testing.T) {
 }
 
 func TestReleaseNodeTakesOnlyOurFinalizer(t *testing.T) {
-	t.Parallel()
 	patch, needed := machine.ReleaseNode(nil)
 	require.Nil(t, patch)
 	require.False(t, needed)
@@ -178,7 +174,6 @@ func notFound(ago time.Duration) change {
 }
 
 func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
-	t.Parallel()
 	const (
 		pending = v1alpha1.MachinePending
 		running = v1alpha1.MachineRunning
@@ -216,7 +211,6 @@ func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
 }
 
 func TestTheNodeOfAnotherIsNotThere(t *testing.T) {
-	t.Parallel()
 	older := func(id string) change {
 		return onNode(func(n *corev1.Node) {
 			n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-time.Hour)), id
@@ -250,7 +244,6 @@ func TestTheNodeOfAnotherIsNotThere(t *testing.T) {
 // of every length and spelling. No write of the machine carries a label that the API
 // server refuses, and the provider ID is among the first.
 func TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid(t *testing.T) {
-	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
 	for length := range 254 {
 		name := strings.Repeat("a", length)
@@ -274,7 +267,6 @@ func TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid(t *testing.T) {
 }
 
 func TestNodeName_Over63Characters_LivesWithoutLabel(t *testing.T) {
-	t.Parallel()
 	in := living(v1alpha1.MachineRunning, healthy, copied)
 	delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
 	in.Node.Node.Name, in.Node.Name = longName("m"), longName("m")
@@ -307,7 +299,6 @@ func failedAt(at time.Time) change {
 }
 
 func TestMachine_FailedAndNodeReadyAfterwards_RunsAgain(t *testing.T) {
-	t.Parallel()
 	again, minuteAgo := readyAt(30*time.Second), failedAt(now.Add(-time.Minute))
 	creation := operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "", "")
 	withCondition := func(c corev1.NodeCondition) change {
@@ -328,7 +319,6 @@ func TestMachine_FailedAndNodeReadyAfterwards_RunsAgain(t *testing.T) {
 		"the Node is updated in place":         {[]change{again, minuteAgo, withCondition(corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.UpdateFailed})}, stays},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			require.Equal(t, tc.want, nextStatus(t, living(v1alpha1.MachineFailed, append(tc.changes, copied)...)))
 		})
 	}
@@ -343,7 +333,6 @@ func asOf(ago time.Duration) change {
 }
 
 func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
-	t.Parallel()
 	unknown := func(changes ...change) machine.Observation { // its time was over 5 minutes ago
 		return living(v1alpha1.MachineUnknown, append([]change{sick, copied, spec(func(m *v1alpha1.Machine) {
 			m.Status.CurrentStatus.LastUpdateTime.Time = now.Add(-15 * time.Minute)
@@ -374,7 +363,6 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `record phase "Running", HealthCheck Successful`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			d := lawful(t, tc.in, machine.DefaultPolicy())
 			if tc.want == "" {
 				require.Nil(t, d.Do, d.String())

@@ -74,7 +74,6 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 
 // TestEveryRowOfTheTableHasItsReason leads a machine along each row, alone.
 func TestEveryRowOfTheTableHasItsReason(t *testing.T) {
-	t.Parallel()
 	situations := map[machinist.Reason][]change{}
 	for _, s := range consolidated() {
 		if s.trigger != "" {
@@ -96,7 +95,6 @@ func TestEveryRowOfTheTableHasItsReason(t *testing.T) {
 }
 
 func TestPhaseRank_ByPhase_IsByWhatIsLost(t *testing.T) {
-	t.Parallel()
 	in := func(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
 		return &v1alpha1.Machine{Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{Phase: phase}}}
 	}

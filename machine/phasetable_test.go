@@ -151,10 +151,8 @@ func nextStatus(t *testing.T, in machine.Observation) string {
 }
 
 func TestPhases_ConsolidatedTable_EachChange(t *testing.T) {
-	t.Parallel()
 	for _, s := range consolidated() {
 		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
 			require.Equal(t, s.want, nextStatus(t, s.in), s.deviates)
 		})
 	}
@@ -163,7 +161,6 @@ func TestPhases_ConsolidatedTable_EachChange(t *testing.T) {
 // TestHealth_PhaseAndNode_Matrix has the conditions of the Node conditionsKnown, and all
 // phases entered a minute ago.
 func TestHealth_PhaseAndNode_Matrix(t *testing.T) {
-	t.Parallel()
 	const run = "Running HealthCheck Successful false"
 	const doubt = "Unknown HealthCheck Processing false"
 	for p, want := range map[v1alpha1.MachinePhase]struct{ healthy, unhealthy, missing, deviates string }{
@@ -179,7 +176,6 @@ func TestHealth_PhaseAndNode_Matrix(t *testing.T) {
 		v1alpha1.MachineInPlaceUpdateFailed:     {stays, stays, stays, ""},
 	} {
 		t.Run(string(p), func(t *testing.T) {
-			t.Parallel()
 			require.Equal(t, want.healthy, nextStatus(t, living(p, healthy, copied)), want.deviates)
 			require.Equal(t, want.unhealthy, nextStatus(t, living(p, sick, copied)), want.deviates)
 			require.Equal(t, want.missing, nextStatus(t, living(p, conditionsKnown)), want.deviates)

@@ -29,7 +29,6 @@ func limited(n int) machine.Policy {
 // TestTheReplacementLimitTakesPermits asserts what is decided for a machine of a
 // deployment that was not well for too long (DM-08, DM-18).
 func TestTheReplacementLimitTakesPermits(t *testing.T) {
-	t.Parallel()
 	const (
 		running = v1alpha1.MachineRunning
 		unknown = v1alpha1.MachineUnknown
@@ -79,7 +78,6 @@ func TestTheReplacementLimitTakesPermits(t *testing.T) {
 }
 
 func TestARefusedPermitIsAskedForAgain(t *testing.T) {
-	t.Parallel()
 	next := func(until time.Time) time.Duration {
 		in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true, Until: until}))
 		return lawful(t, in, limited(1)).NextCheck.Sub(now)
@@ -91,7 +89,6 @@ func TestARefusedPermitIsAskedForAgain(t *testing.T) {
 }
 
 func TestPermitOver(t *testing.T) {
-	t.Parallel()
 	require.True(t, machine.PermitOver(nil), "the cache has lost it")
 	for _, p := range allPhases {
 		m := newMachine("m")
@@ -224,7 +221,6 @@ func TestTwoWorkersWithStaleCachesNeverFailTwoMachinesAtATime(t *testing.T) {
 }
 
 func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
-	t.Parallel()
 	own := func(kind, name, uid string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: machineUID(uid), Controller: new(true)}}
 	}
@@ -258,17 +254,13 @@ func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 		"nor for one that is not controlled": {build("", []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1"}}), set("1", byDeployment), ""},
 		"nor for none":                       {nil, nil, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, machine.GroupOf(tc.m, tc.set).String())
-		})
+		require.Equal(t, tc.want, machine.GroupOf(tc.m, tc.set).String(), name)
 	}
 }
 
 // A machine whose owner is known only by its own reference is limited as well: it is
 // held until the other machines of its set were looked at.
 func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
-	t.Parallel()
 	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied)
 	in.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1", Controller: new(true)}}
 	d := lawful(t, in, limited(1))
@@ -281,7 +273,6 @@ func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
 }
 
 func TestNeedsSiblings_OnlyPhasesThatHealthFails(t *testing.T) {
-	t.Parallel()
 	require.False(t, machine.NeedsSiblings(nil))
 	for _, p := range allPhases {
 		m := newMachine("m")
@@ -293,7 +284,6 @@ func TestNeedsSiblings_OnlyPhasesThatHealthFails(t *testing.T) {
 }
 
 func TestDD49bALongTextThatDiffersInOneLetterIsWritten(t *testing.T) {
-	t.Parallel()
 	long := strings.Repeat("the quota of the project is used up; ", 6)
 	in := after(intended, failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked))
 	for _, end := range []string{"a", "b"} {

@@ -52,7 +52,6 @@ func outcome(t *testing.T, in machine.Observation) machine.Decision {
 }
 
 func TestSharedProviderID_Deletion_OnlyTheProvedOwnerDeletesTheVM(t *testing.T) {
-	t.Parallel()
 	const byID, byName, waits = "delete the VM", "delete the VM that has the name of the machine", "waits"
 	for name, tc := range map[string]struct {
 		in   machine.Observation
@@ -68,7 +67,6 @@ func TestSharedProviderID_Deletion_OnlyTheProvedOwnerDeletesTheVM(t *testing.T) 
 		"the node of another VM proves none": {shared("m", "", otherNode), waits},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			d := outcome(t, tc.in)
 			if tc.want == waits {
 				require.Nil(t, d.Do, d.String())
@@ -98,7 +96,6 @@ var otherNode change = func(in *machine.Observation) {
 }
 
 func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
-	t.Parallel()
 	in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied)
 	in.ProviderID.Others = []*v1alpha1.Machine{sharer("b"), sharer("a")}
 	d := lawful(t, in, machine.DefaultPolicy())

@@ -83,7 +83,9 @@ type sim struct {
 	machines map[string]*v1alpha1.Machine
 	before   map[string]*v1alpha1.Machine // one version older
 	nodes    map[string]*corev1.Node
-	mounts   map[string][]*mount // by Node
+	detachAt map[string]time.Time // when the volumes of pods that went are detached, by Node
+	detached map[string]bool
+	marked   map[string]*metav1.Time // deletion timestamps of attachments
 	tokens   map[string]*corev1.Secret
 
 	memory map[types.UID]*memory
@@ -135,7 +137,7 @@ func newSim(seed uint64, o drivertest.CloudOptions, p machine.Policy, at plan) *
 	s := &sim{
 		rng: rand.New(rand.NewPCG(seed, 7)), clock: clocktesting.NewFakeClock(start), policy: p, plan: at, random: even(seed),
 		machines: map[string]*v1alpha1.Machine{}, before: map[string]*v1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
-		mounts: map[string][]*mount{}, tokens: map[string]*corev1.Secret{}, memory: map[types.UID]*memory{}, wake: map[string]time.Time{},
+		detachAt: map[string]time.Time{}, detached: map[string]bool{}, marked: map[string]*metav1.Time{}, tokens: map[string]*corev1.Secret{}, memory: map[types.UID]*memory{}, wake: map[string]time.Time{},
 		joined: map[string]bool{}, omen: map[string]blow{}, nameless: map[string]bool{},
 	}
 	o.Clock, o.Seed = s.clock, seed
@@ -219,7 +221,7 @@ func (s *sim) passTime() bool {
 	for _, at := range s.wake {
 		next = machinist.Earliest(next, at)
 	}
-	if at := s.nextDetach(); !at.IsZero() { // by the clock of the API server
+	for _, at := range s.detachAt { // by the clock of the API server
 		next = machinist.Earliest(next, at.Add(-s.ahead))
 	}
 	if next.IsZero() {
@@ -244,7 +246,6 @@ func (s *sim) kubelets() {
 		if v.State == drivertest.VMRunning && v.Initialized && !s.joined[v.ProviderID] {
 			s.joined[v.ProviderID] = true
 			s.join(v.NodeName, v.ProviderID)
-			s.attach(v.NodeName, s.volumes)
 		}
 	}
 	s.detach()
@@ -570,10 +571,8 @@ func (s *sim) round(kept *memory, a machine.DrainNode) machine.DrainView {
 	kept.rounds++
 	if kept.rounds > 2 && kept.empty.IsZero() {
 		kept.empty = now
-		for _, m := range s.mounts[a.NodeName] { // the attacher will detach their volumes
-			if !m.stays && m.gone.IsZero() {
-				m.gone = s.now().Add(s.volumes.after)
-			}
+		if _, known := s.detachAt[a.NodeName]; !known && !s.detached[a.NodeName] {
+			s.detachAt[a.NodeName] = s.now().Add(s.volumes.after)
 		}
 	}
 	waited := wait.DetachTimeout > 0 && !now.Before(kept.empty.Add(wait.DetachTimeout))
@@ -729,7 +728,8 @@ func (s *sim) deleteNode(a machine.DeleteNode) {
 	name := a.Node.Name
 	if have := s.nodes[name]; have != nil && have.UID == a.Node.UID {
 		delete(s.nodes, name)
-		delete(s.mounts, name)
+		delete(s.detachAt, name)
+		delete(s.detached, name)
 		s.concerned(name)
 	}
 }
@@ -755,29 +755,17 @@ func (s *sim) tokensOf(owner types.UID) []*corev1.Secret {
 	return own
 }
 
-// mount is a volume that is attached to a Node.
-type mount struct {
-	*storagev1.VolumeAttachment
-	stays bool      // the pod that uses it is not drained
-	gone  time.Time // when it is detached; zero is not known
-}
-
-// attach attaches volumes to a Node.
-func (s *sim) attach(node string, v volumes) {
-	for i := range v.detach + v.stay {
-		va := attachment(fmt.Sprint("csi-", node, "-", i))
-		va.Spec.NodeName = node
-		s.mounts[node] = append(s.mounts[node], &mount{va, i >= v.detach, time.Time{}})
-	}
-}
-
 // attached returns the attachments of a Node: all, or those whose pods are drained.
 func (s *sim) attached(node string, all bool) []*storagev1.VolumeAttachment {
 	var list []*storagev1.VolumeAttachment
-	for _, m := range s.mounts[node] {
-		if all || !m.stays {
-			list = append(list, m.DeepCopy())
+	for i := range s.volumes.detach + s.volumes.stay {
+		stays := i >= s.volumes.detach
+		if s.nodes[node] == nil || stays && !all || !stays && s.detached[node] {
+			continue
 		}
+		va := attachment(fmt.Sprint("csi-", node, "-", i))
+		va.Spec.NodeName, va.DeletionTimestamp = node, s.marked[va.Name]
+		list = append(list, va)
 	}
 	return list
 }
@@ -788,35 +776,20 @@ func (s *sim) deleteAttachments(m *v1alpha1.Machine, a machine.DeleteAttachments
 		s.fault("attachments of %s are deleted without force", m.Name)
 	}
 	for _, va := range a.Attachments {
-		for _, mount := range s.mounts[va.Spec.NodeName] {
-			if mount.Name == va.Name {
-				mount.DeletionTimestamp = &metav1.Time{Time: s.now()}
-			}
-		}
+		s.marked[va.Name] = &metav1.Time{Time: s.now()}
 		s.concerned(va.Spec.NodeName)
 	}
 }
 
 // detach detaches what is due.
 func (s *sim) detach() {
-	for node, mounts := range s.mounts {
-		due := func(m *mount) bool { return !m.gone.IsZero() && !s.now().Before(m.gone) }
-		if slices.ContainsFunc(mounts, due) {
-			s.mounts[node] = slices.DeleteFunc(mounts, due)
+	for node, at := range s.detachAt {
+		if !s.now().Before(at) {
+			delete(s.detachAt, node)
+			s.detached[node] = true
 			s.concerned(node)
 		}
 	}
-}
-
-// nextDetach returns when the next volume is detached; zero means never.
-func (s *sim) nextDetach() time.Time {
-	var next time.Time
-	for _, mounts := range s.mounts {
-		for _, m := range mounts {
-			next = machinist.Earliest(next, m.gone)
-		}
-	}
-	return next
 }
 
 var (

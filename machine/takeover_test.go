@@ -54,7 +54,6 @@ var (
 )
 
 func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
-	t.Parallel()
 	for text, want := range map[string]progress{
 		"":                                   nothingDone,
 		markerA:                              nothingDone,
@@ -103,7 +102,6 @@ func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
 }
 
 func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
-	t.Parallel()
 	text := handed("VM deletion was successful. " + markerE)
 	require.Equal(t, vmOver, takenOver(text))
 	for _, kind := range []v1alpha1.MachineOperationType{"", v1alpha1.MachineOperationCreate, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineOperationDrainNode} {
@@ -119,7 +117,6 @@ func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
 }
 
 func TestANodeThatWasToldLaterThanTheTextWasWrittenIsDrained(t *testing.T) {
-	t.Parallel()
 	for _, text := range []string{"Drain successful. " + markerD, "Force Drain successful. " + markerC, "VM deletion failed due to - x. Aborting operation. " + markerD} {
 		in := terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
 		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Do, text)

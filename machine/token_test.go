@@ -47,7 +47,6 @@ func tokenOf(s *corev1.Secret) machine.BootstrapToken {
 }
 
 func TestANewTokenHasTheFormThatTheAPIServerDemands(t *testing.T) {
-	t.Parallel()
 	expires := time.Date(2026, 3, 1, 14, 0, 0, 999, time.FixedZone("x", 3600))
 	groups := []string{"system:bootstrappers:worker", "system:bootstrappers:a:b-1"}
 	s, err := machine.NewBootstrapToken(newMachine("m"), expires, groups, even(1))
@@ -79,7 +78,6 @@ func TestANewTokenHasTheFormThatTheAPIServerDemands(t *testing.T) {
 }
 
 func TestTokensOfMachinesHaveNothingInCommon(t *testing.T) {
-	t.Parallel()
 	random, letters, ids := even(7), map[byte]int{}, map[string]bool{}
 	const tokens = 3000
 	for range tokens { // DM-27: the names of these machines end alike
@@ -104,7 +102,6 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestATokenThatCannotBeMadeIsAnError(t *testing.T) {
-	t.Parallel()
 	m, random, boom := newMachine("m"), even(1), errors.New("boom")
 	of := func(uid string) *v1alpha1.Machine {
 		m := newMachine("m")
@@ -157,7 +154,6 @@ var malformed = map[string]func(*corev1.Secret){
 // Whatever prints, marshals or logs a token, or what holds one, does not tell it
 // (DM-27).
 func TestNothingTellsATokenButReveal(t *testing.T) {
-	t.Parallel()
 	secret := newToken(1, now.Add(time.Hour))
 	text := string(secret.Data["token-secret"])
 	token := tokenOf(secret)
@@ -192,7 +188,6 @@ func tokens(secrets ...*corev1.Secret) change {
 }
 
 func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
-	t.Parallel()
 	absent := vm(machine.VMView{Sighting: machine.Absent})
 	creating := func(changes ...change) machine.Observation {
 		return after(append([]change{intended, needsToken, absent}, changes...)...)
@@ -239,7 +234,6 @@ func owned(uid string) func(*corev1.Secret) {
 }
 
 func TestATokenGoesWhenTheMachineHasNoUseForIt(t *testing.T) {
-	t.Parallel()
 	mine := tokens(newToken(1, now.Add(time.Hour)))
 	gone := "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"
 	table := map[string]decisionCase{
@@ -256,23 +250,6 @@ func TestATokenGoesWhenTheMachineHasNoUseForIt(t *testing.T) {
 		table["in phase "+string(p)] = decisionCase{living(p, healthy, copied, mine), gone}
 	}
 	check(t, machine.DefaultPolicy(), table)
-}
-
-// TestAllTokensOfAMachineThatIsDeletedGo plays the deletion up to its first other
-// effect, with tokens of any shape.
-func TestAllTokensOfAMachineThatIsDeletedGo(t *testing.T) {
-	t.Parallel()
-	for _, start := range [][]change{
-		{leaving}, {leaving, intended}, {leaving, intended, withID, phase(v1alpha1.MachinePending)},
-		{leaving, intended, withID, phase(v1alpha1.MachineRunning), healthy},
-	} {
-		in := after(append(start, needsToken, tokens(newToken(1, now), newToken(2, now.Add(time.Hour), malformed["no data"]), newToken(3, now, owned("x"))))...)
-		w := newWorld(in)
-		w.run(t)
-		in = w.in
-		require.Len(t, in.Tokens.Secrets, 1)
-		require.Equal(t, types.UID("x"), machine.TokenOwner(in.Tokens.Secrets[0]))
-	}
 }
 
 // TestTokensOfAnyKindEndInOneThatIsGood plays creations over tokens of all kinds:
@@ -321,29 +298,19 @@ func TestTokensOfAnyKindEndInOneThatIsGood(t *testing.T) {
 }
 
 func TestRenderUserData(t *testing.T) {
-	t.Parallel()
-	token, none := tokenOf(newToken(1, now)), machine.BootstrapToken{}
-	secret := token.Reveal()
-	for name, tc := range map[string]struct {
-		machine, text string
-		token         machine.BootstrapToken
-		want          string
-	}{
-		"the name stands for its placeholder":        {"m-1", "a <<MACHINE_NAME>> b <<MACHINE_NAME>>", none, "a m-1 b m-1"},
-		"URL-encoded text gets the URL-encoded name": {"m/1", "x=%3C%3CMACHINE_NAME%3E%3E", none, "x=m%2F1"},
-		"where it stands as it is, only that":        {"m-1", "<<MACHINE_NAME>> %3C%3CMACHINE_NAME%3E%3E", none, "m-1 %3C%3CMACHINE_NAME%3E%3E"},
-		"a name like a placeholder is not replaced":  {"<<MACHINE_NAME>>", "a <<MACHINE_NAME>>", none, "a <<MACHINE_NAME>>"},
-		"the token stands for its placeholder":       {"m", "a <<BOOTSTRAP_TOKEN>> <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>", token, "a " + secret + " " + secret + " m"},
-		"never both":                                 {"m", "<<BOOTSTRAP_TOKEN>> %3C%3CBOOTSTRAP_TOKEN%3E%3E", token, secret + " %3C%3CBOOTSTRAP_TOKEN%3E%3E"},
-		"a name cannot ask for it":                   {"<<BOOTSTRAP_TOKEN>>", "<<MACHINE_NAME>>", token, "<<BOOTSTRAP_TOKEN>>"},
+	token := tokenOf(newToken(1, now))
+	for text, want := range map[string]string{
+		"a <<MACHINE_NAME>> <<BOOTSTRAP_TOKEN>>":          "a m/1 " + token.Reveal(),
+		"x=%3C%3CMACHINE_NAME%3E%3E":                      "x=m%2F1",
+		"<<MACHINE_NAME>> %3C%3CMACHINE_NAME%3E%3E":       "m/1 %3C%3CMACHINE_NAME%3E%3E",
+		"<<BOOTSTRAP_TOKEN>> %3C%3CBOOTSTRAP_TOKEN%3E%3E": token.Reveal() + " %3C%3CBOOTSTRAP_TOKEN%3E%3E",
 	} {
-		got := machine.RenderUserData([]byte(tc.text), tc.machine, tc.token)
-		require.Equal(t, tc.want, string(got), name)
+		require.Equal(t, want, string(machine.RenderUserData([]byte(text), "m/1", token)))
 	}
+	require.Equal(t, "<<BOOTSTRAP_TOKEN>>", string(machine.RenderUserData([]byte("<<MACHINE_NAME>>"), "<<BOOTSTRAP_TOKEN>>", token)), "a name cannot ask for it")
 }
 
 func TestCredentialsWinOverUserData(t *testing.T) {
-	t.Parallel()
 	a, b := map[string][]byte{"k": []byte("a"), "x": []byte("1")}, map[string][]byte{"k": []byte("b")}
 	got := machine.MergeSecrets(a, b)
 	require.Equal(t, map[string][]byte{"k": []byte("b"), "x": []byte("1")}, got)

@@ -31,7 +31,6 @@ func brief(errs field.ErrorList) []string {
 }
 
 func TestValidate_ClassReference_Errors(t *testing.T) {
-	t.Parallel()
 	m := newMachine("m")
 	m.Spec.Class = v1alpha1.ClassSpec{}
 	require.Equal(t, []string{"spec.class.kind: Required value", "spec.class.name: Required value"}, brief(machine.Validate(m)))
@@ -42,23 +41,14 @@ func TestValidate_ClassReference_Errors(t *testing.T) {
 	require.Len(t, machine.Validate(nil), 1)
 }
 
-// template is a class with a node template that is complete.
-func template(changes ...func(*v1alpha1.NodeTemplate)) *v1alpha1.MachineClass {
-	c, one := class(), resource.MustParse("1")
-	c.NodeTemplate = &v1alpha1.NodeTemplate{
-		Capacity:     corev1.ResourceList{"cpu": one, "gpu": one, "memory": one},
-		InstanceType: "t", Region: "r", Zone: "z",
-	}
-	for _, change := range changes {
-		change(c.NodeTemplate)
-	}
-	return c
-}
-
 func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
-	t.Parallel()
-	bad := template(func(n *v1alpha1.NodeTemplate) { n.Zone = "" })
-	with := func(in *machine.Observation) { in.Class.Class = bad }
+	with := func(n *v1alpha1.NodeTemplate) change {
+		return func(in *machine.Observation) { in.Class.Class.NodeTemplate = n }
+	}
+	one := resource.MustParse("1")
+	complete := &v1alpha1.NodeTemplate{Capacity: corev1.ResourceList{"cpu": one, "gpu": one, "memory": {}}, InstanceType: "t", Region: "r", Zone: "z"}
+	noZone := complete.DeepCopy()
+	noZone.Zone = ""
 	const (
 		need  = "Required value: Capacity is required, "
 		it    = "Required value: It is required in a node template"
@@ -66,14 +56,10 @@ func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 			"nodeTemplate.instanceType: " + it + ", nodeTemplate.region: " + it + ", nodeTemplate.zone: " + it + "]"
 	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a complete one is taken": {after(func(in *machine.Observation) { in.Class.Class = template() }), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
-		"no VM is made of an empty one": {after(func(in *machine.Observation) {
-			in.Class.Class = template(func(n *v1alpha1.NodeTemplate) { *n = v1alpha1.NodeTemplate{} })
-		}), `record phase "", Create Failed (ClassUnusable: ` + empty + ")"},
-		"no VM is made of such a class": {after(with), `record phase "", Create Failed (ClassUnusable: nodeTemplate.zone: Required value: It is required in a node template)`},
-		"one that is there goes (DM-36)": {after(with, intended, withID, leaving, phase(v1alpha1.MachineTerminating), seen(machine.Present), noTarget),
-			"delete the VM (Drained)"},
-		"one that runs does": {living(v1alpha1.MachineRunning, healthy, copied, with), "nothing (NodeReady)"},
+		"a complete one is taken":           {after(with(complete)), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
+		"no VM is made of an empty one":     {after(with(&v1alpha1.NodeTemplate{})), `record phase "", Create Failed (ClassUnusable: ` + empty + ")"},
+		"no VM is made of one without zone": {after(with(noZone)), `record phase "", Create Failed (ClassUnusable: nodeTemplate.zone: ` + it + ")"},
+		"one that runs does":                {living(v1alpha1.MachineRunning, healthy, copied, with(noZone)), "nothing (NodeReady)"},
 	})
 }
 
@@ -97,7 +83,6 @@ func write(t *testing.T, in *machine.Observation) machine.Decision {
 }
 
 func TestAnInvalidMachineSaysSoInOneWrite(t *testing.T) {
-	t.Parallel()
 	in := after(spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "Other" }))
 	before := in.Machine
 	d := write(t, &in)
@@ -141,7 +126,6 @@ func texted(events []machinist.Event) []string {
 }
 
 func TestALiveMachineThatBecomesInvalidLivesOn(t *testing.T) {
-	t.Parallel()
 	in := living(v1alpha1.MachineRunning, healthy, copied, spec(func(m *v1alpha1.Machine) { m.Spec.Class = v1alpha1.ClassSpec{} }))
 	require.Equal(t, machine.ReasonInvalid, write(t, &in).Reason)
 	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
@@ -165,7 +149,6 @@ func TestALiveMachineThatBecomesInvalidLivesOn(t *testing.T) {
 }
 
 func TestAMachineWithOddTemplateComesToRun(t *testing.T) {
-	t.Parallel()
 	in := living(v1alpha1.MachinePending, healthy, spec(func(m *v1alpha1.Machine) {
 		m.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "a", "b c": "x", "d": "e f"}, Annotations: map[string]string{"ok": "any text", "not ok": ""}},
@@ -263,7 +246,6 @@ func until(p machine.Policy, changes ...change) time.Duration {
 }
 
 func TestTheCreationTimeoutIsThatOfAnnotationThenSpecThenPolicy(t *testing.T) {
-	t.Parallel()
 	own := config(&v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Minute}})
 	annotated := func(text string) change {
 		return spec(func(m *v1alpha1.Machine) { m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text} })
@@ -280,7 +262,6 @@ func TestTheCreationTimeoutIsThatOfAnnotationThenSpecThenPolicy(t *testing.T) {
 }
 
 func TestTheOverridesOfAMachineCount(t *testing.T) {
-	t.Parallel()
 	p := machine.DefaultPolicy()
 	disk := node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "DiskPressure", Status: corev1.ConditionTrue})
 	list := func(text string) change { return config(&v1alpha1.MachineConfiguration{NodeConditions: &text}) }

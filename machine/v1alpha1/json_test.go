@@ -249,3 +249,11 @@ func structsOfTheAPI(t *testing.T) map[reflect.Type]bool {
 	}
 	return found
 }
+
+// elem strips pointers and lists off a type.
+func elem(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
