@@ -98,9 +98,6 @@ func condition(status metav1.ConditionStatus, reason string) func(*policyv1.PodD
 
 func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 	type budgets = []*policyv1.PodDisruptionBudget
-	in := func(key string, op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: op, Values: values}}}
-	}
 	const usual = "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired"
 	for _, tt := range []struct {
 		name    string
@@ -112,15 +109,6 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 		{"no budget allows everything", nil, nil, drain.ReasonEvict, ""},
 		{"a budget that allows a disruption does not hold", nil, budgets{newBudget("web", 1)}, drain.ReasonEvict, ""},
 		{"a budget that allows nothing holds, and is named with its numbers", nil, budgets{exhausted("web")}, drain.ReasonBudget, usual},
-		{"a budget without selector covers nothing", nil, budgets{exhausted("web", selecting(nil))}, drain.ReasonEvict, ""},
-		{"a budget with an empty selector covers all", nil, budgets{exhausted("web", selecting(&metav1.LabelSelector{}))}, drain.ReasonBudget, usual},
-		{"and also a pod without labels", func(p *corev1.Pod) { p.Labels = nil }, budgets{exhausted("web", selecting(&metav1.LabelSelector{}))}, drain.ReasonBudget, usual},
-		{"a budget of other pods does not hold", func(p *corev1.Pod) { p.Labels["app"] = "db" }, budgets{exhausted("web")}, drain.ReasonEvict, ""},
-		{"a label with an empty value is not a missing one", nil, budgets{exhausted("web", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"tier": ""}}))}, drain.ReasonEvict, ""},
-		{"a budget of another namespace does not hold", nil, budgets{exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.Namespace = "shop-2" })}, drain.ReasonEvict, ""},
-		{"a selector may be an expression", nil, budgets{exhausted("web", selecting(in("app", metav1.LabelSelectorOpIn, "api", "web")))}, drain.ReasonBudget, usual},
-		{"that does not match", nil, budgets{exhausted("web", selecting(in("app", metav1.LabelSelectorOpDoesNotExist)))}, drain.ReasonEvict, ""},
-		{"a selector that cannot be read covers nothing", nil, budgets{exhausted("web", selecting(in("app", metav1.LabelSelectorOpIn)))}, drain.ReasonEvict, ""},
 		{"a pod that is not running yet is in nobody's way", inPhase(corev1.PodPending), budgets{exhausted("web")}, drain.ReasonEvict, ""},
 		{"a pod that is not ready is evicted if enough others are", notReady, budgets{newBudget("web", 0)}, drain.ReasonEvict, ""},
 		{

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist/drain"
@@ -44,7 +43,7 @@ func Example() {
 	var state drain.State
 	var results []drain.Result
 	for {
-		seen, err := exampleLook(ctx, executor.Client, "node-1")
+		seen, err := runner.Observe(ctx, runner.Live{Client: executor.Client}, "node-1", policy, state)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -84,30 +83,6 @@ func Example() {
 	// wait shop/web-2 (Terminating): since 2026-03-01T12:00:35Z; deleted at 2026-03-01T14:00:00Z
 	// 12:01:00 0 pods
 	// Drained
-}
-
-// exampleLook reads what a drain has to know. A controller reads it from its caches.
-func exampleLook(ctx context.Context, client kubernetes.Interface, name string) (drain.Observation, error) {
-	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return drain.Observation{}, err
-	}
-	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
-	if err != nil {
-		return drain.Observation{}, err
-	}
-	budgets, err := client.PolicyV1().PodDisruptionBudgets("shop").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return drain.Observation{}, err
-	}
-	seen := drain.Observation{Looked: true, Node: node, Pods: drain.All[*corev1.Pod](), Budgets: drain.All[*policyv1.PodDisruptionBudget]()}
-	for i := range pods.Items {
-		seen.Pods.Items = append(seen.Pods.Items, &pods.Items[i])
-	}
-	for i := range budgets.Items {
-		seen.Budgets.Items = append(seen.Budgets.Items, &budgets.Items[i])
-	}
-	return seen, nil
 }
 
 // A dry run: the plan says what would become of every pod and why, and what nobody has

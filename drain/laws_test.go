@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -341,27 +340,6 @@ func TestStep_RandomInput_KeepsTheLaws(t *testing.T) {
 		"reason DoNotDisrupt", "reason Overdue", "reason NotEvaluated", "gate Uncordoned", "gate InvalidPolicy", "reason Abandoned", "reason Wave", "reason DisruptionBudget", "reason ForceDeletePods",
 	} {
 		require.Greater(t, met[want], 5, "the dice are too tame for %q: %v", want, met)
-	}
-}
-
-// With empty ladders no request is stronger than an eviction, whatever is known.
-func TestStep_EmptyLadder_NeverForces(t *testing.T) {
-	for seed := range uint64(600) {
-		d := &dice{bytes: randomBytes(seed, 900)}
-		s, p, in := d.state(), d.policy(), d.observation()
-		p.Ladder, p.UnreachableLadder = nil, nil
-		for i := range 3 {
-			var plan drain.Decision
-			s, plan = drain.Step(s, in, p, now.Add(time.Duration(i)*time.Hour))
-			require.Empty(t, plan.Rungs)
-			require.NotEqual(t, drain.GaveUp, plan.Outcome)
-			for _, row := range plan.Rows {
-				require.NotContains(t, []drain.Verdict{drain.Delete, drain.ForceDelete}, row.Verdict)
-				if row.Reason == drain.ReasonAbandoned {
-					require.Positive(t, p.SkipTerminatingAfter)
-				}
-			}
-		}
 	}
 }
 

@@ -111,10 +111,6 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			before: progressPlan(progressRow("a", drain.Wait, drain.ReasonWaitCompleted)), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonGone)),
 			want: []string{"Gone pod/shop/a (Gone)"},
 		},
-		"a pod that turns out to be elsewhere": {
-			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonGone)),
-			want: []string{"Gone pod/shop/a (Gone)"},
-		},
 		"a pod that is not waited for any more": {
 			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonAbandoned)),
 			want: []string{"Left pod/shop/a (Abandoned)"},
@@ -147,16 +143,9 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Wait, drain.ReasonReattaching)),
 			want: []string{"Waiting volume/pv (Reattaching)"},
 		},
-		"a volume is attached elsewhere": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonReattaching)), after: progressPlan(), want: []string{"Gone volume/pv (Gone)"},
-		},
 		"a volume is detached and nobody will attach it": {
 			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonReattaching)),
 			want: []string{"Left volume/pv (Reattaching)"},
-		},
-		"a volume stays attached": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonAbandoned)),
-			want: []string{"Left volume/pv (Abandoned)"},
 		},
 		"a gate": {
 			before: progressPlan(func(p *drain.Decision) {

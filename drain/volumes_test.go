@@ -79,9 +79,8 @@ func volumesReported(in drain.Observation, names ...corev1.UniqueVolumeName) dra
 }
 
 type (
-	pods        = []*corev1.Pod
-	claims      = []*corev1.PersistentVolumeClaim
-	attachments = []*storagev1.VolumeAttachment
+	pods   = []*corev1.Pod
+	claims = []*corev1.PersistentVolumeClaim
 )
 
 // volumeTexts returns what becomes of each attachment, or volume without one, in words.
@@ -361,15 +360,6 @@ func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 		s.rows(s.at(22*time.Second, volumesSeen(nil, data, volumeAttached("pv", "node-2"))), drain.Drained)
 		s.rows(s.at(23*time.Second, volumesSeen(nil, data)), drain.Drained)
 	})
-	t.Run("attachments of others make no difference", func(t *testing.T) {
-		s := begun(t)
-		others := make(attachments, 0, 40)
-		for range cap(others) {
-			others = append(others, volumeAttached("pv-other", "node-2"))
-		}
-		s.rows(s.at(30*time.Second, volumesSeen(nil, data, others...)), drain.Draining, reattaching)
-		s.rows(s.at(31*time.Second, volumesSeen(nil, data, append(others, volumeAttached("pv", "node-3"))...)), drain.Drained)
-	})
 	t.Run("that it is detached from elsewhere does not count", func(t *testing.T) {
 		s := begun(t)
 		leaving := volumeAttached("pv", "node-2")
@@ -442,13 +432,6 @@ func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 			plan := s.at(10*time.Second, volumesSeen(nil, nil))
 			require.Equal(t, drain.Drained, plan.Outcome, name)
 		}
-	})
-	t.Run("a shared volume is elsewhere already", func(t *testing.T) {
-		s := &volumeStory{t: t, policy: policy}
-		elsewhere := volumeAttached("pv", "node-2")
-		s.at(0, volumesSeen(pods{db}, data, va, elsewhere))
-		s.rows(s.at(10*time.Second, volumesSeen(nil, data, va, elsewhere)), drain.Draining, "va-pv-node-1 wait Detaching")
-		s.rows(s.at(20*time.Second, volumesSeen(nil, data, elsewhere)), drain.Drained)
 	})
 }
 

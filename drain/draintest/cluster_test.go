@@ -138,30 +138,19 @@ func minAvailable(name string, value intstr.IntOrString, labels map[string]strin
 	}
 }
 
+// exists reports whether a pod is there.
+func exists(t *testing.T, client kubernetes.Interface, name string) bool {
+	t.Helper()
+	_, err := client.CoreV1().Pods("ns").Get(t.Context(), name, metav1.GetOptions{})
+	require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
+	return err == nil
+}
+
 func eviction(name string) *policyv1.Eviction {
 	return &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
 var web = map[string]string{"app": "web"}
-
-func TestAnObjectThatIsCreatedCanBeReadListedAndDeleted(t *testing.T) {
-	c, client, _ := newCluster(t)
-	ctx := t.Context()
-	node, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	require.NotEmpty(t, node.UID)
-	require.True(t, node.CreationTimestamp.Time.Equal(start))
-	require.Zero(t, node.Generation, "nodes have no generation")
-
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Len(t, list.Items, 1)
-	require.Equal(t, c.ResourceVersion(), list.ResourceVersion)
-
-	require.NoError(t, client.CoreV1().Nodes().Delete(ctx, "n1", metav1.DeleteOptions{}))
-	_, err = client.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
-}
 
 func TestSeveralClientsetsShareOneStore(t *testing.T) {
 	c, client, _ := newCluster(t)

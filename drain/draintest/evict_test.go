@@ -70,64 +70,8 @@ func TestABudgetRefusesTheEvictionThatWouldBreakIt(t *testing.T) {
 	require.NoError(t, client.PolicyV1().Evictions("ns").Evict(t.Context(), eviction("b")))
 	clock.Step(30 * time.Second)
 	c.Tick()
-	_, err = pods.Get(t.Context(), "b", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.False(t, exists(t, client, "b"))
 	require.True(t, apierrors.IsNotFound(pods.EvictV1(t.Context(), eviction("b"))))
-}
-
-func TestEvictionsByCase(t *testing.T) {
-	always := policyv1.AlwaysAllow
-	closed := minAvailable("web", intstr.FromInt32(5), web)
-	lenient := minAvailable("web", intstr.FromInt32(5), web)
-	lenient.Spec.UnhealthyPodEvictionPolicy = &always
-	phase := func(p corev1.PodPhase) *corev1.Pod {
-		pod := runningPod("p", "n1", web)
-		pod.Status.Phase = p
-		return pod
-	}
-	all := minAvailable("all", intstr.FromInt32(0), nil)
-	none := minAvailable("none", intstr.FromInt32(5), nil)
-	none.Spec.Selector = nil
-	isBudget := func(err error) bool { return budgetCause(err) != "" }
-	cases := []struct {
-		name    string
-		pod     *corev1.Pod
-		budgets []*policyv1.PodDisruptionBudget
-		check   func(error) bool
-	}{
-		{"no budget lets it go", runningPod("p", "n1", web), nil, nil},
-		{"a budget that selects nothing lets it go", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{none}, nil},
-		{"an exhausted budget refuses", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed}, isBudget},
-		{"an empty selector covers it, too", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed, all}, apierrors.IsInternalError},
-		{"an empty selector covers a pod without labels", runningPod("p", "n1", nil), []*policyv1.PodDisruptionBudget{minAvailable("all", intstr.FromInt32(5), nil)}, isBudget},
-		{"a label that nobody selects lets it go", runningPod("p", "n1", map[string]string{"app": "other"}), []*policyv1.PodDisruptionBudget{closed}, nil},
-		{"two budgets are an error", runningPod("p", "n1", web), []*policyv1.PodDisruptionBudget{closed, minAvailable("b", intstr.FromInt32(0), web)}, apierrors.IsInternalError},
-		{"a pod that has succeeded needs no budget", phase(corev1.PodSucceeded), []*policyv1.PodDisruptionBudget{closed}, nil},
-		{"a pod that has failed needs no budget", phase(corev1.PodFailed), []*policyv1.PodDisruptionBudget{closed}, nil},
-		{"a pending pod needs no budget", phase(corev1.PodPending), []*policyv1.PodDisruptionBudget{closed}, nil},
-		{"an unready pod is refused where too few are healthy", unready(runningPod("p", "n1", web)), []*policyv1.PodDisruptionBudget{closed}, isBudget},
-		{"an unready pod is refused where none must be healthy and none is", unready(runningPod("p", "n1", web)), []*policyv1.PodDisruptionBudget{minAvailable("zero", intstr.FromInt32(0), web)}, isBudget},
-		{"an unready pod goes where the budget says so", unready(runningPod("p", "n1", web)), []*policyv1.PodDisruptionBudget{lenient}, nil},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			c, client, _ := newCluster(t)
-			require.NoError(t, c.Add(tc.pod))
-			for _, pdb := range tc.budgets {
-				require.NoError(t, c.Add(pdb))
-			}
-			pods := client.CoreV1().Pods("ns")
-			err := pods.EvictV1(t.Context(), eviction("p"))
-			pod, getErr := pods.Get(t.Context(), "p", metav1.GetOptions{})
-			if tc.check != nil {
-				require.True(t, tc.check(err), "%v", err)
-				require.Nil(t, pod.DeletionTimestamp)
-				return
-			}
-			require.NoError(t, err)
-			require.True(t, apierrors.IsNotFound(getErr) || pod.DeletionTimestamp != nil)
-		})
-	}
 }
 
 func TestAPreconditionThatFailsHasAlreadyChargedTheBudget(t *testing.T) {

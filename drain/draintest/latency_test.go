@@ -3,7 +3,6 @@
 package draintest_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,28 +57,6 @@ func TestARequestIsServedWhenItArrives(t *testing.T) {
 		c.Inject(draintest.Fault{Kind: draintest.Forbidden, Match: func(call draintest.Call) bool { return call.Time.Equal(at) }})
 		_, err := c.Client().CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
 		require.True(t, apierrors.IsForbidden(err), "faults see the time of arrival: %v", err)
-	})
-}
-
-func TestAPodStopsSoLongAfterItWasAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return time.Second }})
-		require.NoError(t, c.Add(runningPod("p", "n", nil)))
-		client := c.Client()
-		time.Sleep(900 * time.Millisecond) // times on the wire are whole seconds
-		require.NoError(t, client.CoreV1().Pods("ns").Delete(t.Context(), "p", metav1.DeleteOptions{}))
-		asked := time.Now()
-
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { c.Run(ctx) })
-		w, err := client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{ResourceVersion: c.ResourceVersion()})
-		require.NoError(t, err)
-		<-w.ResultChan() // gone, or told so
-		require.Equal(t, time.Second, time.Since(asked))
-		w.Stop()
-		cancel()
-		wg.Wait()
 	})
 }
 

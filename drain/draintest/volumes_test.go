@@ -72,22 +72,6 @@ func deleteNow(t *testing.T, client kubernetes.Interface, name string) {
 	require.NoError(t, client.CoreV1().Pods("ns").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 }
 
-func TestAVolumeFollowsItsPodToAnotherNode(t *testing.T) {
-	c, client, clock := newCluster(t, func(o *draintest.Options) { o.DetachTime, o.AttachTime = 2*time.Second, 3*time.Second })
-	require.NoError(t, c.Add(volumeClaim("data", "pv"), volumeOn("n1", "pv"), volumePod("old", "n1", "data")))
-	require.True(t, c.Tick().IsZero(), "it is attached where it is needed")
-	deleteNow(t, client, "old")
-	require.NoError(t, c.Add(volumePod("new", "n2", "data")))
-	require.True(t, c.Tick().Equal(start.Add(2*time.Second)))
-	require.Equal(t, map[string][]string{"pv": {"n1"}}, attachedTo(t, client), "one node at a time")
-	clock.Step(2 * time.Second)
-	require.True(t, c.Tick().Equal(start.Add(5*time.Second)))
-	require.Equal(t, map[string][]string{"pv": {"n2?"}}, attachedTo(t, client))
-	clock.Step(3 * time.Second)
-	require.True(t, c.Tick().IsZero())
-	require.Equal(t, map[string][]string{"pv": {"n2"}}, attachedTo(t, client))
-}
-
 func TestASharedVolumeIsAttachedToSeveralNodes(t *testing.T) {
 	for name, volume := range map[string][]runtime.Object{
 		"as its claim says":  {volumeClaim("data", "pv", corev1.ReadWriteMany)},

@@ -126,32 +126,6 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// A bubble of synctest ends only when all its goroutines have: a leak fails the test.
-func TestNoGoroutineOutlivesItsWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := draintest.New(draintest.Options{})
-		client := c.Client()
-		var open []watch.Interface
-		for range 5 {
-			w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
-			require.NoError(t, err)
-			open = append(open, w)
-		}
-		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
-		require.Equal(t, 5, c.Watching("nodes"))
-		open[0].Stop()
-		open[0].Stop()
-		require.Equal(t, 4, c.DropWatches())
-		require.Zero(t, c.DropWatches())
-		synctest.Wait()
-		for _, w := range open[1:] {
-			for range w.ResultChan() { //nolint:revive // until it is closed
-			}
-		}
-		open[1].Stop()
-	})
-}
-
 func TestHeldWatchesShowThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := draintest.New(draintest.Options{})

@@ -76,6 +76,9 @@ func TestAStaleResourceVersionIsAConflict(t *testing.T) {
 	stale.ResourceVersion = "0"
 	_, err = widgets.Update(t.Context(), stale, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	fresh.UID = "another"
+	_, err = widgets.Update(t.Context(), fresh, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, "UID")
 }
 
 func TestTheStatusOfACustomKindIsWrittenAlone(t *testing.T) {
@@ -171,6 +174,15 @@ func TestADryRunChangesNothing(t *testing.T) {
 	_, err = widgets.Patch(t.Context(), "w", "application/merge-patch+json", []byte(`{"spec":{"size":4}}`), metav1.PatchOptions{DryRun: dry})
 	require.NoError(t, err)
 	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{DryRun: dry}))
+	held := widget("held")
+	held.Finalizers, held.DeletionTimestamp = []string{"a/b"}, &metav1.Time{Time: start}
+	require.NoError(t, c.Add(held))
+	writes++
+	held, err = widgets.Get(t.Context(), "held", metav1.GetOptions{})
+	require.NoError(t, err)
+	held.Finalizers = nil
+	_, err = widgets.Update(t.Context(), held, metav1.UpdateOptions{DryRun: dry})
+	require.NoError(t, err)
 	ev := eviction("p")
 	ev.DeleteOptions = &metav1.DeleteOptions{DryRun: dry}
 	require.NoError(t, client.CoreV1().Pods("ns").EvictV1(t.Context(), ev))

@@ -13,12 +13,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -29,7 +33,7 @@ import (
 type ears struct {
 	*draintest.Cluster
 
-	client kubernetes.Interface
+	client *fake.Clientset
 	found  *runner.Informers
 	mu     sync.Mutex
 	nodes  []string
@@ -58,50 +62,38 @@ func inEars(t *testing.T, story func(t *testing.T, h *ears), objects ...runtime.
 	synctest.Test(t, func(t *testing.T) {
 		cluster := draintest.New(draintest.Options{ManualBudgets: true})
 		require.NoError(t, cluster.Add(objects...))
-		h := &ears{Cluster: cluster, client: cluster.Client()}
+		h := &ears{Cluster: cluster, client: cluster.Clientset()}
 		h.found = newInformers(t, h.client, h.tell, allSources...)
 		story(t, h)
 	})
 }
 
-// patch changes an object by a merge patch.
-func (h *ears) patch(t *testing.T, resource, name, patch string, subresources ...string) error {
-	ctx, kind, data, o := t.Context(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}
-	switch resource {
-	case "nodes":
-		return second(h.client.CoreV1().Nodes().Patch(ctx, name, kind, data, o, subresources...))
-	case "pods":
-		return second(h.client.CoreV1().Pods("shop").Patch(ctx, name, kind, data, o, subresources...))
-	case "budgets":
-		return second(h.client.PolicyV1().PodDisruptionBudgets("shop").Patch(ctx, name, kind, data, o, subresources...))
-	case "daemonsets":
-		return second(h.client.AppsV1().DaemonSets("shop").Patch(ctx, name, kind, data, o, subresources...))
-	case "claims":
-		return second(h.client.CoreV1().PersistentVolumeClaims("shop").Patch(ctx, name, kind, data, o, subresources...))
-	default:
-		return second(h.client.CoreV1().PersistentVolumes().Patch(ctx, name, kind, data, o, subresources...))
+// resources are what the stories change.
+var resources = map[string]schema.GroupVersionResource{
+	"nodes": corev1.SchemeGroupVersion.WithResource("nodes"), "pods": corev1.SchemeGroupVersion.WithResource("pods"),
+	"claims": corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "volumes": corev1.SchemeGroupVersion.WithResource("persistentvolumes"),
+	"budgets": policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "daemonsets": appsv1.SchemeGroupVersion.WithResource("daemonsets"),
+	"attachments": storagev1.SchemeGroupVersion.WithResource("volumeattachments"),
+}
+
+// namespace returns that of the resource's objects.
+func namespace(resource string) string {
+	if resource == "nodes" || resource == "volumes" || resource == "attachments" {
+		return ""
 	}
+	return "shop"
+}
+
+// patch changes an object by a merge patch.
+func (h *ears) patch(resource, name, patch string, subresources ...string) error {
+	action := clienttesting.NewPatchSubresourceAction(resources[resource], namespace(resource), name, types.MergePatchType, []byte(patch), subresources...)
+	return second(h.client.Invokes(action, &metav1.Status{}))
 }
 
 // remove deletes an object at once.
-func (h *ears) remove(t *testing.T, resource, name string) error {
-	ctx, o := t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-	switch resource {
-	case "nodes":
-		return h.client.CoreV1().Nodes().Delete(ctx, name, o)
-	case "pods":
-		return h.client.CoreV1().Pods("shop").Delete(ctx, name, o)
-	case "budgets":
-		return h.client.PolicyV1().PodDisruptionBudgets("shop").Delete(ctx, name, o)
-	case "daemonsets":
-		return h.client.AppsV1().DaemonSets("shop").Delete(ctx, name, o)
-	case "claims":
-		return h.client.CoreV1().PersistentVolumeClaims("shop").Delete(ctx, name, o)
-	case "attachments":
-		return h.client.StorageV1().VolumeAttachments().Delete(ctx, name, o)
-	default:
-		return h.client.CoreV1().PersistentVolumes().Delete(ctx, name, o)
-	}
+func (h *ears) remove(resource, name string) error {
+	o := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	return second(h.client.Invokes(clienttesting.NewDeleteActionWithOptions(resources[resource], namespace(resource), name, o), &metav1.Status{}))
 }
 
 func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
@@ -115,10 +107,10 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 		require.NoError(t, h.found.OnChange(nil))
 		require.Equal(t, []string{"node-0", "node-1", "node-2", "node-3"}, h.take(), "at the beginning")
 		patch := func(resource, name, patch string, subresources ...string) func() error {
-			return func() error { return h.patch(t, resource, name, patch, subresources...) }
+			return func() error { return h.patch(resource, name, patch, subresources...) }
 		}
 		remove := func(resource, name string) func() error {
-			return func() error { return h.remove(t, resource, name) }
+			return func() error { return h.remove(resource, name) }
 		}
 		add := func(objects ...runtime.Object) func() error { return func() error { return h.Add(objects...) } }
 		budget := newBudget("b", "app-1", 1)
@@ -175,12 +167,12 @@ func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
 	inEars(t, func(t *testing.T, h *ears) {
 		h.take()
 		for resource, do := range map[string]func() error{
-			"pods": func() error { return h.remove(t, "pods", "short") },
+			"pods": func() error { return h.remove("pods", "short") },
 			"poddisruptionbudgets": func() error {
-				return errors.Join(h.remove(t, "budgets", "b"), h.Add(budget("uid-2")))
+				return errors.Join(h.remove("budgets", "b"), h.Add(budget("uid-2")))
 			},
 			"persistentvolumeclaims": func() error {
-				return errors.Join(h.remove(t, "claims", "db"), h.Add(successor))
+				return errors.Join(h.remove("claims", "db"), h.Add(successor))
 			},
 		} {
 			release := h.HoldWatches()

@@ -106,44 +106,33 @@ func TestRun_Ladder_EndsTheDrain(t *testing.T) {
 	}
 }
 
-func TestRun_NoClientNameOrTime_RefusedWithoutACall(t *testing.T) {
+func TestRun_InvalidInput_RefusedWithoutACall(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	client := draintest.New(draintest.Options{}).Clientset()
-	for _, tt := range []struct {
+	w := stillWorld(t, fullNode(1)...)
+	for says, tt := range map[string]struct {
 		ctx      context.Context //nolint:containedctx // the test's own
 		executor runner.Executor
 		node     string
+		policy   drain.Policy
 		want     error
 	}{
-		{t.Context(), runner.Executor{}, "node-1", runner.ErrUnusable},
-		{t.Context(), runner.Executor{Client: client}, "", runner.ErrUnusable},
-		{over, runner.Executor{Client: client}, "node-1", context.Canceled},
+		"no client":        {t.Context(), runner.Executor{}, "node-1", drain.Policy{}, runner.ErrUnusable},
+		"no name":          {t.Context(), w.executor(), "", drain.Policy{}, runner.ErrUnusable},
+		"canceled":         {over, w.executor(), "node-1", drain.Policy{}, context.Canceled},
+		"rung 0: its time": {t.Context(), w.executor(), "node-1", drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}, nil},
+		"rung 0: the acti": {t.Context(), w.executor(), "node-1", drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}, nil},
+		"fence":            {t.Context(), w.executor(), "node-1", drain.Policy{Fence: nodeops.Fence{Owner: "a/b"}}, nil},
 	} {
-		d, err := tt.executor.Run(tt.ctx, tt.node, drain.Policy{})
-		require.ErrorIs(t, err, tt.want)
+		d, err := tt.executor.Run(tt.ctx, tt.node, tt.policy)
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, tt.node)
 		require.ErrorAs(t, err, new(*runner.UnfinishedError))
+		require.Equal(t, says == "fence", errors.As(err, new(*nodeops.FenceError)))
+		require.True(t, tt.want == nil || errors.Is(err, tt.want), err)
 		require.False(t, d.Over())
 	}
-	require.Empty(t, client.Actions())
-}
-
-func TestRun_InvalidPolicy_RefusedWithoutACall(t *testing.T) {
-	for says, policy := range map[string]drain.Policy{
-		"rung 0: its time": {Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}},
-		"rung 0":           {UnreachableLadder: drain.Ladder{{Action: "Explode"}}},
-		"fence":            {Fence: nodeops.Fence{Owner: "a/b"}},
-	} {
-		inWorld(t, func(t *testing.T, w *world) {
-			d, err := w.run(t, policy)
-			require.ErrorContains(t, err, says)
-			require.Equal(t, says == "fence", errors.As(err, new(*nodeops.FenceError)))
-			require.ErrorAs(t, err, new(*runner.UnfinishedError))
-			require.ErrorContains(t, err, "node-1")
-			require.False(t, d.Over())
-			require.Empty(t, w.client.Actions())
-		}, fullNode(1)...)
-	}
+	require.Empty(t, w.client.Actions())
 }
 
 // requireNoWrites asserts that the client has only read.

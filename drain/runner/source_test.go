@@ -265,7 +265,7 @@ func TestInformers_Objects_AreNeitherCopiedNorChanged(t *testing.T) {
 }
 
 // crowd returns informers over so many pods, 110 of them on node-1 under 20 budgets.
-func crowd(t testing.TB, total int) *runner.Informers {
+func crowd(t *testing.T, total int) *runner.Informers {
 	t.Helper()
 	w := stillWorld(t, newNode("node-1", cordoned))
 	for i := range 20 {
@@ -292,19 +292,4 @@ func TestInformers_ManyPods_CostOnlyThoseOfTheNode(t *testing.T) {
 	})
 	require.Equal(t, 110, pods)
 	require.LessOrEqual(t, allocs, 330.0)
-}
-
-func BenchmarkObserveAndDecide(b *testing.B) {
-	for _, total := range []int{1000, 100_000} {
-		b.Run(fmt.Sprintf("pods=%d", total), func(b *testing.B) {
-			found := crowd(b, total)
-			b.ReportAllocs()
-			for b.Loop() {
-				in, err := runner.Observe(b.Context(), found, "node-1", drain.Policy{}, drain.State{})
-				if err != nil || len(drain.Decide(in, drain.Policy{}, now).Rows) != 110 {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
