@@ -87,6 +87,16 @@ var createFlaws = map[string]flaw{
 		},
 		caught: []string{"CreateAdopts"},
 	},
+	"answers with another provider ID the second time": {
+		breakIt: func(b *broken) {
+			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) {
+				if b.Calls(driver.OpCreateMachine, codes.OK) > 1 {
+					resp.ProviderID += "-again"
+				}
+			})
+		},
+		caught: []string{"CreateAdopts"},
+	},
 	"names the node anew every time": {
 		breakIt: func(b *broken) {
 			var n atomic.Int64
