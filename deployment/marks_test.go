@@ -25,6 +25,7 @@ func TestMark_NodesOfARollout(t *testing.T) {
 		{"a Node that joins an old set late", "rolling 3 +1 taint; old 3 discouraged: a.tainted b.tainted c; new 1/1/0", "old 3; new 1; taints c", ""},
 		{"the template goes back to the old set", "rolling 3 +1 taint want=old; old 3 discouraged: a.tainted.selected b.tainted.candidate c.tainted; new 1/1/1", "old 3; new 1>0 without new-0; discourages new; welcomes old; returns a b; taints new-0; untaints a b c", ""},
 		{"labels of a candidate go with the strategy", "rolling 3 +1; old 3: a.selected b c; new 1/1/0", "old 3; new 1; returns a", ""},
+		{"a Node that was selected belongs to the new set again", "rolling 3 +1 want=old; old 3: a.picked b c; new 1/1/0", "old 3; new 1>0 without new-0; returns a", ""},
 		{"a machine that is being updated keeps them", "rolling 3 +1; old 3: a.selected.updating b c; new 1/1/0", "old 3; new 1", ""},
 		{"nothing while paused", "rolling 3 +1 taint hold paused; old 3/3/3; new 1: d.tainted", "old 3; new 1", ""},
 		{"nothing while scaling", "rolling 5 +1 taint hold; old 3/3/3 sized=3; new 1 sized=3: d.tainted", "old 3; new 1>3", ""},

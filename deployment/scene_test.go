@@ -454,7 +454,9 @@ func (s *scene) machineWrite(done map[string][]string, a deployment.WriteMachine
 func (s *scene) nodeWrite(done map[string][]string, a deployment.WriteNode) {
 	name := strings.TrimPrefix(a.Node.Name, "node-")
 	has := func(m map[string]string, key string) bool { _, is := m[key]; return is }
-	note(done, "candidates", "returns", has(a.Before.Labels, candKey), has(a.Node.Labels, candKey) || has(a.Node.Labels, selKey), name)
+	marked := func(n *corev1.Node) bool { return has(n.Labels, candKey) || has(n.Labels, selKey) }
+	note(done, "candidates", "", has(a.Before.Labels, candKey), has(a.Node.Labels, candKey), name)
+	note(done, "", "returns", marked(a.Before), marked(a.Node), name)
 	note(done, "selects", "", has(a.Before.Labels, selKey), has(a.Node.Labels, selKey), name)
 	was, is := taintOf(a.Before), taintOf(a.Node)
 	note(done, cmp.Or(map[corev1.TaintEffect]string{corev1.TaintEffectNoSchedule: "bars"}[is], "taints"), "untaints", was != "", is != "", name)
