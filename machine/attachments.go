@@ -27,28 +27,23 @@ func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*
 }
 
 // detach deletes what says that volumes are attached to a Node that was drained by
-// force since then, and returns false when that is over: nobody is there to unmount
-// them. That they are detached is not waited for.
+// force since then: nothing is left on it that could unmount them. It returns false when
+// that is over. That they are detached is not waited for. What was not seen, or could not
+// be deleted, for a minute is left.
 func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
-	if l.in.Attachments.Looked {
-		return l.forceDetach(node)
+	view := l.in.Attachments
+	if view.Looked {
+		since = view.AskedAt
 	}
-	end := since.Add(forcedDrain)
-	if !l.now.Before(end) {
+	end, live := since.Add(forcedDrain), liveAttachments(node.Name, view.Attachments)
+	switch {
+	case (!view.Looked || !since.IsZero()) && !l.now.Before(end), view.Looked && len(live) == 0:
 		return Decision{}, false
+	case view.Looked:
+		return l.do(DeleteAttachments{Attachments: live}, ReasonDetaching, ""), true
 	}
 	return hold(machinist.Hold{
-		Subject: "node/" + node.Name, Reason: ReasonDetaching, Message: "nobody has looked for its volume attachments",
+		Subject: "node/" + node.Name, Reason: ReasonDetaching, Message: "its volume attachments were not looked for",
 		Until: machinist.Earliest(l.now.Add(actAgain), end),
 	}), true
-}
-
-// forceDetach deletes what says that volumes are attached. What could not be
-// deleted for a minute is left.
-func (l *logic) forceDetach(node *corev1.Node) (Decision, bool) {
-	live, asked := liveAttachments(node.Name, l.in.Attachments.Attachments), l.in.Attachments.AskedAt
-	if len(live) == 0 || !asked.IsZero() && !l.now.Before(asked.Add(forcedDrain)) {
-		return Decision{}, false
-	}
-	return l.do(DeleteAttachments{Attachments: live}, ReasonDetaching, ""), true
 }

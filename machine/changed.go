@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -38,20 +38,16 @@ func Changed[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev1.S
 	case *corev1.Node:
 		b, _ := any(after).(*corev1.Node)
 		return !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !sameNode(a, b)
-	case *v1alpha1.MachineClass:
-		b, _ := any(after).(*v1alpha1.MachineClass)
-		x, y := *a, *b
-		x.ObjectMeta, y.ObjectMeta = metav1.ObjectMeta{}, metav1.ObjectMeta{}
-		return !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !equality.Semantic.DeepEqual(x, y)
-	case *corev1.Secret:
-		b, _ := any(after).(*corev1.Secret)
-		x, y := *a, *b
-		x.ObjectMeta, y.ObjectMeta = metav1.ObjectMeta{}, metav1.ObjectMeta{}
-		return !sameMeta(&a.ObjectMeta, &b.ObjectMeta) || !equality.Semantic.DeepEqual(x, y)
-	default:
-		return true
+	default: // a MachineClass or Secret
+		return !significant.DeepEqual(before, after)
 	}
 }
+
+// significant compares MachineClasses and Secrets by what [Changed] compares.
+var significant = conversion.EqualitiesOrDie(
+	func(a, b metav1.ObjectMeta) bool { return sameMeta(&a, &b) },
+	func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 },
+)
 
 // FreesReplacement reports whether a change of a machine may let another machine of its
 // [Group] be failed for bad health: it counts less towards the replacement limit, leaves

@@ -338,7 +338,7 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 		"live ones are deleted":                              {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
 		"those of other Nodes are not":                       {forced(attached("csi-1"), other), "delete the VM (Drained)"},
 		"those that are going are not waited for":            {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
-		"attachments nobody has looked for are waited for":   {forced(), "nothing (Detaching: nobody has looked for its volume attachments); waits for node/n: Detaching: nobody has looked for its volume attachments"},
+		"attachments nobody has looked for are waited for":   {forced(), "nothing (Detaching: its volume attachments were not looked for); waits for node/n: Detaching: its volume attachments were not looked for"},
 		"after a drain without force nobody looks for them":  {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
 		"once the VM is gone, nobody is":                     {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
 		"a drain that was for something else does not count": {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},

@@ -40,16 +40,6 @@ var (
 	ErrNoUserData     = errNoUserData
 )
 
-// PreserveVerdict is the verdict on a preservation.
-type PreserveVerdict = preserveVerdict
-
-// The verdicts.
-const (
-	PreserveKeep   = preserveKeep
-	PreserveStop   = preserveStop
-	PreserveForget = preserveForget
-)
-
 // Ignored returns what in the node template of a machine no Node can have.
 func Ignored(m *v1alpha1.Machine) field.ErrorList {
 	return ignoredTemplate(&m.Spec.NodeTemplateSpec, nil)

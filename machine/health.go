@@ -45,23 +45,13 @@ func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeCondition
 // in a way that matters: a type came or went, a status changed, or the reason of
 // the in-place update did. Heartbeats, messages and other reasons do not matter.
 func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
-	if len(recorded) != len(observed) {
-		return true
-	}
 	if slices.EqualFunc(recorded, observed, sameVerdict) { // as nearly always
 		return false
 	}
-	for i := range observed {
-		o := &observed[i]
-		if conditionOf(observed, o.Type) != o {
-			continue // a second one of its type
-		}
+	return len(recorded) != len(observed) || slices.ContainsFunc(observed, func(o corev1.NodeCondition) bool {
 		r := conditionOf(recorded, o.Type)
-		if r == nil || !sameVerdict(*r, *o) {
-			return true
-		}
-	}
-	return false
+		return r == nil || !sameVerdict(*r, o)
+	})
 }
 
 // sameVerdict says whether two conditions say the same of a Node.

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +22,7 @@ import (
 // How far the Node has come goes before its result, so that the result of an
 // earlier update ends no later one before it has begun.
 func (l *logic) inPlaceUpdate() Decision {
-	node := l.ownNode()
-	if node == nil {
-		return Decision{}
-	}
+	node := l.in.Node.Node
 	if c, due := UpdateCondition(node, l.now); due {
 		return l.setNodeCondition(node, c)
 	}
@@ -68,7 +66,7 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 // concludeStep writes the change of phase that follows from why, together with the
 // conditions of the Node.
 func (l *logic) concludeStep(node *corev1.Node, why machinist.Reason, state v1alpha1.MachineState, text string) Decision {
-	return l.copyConditions(node, l.move(why, l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text)))
+	return l.move(why, l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text), l.conditionsOf(node))
 }
 
 // updating follows an update that is for others to make: to its result, or to its
@@ -81,28 +79,30 @@ func (l *logic) updating(node *corev1.Node, step string) Decision {
 		return l.concludeStep(node, ReasonUpdateFailed, v1alpha1.MachineStateFailed,
 			"failed to update dependencies: "+node.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason])
 	}
-	switch begun := l.moves(ReasonUpdateTimeout); {
-	case step == v1alpha1.CandidateForUpdate:
-		return l.waitForUpdate(node, begun, "it is a candidate for an update in place, and not selected")
-	case step == v1alpha1.ReadyForUpdate:
-		return l.waitForUpdate(node, begun, "it is ready for its update in place")
-	case begun:
-		return l.waitForUpdate(node, begun, "its update in place is not over")
+	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: updateWaits[step]}
+	switch {
+	case l.moves(ReasonUpdateTimeout):
+		h.Message = cmp.Or(h.Message, "its update in place is not over")
+		return l.updateTimeout(h, l.conditionsOf(node))
+	case h.Message != "":
+		return hold(h)
 	default:
 		return Decision{}
 	}
 }
 
-// waitForUpdate waits for others to take the next step of an update, and if it has
-// begun not for longer than its timeout.
-func (l *logic) waitForUpdate(node *corev1.Node, begun bool, message string) Decision {
-	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: message}
-	if !begun {
-		return hold(h)
-	}
+// updateWaits says what the Node of a machine waits for before others update it.
+var updateWaits = map[string]string{
+	v1alpha1.CandidateForUpdate: "it is a candidate for an update in place, and not selected",
+	v1alpha1.ReadyForUpdate:     "it is ready for its update in place",
+}
+
+// updateTimeout waits for the end of an update in place, and after its timeout writes
+// that it has failed, with the changes.
+func (l *logic) updateTimeout(h machinist.Hold, changes ...func(*v1alpha1.MachineStatus)) Decision {
 	if d, waits := l.timeout(h, l.p.InPlaceTimeout); waits {
 		return d
 	}
-	return l.concludeStep(node, ReasonUpdateTimeout, v1alpha1.MachineStateFailed,
-		fmt.Sprintf("failed to in-place update in %s.", l.p.InPlaceTimeout))
+	return l.move(ReasonUpdateTimeout, l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
+		"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout)), changes...)
 }

@@ -50,11 +50,10 @@ func (l *logic) nodeUnnamed() Decision {
 	if d, out := l.nameNode(); out {
 		return d
 	}
-	due, again := l.lookAgain()
-	if due {
-		return l.do(LookForVM{}, ReasonLookFirst, "")
+	d := l.lookAgain(l.nodeSubject(), "the name of its node is not known")
+	if d.Do != nil {
+		return d
 	}
-	d := hold(machinist.Hold{Subject: l.nodeSubject(), Reason: ReasonNotObserved, Message: "the name of its node is not known", Until: again})
 	if l.phase() == v1alpha1.MachinePending {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
@@ -64,19 +63,22 @@ func (l *logic) nodeUnnamed() Decision {
 	return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNotObserved, d.Message) })
 }
 
-// lookAgain says whether the VM of a machine that has lost what was known of it is
-// looked for now, and otherwise when.
-func (l *logic) lookAgain() (bool, time.Time) {
-	if !l.in.Class.usable() {
-		return false, l.now.Add(time.Minute)
+// lookAgain looks for the VM of a machine that has lost what was known of it, or waits
+// until it may.
+func (l *logic) lookAgain(subject, message string) Decision {
+	h := machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message}
+	switch vm := l.in.VM; {
+	case !l.in.Class.usable():
+		h.Until = l.now.Add(time.Minute)
+	case vm.Failure.Code != codes.OK:
+		h.Until = vm.Failure.until(l.p.Backoff, l.now)
+	case recorded.Known(vm.SeenAt, l.now):
+		h.Until = vm.SeenAt.Add(time.Minute)
 	}
-	again := l.in.VM.SeenAt.Add(time.Minute)
-	if l.in.VM.Failure.Code != codes.OK {
-		again = l.in.VM.Failure.until(l.p.Backoff, l.now)
-	} else if !recorded.Known(l.in.VM.SeenAt, l.now) {
-		again = time.Time{}
+	if !l.now.Before(h.Until) {
+		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
-	return !l.now.Before(again), again
+	return hold(h)
 }
 
 // unidentified finds out which VM a machine has whose provider ID was lost, and
@@ -90,11 +92,7 @@ func (l *logic) unidentified() Decision {
 		m, _ := l.withVM()
 		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
 	}
-	due, again := l.lookAgain()
-	if due {
-		return l.do(LookForVM{}, ReasonLookFirst, "")
-	}
-	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonNotObserved, Message: "its provider ID is not known", Until: again})
+	return l.lookAgain("machine/"+l.m.Name, "its provider ID is not known")
 }
 
 // nodeForeign treats a Node of another machine, which the label of this one names,
@@ -121,7 +119,7 @@ func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 	case leads(phase, ReasonHealthTimeout):
 		return l.unhealthy(r, message, nil)
 	case leads(phase, ReasonUpdateTimeout):
-		return l.updateUnseen(r, message)
+		return l.updateTimeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message})
 	case phase == v1alpha1.MachineFailed:
 		return l.failed()
 	default:
@@ -130,17 +128,6 @@ func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 		}
 		return l.waitToJoin(r, message)
 	}
-}
-
-// updateUnseen waits for a Node that has vanished while it was updated in place,
-// until the update has taken too long.
-func (l *logic) updateUnseen(r machinist.Reason, message string) Decision {
-	d, waits := l.timeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}, l.p.InPlaceTimeout)
-	if waits {
-		return d
-	}
-	return l.move(ReasonUpdateTimeout, l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
-		"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout)))
 }
 
 // health judges a machine by the conditions of its Node.
@@ -181,16 +168,15 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
-	if do, ok := otherwise.Do.(UpdateStatus); ok {
-		do.Machine.Status.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions)
+	switch do := otherwise.Do.(type) {
+	case UpdateStatus:
+		l.conditionsOf(node)(&do.Machine.Status)
 		return otherwise
-	}
-	switch otherwise.Do.(type) {
 	case TakePermit, LookForNode: // what they are for will record them
 		return otherwise
 	default:
+		return l.record(ReasonConditionsChanged, "", l.conditionsOf(node))
 	}
-	return l.record(ReasonConditionsChanged, "", l.conditionsOf(node))
 }
 
 // conditionsOf returns a change that records the conditions of the Node.

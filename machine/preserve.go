@@ -25,12 +25,11 @@ func (l *logic) preservation() Decision {
 	if !known {
 		return l.preservationUnknown()
 	}
-	status := l.m.Status.CurrentStatus
-	verdict := judgePreservation(value, status.Phase, l.preservedUntil(), l.now)
-	if verdict == preserveKeep {
+	keep, forget := judgePreservation(value, l.phase(), l.preservedUntil(), l.now)
+	if keep {
 		return l.preserve(value)
 	}
-	return l.stopPreserving(verdict == preserveForget)
+	return l.stopPreserving(forget)
 }
 
 // preservedUntil returns the recorded end of the preservation, or zero.
@@ -72,8 +71,8 @@ func (l *logic) preserve(value string) Decision {
 	if node == nil || l.recovers(node) {
 		return l.keep()
 	}
-	if changed, what := l.preservedNode(node); changed != nil {
-		return l.do(UpdateNode{Node: changed, What: what}, ReasonPreserved, "")
+	if changed := l.preservedNode(node); changed != nil {
+		return l.do(UpdateNode{Node: changed, What: "preserved"}, ReasonPreserved, "")
 	}
 	return l.showPreserved(node, value)
 }

@@ -33,32 +33,25 @@ const (
 )
 
 // preservedNode returns the Node with what a preservation puts on it, or nil if it
-// has that already, and what is said of it: the autoscaler is told to leave it alone; one that failed is
+// has that already: the autoscaler is told to leave it alone; one that failed is
 // tainted before it is drained, and no longer tainted when it runs again. What
 // the node template sets is left as it says.
-func (l *logic) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
-	phase, tainted := l.phase(), nodeops.HasTaint(node.Spec.Taints, preservedTaint)
-	annotate := node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled)
-	taint := phase == v1alpha1.MachineFailed && !tainted
-	untaint := phase == v1alpha1.MachineRunning && tainted && !l.templatedTaint()
-	if !annotate && !taint && !untaint {
-		return nil, ""
-	}
-	node, what = node.DeepCopy(), "preserved"
-	if annotate {
-		node.Annotations = withKey(withKey(node.Annotations, scaleDownDisabled, "true"), scaleDownOurs, "true")
-	}
-	if taint {
+func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
+	want, retaint := node.DeepCopy(), false
+	switch phase := l.phase(); {
+	case phase == v1alpha1.MachineFailed:
 		t := preservedTaint
 		t.TimeAdded = &metav1.Time{Time: l.now}
-		node.Spec.Taints, _ = nodeops.SetTaint(node.Spec.Taints, t)
-		what += ", and tainted"
+		want.Spec.Taints, retaint = nodeops.SetTaint(want.Spec.Taints, t)
+	case phase == v1alpha1.MachineRunning && !l.templatedTaint():
+		want.Spec.Taints, retaint = nodeops.RemoveTaint(want.Spec.Taints, preservedTaint)
 	}
-	if untaint {
-		node.Spec.Taints, _ = nodeops.RemoveTaint(node.Spec.Taints, preservedTaint)
-		what += ", and no longer tainted"
+	if node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled) {
+		want.Annotations = withKey(withKey(want.Annotations, scaleDownDisabled, "true"), scaleDownOurs, "true")
+	} else if !retaint {
+		return nil
 	}
-	return node, what
+	return want
 }
 
 // releasedNode returns the Node without what a preservation has put on it, or nil
@@ -67,15 +60,14 @@ func (l *logic) preservedNode(node *corev1.Node) (_ *corev1.Node, what string) {
 // only if it is known, by was or by the taint, that the Node was preserved.
 func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	var drop []string
-	tainted := nodeops.HasTaint(node.Spec.Taints, preservedTaint)
-	if (was || tainted && !l.templatedTaint()) && node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
+	untaint := nodeops.HasTaint(node.Spec.Taints, preservedTaint) && !l.templatedTaint()
+	if (was || untaint) && node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
 		drop = []string{scaleDownOurs, scaleDownDisabled}
 	}
 	if value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; forget && preserveValue(value) &&
 		!l.templated(v1alpha1.PreserveMachineAnnotationKey) {
 		drop = append(drop, v1alpha1.PreserveMachineAnnotationKey)
 	}
-	untaint := tainted && !l.templatedTaint()
 	if len(drop) == 0 && !untaint {
 		return nil
 	}
@@ -194,11 +186,9 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 // A time in the future is passed over; zero means that neither is known.
 func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
 	times := []*metav1.Time{&m.Status.CurrentStatus.LastUpdateTime}
-	if node != nil {
-		for _, t := range node.Spec.Taints {
-			if t.MatchTaint(&preservedTaint) {
-				times = append(times, t.TimeAdded)
-			}
+	for _, t := range node.Spec.Taints {
+		if t.MatchTaint(&preservedTaint) {
+			times = append(times, t.TimeAdded)
 		}
 	}
 	var started time.Time

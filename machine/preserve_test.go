@@ -92,7 +92,7 @@ record phase "Unknown", HealthCheck Processing
 waits for machine/m (Preserved), node/n (NodeUnhealthy)
 -- and stays so
 record phase "Failed", HealthCheck Failed
-update node: preserved, and tainted
+update node: preserved
 drain node n, which is unreachable
 waits for pod/a/b (Budget), machine/m (Preserved), machine/m (Failed)
 -- pods stay for half a minute
@@ -107,7 +107,7 @@ record phase "Failed", HealthCheck Failed
 waits for machine/m (Preserved), machine/m (Failed)
 -- the Node gets well
 record phase "Running", HealthCheck Successful
-update node: preserved, and no longer tainted
+update node: preserved
 set condition Preserved=True (Preserved by user.) on node n: Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
 waits for machine/m (Preserved)
 -- the time is over
@@ -369,11 +369,11 @@ func (w *world) atRest() error {
 	if kept {
 		end = *w.end()
 	}
-	verdict := machine.JudgePreservation(value, phase, end, w.now)
+	keep, forget := machine.JudgePreservation(value, phase, end, w.now)
 	switch {
-	case kept != (verdict == machine.PreserveKeep):
-		return fmt.Errorf("preserved is %t, and should be %s", kept, verdict)
-	case verdict == machine.PreserveForget:
+	case kept != keep:
+		return fmt.Errorf("preserved is %t, and should be %t", kept, keep)
+	case forget:
 		return fmt.Errorf("the request of %s is still there", value)
 	case n == nil:
 		return nil

@@ -86,43 +86,28 @@ func preserveValue(value string) bool { return slices.Contains(preserveValues, v
 // annotations and those of its Node. It is false if the Node was not looked for.
 func WillPreserve(m *v1alpha1.Machine, node NodeView, now time.Time) bool {
 	value, known := PreserveValue(m, node)
-	return known && judgePreservation(value, v1alpha1.MachineFailed, time.Time{}, now) == preserveKeep
+	keep, _ := judgePreservation(value, v1alpha1.MachineFailed, time.Time{}, now)
+	return known && keep
 }
 
-// preserveVerdict says what becomes of the preservation of a machine.
-type preserveVerdict string
-
-// The verdicts.
-const (
-	// preserveKeep begins the preservation, or goes on with it.
-	preserveKeep preserveVerdict = "Keep"
-	// preserveStop ends it, if there is one.
-	preserveStop preserveVerdict = "Stop"
-	// preserveForget ends it, if there is one, and takes back what asked for it, so
-	// that it does not begin anew.
-	preserveForget preserveVerdict = "StopAndForget"
-)
-
-// judgePreservation returns what becomes of a preservation whose annotation has
-// the value, by the phase of the machine and the recorded end, where zero is
-// none. A preservation is over from its end on.
+// judgePreservation returns whether a preservation begins or goes on, and otherwise
+// whether its request is removed, so that it does not begin anew. value is that of the
+// annotation. A preservation is over from its recorded end on. A zero end is none.
 //
 //	value          | not Failed      | Failed | over
 //	now            | keep            | keep   | stop and forget
 //	when-failed    | stop            | keep   | stop and forget
 //	auto-preserved | stop and forget | keep   | stop and forget
 //	false, others  | stop            | stop   | stop
-func judgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) preserveVerdict {
+func judgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) (keep, forget bool) {
 	over, failed := !end.IsZero() && !now.Before(end), phase == v1alpha1.MachineFailed
 	switch {
 	case value == v1alpha1.PreserveMachineAnnotationValueFalse, !preserveValue(value):
-		return preserveStop
+		return false, false
 	case over, value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM && !failed:
-		return preserveForget
-	case failed, value == v1alpha1.PreserveMachineAnnotationValueNow:
-		return preserveKeep
+		return false, true
 	default:
-		return preserveStop
+		return failed || value == v1alpha1.PreserveMachineAnnotationValueNow, false
 	}
 }
 
