@@ -49,7 +49,7 @@
 //	same, and says that its VM may be left.
 //
 // Beside all that, a machine can be preserved so that somebody may look at it (see
-// [PreserveValue] and [judgePreservation]), and its Node be updated in place (see
+// [PreserveValue] and [WillPreserve]), and its Node be updated in place (see
 // [UpdateCondition]).
 //
 // Each timeout counts from a time that is written down, and never moves:
