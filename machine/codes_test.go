@@ -404,3 +404,11 @@ func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {
 		require.Error(t, err, name)
 	}
 }
+
+func TestVMView_InitializeUnimplemented_VMStaysAbsent(t *testing.T) {
+	t.Parallel()
+	a := machine.Answer{Operation: driver.OpInitializeMachine, Err: status.Error(codes.Unimplemented, "")}
+	v := machine.VMView{Sighting: machine.Absent}.After(a, now, 0)
+	require.Equal(t, machine.Absent, v.Sighting)
+	require.True(t, v.Initialized)
+}

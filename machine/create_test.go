@@ -187,3 +187,12 @@ func TestNodeToDelete_ByProviderID(t *testing.T) {
 	}
 	require.Nil(t, machine.NodeToDelete(nil, nil, nil))
 }
+
+func TestDecide_ClassUnusable_LooksAgainAtTheCreationTimeout(t *testing.T) {
+	t.Parallel()
+	in := after(func(in *machine.Observation) { in.Class.Problem = "no secret" })
+	in.Machine.CreationTimestamp = metav1.NewTime(now.Add(30*time.Second - 20*time.Minute))
+	write(t, &in)
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, now.Add(30*time.Second), d.NextCheck)
+}
