@@ -428,6 +428,7 @@ func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
 		"a class is waited for, a minute long":         {terminating(noClass, byForce, since(59*time.Second, noClassText)), wait},
 		"then it is written down":                      {terminating(noClass, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: ` + leftText + ")"},
 		"then the machine goes":                        {terminating(noClass, byForce, left, coded), "update machine: no finalizer (Released)"},
+		"and its Node":                                 {terminating(noClass, byForce, left, coded, node(markedAgo(time.Hour))), "delete node n (ClassMissing)"},
 		"not if somebody has changed his mind":         {terminating(noClass, left, coded), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
 		"nor if nobody has looked for it":              {terminating(byForce, left, coded, unlooked), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
 		"a label that says no forces nothing":          {terminating(noClass, since(time.Hour, noClassText), spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{"force-deletion": "false"} })), wait},

@@ -90,6 +90,7 @@ func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
 		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                   nothingDone, // ours, quoting somebody
 		"Drain failed due to - " + markerF + ". Will retry in next sync. " + markerB:                                           nothingDone, // DM-04
 		"VM deletion failed due to - " + markerB + ". Aborting operation. " + markerD:                                          detachOver,  // DM-04: no rewind
+		"Drain successful. and more. " + markerD:                                                                               nothingDone,
 		"edited: VM deletion was successful. " + markerE:                                                                       nothingDone,
 		"Drain failed due to - . However, since it's a force deletion shall continue deletion of VM. " + markerC + markerC:     nothingDone,
 		"Drain failed due to . However, since it's a force deletion shall continue deletion of VM. " + markerC:                 nothingDone,
