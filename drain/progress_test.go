@@ -47,7 +47,7 @@ func progressTexts(events []drain.Progress) []string {
 	return texts
 }
 
-var budgetRefusal = answerRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0)
+var errBudgetRefusal = answerRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0)
 
 func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 	result := func(err error) []drain.Result {
@@ -83,13 +83,13 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 		"a refused request": {
 			before:  progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict)),
 			after:   progressPlan(progressRow("a", drain.Wait, drain.ReasonBudget)),
-			results: result(budgetRefusal),
+			results: result(errBudgetRefusal),
 			want:    []string{"Requested pod/shop/a to evict (DisruptionBudget): The disruption budget web needs 3 healthy pods and has 3 currently"},
 		},
 		"a refusal that turns out to be final": {
 			before:  progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict)),
 			after:   progressPlan(progressRow("a", drain.Wait, drain.ReasonBudgetNever)),
-			results: result(budgetRefusal),
+			results: result(errBudgetRefusal),
 			want: []string{
 				"Requested pod/shop/a to evict (DisruptionBudget): The disruption budget web needs 3 healthy pods and has 3 currently",
 				"Waiting pod/shop/a (BudgetNeverAllows)",
@@ -197,9 +197,9 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 }
 
 func TestCompare_Results_HaveTheirTimeAndError(t *testing.T) {
-	events := drain.Compare(progressPlan(), progressPlan(), []drain.Result{{Err: budgetRefusal, At: now.Add(time.Second)}, {}}, now)
+	events := drain.Compare(progressPlan(), progressPlan(), []drain.Result{{Err: errBudgetRefusal, At: now.Add(time.Second)}, {}}, now)
 	require.Equal(t, now.Add(time.Second), events[0].Time)
-	require.ErrorIs(t, events[0].Err, budgetRefusal)
+	require.ErrorIs(t, events[0].Err, errBudgetRefusal)
 	require.NoError(t, events[1].Err)
 	require.Empty(t, drain.Progress{}.String())
 	require.Equal(t, "Fenced node/n (NotFenced): no", drain.Progress{Type: drain.ProgressFenced, Subject: "node/n", Reason: drain.ReasonNotFenced, Err: errors.New("no")}.String())

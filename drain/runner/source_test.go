@@ -91,13 +91,13 @@ func listed[T, L any](t *testing.T, list func(context.Context, metav1.ListOption
 // Slices, informers and lists of the API server tell the same.
 func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 	w := town(t)
-	ctx, client := t.Context(), w.client
+	client := w.client
 	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {FreeAt: now}}}
 	for name, policy := range map[string]drain.Policy{
 		"zero": {}, "volumes": {EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true, ReattachTimeout: 1e12}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node, err := client.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
+			node, err := client.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{})
 			require.NoError(t, err)
 			in := drain.Observation{Node: node, Looked: true}
 			in.Pods = listed(t, client.CoreV1().Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items })
@@ -116,7 +116,7 @@ func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 			_, want := drain.Step(past, in, policy, now)
 			require.Len(t, want.Rows, 9)
 			for _, reader := range []runner.Reader{runner.Live{Client: client}, newInformers(t, w.Client(), nil, policy.Sources()...)} {
-				in, err := runner.Observe(ctx, reader, "node-1", policy, past)
+				in, err := runner.Observe(t.Context(), reader, "node-1", policy, past)
 				require.NoError(t, err)
 				_, got := drain.Step(past, in, policy, now)
 				require.Empty(t, cmp.Diff(want, got), "%T", reader)
