@@ -79,16 +79,15 @@ func (l *logic) updating(node *corev1.Node, step string) Decision {
 		return l.concludeStep(node, ReasonUpdateFailed, v1alpha1.MachineStateFailed,
 			"failed to update dependencies: "+node.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason])
 	}
-	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: updateWaits[step]}
-	switch {
-	case l.moves(ReasonUpdateTimeout):
-		h.Message = cmp.Or(h.Message, "its update in place is not over")
-		return l.updateTimeout(h, l.conditionsOf(node))
-	case h.Message != "":
-		return hold(h)
-	default:
+	message, begun := updateWaits[step], l.moves(ReasonUpdateTimeout)
+	if !begun && message == "" {
 		return Decision{}
 	}
+	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: cmp.Or(message, "its update in place is not over")}
+	if !begun {
+		return hold(h)
+	}
+	return l.updateTimeout(h, l.conditionsOf(node))
 }
 
 // updateWaits says what the Node of a machine waits for before others update it.

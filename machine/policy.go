@@ -94,8 +94,10 @@ func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
 			p.HealthTimeout = 0
 		}
 	}
-	if d, err := time.ParseDuration(m.Annotations[v1alpha1.EffectiveCreationTimeout]); err == nil {
-		p.CreationTimeout = d
+	if text := m.Annotations[v1alpha1.EffectiveCreationTimeout]; text != "" {
+		if d, err := time.ParseDuration(text); err == nil {
+			p.CreationTimeout = d
+		}
 	}
 	return p
 }

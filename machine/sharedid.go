@@ -25,10 +25,10 @@ const (
 // sharers returns the names of the other machines that record the same provider ID,
 // in order. One in another namespace has that before its name.
 func (l *logic) sharers() []string {
-	id := nodeops.NormalizeProviderID(l.m.Spec.ProviderID)
-	if id == "" {
+	if len(l.in.ProviderID.Others) == 0 || l.m.Spec.ProviderID == "" {
 		return nil
 	}
+	id := nodeops.NormalizeProviderID(l.m.Spec.ProviderID)
 	var names []string
 	for _, other := range l.in.ProviderID.Others {
 		if other == nil || sameMachine(other, l.m) || nodeops.NormalizeProviderID(other.Spec.ProviderID) != id {

@@ -16,8 +16,12 @@ func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}
 	}
+	ref := m.Spec.Class
+	if ref.Kind == v1alpha1.MachineClassKind && ref.Name != "" { // as nearly always, and without an allocation
+		return nil
+	}
 	var errs field.ErrorList
-	ref, path := m.Spec.Class, field.NewPath("spec", "class")
+	path := field.NewPath("spec", "class")
 	switch ref.Kind {
 	case v1alpha1.MachineClassKind:
 	case "":

@@ -38,19 +38,18 @@ func (l *logic) verdict() *corev1.NodeCondition {
 	return &c
 }
 
-// validity shows on the object what is wrong with it, in the status write that
-// comes next anyway if there is one. It keeps nothing else from being done.
-func (l *logic) validity(otherwise func() Decision) Decision {
-	want, d := l.verdictDue()
-	if d.Do == nil {
+// withValidity shows on the object what is wrong with it: in the status write of the
+// decision if it is one, and otherwise before anything else.
+func (l *logic) withValidity(d Decision) Decision {
+	want, due := l.verdictDue()
+	if due.Do == nil {
 		return d
 	}
-	rest := otherwise()
-	if w, ok := rest.Do.(UpdateStatus); ok {
+	if w, ok := d.Do.(UpdateStatus); ok {
 		w.Machine.Status.Conditions = withVerdict(w.Machine.Status.Conditions, want)
-		return rest
+		return d
 	}
-	return d
+	return due
 }
 
 // verdictDue returns the verdict, and the decision that writes it if that is not
