@@ -48,8 +48,8 @@ func isNil(d Driver) bool {
 // A SideResourceLister is a [Driver] that can also say which disks, network
 // interfaces and other things it made beside VMs, so that an audit finds those
 // which nobody owns: without it a leftover of a failed create is invisible as
-// soon as its Machine is gone. To remove a leftover, call DeleteMachine with its
-// machine name and an empty provider ID.
+// soon as its Machine is gone. The controller calls it beside ListMachines, and deletes
+// leftovers if the driver is a [SideResourceDeleter] as well; otherwise it reports them.
 type SideResourceLister interface {
 	// ListSideResources returns every side resource in the scope of a class,
 	// whether it belongs to a VM or not. It returns all of them or an error,
@@ -97,6 +97,46 @@ type SideResource struct {
 	// or that the driver cannot tell.
 	ProviderID string
 }
+
+// A SideResourceDeleter is a [Driver] that can delete one side resource and nothing else.
+// The controller calls it for leftovers: side resources whose machine and VM are gone.
+type SideResourceDeleter interface {
+	SideResourceLister
+	// DeleteSideResource deletes the one side resource that the request names by kind and
+	// ID. It never touches a VM. A side resource that belongs to an existing VM is not
+	// deleted: the error is FailedPrecondition. NotFound means that there is no such side
+	// resource, and is as good as OK. To repeat a call is harmless.
+	DeleteSideResource(ctx context.Context, req *DeleteSideResourceRequest) (*DeleteSideResourceResponse, error)
+}
+
+// DeleteSideResourceRequest asks to delete a side resource.
+type DeleteSideResourceRequest struct {
+	// Resource to delete, as it was listed.
+	Resource SideResource
+	// MachineClass is the class whose scope the resource was listed in.
+	MachineClass *v1alpha1.MachineClass
+	// Secret holds the credentials.
+	Secret *corev1.Secret
+}
+
+// String names resource, class and Secret, and shows no content.
+func (r DeleteSideResourceRequest) String() string {
+	return fmt.Sprintf("DeleteSideResource(%s %q of machine %q, %s)", r.Resource.Kind, r.Resource.ID, r.Resource.MachineName, classAndSecret(r.MachineClass, r.Secret))
+}
+
+// Format prints [DeleteSideResourceRequest.String] for every verb.
+func (r DeleteSideResourceRequest) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, r.String())
+}
+
+// LogValue returns [DeleteSideResourceRequest.String] for slog.
+func (r DeleteSideResourceRequest) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// MarshalLog returns [DeleteSideResourceRequest.String] for logr.
+func (r DeleteSideResourceRequest) MarshalLog() any { return r.String() }
+
+// DeleteSideResourceResponse is empty.
+type DeleteSideResourceResponse struct{}
 
 // A MachineClassMigrator is a [Driver] that can turn a provider's own kind of
 // class into a MachineClass. Only clusters that are older than MachineClass

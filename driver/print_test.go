@@ -48,6 +48,11 @@ func TestRequestsPrintNamesAndNoContent(t *testing.T) {
 		{driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}, "GetMachineStatus" + of},
 		{driver.ListMachinesRequest{MachineClass: class, Secret: secret}, &driver.ListMachinesRequest{MachineClass: class, Secret: secret}, `ListMachines(class "shoot/small", secret "shoot/small" with 2 keys)`},
 		{driver.ListSideResourcesRequest{MachineClass: class, Secret: secret}, &driver.ListSideResourcesRequest{MachineClass: class, Secret: secret}, `ListSideResources(class "shoot/small", secret "shoot/small" with 2 keys)`},
+		{
+			driver.DeleteSideResourceRequest{Resource: driver.SideResource{Kind: "disk", ID: "d-1", MachineName: "m-1"}, MachineClass: class, Secret: secret},
+			&driver.DeleteSideResourceRequest{Resource: driver.SideResource{Kind: "disk", ID: "d-1", MachineName: "m-1"}, MachineClass: class, Secret: secret},
+			`DeleteSideResource(disk "d-1" of machine "m-1", class "shoot/small", secret "shoot/small" with 2 keys)`,
+		},
 		{driver.GetVolumeIDsRequest{PVSpecs: []*corev1.PersistentVolumeSpec{nil}}, &driver.GetVolumeIDsRequest{PVSpecs: []*corev1.PersistentVolumeSpec{nil}}, "GetVolumeIDs(1 volumes)"},
 		{driver.CreateMachineRequest{}, &driver.CreateMachineRequest{}, "CreateMachine" + nothing},
 		{driver.ListMachinesRequest{}, &driver.ListMachinesRequest{}, "ListMachines(no class, no secret)"},

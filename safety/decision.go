@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -25,14 +26,19 @@ const (
 	SecondVM machinist.Reason = "SecondVM"
 )
 
-// Reasons not to delete yet which are about one VM.
+// Leftover is the reason to delete a side resource: neither a machine nor a listed VM
+// has its name, or the provider ID of its VM.
+const Leftover machinist.Reason = "Leftover"
+
+// Reasons not to delete yet which are about one VM, side resource or Node.
 const (
 	// WaitingForGrace means that the VM has not been unowned for long enough.
 	WaitingForGrace machinist.Reason = "WaitingForGrace"
 	// DeletionProposed means that the deletion was proposed a while ago and the VM
 	// is still listed.
 	DeletionProposed machinist.Reason = "DeletionProposed"
-	// ReportOnly means that the policy deletes nothing.
+	// ReportOnly means that the policy deletes nothing, or that the driver cannot delete
+	// side resources.
 	ReportOnly machinist.Reason = "ReportOnly"
 	// RateLimited means that enough deletions were proposed for now.
 	RateLimited machinist.Reason = "RateLimited"
@@ -43,6 +49,9 @@ const (
 	// InDoubt means that the VM may be that of a machine of its name, which is in another
 	// namespace, has a similar provider ID, or has a VM that is not listed.
 	InDoubt machinist.Reason = "InDoubt"
+	// NodeWithoutVM means that a Node has neither a machine nor a listed VM. Nothing is
+	// deleted.
+	NodeWithoutVM machinist.Reason = "NodeWithoutVM"
 )
 
 // Reasons not to delete which are about a whole class, or about all.
@@ -55,12 +64,13 @@ const (
 	// MachinesUnusable means that the machines were not all read, too long ago, in the
 	// future, before the VMs, or not in the class's namespace.
 	MachinesUnusable machinist.Reason = "MachinesUnusable"
-	// Suspicious means that so many VMs are unowned, or that there is no machine at all,
-	// that the machines are doubted and not the VMs.
+	// Suspicious means that so many VMs or side resources are unowned, or that there is no
+	// machine at all, that the machines are doubted; or that so many machines have no VM in
+	// the listing that it is doubted.
 	Suspicious machinist.Reason = "Suspicious"
 )
 
-// Action is something to do. It is one of [DeleteVM].
+// Action is something to do. It is one of [DeleteVM] and [DeleteSideResource].
 type Action interface {
 	fmt.Stringer
 	isAction()
@@ -81,13 +91,17 @@ type DeleteVM struct {
 	// VM is another one.
 	OwnerUID        types.UID
 	OwnerProviderID string
+	// Message is what the proposal rests on, for people: the times of the first and the
+	// last listing, how much of the class is unowned, how many machines were read, and how
+	// many deletions were proposed lately. Its text may change.
+	Message string
 }
 
 func (DeleteVM) isAction() {}
 
 // String returns the action in one line.
 func (a DeleteVM) String() string {
-	return fmt.Sprintf("delete VM %s of machine %s/%s: %s", a.ProviderID, a.Namespace, a.MachineName, a.Reason)
+	return fmt.Sprintf("delete VM %s of machine %s/%s: %s: %s", a.ProviderID, a.Namespace, a.MachineName, a.Reason, a.Message)
 }
 
 // Machine returns the machine to call the driver's DeleteMachine with: it has
@@ -126,6 +140,32 @@ func (a DeleteVM) StillRight(live *v1alpha1.Machine) bool {
 	default:
 		return false
 	}
+}
+
+// DeleteSideResource deletes a side resource that no machine and no VM has. To repeat it
+// is harmless; if it is lost or fails, it is proposed again.
+type DeleteSideResource struct {
+	// Resource as listed. Its kind, ID and machine name are never empty.
+	Resource driver.SideResource
+	// Namespace and Class are those of the class that listed it.
+	Namespace, Class string
+	// Reason is [Leftover].
+	Reason machinist.Reason
+	// Message is what the proposal rests on, as in [DeleteVM].
+	Message string
+}
+
+func (DeleteSideResource) isAction() {}
+
+// String returns the action in one line.
+func (a DeleteSideResource) String() string {
+	return fmt.Sprintf("delete %s %s of machine %s/%s: %s: %s", a.Resource.Kind, a.Resource.ID, a.Namespace, a.Resource.MachineName, a.Reason, a.Message)
+}
+
+// StillRight says whether the deletion may go ahead, given the machine of that name as it
+// was just read from the API server, or nil if there is none.
+func (a DeleteSideResource) StillRight(live *v1alpha1.Machine) bool {
+	return a.Reason == Leftover && live == nil
 }
 
 // Decision is what to do now, what is not done, and when to look again.

@@ -19,8 +19,8 @@ func FuzzStep(f *testing.F) {
 	f.Add([]byte(`{"seen":{"c://z/x":{"class":"shoot/small","machineName":"x","reason":"NoMachine","first":"2026-03-01T12:00:00Z","last":"2026-03-01T12:00:00Z"}}}`),
 		[]byte(`{"Listings":[{"Class":{"Namespace":"shoot","Name":"small"},"VMs":{"Items":[{"ProviderID":"c:///z/x","MachineName":"x"}],"AsOf":"2026-03-01T12:11:00Z","Complete":true}}],
 "Machines":{"Items":[{"metadata":{"name":"m","namespace":"shoot"},"spec":{"providerID":"c:///z/m"}}],"AsOf":"2026-03-01T12:11:00Z","Complete":true},"Namespace":"*"}`),
-		[]byte(`{"MaxDeletions":5,"AlwaysFew":1}`), int64(11*time.Minute))
-	f.Add([]byte(`{"proposed":["9999-01-01T00:00:00Z"]}`), []byte(`{"Listings":[{}],"Machines":{"Items":[null]}}`), []byte(`{"Grace":-1,"Memory":9223372036854775807}`), int64(-1))
+		[]byte(`{"MaxDeletions":5}`), int64(11*time.Minute))
+	f.Add([]byte(`{"proposed":["9999-01-01T00:00:00Z"]}`), []byte(`{"Listings":[{}],"Machines":{"Items":[null]}}`), []byte(`{"Grace":-1,"Period":9223372036854775807}`), int64(-1))
 	f.Fuzz(func(t *testing.T, rawState, rawIn, rawPolicy []byte, after int64) {
 		var state safety.State
 		var in safety.Observation

@@ -5,9 +5,11 @@ package safety
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -26,6 +28,10 @@ type Observation struct {
 	// read after the VMs of every listing that is to be acted on. A nil machine
 	// makes the view incomplete.
 	Machines View[*v1alpha1.Machine]
+	// Nodes of the cluster that the machines join. Those without a machine and without a
+	// VM are reported: give them only together with the listings of all classes. The zero
+	// View reports none.
+	Nodes View[*corev1.Node]
 	// Namespace whose machines were read, or [AllNamespaces]. Listings of classes
 	// in another namespace are held; empty holds all. If classes of several
 	// namespaces share their VMs, only AllNamespaces sees all owners.
@@ -39,6 +45,11 @@ type Listing struct {
 	// VMs in its scope, those of other classes of the same scope among them. Two
 	// classes may list the same VM.
 	VMs View[VM]
+	// SideResources in its scope. The zero View means that the driver lists none.
+	SideResources View[driver.SideResource]
+	// DeletesSideResources says that the driver can delete them. Otherwise they are only
+	// reported.
+	DeletesSideResources bool
 	// Problem says for people why the view is not complete. It decides nothing.
 	Problem string
 	// Unsupported says that this driver cannot list: there is nothing to do, and

@@ -19,40 +19,29 @@ type Policy struct {
 	// proposed again. Default 10 minutes, which is longer than a cloud's listing
 	// lags behind, and than an API server is usually restored in.
 	Grace time.Duration
-	// MaxAge is how old listings may be. Default 5 minutes.
-	MaxAge time.Duration
 	// Period is the time between two looks when nothing is wrong, and the window
 	// of MaxDeletions. Default 15 minutes, as in the reference system.
 	Period time.Duration
-	// Retry is the time to the next look after evidence that was not good enough.
-	// Default 1 minute, at most Period.
-	Retry time.Duration
-	// Memory is how long a finding counts that is not confirmed. After it, Grace
-	// begins anew. Default 2 hours; at least twice Grace and twice Period.
-	Memory time.Duration
 
 	// MaxDeletions is how many deletions are proposed within Period, in all
 	// classes that share a [State]. Zero or less deletes nothing.
 	MaxDeletions int
 	// MaxPercent is how much of a listing may be without a machine or in doubt, in
-	// percent. If it is more, the machines are doubted, not the VMs: the class is
-	// held, and Grace begins anew when it is less. A [SecondVM] does not count: the
-	// machine that has another one is there. Above 100 counts as 100, below 0 as 0.
+	// percent; one VM is never too many. What was deleted within the last 24 hours in
+	// the namespace of the class counts as listed and without a machine. A younger State
+	// allows as much of MaxPercent as its age is of 24 hours. If there is more, the
+	// machines are doubted, not the VMs: the class is held, and Grace begins anew when
+	// there is less. The class is held as well if the listing lacks the VMs of more than
+	// MaxPercent of its machines, or of all. A [SecondVM] does not count: the
+	// machine that has another one is there. Below 0 counts as 0. With 100 or more the
+	// share does not matter.
 	MaxPercent int
-	// AlwaysFew is a number of such VMs which are not too many whatever
-	// MaxPercent says, so that small classes are not held for ever.
-	AlwaysFew int
-	// EmptyInventory allows to delete while there is no machine at all in the
-	// namespace of the class. Only whoever knows that there should be none may
-	// say so, such as somebody who takes a cluster down.
-	EmptyInventory bool
 }
 
 // DefaultPolicy returns a policy that deletes: at most 5 VMs in 15 minutes, each
-// unowned for 10 minutes, and only while at most 20 % of the VMs of the listing,
-// or one, are without a machine and there is at least one machine.
+// unowned for 10 minutes, and at most 20 % of the VMs of a class in a day, or one.
 func DefaultPolicy() Policy {
-	p := Policy{MaxDeletions: 5, MaxPercent: 20, AlwaysFew: 1}
+	p := Policy{MaxDeletions: 5, MaxPercent: 20}
 	return p.withDefaults()
 }
 
@@ -60,9 +49,7 @@ func DefaultPolicy() Policy {
 // reads every policy in the cautious way.
 func (p Policy) Validate() error {
 	var errs []error
-	for name, d := range map[string]time.Duration{
-		"Grace": p.Grace, "MaxAge": p.MaxAge, "Period": p.Period, "Retry": p.Retry, "Memory": p.Memory,
-	} {
+	for name, d := range map[string]time.Duration{"Grace": p.Grace, "Period": p.Period} {
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("%s %s is negative", name, d))
 		}
@@ -70,18 +57,14 @@ func (p Policy) Validate() error {
 	if p.MaxDeletions < 0 {
 		errs = append(errs, fmt.Errorf("MaxDeletions %d is negative", p.MaxDeletions))
 	}
-	if p.AlwaysFew < 0 {
-		errs = append(errs, fmt.Errorf("AlwaysFew %d is negative", p.AlwaysFew))
-	}
 	if p.MaxPercent < 0 || p.MaxPercent > 100 {
 		errs = append(errs, fmt.Errorf("MaxPercent %d is not between 0 and 100", p.MaxPercent))
 	}
-	d := p.withDefaults()
-	if p.Memory > 0 && p.Memory < d.Memory {
-		errs = append(errs, fmt.Errorf("the duration Memory %s is less than twice Grace %s or twice Period %s", p.Memory, d.Grace, d.Period))
-	}
 	return errors.Join(errs...)
 }
+
+// maxAge is how old listings may be.
+const maxAge = 5 * time.Minute
 
 // maxDuration keeps sums of durations from overflowing.
 const maxDuration = 10 * 365 * 24 * time.Hour
@@ -95,20 +78,14 @@ func (p Policy) withDefaults() Policy {
 		*d = min(*d, maxDuration)
 	}
 	fill(&p.Grace, 10*time.Minute)
-	fill(&p.MaxAge, 5*time.Minute)
 	fill(&p.Period, 15*time.Minute)
-	fill(&p.Retry, time.Minute)
-	fill(&p.Memory, 2*time.Hour)
-	p.Retry = min(p.Retry, p.Period)
-	p.Memory = max(p.Memory, 2*p.Grace, 2*p.Period)
 	p.MaxDeletions = max(p.MaxDeletions, 0)
 	p.MaxPercent = min(max(p.MaxPercent, 0), 100)
-	p.AlwaysFew = max(p.AlwaysFew, 0)
 	return p
 }
 
-// tooMany says whether so many unowned VMs, of so many listed, speak against the
-// machines rather than against the VMs.
-func (p Policy) tooMany(unowned, listed int) bool {
-	return unowned > p.AlwaysFew && unowned*100 > listed*p.MaxPercent
-}
+// retry is the time to the next look after evidence that was not good enough.
+func (p Policy) retry() time.Duration { return min(time.Minute, p.Period) }
+
+// memory is how long a finding counts that is not confirmed. After it, Grace begins anew.
+func (p Policy) memory() time.Duration { return max(2*time.Hour, 2*p.Grace, 2*p.Period) }

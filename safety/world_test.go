@@ -81,3 +81,21 @@ func twice(first, second safety.Observation, p safety.Policy) safety.Decision {
 	_, d := safety.Step(s, second, p, late)
 	return d
 }
+
+// plain returns the actions without their messages.
+func plain(d safety.Decision) (out []safety.Action) {
+	for _, a := range d.Actions {
+		switch a := a.(type) {
+		case safety.DeleteVM:
+			a.Message = ""
+			out = append(out, a)
+		case safety.DeleteSideResource:
+			a.Message = ""
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// old is a state that has been kept for more than a day.
+var old = safety.State{Since: start.Add(-25 * time.Hour)}

@@ -19,6 +19,7 @@ type broken struct {
 	get        method[driver.GetMachineStatusRequest, driver.GetMachineStatusResponse]
 	list       method[driver.ListMachinesRequest, driver.ListMachinesResponse]
 	volumes    method[driver.GetVolumeIDsRequest, driver.GetVolumeIDsResponse]
+	removeSide method[driver.DeleteSideResourceRequest, driver.DeleteSideResourceResponse]
 }
 
 func (b *broken) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
@@ -43,6 +44,10 @@ func (b *broken) ListMachines(ctx context.Context, r *driver.ListMachinesRequest
 
 func (b *broken) GetVolumeIDs(ctx context.Context, r *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
 	return either(b.volumes, b.Cloud.GetVolumeIDs)(ctx, r)
+}
+
+func (b *broken) DeleteSideResource(ctx context.Context, r *driver.DeleteSideResourceRequest) (*driver.DeleteSideResourceResponse, error) {
+	return either(b.removeSide, b.Cloud.DeleteSideResource)(ctx, r)
 }
 
 // method is a method of a driver.
@@ -78,7 +83,7 @@ type flaw struct {
 // flaws are all the ways of being broken that the kit has to notice.
 func flaws() map[string]flaw {
 	all := map[string]flaw{}
-	for _, group := range []map[string]flaw{createFlaws, getFlaws, deleteFlaws, listFlaws, initializeFlaws, volumeFlaws, requestFlaws, contextFlaws} {
+	for _, group := range []map[string]flaw{createFlaws, getFlaws, deleteFlaws, listFlaws, sideFlaws, initializeFlaws, volumeFlaws, requestFlaws, contextFlaws} {
 		maps.Copy(all, group)
 	}
 	return all

@@ -68,6 +68,17 @@ func (c *Cloud) ListSideResources(ctx context.Context, req *driver.ListSideResou
 	return serve(ctx, c, q, c.listSides, nil)
 }
 
+// OpDeleteSideResource is what [Cloud.DeleteSideResource] counts as in
+// [Cloud.Calls] and [Fault].Operation.
+const OpDeleteSideResource driver.Operation = "DeleteSideResource"
+
+// DeleteSideResource implements [driver.SideResourceDeleter].
+func (c *Cloud) DeleteSideResource(ctx context.Context, req *driver.DeleteSideResourceRequest) (*driver.DeleteSideResourceResponse, error) {
+	q, r := call{op: OpDeleteSideResource, latency: c.options.DeleteLatency}, cmp.Or(req, new(driver.DeleteSideResourceRequest))
+	q.class, q.secret, q.side = r.MachineClass, r.Secret, r.Resource
+	return serve(ctx, c, q, c.removeSide, nil)
+}
+
 // GetVolumeIDs implements [driver.Driver]. The cloud's volumes are those that
 // [Cloud.Volume] returns.
 func (c *Cloud) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
@@ -96,6 +107,7 @@ type call struct {
 	class     *v1alpha1.MachineClass
 	secret    *corev1.Secret
 	volumes   []*corev1.PersistentVolumeSpec
+	side      driver.SideResource
 	ofMachine bool // a machine is needed
 	ofVolumes bool // neither class nor Secret is needed
 	invalid   bool // there is no request
@@ -203,6 +215,8 @@ func (c *Cloud) check(q call) (work, error) {
 		return invalid(fmt.Sprintf("the provider of the class is %q, not %q", q.class.Provider, c.provider()))
 	case q.ofMachine && (q.machine == nil || q.machine.Name == ""):
 		return invalid("there is no Machine with a name")
+	case q.op == OpDeleteSideResource && (q.side.Kind == "" || q.side.ID == ""):
+		return invalid("there is no side resource with a kind and an ID")
 	case q.op == driver.OpCreateMachine && len(q.secret.Data["userData"]) == 0:
 		return invalid("the Secret has no userData")
 	}

@@ -78,7 +78,7 @@ type CloudOptions struct {
 
 // A Cloud is a simulated cloud and the [driver.Driver] for it. It keeps the
 // contract, as [Run] proves, except where its options or an injected fault say
-// otherwise, and it is a [driver.SideResourceLister].
+// otherwise, and it is a [driver.SideResourceDeleter].
 //
 // A Cloud starts no goroutine and needs no Close. Nothing happens in it by
 // itself: what the passing of time has done is worked out at the next call of
@@ -105,8 +105,8 @@ type Cloud struct {
 }
 
 var (
-	_ driver.Driver             = (*Cloud)(nil)
-	_ driver.SideResourceLister = (*Cloud)(nil)
+	_ driver.Driver              = (*Cloud)(nil)
+	_ driver.SideResourceDeleter = (*Cloud)(nil)
 )
 
 // NewCloud returns an empty cloud.

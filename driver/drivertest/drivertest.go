@@ -140,5 +140,5 @@ func check(ctx context.Context, h Harness, c promise) error {
 // promises returns the cases in the order in which [Run] starts them. The caller
 // owns the slice.
 func promises() []promise {
-	return slices.Concat(createCases(), getCases(), deleteCases(), listCases(), initializeCases(), volumeCases(), requestCases(), contextCases())
+	return slices.Concat(createCases(), getCases(), deleteCases(), listCases(), sideCases(), initializeCases(), volumeCases(), requestCases(), contextCases())
 }

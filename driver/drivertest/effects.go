@@ -225,3 +225,19 @@ func (c *Cloud) listSides(w work) (*driver.ListSideResourcesResponse, error) {
 	}
 	return resp, nil
 }
+
+// removeSide is the effect of DeleteSideResource.
+func (c *Cloud) removeSide(w work) (*driver.DeleteSideResourceResponse, error) {
+	i := slices.IndexFunc(c.sides, func(s *side) bool {
+		return s.Kind == w.side.Kind && s.ID == w.side.ID && s.scope == w.scope && exists(s.goneAt, c.now)
+	})
+	if i < 0 {
+		return nil, status.Error(codes.NotFound, fmt.Sprintf("there is no %s %q", w.side.Kind, w.side.ID))
+	}
+	s := c.sides[i]
+	if s.ProviderID != "" {
+		return nil, status.Error(codes.FailedPrecondition, fmt.Sprintf("the %s %q belongs to the VM %q", s.Kind, s.ID, s.ProviderID))
+	}
+	s.goneAt = c.now
+	return &driver.DeleteSideResourceResponse{}, nil
+}

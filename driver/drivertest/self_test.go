@@ -127,7 +127,7 @@ func TestKitNamesWhatIsNotOffered(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"CreateCleansUp", "GetFindsByName", "GetFindsByProviderID", "GetOfNothing", "GetAfterDelete", "ListStaysInScope",
-		"InitializeFinishes", "InitializeOfNothing", "UninitializedTellsIdentity", "VolumesOfOthers", "VolumesInOrder",
+		"DeleteSideResourceRemovesOne", "InitializeFinishes", "InitializeOfNothing", "UninitializedTellsIdentity", "VolumesOfOthers", "VolumesInOrder",
 	}, absent)
 }
 

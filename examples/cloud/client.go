@@ -21,7 +21,7 @@ import (
 )
 
 // A Client is the driver that a [Handler] serves somewhere else. It is also a
-// [driver.SideResourceLister], which answers Unimplemented if the driver over
+// [driver.SideResourceDeleter], which answers Unimplemented if the driver over
 // there is none.
 //
 // An error of the client itself is Unavailable if the server cannot be reached
@@ -44,8 +44,8 @@ type Client struct {
 }
 
 var (
-	_ driver.Driver             = (*Client)(nil)
-	_ driver.SideResourceLister = (*Client)(nil)
+	_ driver.Driver              = (*Client)(nil)
+	_ driver.SideResourceDeleter = (*Client)(nil)
 )
 
 // Dial returns the driver that is served at a URL such as http://127.0.0.1:8484.
@@ -127,6 +127,11 @@ func (c *Client) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsReque
 // ListSideResources implements [driver.SideResourceLister].
 func (c *Client) ListSideResources(ctx context.Context, req *driver.ListSideResourcesRequest) (*driver.ListSideResourcesResponse, error) {
 	return call[driver.ListSideResourcesResponse](ctx, c, OpListSideResources, (*ofClass)(req).request())
+}
+
+// DeleteSideResource implements [driver.SideResourceDeleter].
+func (c *Client) DeleteSideResource(ctx context.Context, req *driver.DeleteSideResourceRequest) (*driver.DeleteSideResourceResponse, error) {
+	return call[driver.DeleteSideResourceResponse](ctx, c, OpDeleteSideResource, (*ofResource)(req).request())
 }
 
 // call has an operation carried out on the other side.

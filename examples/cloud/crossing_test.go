@@ -172,7 +172,25 @@ func TestSideResourcesPassThroughIfTheDriverHasThem(t *testing.T) {
 	require.Len(t, got.Resources, 2)
 	require.Equal(t, want, got)
 
-	_, err = dial(t, says{}).ListSideResources(t.Context(), req)
+	deleter, ok := driver.As[driver.SideResourceDeleter](dial(t, c))
+	require.True(t, ok)
+	gone := &driver.DeleteSideResourceRequest{Resource: got.Resources[0], MachineClass: class, Secret: secret}
+	_, err = deleter.DeleteSideResource(t.Context(), gone)
+	require.Equal(t, codes.FailedPrecondition, codes.Of(err), "its VM exists")
+	c.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Machine: "b", Times: 1, Kind: drivertest.Half})
+	_, err = c.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: machineNamed("b"), MachineClass: class, Secret: secret})
+	require.Error(t, err)
+	left := c.Snapshot().Leftovers()
+	require.NotEmpty(t, left)
+	gone.Resource = left[0]
+	_, err = deleter.DeleteSideResource(t.Context(), gone)
+	require.NoError(t, err)
+	require.Equal(t, left[1:], c.Snapshot().Leftovers())
+
+	none := dial(t, says{})
+	_, err = none.ListSideResources(t.Context(), req)
+	require.Equal(t, codes.Unimplemented, codes.Of(err))
+	_, err = none.DeleteSideResource(t.Context(), gone)
 	require.Equal(t, codes.Unimplemented, codes.Of(err))
 }
 

@@ -44,7 +44,7 @@
 // The body is the JSON of the request, of the field names in package driver. An
 // answer with status 200 is the JSON of the response. Any other has
 // {"code": …, "error": {"text": …}}, and the response that was next to the
-// error. ListSideResources is served like a method of the driver.
+// error. ListSideResources and DeleteSideResource are served like methods of the driver.
 //
 // # What this package does not do
 //

@@ -17,9 +17,12 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// OpListSideResources is the optional method of a driver that is served beside
-// [driver.Operations].
-const OpListSideResources driver.Operation = "ListSideResources"
+// OpListSideResources and OpDeleteSideResource are the optional methods of a driver that
+// are served beside [driver.Operations].
+const (
+	OpListSideResources  driver.Operation = "ListSideResources"
+	OpDeleteSideResource driver.Operation = "DeleteSideResource"
+)
 
 // MaxRequestBytes is how large the body of a request may be. It has room for
 // the largest Secret, Machine and MachineClass that an API server stores.
@@ -44,8 +47,8 @@ const (
 //
 // The context of a call ends when its client gives up or its time is over. A
 // request that cannot be read is InvalidArgument, an operation that there is not
-// is Unimplemented, and so is ListSideResources if the driver is no
-// [driver.SideResourceLister]. A driver that panics, and a response without a
+// is Unimplemented, and so are ListSideResources if the driver is no
+// [driver.SideResourceLister], and DeleteSideResource if it is no [driver.SideResourceDeleter]. A driver that panics, and a response without a
 // form in JSON, are Internal; with a nil driver every call is. The handler logs
 // nothing, and is safe for use by multiple goroutines if the driver is.
 func Handler(d driver.Driver) http.Handler {
@@ -75,6 +78,13 @@ func Handler(d driver.Driver) http.Handler {
 				return nil, status.Error(codes.Unimplemented, "this driver lists no side resources")
 			}
 			return lister.ListSideResources(ctx, (*driver.ListSideResourcesRequest)(q.ofClass()))
+		}),
+		OpDeleteSideResource: operate(func(ctx context.Context, q *request) (*driver.DeleteSideResourceResponse, error) {
+			deleter, ok := driver.As[driver.SideResourceDeleter](d)
+			if !ok {
+				return nil, status.Error(codes.Unimplemented, "this driver deletes no side resources")
+			}
+			return deleter.DeleteSideResource(ctx, (*driver.DeleteSideResourceRequest)(q.ofResource()))
 		}),
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -22,6 +23,7 @@ type request struct {
 	MachineClass *v1alpha1.MachineClass         `json:",omitzero"`
 	Secret       *corev1.Secret                 `json:",omitzero"`
 	PVSpecs      []*corev1.PersistentVolumeSpec `json:",omitzero"`
+	Resource     driver.SideResource            `json:",omitzero"`
 
 	// ProviderSpecBytes is the provider specification of the class, byte by
 	// byte, if it is not nil; it wins over the one in the class. What stands in
@@ -123,6 +125,27 @@ type ofClass struct {
 // ofVolumes is a request that is about volumes.
 type ofVolumes struct {
 	PVSpecs []*corev1.PersistentVolumeSpec
+}
+
+// ofResource is a request that is about a side resource.
+type ofResource struct {
+	Resource     driver.SideResource
+	MachineClass *v1alpha1.MachineClass
+	Secret       *corev1.Secret
+}
+
+func (q *ofResource) request() *request {
+	if q == nil {
+		return nil
+	}
+	return &request{Resource: q.Resource, MachineClass: q.MachineClass, Secret: q.Secret}
+}
+
+func (q *request) ofResource() *ofResource {
+	if q == nil {
+		return nil
+	}
+	return &ofResource{Resource: q.Resource, MachineClass: q.MachineClass, Secret: q.Secret}
 }
 
 func (q *ofMachine) request() *request {

@@ -213,7 +213,7 @@ func TestAMachineThatSharesTheNameOfADeletedOneIsLeftAlone(t *testing.T) { // DM
 
 func TestAVMThatNobodyOwnsIsDeletedAndOthersAreNot(t *testing.T) {
 	r := newRig(t)
-	r.orphans = safety.Policy{Grace: 50 * time.Millisecond, MaxAge: time.Minute, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
+	r.orphans = safety.Policy{Grace: 50 * time.Millisecond, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
 	r.start()
 	r.create("m")
 	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })

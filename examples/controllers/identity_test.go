@@ -122,7 +122,7 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 func TestMachine_FinalizerRemovedByHand_NodeGoesWithItsVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.orphans = safety.Policy{Grace: time.Second, MaxAge: time.Minute, Period: time.Second, MaxDeletions: 5, MaxPercent: 60}
+		r.orphans = safety.Policy{Grace: time.Second, Period: time.Second, MaxDeletions: 5, MaxPercent: 60}
 		r.start()
 		r.runTwo("kept", "lost")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)

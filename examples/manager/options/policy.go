@@ -57,7 +57,5 @@ func (s *MCServer) OrphanPolicy() safety.Policy {
 	}
 	set(&p.Period, s.OrphanVMsPeriod)
 	set(&p.Grace, s.OrphanVMsGrace)
-	p.Retry = min(p.Retry, p.Period)
-	p.Memory = max(p.Memory, 2*p.Period, 2*p.Grace)
 	return p
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// reportNodes holds each Node that belongs to no machine and whose VM is in no listing. It
+// concludes nothing unless every listing can be trusted, and passes over Nodes of another
+// provider than that of the listed VMs.
+func (s *step) reportNodes() {
+	if !s.Nodes.Complete || s.stale(s.Nodes.AsOf) || len(s.found) == 0 || len(s.found) < len(s.Listings) {
+		return
+	}
+	first := s.found[0].asOf
+	for _, f := range s.found {
+		if f.asOf.Before(first) {
+			first = f.asOf
+		}
+	}
+	var index *nodeops.Index
+	for _, node := range s.Nodes.Items {
+		if !s.unlisted(node, first) {
+			continue
+		}
+		if index == nil {
+			index = s.nodeIndex()
+		}
+		if index.Match(node).Reason == nodeops.NoMatch {
+			s.hold("node "+node.Name, NodeWithoutVM, fmt.Sprintf("no machine has its provider ID %s, and none of %d listings of VMs: nothing is deleted; delete the Node if its VM is gone",
+				node.Spec.ProviderID, len(s.found)), s.now.Add(s.policy.Period))
+		}
+	}
+}
+
+// unlisted reports whether a Node that is older than the listings has a provider ID which
+// neither a machine nor a listed VM has.
+func (s *step) unlisted(node *corev1.Node, listings time.Time) bool {
+	if node == nil || !node.CreationTimestamp.Time.Before(listings) {
+		return false
+	}
+	id := s.owners.keys.of(node.Spec.ProviderID)
+	if id == "" {
+		return false
+	}
+	if _, owned := s.owners.byID[id]; owned {
+		return false
+	}
+	if _, named := s.owners.byName[node.Labels[v1alpha1.MachineNameLabelKey]]; named {
+		return false
+	}
+	vms := s.listedVMs()
+	return vms.schemes[schemeOf(node.Spec.ProviderID)] && !vms.ids[id]
+}
+
+// nodeIndex finds the machine of a Node.
+func (s *step) nodeIndex() *nodeops.Index {
+	candidates := make([]nodeops.Candidate, len(s.Machines.Items))
+	for i, m := range s.Machines.Items {
+		candidates[i] = nodeops.Candidate{Name: m.Name, NodeName: m.Labels[v1alpha1.NodeLabelKey], ProviderID: m.Spec.ProviderID}
+	}
+	return nodeops.NewIndex(candidates)
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/driver"
+)
+
+// sideFindings are the unowned side resources of one listing.
+type sideFindings struct {
+	class     types.NamespacedName
+	asOf      time.Time
+	deletable bool
+	resources map[string]driver.SideResource // by sideKey
+	share     share
+}
+
+// sideKey is the key of a side resource in a [State].
+func sideKey(r driver.SideResource) string { return r.Kind + " " + r.ID }
+
+// sideSubject names a side resource in a hold.
+func sideSubject(r driver.SideResource) string {
+	return fmt.Sprintf("side resource %s %s", r.Kind, r.ID)
+}
+
+// judgeSides looks at the side resources of a class whose VMs can be trusted, and forgets
+// what the listing disproves.
+//
+// The share is one of names of machines, because a machine has several side resources.
+func (s *step) judgeSides(l Listing) {
+	if l.SideResources.AsOf.IsZero() {
+		return
+	}
+	if h := s.doubtSides(l); h.Reason != "" {
+		s.holds = append(s.holds, h)
+		return
+	}
+	f := sideFindings{class: l.Class, asOf: l.SideResources.AsOf, deletable: l.DeletesSideResources, resources: map[string]driver.SideResource{}}
+	listed, names, unowned := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	unclear := 0
+	for _, r := range l.SideResources.Items {
+		listed[sideKey(r)] = true
+		if r.Kind == "" || r.ID == "" || r.MachineName == "" {
+			s.hold(sideSubject(r), Unidentified, fmt.Sprintf("the kind %q, the ID %q or the machine name %q is empty", r.Kind, r.ID, r.MachineName), s.now.Add(s.policy.Period))
+			unclear++
+			continue
+		}
+		names[r.MachineName] = true
+		if !s.protects(r) {
+			unowned[r.MachineName] = true
+			f.resources[sideKey(r)] = r
+		}
+	}
+	f.share = share{of: "machine names of side resources", unowned: len(unowned) + unclear, listed: len(names) + unclear}
+	f.share.addDeleted(s.next.deletedOf(true, l.Class.Namespace), has(unowned), has(names))
+	if f.share.tooMany(s.allowed()) {
+		s.hold(sidesOf(l.Class), Suspicious, s.tooMany(f.share), s.now.Add(s.policy.Period))
+		clear(f.resources)
+	}
+	s.next.forget(true, l.Class, has(listed), has(f.resources))
+	s.sides = append(s.sides, f)
+}
+
+func sidesOf(class types.NamespacedName) string { return "side resources of class " + class.String() }
+
+func has[V any](m map[string]V) func(string) bool {
+	return func(key string) bool { _, ok := m[key]; return ok }
+}
+
+// doubtSides returns why nothing can be concluded from a listing of side resources, or a
+// hold without a reason.
+func (s *step) doubtSides(l Listing) machinist.Hold {
+	h := machinist.Hold{Subject: sidesOf(l.Class), Reason: ListingUnusable, Until: s.now.Add(s.policy.retry())}
+	switch at := l.SideResources.AsOf; {
+	case !l.SideResources.Complete:
+		h.Message = "the listing is not complete"
+	case s.stale(at):
+		h.Message = s.age(at)
+	case s.Machines.AsOf.Before(at):
+		h.Reason, h.Message = MachinesUnusable, fmt.Sprintf("the machines were read %s before the side resources", at.Sub(s.Machines.AsOf))
+	default:
+		return machinist.Hold{}
+	}
+	return h
+}
+
+// protects reports whether a side resource has an owner: a machine of its name in any
+// namespace, a machine with the provider ID of its VM, or a listed VM of that name or ID.
+func (s *step) protects(r driver.SideResource) bool {
+	if _, ok := s.owners.byName[r.MachineName]; ok {
+		return true
+	}
+	id := s.owners.keys.of(r.ProviderID)
+	if _, ok := s.owners.byID[id]; ok {
+		return true
+	}
+	vms := s.listedVMs()
+	return vms.names[r.MachineName] || vms.ids[id]
+}
+
+// considerSide notes an unowned side resource, and takes it for a candidate.
+func (s *step) considerSide(f sideFindings, key string, r driver.SideResource) {
+	g := s.next.see(key, sighting{Class: f.class.String(), Kind: r.Kind, MachineName: r.MachineName, Reason: Leftover}, f.asOf)
+	s.candidate(candidate{
+		sighting: g, key: key, subject: sideSubject(r), share: f.share, namespace: f.class.Namespace, reportOnly: !f.deletable,
+		action: func(message string) Action {
+			return DeleteSideResource{Resource: r, Namespace: f.class.Namespace, Class: f.class.Name, Reason: Leftover, Message: message}
+		},
+	})
+}
+
+// listedVMs are all VMs that stand in any listing, also in one that is held.
+type listedVMs struct {
+	ids     map[idKey]bool
+	names   map[string]bool
+	schemes map[string]bool
+}
+
+// listedVMs returns what it has worked out when it is called first.
+func (s *step) listedVMs() *listedVMs {
+	if s.listed != nil {
+		return s.listed
+	}
+	s.listed = &listedVMs{ids: map[idKey]bool{}, names: map[string]bool{}, schemes: map[string]bool{}}
+	for _, l := range s.Listings {
+		for _, vm := range l.VMs.Items {
+			if id := s.owners.keys.of(vm.ProviderID); id != "" {
+				s.listed.ids[id] = true
+			}
+			s.listed.names[vm.MachineName] = true
+			s.listed.schemes[schemeOf(vm.ProviderID)] = true
+		}
+	}
+	return s.listed
+}
