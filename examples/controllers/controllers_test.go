@@ -3,6 +3,7 @@
 package controllers_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/hollow"
@@ -51,7 +54,10 @@ type rig struct {
 	cloud    *drivertest.Cloud
 	orphans  safety.Policy
 	observe  func(controllers.Note)
+	events   record.EventRecorder
+	driver   driver.Driver // nil means the cloud
 	workers  int
+	tick     time.Duration // of kubelets and pods; zero is 5 ms
 }
 
 func newRig(t *testing.T) *rig {
@@ -81,7 +87,7 @@ func (r *rig) start() {
 	policy.Settle = time.Millisecond // this cloud shows everything at once
 	go func() {
 		done <- controllers.Run(ctx, controllers.Config{
-			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud, Policy: policy, Orphans: r.orphans, Observe: r.observe, Workers: r.workers,
+			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: cmp.Or(r.driver, driver.Driver(r.cloud)), Policy: policy, Orphans: r.orphans, Observe: r.observe, Events: r.events, Workers: r.workers,
 		})
 	}()
 	stopped := make(chan struct{})
@@ -93,7 +99,7 @@ func (r *rig) start() {
 			r.target.Tick()
 			select {
 			case <-ctx.Done():
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(cmp.Or(r.tick, 5*time.Millisecond)):
 			}
 		}
 	}()

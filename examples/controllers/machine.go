@@ -46,7 +46,8 @@ type machines struct {
 	latestToken *latest[*corev1.Secret]
 	permits     *permits.Ledger
 	silent      silence
-	shows       func(types.UID) bool // whether the cache shows a machine
+	shows       func(types.UID) bool         // whether the cache shows a machine
+	secondVM    func(class cache.ObjectName) // is told that the driver found several VMs of one machine
 
 	mu     sync.Mutex
 	memory map[types.UID]memory
@@ -78,7 +79,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 	r := &machines{
 		cfg: cfg, secret: c.secret(), memory: map[types.UID]memory{}, permits: permits.NewLedger(0, permitTime),
 		shows:  shows[*v1alpha1.Machine](api.Machines().Informer()),
-		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(),
+		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(), secondVM: func(cache.ObjectName) {},
 	}
 	r.loop, r.latest = newLoop(cfg, "machine", r.pass), newLatest[*v1alpha1.Machine](r.shows)
 	r.groups = newGroups(c)

@@ -30,6 +30,9 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 	}
 	answer.AskedAt = asked
 	in.VM = in.VM.After(answer, r.cfg.Clock.Now(), r.cfg.Random())
+	if codes.Of(answer.Err) == codes.OutOfRange {
+		r.secondVM(classKey(in.Machine))
+	}
 	if ctx.Err() == nil && (answer.Operation == driver.OpDeleteMachine || machine.NodeNameOf(in.Machine, in.VM) != in.Node.Name) {
 		in.Node = r.observeNode(ctx, in.Machine, in.VM) // it may have joined meanwhile, or is known by its name only now
 	}

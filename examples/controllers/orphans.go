@@ -9,45 +9,72 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/driver"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// orphans deletes VMs without a machine. Each class is listed by itself, so that a slow
-// one holds up no other; what was listed within a moment is judged together, against
-// one list of the machines.
+// orphans deletes VMs and side resources without a machine. Each class is listed by itself,
+// so that a slow one holds up no other; what was listed within a moment is judged together,
+// against one list of the machines.
 type orphans struct {
 	*loop
-	cfg     *Config
-	classes listers.MachineClassLister
-	secret  secretReader
-	nodes   func(providerID string) []*corev1.Node // nil without a target cluster
+	cfg       *Config
+	classes   listers.MachineClassLister
+	secret    secretReader
+	nodesOfID func(providerID string) []*corev1.Node // nil without a target cluster
+	nodes     corelisters.NodeLister                 // nil without a target cluster
 
-	mu     sync.Mutex
-	state  safety.State                            // of all classes; losing it costs time, never safety
-	listed map[types.NamespacedName]safety.Listing // and not judged yet
+	mu      sync.Mutex
+	state   safety.State                            // of all classes; losing it costs time, never safety
+	listed  map[types.NamespacedName]safety.Listing // and not judged yet
+	askedAt map[cache.ObjectName]time.Time          // when the VMs of a class were asked for last
+	doubted map[types.NamespacedName]bool           // classes of which an event says that they are held
 }
 
 // judgeKey asks the loop to judge what is listed. No class has an empty name.
 var judgeKey = cache.ObjectName{}
 
-// together is how long listings wait for those of other classes.
-const together = time.Second
+const (
+	// together is how long listings wait for those of other classes.
+	together = time.Second
+	// wakeInterval is the least time from one listing of a class to the next that a
+	// wake-up asks for.
+	wakeInterval = time.Minute
+)
 
 func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
-	r := &orphans{cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), nodes: c.nodesOfID, listed: map[types.NamespacedName]safety.Listing{}}
+	r := &orphans{
+		cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), nodesOfID: c.nodesOfID,
+		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{}, doubted: map[types.NamespacedName]bool{},
+	}
+	if c.target != nil {
+		r.nodes = c.target.Core().V1().Nodes().Lister()
+	}
 	r.loop = newLoop(cfg, "orphan", r.pass)
 	on(api.MachineClasses().Informer(), each(func(c *v1alpha1.MachineClass) { r.add(c) }))
+	onDelete(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.wake(classKey(m)) })
 	return r
+}
+
+// wake has the VMs of a class listed soon: a machine of it was deleted, or has a second VM.
+// However often it is called, a class is listed at most once in wakeInterval because of it.
+func (r *orphans) wake(class cache.ObjectName) {
+	r.mu.Lock()
+	asked, ok := r.askedAt[class]
+	r.mu.Unlock()
+	var wait time.Duration
+	if ok {
+		wait = max(0, asked.Add(wakeInterval).Sub(r.cfg.Clock.Now()))
+	}
+	r.queue.AddAfter(class, wait)
 }
 
 // pass lists the VMs of a class, or judges what was listed.
@@ -57,15 +84,21 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	}
 	class, secret, err := r.read(key)
 	if err != nil {
+		r.mu.Lock()
+		delete(r.askedAt, key)
+		r.mu.Unlock()
 		return time.Time{}, ignoreNotFound(err)
 	}
+	r.mu.Lock()
+	r.askedAt[key] = r.cfg.Clock.Now()
+	r.mu.Unlock()
 	listing := r.list(ctx, class, secret)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.listed) == 0 {
 		r.queue.AddAfter(judgeKey, together)
 	}
-	r.listed[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}] = listing
+	r.listed[listing.Class] = listing
 	return time.Time{}, nil
 }
 
@@ -95,8 +128,10 @@ func (r *orphans) judge(ctx context.Context) error {
 	if in.Machines, err = r.machines(ctx); err != nil {
 		return err
 	}
+	in.Nodes = r.allNodes(in.Listings)
 	d := r.step(in)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	r.tellDoubts(in.Listings, d.Holds)
 	for _, a := range d.Actions {
 		if err := r.act(ctx, a); err != nil {
 			if ctx.Err() != nil {
@@ -135,16 +170,6 @@ func (r *orphans) step(in safety.Observation) (d safety.Decision) {
 	return d
 }
 
-// list asks the cloud for the VMs of a class.
-func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) safety.Listing {
-	var vms map[string]string
-	response, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class, Secret: secret})
-	if response != nil {
-		vms = response.MachineList
-	}
-	return safety.List(types.NamespacedName{Namespace: class.Namespace, Name: class.Name}, vms, err, r.cfg.Clock.Now())
-}
-
 // machines reads all machines from the API server, not from a cache.
 func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine], error) {
 	view := safety.View[*v1alpha1.Machine]{AsOf: r.cfg.Clock.Now()}
@@ -159,48 +184,15 @@ func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine],
 	return view, nil
 }
 
-// act deletes a VM, after a last look at the machine of its name.
-func (r *orphans) act(ctx context.Context, do safety.Action) error {
-	switch a := do.(type) {
-	case safety.DeleteVM:
-		class, secret, err := r.read(cache.NewObjectName(a.Namespace, a.Class))
-		if err != nil {
-			return err
-		}
-		live, err := r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.MachineName, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			live = nil
-		case err != nil:
-			return err
-		}
-		if !a.StillRight(live) {
-			return nil
-		}
-		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
-		if err != nil && codes.Of(err) != codes.NotFound {
-			return err
-		}
-		return r.deleteNodes(ctx, a)
-	default:
-		return fmt.Errorf("unknown action %T", do)
+// allNodes returns the Nodes if every class is listed. A Node without a machine and a VM
+// is only reported, and so the cache is enough.
+func (r *orphans) allNodes(listings []safety.Listing) (view safety.View[*corev1.Node]) {
+	classes, err := r.classes.List(labels.Everything())
+	if r.nodes == nil || err != nil || len(classes) != len(listings) {
+		return view
 	}
-}
-
-// deleteNodes deletes the Node of a VM that is gone: no machine is left to do that.
-func (r *orphans) deleteNodes(ctx context.Context, a safety.DeleteVM) error {
-	for _, id := range providerIDs(a.ProviderID) {
-		if r.nodes == nil {
-			return nil
-		}
-		for _, node := range r.nodes(id) {
-			if !a.OwnsNode(node) {
-				continue
-			}
-			if _, err := deleteNode(ctx, r.cfg.Target, node); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	view.AsOf = r.cfg.Clock.Now()
+	view.Items, err = r.nodes.List(labels.Everything())
+	view.Complete = err == nil
+	return view
 }

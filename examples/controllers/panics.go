@@ -55,14 +55,19 @@ func (l *loop) try(ctx context.Context, key cache.ObjectName) (again time.Time, 
 // has done before it panicked is not known, and has to be looked for as after any other
 // failure.
 func (c *Config) safeDriver(d driver.Driver) driver.Driver {
-	return driver.Wrap(d, func(ctx context.Context, call string, run func(context.Context) error) (err error) {
-		defer func() {
-			if value := recover(); value != nil {
-				failure := c.caught(value)
-				c.note(Note{Kind: "driver", Key: call, Err: failure})
-				err = status.WrapError(codes.Internal, "the driver panicked: the log of the manager has the stack", failure)
-			}
-		}()
-		return run(ctx)
+	return driver.Wrap(d, func(ctx context.Context, call string, run func(context.Context) error) error {
+		return c.guard(call, func() error { return run(ctx) })
 	})
+}
+
+// guard makes a call of the driver that fails with Internal instead of panicking.
+func (c *Config) guard(call string, run func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			failure := c.caught(value)
+			c.note(Note{Kind: "driver", Key: call, Err: failure})
+			err = status.WrapError(codes.Internal, "the driver panicked: the log of the manager has the stack", failure)
+		}
+	}()
+	return run()
 }

@@ -39,12 +39,14 @@ func Run(ctx context.Context, cfg Config) error {
 
 // newLoops makes the controllers, which ask the caches for what they look at.
 func newLoops(cfg *Config, c *caches) []*loop {
+	machines, orphans := newMachines(cfg, c), newOrphans(cfg, c)
+	machines.secondVM = orphans.wake
 	return []*loop{
-		newMachines(cfg, c).loop,
+		machines.loop,
 		newMachineSets(cfg, c).loop,
 		newMachineDeployments(cfg, c).loop,
 		newClasses(cfg, c).loop,
 		newSecrets(cfg, c).loop,
-		newOrphans(cfg, c).loop,
+		orphans.loop,
 	}
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// Reasons of the Events on a class.
+const (
+	orphanDeleted        machinist.Reason = "OrphanDeleted"
+	orphanDeletionFailed machinist.Reason = "OrphanDeletionFailed"
+	orphansHeld          machinist.Reason = "OrphansHeld"
+)
+
+// list asks the cloud for the VMs of a class, and for their side resources if the driver
+// lists any.
+func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) safety.Listing {
+	var vms map[string]string
+	response, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class, Secret: secret})
+	if response != nil {
+		vms = response.MachineList
+	}
+	l := safety.List(types.NamespacedName{Namespace: class.Namespace, Name: class.Name}, vms, err, r.cfg.Clock.Now())
+	lister, ok := driver.As[driver.SideResourceLister](r.cfg.Driver)
+	if !ok || err != nil {
+		return l
+	}
+	_, l.DeletesSideResources = driver.As[driver.SideResourceDeleter](r.cfg.Driver)
+	err = r.cfg.guard("ListSideResources of class "+class.Name, func() error {
+		ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
+		defer cancel()
+		sides, err := lister.ListSideResources(ctx, &driver.ListSideResourcesRequest{MachineClass: class, Secret: secret})
+		if err == nil && sides != nil {
+			l.SideResources.Items = sides.Resources
+		}
+		return err
+	})
+	if codes.Of(err) != codes.Unimplemented {
+		l.SideResources.AsOf, l.SideResources.Complete = r.cfg.Clock.Now(), err == nil
+	}
+	return l
+}
+
+// act deletes a VM or a side resource, after a last look at the machine of its name.
+func (r *orphans) act(ctx context.Context, do safety.Action) error {
+	switch a := do.(type) {
+	case safety.DeleteVM:
+		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.MachineName, a.StillRight)
+		if err != nil || !right {
+			return err
+		}
+		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
+		if err = r.tellDeletion(class, fmt.Sprintf("VM %s of machine %s", a.ProviderID, a.MachineName), a.Reason, a.Message, err); err != nil {
+			return err
+		}
+		return r.deleteNodes(ctx, a)
+	case safety.DeleteSideResource:
+		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.Resource.MachineName, a.StillRight)
+		if err != nil || !right {
+			return err
+		}
+		deleter, ok := driver.As[driver.SideResourceDeleter](r.cfg.Driver)
+		if !ok {
+			return fmt.Errorf("the driver cannot do this: %s", a)
+		}
+		err = r.cfg.guard(fmt.Sprintf("DeleteSideResource %s %s", a.Resource.Kind, a.Resource.ID), func() error {
+			ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
+			defer cancel()
+			_, err := deleter.DeleteSideResource(ctx, &driver.DeleteSideResourceRequest{Resource: a.Resource, MachineClass: class, Secret: secret})
+			return err
+		})
+		return r.tellDeletion(class, fmt.Sprintf("%s %s of machine %s", a.Resource.Kind, a.Resource.ID, a.Resource.MachineName), a.Reason, a.Message, err)
+	default:
+		return fmt.Errorf("unknown action %T", do)
+	}
+}
+
+// lastLook reads what a deletion needs, and asks whether it is still right, given the
+// machine as the API server has it now.
+func (r *orphans) lastLook(ctx context.Context, namespace, className, machineName string, right func(*v1alpha1.Machine) bool) (*v1alpha1.MachineClass, *corev1.Secret, bool, error) {
+	class, secret, err := r.read(cache.NewObjectName(namespace, className))
+	if err != nil {
+		return nil, nil, false, err
+	}
+	live, err := r.cfg.Machines.MachineV1alpha1().Machines(namespace).Get(ctx, machineName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		live = nil
+	case err != nil:
+		return nil, nil, false, err
+	}
+	return class, secret, right(live), nil
+}
+
+// tellDeletion tells of a deletion that was asked for, and returns its error unless what
+// was to be deleted is gone.
+func (r *orphans) tellDeletion(class *v1alpha1.MachineClass, what string, reason machinist.Reason, message string, err error) error {
+	e := machinist.Event{Type: corev1.EventTypeNormal, Reason: orphanDeleted, Message: fmt.Sprintf("%s is being deleted (%s): %s", what, reason, message)}
+	if codes.Of(err) == codes.NotFound {
+		err = nil
+	}
+	if err != nil {
+		e = machinist.Event{
+			Type: corev1.EventTypeWarning, Reason: orphanDeletionFailed,
+			Message: fmt.Sprintf("%s could not be deleted (%s): %v; it is proposed again if it is still listed", what, reason, err),
+		}
+	}
+	r.cfg.event(class, e)
+	return err
+}
+
+// tellDoubts tells once of each class that is held because its unowned VMs, or its
+// listing, are not believed.
+func (r *orphans) tellDoubts(listings []safety.Listing, holds []machinist.Hold) {
+	for _, l := range listings {
+		i := slices.IndexFunc(holds, func(h machinist.Hold) bool {
+			return h.Reason == safety.Suspicious && (h.Subject == "class "+l.Class.String() || h.Subject == "side resources of class "+l.Class.String())
+		})
+		r.mu.Lock()
+		told := r.doubted[l.Class]
+		if delete(r.doubted, l.Class); i >= 0 {
+			r.doubted[l.Class] = true
+		}
+		r.mu.Unlock()
+		if i < 0 || told {
+			continue
+		}
+		if class, err := r.classes.MachineClasses(l.Class.Namespace).Get(l.Class.Name); err == nil {
+			r.cfg.event(class, machinist.Event{Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: holds[i].Subject + ": nothing is deleted: " + holds[i].Message})
+		}
+	}
+}
+
+// deleteNodes deletes the Node of a VM that is gone: no machine is left to do that.
+func (r *orphans) deleteNodes(ctx context.Context, a safety.DeleteVM) error {
+	for _, id := range providerIDs(a.ProviderID) {
+		if r.nodesOfID == nil {
+			return nil
+		}
+		for _, node := range r.nodesOfID(id) {
+			if !a.OwnsNode(node) {
+				continue
+			}
+			if _, err := deleteNode(ctx, r.cfg.Target, node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
