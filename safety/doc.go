@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package safety decides which VMs nobody owns, and which of those may be
-// deleted now. And it decides which sets have so many more machines than anybody
-// asked for that they may create no more: [Overshoot].
+// deleted now. It decides which sets create more machines than they were asked for, and
+// may create no more: [Overshoot].
 //
 // [Step] is a pure function with a small memory; a controller is the loop around
 // it:
@@ -46,11 +46,10 @@
 //  5. Fewer than [Policy.MaxDeletions] deletions were proposed within
 //     [Policy.Period], however often Step is asked.
 //
-// [Overshoot] is a pure function without memory, of all deployments, sets and
-// machines: whichever set has too many is frozen, by a label and a condition, and
-// goes on when it has fewer. It is the net below package machineset, which counts
-// what it asked for. On lists that are not complete nothing is frozen, and nothing
-// let go.
+// [Overshoot] is a pure function of all deployments, sets and machines, with a memory that
+// may be lost. It freezes a set that has too many machines and goes on creating them, and
+// unfreezes a set that has fewer. It is the net below package machineset. On lists that are
+// not complete nothing is frozen or unfrozen.
 //
 // A class whose listing fails holds nothing but itself. Everything that is not
 // done is a [machinist.Hold] that names what is in the way and when to look again.

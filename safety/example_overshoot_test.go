@@ -10,18 +10,20 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// Something creates machines without end: the set is frozen, and its deployment
-// with it.
+// A set creates machines without end. It is frozen, and its deployment with it.
 func ExampleOvershoot() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	d := safety.Overshoot(safety.OvershootObservation{
+	in := safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{overDeployment("workers", 3, 1)},
 		Sets:        []*v1alpha1.MachineSet{overSet("workers-x7d2k", "workers", 3)},
-		Machines:    overMachines("workers-x7d2k", 9),
 		Complete:    true,
-	}, safety.DefaultOvershootPolicy(), now)
+	}
+	state, _ := safety.Overshoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), now.Add(-time.Hour))
+
+	in.Machines = overMachines("workers-x7d2k", 9)
+	_, d := safety.Overshoot(state, in, safety.DefaultOvershootPolicy(), now)
 	for _, w := range d.Writes {
-		fmt.Println(w) // write metadata and status of w.Set or w.Deployment, then report w.Event
+		fmt.Println(w) // write metadata, then status, of w.Set or w.Deployment; report w.Event
 	}
 	fmt.Println("look again at", d.NextCheck.Format("15:04"))
 	// Output:

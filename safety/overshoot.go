@@ -14,35 +14,32 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// OvershootPolicy says when a set has far more machines than anybody asked for.
-// The zero policy is the strictest: a set is frozen as soon as it has as many
-// machines as there may be, and let go at the same number. Numbers below 0 count
-// as 0.
+// OvershootPolicy says when a set has too many machines. Numbers below 0 count as 0. The
+// zero policy is the strictest: a set that has reached its limit may not create.
 type OvershootPolicy struct {
-	// Up is how many machines above the most that may be needed freeze a set.
+	// Up is how many machines above its limit freeze a set.
 	Up int32
-	// Down is how many fewer than those that freeze a set let it go on. At least 1
-	// keeps a set from being frozen and let go in turns.
+	// Down is how many machines below the number that froze it let a set go on. At least 1
+	// keeps a set from being frozen and unfrozen in turns.
 	Down int32
-	// Period is the time between two looks. Zero or less means 1 minute, as in the
-	// reference system.
+	// Period is the time between two looks. Zero or less means 1m.
 	Period time.Duration
 }
 
-// DefaultOvershootPolicy returns the numbers of the reference system: 2 up and 1
-// down, every minute.
+// DefaultOvershootPolicy returns the numbers of MCM: 2 up and 1 down, every minute.
 func DefaultOvershootPolicy() OvershootPolicy {
 	return OvershootPolicy{Up: 2, Down: 1, Period: time.Minute}
 }
 
-// marks returns the number of machines that freezes a set of so many replicas, and the
-// one that lets it go on. With a deployment these are what [deployment.BoundsOf] says may
-// exist + up, and down less; without one twice the replicas take the place of that.
+// marks returns the number of machines that freezes a set, and the number that unfreezes
+// it. The limit of a set of a deployment is what [deployment.BoundsOf] allows, or its own
+// replicas if these are more: the deployment has not lowered them yet. The limit of a set
+// without a deployment is twice its replicas.
 func (p OvershootPolicy) marks(replicas int32, parent *v1alpha1.MachineDeployment) (high, low int) {
 	most := 2 * int(max(0, replicas))
 	if parent != nil {
-		b, _ := deployment.BoundsOf(parent) // bounds that cannot be read allow no machine more
-		most = int(b.Most())
+		b, _ := deployment.BoundsOf(parent) // bounds that cannot be read allow no more than the replicas
+		most = max(int(b.Most()), int(replicas))
 	}
 	high = most + int(max(0, p.Up))
 	return high, high - int(max(0, p.Down))
@@ -64,62 +61,40 @@ const (
 	ends
 )
 
-// judge judges one set that has so many machines: if it is not frozen and has as many as
-// freeze it, it is frozen; else, if it is frozen and has no more than let it go on, it
-// goes on. A set without the label counts as frozen while it has the condition.
-func judge(set *v1alpha1.MachineSet, machines, high, low int) freezing {
-	labelled := isFrozen(set.Labels)
-	switch {
-	case machines >= high && !labelled:
-		return begins
-	case machines <= low && (labelled || setFrozen(set)):
-		return ends
-	default:
-		return stays
-	}
-}
-
 // overshootMessage is what the conditions say.
 func overshootMessage(set *v1alpha1.MachineSet, machines, high int) string {
 	return fmt.Sprintf("The number of machines backing MachineSet: %s is %d >= %d which is the Max-ScaleUp-Limit", set.Name, machines, high)
 }
 
-// freezeSet returns a copy of a set with what the freezing makes of it: the label
-// and the condition Frozen, which come or go together, and without the annotation
-// that asks to unfreeze if they go. It also returns the event to report once it is
-// written, nil for none.
+// freezeSet returns a copy of a set with the label and the condition Frozen, or without
+// both and without the annotation that asks for that, and the Event to report once it is
+// written.
 func freezeSet(set *v1alpha1.MachineSet, f freezing, message string, now time.Time) (*v1alpha1.MachineSet, *machinist.Event) {
 	next := set.DeepCopy()
 	label(next, f)
+	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool { return c.Type == v1alpha1.MachineSetFrozen })
 	if f == ends {
-		next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, frozenSetCondition)
 		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineSet", Message: "SafetyController: Unfroze MachineSet " + set.Name}
 	}
-	i := slices.IndexFunc(next.Status.Conditions, frozenSetCondition)
-	if i < 0 || next.Status.Conditions[i].Status != v1alpha1.ConditionTrue || next.Status.Conditions[i].Reason != string(Overshooting) {
-		next.Status.Conditions = append(slices.DeleteFunc(next.Status.Conditions, frozenSetCondition), v1alpha1.MachineSetCondition{
-			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(Overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
-		})
-	}
+	next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineSetCondition{
+		Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(Overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
+	})
 	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineSet", Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
 }
 
-// freezeDeployment is freezeSet for a deployment, without an event.
-func freezeDeployment(d *v1alpha1.MachineDeployment, f freezing, r machinist.Reason, message string, now time.Time) *v1alpha1.MachineDeployment {
+// freezeDeployment is freezeSet for a deployment.
+func freezeDeployment(d *v1alpha1.MachineDeployment, f freezing, r machinist.Reason, message string, now time.Time) (*v1alpha1.MachineDeployment, *machinist.Event) {
 	next := d.DeepCopy()
 	label(next, f)
+	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == v1alpha1.MachineDeploymentFrozen })
 	if f == ends {
-		next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, frozenDeploymentCondition)
-		return next
+		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineDeployment", Message: "SafetyController: Unfroze MachineDeployment " + d.Name}
 	}
-	i := slices.IndexFunc(next.Status.Conditions, frozenDeploymentCondition)
-	if i < 0 || next.Status.Conditions[i].Status != v1alpha1.ConditionTrue || next.Status.Conditions[i].Reason != string(r) {
-		next.Status.Conditions = append(slices.DeleteFunc(next.Status.Conditions, frozenDeploymentCondition), v1alpha1.MachineDeploymentCondition{
-			Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue, Reason: string(r), Message: message,
-			LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
-		})
-	}
-	return next
+	next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineDeploymentCondition{
+		Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue, Reason: string(r), Message: message,
+		LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
+	})
+	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineDeployment", Message: "SafetyController: Froze MachineDeployment " + d.Name + ": " + message}
 }
 
 // label sets or removes the label, and with it the wish to unfreeze.
@@ -142,15 +117,22 @@ const freezeValue = "True"
 
 func isFrozen(labels map[string]string) bool { return labels[v1alpha1.FreezeLabelKey] == freezeValue }
 
-func frozenSetCondition(c v1alpha1.MachineSetCondition) bool {
-	return c.Type == v1alpha1.MachineSetFrozen
+// setTold reports whether the condition of a set says that it is frozen.
+func setTold(set *v1alpha1.MachineSet) bool {
+	return slices.ContainsFunc(set.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool {
+		return c.Type == v1alpha1.MachineSetFrozen && c.Status == v1alpha1.ConditionTrue
+	})
 }
 
-func frozenDeploymentCondition(c v1alpha1.MachineDeploymentCondition) bool {
-	return c.Type == v1alpha1.MachineDeploymentFrozen
+// deploymentTold is setTold for a deployment.
+func deploymentTold(d *v1alpha1.MachineDeployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == v1alpha1.MachineDeploymentFrozen && c.Status == v1alpha1.ConditionTrue
+	})
 }
 
-// setFrozen says whether a set has the label or the condition.
-func setFrozen(set *v1alpha1.MachineSet) bool {
-	return isFrozen(set.Labels) || slices.ContainsFunc(set.Status.Conditions, frozenSetCondition)
+// asksUnfreeze reports whether an annotation of an object asks to unfreeze it.
+func asksUnfreeze(o metav1.Object) bool {
+	_, asked := o.GetAnnotations()[v1alpha1.UnfreezeAnnotation]
+	return asked
 }

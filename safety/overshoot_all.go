@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,18 +30,19 @@ type OvershootObservation struct {
 	Complete bool
 }
 
-// A FreezeWrite is one object whose freeze changes: metadata and status of it are
-// to be written. It is safe to lose and to repeat.
+// A FreezeWrite is one object whose freeze changes. Metadata and status are two requests:
+// a freeze writes the metadata first, an end the status. A write that was lost, or of which
+// one request was lost, is decided again by the next call. It is safe to repeat.
 type FreezeWrite struct {
 	// Set or Deployment is the edited copy, resource version included; the other one
 	// is nil. The receiver of the decision owns it.
 	Set        *v1alpha1.MachineSet
 	Deployment *v1alpha1.MachineDeployment
-	// Frozen says that the object is frozen; if not, it goes on.
+	// Frozen says that the object is frozen; if not, it is unfrozen.
 	Frozen bool
 	// Message says why, for people.
 	Message string
-	// Event is what to report on the object once it is written, nil for nothing.
+	// Event is what to report on the object once it is written.
 	Event *machinist.Event
 }
 
@@ -60,38 +62,79 @@ func (w FreezeWrite) String() string {
 	return fmt.Sprintf("%s %s %s: %s", verb, what, name, w.Message)
 }
 
-// OvershootDecision is which freezes begin and end.
+// OvershootState is what [Overshoot] remembers from one call to the next: since when each
+// set has been asked for the same number of machines. It need not be stored. After a loss a
+// set is frozen only once it creates another machine. It is not changed by calls.
+type OvershootState struct {
+	sets map[types.UID]asked
+}
+
+// asked is what a set was asked for at the last call.
+type asked struct {
+	generation, parentGeneration int64
+	parent                       types.UID
+	high                         int
+	// since is the time after which each creation was decided knowing all this.
+	since time.Time
+}
+
+// settle is for how long requests may still create machines that were decided about
+// before the last change of a set.
+const settle = 10 * time.Second
+
+// OvershootDecision is which objects are frozen and unfrozen.
 type OvershootDecision struct {
 	// Writes of all sets, then of all deployments, by their names.
 	Writes []FreezeWrite
-	// Holds are the sets that stay frozen, by their names.
+	// Holds are the sets that have too many machines or stay frozen, by their names, and the
+	// deployments that wait for their sets.
 	Holds []machinist.Hold
 	// NextCheck is when to look again. It is after now.
 	NextCheck time.Time
 }
 
-// Overshoot freezes sets that have far more machines than anybody asked for, so
-// that they create no more, and lets them go on when they have fewer. That is the
-// last net below the counting of package machineset: whatever creates machines
-// without end is stopped by it.
+// String returns the writes and the holds in one line.
+func (d OvershootDecision) String() string {
+	var parts []string
+	for _, w := range d.Writes {
+		parts = append(parts, w.String())
+	}
+	for _, h := range d.Holds {
+		parts = append(parts, "hold "+h.String())
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Overshoot freezes sets that create more machines than they were asked for, and unfreezes
+// them when they have fewer. A frozen set creates no machine; it deletes as before. This is
+// the net below package machineset, which counts what it asks for.
 //
-//   - All sets are judged in one call, each by itself. Machines are
-//     those that the set controls, by its UID, and which are not on their way out.
-//     The deployment of a set is the one that controls it.
-//   - A set, or a deployment with all its sets, that carries the annotation which
-//     asks for it goes on in any case. It may be frozen again by the next call.
-//   - A deployment is frozen while one of its sets is.
+//   - A set is frozen if it has too many machines and one of them was created since the set
+//     has been asked for what it is asked for now. A set whose replicas were lowered has too
+//     many machines as well, and creates none.
+//   - Machines of a set are those that it controls, by its UID, and that are not being
+//     deleted. The deployment of a set is the one that controls it. See [OvershootPolicy].
+//   - A set that carries the annotation [v1alpha1.UnfreezeAnnotation], or whose deployment
+//     does, is unfrozen. It is frozen again only if it then creates another machine and still
+//     has too many.
+//   - A set from which the label was taken by hand counts as one whose unfreezing was asked for.
+//   - A deployment is frozen while one of its sets is. Its annotation stays until all of its
+//     sets are seen unfrozen.
 //   - Sets and deployments that are being deleted, or have no UID, are left alone.
 //
-// The reference system stops at the first set that changes, counts machines that
-// are leaving, and looks for owners by name. What a freeze means is the business
-// of packages machineset and deployment.
-func Overshoot(in OvershootObservation, p OvershootPolicy, now time.Time) OvershootDecision {
-	s := overshoot{in: in, policy: p, now: now, frozen: map[types.UID]string{}}
+// All sets are judged in one call. On lists that are not complete nothing is decided.
+//
+// Caches may show machines that were created for replicas which they do not show yet. Decide
+// again with the set and its deployment as the API server has them before a freeze is written.
+func Overshoot(state OvershootState, in OvershootObservation, p OvershootPolicy, now time.Time) (OvershootState, OvershootDecision) {
+	s := overshoot{in: in, policy: p, now: now, before: state, next: map[types.UID]asked{}, frozen: map[types.UID]cause{}, waits: map[types.UID]string{}}
 	s.d.NextCheck = now.Add(p.period())
 	if !in.Complete {
 		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: MachinesUnusable, Message: "the lists may not be whole", Until: s.d.NextCheck})
-		return s.d
+		return state, s.d
 	}
 	s.look()
 	for _, set := range byName(in.Sets) {
@@ -104,7 +147,7 @@ func Overshoot(in OvershootObservation, p OvershootPolicy, now time.Time) Oversh
 			s.follow(d)
 		}
 	}
-	return s.d
+	return OvershootState{sets: s.next}, s.d
 }
 
 func (p OvershootPolicy) period() time.Duration {
@@ -114,15 +157,24 @@ func (p OvershootPolicy) period() time.Duration {
 	return p.Period
 }
 
+// cause is why a deployment is frozen.
+type cause struct {
+	reason  machinist.Reason
+	message string
+}
+
 // overshoot is one decision in the making.
 type overshoot struct {
 	in          OvershootObservation
 	policy      OvershootPolicy
 	now         time.Time
+	before      OvershootState
+	next        map[types.UID]asked
 	machines    map[types.UID][]*v1alpha1.Machine // by the UID of their controller
 	deployments []*v1alpha1.MachineDeployment
 	parents     map[types.UID]*v1alpha1.MachineDeployment
-	frozen      map[types.UID]string // why, by the UID of the deployment
+	frozen      map[types.UID]cause  // why, by the UID of the deployment
+	waits       map[types.UID]string // for which set, by the UID of the deployment
 	d           OvershootDecision
 }
 
@@ -146,56 +198,96 @@ func (s *overshoot) look() {
 
 // judge decides about a set.
 func (s *overshoot) judge(set *v1alpha1.MachineSet) {
-	parent := s.parents[controllerOf(set)]
-	n := machineset.Count(set, s.machines[set.UID], nil, s.now).Present
+	parent, machines := s.parents[controllerOf(set)], s.machines[set.UID]
+	n := machineset.Count(set, machines, nil, s.now).Present
 	high, low := s.policy.marks(set.Spec.Replicas, parent)
-	verdict, message := judge(set, n, high, low), overshootMessage(set, n, high)
-	_, asked := set.Annotations[v1alpha1.UnfreezeAnnotation]
-	if parent != nil {
-		_, all := parent.Annotations[v1alpha1.UnfreezeAnnotation]
-		asked = asked || all
-	}
+	labelled, told := isFrozen(set.Labels), setTold(set)
+	unfreeze := asksUnfreeze(set) || parent != nil && asksUnfreeze(parent)
+	created := s.created(set, parent, high, unfreeze || told && !labelled)
+	verdict, message := stays, ""
 	switch {
-	case asked:
-		verdict, message = stays, "an annotation asks for it"
-		if _, noted := set.Annotations[v1alpha1.UnfreezeAnnotation]; noted || setFrozen(set) {
-			verdict = ends
+	case unfreeze:
+		if labelled || told || asksUnfreeze(set) {
+			verdict, message = ends, "the annotation "+v1alpha1.UnfreezeAnnotation+" asks for it"
 		}
-	case verdict == ends:
-		message = fmt.Sprintf("%d machines <= %d", n, low)
-	case verdict == begins:
-		s.frozen[controllerOf(set)] = message
-	case setFrozen(set):
-		if _, known := s.frozen[controllerOf(set)]; !known {
-			s.frozen[controllerOf(set)] = ""
+	case n <= low && (labelled || told):
+		verdict, message = ends, fmt.Sprintf("%d machines <= %d", n, low)
+	case told && !labelled:
+		verdict, message = ends, "the label "+v1alpha1.FreezeLabelKey+" was taken off"
+	case labelled && !told:
+		verdict, message = begins, fmt.Sprintf("MachineSet %s has %d machines and stays frozen until it has %d", set.Name, n, low)
+	case labelled:
+		s.frozen[controllerOf(set)] = cmp.Or(s.frozen[controllerOf(set)], cause{follows, "MachineSet " + set.Name + " is frozen"})
+		s.hold(set, fmt.Sprintf("%d machines; it goes on at %d", n, low))
+	case n >= high && created:
+		verdict, message = begins, overshootMessage(set, n, high)
+	case n >= high:
+		s.hold(set, fmt.Sprintf("%d machines >= %d; it is frozen once it creates another", n, high))
+	}
+	s.write(set, verdict, message)
+}
+
+// write writes the verdict about a set.
+func (s *overshoot) write(set *v1alpha1.MachineSet, verdict freezing, message string) {
+	switch verdict {
+	case stays:
+		return
+	case begins:
+		s.frozen[controllerOf(set)] = cmp.Or(s.frozen[controllerOf(set)], cause{Overshooting, message})
+	case ends:
+		s.waits[controllerOf(set)] = set.Name
+	}
+	next, event := freezeSet(set, verdict, message, s.now)
+	s.d.Writes = append(s.d.Writes, FreezeWrite{Set: next, Frozen: verdict == begins, Message: message, Event: event})
+}
+
+func (s *overshoot) hold(set *v1alpha1.MachineSet, message string) {
+	s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "set " + set.Name, Reason: Overshooting, Message: message, Until: s.d.NextCheck})
+}
+
+// created reports whether a machine of a set was created since the set has been asked for
+// what it is asked for now, and remembers that. What it is asked for begins anew with afresh.
+func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDeployment, high int, afresh bool) bool {
+	is := asked{generation: set.Generation, high: high}
+	if parent != nil {
+		is.parent, is.parentGeneration = parent.UID, parent.Generation
+	}
+	newest := time.Time{}
+	for _, m := range s.machines[set.UID] {
+		if m.CreationTimestamp.After(newest) {
+			newest = m.CreationTimestamp.Time
 		}
-		s.d.Holds = append(s.d.Holds, machinist.Hold{
-			Subject: "set " + set.Name, Reason: Overshooting, Until: s.d.NextCheck,
-			Message: fmt.Sprintf("%d machines; it goes on at %d", n, low),
-		})
 	}
-	if verdict != stays {
-		next, event := freezeSet(set, verdict, message, s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Set: next, Frozen: verdict == begins, Message: message, Event: event})
+	was, known := s.before.sets[set.UID]
+	if afresh || !known || is.generation > was.generation || is.parent != was.parent || is.parentGeneration > was.parentGeneration || high < was.high {
+		is.since = s.now
+		if newest.After(is.since) {
+			is.since = newest
+		}
+		is.since = is.since.Add(settle)
+	} else { // a cache may show an older one than was read before
+		is.since, is.generation, is.parentGeneration = was.since, was.generation, was.parentGeneration
 	}
+	s.next[set.UID] = is
+	return newest.After(is.since)
 }
 
 // follow makes a deployment what its sets are.
 func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 	why, frozen := s.frozen[d.UID]
-	labelled, told := isFrozen(d.Labels), slices.ContainsFunc(d.Status.Conditions, frozenDeploymentCondition)
-	_, asked := d.Annotations[v1alpha1.UnfreezeAnnotation]
-	reason := Overshooting
-	if why == "" {
-		reason, why = follows, "one of its sets is frozen"
-	}
+	labelled, told := isFrozen(d.Labels), deploymentTold(d)
 	switch {
 	case frozen && (!labelled || !told):
-		next := freezeDeployment(d, begins, reason, why, s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Frozen: true, Message: why})
-	case !frozen && (labelled || told || asked):
-		next := freezeDeployment(d, ends, "", "", s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Message: "none of its sets is frozen"})
+		next, event := freezeDeployment(d, begins, why.reason, why.message, s.now)
+		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Frozen: true, Message: why.message, Event: event})
+	case !frozen && s.waits[d.UID] != "" && asksUnfreeze(d):
+		s.d.Holds = append(s.d.Holds, machinist.Hold{
+			Subject: "deployment " + d.Name, Reason: follows, Until: s.d.NextCheck,
+			Message: "it is unfrozen once MachineSet " + s.waits[d.UID] + " is seen unfrozen",
+		})
+	case !frozen && (labelled || told || asksUnfreeze(d)):
+		next, event := freezeDeployment(d, ends, "", "", s.now)
+		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Message: "none of its sets is frozen", Event: event})
 	}
 }
 

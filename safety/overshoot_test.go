@@ -47,7 +47,9 @@ func overDeployment(name string, replicas, surge int32) *v1alpha1.MachineDeploym
 func overMachines(set string, n int) []*v1alpha1.Machine {
 	var out []*v1alpha1.Machine
 	for i := range n {
-		out = append(out, &v1alpha1.Machine{ObjectMeta: owned(fmt.Sprint(set, "-", i), set)})
+		m := &v1alpha1.Machine{ObjectMeta: owned(fmt.Sprint(set, "-", i), set)}
+		m.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
+		out = append(out, m)
 	}
 	return out
 }
@@ -68,10 +70,19 @@ func frozenDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 	return d
 }
 
+// created decides about machines that were created while the sets were looked at.
+func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.OvershootDecision {
+	before := in
+	before.Machines = nil
+	state, _ := safety.Overshoot(safety.OvershootState{}, before, p, noon.Add(-time.Hour))
+	_, d := safety.Overshoot(state, in, p, noon)
+	return d
+}
+
 // overshoot returns the decision as text, a line for each write and hold.
 func overshoot(in safety.OvershootObservation) []string {
 	var lines []string
-	d := safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon)
+	d := created(in, safety.DefaultOvershootPolicy())
 	for _, w := range d.Writes {
 		lines = append(lines, w.String())
 	}
@@ -81,7 +92,7 @@ func overshoot(in safety.OvershootObservation) []string {
 	return lines
 }
 
-func TestDS34ADeploymentWithoutASurgeIsJudgedLikeAnyOther(t *testing.T) {
+func TestOvershoot_NoSurge_IsJudgedLikeAnyOther(t *testing.T) {
 	recreate := overDeployment("recreate", 3, 9)
 	recreate.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
 	require.Equal(t, []string{
@@ -96,7 +107,7 @@ func TestDS34ADeploymentWithoutASurgeIsJudgedLikeAnyOther(t *testing.T) {
 	}))
 }
 
-func TestDS35AllSetsAreJudgedByWhatTheyReallyHave(t *testing.T) {
+func TestOvershoot_AllSets_CountControlledMachinesOnly(t *testing.T) {
 	leaving := overMachines("b", 9)
 	for i, m := range leaving {
 		if i%2 == 0 {
@@ -123,7 +134,7 @@ func TestDS35AllSetsAreJudgedByWhatTheyReallyHave(t *testing.T) {
 	}))
 }
 
-func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
+func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 	d := overDeployment("md", 3, 1)
 	in := safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{d},
@@ -131,7 +142,7 @@ func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
 		Machines:    overMachines("a", 6), Complete: true,
 	}
 	require.Equal(t, []string{
-		"Freeze deployment md: one of its sets is frozen",
+		"Freeze deployment md: MachineSet a is frozen",
 		"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5",
 	}, overshoot(in))
 
@@ -145,7 +156,7 @@ func TestDS36ADeploymentIsFrozenWhileOneOfItsSetsIs(t *testing.T) {
 	}, overshoot(in))
 }
 
-func TestLabelAndConditionOfADeploymentGoTogether(t *testing.T) {
+func TestOvershoot_DeploymentHalfWritten_IsCompleted(t *testing.T) {
 	labelled, told := overDeployment("labelled", 3, 0), overDeployment("told", 3, 0)
 	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	told.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
@@ -157,14 +168,14 @@ func TestLabelAndConditionOfADeploymentGoTogether(t *testing.T) {
 	in.Sets = []*v1alpha1.MachineSet{frozenSet(overSet("a", "labelled", 3)), frozenSet(overSet("b", "told", 3))}
 	in.Machines = slices.Concat(overMachines("a", 5), overMachines("b", 5))
 	require.Equal(t, []string{
-		"Freeze deployment labelled: one of its sets is frozen",
-		"Freeze deployment told: one of its sets is frozen",
+		"Freeze deployment labelled: MachineSet a is frozen",
+		"Freeze deployment told: MachineSet b is frozen",
 		"hold set a: OverShootingReplicaCount: 5 machines; it goes on at 4",
 		"hold set b: OverShootingReplicaCount: 5 machines; it goes on at 4",
 	}, overshoot(in))
 }
 
-func TestSomebodyWhoAsksForItMakesAFrozenSetGoOn(t *testing.T) {
+func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
 	alone := frozenSet(overSet("alone", "", 1))
 	alone.Annotations = ask
@@ -172,46 +183,45 @@ func TestSomebodyWhoAsksForItMakesAFrozenSetGoOn(t *testing.T) {
 	d.Annotations = ask
 	in := safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{d},
-		Sets:        []*v1alpha1.MachineSet{alone, frozenSet(overSet("a", "md", 1)), overSet("b", "md", 1)},
+		Sets:        []*v1alpha1.MachineSet{alone, frozenSet(overSet("a", "md", 1)), frozenSet(overSet("b", "md", 1))},
 		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
 	}
-	decision := safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon)
-	var lines []string
+	state, decision := safety.Overshoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), noon)
+	require.Equal(t, "Unfreeze set a: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
+		"Unfreeze set alone: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
+		"Unfreeze set b: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
+		"hold deployment md: MachineDeploymentStateSync: it is unfrozen once MachineSet b is seen unfrozen", decision.String())
 	for _, w := range decision.Writes {
-		lines = append(lines, w.String())
-		if w.Set != nil {
-			require.False(t, machineset.Frozen(w.Set))
-			require.Empty(t, w.Set.Annotations)
-			require.Empty(t, w.Set.Status.Conditions)
-		} else {
-			require.Empty(t, w.Deployment.Annotations)
-			require.Empty(t, w.Deployment.Labels)
-			require.Empty(t, w.Deployment.Status.Conditions)
-		}
+		require.False(t, machineset.Frozen(w.Set))
+		require.Empty(t, w.Set.Annotations)
+		require.Empty(t, w.Set.Status.Conditions)
 	}
-	require.Equal(t, []string{
-		"Unfreeze set a: an annotation asks for it",
-		"Unfreeze set alone: an annotation asks for it",
-		"Unfreeze deployment md: none of its sets is frozen",
-	}, lines)
+	in.Sets = []*v1alpha1.MachineSet{decision.Writes[0].Set, decision.Writes[1].Set, decision.Writes[2].Set}
+	_, decision = safety.Overshoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
+	require.Equal(t, "Unfreeze deployment md: none of its sets is frozen; "+
+		"hold set alone: OverShootingReplicaCount: 50 machines >= 4; it is frozen once it creates another", decision.String())
+	freed := decision.Writes[0].Deployment
+	require.Empty(t, freed.Annotations)
+	require.Empty(t, freed.Labels)
+	require.Empty(t, freed.Status.Conditions)
 }
 
-func TestNothingIsFrozenOrLetGoByHalfAView(t *testing.T) {
+func TestOvershoot_IncompleteLists_DecideNothing(t *testing.T) {
 	in := safety.OvershootObservation{
 		Sets:     []*v1alpha1.MachineSet{overSet("a", "", 1), frozenSet(overSet("b", "", 1))},
 		Machines: overMachines("a", 9),
 	}
-	d := safety.Overshoot(in, safety.OvershootPolicy{}, noon)
+	d := created(in, safety.OvershootPolicy{})
 	require.Empty(t, d.Writes)
 	require.Len(t, d.Holds, 1)
 	require.Equal(t, safety.MachinesUnusable, d.Holds[0].Reason)
 	require.Equal(t, noon.Add(time.Minute), d.NextCheck)
 
-	zero := safety.Overshoot(safety.OvershootObservation{}, safety.OvershootPolicy{}, noon)
+	zero := created(safety.OvershootObservation{}, safety.OvershootPolicy{})
 	require.Empty(t, zero.Writes)
 }
 
-func TestWhatIsBeingDeletedOrHasNoUIDIsLeftAlone(t *testing.T) {
+func TestOvershoot_DeletedOrWithoutUID_IsLeftAlone(t *testing.T) {
 	deleted, nameless := overSet("a", "", 1), overSet("b", "", 1)
 	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
 	nameless.UID = ""
@@ -235,7 +245,7 @@ func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
 	in := safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Machines: overMachines("a", 9), Complete: true,
 	}
-	writes := safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon).Writes
+	writes := created(in, safety.DefaultOvershootPolicy()).Writes
 	require.Len(t, writes, 2)
 	frozen, held := writes[0], writes[1]
 	require.True(t, frozen.Frozen && held.Frozen)
@@ -246,7 +256,7 @@ func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
 	require.Nil(t, set.Labels, "the set was changed")
 
 	in.Sets[0], in.Deployments[0], in.Machines = frozen.Set, held.Deployment, nil
-	writes = safety.Overshoot(in, safety.DefaultOvershootPolicy(), noon).Writes
+	writes = created(in, safety.DefaultOvershootPolicy()).Writes
 	require.Len(t, writes, 2)
 	back, free := writes[0], writes[1]
 	require.Equal(t, "Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet a", back.Event.String())
@@ -257,7 +267,7 @@ func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
 
 // Written and observed again, a decision has nothing more to say: there is no
 // flapping, for any marks that are apart.
-func TestOvershootComesToRest(t *testing.T) {
+func TestOvershoot_Written_ComesToRest(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		in := safety.OvershootObservation{Complete: true}
@@ -273,8 +283,8 @@ func TestOvershootComesToRest(t *testing.T) {
 			in.Machines = append(in.Machines, overMachines(set.Name, r.IntN(14))...)
 		}
 		p := safety.OvershootPolicy{Up: r.Int32N(3), Down: 1 + r.Int32N(3)}
-		first := safety.Overshoot(in, p, noon)
-		require.Equal(t, first, safety.Overshoot(in, p, noon))
+		first := created(in, p)
+		require.Equal(t, first, created(in, p))
 		for _, w := range first.Writes {
 			for i, s := range in.Sets {
 				if w.Set != nil && s.UID == w.Set.UID {
@@ -287,7 +297,7 @@ func TestOvershootComesToRest(t *testing.T) {
 				}
 			}
 		}
-		require.Empty(t, safety.Overshoot(in, p, noon).Writes, "seed %d", seed)
+		require.Empty(t, created(in, p).Writes, "seed %d", seed)
 		for _, d := range in.Deployments {
 			anyFrozen := slices.ContainsFunc(in.Sets, func(s *v1alpha1.MachineSet) bool {
 				return metav1.IsControlledBy(s, d) && machineset.Frozen(s)
@@ -309,11 +319,11 @@ func FuzzOvershoot(f *testing.F) {
 		}
 		high := int(max(0, desired)) + int(max(0, surge)) + int(max(0, up))
 		low := high - int(max(0, down))
-		d := safety.Overshoot(safety.OvershootObservation{
+		d := created(safety.OvershootObservation{
 			Deployments: []*v1alpha1.MachineDeployment{overDeployment("md", desired, surge)},
 			Sets:        []*v1alpha1.MachineSet{set}, Machines: overMachines("a", n), Complete: true,
-		}, safety.OvershootPolicy{Up: up, Down: down}, noon)
-		begins, ends := !frozen && n >= high, frozen && n <= low
+		}, safety.OvershootPolicy{Up: up, Down: down})
+		begins, ends := !frozen && n >= high && n > 0, frozen && n <= low
 		i := slices.IndexFunc(d.Writes, func(w safety.FreezeWrite) bool { return w.Set != nil })
 		require.Equal(t, begins || ends, i >= 0)
 		if i >= 0 {

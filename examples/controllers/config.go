@@ -52,6 +52,9 @@ type Config struct {
 	// Orphans is the policy for VMs that nobody owns. The zero Policy deletes none,
 	// and only tells Observe of them.
 	Orphans safety.Policy
+	// Overshoot is the policy for sets that create more machines than they were asked
+	// for. The zero Policy has the defaults.
+	Overshoot safety.OvershootPolicy
 	// Clock of the decisions and of the queues. Nil is the real clock.
 	Clock clock.WithTicker
 	// Workers for each kind. Zero means 5.
@@ -114,6 +117,9 @@ func (c *Config) complete() error {
 	}
 	if err := c.Orphans.Validate(); err != nil {
 		return err
+	}
+	if c.Overshoot == (safety.OvershootPolicy{}) {
+		c.Overshoot = safety.DefaultOvershootPolicy()
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

@@ -48,5 +48,6 @@ func newLoops(cfg *Config, c *caches) []*loop {
 		newClasses(cfg, c).loop,
 		newSecrets(cfg, c).loop,
 		orphans.loop,
+		newOvershoots(cfg, c).loop,
 	}
 }

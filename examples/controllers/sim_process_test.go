@@ -24,6 +24,7 @@ type process struct {
 	loops    []*loop
 	queues   []*handQueue // of the loops, in their order
 	caches   []*informer
+	safety   *overshoots // only decides, and is never to act
 	stopping bool
 	late     int               // calls after the end
 	heard    map[string]string // versions of machines that it has written last
@@ -56,6 +57,7 @@ func (w *world) begin() {
 			p.loops, p.queues = append(p.loops, l), append(p.queues, queues[l.kind])
 		}
 	}
+	p.safety = w.newSafety(cfg, c)
 	p.caches = slices.Concat(control.informers, target.informers, tokens.informers)
 	w.collect(others)
 	for _, i := range p.caches {
@@ -63,6 +65,31 @@ func (w *world) begin() {
 	}
 	w.process = p
 	w.say("the controllers begin")
+}
+
+// newSafety makes the controller that freezes sets. It asks without troubles, and nothing
+// that happens in a roll-out may make it act.
+func (w *world) newSafety(cfg Config, c *caches) *overshoots {
+	cfg.Machines = w.machines
+	cfg.Observe = func(n Note) {
+		if n.Acts {
+			w.wrong("sets create too many machines: %s", n.Text)
+		}
+		if n.Waits {
+			w.tooMany++
+		}
+	}
+	return newOvershoots(&cfg, c)
+}
+
+// guard has the controller that freezes sets look at what the caches show.
+func (p *process) guard() {
+	if p.w.story.rollout == nil {
+		return
+	}
+	if _, err := p.safety.pass(p.ctx, cache.ObjectName{}); err != nil {
+		p.w.wrong("sets are not looked at: %v", err)
+	}
 }
 
 // crash ends the process at once.

@@ -48,6 +48,7 @@ type world struct {
 	// driverCalls and decisions count what the controllers did.
 	driverCalls, decisions int
 	busy                   int // passes since time moved
+	tooMany                int // how often a set was seen with more machines than freeze it
 	last                   Note
 	agenda                 []errand
 
@@ -262,6 +263,9 @@ func (w *world) step() bool {
 		return false
 	}
 	due[w.choose(len(due))]()
+	if w.process != nil {
+		w.process.guard()
+	}
 	return true
 }
 

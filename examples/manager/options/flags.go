@@ -42,6 +42,9 @@ func (s *MCServer) addPolicyFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.SettleTime, "machine-settle-time", s.SettleTime, "how long the provider may take to show a VM that it has made; 0 is not at all")
 	fs.DurationVar(&s.OrphanVMsPeriod, "machine-safety-orphan-vms-period", s.OrphanVMsPeriod, "how often VMs are looked for that nobody owns; 0 is 15 minutes")
 	fs.DurationVar(&s.OrphanVMsGrace, "machine-safety-orphan-vms-grace", s.OrphanVMsGrace, "for how long a VM has to be without owner before it is deleted; 0 is 10 minutes")
+	fs.DurationVar(&s.OvershootPeriod, "machine-safety-overshooting-period", s.OvershootPeriod, "how often machine sets are looked at that may have too many machines; 0 is 1 minute")
+	fs.Int32Var(&s.OvershootUp, "safety-up", s.OvershootUp, "a machine set that creates machines is frozen at so many machines above its limit")
+	fs.Int32Var(&s.OvershootDown, "safety-down", s.OvershootDown, "a frozen machine set is unfrozen at so many machines below the number that freezes it")
 }
 
 func (l *LeaderElection) addFlags(fs *pflag.FlagSet) {

@@ -22,10 +22,7 @@ var withoutEffect = []struct {
 	{"machine-max-evict-retries", "evictions are repeated until --machine-drain-timeout", false},
 	{"machine-safety-apiserver-statuscheck-period", "there is no freeze", false},
 	{"machine-safety-apiserver-statuscheck-timeout", "there is no freeze", false},
-	{"machine-safety-overshooting-period", "sets never have more machines than asked for", false},
 	{"profiling", "there is no profiling", true},
-	{"safety-down", "sets never have more machines than asked for", false},
-	{"safety-up", "sets never have more machines than asked for", false},
 	{"vmodule", "verbosity is the same everywhere", false},
 }
 

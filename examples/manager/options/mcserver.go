@@ -75,6 +75,11 @@ type MachineControllerConfiguration struct {
 	// OrphanVMsPeriod is how often VMs are looked for that nobody owns, and
 	// OrphanVMsGrace for how long one has to be seen before it is deleted.
 	OrphanVMsPeriod, OrphanVMsGrace time.Duration
+	// OvershootUp is how many machines above its limit freeze a set that creates machines,
+	// and OvershootDown how many fewer than those unfreeze it. OvershootPeriod is how often
+	// all sets are looked at. Zero means 1 minute.
+	OvershootUp, OvershootDown int32
+	OvershootPeriod            time.Duration
 
 	// HoldAutoscaler keeps the cluster autoscaler from removing Nodes of a deployment
 	// while it is rolled out.
@@ -135,6 +140,9 @@ func NewMCServer() *MCServer {
 		SettleTime:             30 * time.Second,
 		OrphanVMsPeriod:        15 * time.Minute,
 		OrphanVMsGrace:         10 * time.Minute,
+		OvershootUp:            2,
+		OvershootDown:          1,
+		OvershootPeriod:        time.Minute,
 		HoldAutoscaler:         true,
 
 		LeaderElection: LeaderElection{

@@ -40,7 +40,7 @@ func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
 		"node-conditions":          "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
 		"resource-exhausted-retry": "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
 		"leader-elect-retry-period": "2s", "leader-elect-resource-lock": "leases", "leader-elect-resource-name": "machine-controller", "v": "0",
-		"logging-format": "text",
+		"logging-format": "text", "safety-up": "2", "safety-down": "1", "machine-safety-overshooting-period": "1m0s",
 	} {
 		flag := fs.Lookup(name)
 		require.NotNil(t, flag, name)
@@ -91,6 +91,8 @@ func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
 		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:,system:bootstrappers:A"}, []string{"bootstrap-token-auth-extra-groups", "bootstrap-token-auth-extra-groups"}},
 		{[]string{"--min-resync-period=-1s", "--resource-exhausted-retry=-1s", "--machine-settle-time=-1s"}, []string{"min-resync-period", "resource-exhausted-retry", "machine-settle-time"}},
 		{[]string{"--machine-safety-orphan-vms-period=-1s", "--machine-safety-orphan-vms-grace=-1s"}, []string{"machine-safety-orphan-vms-period", "machine-safety-orphan-vms-grace"}},
+		{[]string{"--safety-up=-1", "--safety-down=-1", "--machine-safety-overshooting-period=-1s"}, []string{"safety-up", "safety-down", "machine-safety-overshooting-period"}},
+		{[]string{"--safety-up=0", "--safety-down=0", "--machine-safety-overshooting-period=0"}, nil},
 		{[]string{"--leader-elect-resource-lock=configmaps", "--leader-elect-resource-name=A_b"}, []string{"leader-elect-resource-lock", "leader-elect-resource-name"}},
 		{[]string{"--leader-elect-lease-duration=12s"}, []string{"leader-elect-lease-duration"}},
 		{[]string{"--leader-elect-retry-period=9s"}, []string{"leader-elect-renew-deadline", "leader-elect-lease-duration"}},
@@ -127,10 +129,10 @@ func TestTheZeroServerIsInvalid(t *testing.T) {
 }
 
 func TestAFlagWithoutEffectIsTakenAndNamedAndOneThatNobodyKnowsIsNot(t *testing.T) {
-	s, err := parse(t, "--safety-up=3", "--profiling", "--log-flush-frequency", "90s", "--safety-up", "4", "-v=2")
+	s, err := parse(t, "--vmodule=3", "--profiling", "--log-flush-frequency", "90s", "--vmodule", "4", "-v=2")
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	require.Equal(t, []string{"safety-up", "profiling", "log-flush-frequency"}, s.Ineffective())
+	require.Equal(t, []string{"vmodule", "profiling", "log-flush-frequency"}, s.Ineffective())
 	require.Equal(t, 2, s.Verbosity)
 
 	_, err = parse(t, "--safety-sideways=1")
@@ -155,7 +157,7 @@ func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
 func TestPoliciesFollowTheFlags(t *testing.T) {
 	s, err := parse(t, "--node-conditions= A,,B ,A", "--machine-settle-time=0", "--machine-safety-orphan-vms-period=3h", "--machine-safety-orphan-vms-grace=1s",
 		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4",
-		"--autoscaler-scaledown-annotation-during-rollout=false")
+		"--autoscaler-scaledown-annotation-during-rollout=false", "--safety-up=5", "--safety-down=3", "--machine-safety-overshooting-period=0")
 	require.NoError(t, err)
 	require.Equal(t, machine.ParseHealthConditions("A,B"), s.MachinePolicy().HealthConditions)
 	require.Len(t, s.MachinePolicy().HealthConditions, 2)
@@ -166,6 +168,7 @@ func TestPoliciesFollowTheFlags(t *testing.T) {
 	require.Equal(t, 3*time.Minute, s.MachinePolicy().DetachTimeout)
 	require.Equal(t, 4, s.MachinePolicy().MaxReplacements)
 	require.Equal(t, deployment.Policy{}, s.DeploymentPolicy())
+	require.Equal(t, safety.OvershootPolicy{Up: 5, Down: 3, Period: time.Minute}, s.OvershootPolicy())
 	require.Equal(t, time.Second, s.OrphanPolicy().Grace)
 	require.Equal(t, 3*time.Hour, s.OrphanPolicy().Period)
 	require.NoError(t, s.OrphanPolicy().Validate())

@@ -47,6 +47,16 @@ func (s *MCServer) BootstrapGroups() []string {
 	return groups
 }
 
+// OvershootPolicy returns the policy of sets that create too many machines which the flags
+// state.
+func (s *MCServer) OvershootPolicy() safety.OvershootPolicy {
+	p := safety.OvershootPolicy{Up: s.OvershootUp, Down: s.OvershootDown, Period: s.OvershootPeriod}
+	if p.Period <= 0 {
+		p.Period = safety.DefaultOvershootPolicy().Period
+	}
+	return p
+}
+
 // OrphanPolicy returns the policy of VMs that nobody owns which the flags state.
 func (s *MCServer) OrphanPolicy() safety.Policy {
 	p := safety.DefaultPolicy()

@@ -55,9 +55,12 @@ func (s *MCServer) Validate() error {
 		{"machine-settle-time", s.SettleTime},
 		{"machine-safety-orphan-vms-period", s.OrphanVMsPeriod},
 		{"machine-safety-orphan-vms-grace", s.OrphanVMsGrace},
+		{"machine-safety-overshooting-period", s.OvershootPeriod},
 	} {
 		c.unless(d.value >= 0, d.flag, "%s is below 0", d.value)
 	}
+	c.unless(s.OvershootUp >= 0, "safety-up", "%d is below 0", s.OvershootUp)
+	c.unless(s.OvershootDown >= 0, "safety-down", "%d is below 0", s.OvershootDown)
 	c.unless(s.MaxReplacements >= 0, "machine-max-replacements", "%d is below 0", s.MaxReplacements)
 	for _, group := range s.BootstrapGroups() {
 		c.unless(tokenGroup.MatchString(group), "bootstrap-token-auth-extra-groups", "%q does not match %s", group, tokenGroup)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// TestFrozen_Deployment_CreatesNothingUntilItIsRepaired adds machines by hand to the set of
+// a deployment, while no machine can be deleted. All controllers run.
+func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.create("alone")
+		ctx, api := t.Context(), r.machines.MachineV1alpha1()
+		labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
+		d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: 2, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
+					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
+				},
+			},
+			Template: v1alpha1.MachineTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+			},
+		}}
+		_, err := api.MachineDeployments(namespace).Create(ctx, d, metav1.CreateOptions{})
+		require.NoError(t, err)
+		complete := func() bool {
+			d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
+			return err == nil && deployment.Complete(d, d.Status)
+		}
+		frozen := func() bool {
+			d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
+			return err == nil && d.Labels[v1alpha1.FreezeLabelKey] == "True"
+		}
+		r.eventually("complete", complete)
+		time.Sleep(20 * time.Second) // of the bubble, as all sleeps here
+
+		r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "delete", Resource: "machines"})
+		r.addByHand(ctx, 3)
+		r.eventually("frozen", frozen)
+		_, err = api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType,
+			[]byte(`{"spec":{"template":{"metadata":{"annotations":{"generation":"two"}}}}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		before := r.count(ctx)
+		time.Sleep(90 * time.Second)
+		require.Equal(t, before, r.count(ctx), "sets and machines while it is frozen")
+		require.True(t, frozen())
+
+		r.control.ClearFaults()
+		r.eventually("unfrozen", func() bool { return !frozen() })
+		r.eventually("rolled", complete)
+		require.NotEqual(t, before, r.count(ctx))
+	})
+}
+
+// addByHand makes machines of the one set.
+func (r *rig) addByHand(ctx context.Context, n int) {
+	r.t.Helper()
+	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
+	require.NoError(r.t, err)
+	require.Len(r.t, sets.Items, 1)
+	set := &sets.Items[0]
+	for i := range n {
+		_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(ctx, &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprint("byhand-", i), Labels: set.Spec.Template.Labels, CreationTimestamp: metav1.Now(),
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
+			},
+			Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+		}, metav1.CreateOptions{})
+		require.NoError(r.t, err)
+	}
+}
+
+// count lists the names of all sets and machines.
+func (r *rig) count(ctx context.Context) string {
+	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
+	require.NoError(r.t, err)
+	machines, err := r.machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{})
+	require.NoError(r.t, err)
+	var names []string
+	for _, s := range sets.Items {
+		names = append(names, s.Name)
+	}
+	for _, m := range machines.Items {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, " ")
+}

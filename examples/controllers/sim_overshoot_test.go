@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// scalings is a deployment that is scaled up and down at any time.
+func scalings(rng *rand.Rand) *rollout {
+	r := &rollout{replicas: rng.Int32N(6), surge: rng.Int32N(2), strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}
+	span := []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute}[rng.IntN(3)]
+	for range 6 {
+		r.changes = append(r.changes, change{time.Duration(rng.Int64N(int64(span))), fmt.Sprintf(`{"spec":{"replicas":%d}}`, rng.IntN(6))})
+	}
+	return r
+}
+
+// TestOvershoot_ScaledAtAnyTime_IsNeverFrozen scales deployments while events arrive late,
+// calls fail and processes end. Sets have too many machines often, and create none then.
+func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
+	t.Parallel()
+	fewerCollections(t)
+	count := 200
+	if testing.Short() || raced {
+		count = 20
+	}
+	synctest.Test(t, func(t *testing.T) {
+		seen, troubles := 0, 0
+		for seed := range uint64(count) {
+			rng := rand.New(rand.NewPCG(seed, 15))
+			w := play(story{name: "they are scaled", joins: true, deployment: true, rollout: scalings(rng), cloud: anyCloud(rng)}, rng, anyTroubles(rng), false)
+			require.Empty(t, w.wrongs, "seed %d: %s", seed, w.story)
+			seen, troubles = seen+w.tooMany, troubles+w.trouble
+		}
+		t.Logf("%d looks at a set that has too many machines, %d troubles", seen, troubles)
+		require.Greater(t, seen, count)
+	})
+}
+
+// TestOvershoot_MachinesByHand_AreNoticedInTheSchedules proves that the check of the
+// schedules can fail: machines are added to a set by hand.
+func TestOvershoot_MachinesByHand_AreNoticedInTheSchedules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := story{name: "it has too many", joins: true, deployment: true, rollout: &rollout{replicas: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}}
+		w := newWorld(s, nil, calm, false)
+		w.later(5*time.Minute, func() {
+			set := all[*v1alpha1.MachineSet](w.control, "machinesets")[0]
+			for i := range 4 {
+				m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+					Namespace: ns, Name: fmt.Sprint("byhand-", i), Labels: set.Spec.Template.Labels,
+					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
+				}, Spec: machineSpec()}
+				_, err := w.machines.MachineV1alpha1().Machines(ns).Create(ofOthers, m, metav1.CreateOptions{})
+				must(err)
+			}
+		})
+		w.run()
+		require.Contains(t, strings.Join(w.wrongs, "\n"), "sets create too many machines: Freeze set")
+		w.process.cancel()
+	})
+}

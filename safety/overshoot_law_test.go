@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// overWorld is two deployments of two sets each, and one set alone, with the one that
+// writes the decisions.
+type overWorld struct {
+	t        *testing.T
+	r        *rand.Rand
+	now      time.Time
+	state    safety.OvershootState
+	in       safety.OvershootObservation
+	before   []safety.OvershootObservation // what was seen earlier
+	unfrozen map[string]bool               // sets that were unfrozen for a user, and have created nothing since
+	counts   map[string]int
+	made     int
+}
+
+func newOverWorld(t *testing.T, seed uint64) *overWorld {
+	t.Helper()
+	w := &overWorld{t: t, r: rand.New(rand.NewPCG(seed, 7)), now: noon, unfrozen: map[string]bool{}, counts: map[string]int{}}
+	w.in = safety.OvershootObservation{Complete: true, Deployments: []*v1alpha1.MachineDeployment{overDeployment("d", 2, 1), overDeployment("e", 1, 0)}}
+	for i, parent := range []string{"d", "d", "e", "e", ""} {
+		w.in.Sets = append(w.in.Sets, overSet(fmt.Sprint("s", i), parent, 1))
+	}
+	return w
+}
+
+// create creates machines of a set.
+func (w *overWorld) create(set string, n int) {
+	for range n {
+		w.made++
+		m := &v1alpha1.Machine{ObjectMeta: owned(fmt.Sprint("m", w.made), set)}
+		m.CreationTimestamp = metav1.NewTime(w.now)
+		w.in.Machines = append(slices.Clone(w.in.Machines), m)
+	}
+	delete(w.unfrozen, set)
+}
+
+func (w *overWorld) remove(set string, n int) {
+	w.in.Machines = slices.DeleteFunc(slices.Clone(w.in.Machines), func(m *v1alpha1.Machine) bool {
+		gone := n > 0 && m.OwnerReferences[0].Name == set
+		if gone {
+			n--
+		}
+		return gone
+	})
+}
+
+// ask has a user annotate a set or a deployment.
+func (w *overWorld) ask(i int) {
+	if i < len(w.in.Sets) {
+		s := w.in.Sets[i].DeepCopy()
+		s.Annotations = map[string]string{v1alpha1.UnfreezeAnnotation: "true"}
+		w.putSet(s)
+		return
+	}
+	d := w.in.Deployments[i-len(w.in.Sets)].DeepCopy()
+	d.Annotations = map[string]string{v1alpha1.UnfreezeAnnotation: "true"}
+	w.putDeployment(d)
+}
+
+// putSet stores a set in a list of its own, so that earlier views stay as they were.
+func (w *overWorld) putSet(s *v1alpha1.MachineSet) {
+	s.ResourceVersion += "+"
+	w.in.Sets = slices.Clone(w.in.Sets)
+	w.in.Sets[slices.IndexFunc(w.in.Sets, func(o *v1alpha1.MachineSet) bool { return o.Name == s.Name })] = s
+}
+
+func (w *overWorld) putDeployment(d *v1alpha1.MachineDeployment) {
+	d.ResourceVersion += "+"
+	w.in.Deployments = slices.Clone(w.in.Deployments)
+	w.in.Deployments[slices.IndexFunc(w.in.Deployments, func(o *v1alpha1.MachineDeployment) bool { return o.Name == d.Name })] = d
+}
+
+// pass decides from what is or from an earlier view, and loses and repeats requests.
+func (w *overWorld) pass(troubles bool) safety.OvershootDecision {
+	view := w.in
+	if troubles && len(w.before) > 0 && w.r.IntN(4) == 0 {
+		view.Sets, view.Deployments = w.before[w.r.IntN(len(w.before))].Sets, w.before[w.r.IntN(len(w.before))].Deployments
+	}
+	w.before = append(w.before, w.in)
+	if troubles && w.r.IntN(10) == 0 {
+		w.state = safety.OvershootState{}
+	}
+	shuffled := view
+	shuffled.Sets, shuffled.Machines, shuffled.Deployments = slices.Clone(view.Sets), slices.Clone(view.Machines), slices.Clone(view.Deployments)
+	w.r.Shuffle(len(shuffled.Sets), func(i, j int) {
+		shuffled.Sets[i], shuffled.Sets[j] = shuffled.Sets[j], shuffled.Sets[i]
+	})
+	w.r.Shuffle(len(shuffled.Machines), func(i, j int) {
+		shuffled.Machines[i], shuffled.Machines[j] = shuffled.Machines[j], shuffled.Machines[i]
+	})
+	slices.Reverse(shuffled.Deployments)
+	next, d := safety.Overshoot(w.state, view, safety.DefaultOvershootPolicy(), w.now)
+	sameState, same := safety.Overshoot(w.state, shuffled, safety.DefaultOvershootPolicy(), w.now)
+	require.Equal(w.t, d, same, "the order of a list matters")
+	require.Equal(w.t, next, sameState)
+	w.state = next
+	for _, write := range d.Writes {
+		for range 1 + w.r.IntN(2) {
+			w.write(write, troubles)
+		}
+	}
+	return d
+}
+
+// write stores a decision in two requests, of which each may be lost. A request of an
+// older version is refused.
+func (w *overWorld) write(f safety.FreezeWrite, troubles bool) {
+	metadataFirst := f.Frozen
+	for i := range 2 {
+		if troubles && w.r.IntN(4) == 0 {
+			w.counts["lost"]++
+			return
+		}
+		if f.Set != nil {
+			w.writeSet(f, (i == 0) == metadataFirst)
+		} else {
+			w.writeDeployment(f, (i == 0) == metadataFirst)
+		}
+	}
+}
+
+func (w *overWorld) writeSet(f safety.FreezeWrite, metadata bool) {
+	is := w.in.Sets[slices.IndexFunc(w.in.Sets, func(o *v1alpha1.MachineSet) bool { return o.Name == f.Set.Name })]
+	if is.ResourceVersion != f.Set.ResourceVersion {
+		w.counts["refused"]++
+		return
+	}
+	next := is.DeepCopy()
+	if metadata {
+		next.Labels, next.Annotations = f.Set.Labels, f.Set.Annotations
+	} else {
+		next.Status = f.Set.Status
+	}
+	switch was, frozen := machineset.Frozen(is), machineset.Frozen(next); {
+	case frozen && !was:
+		w.counts["frozen"]++
+		require.False(w.t, w.unfrozen[is.Name], "%s was unfrozen, has created nothing, and is frozen again", is.Name)
+	case was && !frozen:
+		w.counts["unfrozen"]++
+		w.unfrozen[is.Name] = true
+	}
+	w.putSet(next)
+	f.Set.ResourceVersion = next.ResourceVersion
+}
+
+func (w *overWorld) writeDeployment(f safety.FreezeWrite, metadata bool) {
+	is := w.in.Deployments[slices.IndexFunc(w.in.Deployments, func(o *v1alpha1.MachineDeployment) bool { return o.Name == f.Deployment.Name })]
+	if is.ResourceVersion != f.Deployment.ResourceVersion {
+		return
+	}
+	next := is.DeepCopy()
+	if metadata {
+		next.Labels, next.Annotations = f.Deployment.Labels, f.Deployment.Annotations
+	} else {
+		next.Status = f.Deployment.Status
+	}
+	w.putDeployment(next)
+	f.Deployment.ResourceVersion = next.ResourceVersion
+}
+
+// TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation has users unfreeze sets and
+// deployments, with lost, repeated and refused requests and lost memory.
+func TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation(t *testing.T) {
+	t.Parallel()
+	total := map[string]int{}
+	for seed := range uint64(400) {
+		w := newOverWorld(t, seed)
+		for range 60 {
+			w.now = w.now.Add(time.Duration(1+w.r.IntN(90)) * time.Second)
+			set := fmt.Sprint("s", w.r.IntN(5))
+			switch w.r.IntN(6) {
+			case 0, 1:
+				w.create(set, 1+w.r.IntN(4))
+			case 2:
+				w.remove(set, 1+w.r.IntN(4))
+			case 3:
+				w.ask(w.r.IntN(7))
+			}
+			w.now = w.now.Add(time.Second)
+			w.pass(true)
+		}
+		for range 6 {
+			w.now = w.now.Add(time.Second)
+			w.pass(false)
+		}
+		require.Empty(t, w.pass(false).Writes, "seed %d: it does not come to rest", seed)
+		for _, d := range w.in.Deployments {
+			require.NotContains(t, d.Annotations, v1alpha1.UnfreezeAnnotation)
+			frozen := slices.ContainsFunc(w.in.Sets, func(s *v1alpha1.MachineSet) bool { return metav1.IsControlledBy(s, d) && machineset.Frozen(s) })
+			require.Equal(t, frozen, d.Labels[v1alpha1.FreezeLabelKey] == "True", "seed %d", seed)
+			require.Equal(t, frozen, len(d.Status.Conditions) == 1, "seed %d", seed)
+		}
+		for _, s := range w.in.Sets {
+			require.NotContains(t, s.Annotations, v1alpha1.UnfreezeAnnotation)
+			require.Equal(t, machineset.Frozen(s), len(s.Status.Conditions) == 1, "seed %d: label and condition differ", seed)
+		}
+		for what, n := range w.counts {
+			total[what] += n
+		}
+	}
+	for _, what := range []string{"frozen", "unfrozen", "lost", "refused"} {
+		require.Greater(t, total[what], 400, "%s in %v", what, total)
+	}
+}
+
+// TestOvershoot_CreationsWithinTheReplicas_NeverFreeze raises and lowers replicas at any
+// time and looks at any time. Machines are created within the replicas, and deleted late.
+func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
+	t.Parallel()
+	over, scaled := 0, 0
+	for seed := range uint64(1000) {
+		w := newOverWorld(t, seed)
+		w.in.Sets = w.in.Sets[:1]
+		set, d, generation := "s0", 0, int64(1)
+		for range 80 {
+			w.now = w.now.Add(time.Duration(1+w.r.IntN(30)) * time.Second)
+			switch spec := w.in.Sets[0].Spec.Replicas; w.r.IntN(8) {
+			case 0: // the replicas of the deployment, or of the set that follows it
+				generation++
+				scaled++
+				next := w.in.Deployments[d].DeepCopy()
+				next.Spec.Replicas, next.Generation = w.r.Int32N(15), generation
+				w.putDeployment(next)
+			case 1:
+				generation++
+				next := w.in.Sets[0].DeepCopy()
+				next.Spec.Replicas, next.Generation = w.in.Deployments[d].Spec.Replicas, generation
+				w.putSet(next)
+			case 2, 3, 4:
+				w.create(set, max(0, min(3, int(spec)-len(w.in.Machines))))
+			case 5:
+				w.remove(set, max(0, min(2, len(w.in.Machines)-int(spec))))
+			default:
+				state, decision := safety.Overshoot(w.state, w.in, safety.DefaultOvershootPolicy(), w.now)
+				require.Empty(t, decision.Writes, "seed %d", seed)
+				w.state = state
+				over += len(decision.Holds)
+				if w.r.IntN(10) == 0 {
+					w.state = safety.OvershootState{}
+				}
+			}
+		}
+	}
+	require.Greater(t, over, 1000, "too many machines were seen too rarely")
+	require.Greater(t, scaled, 1000)
+}
+
+// TestOvershoot_HalfWrittenSet_IsCompleted has one of the two requests of a
+// freeze and of its end lost.
+func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
+	p := safety.DefaultOvershootPolicy()
+	labelled := overSet("a", "", 1)
+	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labelled}, Machines: overMachines("a", 9), Complete: true}
+	_, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
+	require.Equal(t, "Freeze set a: MachineSet a has 9 machines and stays frozen until it has 3", d.String())
+	require.Len(t, d.Writes[0].Set.Status.Conditions, 1)
+
+	unlabelled := frozenSet(overSet("a", "", 1))
+	unlabelled.Labels = nil
+	in.Sets[0] = unlabelled
+	state, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
+	require.Equal(t, "Unfreeze set a: the label freeze was taken off", d.String())
+	in.Sets[0] = d.Writes[0].Set
+	_, d = safety.Overshoot(state, in, p, noon.Add(time.Hour))
+	require.Empty(t, d.Writes, "a label taken off by hand was set again")
+
+	other := overSet("a", "", 1) // another value than True says nothing
+	other.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionFalse}}
+	in.Sets[0] = other
+	_, d = safety.Overshoot(safety.OvershootState{}, in, p, noon)
+	require.Empty(t, d.Writes)
+}
+
+// TestOvershoot_FirstLook_WaitsForAnotherCreation looks at a set that has too many
+// machines, as after a restart.
+func TestOvershoot_FirstLook_WaitsForAnotherCreation(t *testing.T) {
+	p, in := safety.DefaultOvershootPolicy(), safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{overSet("a", "", 1)}, Machines: overMachines("a", 9), Complete: true}
+	ahead := in.Machines[0] // by the clock of the API server, which is ahead
+	ahead.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
+	state, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
+	require.Equal(t, "hold set a: OverShootingReplicaCount: 9 machines >= 4; it is frozen once it creates another", d.String())
+	same, d := safety.Overshoot(state, in, p, noon.Add(time.Hour))
+	require.Empty(t, d.Writes)
+	require.Equal(t, state, same)
+
+	in.Machines = slices.Concat(in.Machines, overMachines("a", 10)[9:])
+	in.Machines[9].CreationTimestamp = metav1.NewTime(noon.Add(time.Hour))
+	_, d = safety.Overshoot(state, in, p, noon.Add(time.Hour))
+	require.Len(t, d.Writes, 1)
+	require.True(t, d.Writes[0].Frozen)
+}
