@@ -72,13 +72,18 @@ func overshootMessage(set *v1alpha1.MachineSet, machines, high int) string {
 func freezeSet(set *v1alpha1.MachineSet, f freezing, message string, now time.Time) (*v1alpha1.MachineSet, *machinist.Event) {
 	next := set.DeepCopy()
 	label(next, f)
-	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool { return c.Type == v1alpha1.MachineSetFrozen })
+	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool {
+		said := f == begins && c.Status == v1alpha1.ConditionTrue && c.Reason == string(Overshooting)
+		return aboutFreeze(c) && !said
+	})
 	if f == ends {
 		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineSet", Message: "SafetyController: Unfroze MachineSet " + set.Name}
 	}
-	next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineSetCondition{
-		Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(Overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
-	})
+	if !setTold(next) {
+		next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineSetCondition{
+			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(Overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
 	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineSet", Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
 }
 
@@ -86,14 +91,19 @@ func freezeSet(set *v1alpha1.MachineSet, f freezing, message string, now time.Ti
 func freezeDeployment(d *v1alpha1.MachineDeployment, f freezing, r machinist.Reason, message string, now time.Time) (*v1alpha1.MachineDeployment, *machinist.Event) {
 	next := d.DeepCopy()
 	label(next, f)
-	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == v1alpha1.MachineDeploymentFrozen })
+	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+		said := f == begins && c.Status == v1alpha1.ConditionTrue && c.Reason == string(r)
+		return c.Type == v1alpha1.MachineDeploymentFrozen && !said
+	})
 	if f == ends {
 		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineDeployment", Message: "SafetyController: Unfroze MachineDeployment " + d.Name}
 	}
-	next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineDeploymentCondition{
-		Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue, Reason: string(r), Message: message,
-		LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
-	})
+	if !deploymentTold(next) {
+		next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineDeploymentCondition{
+			Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue, Reason: string(r), Message: message,
+			LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
+		})
+	}
 	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineDeployment", Message: "SafetyController: Froze MachineDeployment " + d.Name + ": " + message}
 }
 
@@ -117,10 +127,13 @@ const freezeValue = "True"
 
 func isFrozen(labels map[string]string) bool { return labels[v1alpha1.FreezeLabelKey] == freezeValue }
 
+// aboutFreeze reports whether a condition is the condition Frozen, whatever it says.
+func aboutFreeze(c v1alpha1.MachineSetCondition) bool { return c.Type == v1alpha1.MachineSetFrozen }
+
 // setTold reports whether the condition of a set says that it is frozen.
 func setTold(set *v1alpha1.MachineSet) bool {
 	return slices.ContainsFunc(set.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool {
-		return c.Type == v1alpha1.MachineSetFrozen && c.Status == v1alpha1.ConditionTrue
+		return aboutFreeze(c) && c.Status == v1alpha1.ConditionTrue
 	})
 }
 

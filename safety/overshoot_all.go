@@ -74,6 +74,7 @@ type asked struct {
 	generation, parentGeneration int64
 	parent                       types.UID
 	high                         int
+	labelled                     bool // it was frozen
 	// since is the time after which each creation was decided knowing all this.
 	since time.Time
 }
@@ -203,14 +204,16 @@ func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	high, low := s.policy.marks(set.Spec.Replicas, parent)
 	labelled, told := isFrozen(set.Labels), setTold(set)
 	unfreeze := asksUnfreeze(set) || parent != nil && asksUnfreeze(parent)
-	created := s.created(set, parent, high, unfreeze || told && !labelled)
+	created := s.created(set, parent, high, unfreeze)
 	verdict, message := stays, ""
 	switch {
 	case unfreeze:
 		if labelled || told || asksUnfreeze(set) {
 			verdict, message = ends, "the annotation "+v1alpha1.UnfreezeAnnotation+" asks for it"
 		}
-	case n <= low && (labelled || told):
+	case n >= high && created && !labelled:
+		verdict, message = begins, overshootMessage(set, n, high)
+	case n <= low && (labelled || slices.ContainsFunc(set.Status.Conditions, aboutFreeze)):
 		verdict, message = ends, fmt.Sprintf("%d machines <= %d", n, low)
 	case told && !labelled:
 		verdict, message = ends, "the label "+v1alpha1.FreezeLabelKey+" was taken off"
@@ -219,8 +222,6 @@ func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	case labelled:
 		s.frozen[controllerOf(set)] = cmp.Or(s.frozen[controllerOf(set)], cause{follows, "MachineSet " + set.Name + " is frozen"})
 		s.hold(set, fmt.Sprintf("%d machines; it goes on at %d", n, low))
-	case n >= high && created:
-		verdict, message = begins, overshootMessage(set, n, high)
 	case n >= high:
 		s.hold(set, fmt.Sprintf("%d machines >= %d; it is frozen once it creates another", n, high))
 	}
@@ -246,9 +247,10 @@ func (s *overshoot) hold(set *v1alpha1.MachineSet, message string) {
 }
 
 // created reports whether a machine of a set was created since the set has been asked for
-// what it is asked for now, and remembers that. What it is asked for begins anew with afresh.
-func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDeployment, high int, afresh bool) bool {
-	is := asked{generation: set.Generation, high: high}
+// what it is asked for now, and remembers that. The time begins anew with unfreeze, and when
+// the label was taken off.
+func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDeployment, high int, unfreeze bool) bool {
+	is := asked{generation: set.Generation, high: high, labelled: isFrozen(set.Labels)}
 	if parent != nil {
 		is.parent, is.parentGeneration = parent.UID, parent.Generation
 	}
@@ -259,7 +261,7 @@ func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDe
 		}
 	}
 	was, known := s.before.sets[set.UID]
-	if afresh || !known || is.generation > was.generation || is.parent != was.parent || is.parentGeneration > was.parentGeneration || high < was.high {
+	if unfreeze || !known || was.labelled && !is.labelled || is.generation > was.generation || is.parent != was.parent || is.parentGeneration > was.parentGeneration || high < was.high {
 		is.since = s.now
 		if newest.After(is.since) {
 			is.since = newest

@@ -279,6 +279,7 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	in.Sets[0] = unlabelled
 	state, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
 	require.Equal(t, "Unfreeze set a: the label freeze was taken off", d.String())
+
 	in.Sets[0] = d.Writes[0].Set
 	_, d = safety.Overshoot(state, in, p, noon.Add(time.Hour))
 	require.Empty(t, d.Writes, "a label taken off by hand was set again")

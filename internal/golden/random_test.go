@@ -75,7 +75,7 @@ func TestWhatTheTwinsSayOfOtherWorldsIsEqualOrADeviation(t *testing.T) {
 		},
 		"safety_freeze": func(r *rand.Rand) (any, []string, error) {
 			in := randomFreeze(r)
-			return tried(in, freezeTwin(in), safetyFreeze)
+			return tried(in, freezeTwin(in, nil), safetyFreeze)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,9 @@ package golden_test
 import (
 	"fmt"
 	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -33,10 +36,7 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	deviations, want := []string(nil), out
 	if out.Error != nil {
 		deviations = []string{"DS-34"}
-		want = freezeTwin(in)
-	}
-	if err := same("the twin", want, freezeTwin(in)); err != nil {
-		return nil, err
+		want = freezeTwin(in, nil)
 	}
 	seen := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{set}, Complete: true}
 	if md := in.MachineDeployment; md != nil {
@@ -44,12 +44,16 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	} else {
 		set.OwnerReferences = nil
 	}
-	for i := range in.MachineCount {
-		seen.Machines = append(seen.Machines, machine{Name: fmt.Sprint("m", i), Phase: v1alpha1.MachineRunning, Labels: set.Spec.Template.Labels, Owner: set.Name}.object())
+	state, _ := safety.Overshoot(safety.OvershootState{}, seen, policy, now.Add(-time.Hour))
+	for i := range in.MachineCount { // created since
+		m := machine{Name: fmt.Sprint("m", i), Phase: v1alpha1.MachineRunning, Labels: set.Spec.Template.Labels, Owner: set.Name}.object()
+		m.CreationTimestamp = metav1.NewTime(now)
+		seen.Machines = append(seen.Machines, m)
 	}
 	after, d := set, &v1alpha1.MachineDeployment{}
 	var events []string
-	for _, w := range safety.Overshoot(seen, policy, now).Writes {
+	_, decision := safety.Overshoot(state, seen, policy, now)
+	for _, w := range decision.Writes {
 		switch {
 		case w.Set != nil:
 			after = w.Set
@@ -59,7 +63,8 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 		}
 	}
 	got := safetyFreezeOut{after.Labels["freeze"], d.Labels["freeze"], setConditions(after), plain(d.Status.Conditions), events, want.Error}
-	return deviations, same("freeze", want, got)
+	others, err := explain([]string{halfFrozen, notLowered, noMachine}, func(m mended) safetyFreezeOut { return freezeTwin(in, m) }, want, got)
+	return append(deviations, others...), err
 }
 
 func setConditions(s *v1alpha1.MachineSet) []condition {
@@ -70,22 +75,51 @@ func setConditions(s *v1alpha1.MachineSet) []condition {
 	return out
 }
 
+// Faults of the reference system that have no number.
+const (
+	// halfFrozen: a set that has the label or the condition, and lacks the other, stays so.
+	halfFrozen = "half a freeze"
+	// notLowered: the machines of a set whose replicas its deployment has not lowered yet
+	// count as too many.
+	notLowered = "replicas not lowered yet"
+	// noMachine: a set without a machine has too many.
+	noMachine = "too many without a machine"
+)
+
 // freezeTwin takes no surge for a surge of 0, which mends DS-34.
-func freezeTwin(in safetyFreezeIn) safetyFreezeOut {
+func freezeTwin(in safetyFreezeIn, m mended) safetyFreezeOut {
 	g, name := in.MachineSet, in.MachineSet.Name
 	high := 2*int(g.Replicas) + int(in.SafetyUp)
 	if md := in.MachineDeployment; md != nil {
 		surge, _ := boundsTwin(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
-		high = int(md.Replicas) + int(surge) + int(in.SafetyUp)
+		most := int(md.Replicas) + int(surge)
+		if m[notLowered] {
+			most = max(most, int(g.Replicas))
+		}
+		high = most + int(in.SafetyUp)
 	}
 	o := safetyFreezeOut{FrozenLabel: g.Labels["freeze"]}
 	for _, c := range g.Status.Conditions {
 		o.Conditions = append(o.Conditions, condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 	}
 	isFrozen := func(c condition) bool { return c.Type == "Frozen" }
-	labelled := o.FrozenLabel == "True"
+	labelled, low := o.FrozenLabel == "True", high-int(in.SafetyDown)
+	told := slices.ContainsFunc(o.Conditions, func(c condition) bool { return isFrozen(c) && c.Status == "True" })
 	switch {
-	case in.MachineCount >= high && !labelled:
+	case m[halfFrozen] && labelled && !told && in.MachineCount > low:
+		why := condition{
+			Type: "Frozen", Status: "True", Reason: "OverShootingReplicaCount",
+			Message: fmt.Sprintf("MachineSet %s has %d machines and stays frozen until it has %d", name, in.MachineCount, low),
+		}
+		if in.MachineDeployment != nil {
+			o.MDFrozenLabel, o.MDConditions = "True", []condition{why}
+		}
+		o.Conditions = append(slices.DeleteFunc(o.Conditions, isFrozen), why)
+		o.Events = []string{"Normal FrozeMachineSet SafetyController: Froze MachineSet " + name + " due to replica overshooting"}
+	case m[halfFrozen] && told && !labelled && in.MachineCount > low && in.MachineCount < high:
+		o.FrozenLabel, o.Conditions = "", slices.DeleteFunc(o.Conditions, isFrozen)
+		o.Events = []string{"Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet " + name}
+	case in.MachineCount >= high && !labelled && (!m[noMachine] || in.MachineCount > 0):
 		why := condition{
 			Type: "Frozen", Status: "True", Reason: "OverShootingReplicaCount",
 			Message: fmt.Sprintf("The number of machines backing MachineSet: %s is %d >= %d which is the Max-ScaleUp-Limit", name, in.MachineCount, high),
