@@ -11,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -137,13 +138,22 @@ type DeleteToken struct {
 	UID types.UID
 }
 
-// TakePermit asks for the right to fail a machine for bad health, and fills
-// [Observation.Permit]. Then the siblings have to be looked at anew.
+// TakePermit asks for the right to fail a machine, and fills [Observation.Permit]. It is
+// the one question before a machine is failed because of a timeout: a controller asks its
+// guard against correlated failures, and then takes a permit. With a permit taken, the
+// siblings have to be looked at anew.
 type TakePermit struct {
-	// Key is what is limited: the text of a [Group]. Holder is the machine.
+	// Key is what is limited: the text of a [Group], empty for none. Holder is the UID
+	// of the machine.
 	Key, Holder string
-	// Within is how many permits there may be at a time, this one included.
+	// Within is how many permits there may be at a time, this one included. Zero takes
+	// no permit: a creation timeout is not limited, and a machine without a group.
 	Within int
+	// Why is [ReasonHealthTimeout] or [ReasonCreationTimeout].
+	Why machinist.Reason
+	// VMGone says that the provider had a VM of the machine and does not find it any
+	// more, so that nothing is destroyed.
+	VMGone bool
 }
 
 // ReturnPermit gives the right back.
@@ -282,6 +292,9 @@ func (DeleteToken) String() string { return "delete the bootstrap token" }
 
 // String says of whom.
 func (a TakePermit) String() string {
+	if a.Within == 0 {
+		return fmt.Sprintf("ask whether machine %s may be failed: %s", a.Holder, a.Why)
+	}
 	return fmt.Sprintf("take one of %d permits of %s", a.Within, a.Key)
 }
 

@@ -33,12 +33,12 @@ func (l *logic) unbegun() bool {
 func (l *logic) classless() bool { return l.unbegun() && l.in.Class.Looked && l.in.Class.Class == nil }
 
 // creationDeadline returns when the machine has taken too long to join, or zero
-// for never.
+// for never; see [logic.postponed].
 func (l *logic) creationDeadline() time.Time {
 	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
 		return time.Time{}
 	}
-	return l.begun().Add(l.p.CreationTimeout)
+	return l.postponed(l.begun().Add(l.p.CreationTimeout))
 }
 
 // begun returns when the machine began to arrive, by the clock of the controllers:

@@ -40,8 +40,11 @@ func (l *logic) failed() Decision {
 	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
 }
 
-// timeOut fails a machine that took too long to join.
+// timeOut fails a machine that took too long to join, once it may be failed.
 func (l *logic) timeOut(errorCode string) Decision {
+	if d, waits := l.ask(ReasonCreationTimeout, 0); waits {
+		return d
+	}
 	op := l.operation(cmp.Or(l.m.Status.LastOperation.Type, v1alpha1.MachineOperationCreate), v1alpha1.MachineStateFailed,
 		fmt.Sprintf("Machine %s failed to join the cluster in %s.", l.m.Name, l.p.CreationTimeout))
 	op.ErrorCode = errorCode
@@ -184,6 +187,9 @@ func (l *logic) reject(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
 	switch to, moves := l.next(ReasonInvalid); {
 	case l.expired() && !l.classless():
+		if d, waits := l.ask(ReasonCreationTimeout, 0); waits {
+			return d
+		}
 		return l.move(ReasonCreationTimeout, op)
 	case moves && to != l.phase(), !sameOperation(op, l.m.Status.LastOperation):
 		d := l.move(ReasonInvalid, op)

@@ -34,7 +34,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 		return l.guard()
 	default:
 		l.carried = l.in.Node.Node != nil && carriesAll(l.in.Node.Node, nodeTemplate(l.m))
-		return l.withValidity(l.otherwise())
+		return l.withValidity(l.withRefusal(l.otherwise()))
 	}
 }
 

@@ -39,7 +39,8 @@
 //	Running   the Node is healthy; or else
 //	Unknown   it is not, and has the health timeout to recover; or else
 //	Failed    the owner replaces the machine. Of one deployment so many are failed
-//	          for bad health at a time as there are permits; see [TakePermit]
+//	          for bad health at a time as there are permits; see [TakePermit],
+//	          with which a controller can also hold machines that all fail at once
 //
 //	Terminating: the Node is marked and drained, its volumes are detached, the VM
 //	is deleted, then the Node, and the finalizer is removed. What is not there is

@@ -237,6 +237,9 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 	}
 	d, waits := l.replacement()
 	if _, takes := d.Do.(TakePermit); waits && !takes {
+		if l.refused() { // a VM that is gone need not be held
+			d = l.missVM(d)
+		}
 		return d
 	}
 	if look, due := l.evidence(waiting.NextCheck); due {

@@ -39,7 +39,7 @@ type Observation struct {
 	Attachments AttachmentsView
 	// Tokens are the bootstrap tokens that were made for the machine.
 	Tokens TokensView
-	// Permit is the right to fail the machine for bad health, if it was asked for.
+	// Permit is the right to fail the machine, if it was asked for.
 	Permit PermitView
 	// Siblings are the other machines of the same [Group], and may include the machine
 	// itself. They are read only where [NeedsSiblings] says so.
@@ -168,8 +168,10 @@ type PermitView struct {
 	// Within is the one of the [TakePermit] that asked: how many permits there
 	// might be at a time.
 	Within int
-	// Until is when to ask again if it was refused; zero is not known.
-	Until time.Time
+	// Refused is why the machine may not be failed now, if it was refused. Without a
+	// reason no permit is free, and Until is when to ask again; zero is not known. With
+	// a reason a machine that is to join goes on to arrive until then.
+	Refused machinist.Hold
 }
 
 // Siblings are the machines among which replacements are limited.

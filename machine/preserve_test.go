@@ -91,6 +91,7 @@ waits for machine/m (Preserved)
 record phase "Unknown", HealthCheck Processing
 waits for machine/m (Preserved), node/n (NodeUnhealthy)
 -- and stays so
+ask whether machine uid-m may be failed: HealthTimeout
 record phase "Failed", HealthCheck Failed
 update node: preserved
 drain node n, which is unreachable

@@ -53,7 +53,7 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 
 // replacement returns what a machine that was not well for too long waits for
 // before it is failed, and false if nothing keeps it. A machine without a [Group] is
-// not limited, as in the reference system. Machines that are missing count too, as
+// not limited, as in the reference system; it asks all the same, see [TakePermit]. Machines that are missing count too, as
 // they do not there: one that is gone and whose set could not create the next one at
 // once would leave room for another to go.
 //
@@ -68,7 +68,7 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 func (l *logic) replacement() (Decision, bool) {
 	group := l.group()
 	if group == (Group{}) {
-		return Decision{}, false
+		return l.ask(ReasonHealthTimeout, 0)
 	}
 	h := machinist.Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(actAgain)}
 	if !l.in.Siblings.Complete {
@@ -76,23 +76,16 @@ func (l *logic) replacement() (Decision, bool) {
 		return hold(h), true
 	}
 	n := replacing(l.in.Siblings.Machines, l.m) + max(0, l.in.Siblings.Missing)
-	permit, room := l.in.Permit, l.p.MaxReplacements-n
-	switch {
-	case room <= 0:
+	room := l.p.MaxReplacements - n
+	if room <= 0 {
 		h.Message = fmt.Sprintf("%d being replaced >= %d allowed", n, l.p.MaxReplacements)
-	case !permit.Asked:
-		return l.do(TakePermit{Key: group.String(), Holder: string(l.m.UID), Within: room}, ReasonPermit, ""), true
-	case !permit.Held:
-		h.Message = "no permit is free"
-		if permit.Until.After(l.now) {
-			h.Until = machinist.Earliest(h.Until, permit.Until)
-		}
-	case permit.Within > room:
-		h.Message = "others began to be replaced meanwhile"
-	default:
-		return Decision{}, false
+		return hold(h), true
 	}
-	return hold(h), true
+	if d, waits := l.ask(ReasonHealthTimeout, room); waits {
+		return d, true
+	}
+	h.Message = "others began to be replaced meanwhile"
+	return hold(h), l.in.Permit.Within > room
 }
 
 // group returns the machines with which this one is limited.
@@ -106,7 +99,7 @@ func (l *logic) group() Group {
 // withoutPermit gives back a permit that is not used now, before d is waited for.
 // That of a machine which has been failed is none of these: see [PermitOver].
 func (l *logic) withoutPermit(d Decision) Decision {
-	if d.Do != nil || !l.in.Permit.Held || PermitOver(l.m) {
+	if d.Do != nil || !l.in.Permit.Held || PermitOver(l.m) || l.group() == (Group{}) {
 		return d
 	}
 	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, ReasonPermit, d.Message)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -43,7 +44,7 @@ func TestTheReplacementLimitTakesPermits(t *testing.T) {
 	fails := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	keeps := permit(machine.PermitView{Held: true})
 	refused := func(until time.Duration) change {
-		return permit(machine.PermitView{Asked: true, Within: 1, Until: now.Add(until)})
+		return permit(machine.PermitView{Asked: true, Within: 1, Refused: machinist.Hold{Until: now.Add(until)}})
 	}
 	missing := func(n int) change { return func(in *machine.Observation) { in.Siblings.Missing = n } }
 	giveBack := func(why string) string { return "return the permit of shoot/pool (Permit: " + why + ")" }
@@ -79,7 +80,7 @@ func TestTheReplacementLimitTakesPermits(t *testing.T) {
 
 func TestARefusedPermitIsAskedForAgain(t *testing.T) {
 	next := func(until time.Time) time.Duration {
-		in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true, Until: until}))
+		in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true, Refused: machinist.Hold{Until: until}}))
 		return lawful(t, in, limited(1)).NextCheck.Sub(now)
 	}
 	require.Equal(t, 5*time.Second, next(time.Time{}), "when it is not known")

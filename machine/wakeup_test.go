@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -37,7 +38,8 @@ func anyLife(r *rand.Rand) machine.Observation {
 			&v1alpha1.MachineConfiguration{NodeConditions: new("A,B")},
 			&v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: time.Minute}})
 	}
-	in.Permit = pick(r, machine.PermitView{}, machine.PermitView{Asked: true, Until: moment(r)}, machine.PermitView{Held: true},
+	in.Permit = pick(r, machine.PermitView{}, machine.PermitView{Asked: true, Refused: machinist.Hold{Until: moment(r)}}, machine.PermitView{Held: true},
+		machine.PermitView{Asked: r.IntN(4) > 0, Refused: machinist.Hold{Subject: "s", Reason: "Held", Until: moment(r)}},
 		machine.PermitView{Asked: true, Held: true, Within: r.IntN(3)})
 	if r.IntN(5) == 0 {
 		keptNow(&in)

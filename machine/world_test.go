@@ -239,6 +239,11 @@ func (w *world) answer(do machine.Action) machine.Answer {
 // and returns false if it is something else.
 func carriedOut(in *machine.Observation, do machine.Action, at time.Time) bool {
 	switch a := do.(type) {
+	case machine.TakePermit: // with none to take, the answer is yes
+		if a.Within > 0 {
+			return false
+		}
+		in.Permit = machine.PermitView{Asked: true, Held: true}
 	case machine.UpdateMachine:
 		status := in.Machine.Status
 		in.Machine = a.Machine.DeepCopy()

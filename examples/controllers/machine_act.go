@@ -55,15 +55,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 	case machine.DeleteToken:
 		return r.deleteToken(ctx, in, kept, a)
 	case machine.TakePermit:
-		_, refused := r.permits.AcquireWithin(a.Within, a.Key, a.Holder, r.cfg.Clock.Now())
-		in.Permit = machine.PermitView{Asked: true, Held: refused == nil, Within: a.Within}
-		if refused != nil {
-			in.Permit.Until = refused.RetryAt
-			return nil
-		}
-		var err error // with the permit in hand, they are counted again
-		in.Siblings, err = r.liveSiblings(ctx, in.Machine)
-		return err
+		return r.takePermit(ctx, in, a)
 	case machine.ReturnPermit:
 		r.permits.Release(a.Key, a.Holder, r.cfg.Clock.Now())
 		in.Permit.Held = false

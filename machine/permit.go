@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/recorded"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// ask asks whether the machine may be failed, once in a pass. It returns false if it may.
+// within is how many permits of its group there may be; 0 takes none.
+func (l *logic) ask(why machinist.Reason, within int) (Decision, bool) {
+	switch p := l.in.Permit; {
+	case !p.Asked:
+		a := TakePermit{Key: l.group().String(), Holder: string(l.m.UID), Within: within, Why: why, VMGone: l.vanished()}
+		return l.do(a, ReasonPermit, ""), true
+	case !p.Held:
+		h := l.refusal()
+		d := hold(h)
+		d.NextCheck = machinist.Earliest(h.Until, l.now.Add(time.Minute))
+		return d, true
+	default:
+		return Decision{}, false
+	}
+}
+
+// refusal is what a machine waits for whose permit was refused.
+func (l *logic) refusal() machinist.Hold {
+	h, soon := l.in.Permit.Refused, l.now.Add(actAgain)
+	if h.Reason != "" {
+		if !h.Until.After(l.now) {
+			h.Until = soon
+		}
+		return h
+	}
+	limit := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonReplacementLimit, Message: "no permit is free", Until: soon}
+	if g := l.group(); g != (Group{}) {
+		limit.Subject = g.subject()
+	}
+	if h.Until.After(l.now) {
+		limit.Until = machinist.Earliest(soon, h.Until)
+	}
+	return limit
+}
+
+// postponed returns the end of the creation timeout, or, once that is over, until when
+// the machine may not be failed: until then it goes on to arrive.
+func (l *logic) postponed(end time.Time) time.Time {
+	if h := l.in.Permit.Refused; l.refused() && h.Until.After(l.now) && !end.After(l.now) {
+		return h.Until
+	}
+	return end
+}
+
+// refused says whether the permit was refused for a reason of the controller's.
+func (l *logic) refused() bool {
+	p := l.in.Permit
+	return p.Asked && !p.Held && p.Refused.Reason != ""
+}
+
+// withRefusal adds to a decision that waits why a machine that is to join is not failed.
+func (l *logic) withRefusal(d Decision) Decision {
+	if d.Do != nil || !l.refused() || !leads(l.phase(), ReasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
+		return d
+	}
+	refused, _ := l.ask(ReasonCreationTimeout, 0)
+	return l.inTurn(func() Decision { return refused }, func() Decision { return d })
+}
+
+// FailingSince returns since when a machine does not serve although it should, by what
+// its object records. Zero means that it serves, that it is still within its creation
+// timeout, or that it was deleted while it served. A nil machine is not failing.
+//
+// Of a machine that is Unknown or Failed, or whose update in place has failed, it is when
+// its Node stopped being Ready; where that is not recorded, or is later, it is when the
+// machine entered its phase. Of one that has not joined in time it is the end of the
+// creation timeout of p.
+func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
+	if m == nil {
+		return time.Time{}
+	}
+	switch status := &m.Status; {
+	case m.DeletionTimestamp != nil:
+		return notReadySince(status, m.DeletionTimestamp.Time, time.Time{})
+	case TraitsOf(status.CurrentStatus.Phase).mayFail && status.CurrentStatus.Phase != v1alpha1.MachineRunning, status.CurrentStatus.Phase == v1alpha1.MachineFailed:
+		entered := status.CurrentStatus.LastUpdateTime.Time
+		return notReadySince(status, entered, entered)
+	case leads(status.CurrentStatus.Phase, ReasonStaleNode): // it is to join
+		l := logic{m: m, p: p.forMachine(m), now: now}
+		if l.expired() {
+			return l.creationDeadline()
+		}
+	}
+	return time.Time{}
+}
+
+// notReadySince returns when the Node of a machine stopped being Ready, if that is recorded
+// and not after latest. Otherwise it returns the other time.
+func notReadySince(s *v1alpha1.MachineStatus, latest, otherwise time.Time) time.Time {
+	ready := conditionOf(s.Conditions, corev1.NodeReady)
+	if ready == nil || ready.Status == corev1.ConditionTrue || !recorded.Known(ready.LastTransitionTime.Time, latest) {
+		return otherwise
+	}
+	return ready.LastTransitionTime.Time
+}
