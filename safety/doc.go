@@ -2,7 +2,7 @@
 
 // Package safety decides which VMs nobody owns, and which of those may be
 // deleted now. It decides which sets create more machines than they were asked for, and
-// may create no more: [Overshoot].
+// may create no more: [Overshoot]. It decides which Nodes no machine stands for: [Unmanaged].
 //
 // [Step] is a pure function with a small memory; a controller is the loop around
 // it:

@@ -31,7 +31,7 @@ func (s *step) reportNodes() {
 			continue
 		}
 		if index == nil {
-			index = s.nodeIndex()
+			index = indexOf(s.Machines.Items)
 		}
 		if index.Match(node).Reason == nodeops.NoMatch {
 			s.hold("node "+node.Name, NodeWithoutVM, fmt.Sprintf("no machine has its provider ID %s, and none of %d listings of VMs: nothing is deleted; delete the Node if its VM is gone",
@@ -58,13 +58,4 @@ func (s *step) unlisted(node *corev1.Node, listings time.Time) bool {
 	}
 	vms := s.listedVMs()
 	return vms.schemes[schemeOf(node.Spec.ProviderID)] && !vms.ids[id]
-}
-
-// nodeIndex finds the machine of a Node.
-func (s *step) nodeIndex() *nodeops.Index {
-	candidates := make([]nodeops.Candidate, len(s.Machines.Items))
-	for i, m := range s.Machines.Items {
-		candidates[i] = nodeops.Candidate{Name: m.Name, NodeName: m.Labels[v1alpha1.NodeLabelKey], ProviderID: m.Spec.ProviderID}
-	}
-	return nodeops.NewIndex(candidates)
 }

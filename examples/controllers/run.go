@@ -41,7 +41,7 @@ func Run(ctx context.Context, cfg Config) error {
 func newLoops(cfg *Config, c *caches) []*loop {
 	machines, orphans := newMachines(cfg, c), newOrphans(cfg, c)
 	machines.secondVM = orphans.wake
-	return []*loop{
+	loops := []*loop{
 		machines.loop,
 		newMachineSets(cfg, c).loop,
 		newMachineDeployments(cfg, c).loop,
@@ -50,4 +50,8 @@ func newLoops(cfg *Config, c *caches) []*loop {
 		orphans.loop,
 		newOvershoots(cfg, c).loop,
 	}
+	if c.target != nil {
+		loops = append(loops, newUnmanaged(cfg, c).loop)
+	}
+	return loops
 }

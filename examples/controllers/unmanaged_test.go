@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// nodeRig is the loop that marks Nodes, alone over two clusters in memory.
+type nodeRig struct {
+	t      *testing.T
+	cfg    *Config
+	target *draintest.Cluster
+	passes int
+	failed []Note
+}
+
+func newNodeRig(t *testing.T) *nodeRig {
+	t.Helper()
+	control, machines := machinetest.New(draintest.Options{})
+	r := &nodeRig{t: t, target: draintest.New(draintest.Options{})}
+	r.cfg = &Config{
+		Namespace: ns, Machines: machines, Control: control.Client(), Target: r.target.Client(), Policy: machine.DefaultPolicy(),
+		Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
+		Observe: func(n Note) {
+			r.passes++
+			if n.Err != nil {
+				r.failed = append(r.failed, n)
+			}
+		},
+	}
+	require.NoError(t, r.cfg.complete())
+	return r
+}
+
+// start runs the loop until the test ends.
+func (r *nodeRig) start() {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	c := newCaches(r.cfg)
+	l := newUnmanaged(r.cfg, c)
+	require.NoError(r.t, c.start(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); l.run(ctx) }()
+	r.t.Cleanup(func() { cancel(); <-done; c.shutdown() })
+}
+
+// join adds a Node by hand, with our finalizer and that of another.
+func (r *nodeRig) join(name string) {
+	_, err := r.cfg.Target.CoreV1().Nodes().Create(r.t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/theirs", v1alpha1.NodeFinalizerName}}, Spec: corev1.NodeSpec{ProviderID: "sim:///" + name},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+}
+
+// create adds a machine of a Node.
+func (r *nodeRig) create(name, node string) {
+	_, err := r.cfg.Machines.MachineV1alpha1().Machines(ns).Create(r.t.Context(), &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.NodeLabelKey: node}},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+}
+
+func (r *nodeRig) node(name string) *corev1.Node {
+	node, err := r.cfg.Target.CoreV1().Nodes().Get(r.t.Context(), name, metav1.GetOptions{})
+	require.NoError(r.t, err)
+	return node
+}
+
+func (r *nodeRig) marked(name string) bool {
+	_, marked := r.node(name).Annotations[v1alpha1.NotManagedByMCM]
+	return marked
+}
+
+func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNodeRig(t)
+		r.start()
+		r.create("m-other", "other")
+		r.join("other")
+		r.join("n")
+		time.Sleep(19 * time.Minute) // of the bubble, as all sleeps here
+		require.False(t, r.marked("n"), "its machine may still appear")
+		time.Sleep(time.Minute + 5*time.Second)
+		require.True(t, r.marked("n"))
+		require.Equal(t, "1", r.node("n").Annotations[v1alpha1.NotManagedByMCM])
+		require.Contains(t, r.node("n").Finalizers, v1alpha1.NodeFinalizerName)
+		time.Sleep(6 * time.Minute)
+		require.Equal(t, []string{"example.com/theirs"}, r.node("n").Finalizers, "it can be deleted")
+		passes := r.passes
+		time.Sleep(time.Hour)
+		require.Equal(t, passes, r.passes, "nothing is to be done")
+
+		r.create("m", "n")
+		time.Sleep(2 * time.Second)
+		require.False(t, r.marked("n"), "its machine has appeared")
+		require.False(t, r.marked("other"))
+		require.Contains(t, r.node("other").Finalizers, v1alpha1.NodeFinalizerName)
+		require.Empty(t, r.failed)
+	})
+}
+
+func TestUnmanaged_OthersWriteTheNode_LosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNodeRig(t)
+		r.start()
+		r.join("n")
+		nodes, kubelet := r.cfg.Target.CoreV1().Nodes(), 0
+		for range 25 * 60 {
+			kubelet++
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/beat":"%d","example.com/%d":""}}}`, kubelet, kubelet)
+			_, err := nodes.Patch(t.Context(), "n", types.MergePatchType, patch, metav1.PatchOptions{})
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}
+		require.True(t, r.marked("n"))
+		require.Len(t, r.node("n").Annotations, kubelet+2)
+		r.create("m", "n")
+		time.Sleep(2 * time.Second)
+		require.Len(t, r.node("n").Annotations, kubelet+1)
+		require.Empty(t, r.failed, "a patch of one key has no conflict")
+	})
+}
+
+func TestUnmanaged_OneNodeFails_OthersAreMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNodeRig(t)
+		r.target.Inject(draintest.Fault{Kind: draintest.InternalError, Verb: "patch", Name: "a"})
+		r.start()
+		for _, name := range []string{"a", "b", "c"} {
+			r.join(name)
+		}
+		time.Sleep(20*time.Minute + 30*time.Second)
+		require.False(t, r.marked("a"))
+		require.True(t, r.marked("b") && r.marked("c"))
+		require.NotEmpty(t, r.failed)
+		r.target.ClearFaults()
+		time.Sleep(2 * time.Minute)
+		require.True(t, r.marked("a"), "it is tried again")
+	})
+}
+
+func TestUnmanaged_ManyNodesJoin_OnePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNodeRig(t)
+		r.start()
+		for i := range 50 {
+			r.join(fmt.Sprint("n-", i))
+			r.create(fmt.Sprint("m-", i), fmt.Sprint("n-", i))
+		}
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, r.passes)
+	})
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+var joinTime = safety.UnmanagedPolicy{Timeout: 20 * time.Minute}
+
+// joined returns a Node that is an hour old.
+func joined(name, providerID string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
+		Spec:       corev1.NodeSpec{ProviderID: providerID},
+	}
+}
+
+func marked(n *corev1.Node) *corev1.Node {
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.NotManagedByMCM, "1")
+	return n
+}
+
+func guarded(n *corev1.Node) *corev1.Node {
+	n.Finalizers = append(n.Finalizers, "example.com/theirs", v1alpha1.NodeFinalizerName)
+	return n
+}
+
+// of returns a machine with a Node name and a provider ID.
+func of(name, node, providerID string) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}}
+	if node != "" {
+		m.Labels = map[string]string{v1alpha1.NodeLabelKey: node}
+	}
+	m.Spec.ProviderID = providerID
+	return m
+}
+
+func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
+	young, deleted := joined("n", "sim:///n"), of("m", "n", "")
+	young.CreationTimestamp = metav1.NewTime(noon.Add(-20*time.Minute + time.Second))
+	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
+	named := joined("n", "sim:///n")
+	named.Labels = map[string]string{v1alpha1.MachineNameLabelKey: "m"}
+	slow := of("slow", "", "")
+	slow.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: 2 * time.Hour}}
+	for _, c := range []struct {
+		name     string
+		node     *corev1.Node
+		machines []*v1alpha1.Machine
+		want     string
+	}{
+		{"none", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "other", "sim:///other"), nil}, "Mark node n: it has no machine for 20m0s"},
+		{"none, young", young, nil, "hold node n: NodeTooYoung: it has no machine, and is marked once it is 20m0s old"},
+		{"none, marked", marked(joined("n", "")), nil, "nothing"},
+		{"one by name", joined("n", ""), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
+		{"one by name, marked", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "Unmark node n: machine m is its machine"},
+		{"one by provider ID, marked", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "Unmark node n: machine m is its machine"},
+		{"one by provider ID", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
+		{"one that is being deleted", joined("n", ""), []*v1alpha1.Machine{deleted}, "nothing"},
+		{"several", joined("n", ""), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "hold node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
+		{"several, marked", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "hold node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
+		{"named by the Node", named, []*v1alpha1.Machine{of("m", "", "")}, "hold node n: NodeAmbiguous: its label names machine m, which names no Node or another one"},
+		{"a machine may take longer", joined("n", ""), []*v1alpha1.Machine{slow}, "hold node n: NodeTooYoung: it has no machine, and is marked once it is 2h0m0s old"},
+		{"marked just now", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("m", "other", "")}, "hold node n: NodeMarked: it keeps its finalizer until the mark has been seen for 5m0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := safety.UnmanagedObservation{Nodes: []*corev1.Node{nil, c.node}, Machines: c.machines, Complete: true}
+			_, d := safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+			require.Equal(t, c.want, d.String())
+			if strings.Contains(c.want, "NodeTooYoung") {
+				require.True(t, d.NextCheck.After(noon))
+				_, d = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, d.NextCheck)
+				require.Equal(t, safety.Mark, d.Writes[0].Edit, "it is looked at when that is due")
+			}
+			in.Complete = false
+			_, d = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+			require.Empty(t, d.Writes, "half a view")
+			in.Complete, in.Frozen = true, true
+			_, d = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon.Add(24*time.Hour))
+			for _, w := range d.Writes {
+				require.Equal(t, safety.Unmark, w.Edit, "while an API server was away")
+			}
+			in.Frozen = false
+			_, d = safety.Unmanaged(safety.UnmanagedState{}, in, safety.UnmanagedPolicy{}, noon)
+			for _, w := range d.Writes {
+				require.Equal(t, safety.Unmark, w.Edit, "the zero policy marks nothing")
+			}
+		})
+	}
+}
+
+func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
+	in := safety.UnmanagedObservation{Nodes: []*corev1.Node{guarded(marked(joined("n", "")))}, Machines: []*v1alpha1.Machine{of("m", "other", "")}, Complete: true}
+	state, d := safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+	require.Equal(t, noon.Add(5*time.Minute), d.NextCheck)
+	state, d = safety.Unmanaged(state, in, joinTime, noon.Add(5*time.Minute-time.Second))
+	require.Empty(t, d.Writes)
+	empty := in
+	empty.Machines = nil
+	_, d = safety.Unmanaged(state, empty, joinTime, noon.Add(5*time.Minute))
+	require.Equal(t, "hold node n: NodeMarked: it keeps its finalizer: there is no machine at all, and the list may be empty by mistake", d.String())
+	_, d = safety.Unmanaged(state, in, joinTime, noon.Add(5*time.Minute))
+	require.Equal(t, "Release node n: it has no machine", d.String())
+	kind, patch, err := d.Writes[0].Patch()
+	require.NoError(t, err)
+	require.Equal(t, types.StrategicMergePatchType, kind)
+	require.JSONEq(t, `{"metadata":{"uid":"uid-n","$deleteFromPrimitiveList/finalizers":["`+v1alpha1.NodeFinalizerName+`"]}}`, string(patch))
+}
+
+func TestUnmanaged_MarkTakenBackByAnother_IsNotSetAgain(t *testing.T) {
+	in := safety.UnmanagedObservation{Nodes: []*corev1.Node{marked(joined("n", ""))}, Complete: true}
+	state, _ := safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+	in.Nodes = []*corev1.Node{joined("n", "")}
+	for i := range 3 {
+		var d safety.UnmanagedDecision
+		state, d = safety.Unmanaged(state, in, joinTime, noon.Add(time.Duration(i)*time.Hour))
+		require.Equal(t, "hold node n: MarkTakenBack: it has no machine, and another client removed the annotation "+v1alpha1.NotManagedByMCM, d.String())
+	}
+	in.Machines = []*v1alpha1.Machine{of("m", "n", "")} // it came and went: the Node is judged anew
+	state, d := safety.Unmanaged(state, in, joinTime, noon)
+	require.Equal(t, "nothing", d.String())
+	in.Machines = nil
+	_, d = safety.Unmanaged(state, in, joinTime, noon)
+	require.Equal(t, "Mark node n: it has no machine for 20m0s", d.String())
+}
+
+func TestUnmanaged_Patch_TouchesOneKey(t *testing.T) {
+	for edit, want := range map[safety.NodeEdit]string{
+		safety.Mark:   `{"metadata":{"uid":"uid-n","annotations":{"node.machine.sapcloud.io/not-managed-by-mcm":"1"}}}`,
+		safety.Unmark: `{"metadata":{"uid":"uid-n","annotations":{"node.machine.sapcloud.io/not-managed-by-mcm":null}}}`,
+	} {
+		kind, patch, err := safety.NodeWrite{Edit: edit, Node: joined("n", "")}.Patch()
+		require.NoError(t, err)
+		require.Equal(t, types.MergePatchType, kind)
+		require.JSONEq(t, want, string(patch))
+	}
+	require.NotEmpty(t, safety.NodeWrite{}.String())
+	_, _, err := safety.NodeWrite{}.Patch()
+	require.NoError(t, err)
+}
+
+// TestUnmanaged_AnyHistory_OrderDoesNotMatterAndItComesToRest applies decisions, some of them lost or
+// repeated, to Nodes and machines that come and go.
+func TestUnmanaged_AnyHistory_OrderDoesNotMatterAndItComesToRest(t *testing.T) {
+	t.Parallel()
+	counts := map[safety.NodeEdit]int{}
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 16))
+		state, now := safety.UnmanagedState{}, noon
+		in := safety.UnmanagedObservation{Complete: true}
+		for i := range 1 + r.IntN(6) {
+			n := joined(fmt.Sprint("n", i), fmt.Sprint("sim:///", r.IntN(6)))
+			n.CreationTimestamp = metav1.NewTime(noon.Add(-time.Duration(r.IntN(3600)) * time.Second))
+			if r.IntN(2) == 0 {
+				n = guarded(n)
+			}
+			in.Nodes = append(in.Nodes, n)
+		}
+		pass := func(lossy bool) int {
+			other := in
+			other.Nodes, other.Machines = append([]*corev1.Node(nil), in.Nodes...), append([]*v1alpha1.Machine(nil), in.Machines...)
+			r.Shuffle(len(other.Nodes), func(i, j int) { other.Nodes[i], other.Nodes[j] = other.Nodes[j], other.Nodes[i] })
+			r.Shuffle(len(other.Machines), func(i, j int) { other.Machines[i], other.Machines[j] = other.Machines[j], other.Machines[i] })
+			next, d := safety.Unmanaged(state, in, joinTime, now)
+			sameState, same := safety.Unmanaged(state, other, joinTime, now)
+			require.Equal(t, d, same)
+			require.Equal(t, next, sameState)
+			state = next
+			for _, w := range d.Writes {
+				if !lossy || r.IntN(3) > 0 {
+					counts[w.Edit]++
+					apply(in.Nodes, w)
+				}
+			}
+			return len(d.Writes)
+		}
+		for range 30 {
+			now = now.Add(time.Duration(r.IntN(300)) * time.Second)
+			switch r.IntN(4) {
+			case 0:
+				in.Machines = append(in.Machines, of(fmt.Sprint("m", r.IntN(100)), []string{"", fmt.Sprint("n", r.IntN(6))}[r.IntN(2)], fmt.Sprint("sim:///", r.IntN(6))))
+			case 1:
+				in.Machines = in.Machines[:r.IntN(len(in.Machines)+1)]
+			}
+			pass(true)
+		}
+		pass(false)
+		require.Zero(t, pass(false), "seed %d: it does not come to rest", seed)
+	}
+	for _, edit := range []safety.NodeEdit{safety.Mark, safety.Unmark, safety.Release} {
+		require.Greater(t, counts[edit], 100, edit)
+	}
+}
+
+// apply carries out a write.
+func apply(nodes []*corev1.Node, w safety.NodeWrite) {
+	for i, n := range nodes {
+		if n.UID != w.Node.UID {
+			continue
+		}
+		n = n.DeepCopy()
+		switch w.Edit {
+		case safety.Mark:
+			n = marked(n)
+		case safety.Unmark:
+			delete(n.Annotations, v1alpha1.NotManagedByMCM)
+		case safety.Release:
+			n.Finalizers = n.Finalizers[:1]
+		}
+		nodes[i] = n
+	}
+}
+
+// many returns as many Nodes as machines. Half of the Nodes have no machine.
+func many(n int) (in safety.UnmanagedObservation) {
+	in.Complete = true
+	for i := range n {
+		in.Nodes = append(in.Nodes, joined(fmt.Sprint("n", i), fmt.Sprint("sim:///zone/", i)))
+		in.Machines = append(in.Machines, of(fmt.Sprint("m", i), fmt.Sprint("n", 2*i), fmt.Sprint("sim:///zone/", 2*i)))
+	}
+	return in
+}
+
+func TestUnmanaged_ManyNodes_TakesTimeInProportion(t *testing.T) {
+	allocations := func(n int) float64 {
+		in := many(n)
+		return testing.AllocsPerRun(2, func() { _, _ = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon) })
+	}
+	require.Less(t, allocations(4000), 5*allocations(1000))
+}
+
+func BenchmarkUnmanaged(b *testing.B) {
+	in := many(10000)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+	}
+}
