@@ -112,7 +112,7 @@ func (s *step) suspicious(class types.NamespacedName, vms share, machines *liste
 		return h, true
 	}
 	expected, missing := machines.ofClass(class)
-	if missing == expected && expected > 0 || (share{unowned: missing, listed: expected}).tooMany(allowance{s.policy.MaxPercent, day}) {
+	if missing > 0 && (missing == expected || missing*100 > expected*s.policy.MaxPercent) {
 		h.Message = fmt.Sprintf("the VMs of %d of the %d machines of the class are not listed", missing, expected)
 		return h, true
 	}

@@ -12,8 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 	"github.com/machinist-dev/machinist/safety"
@@ -52,7 +55,20 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 				l.VMs.Items = append(l.VMs.Items, safety.VM{ProviderID: ids[i], MachineName: vmNames[i%len(vmNames)]})
 			}
 		}
+		if r.IntN(3) > 0 {
+			l.DeletesSideResources = r.IntN(5) > 0
+			l.SideResources = safety.View[driver.SideResource]{AsOf: when(), Complete: r.IntN(10) > 0}
+			for range r.IntN(6) {
+				l.SideResources.Items = append(l.SideResources.Items, driver.SideResource{
+					Kind: []string{"disk", "nic", ""}[r.IntN(3)], ID: []string{"1", "2", "c:///z/1"}[r.IntN(3)], MachineName: vmNames[r.IntN(len(vmNames))], ProviderID: ids[r.IntN(len(ids))],
+				})
+			}
+		}
 		in.Listings = append(in.Listings, l)
+	}
+	in.Nodes = safety.View[*corev1.Node]{AsOf: when(), Complete: r.IntN(4) > 0}
+	for i := range r.IntN(4) {
+		in.Nodes.Items = append(in.Nodes.Items, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}, Spec: corev1.NodeSpec{ProviderID: ids[r.IntN(len(ids))]}})
 	}
 	return in
 }
@@ -107,23 +123,55 @@ func checkAction(t testing.TB, before safety.State, in safety.Observation, a saf
 	require.Positive(t, p.MaxDeletions)
 }
 
+// checkSideAction is the promise for side resources, written a second time.
+func checkSideAction(t testing.TB, before safety.State, in safety.Observation, a safety.DeleteSideResource, p safety.Policy, now time.Time) {
+	t.Helper()
+	i := slices.IndexFunc(in.Listings, func(l safety.Listing) bool {
+		return l.Class == types.NamespacedName{Namespace: a.Namespace, Name: a.Class}
+	})
+	require.GreaterOrEqual(t, i, 0)
+	l := in.Listings[i]
+	require.True(t, l.VMs.Complete && l.SideResources.Complete && l.DeletesSideResources && in.Machines.Complete)
+	require.False(t, in.Machines.AsOf.Before(l.SideResources.AsOf) || l.SideResources.AsOf.After(now) || now.Sub(l.SideResources.AsOf) > 5*time.Minute)
+	require.Contains(t, l.SideResources.Items, a.Resource)
+	require.True(t, a.Resource.Kind != "" && a.Resource.ID != "" && a.Resource.MachineName != "")
+	id := nodeops.NormalizeProviderID(a.Resource.ProviderID)
+	for _, m := range in.Machines.Items {
+		require.False(t, m.Name == a.Resource.MachineName || id != "" && nodeops.NormalizeProviderID(m.Spec.ProviderID) == id, "owned")
+	}
+	for _, l := range in.Listings {
+		for _, v := range l.VMs.Items {
+			require.False(t, v.MachineName == a.Resource.MachineName || id != "" && nodeops.NormalizeProviderID(v.ProviderID) == id, "it has a VM")
+		}
+	}
+	known, ok := before.Seen[a.Resource.Kind+" "+a.Resource.ID]
+	require.True(t, ok, "seen for the first time")
+	require.Positive(t, now.Sub(known.First))
+	require.Positive(t, p.MaxDeletions)
+}
+
 func shuffled(r *rand.Rand, in safety.Observation) safety.Observation {
 	mix := func(n int, swap func(i, j int)) { r.Shuffle(n, swap) }
 	in.Machines.Items = slices.Clone(in.Machines.Items)
 	mix(len(in.Machines.Items), func(i, j int) { m := in.Machines.Items; m[i], m[j] = m[j], m[i] })
+	in.Nodes.Items = slices.Clone(in.Nodes.Items)
+	mix(len(in.Nodes.Items), func(i, j int) { n := in.Nodes.Items; n[i], n[j] = n[j], n[i] })
 	in.Listings = slices.Clone(in.Listings)
 	for k := range in.Listings {
 		items := slices.Clone(in.Listings[k].VMs.Items)
 		mix(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 		in.Listings[k].VMs.Items = items
+		sides := slices.Clone(in.Listings[k].SideResources.Items)
+		mix(len(sides), func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
+		in.Listings[k].SideResources.Items = sides
 	}
 	mix(len(in.Listings), func(i, j int) { in.Listings[i], in.Listings[j] = in.Listings[j], in.Listings[i] })
 	return in
 }
 
 func TestLawsOfStep(t *testing.T) {
-	var deleted, twins int
-	for seed := range uint64(200) {
+	var deleted, twins, sides, nodes int
+	for seed := range uint64(280) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		p, now := randomPolicy(r), start
 		period := p.Period
@@ -148,10 +196,15 @@ func TestLawsOfStep(t *testing.T) {
 			require.Empty(t, cmp.Diff(next, next3)+cmp.Diff(d, d3), "%s: storing the state matters", at)
 
 			for _, action := range d.Actions {
+				proposals = append(proposals, now)
+				if side, ok := action.(safety.DeleteSideResource); ok {
+					checkSideAction(t, state, in, side, p, now)
+					sides++
+					continue
+				}
 				a, ok := action.(safety.DeleteVM)
 				require.True(t, ok)
 				checkAction(t, state, in, a, p, now)
-				proposals = append(proposals, now)
 				deleted++
 				if a.Reason == safety.SecondVM {
 					twins++
@@ -160,12 +213,17 @@ func TestLawsOfStep(t *testing.T) {
 			recent := slices.DeleteFunc(slices.Clone(proposals), func(x time.Time) bool { return now.Sub(x) >= period })
 			require.LessOrEqual(t, len(recent), p.MaxDeletions, at)
 			checkHolds(t, in, d, now)
+			if slices.Contains(reasons(d), safety.NodeWithoutVM) {
+				nodes++
+			}
 			state = next
 		}
-		require.LessOrEqual(t, len(state.Seen), 8)
+		require.LessOrEqual(t, len(state.Seen), 14)
 	}
 	require.Greater(t, deleted-twins, 50, "the world is too dull")
 	require.Greater(t, twins, 5, "the world is too dull")
+	require.Greater(t, sides, 50, "the world is too dull")
+	require.Greater(t, nodes, 5, "the world is too dull")
 }
 
 // checkHolds is I-12, and I-2: every VM of a listing is owned, about to be
@@ -183,9 +241,12 @@ func checkHolds(t testing.TB, in safety.Observation, d safety.Decision, now time
 		}
 	}
 	for _, a := range d.Actions {
-		a, _ := a.(safety.DeleteVM)
-		about["vm "+nodeops.NormalizeProviderID(a.ProviderID)] = true
 		require.True(t, d.NextCheck.After(now))
+		a, ok := a.(safety.DeleteVM)
+		if !ok {
+			continue
+		}
+		about["vm "+nodeops.NormalizeProviderID(a.ProviderID)] = true
 	}
 	for subject := range about {
 		if id, ok := cutVM(subject); ok {
