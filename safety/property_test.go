@@ -58,9 +58,13 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 		if r.IntN(3) > 0 {
 			l.DeletesSideResources = r.IntN(5) > 0
 			l.SideResources = safety.View[driver.SideResource]{AsOf: when(), Complete: r.IntN(10) > 0}
-			for range r.IntN(6) {
+			if r.IntN(6) > 0 {
+				l.SideResources.Items = append(l.SideResources.Items, driver.SideResource{Kind: "disk", ID: "1", MachineName: "s1"})
+			}
+			for range max(0, r.IntN(5)-2) {
 				l.SideResources.Items = append(l.SideResources.Items, driver.SideResource{
-					Kind: []string{"disk", "nic", ""}[r.IntN(3)], ID: []string{"1", "2", "c:///z/1"}[r.IntN(3)], MachineName: vmNames[r.IntN(len(vmNames))], ProviderID: ids[r.IntN(len(ids))],
+					Kind: []string{"disk", "nic", "nic", ""}[r.IntN(4)], ID: []string{"1", "2", "2", "c:///z/1"}[r.IntN(4)],
+					MachineName: []string{"s1", "s1", "s2", "m1", ""}[r.IntN(5)], ProviderID: []string{"", "", "", "c:///q/1", "c:///z/1"}[r.IntN(5)],
 				})
 			}
 		}
@@ -114,7 +118,7 @@ func checkAction(t testing.TB, before safety.State, in safety.Observation, a saf
 	require.Equal(t, twins > 0, a.Reason == safety.SecondVM)
 	require.Positive(t, inventory)
 	known, ok := before.Seen[id]
-	require.True(t, ok, "seen for the first time")
+	require.True(t, ok, "the machines were read once")
 	grace := p.Grace
 	if grace <= 0 {
 		grace = 10 * time.Minute
@@ -145,7 +149,7 @@ func checkSideAction(t testing.TB, before safety.State, in safety.Observation, a
 		}
 	}
 	known, ok := before.Seen[a.Resource.Kind+" "+a.Resource.ID]
-	require.True(t, ok, "seen for the first time")
+	require.True(t, ok, "the machines were read once")
 	require.Positive(t, now.Sub(known.First))
 	require.Positive(t, p.MaxDeletions)
 }
@@ -220,9 +224,10 @@ func TestLawsOfStep(t *testing.T) {
 		}
 		require.LessOrEqual(t, len(state.Seen), 14)
 	}
+	t.Logf("%d VMs, of these %d second VMs, %d side resources deleted; %d steps report Nodes", deleted, twins, sides, nodes)
 	require.Greater(t, deleted-twins, 50, "the world is too dull")
 	require.Greater(t, twins, 5, "the world is too dull")
-	require.Greater(t, sides, 50, "the world is too dull")
+	require.Greater(t, sides, 5, "the world is too dull")
 	require.Greater(t, nodes, 5, "the world is too dull")
 }
 

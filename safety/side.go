@@ -42,29 +42,45 @@ func (s *step) judgeSides(l Listing) {
 		return
 	}
 	f := sideFindings{class: l.Class, asOf: l.SideResources.AsOf, deletable: l.DeletesSideResources, resources: map[string]driver.SideResource{}}
-	listed, names, unowned := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	unclear := 0
-	for _, r := range l.SideResources.Items {
-		listed[sideKey(r)] = true
-		if r.Kind == "" || r.ID == "" || r.MachineName == "" {
-			s.hold(sideSubject(r), Unidentified, fmt.Sprintf("the kind %q, the ID %q or the machine name %q is empty", r.Kind, r.ID, r.MachineName), s.now.Add(s.policy.Period))
-			unclear++
-			continue
-		}
+	resources, unclear := s.distinctSides(l.SideResources.Items)
+	names, unowned := map[string]bool{}, map[string]bool{}
+	for key, r := range resources {
 		names[r.MachineName] = true
 		if !s.protects(r) {
 			unowned[r.MachineName] = true
-			f.resources[sideKey(r)] = r
+			f.resources[key] = r
 		}
 	}
-	f.share = share{of: "machine names of side resources", unowned: len(unowned) + unclear, listed: len(names) + unclear}
+	listed := func(key string) bool { return has(resources)(key) || unclear[key] }
+	f.share = share{of: "machine names of side resources", unowned: len(unowned) + len(unclear), listed: len(names) + len(unclear)}
 	f.share.addDeleted(s.next.deletedOf(true, l.Class.Namespace), has(unowned), has(names))
 	if f.share.tooMany(s.allowed()) {
 		s.hold(sidesOf(l.Class), Suspicious, s.tooMany(f.share), s.now.Add(s.policy.Period))
 		clear(f.resources)
 	}
-	s.next.forget(true, l.Class, has(listed), has(f.resources))
+	s.next.forget(true, l.Class, listed, has(f.resources))
 	s.sides = append(s.sides, f)
+}
+
+// distinctSides returns the listed side resources that can be told apart, and the keys of
+// those that cannot.
+func (s *step) distinctSides(items []driver.SideResource) (resources map[string]driver.SideResource, unclear map[string]bool) {
+	resources, unclear = map[string]driver.SideResource{}, map[string]bool{}
+	for _, r := range items {
+		key := sideKey(r)
+		known, twice := resources[key]
+		switch {
+		case r.Kind == "" || r.ID == "" || r.MachineName == "", twice && known != r:
+			unclear[key] = true
+		default:
+			resources[key] = r
+		}
+	}
+	for key := range unclear {
+		delete(resources, key)
+		s.hold("side resource "+key, Unidentified, "listed without a kind, an ID or the name of a machine, or twice and with differences", s.now.Add(s.policy.Period))
+	}
+	return resources, unclear
 }
 
 func sidesOf(class types.NamespacedName) string { return "side resources of class " + class.String() }

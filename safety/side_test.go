@@ -107,7 +107,10 @@ func TestStep_SideResource_WhatProtectsIt(t *testing.T) {
 		"a listing of no time":         {func(in *safety.Observation) { in.Listings[0].SideResources.AsOf = time.Time{} }, false, ""},
 		"machines read before":         {func(in *safety.Observation) { in.Listings[0].SideResources.AsOf = late.Add(1) }, false, safety.MachinesUnusable},
 		"a listing of VMs that failed": {func(in *safety.Observation) { in.Listings[0].VMs.Complete = false }, false, safety.ListingUnusable},
-		"a driver that cannot":         {func(in *safety.Observation) { in.Listings[0].DeletesSideResources = false }, false, safety.ReportOnly},
+		"another one of its key": {func(in *safety.Observation) {
+			in.Listings[0].SideResources.Items = append(in.Listings[0].SideResources.Items, driver.SideResource{Kind: "disk", ID: "disk-of-lost", MachineName: "x"})
+		}, false, safety.Unidentified},
+		"a driver that cannot": {func(in *safety.Observation) { in.Listings[0].DeletesSideResources = false }, false, safety.ReportOnly},
 		"too many others": {func(in *safety.Observation) {
 			for i := range 5 {
 				in.Listings[0].SideResources.Items = append(in.Listings[0].SideResources.Items, disk(fmt.Sprint("also-", i), ""))

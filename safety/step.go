@@ -32,7 +32,7 @@ import (
 // arguments the result is the same.
 func Step(state State, in Observation, policy Policy, now time.Time) (State, Decision) {
 	p := policy.withDefaults()
-	s := step{Observation: in, policy: p, now: now, next: state.at(p, now), ripe: map[string]candidate{}}
+	s := step{Observation: in, policy: p, now: now, before: state.Seen, next: state.at(p, now), ripe: map[string]candidate{}}
 	s.incomplete = !in.Machines.Complete || slices.Contains(in.Machines.Items, nil)
 	count := map[types.NamespacedName]int{}
 	for _, l := range in.Listings {
@@ -84,6 +84,7 @@ type step struct {
 	incomplete bool    // the machines were not all read
 	owners     *owners // nil until a listing can be trusted
 	listed     *listedVMs
+	before     map[string]sighting
 	next       State
 	found      []findings
 	sides      []sideFindings
@@ -168,7 +169,7 @@ func (s *step) propose() []Action {
 		seen := c.Last.Sub(c.First)
 		limit := s.policy.MaxDeletions
 		switch again := c.Proposed.Add(s.policy.Grace); {
-		case seen < s.policy.Grace:
+		case seen < s.policy.Grace || !s.before[c.key].First.Equal(c.First): // the machines were read once
 			s.hold(c.subject, WaitingForGrace, fmt.Sprintf("%s for %s of %s", c.Reason, seen, s.policy.Grace), c.First.Add(s.policy.Grace))
 		case !c.Proposed.IsZero() && s.now.Before(again):
 			s.hold(c.subject, DeletionProposed, string(c.Reason), again)

@@ -436,3 +436,23 @@ func TestAStateFromElsewhereIsNotBelieved(t *testing.T) {
 		require.False(t, at.After(late))
 	}
 }
+
+// TestStep_TwoClassesListTheVMAGraceApart_OneReadOfTheMachinesIsNotEnough has the listing of
+// one class older than that of the other.
+func TestStep_TwoClassesListTheVMAGraceApart_OneReadOfTheMachinesIsNotEnough(t *testing.T) {
+	w := newWorld(vm("lost"))
+	p := safety.DefaultPolicy()
+	p.Grace = 2 * time.Minute
+	both := func(at time.Time) safety.Observation {
+		in := w.at(at)
+		older := in.Listings[0]
+		older.Class.Name, older.VMs.AsOf = "large", at.Add(-3*time.Minute)
+		in.Listings = append(in.Listings, older)
+		return in
+	}
+	s, d := safety.Step(safety.State{}, both(start), p, start)
+	require.Empty(t, d.Actions)
+	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
+	_, d = safety.Step(s, both(start.Add(time.Minute)), p, start.Add(time.Minute))
+	require.Equal(t, []string{"lost"}, names(d))
+}
