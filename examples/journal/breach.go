@@ -15,6 +15,9 @@ const (
 	VMsOfDeployment Bound = "VMsOfDeployment"
 	// Availability of a deployment does not fall under its floor.
 	Availability Bound = "Availability"
+	// Frozen is no set and no deployment: the controllers create as many machines as they
+	// were asked for.
+	Frozen Bound = "Frozen"
 	// OneVM is what a machine has at most.
 	OneVM Bound = "OneVM"
 	// Guarded is the machine of a VM when it begins.

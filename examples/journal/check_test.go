@@ -65,6 +65,13 @@ func setOf(replicas int32) *v1alpha1.MachineSet {
 	}
 }
 
+// frozen returns the set, frozen.
+func frozen() *v1alpha1.MachineSet {
+	s := setOf(1)
+	s.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	return s
+}
+
 // running returns a machine of the set that is guarded and available.
 func running(name string, change ...func(*v1alpha1.Machine)) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{
@@ -148,6 +155,25 @@ func TestBrokenBoundsAreNoticed(t *testing.T) {
 		"one machine more than its set wants": {
 			tell: func(t *tape) { t.write(1, setOf(1)); t.write(9, running("a"), running("b")) },
 			want: []journal.Bound{journal.MachinesOfSet}, says: "2 machines of set s alive > 1 replicas",
+		},
+		"machines added by hand": {
+			tell: func(t *tape) {
+				t.write(1, setOf(1), frozen())
+				t.write(9, running("a"), running("b"), running("c"), running("e"))
+			},
+			change: func(o *journal.Options) { o.ByHand = 3 },
+		},
+		"a set that is frozen": {
+			tell: func(t *tape) { t.write(1, frozen()) },
+			want: []journal.Bound{journal.Frozen}, says: "s is frozen",
+		},
+		"a deployment that is frozen": {
+			tell: func(t *tape) {
+				d := deploymentOf(2, 2)
+				d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+				t.write(1, d)
+			},
+			want: []journal.Bound{journal.Frozen}, says: "d is frozen",
 		},
 		"one machine more while another is being deleted": {
 			tell: func(t *tape) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -75,7 +76,7 @@ func (e effect) like(other effect) bool {
 // crowded judges one machine more, for which any bound since a time is good.
 func (r *replay) crowded(e effect, from time.Time) {
 	alive, _ := r.count(e.life.of)
-	if t := r.objects.tallies[e.life.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost) {
+	if t := r.objects.tallies[e.life.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost+r.options.ByHand) {
 		r.broken(MachinesOfDeployment, "%d machines of %s alive > %d replicas + %d surge, after %s",
 			alive, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Surge, e.change)
 	}
@@ -90,13 +91,20 @@ func (r *replay) crowded(e effect, from time.Time) {
 			alive++
 		}
 	}
-	if alive > s.room.most(from, time.Time{}) {
+	if more(alive, s.room.most(from, time.Time{}), r.options.ByHand) {
 		r.broken(MachinesOfSet, "%d machines of set %s alive > %d replicas, after %s", alive, s.s.Name, s.s.Spec.Replicas, e.change)
 	}
 }
 
 // more says whether a number is above a bound by more than was lost.
 func more(n, bound, lost int) bool { return n-max(0, lost) > bound }
+
+// frozen judges that a set or a deployment is frozen.
+func (r *replay) frozen(c Change, o metav1.Object) {
+	if !c.Gone && r.options.ByHand <= 0 && o.GetLabels()[v1alpha1.FreezeLabelKey] == "True" {
+		r.broken(Frozen, "%s is frozen: it has too many machines", o.GetName())
+	}
+}
 
 // scarce judges one available machine less.
 func (r *replay) scarce(e effect) {

@@ -84,8 +84,10 @@ type effect struct {
 func (r *replay) apply(c Change) []effect {
 	switch o := c.Object.(type) {
 	case *v1alpha1.MachineDeployment:
+		r.frozen(c, o)
 		r.applyDeployment(c, o)
 	case *v1alpha1.MachineSet:
+		r.frozen(c, o)
 		r.applySet(c, o)
 	case *v1alpha1.Machine:
 		return r.applyMachine(c, o)

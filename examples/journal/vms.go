@@ -94,7 +94,7 @@ func (r *replay) fits(vms map[string]drivertest.VM, e drivertest.Event) {
 	if from.After(e.Time) {
 		from = e.Time
 	}
-	if more(n, t.room.most(from.Add(-r.options.Tolerance), e.Time), r.options.Lost) {
+	if more(n, t.room.most(from.Add(-r.options.Tolerance), e.Time), r.options.Lost+r.options.ByHand) {
 		r.broken(VMsOfDeployment, "%d VMs of %s alive > %d replicas + %d surge, after %s", n, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Surge, e)
 	}
 }
