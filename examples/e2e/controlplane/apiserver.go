@@ -33,8 +33,8 @@ rules:
   omitManagedFields: true
 `
 
-// ErrRunning is what StartAPIServer says of an API server that runs.
-var ErrRunning = errors.New("control plane: the API server runs")
+// ErrRunning is what StartAPIServer and StartEtcd return if the component runs.
+var ErrRunning = errors.New("control plane: the component runs")
 
 // ErrStopped is what methods say of a control plane that has been stopped.
 var ErrStopped = errors.New("control plane: stopped")

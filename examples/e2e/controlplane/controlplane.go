@@ -17,14 +17,15 @@ import (
 // ControlPlane is a control plane that runs. Its methods are safe for concurrent
 // use. [Start] makes one; the zero value is a stopped one.
 type ControlPlane struct {
-	options  Options
-	binaries Binaries
-	folder   *folder
-	logDir   string
-	keys     *keys
-	etcdURL  string
-	port     int
-	config   *rest.Config
+	options     Options
+	binaries    Binaries
+	folder      *folder
+	logDir      string
+	keys        *keys
+	etcdURL     string
+	etcdPeerURL string
+	port        int
+	config      *rest.Config
 
 	mu                                 sync.Mutex // for what follows
 	running                            bool       // from Start to Stop, whatever becomes of the components

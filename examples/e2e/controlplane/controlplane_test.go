@@ -98,6 +98,27 @@ func TestNobodyGetsInWithoutTLSAndCredentials(t *testing.T) {
 	require.ErrorContains(t, err, "certificate")
 }
 
+func TestEtcd_KilledAndStarted_KeepsData(t *testing.T) {
+	namespace := cp.Namespace(t, "etcd")
+	client := admin(t, cp)
+	url := cp.EtcdURL()
+	put(t, client, namespace, "before")
+	require.ErrorIs(t, cp.StartEtcd(t.Context()), controlplane.ErrRunning)
+	require.NoError(t, cp.KillEtcd())
+	require.NoError(t, cp.KillEtcd(), "a second time")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "before", metav1.GetOptions{})
+	require.Error(t, err)
+	require.NoError(t, cp.StartEtcd(t.Context()))
+	require.Equal(t, url, cp.EtcdURL())
+	require.Eventually(t, func() bool {
+		_, err := client.CoreV1().ConfigMaps(namespace).Get(t.Context(), "before", metav1.GetOptions{})
+		return err == nil
+	}, 60*time.Second, 50*time.Millisecond)
+	put(t, client, namespace, "after")
+}
+
 func TestARestartKeepsPortAndDataAndWatchesRecover(t *testing.T) {
 	namespace := cp.Namespace(t, "restart")
 	client := admin(t, cp)
@@ -217,6 +238,8 @@ func TestTwoControlPlanesDoNotKnowEachOther(t *testing.T) {
 	require.ErrorIs(t, err, controlplane.ErrStopped)
 	require.ErrorIs(t, other.StartAPIServer(t.Context()), controlplane.ErrStopped)
 	require.ErrorIs(t, other.StopAPIServer(t.Context()), controlplane.ErrStopped)
+	require.ErrorIs(t, other.KillEtcd(), controlplane.ErrStopped)
+	require.ErrorIs(t, other.StartEtcd(t.Context()), controlplane.ErrStopped)
 	_, err = other.Requests()
 	require.NoError(t, err, "the logs are in a folder of the caller's")
 	_, err = admin(t, cp).Discovery().ServerVersion()

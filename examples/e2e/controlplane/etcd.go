@@ -6,12 +6,49 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 )
 
-// startEtcd starts etcd and waits until it is healthy.
+// KillEtcd kills etcd and nothing else, as SIGKILL does. The API server keeps running and
+// cannot answer requests that need the data. KillEtcd returns when the process has ended,
+// at once if there is none.
+func (c *ControlPlane) KillEtcd() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running {
+		return ErrStopped
+	}
+	if err := c.etcd.kill(); err != nil {
+		return fmt.Errorf("control plane: %w", err)
+	}
+	c.etcd = nil
+	return nil
+}
+
+// StartEtcd starts etcd after [ControlPlane.KillEtcd] with the ports and the data that it
+// had, and waits until it is healthy. It fails with [ErrRunning] if etcd runs. After another
+// failure etcd does not run, and StartEtcd may be called again.
+func (c *ControlPlane) StartEtcd(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.running:
+		return ErrStopped
+	case c.etcd != nil && c.etcd.dead() == nil:
+		return ErrRunning
+	}
+	if err := c.runEtcd(ctx); err != nil {
+		err = fmt.Errorf("control plane: %w", errors.Join(err, c.etcd.kill()))
+		c.etcd = nil
+		return err
+	}
+	return nil
+}
+
+// startEtcd starts etcd on ports of its own choice.
 func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	clients, err := freePort(ctx)
 	if err != nil {
@@ -21,16 +58,21 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.etcdURL = "https://" + address(clients)
-	peerURL := "https://" + address(peers)
+	c.etcdURL, c.etcdPeerURL = "https://"+address(clients), "https://"+address(peers)
+	return c.runEtcd(ctx)
+}
+
+// runEtcd starts etcd on its ports and waits until it is healthy.
+func (c *ControlPlane) runEtcd(ctx context.Context) error {
+	var err error
 	c.etcd, err = startProcess("etcd", c.binaries.Etcd, c.logFile("etcd.log"), c.folder.path, []string{
 		"--name=test",
 		"--data-dir=" + c.folder.file("etcd"),
 		"--listen-client-urls=" + c.etcdURL,
 		"--advertise-client-urls=" + c.etcdURL,
-		"--listen-peer-urls=" + peerURL,
-		"--initial-advertise-peer-urls=" + peerURL,
-		"--initial-cluster=test=" + peerURL,
+		"--listen-peer-urls=" + c.etcdPeerURL,
+		"--initial-advertise-peer-urls=" + c.etcdPeerURL,
+		"--initial-cluster=test=" + c.etcdPeerURL,
 		"--client-cert-auth",
 		"--trusted-ca-file=" + c.pki("etcd-ca.crt"),
 		"--cert-file=" + c.pki("etcd.crt"),
