@@ -112,6 +112,7 @@ func (c *pass) proceed() {
 	}
 	c.d.Status.Conditions = withoutFuture(withoutRefusal(c.d.Status), c.now)
 	c.d.Status.Conditions = withPause(c.d, c.now)
+	c.d.Status.Conditions = c.withFreeze()
 	c.counters()
 	c.markNamed()
 	statusToo := c.followDeployment()
@@ -119,6 +120,11 @@ func (c *pass) proceed() {
 	c.countDemand()
 	c.settleMoves()
 	switch {
+	case c.in.Freeze.Frozen:
+		c.out.Reason = ReasonFrozen
+		c.frozen()
+		c.scaleAny()
+		c.counters()
 	case c.d.Spec.Paused:
 		c.stop(ReasonPaused, "roll-outs are paused, only changes of the replicas are carried out")
 		c.scaleAny()

@@ -43,6 +43,9 @@ type Observation struct {
 	// NoCluster says that there is no cluster which machines join, so that there
 	// are no Nodes. An update in place is not possible then.
 	NoCluster bool
+	// Freeze is what is known of the API servers. While there is a freeze, no set grows and
+	// no rollout goes on; the condition ControllerFrozen says so.
+	Freeze machine.Freeze
 	// NameTakenBy is the set that has the name of a set which could not be
 	// created for that reason, nil at all other times.
 	NameTakenBy *v1alpha1.MachineSet

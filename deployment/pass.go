@@ -77,8 +77,15 @@ func (c *pass) changing() bool {
 	return len(c.out.Actions) > 0 || slices.ContainsFunc(c.ledger.accounts, (*account).differs)
 }
 
-// frozen holds the growth of a deployment that has the freeze label.
+// frozen holds the growth of a deployment that has the freeze label, and of all deployments
+// while the API servers do not answer.
 func (c *pass) frozen() bool {
+	if c.in.Freeze.Frozen {
+		if h := c.in.Freeze.Hold(c.now); !slices.Contains(c.out.Holds, h) {
+			c.out.Holds = append(c.out.Holds, h)
+		}
+		return true
+	}
 	if c.d.Labels[v1alpha1.FreezeLabelKey] != "True" {
 		return false
 	}

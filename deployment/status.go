@@ -146,6 +146,25 @@ func withPause(d *v1alpha1.MachineDeployment, now time.Time) []v1alpha1.MachineD
 	return withCondition(d.Status.Conditions, newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionUnknown, next, message, now))
 }
 
+// withFreeze returns the stored conditions with a freeze of the controllers or its end
+// written down, for which there is one Event each.
+func (c *pass) withFreeze() []v1alpha1.MachineDeploymentCondition {
+	const kind = v1alpha1.MachineDeploymentControllerFrozen
+	conditions, freeze := c.d.Status.Conditions, c.in.Freeze
+	known := conditionOf(c.d.Status, kind)
+	switch {
+	case freeze.Frozen == (known != nil):
+		return conditions
+	case !freeze.Frozen:
+		c.out.Events = append(c.out.Events, machinist.Event{Type: eventNormal, Reason: "ControllerUnfrozen", Message: brief(fmt.Sprintf(
+			"The API servers answer again after a freeze since %s; health and creation timeouts begin anew", known.LastTransitionTime.UTC().Format(time.RFC3339)))})
+		return withoutCondition(conditions, kind)
+	}
+	message := brief("Nothing is created, failed, replaced or rolled out until the API servers answer; deletions go on: " + freeze.Message)
+	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: "ControllerFrozen", Message: message})
+	return withCondition(conditions, newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.APIServerUnreachable, message, freeze.Since))
+}
+
 // Complete reports whether a rollout has ended, judged by the given status: all
 // machines are of the new set, as many as wanted, all available, and the status
 // is of the present spec, which was not refused and asks for no rollback.

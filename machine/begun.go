@@ -38,7 +38,7 @@ func (l *logic) creationDeadline() time.Time {
 	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
 		return time.Time{}
 	}
-	return l.postponed(l.begun().Add(l.p.CreationTimeout))
+	return l.postponed(l.in.Freeze.start(l.begun(), l.now).Add(l.p.CreationTimeout))
 }
 
 // begun returns when the machine began to arrive, by the clock of the controllers:
@@ -77,8 +77,9 @@ func (l *logic) holdToJoin(h machinist.Hold) Decision {
 	return d
 }
 
-// timeout waits until the phase has lasted for so long since it was entered. It returns
-// false when that time has come. Without a duration it waits for ever.
+// timeout waits until the phase has lasted for so long since it was entered, or since the
+// API servers answer again. It returns false when that time has come. Without a duration
+// it waits for ever.
 func (l *logic) timeout(h machinist.Hold, lasts time.Duration) (Decision, bool) {
 	since := l.m.Status.CurrentStatus.LastUpdateTime
 	switch {
@@ -87,6 +88,6 @@ func (l *logic) timeout(h machinist.Hold, lasts time.Duration) (Decision, bool) 
 	case !recorded.Known(since.Time, l.now): // the timeout begins now
 		return l.reenter(h.Reason), true
 	}
-	h.Until = since.Add(lasts)
+	h.Until = l.in.Freeze.start(since.Time, l.now).Add(lasts)
 	return hold(h), l.now.Before(h.Until)
 }

@@ -5,7 +5,6 @@ package machine
 import (
 	"time"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -28,8 +27,8 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	switch {
 	case !in.Machine.DeletionTimestamp.IsZero():
 		return l.leave()
-	case in.Frozen:
-		return hold(machinist.Hold{Subject: "api-server", Reason: ReasonFrozen, Until: now.Add(time.Minute)})
+	case in.Freeze.Frozen:
+		return hold(in.Freeze.Hold(now))
 	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.guard()
 	default:

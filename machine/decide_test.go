@@ -82,7 +82,7 @@ var (
 		delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
 	}
 	unseen  change = func(in *machine.Observation) { in.Node.Looked = false }
-	frozen  change = func(in *machine.Observation) { in.Frozen = true }
+	frozen  change = func(in *machine.Observation) { in.Freeze.Frozen = true }
 	noClass change = func(in *machine.Observation) { in.Class.Class = nil }
 )
 
@@ -252,7 +252,7 @@ func anything(r *rand.Rand) machine.Observation {
 		LastKnownState: pick(r, "", "step 1"),
 		Addresses:      []corev1.NodeAddress{{Type: "InternalIP", Address: "1"}},
 	}
-	in := machine.Observation{Machine: m, Frozen: r.IntN(10) == 0}
+	in := machine.Observation{Machine: m, Freeze: machine.Freeze{Frozen: r.IntN(10) == 0}}
 	in.Class = machine.ClassView{Looked: r.IntN(4) > 0, Class: pick(r, nil, class(), class()), Problem: pick(r, "", "", "no secret")}
 	if in.Class.Class != nil && r.IntN(4) == 0 {
 		in.Class.Class.Finalizers = nil
@@ -349,7 +349,7 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 	blind := !in.Node.Looked && !in.Node.NoTarget
 	switch a := d.Do.(type) {
 	case machine.CreateVM:
-		if deleting || in.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Sighting != machine.Absent || in.Class.Class == nil || in.Class.Problem != "" {
+		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Sighting != machine.Absent || in.Class.Class == nil || in.Class.Problem != "" {
 			return fmt.Errorf("a VM is made without all that it takes")
 		}
 	case machine.LookForVM:
@@ -387,7 +387,7 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 			return fmt.Errorf("a Node is written for a machine that is deleted or has no finalizer")
 		}
 	case machine.DeleteMachine:
-		if blind || in.Frozen || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
+		if blind || in.Freeze.Frozen || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
 			return fmt.Errorf("a machine is deleted of its own accord")
 		}
 	case machine.UpdateMachine:
@@ -444,7 +444,7 @@ func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) e
 		switch {
 		case zero:
 			return fmt.Errorf("the zero policy fails a machine")
-		case in.Frozen:
+		case in.Freeze.Frozen:
 			return fmt.Errorf("a machine fails while frozen")
 		case was == v1alpha1.MachineUnknown && in.Machine.Spec.ProviderID != "" && !in.Node.Looked:
 			return fmt.Errorf("an incomplete view fails a machine")

@@ -51,7 +51,7 @@ func (d Decision) String() string {
 const (
 	// ReasonNotObserved: nothing, or not enough, is known of the subject.
 	ReasonNotObserved machinist.Reason = "NotObserved"
-	// ReasonFrozen: the API servers were out of reach; see [Observation.Frozen].
+	// ReasonFrozen: the API servers were out of reach; see [Observation.Freeze].
 	ReasonFrozen machinist.Reason = "Frozen"
 	// ReasonNew: the machine is not guarded, and has to be before anything is done
 	// for it.

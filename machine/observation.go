@@ -44,9 +44,40 @@ type Observation struct {
 	// Siblings are the other machines of the same [Group], and may include the machine
 	// itself. They are read only where [NeedsSiblings] says so.
 	Siblings Siblings
-	// Frozen says that the API servers have been out of reach, so that the age of
-	// what was observed proves nothing. A machine that is being deleted goes on.
+	// Freeze is what is known of the API servers.
+	Freeze Freeze
+}
+
+// Freeze is what is known of the API servers of the machines and of the Nodes, as package
+// safety tells it. While they do not answer, Nodes cannot report, and what was observed
+// proves nothing: no VM is created, no machine is failed or replaced. What a user deletes
+// goes. The zero Freeze is that they answer and always did.
+type Freeze struct {
+	// Frozen says that an API server has not answered for too long.
 	Frozen bool
+	// Since is when the outage began. It is zero unless Frozen.
+	Since time.Time
+	// Message says for people which API server does not answer. It is empty unless Frozen.
+	Message string
+	// ClocksFrom is since when the API servers answer. Timeouts that rest on reports of a
+	// Node count from it if they began before. Zero, and a time after now, change nothing.
+	ClocksFrom time.Time
+}
+
+// Hold returns what a freeze holds. It ends at the next look, a minute after now.
+func (f Freeze) Hold(now time.Time) machinist.Hold {
+	return machinist.Hold{
+		Subject: "api-server", Reason: ReasonFrozen, Since: f.Since, Until: now.Add(time.Minute),
+		Message: "nothing is created, failed or replaced: " + f.Message,
+	}
+}
+
+// start returns when a timeout begins of something that began at t.
+func (f Freeze) start(t, now time.Time) time.Time {
+	if f.ClocksFrom.After(t) && !f.ClocksFrom.After(now) {
+		return f.ClocksFrom
+	}
+	return t
 }
 
 // ClassView is what is known of a machine's class.

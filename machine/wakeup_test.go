@@ -24,7 +24,7 @@ func anyLife(r *rand.Rand) machine.Observation {
 	m := in.Machine
 	m.Status.CurrentStatus.Phase = pick(r, allPhases...)
 	if r.IntN(2) == 0 {
-		m.Finalizers, m.DeletionTimestamp, in.Frozen = []string{v1alpha1.MCMFinalizerName}, nil, false
+		m.Finalizers, m.DeletionTimestamp, in.Freeze.Frozen = []string{v1alpha1.MCMFinalizerName}, nil, false
 	}
 	if r.IntN(2) == 0 {
 		m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}

@@ -23,6 +23,8 @@ func creations(in Observation, machines []*v1alpha1.Machine, c Counts, now time.
 	switch {
 	case missing == 0:
 		return 0, nil
+	case in.Freeze.Frozen:
+		return 0, []machinist.Hold{in.Freeze.Hold(now)}
 	case Frozen(set):
 		stop.Reason, stop.Message = ReasonFrozen, fmt.Sprintf("%d machines missing, label %s", missing, v1alpha1.FreezeLabelKey)
 		return 0, []machinist.Hold{stop}

@@ -25,7 +25,8 @@ import (
 //     released, it replaces no more than 3 as long as they exist; of those that do not
 //     live for 10 minutes, no more than it wants.
 //   - If the set is frozen, or its scale-up is disabled, it creates nothing, and
-//     goes on with the next rule.
+//     goes on with the next rule. While the API servers do not answer
+//     ([Observation.Freeze]), it creates nothing and replaces no Failed machine.
 //   - Else it deletes what it has too much of, as [Choose] tells: machines that an
 //     autoscaler named ([NamedByAutoscaler]), all of them; those that the set
 //     names ([NameVictims]); others in the order of [Policy.Order]. And it
@@ -101,6 +102,10 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 	}
 	replace, holds := failed(others, preserved, in.Nodes, d.now)
 	d.Holds = append(d.Holds, holds...)
+	if in.Freeze.Frozen && len(replace) > 0 {
+		d.Holds = append(d.Holds, in.Freeze.Hold(d.now))
+		replace = nil
+	}
 	d.deleteAll(in.Set, append(victims, replace...), p.burst())
 }
 

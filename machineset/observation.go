@@ -38,6 +38,9 @@ type Observation struct {
 	// the machine's label. A name that is absent is a Node that nobody has looked
 	// at; its machine stays.
 	Nodes map[string]machine.NodeView
+	// Freeze is what is known of the API servers. While there is a freeze, no machine is
+	// created and no Failed machine is replaced.
+	Freeze machine.Freeze
 }
 
 // A Policy bounds one decision. The zero Policy has the defaults.

@@ -83,6 +83,8 @@ const (
 	FailedDelete = "FailedDelete"
 	// OverShootingReplicaCount says that a set has far too many machines.
 	OverShootingReplicaCount = "OverShootingReplicaCount"
+	// APIServerUnreachable says that an API server does not answer.
+	APIServerUnreachable = "APIServerUnreachable"
 	// MachineDeploymentStateSync says that a deployment is frozen because one of
 	// its sets is.
 	MachineDeploymentStateSync = "MachineDeploymentStateSync"

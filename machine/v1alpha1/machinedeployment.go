@@ -203,6 +203,9 @@ const (
 	MachineDeploymentReplicaFailure MachineDeploymentConditionType = "ReplicaFailure"
 	// MachineDeploymentFrozen means that a set of the deployment is frozen.
 	MachineDeploymentFrozen MachineDeploymentConditionType = "Frozen"
+	// MachineDeploymentControllerFrozen means that the controllers hold the deployment, as
+	// an API server does not answer.
+	MachineDeploymentControllerFrozen MachineDeploymentConditionType = "ControllerFrozen"
 )
 
 // MachineDeploymentCondition is one condition of a deployment.

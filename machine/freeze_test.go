@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// TestFreeze_Frozen_OnlyDeletionGoesOn decides about any machine: while there is a freeze,
+// a machine that is not being deleted has no action, and one that is goes as ever.
+func TestFreeze_Frozen_OnlyDeletionGoesOn(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4000) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		in, p := anything(r), anyPolicy(r)
+		in.Freeze = machine.Freeze{}
+		without := machine.Decide(in, p, now)
+		in.Freeze = machine.Freeze{Frozen: true, Since: now.Add(-time.Minute), Message: "the target API server does not answer"}
+		d := machine.Decide(in, p, now)
+		if !in.Machine.DeletionTimestamp.IsZero() {
+			require.Equal(t, without, d, "seed %d", seed)
+			continue
+		}
+		require.Nil(t, d.Do, "seed %d", seed)
+		require.Equal(t, machine.ReasonFrozen, d.Reason)
+		require.Equal(t, now.Add(time.Minute), d.NextCheck)
+		require.Contains(t, d.Holds[0].Message, "the target API server does not answer")
+		require.Equal(t, in.Freeze.Since, d.Holds[0].Since)
+	}
+}
+
+// TestFreeze_AfterOutage_TimeoutsBeginAnew decides about machines whose phase began an hour
+// ago. None is failed before its whole timeout has passed since the API servers answer.
+func TestFreeze_AfterOutage_TimeoutsBeginAnew(t *testing.T) {
+	t.Parallel()
+	silent := node(ready(corev1.ConditionUnknown))
+	selected := onNode(func(n *corev1.Node) { n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true" })
+	p := machine.DefaultPolicy()
+	p.MaxReplacements = 100
+	long := spec(func(m *v1alpha1.Machine) {
+		m.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+		m.Status.CurrentStatus.LastUpdateTime, m.Status.LastOperation.LastUpdateTime = m.CreationTimestamp, m.CreationTimestamp
+	})
+	for name, tc := range map[string]struct {
+		in      machine.Observation
+		timeout time.Duration
+	}{
+		"Unknown":         {after(withID, phase(v1alpha1.MachineUnknown), silent, copied, long), p.HealthTimeout},
+		"Pending":         {after(withID, phase(v1alpha1.MachinePending), silent, copied, long), p.CreationTimeout},
+		"InPlaceUpdating": {after(withID, phase(v1alpha1.MachineInPlaceUpdating), silent, selected, copied, long), p.InPlaceTimeout},
+		"no VM yet":       {after(intended, seen(machine.Absent), long), p.CreationTimeout},
+	} {
+		for _, answering := range []time.Duration{0, time.Second, tc.timeout - time.Second, tc.timeout, 24 * time.Hour} {
+			in := tc.in
+			in.Siblings.Complete = true
+			in.Freeze.ClocksFrom = now.Add(-answering)
+			d := machine.Decide(in, p, now)
+			fails := d.Reason == machine.ReasonHealthTimeout || d.Reason == machine.ReasonCreationTimeout || d.Reason == machine.ReasonUpdateTimeout
+			require.Equal(t, answering >= tc.timeout, fails, "%s, answering for %s: %s", name, answering, d)
+		}
+		in := tc.in
+		in.Siblings.Complete = true
+		in.Freeze.ClocksFrom = now.Add(time.Hour) // by another clock
+		require.Equal(t, machine.Decide(tc.in, p, now).Reason, machine.Decide(in, p, now).Reason, name)
+	}
+}
