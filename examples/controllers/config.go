@@ -74,14 +74,23 @@ type Config struct {
 	// anything is decided.
 	Started func()
 
-	// Heard, if not nil, is called whenever the target cluster has answered, which it is
-	// asked every ten seconds. It is called by one goroutine.
-	Heard func()
+	// Freeze says how long an API server may fail to answer until nothing is created, failed
+	// or replaced any more. The zero policy has the defaults.
+	Freeze safety.FreezePolicy
+	// ProbeMachines and ProbeTarget are the clients that probe the API servers of Machines
+	// and Target. They need no rate limit: a probe that waits for other requests looks like
+	// an outage. Nil means the clients Machines and Target.
+	ProbeMachines versioned.Interface
+	ProbeTarget   kubernetes.Interface
+	// Probed, if not nil, is told what follows from each probe of the API servers. It is
+	// called by one goroutine at a time.
+	Probed func(safety.FreezeDecision)
 
 	// newQueue makes the work queue of a kind. Nil is one that works in real time.
 	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// parallel is how many requests a drain makes at a time. Zero is its default.
 	parallel int
+	freeze   *freezeView
 	panics   *atomic.Int64 // counts them
 	// uncaught says that panics are not caught: a simulation ends its process by one.
 	uncaught bool
@@ -132,6 +141,9 @@ func (c *Config) complete() error {
 	}
 	if c.panics == nil {
 		c.panics = &atomic.Int64{}
+	}
+	if c.freeze == nil {
+		c.freeze = &freezeView{}
 	}
 	c.Driver = c.safeDriver(c.Driver)
 	if c.newQueue == nil {

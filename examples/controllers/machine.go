@@ -85,6 +85,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 	r.groups = newGroups(c)
 	r.nodeOfID, r.ofID, r.machinesOfNode = c.nodeOfID, c.ofID, c.machinesOfNode
 	r.watch(c)
+	r.wakeWithFreeze(api.Machines().Informer(), thawTime)
 	if c.target != nil {
 		r.watchTarget(c)
 	}
@@ -137,7 +138,7 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	}
 	in := machine.Observation{
 		Machine: m, FirstSeen: kept.first, Class: r.observeClass(m), Node: r.observeNode(ctx, m, kept.vm), VM: kept.vm, Drain: kept.drain.Again(),
-		Tokens: r.observeTokens(m, &kept),
+		Tokens: r.observeTokens(m, &kept), Freeze: r.cfg.freeze.now(),
 	}
 	in.ProviderID = r.observeProviderID(ctx, &in)
 	if machine.NeedsSiblings(m) {

@@ -49,6 +49,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 		return informers.Machines().Lister().Machines(namespace).Get(name)
 	}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
+	r.wakeWithFreeze(deployments, time.Second)
 	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
 	onDelete(deployments, func(d *api.MachineDeployment) { r.expected.forget(d.UID) })
 	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments) }))
@@ -97,7 +98,7 @@ func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (ti
 // observe gathers what is known of a deployment: its sets, adopting and releasing
 // them where that is due, their machines, and the Nodes of these.
 func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
-	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil}
+	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil, Freeze: r.cfg.freeze.now()}
 	// Before the lists are read: what the caches show now, the lists show.
 	in.Expectations = r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations {
 		return e.Observe(func(kind, name string) metav1.Object { return r.find(d.Namespace, kind, name) }, true)

@@ -62,6 +62,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 		r.node = c.target.Core().V1().Nodes().Lister().Get
 	}
 	r.loop = newLoop(cfg, "machineset", r.pass)
+	r.wakeWithFreeze(sets, time.Second)
 	on(sets, each(func(s *api.MachineSet) { r.add(s) }))
 	onDelete(sets, func(s *api.MachineSet) { r.memory.forget(s.UID) })
 	onDelete(machines.Informer(), func(m *api.Machine) { r.readyAgain.forget(m.UID) })
@@ -104,7 +105,7 @@ func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machine
 	memory := r.memory.get(set.UID)
 	return machineset.Observation{
 		Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: r.nodes(claims.Owned),
-		Expectations: memory.expected, NeverJoined: memory.unjoined,
+		Expectations: memory.expected, NeverJoined: memory.unjoined, Freeze: r.cfg.freeze.now(),
 	}, nil
 }
 

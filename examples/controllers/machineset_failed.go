@@ -58,5 +58,5 @@ func (r *machineSets) preconditions(ctx context.Context, in machineset.Observati
 		return same, time.Time{}
 	}
 	r.cfg.note(Note{Kind: r.kind, Key: in.Set.Namespace + "/" + in.Set.Name, Text: machinist.Hold{Subject: m.Name, Reason: reason}.String(), Waits: true, Err: err})
-	return nil, now.Add(heardEvery)
+	return nil, now.Add(askAgain)
 }

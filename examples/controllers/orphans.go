@@ -79,6 +79,11 @@ func (r *orphans) wake(class cache.ObjectName) {
 
 // pass lists the VMs of a class, or judges what was listed.
 func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+	if freeze := r.cfg.freeze.now(); freeze.Frozen {
+		h := freeze.Hold(r.cfg.Clock.Now())
+		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: h.String(), Waits: true})
+		return h.Until, nil
+	}
 	if key == judgeKey {
 		return time.Time{}, r.judge(ctx)
 	}

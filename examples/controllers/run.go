@@ -22,17 +22,17 @@ func Run(ctx context.Context, cfg Config) error {
 		running.Wait()
 		c.shutdown()
 	}()
-	loops := newLoops(&cfg, c)
+	loops, probes := newLoops(&cfg, c), newFreezes(&cfg)
 	if err := c.start(ctx); err != nil {
 		return err
 	}
 	if cfg.Started != nil {
 		cfg.Started()
 	}
-	for _, l := range loops {
+	probes.begin(ctx)
+	for _, l := range append(loops, probes.loop) {
 		running.Go(func() { l.run(ctx) })
 	}
-	running.Go(func() { listen(ctx, &cfg) })
 	<-ctx.Done()
 	return nil
 }

@@ -43,6 +43,27 @@ type site struct {
 	heldUntil time.Time                            // no watch shows anything more before
 	held      map[string]int                       // than so many entries, by resource
 	outUntil  time.Time                            // no request is served before
+	outages   []span                               // so far
+}
+
+// span is a time from one instant to another.
+type span struct{ from, to time.Time }
+
+// goOut lets the site serve no request from now until some time.
+func (s *site) goOut(now, until time.Time) {
+	if n := len(s.outages) - 1; n >= 0 && !now.After(s.outages[n].to) {
+		s.outages[n].to = later(s.outages[n].to, until)
+	} else {
+		s.outages = append(s.outages, span{now, until})
+	}
+	s.outUntil = s.outages[len(s.outages)-1].to
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func newSite(name string, cluster *draintest.Cluster) *site {

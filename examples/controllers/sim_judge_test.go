@@ -306,15 +306,37 @@ func (w *world) assessPhase(was, is *v1alpha1.Machine) {
 		if since := w.recorded(from.LastUpdateTime); now.Before(since.Add(w.policy.HealthTimeout)) {
 			w.wrong("machine %s fails after %s", is.Name, now.Sub(since))
 		}
+		w.checkOutages(is, w.policy.HealthTimeout)
 		w.checkReplacements(is)
 	case to.Phase == v1alpha1.MachineFailed:
 		if now.Before(is.CreationTimestamp.Add(w.policy.CreationTimeout)) {
 			w.wrong("machine %s fails after %s", is.Name, now.Sub(is.CreationTimestamp.Time))
 		}
+		w.checkOutages(is, w.policy.CreationTimeout)
 	case from.Phase == v1alpha1.MachineFailed && to.Phase == v1alpha1.MachineRunning && from.PreserveExpiryTime != nil:
 	case from.Phase == v1alpha1.MachineFailed && to.Phase == v1alpha1.MachineRunning && w.readySince(is).After(from.LastUpdateTime.Time):
 	case from.Phase == v1alpha1.MachineTerminating, from.Phase == v1alpha1.MachineFailed && to.Phase != v1alpha1.MachineTerminating:
 		w.wrong("machine %s goes from %s to %s", is.Name, from.Phase, to.Phase)
+	}
+}
+
+// longOutage is how long an outage lasts at least that no process can have missed.
+const longOutage = 4 * time.Minute
+
+// checkOutages judges that a machine is not failed during a long outage of an API server,
+// or within its timeout after the end of one.
+func (w *world) checkOutages(failed *v1alpha1.Machine, timeout time.Duration) {
+	now := w.clock.Now()
+	for _, s := range []*site{w.control, w.target} {
+		for _, o := range s.outages {
+			until := o.to
+			if now.Before(until) {
+				until = now
+			}
+			if until.Sub(o.from) >= longOutage && now.Before(o.to.Add(timeout)) {
+				w.wrong("machine %s is failed %s after the outage of %s, which lasted from %s to %s", failed.Name, now.Sub(o.to), s.name, o.from, o.to)
+			}
+		}
 	}
 }
 
@@ -354,10 +376,9 @@ func (w *world) checkReplaced() {
 	}
 	for _, m := range machines {
 		due := w.recorded(m.Status.CurrentStatus.LastUpdateTime).Add(w.policy.HealthTimeout)
-		for _, t := range []time.Time{w.calmFrom, w.judge.replaced} {
-			if t.After(due) {
-				due = t
-			}
+		due = later(later(due, w.judge.replaced), w.calmFrom)
+		if w.process != nil { // health timeouts begin anew with a process, and after a freeze
+			due = later(due, w.process.freeze.now().ClocksFrom.Add(w.policy.HealthTimeout-w.story.clockAhead))
 		}
 		if m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown && m.DeletionTimestamp.IsZero() && now.After(due.Add(2*time.Minute)) {
 			w.wrong("machine %s was to be failed at %s", m.Name, due)

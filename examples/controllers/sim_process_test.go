@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/safety"
 )
 
 // process is one life of the controllers, with all that they remember.
@@ -23,6 +25,8 @@ type process struct {
 	cancel   context.CancelFunc
 	loops    []*loop
 	queues   []*handQueue // of the loops, in their order
+	probes   *handQueue   // of the probes, one of the queues
+	freeze   *freezeView
 	caches   []*informer
 	safety   *overshoots // only decides, and is never to act
 	stopping bool
@@ -51,13 +55,16 @@ func (w *world) begin() {
 	}
 	must(cfg.complete())
 	c.index()
-	for _, l := range newLoops(&cfg, c) {
+	probes := newFreezes(&cfg)
+	probes.ask = func(context.Context) []safety.Probe { return w.probe() }
+	for _, l := range append(newLoops(&cfg, c), probes.loop) {
 		ofRollouts := w.story.rollout != nil && (l.kind == "machineset" || l.kind == "machinedeployment")
-		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" || ofRollouts {
+		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" || l.kind == "freeze" || ofRollouts {
 			p.loops, p.queues = append(p.loops, l), append(p.queues, queues[l.kind])
 		}
 	}
 	p.safety = w.newSafety(cfg, c)
+	p.probes, p.freeze = queues[probes.kind], cfg.freeze
 	p.caches = slices.Concat(control.informers, target.informers, tokens.informers)
 	w.collect(others)
 	for _, i := range p.caches {
@@ -65,6 +72,25 @@ func (w *world) begin() {
 	}
 	w.process = p
 	w.say("the controllers begin")
+	p.probes.Add(freezeKey)
+	p.pass(probes.loop, p.probes, freezeKey) // before anything is decided
+}
+
+// probe probes the API servers: no arrow, as nothing can be lost with it.
+func (w *world) probe() []safety.Probe {
+	sites := []*site{w.control, w.target}
+	if w.story.noTarget {
+		sites = sites[:1]
+	}
+	var probes []safety.Probe
+	for _, s := range sites {
+		probe := safety.Probe{Server: s.name}
+		if w.clock.Now().Before(s.outUntil) {
+			probe.Err = syscall.ECONNREFUSED
+		}
+		probes = append(probes, probe)
+	}
+	return probes
 }
 
 // newSafety makes the controller that freezes sets. It asks without troubles, and nothing

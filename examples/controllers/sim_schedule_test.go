@@ -180,6 +180,9 @@ func drawn(a arrow, rng *rand.Rand) trouble {
 	t := from[rng.IntN(len(from))]
 	if t.wait > 0 {
 		t.wait = time.Duration(rng.Int64N(int64(time.Minute)))
+		if t.what == outage && rng.IntN(2) == 0 { // long enough for a freeze
+			t.wait += 4 * time.Minute
+		}
 	}
 	return t
 }
@@ -221,11 +224,11 @@ func playAll(t *testing.T, name string, count int, random func(seed uint64, verb
 		t.Run(fmt.Sprint(shard), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				arrows, troubles := 0, 0
+				arrows, troubles, freezes := 0, 0, 0
 				for i := shard; i < count; i += shards {
 					seed := *firstFlag + uint64(i)
 					w := random(seed, false)
-					arrows, troubles = arrows+w.arrows, troubles+w.trouble
+					arrows, troubles, freezes = arrows+w.arrows, troubles+w.trouble, freezes+w.freezes
 					if len(w.wrongs) > 0 {
 						t.Errorf("%s\n%s\nplay it again: go test ./controllers -run %s -schedule.seed=%d -v",
 							w.story, strings.Join(w.wrongs, "\n"), name, seed)
@@ -234,7 +237,10 @@ func playAll(t *testing.T, name string, count int, random func(seed uint64, verb
 						}
 					}
 				}
-				t.Logf("%d calls, %d troubles", arrows, troubles)
+				t.Logf("%d calls, %d troubles, %d freezes", arrows, troubles, freezes)
+				if count >= 20000 {
+					require.Greater(t, freezes, 100)
+				}
 			})
 		})
 	}

@@ -270,7 +270,7 @@ func (w *world) before(a arrow, t trouble) {
 		w.hold(now.Add(t.wait))
 	case outage:
 		if a.site != nil {
-			a.site.outUntil = now.Add(t.wait)
+			a.site.goOut(now, now.Add(t.wait))
 		}
 	}
 	w.bindLate(a)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
@@ -47,6 +48,7 @@ type world struct {
 	arrows  int
 	// driverCalls and decisions count what the controllers did.
 	driverCalls, decisions int
+	freezes                int // that began
 	busy                   int // passes since time moved
 	tooMany                int // how often a set was seen with more machines than freeze it
 	last                   Note
@@ -181,6 +183,9 @@ func (w *world) wrong(format string, args ...any) {
 // note hears what the controllers decide.
 func (w *world) note(n Note) {
 	w.last = n
+	if n.Kind == "freeze" && n.Waits {
+		w.freezes++
+	}
 	if w.decisions++; w.decisions == 20_000 {
 		w.wrong("%d decisions", w.decisions)
 	}
@@ -319,18 +324,18 @@ func (w *world) passTime() bool {
 		for _, i := range w.process.caches {
 			times = append(times, i.next())
 		}
-		for _, q := range w.process.queues {
-			times = append(times, q.next())
+		for n, q := range w.process.queues {
+			if w.process.loops[n].kind != "freeze" {
+				times = append(times, q.next())
+			}
 		}
 	}
-	var next time.Time
-	for _, at := range times {
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	if next.IsZero() {
+	next := machinist.Earliest(times...)
+	if next.IsZero() { // what probes show matters only to what goes on
 		return false
+	}
+	if w.process != nil {
+		next = machinist.Earliest(next, w.process.probes.next())
 	}
 	if next.After(w.clock.Now()) {
 		w.clock.SetTime(next)

@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -18,8 +17,8 @@ import (
 // lookTime bounds a question to the API server of the target cluster.
 const lookTime = 5 * time.Second
 
-// heardEvery is how often the target cluster is asked whether it answers.
-const heardEvery = 10 * time.Second
+// askAgain is the pause after a question that the target cluster did not answer.
+const askAgain = 10 * time.Second
 
 // silence remembers that the target cluster did not answer, so that not every machine
 // waits for it. It is safe for several goroutines.
@@ -38,7 +37,7 @@ func (s *silence) over(now time.Time) bool {
 func (s *silence) begin(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = now.Add(heardEvery)
+	s.until = now.Add(askAgain)
 }
 
 // node reads a Node from the API server, by its name, or by the provider ID if the name
@@ -102,35 +101,4 @@ func readNode(ctx context.Context, cfg *Config, providerID, name string) (*corev
 		}
 	}
 	return nil, nil
-}
-
-// listen asks the target cluster again and again whether it answers, and tells Heard
-// of every answer, until the context ends.
-func listen(ctx context.Context, cfg *Config) {
-	if cfg.Target == nil || cfg.Heard == nil {
-		return
-	}
-	tick := cfg.Clock.NewTicker(heardEvery)
-	defer tick.Stop()
-	for {
-		if err := ask(ctx, cfg); err != nil && ctx.Err() == nil {
-			cfg.note(Note{Kind: "target", Key: "target-cluster", Text: "ask whether it answers", Err: err})
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C():
-		}
-	}
-}
-
-// ask asks the target cluster for one Node.
-func ask(ctx context.Context, cfg *Config) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	if _, err := cfg.Target.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-		return fmt.Errorf("the target cluster does not answer: %w", err)
-	}
-	cfg.Heard()
-	return nil
 }

@@ -29,12 +29,13 @@ const outage = 20 * time.Second
 // server that starts refuses it first.
 const outageGrace = 3 * time.Minute
 
-// ownHouse opens a house on a control plane that no other test has.
-func ownHouse(t *testing.T) *stage.House {
+// ownHouse opens a house on a control plane that no other test has. Its controller manager
+// calls a Node unknown that was silent for the grace period.
+func ownHouse(t *testing.T, grace time.Duration) *stage.House {
 	t.Helper()
 	logs, err := os.MkdirTemp("", "machinist-outage-logs-") //nolint:usetesting // it stays if the test fails
 	require.NoError(t, err)
-	c, err := controlplane.Start(t.Context(), controlplane.Options{LogDir: logs, NodeMonitorGracePeriod: outageGrace})
+	c, err := controlplane.Start(t.Context(), controlplane.Options{LogDir: logs, NodeMonitorGracePeriod: grace})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
@@ -58,7 +59,7 @@ func ownHouse(t *testing.T) *stage.House {
 
 func TestAnAPIServerThatIsAwayDuringARollCostsTimeAndNothingElse(t *testing.T) {
 	t.Parallel()
-	own := ownHouse(t)
+	own := ownHouse(t, outageGrace)
 	var began, ended time.Time // ended when it is ready: it answers before
 	o := hasty(lively())
 	o.Outage = true

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -119,6 +120,28 @@ func nodesAre(s *stage.Stage, names []string, status corev1.ConditionStatus) sta
 	}
 }
 
+// controllerFrozen holds when a deployment has the condition ControllerFrozen, or has not.
+func controllerFrozen(s *stage.Stage, name string, frozen bool) stage.Condition {
+	return func(ctx context.Context) (string, error) {
+		d, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "deployment " + name + " is not known", err
+		}
+		for _, c := range d.Status.Conditions {
+			if c.Type == v1alpha1.MachineDeploymentControllerFrozen {
+				if frozen {
+					return "", nil
+				}
+				return fmt.Sprintf("deployment %s: %s: %s", name, c.Reason, c.Message), nil
+			}
+		}
+		if frozen {
+			return fmt.Sprintf("deployment %s has no condition %s", name, v1alpha1.MachineDeploymentControllerFrozen), nil
+		}
+		return "", nil
+	}
+}
+
 // TestTarget_OutOfReach_NoMachineIsFailed takes the target cluster away while its Nodes
 // are silent. They recover, and the manager cannot see it for longer than the health
 // timeout.
@@ -127,7 +150,8 @@ func TestTarget_OutOfReach_NoMachineIsFailed(t *testing.T) {
 	const timeout = 30 * time.Second
 	s := house.Set(t, "target-away", lively())
 	g, kubeconfig := openGateway(t)
-	manager := s.Play(t, "manager", "--control-kubeconfig="+admin(t), "--target-kubeconfig="+kubeconfig)
+	manager := s.Play(t, "manager", "--control-kubeconfig="+admin(t), "--target-kubeconfig="+kubeconfig,
+		"--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s")
 	d := s.Deployment("workers", "small", 4, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: timeout}}
 	deploy(t, s, d)
@@ -162,7 +186,9 @@ func TestTarget_OutOfReach_NoMachineIsFailed(t *testing.T) {
 	status, text, err := manager.Health(t.Context(), "/readyz")
 	require.NoError(t, err)
 	require.NotEqual(t, http.StatusOK, status, text)
-	require.Contains(t, text, "has not heard from the target cluster")
+	require.Contains(t, text, "frozen since")
+	require.Contains(t, text, "the target API server has not answered since")
+	s.Wait(t, patience, "the deployment says so", controllerFrozen(s, "workers", true))
 	g.blocked.Unlock()
 
 	s.Wait(t, patience, "all is as before", s.Complete("workers"))
@@ -170,6 +196,19 @@ func TestTarget_OutOfReach_NoMachineIsFailed(t *testing.T) {
 		status, text, err := manager.Health(ctx, "/readyz")
 		if status != http.StatusOK {
 			return text, err
+		}
+		return "", nil
+	})
+	s.Wait(t, patience, "the deployment says it no more", controllerFrozen(s, "workers", false))
+	s.Wait(t, patience, "the Events say both", func(ctx context.Context) (string, error) {
+		list, err := s.Client.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=workers"})
+		if err != nil {
+			return "the Events are not known", err
+		}
+		for _, reason := range []string{"ControllerFrozen", "ControllerUnfrozen"} {
+			if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == reason }) {
+				return "no Event " + reason, nil
+			}
 		}
 		return "", nil
 	})

@@ -17,12 +17,15 @@ import (
 // clients are those that a manager needs. Each has a rate and a user agent of its
 // own, so that nothing keeps the lease from being renewed.
 type clients struct {
-	machines   versioned.Interface
-	control    kubernetes.Interface // secrets
-	target     kubernetes.Interface // nil without a target cluster
-	events     kubernetes.Interface
-	lease      kubernetes.Interface // of the election, which no gate guards
-	leaseWatch kubernetes.Interface // without a limit on the time of a request
+	machines versioned.Interface
+	control  kubernetes.Interface // secrets
+	target   kubernetes.Interface // nil without a target cluster
+	// The clients of probes have no rate limit, so that a probe waits for no other request.
+	probeMachines versioned.Interface
+	probeTarget   kubernetes.Interface // nil without a target cluster
+	events        kubernetes.Interface
+	lease         kubernetes.Interface // of the election, which no gate guards
+	leaseWatch    kubernetes.Interface // without a limit on the time of a request
 
 	close func()
 }
@@ -47,6 +50,10 @@ func newClients(s *options.MCServer, g *gate) (clients, error) {
 	c.leaseWatch = b.core(control, "leader-election")
 	if target != nil {
 		c.target = b.core(g.guard(target), "nodes")
+		c.probeTarget = b.core(unlimited(target), "probe")
+	}
+	if config, transport := b.next(unlimited(control), "probe", false); b.err == nil {
+		c.probeMachines, b.err = versioned.NewForConfigAndClient(config, transport)
 	}
 	if b.err != nil {
 		b.close()
@@ -68,7 +75,9 @@ func (b *builder) next(config *rest.Config, agent string, protobuf bool) (*rest.
 		return nil, nil
 	}
 	c := rest.CopyConfig(config)
-	c.QPS, c.Burst, c.UserAgent = b.s.KubeAPIQPS, b.s.KubeAPIBurst, "machinist/"+agent
+	if c.UserAgent = "machinist/" + agent; c.QPS >= 0 {
+		c.QPS, c.Burst = b.s.KubeAPIQPS, b.s.KubeAPIBurst
+	}
 	if protobuf {
 		c.ContentType, c.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	}
@@ -76,6 +85,13 @@ func (b *builder) next(config *rest.Config, agent string, protobuf bool) (*rest.
 	b.err = err
 	b.transports = append(b.transports, transport)
 	return c, transport
+}
+
+// unlimited returns a config for a client without a rate limit.
+func unlimited(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.QPS = -1
+	return c
 }
 
 func (b *builder) core(config *rest.Config, agent string) kubernetes.Interface {

@@ -52,7 +52,7 @@
 //
 // /healthz is 200, or 500 if this manager holds a lease that it cannot renew, or
 // is stopping. /readyz is 200 if this manager does what it can: it stands by, or
-// it leads with its caches filled and has heard from the target cluster within 30 s.
+// it leads with its caches filled and is not frozen.
 //
 // There are no metrics yet, and no TLS.
 package app

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/safety"
 )
 
 // health is what a manager tells of itself over HTTP.
@@ -22,7 +25,7 @@ type health struct {
 	standing bool // stands by
 	filled   bool // leads, and its caches are filled
 	stopping bool
-	heardAt  time.Time // when the target cluster answered last; zero without one
+	freeze   machine.Freeze
 }
 
 func newHealth() *health { return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0)} }
@@ -31,16 +34,15 @@ func (h *health) standBy() { h.set(func() { h.standing = true }) }
 func (h *health) lead()    { h.set(func() { h.standing = false }) }
 func (h *health) fill()    { h.set(func() { h.filled = true }) }
 func (h *health) stop()    { h.set(func() { h.stopping = true }) }
-func (h *health) heard()   { h.set(func() { h.heardAt = time.Now() }) }
+
+// probed is told what follows from a probe of the API servers.
+func (h *health) probed(d safety.FreezeDecision) { h.set(func() { h.freeze = d.Freeze }) }
 
 func (h *health) set(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f()
 }
-
-// deaf is after how long without an answer of the target cluster a leader is not ready.
-const deaf = 30 * time.Second
 
 var (
 	errStopping = errors.New("is stopping")
@@ -64,8 +66,8 @@ func (h *health) ready() error {
 	switch {
 	case h.stopping:
 		return errStopping
-	case h.filled && !h.heardAt.IsZero() && time.Since(h.heardAt) > deaf:
-		return fmt.Errorf("has not heard from the target cluster since %s: no machine is failed for its health, or because it did not join", h.heardAt.UTC().Format(time.RFC3339))
+	case h.filled && h.freeze.Frozen:
+		return fmt.Errorf("frozen since %s: %s: nothing is created, failed or replaced", h.freeze.Since.UTC().Format(time.RFC3339), h.freeze.Message)
 	case h.standing || h.filled:
 		return nil
 	default:

@@ -4,27 +4,25 @@ package app
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/safety"
 )
 
-func TestHealth_TargetClusterSilent_LeaderIsNotReady(t *testing.T) {
+func TestHealth_Frozen_LeaderIsNotReady(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHealth()
-		h.standBy()
-		h.lead()
-		h.fill()
-		require.NoError(t, h.ready(), "without a target cluster nothing is heard")
-		h.heard()
-		time.Sleep(deaf)
-		require.NoError(t, h.ready())
-		time.Sleep(time.Second)
-		require.ErrorContains(t, h.ready(), "has not heard from the target cluster since 2000-01-01T00:00:00Z")
-		require.NoError(t, h.healthy(), "to end it would not help")
-		h.heard()
-		require.NoError(t, h.ready())
-	})
+	h := newHealth()
+	h.standBy()
+	h.lead()
+	h.fill()
+	require.NoError(t, h.ready())
+	since := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	h.probed(safety.FreezeDecision{Freeze: machine.Freeze{Frozen: true, Since: since, Message: "the target API server does not answer"}})
+	require.ErrorContains(t, h.ready(), "frozen since 2000-01-01T00:00:00Z: the target API server does not answer")
+	require.NoError(t, h.healthy(), "to end it would not help")
+	h.probed(safety.FreezeDecision{})
+	require.NoError(t, h.ready())
 }

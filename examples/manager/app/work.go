@@ -43,7 +43,8 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 			Driver: finishing(calls, m.gate, driver.WithDeadline(m.driver, driver.Timeouts{})),
 			Policy: m.s.MachinePolicy(), ReattachTimeout: m.s.PVReattachTimeout, Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(), Orphans: m.s.OrphanPolicy(), Overshoot: m.s.OvershootPolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
-			Observe: observer(m.log), Events: events.recorder, Started: m.started, Heard: m.health.heard, //nolint:contextcheck // a log has no context
+			Observe: observer(m.log), Events: events.recorder, Started: m.started,
+			Freeze: m.s.FreezePolicy(), ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, //nolint:contextcheck // a log has no context
 		})
 	}()
 	select {

@@ -40,6 +40,8 @@ func (s *MCServer) addPolicyFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.NodeConditions, "node-conditions", s.NodeConditions, "conditions, separated by commas, that make a node unhealthy unless they are False")
 	fs.DurationVar(&s.ResourceExhaustedRetry, "resource-exhausted-retry", s.ResourceExhaustedRetry, "how long to wait after the provider had no room; 0 is 10 minutes")
 	fs.DurationVar(&s.SettleTime, "machine-settle-time", s.SettleTime, "how long the provider may take to show a VM that it has made; 0 is not at all")
+	fs.DurationVar(&s.FreezeTimeout, "machine-safety-apiserver-statuscheck-timeout", s.FreezeTimeout, "how long an API server may fail to answer until nothing is created, failed or replaced any more; 0 is 30 seconds")
+	fs.DurationVar(&s.FreezePeriod, "machine-safety-apiserver-statuscheck-period", s.FreezePeriod, "how often the API servers are probed while they answer; at least the timeout, 0 is 1 minute")
 	fs.DurationVar(&s.OrphanVMsPeriod, "machine-safety-orphan-vms-period", s.OrphanVMsPeriod, "how often VMs are looked for that nobody owns; 0 is 15 minutes")
 	fs.DurationVar(&s.OrphanVMsGrace, "machine-safety-orphan-vms-grace", s.OrphanVMsGrace, "for how long a VM has to be without owner before it is deleted; 0 is 10 minutes")
 	fs.DurationVar(&s.OvershootPeriod, "machine-safety-overshooting-period", s.OvershootPeriod, "how often machine sets are looked at that may have too many machines; 0 is 1 minute")

@@ -20,8 +20,6 @@ var withoutEffect = []struct {
 	{"kube-api-content-type", "it has no effect in the reference system either", false},
 	{"log-flush-frequency", "logs are not buffered", false},
 	{"machine-max-evict-retries", "evictions are repeated until --machine-drain-timeout", false},
-	{"machine-safety-apiserver-statuscheck-period", "there is no freeze", false},
-	{"machine-safety-apiserver-statuscheck-timeout", "there is no freeze", false},
 	{"profiling", "there is no profiling", true},
 	{"vmodule", "verbosity is the same everywhere", false},
 }

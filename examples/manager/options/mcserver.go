@@ -81,6 +81,11 @@ type MachineControllerConfiguration struct {
 	OvershootUp, OvershootDown int32
 	OvershootPeriod            time.Duration
 
+	// FreezeTimeout is how long an API server may fail to answer until nothing is created,
+	// failed or replaced any more, and FreezePeriod the time between two probes while the API
+	// servers answer. Zero means 30 seconds and 1 minute.
+	FreezeTimeout, FreezePeriod time.Duration
+
 	// HoldAutoscaler keeps the cluster autoscaler from removing Nodes of a deployment
 	// while it is rolled out.
 	HoldAutoscaler bool
@@ -143,6 +148,8 @@ func NewMCServer() *MCServer {
 		OvershootUp:            2,
 		OvershootDown:          1,
 		OvershootPeriod:        time.Minute,
+		FreezeTimeout:          30 * time.Second,
+		FreezePeriod:           time.Minute,
 		HoldAutoscaler:         true,
 
 		LeaderElection: LeaderElection{

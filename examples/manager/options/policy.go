@@ -57,6 +57,11 @@ func (s *MCServer) OvershootPolicy() safety.OvershootPolicy {
 	return p
 }
 
+// FreezePolicy returns the policy of a freeze that the flags state.
+func (s *MCServer) FreezePolicy() safety.FreezePolicy {
+	return safety.FreezePolicy{Timeout: s.FreezeTimeout, Period: s.FreezePeriod}
+}
+
 // OrphanPolicy returns the policy of VMs that nobody owns which the flags state.
 func (s *MCServer) OrphanPolicy() safety.Policy {
 	p := safety.DefaultPolicy()

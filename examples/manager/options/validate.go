@@ -53,6 +53,8 @@ func (s *MCServer) Validate() error {
 		{"machine-pv-reattach-timeout", s.PVReattachTimeout},
 		{"resource-exhausted-retry", s.ResourceExhaustedRetry},
 		{"machine-settle-time", s.SettleTime},
+		{"machine-safety-apiserver-statuscheck-timeout", s.FreezeTimeout},
+		{"machine-safety-apiserver-statuscheck-period", s.FreezePeriod},
 		{"machine-safety-orphan-vms-period", s.OrphanVMsPeriod},
 		{"machine-safety-orphan-vms-grace", s.OrphanVMsGrace},
 		{"machine-safety-overshooting-period", s.OvershootPeriod},
@@ -61,6 +63,8 @@ func (s *MCServer) Validate() error {
 	}
 	c.unless(s.OvershootUp >= 0, "safety-up", "%d is below 0", s.OvershootUp)
 	c.unless(s.OvershootDown >= 0, "safety-down", "%d is below 0", s.OvershootDown)
+	c.unless(s.FreezePeriod == 0 || s.FreezePeriod >= s.FreezeTimeout, "machine-safety-apiserver-statuscheck-period",
+		"%s is below the timeout %s", s.FreezePeriod, s.FreezeTimeout)
 	c.unless(s.MaxReplacements >= 0, "machine-max-replacements", "%d is below 0", s.MaxReplacements)
 	for _, group := range s.BootstrapGroups() {
 		c.unless(tokenGroup.MatchString(group), "bootstrap-token-auth-extra-groups", "%q does not match %s", group, tokenGroup)
