@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,7 +155,7 @@ const thawTime = 10 * time.Second
 func (l *loop) wakeWithFreeze(informer cache.SharedIndexInformer, over time.Duration) {
 	v := l.cfg.freeze
 	v.wake = append(v.wake, func() {
-		for _, key := range informer.GetIndexer().ListKeys() {
+		for _, key := range slices.Sorted(slices.Values(informer.GetIndexer().ListKeys())) {
 			if name, err := cache.ParseObjectName(key); err == nil {
 				l.queue.AddAfter(name, time.Duration(l.cfg.Random()*float64(over)))
 			}

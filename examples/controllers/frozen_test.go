@@ -67,7 +67,8 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 		require.True(t, frozen())
 
 		r.control.ClearFaults()
-		r.eventually("unfrozen", func() bool { return !frozen() })
+		// A deletion that failed is repeated within a minute, and the sets are judged within the next.
+		require.Eventually(t, func() bool { return !frozen() }, 3*time.Minute, 100*time.Millisecond, "unfrozen")
 		r.eventually("rolled", complete)
 		require.NotEqual(t, before, r.count(ctx))
 	})
