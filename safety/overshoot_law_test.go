@@ -309,3 +309,53 @@ func TestOvershoot_FirstLook_WaitsForAnotherCreation(t *testing.T) {
 	require.Len(t, d.Writes, 1)
 	require.True(t, d.Writes[0].Frozen)
 }
+
+// TestOvershoot_AskedForSomethingElse_WaitsForAnotherCreation changes what a set is asked
+// for after it has created too many machines, and then has it create one more.
+func TestOvershoot_AskedForSomethingElse_WaitsForAnotherCreation(t *testing.T) {
+	ask := map[string]string{v1alpha1.UnfreezeAnnotation: ""}
+	for name, change := range map[string]func(s *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment){
+		"the set changes":                func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Generation++ },
+		"the deployment changes":         func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Generation++ },
+		"another deployment":             func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.UID = "another" },
+		"the limit falls":                func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Spec.Replicas-- },
+		"the set is to be unfrozen":      func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Annotations = ask },
+		"all sets are to be unfrozen":    func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Annotations = ask },
+		"the label was taken off a set":  func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Labels = nil },
+		"nothing changes, so it freezes": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, set, d := safety.DefaultOvershootPolicy(), overSet("a", "md", 1), overDeployment("md", 2, 0)
+			if name == "the label was taken off a set" {
+				set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+			}
+			in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Complete: true}
+			state, _ := safety.Overshoot(safety.OvershootState{}, in, p, noon.Add(-time.Hour))
+			in.Machines = overMachines("a", 9)
+			if change == nil {
+				_, decision := safety.Overshoot(state, in, p, noon)
+				require.True(t, decision.Writes[0].Frozen)
+				return
+			}
+			change(set, d)
+			if d.UID == "another" {
+				set.OwnerReferences[0].UID = d.UID
+			}
+			state, _ = safety.Overshoot(state, in, p, noon)
+			set.Annotations, d.Annotations = nil, nil
+			require.Empty(t, freezes(state, in, noon.Add(time.Hour)))
+			one := overMachines("a", 10)[9:]
+			in.Machines = slices.Concat(in.Machines, one)
+			one[0].CreationTimestamp = metav1.NewTime(noon.Add(9 * time.Second))
+			require.Empty(t, freezes(state, in, noon.Add(time.Hour)), "a request that was under way")
+			one[0].CreationTimestamp = metav1.NewTime(noon.Add(11 * time.Second))
+			require.Len(t, freezes(state, in, noon.Add(time.Hour)), 2)
+		})
+	}
+}
+
+// freezes returns what a look freezes.
+func freezes(state safety.OvershootState, in safety.OvershootObservation, now time.Time) []safety.FreezeWrite {
+	_, d := safety.Overshoot(state, in, safety.DefaultOvershootPolicy(), now)
+	return slices.DeleteFunc(d.Writes, func(w safety.FreezeWrite) bool { return !w.Frozen })
+}

@@ -108,6 +108,10 @@ func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 	require.Equal(t, noon.Add(5*time.Minute), d.NextCheck)
 	state, d = safety.Unmanaged(state, in, joinTime, noon.Add(5*time.Minute-time.Second))
 	require.Empty(t, d.Writes)
+	frozen := in
+	frozen.Frozen = true
+	_, d = safety.Unmanaged(state, frozen, joinTime, noon.Add(5*time.Minute))
+	require.Empty(t, d.Writes, "an API server was away")
 	empty := in
 	empty.Machines = nil
 	_, d = safety.Unmanaged(state, empty, joinTime, noon.Add(5*time.Minute))

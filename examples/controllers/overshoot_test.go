@@ -212,12 +212,32 @@ func TestOvershoot_RequestFails_NextPassCompletes(t *testing.T) {
 	}
 }
 
+func TestOvershoot_StatusIsRefused_LabelHasItsEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newOverRig(t)
+		r.cfg.Observe = nil
+		r.cluster.Inject(draintest.Fault{Kind: draintest.InternalError, Subresource: "status"})
+		r.start()
+		r.create(4)
+		time.Sleep(5 * time.Second)
+		s, err := r.cfg.Machines.MachineV1alpha1().MachineSets(ns).Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "True", s.Labels[v1alpha1.FreezeLabelKey])
+		r.cluster.ClearFaults()
+		time.Sleep(2 * time.Minute)
+		r.requireFrozen(true, "the status is written")
+	})
+}
+
 func TestOvershoot_ManyMachinesAdded_OnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOverRig(t)
 		r.start()
 		before := r.passes
-		r.create(3)
+		for range 3 {
+			r.create(1)
+			time.Sleep(10 * time.Millisecond)
+		}
 		time.Sleep(5 * time.Second)
 		require.Equal(t, before+1, r.passes)
 	})
