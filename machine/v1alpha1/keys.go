@@ -152,4 +152,8 @@ const (
 	FreezeLabelKey = "freeze"
 	// UnfreezeAnnotation asks to unfreeze a set or a deployment, with any value.
 	UnfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
+	// ReplaceUntilAnnotation on a MachineDeployment, or on a MachineSet without one, has
+	// its machines replaced although many failed at once, until the time that it tells
+	// as RFC 3339, at most 24 hours ahead.
+	ReplaceUntilAnnotation = "safety.machine.sapcloud.io/replace-until"
 )

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/safety"
+)
+
+var guardNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// pool returns so many machines that serve.
+func pool(name, zone string, n int) []safety.GuardMember {
+	members := make([]safety.GuardMember, n)
+	for i := range members {
+		members[i] = safety.GuardMember{ID: fmt.Sprintf("%s-%s-%d", name, zone, i), Pool: name, Zone: zone, Serves: true}
+	}
+	return members
+}
+
+// fail has a machine stop serving.
+func fail(m *safety.GuardMember, at time.Time) { m.Serves, m.FailingSince = false, at }
+
+// assess asks whether one of the members may be failed.
+func assess(members []safety.GuardMember, i int, now time.Time) safety.Assessment {
+	return safety.Assess(safety.GuardObservation{Machine: members[i], Members: members, Complete: true}, safety.DefaultGuardPolicy(), now)
+}
+
+// allowed reports whether a machine may be failed.
+func allowed(a safety.Assessment) bool { return a.Hold.Reason == "" }
+
+func TestAssess_FailuresOverHours_AllReplaced(t *testing.T) {
+	const k = 10
+	members := pool("p", "z", 2*k)
+	for i := range k { // none is replaced meanwhile
+		at := guardNow.Add(time.Duration(i) * 20 * time.Minute)
+		fail(&members[i], at)
+		a := assess(members, i, at.Add(10*time.Minute))
+		require.Equal(t, safety.Assessment{}, a, "failure %d", i)
+	}
+}
+
+func TestAssess_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
+	const k = 10
+	members, now := pool("p", "z", 2*k), guardNow.Add(10*time.Minute)
+	for i := range k {
+		fail(&members[i], guardNow.Add(time.Duration(i)*6*time.Second))
+	}
+	for i := range k {
+		a := assess(members, i, now)
+		require.Equal(t, safety.HoldAll, a.Verdict)
+		require.Equal(t, safety.ReplacementsHeld, a.Hold.Reason)
+		require.Equal(t, members[i].FailingSince.Add(time.Hour), a.Hold.Until)
+		require.Equal(t, "pool/p", a.Hold.Subject)
+		require.Contains(t, a.Hold.Message, "pool/p: 10 of 20 machines failed within 5m0s of each other, which is one event: none is replaced until fewer than 50 % fail, or until 2026-03-01T13:0")
+		require.Contains(t, a.Hold.Message, "safety.machine.sapcloud.io/replace-until")
+	}
+	for i := range k / 2 {
+		members[i] = pool("p", "z", i + 1)[i]
+	}
+	for i := k / 2; i < k; i++ {
+		require.True(t, allowed(assess(members, i, now)), "5 of 20 is no event any more")
+	}
+}
+
+func TestAssess_Few_AreReplacedWhateverTheirShare(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		members := pool("p", "z", n)
+		for i := range members {
+			fail(&members[i], guardNow)
+		}
+		require.Equal(t, safety.Replace, assess(members, 0, guardNow.Add(time.Minute)).Verdict, "%d of %d", n, n)
+	}
+	members := pool("p", "z", 4)
+	for i := range members {
+		fail(&members[i], guardNow)
+	}
+	require.Equal(t, safety.HoldAll, assess(members, 0, guardNow.Add(time.Minute)).Verdict)
+}
+
+// TestAssess_Thresholds asserts where the verdicts change, of a pool of 20.
+func TestAssess_Thresholds(t *testing.T) {
+	for failed, want := range map[int]safety.Verdict{
+		3: safety.Replace, 5: safety.Replace, 6: safety.Slow, 9: safety.Slow, 10: safety.HoldAll, 20: safety.HoldAll,
+	} {
+		members := pool("p", "z", 20)
+		for i := range failed {
+			fail(&members[i], guardNow)
+		}
+		members = append(members, safety.GuardMember{ID: "new", Pool: "p", Zone: "z"}, safety.GuardMember{ID: "newer", Pool: "p", Zone: "z"})
+		require.Equal(t, want, assess(members, 0, guardNow.Add(time.Minute)).Verdict, "%d of 20; new machines do not count", failed)
+	}
+}
+
+func TestAssess_FailedZone_RepairsElsewhereGoOn(t *testing.T) {
+	members := slices.Concat(pool("p", "a", 10), pool("p", "b", 10), pool("p", "c", 10), pool("q", "c", 10))
+	for i := range 10 {
+		fail(&members[i], guardNow)
+	}
+	now := guardNow.Add(10 * time.Minute)
+	require.Equal(t, "zone/a", assess(members, 0, now).Hold.Subject)
+	for _, i := range []int{15, 25, 35} {
+		fail(&members[i], guardNow.Add(-time.Hour))
+		require.True(t, allowed(assess(members, i, now)), "%+v", assess(members, i, now))
+	}
+	for i := range 20 {
+		fail(&members[i], guardNow)
+	}
+	fail(&members[36], guardNow)
+	require.Equal(t, "cluster", assess(members, 36, now).Hold.Subject, "21 of 40")
+}
+
+func TestAssess_WithoutGuardOrVM_NotHeld(t *testing.T) {
+	members := pool("p", "z", 10)
+	for i := range members {
+		fail(&members[i], guardNow)
+	}
+	in := safety.GuardObservation{Machine: members[0], Members: members, Complete: true}
+	require.Equal(t, safety.Assessment{}, safety.Assess(in, safety.GuardPolicy{}, guardNow))
+	require.Equal(t, safety.Assessment{}, safety.Assess(safety.GuardObservation{}, safety.GuardPolicy{}, guardNow))
+
+	in.Complete = false
+	a := safety.Assess(in, safety.DefaultGuardPolicy(), guardNow)
+	require.Equal(t, safety.ReplacementsHeld, a.Hold.Reason, "a list that may not be whole proves nothing")
+	require.Equal(t, guardNow.Add(10*time.Second), a.Hold.Until)
+
+	in.VMGone = true
+	require.True(t, allowed(safety.Assess(in, safety.DefaultGuardPolicy(), guardNow)), "nothing is destroyed")
+}
+
+func TestAssess_Override(t *testing.T) {
+	members := pool("p", "z", 10)
+	for i := range members {
+		fail(&members[i], guardNow)
+	}
+	now := guardNow.Add(10 * time.Minute)
+	at := func(d time.Duration) string { return now.Add(d).Format(time.RFC3339) }
+	for name, tc := range map[string]struct {
+		value   string
+		allowed bool
+		message string
+	}{
+		"none":              {"", false, ""},
+		"an hour":           {at(time.Hour), true, "a user allows replacements until " + at(time.Hour)},
+		"a day":             {at(24 * time.Hour), true, "a user allows"},
+		"over":              {at(0), false, ""},
+		"more than a day":   {at(24*time.Hour + time.Second), false, "is more than 24h0m0s ahead"},
+		"not a time":        {"true", false, `replace-until is ignored: "true" is not a time`},
+		"a text of any way": {string(make([]byte, 5000)), false, "is not a time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := safety.Assess(safety.GuardObservation{Machine: members[0], Members: members, Complete: true, Override: tc.value}, safety.DefaultGuardPolicy(), now)
+			require.Equal(t, tc.allowed, allowed(a))
+			require.Contains(t, a.Message, tc.message)
+			require.Less(t, len(a.Message), 600)
+		})
+	}
+}
+
+// guardWorld is a simulation of machines that fail and of their owners, and of a controller
+// that asks as often as it likes.
+type guardWorld struct {
+	members  []safety.GuardMember
+	now      time.Time
+	replaced []time.Time
+	failed   map[string]time.Time // since when machines are in phase Failed
+}
+
+// tick asks for each machine that has failed for ten minutes. A machine that is allowed is
+// replaced by one that serves seven minutes later.
+func (w *guardWorld) tick(r *rand.Rand) {
+	for _, i := range r.Perm(len(w.members)) {
+		m := &w.members[i]
+		since, going := w.failed[m.ID]
+		switch {
+		case going && w.now.Sub(since) >= 7*time.Minute:
+			delete(w.failed, m.ID)
+			*m = safety.GuardMember{ID: m.ID + "+", Pool: m.Pool, Zone: m.Zone, Serves: true, ReplacedAt: since}
+		case going, m.FailingSince.IsZero(), w.now.Sub(m.FailingSince) < 10*time.Minute:
+		case allowed(assess(w.members, i, w.now)):
+			w.failed[m.ID], m.ReplacedAt = w.now, w.now
+			w.replaced = append(w.replaced, w.now)
+		}
+	}
+}
+
+// most returns how many were replaced within one window at most.
+func (w *guardWorld) most(window time.Duration) int {
+	most := 0
+	for i := range w.replaced {
+		n := 0
+		for _, at := range w.replaced[i:] {
+			if at.Sub(w.replaced[i]) < window {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// TestAssess_SilentForGood_ReplacedAtThePaceWhateverTheInterval has a part of a pool, or
+// all of it, never recover. In the end all are replaced, and as long as they are one event
+// no more than one within ten minutes, however often it is asked.
+func TestAssess_SilentForGood_ReplacedAtThePaceWhateverTheInterval(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []int{8, 10, 20} { // of 20
+		var firstHours []int
+		for _, interval := range []time.Duration{5 * time.Second, time.Minute} {
+			w := &guardWorld{members: pool("p", "z", 20), now: guardNow, failed: map[string]time.Time{}}
+			for i := range silent {
+				fail(&w.members[i], guardNow)
+			}
+			r := rand.New(rand.NewPCG(uint64(silent), uint64(interval)))
+			begin := guardNow.Add(10 * time.Minute)
+			if silent >= 10 {
+				begin = guardNow.Add(time.Hour)
+			}
+			for w.now.Before(guardNow.Add(6 * time.Hour)) {
+				w.tick(r)
+				if w.now.Before(begin) {
+					require.Empty(t, w.replaced, "held for its time")
+				}
+				if left := silent - len(w.replaced); left > 6 {
+					require.LessOrEqual(t, w.most(10*time.Minute), 1, "%d silent, asked every %s", silent, interval)
+				}
+				w.now = w.now.Add(interval)
+			}
+			require.Len(t, w.replaced, silent, "all in the end")
+			n := 0
+			for _, at := range w.replaced {
+				if at.Before(begin.Add(30 * time.Minute)) {
+					n++
+				}
+			}
+			firstHours = append(firstHours, n)
+		}
+		require.Equal(t, firstHours[0], firstHours[1], "%d silent: the pace does not depend on the interval", silent)
+	}
+}
+
+// anyMembers returns machines of a few pools and zones with any history.
+func anyMembers(r *rand.Rand, now time.Time) []safety.GuardMember {
+	members := make([]safety.GuardMember, 1+r.IntN(40))
+	moment := func() time.Time { return now.Add(time.Duration(r.IntN(7200)-6900) * time.Second) }
+	for i := range members {
+		m := &members[i]
+		*m = safety.GuardMember{ID: fmt.Sprint(i), Pool: []string{"", "p", "q"}[r.IntN(3)], Zone: []string{"", "a", "b"}[r.IntN(3)], Serves: r.IntN(3) > 0}
+		switch r.IntN(3) {
+		case 0:
+			fail(m, moment())
+		case 1:
+			fail(m, now.Add(-time.Duration(r.IntN(60))*time.Second))
+		}
+		if r.IntN(8) == 0 {
+			m.ReplacedAt = moment()
+		}
+	}
+	return members
+}
+
+func anyGuardPolicy(r *rand.Rand) safety.GuardPolicy {
+	return safety.GuardPolicy{
+		HoldPercent: r.IntN(130) - 10, SlowPercent: r.IntN(130) - 10, AlwaysFew: r.IntN(8) - 1, SlowCount: r.IntN(4),
+		Window: time.Duration(r.IntN(20)-1) * time.Minute, HoldFor: time.Duration(r.IntN(90)-1) * time.Minute, SlowWindow: time.Duration(r.IntN(20)-1) * time.Minute,
+	}
+}
+
+// TestAssess_AnySchedule_EveryHoldEnds asserts of any machines and any policy: a hold names
+// what it is about and ends later than now; the order of the machines does not matter; a
+// machine that has failed for HoldFor is not held; and one that is slowed may be replaced
+// at the end of its hold, if no other was replaced meanwhile.
+func TestAssess_AnySchedule_EveryHoldEnds(t *testing.T) {
+	t.Parallel()
+	seen := map[safety.Verdict]int{}
+	for seed := range uint64(20000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		p, members := anyGuardPolicy(r), anyMembers(r, guardNow)
+		in := safety.GuardObservation{Machine: members[r.IntN(len(members))], Members: members, Complete: true}
+		a := safety.Assess(in, p, guardNow)
+		seen[a.Verdict]++
+		if h := a.Hold; h.Reason != "" {
+			require.True(t, h.Until.After(guardNow), "seed %d: %+v", seed, h)
+			require.NotEmpty(t, h.Subject)
+			require.Contains(t, h.Message, h.Subject, "seed %d", seed)
+		}
+		shuffled := slices.Clone(members)
+		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		in.Members = shuffled
+		require.Equal(t, a, safety.Assess(in, p, guardNow), "seed %d: the order matters", seed)
+
+		later, i := guardNow, 0
+		for in.Machine.FailingSince.IsZero() || in.Machine.FailingSince.After(guardNow) {
+			in.Machine.FailingSince = guardNow
+		}
+		for ; a.Hold.Reason != "" && i < 3; i++ { // held, then slowed by what was replaced before
+			later = a.Hold.Until
+			a = safety.Assess(in, p, later)
+		}
+		require.Empty(t, a.Hold.Reason, "seed %d: it never ends: %+v", seed, a.Hold)
+	}
+	require.Greater(t, seen[safety.Slow], 500)
+	require.Greater(t, seen[safety.HoldAll], 500)
+	require.Greater(t, seen[safety.Replace], 500)
+}
+
+// TestAssess_Burst_IsTheMostWithinOneWindow compares the verdict with a count of all pairs.
+func TestAssess_Burst_IsTheMostWithinOneWindow(t *testing.T) {
+	t.Parallel()
+	p := safety.GuardPolicy{HoldPercent: 40, AlwaysFew: 2, Window: 10 * time.Minute, HoldFor: 1000 * time.Hour}
+	seen := map[safety.Verdict]int{}
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		members := anyMembers(r, guardNow)
+		for i := range members {
+			members[i].Pool, members[i].Zone = "", ""
+		}
+		fail(&members[0], guardNow.Add(-time.Hour))
+		most, of := 0, 0
+		for _, m := range members {
+			since := m.FailingSince
+			if since.After(guardNow) {
+				since = guardNow
+			}
+			if m.Serves || !since.IsZero() {
+				of++
+			}
+			n := 0
+			for _, o := range members {
+				other := o.FailingSince
+				if other.After(guardNow) {
+					other = guardNow
+				}
+				if d := other.Sub(since); !since.IsZero() && !other.IsZero() && d >= 0 && d <= p.Window {
+					n++
+				}
+			}
+			most = max(most, n)
+		}
+		want := safety.Replace
+		if most > p.AlwaysFew && most*100 >= of*p.HoldPercent {
+			want = safety.HoldAll
+		}
+		a := safety.Assess(safety.GuardObservation{Machine: members[0], Members: members, Complete: true}, p, guardNow)
+		require.Equal(t, want, a.Verdict, "seed %d: %d of %d: %s", seed, most, of, a.Message)
+		seen[want]++
+	}
+	require.Greater(t, min(seen[safety.Replace], seen[safety.HoldAll]), 500)
+}
+
+// largeGuard is a cluster of 10,000 machines that all fail within minutes, in 50 pools and
+// 3 zones.
+func largeGuard() safety.GuardObservation {
+	members := make([]safety.GuardMember, 10000)
+	for i := range members {
+		members[i] = safety.GuardMember{ID: fmt.Sprint("uid-", i), Pool: fmt.Sprint("shoot/pool-", i%50), Zone: fmt.Sprint("zone-", i%3)}
+		fail(&members[i], guardNow.Add(time.Duration(i*7919%600)*time.Second))
+	}
+	return safety.GuardObservation{Machine: members[17], Members: members, Complete: true}
+}
+
+// TestAssess_Large_AllocatesForTheFailuresOnce bounds what a decision over 10,000 machines
+// costs, as a count.
+func TestAssess_Large_AllocatesForTheFailuresOnce(t *testing.T) {
+	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), guardNow.Add(15*time.Minute)
+	require.Equal(t, safety.HoldAll, safety.Assess(in, p, now).Verdict)
+	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { safety.Assess(in, p, now) }), 60.0)
+}
+
+// BenchmarkAssess decides for one of 10,000 machines that all fail.
+func BenchmarkAssess(b *testing.B) {
+	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), guardNow.Add(15*time.Minute)
+	for b.Loop() {
+		safety.Assess(in, p, now)
+	}
+}
