@@ -55,6 +55,9 @@ type Config struct {
 	// Overshoot is the policy for sets that create more machines than they were asked
 	// for. The zero Policy has the defaults.
 	Overshoot safety.OvershootPolicy
+	// Guard is the policy for many machines that fail at once. The zero policy is off: each
+	// is replaced.
+	Guard safety.GuardPolicy
 	// Clock of the decisions and of the queues. Nil is the real clock.
 	Clock clock.WithTicker
 	// Workers for each kind. Zero means 5.

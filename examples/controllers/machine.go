@@ -45,6 +45,7 @@ type machines struct {
 	latestNode  *latest[*corev1.Node]
 	latestToken *latest[*corev1.Secret]
 	permits     *permits.Ledger
+	failures    *failureGuard
 	silent      silence
 	shows       func(types.UID) bool         // whether the cache shows a machine
 	secondVM    func(class cache.ObjectName) // is told that the driver found several VMs of one machine
@@ -83,6 +84,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 	}
 	r.loop, r.latest = newLoop(cfg, "machine", r.pass), newLatest[*v1alpha1.Machine](r.shows)
 	r.groups = newGroups(c)
+	r.failures = newFailureGuard(cfg, c, r.groups, r.latest)
 	r.nodeOfID, r.ofID, r.machinesOfNode = c.nodeOfID, c.ofID, c.machinesOfNode
 	r.watch(c)
 	r.wakeWithFreeze(api.Machines().Informer(), thawTime)
@@ -105,6 +107,7 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 	in, kept := r.observe(ctx, m)
 	again, err := r.advance(ctx, key, &in, &kept)
 	r.remember(in, kept) // after a panic nothing is, as observe has taken it
+	r.failures.settle(m, r.cfg.Clock.Now())
 	return again, err
 }
 
@@ -176,18 +179,18 @@ func (r *machines) observeProviderID(ctx context.Context, in *machine.Observatio
 	return view
 }
 
-// liveSiblings asks the API server for the siblings: the first lists of a controller
-// that begins may not show yet what the one before it has failed.
-func (r *machines) liveSiblings(ctx context.Context, m *v1alpha1.Machine) (machine.Siblings, error) {
-	list, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).List(ctx, metav1.ListOptions{})
+// liveMachines asks the API server for the machines of a namespace: the first lists of a
+// controller that begins may not show yet what the one before it has failed.
+func (r *machines) liveMachines(ctx context.Context, namespace string) ([]*v1alpha1.Machine, error) {
+	list, err := r.cfg.Machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return machine.Siblings{}, err
+		return nil, err
 	}
 	live := make([]*v1alpha1.Machine, len(list.Items))
 	for i := range list.Items {
 		live[i] = &list.Items[i]
 	}
-	return r.groups.among(m, live), nil
+	return live, nil
 }
 
 func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {

@@ -58,6 +58,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 		return r.takePermit(ctx, in, a)
 	case machine.ReturnPermit:
 		r.permits.Release(a.Key, a.Holder, r.cfg.Clock.Now())
+		r.failures.giveBack(in.Machine.UID)
 		in.Permit.Held = false
 		return nil
 	default:

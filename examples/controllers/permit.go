@@ -3,23 +3,328 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
+	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
 )
 
-// takePermit answers whether a machine may be failed: by the limit of replacements.
+// takePermit answers whether a machine may be failed, which is asked here alone: the guard
+// against correlated failures first, then the limit of replacements of its group.
 func (r *machines) takePermit(ctx context.Context, in *machine.Observation, a machine.TakePermit) error {
-	in.Permit = machine.PermitView{Asked: true, Held: true, Within: a.Within}
-	if a.Within == 0 { // nothing is limited
+	in.Permit = machine.PermitView{Asked: true, Within: a.Within}
+	if h := r.failures.ask(in.Machine, a.VMGone, r.cfg.Clock.Now()); h.Reason != "" {
+		in.Permit.Refused = h
+		return nil
+	}
+	if a.Within == 0 { // nothing else is limited
+		in.Permit.Held = true
 		return nil
 	}
 	if _, refused := r.permits.AcquireWithin(a.Within, a.Key, a.Holder, r.cfg.Clock.Now()); refused != nil {
-		in.Permit.Held, in.Permit.Refused = false, machinist.Hold{Until: refused.RetryAt}
+		r.failures.giveBack(in.Machine.UID)
+		in.Permit.Refused.Until = refused.RetryAt
 		return nil
 	}
-	var err error // with the permit in hand, they are counted again
-	in.Siblings, err = r.liveSiblings(ctx, in.Machine)
-	return err
+	in.Permit.Held = true
+	live, err := r.liveMachines(ctx, in.Machine.Namespace)
+	if err != nil {
+		return err
+	}
+	// With the permit in hand, they are counted again.
+	in.Siblings = r.groups.among(in.Machine, slices.Clone(live))
+	if h := r.failures.confirm(in.Machine, a.VMGone, live, r.cfg.Clock.Now()); h.Reason != "" {
+		r.permits.Release(a.Key, a.Holder, r.cfg.Clock.Now())
+		in.Permit.Held, in.Permit.Refused = false, h
+	}
+	return nil
+}
+
+// failureGuard tells failures of machines that are one event from independent ones; see
+// [safety.Assess]. What it remembers is what caches do not show yet, and the verdicts that
+// were told. It is safe for several goroutines.
+type failureGuard struct {
+	cfg         *Config
+	machines    listers.MachineLister
+	deployments listers.MachineDeploymentLister
+	groups      *groups
+	node        func(name string) (*corev1.Node, error)
+	latest      *latest[*v1alpha1.Machine]
+	began       time.Time // when this process began to grant
+
+	mu      sync.Mutex
+	granted map[types.UID]safety.GuardMember // machines that may be failed, and since when
+	told    map[tellKey]toldVerdict          // verdicts other than Replace
+	seen    map[string]population            // by namespace
+}
+
+// population are the machines of a namespace as they were once.
+type population struct {
+	at      time.Time
+	members []safety.GuardMember
+}
+
+// reuse is for how long machines that were counted answer also others: a hold that is based
+// on them is at most so much too long. Nothing is granted on them.
+const reuse = time.Second
+
+func newFailureGuard(cfg *Config, c *caches, g *groups, latest *latest[*v1alpha1.Machine]) *failureGuard {
+	api := c.machines.Machine().V1alpha1()
+	f := &failureGuard{
+		cfg: cfg, machines: api.Machines().Lister(), deployments: api.MachineDeployments().Lister(), groups: g, latest: latest, began: cfg.Clock.Now(),
+		granted: map[types.UID]safety.GuardMember{}, told: map[tellKey]toldVerdict{}, seen: map[string]population{},
+	}
+	if c.target != nil {
+		f.node = c.target.Core().V1().Nodes().Lister().Get
+	}
+	return f
+}
+
+// ask returns what a machine waits for before it may be failed; without a reason it may
+// be, and counts as failed from now on.
+func (f *failureGuard) ask(m *v1alpha1.Machine, vmGone bool, now time.Time) machinist.Hold {
+	if f.cfg.Guard == (safety.GuardPolicy{}) {
+		return machinist.Hold{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, ok := f.seen[m.Namespace]
+	if ok && !before.at.After(now) && now.Sub(before.at) < reuse {
+		if a := f.assess(m, vmGone, before.members, now); a.Hold.Reason == safety.ReplacementsHeld {
+			f.tell(m, a, now)
+			return a.Hold
+		}
+	}
+	return f.decide(m, vmGone, f.look(m.Namespace, now), now)
+}
+
+// confirm is ask with the machines as the API server shows them: the first lists of a
+// controller that begins may not show yet what the one before it has failed.
+func (f *failureGuard) confirm(m *v1alpha1.Machine, vmGone bool, live []*v1alpha1.Machine, now time.Time) machinist.Hold {
+	if f.cfg.Guard == (safety.GuardPolicy{}) {
+		return machinist.Hold{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.decide(m, vmGone, f.members(live, now), now)
+}
+
+func (f *failureGuard) decide(m *v1alpha1.Machine, vmGone bool, members []safety.GuardMember, now time.Time) machinist.Hold {
+	a := f.assess(m, vmGone, members, now)
+	if !vmGone {
+		f.tell(m, a, now)
+	}
+	if a.Hold.Reason != "" {
+		delete(f.granted, m.UID)
+		return a.Hold
+	}
+	member := f.member(m, now)
+	member.Serves, member.FailingSince, member.ReplacedAt = false, time.Time{}, now
+	f.granted[m.UID] = member
+	return machinist.Hold{}
+}
+
+// giveBack forgets that a machine may be failed: it was not.
+func (f *failureGuard) giveBack(uid types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.granted, uid)
+}
+
+func (f *failureGuard) assess(m *v1alpha1.Machine, vmGone bool, members []safety.GuardMember, now time.Time) safety.Assessment {
+	in := safety.GuardObservation{Machine: f.member(m, now), VMGone: vmGone, Members: members, Complete: true}
+	if owner := f.owner(m); owner != nil {
+		in.Override = owner.GetAnnotations()[v1alpha1.ReplaceUntilAnnotation]
+	}
+	return safety.Assess(in, f.cfg.Guard, now)
+}
+
+// look counts the machines of a namespace that the cache shows.
+func (f *failureGuard) look(namespace string, now time.Time) []safety.GuardMember {
+	cached, _ := f.machines.Machines(namespace).List(labels.Everything()) // it never fails
+	machines := make([]*v1alpha1.Machine, 0, len(cached))
+	for _, m := range cached {
+		if m, exists := f.latest.of(m); exists {
+			machines = append(machines, m)
+		}
+	}
+	f.seen[namespace] = population{now, f.members(machines, now)}
+	return f.seen[namespace].members
+}
+
+// members returns what the guard needs to know of machines, and of those that were failed
+// and are gone. Those that failed last come last, which spares every decision the sorting.
+func (f *failureGuard) members(machines []*v1alpha1.Machine, now time.Time) []safety.GuardMember {
+	all := make([]safety.GuardMember, 0, len(machines)+len(f.granted))
+	found := map[string]bool{}
+	for _, m := range machines {
+		member := f.member(m, now)
+		if grant, ok := f.granted[m.UID]; ok {
+			found[member.ID] = true
+			if grant.ReplacedAt.After(member.ReplacedAt) {
+				member.ReplacedAt = grant.ReplacedAt
+			}
+		}
+		all = append(all, member)
+	}
+	for uid, grant := range f.granted {
+		if now.Sub(grant.ReplacedAt) > grantTime {
+			delete(f.granted, uid)
+		} else if !found[grant.ID] {
+			all = append(all, grant)
+		}
+	}
+	slices.SortFunc(all, func(a, b safety.GuardMember) int { return b.FailingSince.Compare(a.FailingSince) })
+	return all
+}
+
+// grantTime is for how long a machine that may be failed is remembered, longer than the
+// window in which replacements count.
+const grantTime = time.Hour
+
+// replacing is how long a set takes at most to create a machine in place of another.
+const replacing = time.Minute
+
+// member returns what the guard needs to know of one machine. One that was created before
+// this process began, or soon after, may have replaced another one, of which this process
+// does not know.
+func (f *failureGuard) member(m *v1alpha1.Machine, now time.Time) safety.GuardMember {
+	status, going := m.Status.CurrentStatus, m.DeletionTimestamp != nil
+	traits := machine.TraitsOf(status.Phase)
+	member := safety.GuardMember{
+		ID: string(m.UID), Pool: f.groups.of(m).String(), Zone: f.zone(m),
+		Serves: !going && (traits.Available || traits.Updating), FailingSince: machine.FailingSince(m, f.cfg.Policy, now),
+	}
+	switch failing := !member.FailingSince.IsZero(); {
+	case going && failing:
+		member.ReplacedAt = m.DeletionTimestamp.Time
+	case status.Phase == v1alpha1.MachineFailed:
+		member.ReplacedAt = status.LastUpdateTime.Time
+	case !going && !failing && m.CreationTimestamp.Time.Before(f.began.Add(replacing)):
+		member.ReplacedAt = m.CreationTimestamp.Time
+	}
+	return member
+}
+
+// zone returns the failure domain of a machine: that of its Node, or of the Node that is to
+// come.
+func (f *failureGuard) zone(m *v1alpha1.Machine) string {
+	if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" && f.node != nil {
+		if node, err := f.node(name); err == nil && node.Labels[corev1.LabelTopologyZone] != "" {
+			return node.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	return m.Spec.NodeTemplateSpec.Labels[corev1.LabelTopologyZone]
+}
+
+// owned is an object that owns machines.
+type owned interface {
+	metav1.Object
+	runtime.Object
+}
+
+// owner returns the MachineDeployment of a machine, or the MachineSet of one without. Nil
+// is none.
+func (f *failureGuard) owner(m *v1alpha1.Machine) owned {
+	group := f.groups.of(m)
+	if d, err := f.deployments.MachineDeployments(m.Namespace).Get(group.Deployment); err == nil {
+		return d
+	}
+	if s, err := f.groups.lister.MachineSets(m.Namespace).Get(group.Set); err == nil {
+		return s
+	}
+	return nil
+}
+
+// tellKey is what has one verdict: the machines of a group in a zone.
+type tellKey struct {
+	group machine.Group
+	zone  string
+}
+
+// toldVerdict is a verdict that was reported, and when it was last confirmed.
+type toldVerdict struct {
+	verdict safety.Verdict
+	at      time.Time
+}
+
+// tellPause is for how long a verdict has to be unconfirmed before a less strict one is
+// reported. Machines that are held ask every minute, and some of them may be held longer
+// than others.
+const tellPause = 2 * time.Minute
+
+// tell reports a verdict once, when it differs from the last one of its machines.
+func (f *failureGuard) tell(m *v1alpha1.Machine, a safety.Assessment, now time.Time) {
+	key := f.tellKey(m)
+	before := f.told[key]
+	switch {
+	case a.Verdict < before.verdict && now.Sub(before.at) < tellPause:
+	case a.Verdict == before.verdict:
+		if a.Verdict > safety.Replace {
+			f.told[key] = toldVerdict{a.Verdict, now}
+		}
+	case a.Verdict == safety.Replace:
+		f.resume(m, key, a.Message)
+	default:
+		f.told[key] = toldVerdict{a.Verdict, now}
+		reason := safety.ReplacementsHeld
+		if a.Verdict == safety.Slow {
+			reason = safety.ReplacementsSlowed
+		}
+		f.event(m, machinist.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: a.Message})
+	}
+}
+
+func (f *failureGuard) tellKey(m *v1alpha1.Machine) tellKey {
+	return tellKey{f.groups.of(m), f.zone(m)}
+}
+
+// replacementsResumed is the reason of the Event that machines are replaced as usual.
+const replacementsResumed machinist.Reason = "ReplacementsResumed"
+
+func (f *failureGuard) resume(m *v1alpha1.Machine, key tellKey, why string) {
+	delete(f.told, key)
+	message := cmp.Or(why, "its machines do not fail all at once any more") + "; they are replaced as usual"
+	f.event(m, machinist.Event{Type: corev1.EventTypeNormal, Reason: replacementsResumed, Message: message})
+}
+
+func (f *failureGuard) event(m *v1alpha1.Machine, e machinist.Event) {
+	if owner := f.owner(m); owner != nil {
+		f.cfg.event(owner, e)
+		return
+	}
+	f.cfg.event(m, e)
+}
+
+// settle reports that the last machine of a group has recovered, of which none asks any
+// more whether it may be failed.
+func (f *failureGuard) settle(m *v1alpha1.Machine, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.told) == 0 {
+		return
+	}
+	key := f.tellKey(m)
+	if _, told := f.told[key]; !told {
+		return
+	}
+	for _, sibling := range f.groups.siblings(m).Machines {
+		if sibling.DeletionTimestamp == nil && f.zone(sibling) == key.zone && !machine.FailingSince(sibling, f.cfg.Policy, now).IsZero() {
+			return
+		}
+	}
+	f.resume(m, key, "")
 }

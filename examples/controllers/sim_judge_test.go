@@ -18,6 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
 )
 
 // The judge knows what the clusters and the cloud hold, and who wrote what. It
@@ -368,6 +369,9 @@ func (w *world) checkReplacements(failed *v1alpha1.Machine) {
 // checkReplaced judges that no machine waits to be failed when nothing is in its
 // way.
 func (w *world) checkReplaced() {
+	if w.story.guard != (safety.GuardPolicy{}) { // which is judged by what it holds
+		return
+	}
 	now, machines := w.clock.Now(), all[*v1alpha1.Machine](w.control, "machines")
 	for _, m := range machines {
 		if phase := m.Status.CurrentStatus.Phase; phase != v1alpha1.MachineRunning && phase != v1alpha1.MachineUnknown {

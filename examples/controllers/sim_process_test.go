@@ -42,7 +42,7 @@ func (w *world) begin() {
 	cfg := Config{
 		Machines: machineClient{w.machines, p}, Control: coreClient{w.secrets, p, w.control}, Driver: cloudCalls{p},
 		Policy: w.policy, Clock: wrongClock{w.clock, w.story.clockAhead}, Workers: 1, Random: w.chance, Observe: w.note, Events: eventLog{w: w}, parallel: 1,
-		uncaught: true,
+		uncaught: true, Guard: w.story.guard,
 		newQueue: func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 			queues[kind] = newHandQueue(w.clock)
 			return queues[kind]

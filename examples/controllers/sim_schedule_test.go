@@ -16,6 +16,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
 )
 
 var (
@@ -43,6 +44,7 @@ type story struct {
 	latePod                    bool          // is bound as a Node is cordoned
 	deployment                 bool          // the machines are of one
 	unlabelled                 bool          // the template of the deployment has no label "name"
+	guard                      safety.GuardPolicy
 	preserve                   []request
 	preserveNode               bool     // the Node is told, and not the machine
 	rollout                    *rollout // nil for machines without a deployment

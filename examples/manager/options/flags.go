@@ -44,6 +44,7 @@ func (s *MCServer) addPolicyFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.FreezePeriod, "machine-safety-apiserver-statuscheck-period", s.FreezePeriod, "how often the API servers are probed while they answer; at least the timeout, 0 is 1 minute")
 	fs.DurationVar(&s.OrphanVMsPeriod, "machine-safety-orphan-vms-period", s.OrphanVMsPeriod, "how often VMs are looked for that nobody owns; 0 is 15 minutes")
 	fs.DurationVar(&s.OrphanVMsGrace, "machine-safety-orphan-vms-grace", s.OrphanVMsGrace, "for how long a VM has to be without owner before it is deleted; 0 is 10 minutes")
+	fs.IntVar(&s.HoldPercent, "machine-safety-hold-percent", s.HoldPercent, "how many percent of the machines of a deployment, a zone or the namespace have to fail within 5 minutes so that none of them is replaced, for an hour at most; 3 machines are always replaced, and 0 is off")
 	fs.DurationVar(&s.OvershootPeriod, "machine-safety-overshooting-period", s.OvershootPeriod, "how often machine sets are looked at that may have too many machines; 0 is 1 minute")
 	fs.Int32Var(&s.OvershootUp, "safety-up", s.OvershootUp, "a machine set that creates machines is frozen at so many machines above its limit")
 	fs.Int32Var(&s.OvershootDown, "safety-down", s.OvershootDown, "a frozen machine set is unfrozen at so many machines below the number that freezes it")

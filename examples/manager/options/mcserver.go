@@ -75,6 +75,10 @@ type MachineControllerConfiguration struct {
 	// OrphanVMsPeriod is how often VMs are looked for that nobody owns, and
 	// OrphanVMsGrace for how long one has to be seen before it is deleted.
 	OrphanVMsPeriod, OrphanVMsGrace time.Duration
+	// HoldPercent is how many percent of the machines of a deployment, a zone or the
+	// namespace have to fail within 5 minutes so that none of them is replaced, for an hour
+	// at most. Zero is off: each is replaced.
+	HoldPercent int
 	// OvershootUp is how many machines above its limit freeze a set that creates machines,
 	// and OvershootDown how many fewer than those unfreeze it. OvershootPeriod is how often
 	// all sets are looked at. Zero means 1 minute.
@@ -145,6 +149,7 @@ func NewMCServer() *MCServer {
 		SettleTime:             30 * time.Second,
 		OrphanVMsPeriod:        15 * time.Minute,
 		OrphanVMsGrace:         10 * time.Minute,
+		HoldPercent:            50,
 		OvershootUp:            2,
 		OvershootDown:          1,
 		OvershootPeriod:        time.Minute,

@@ -40,7 +40,7 @@ func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
 		"node-conditions":          "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
 		"resource-exhausted-retry": "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
 		"leader-elect-retry-period": "2s", "leader-elect-resource-lock": "leases", "leader-elect-resource-name": "machine-controller", "v": "0",
-		"logging-format": "text", "safety-up": "2", "safety-down": "1", "machine-safety-overshooting-period": "1m0s",
+		"logging-format": "text", "safety-up": "2", "safety-down": "1", "machine-safety-overshooting-period": "1m0s", "machine-safety-hold-percent": "50",
 	} {
 		flag := fs.Lookup(name)
 		require.NotNil(t, flag, name)
@@ -95,6 +95,9 @@ func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
 		{[]string{"--machine-safety-apiserver-statuscheck-timeout=2m", "--machine-safety-apiserver-statuscheck-period=0"}, nil},
 		{[]string{"--machine-safety-orphan-vms-period=-1s", "--machine-safety-orphan-vms-grace=-1s"}, []string{"machine-safety-orphan-vms-period", "machine-safety-orphan-vms-grace"}},
 		{[]string{"--safety-up=-1", "--safety-down=-1", "--machine-safety-overshooting-period=-1s"}, []string{"safety-up", "safety-down", "machine-safety-overshooting-period"}},
+		{[]string{"--machine-safety-hold-percent=-1"}, []string{"machine-safety-hold-percent"}},
+		{[]string{"--machine-safety-hold-percent=101"}, []string{"machine-safety-hold-percent"}},
+		{[]string{"--machine-safety-hold-percent=0"}, nil},
 		{[]string{"--safety-up=0", "--safety-down=0", "--machine-safety-overshooting-period=0"}, nil},
 		{[]string{"--leader-elect-resource-lock=configmaps", "--leader-elect-resource-name=A_b"}, []string{"leader-elect-resource-lock", "leader-elect-resource-name"}},
 		{[]string{"--leader-elect-lease-duration=12s"}, []string{"leader-elect-lease-duration"}},
@@ -160,7 +163,7 @@ func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
 func TestPoliciesFollowTheFlags(t *testing.T) {
 	s, err := parse(t, "--node-conditions= A,,B ,A", "--machine-settle-time=0", "--machine-safety-orphan-vms-period=3h", "--machine-safety-orphan-vms-grace=1s",
 		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4",
-		"--autoscaler-scaledown-annotation-during-rollout=false", "--safety-up=5", "--safety-down=3", "--machine-safety-overshooting-period=0")
+		"--autoscaler-scaledown-annotation-during-rollout=false", "--safety-up=5", "--machine-safety-hold-percent=20", "--safety-down=3", "--machine-safety-overshooting-period=0")
 	require.NoError(t, err)
 	require.Equal(t, machine.ParseHealthConditions("A,B"), s.MachinePolicy().HealthConditions)
 	require.Len(t, s.MachinePolicy().HealthConditions, 2)
@@ -171,6 +174,11 @@ func TestPoliciesFollowTheFlags(t *testing.T) {
 	require.Equal(t, 3*time.Minute, s.MachinePolicy().DetachTimeout)
 	require.Equal(t, 4, s.MachinePolicy().MaxReplacements)
 	require.Equal(t, deployment.Policy{}, s.DeploymentPolicy())
+	guard := safety.DefaultGuardPolicy()
+	guard.HoldPercent, guard.SlowPercent = 20, 20
+	require.Equal(t, guard, s.GuardPolicy())
+	s.HoldPercent = 0
+	require.Zero(t, s.GuardPolicy(), "off")
 	require.Equal(t, safety.OvershootPolicy{Up: 5, Down: 3, Period: time.Minute}, s.OvershootPolicy())
 	require.Equal(t, time.Second, s.OrphanPolicy().Grace)
 	require.Equal(t, 3*time.Hour, s.OrphanPolicy().Period)

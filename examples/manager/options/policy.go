@@ -47,6 +47,18 @@ func (s *MCServer) BootstrapGroups() []string {
 	return groups
 }
 
+// GuardPolicy returns the policy of machines that fail at once which the flags state: zero,
+// which is off, without a share. Machines are replaced slowly from 30 % on, or from the share
+// that holds if that is less.
+func (s *MCServer) GuardPolicy() safety.GuardPolicy {
+	if s.HoldPercent <= 0 {
+		return safety.GuardPolicy{}
+	}
+	p := safety.DefaultGuardPolicy()
+	p.HoldPercent, p.SlowPercent = s.HoldPercent, min(p.SlowPercent, s.HoldPercent)
+	return p
+}
+
 // OvershootPolicy returns the policy of sets that create too many machines which the flags
 // state.
 func (s *MCServer) OvershootPolicy() safety.OvershootPolicy {

@@ -61,6 +61,7 @@ func (s *MCServer) Validate() error {
 	} {
 		c.unless(d.value >= 0, d.flag, "%s is below 0", d.value)
 	}
+	c.unless(s.HoldPercent >= 0 && s.HoldPercent <= 100, "machine-safety-hold-percent", "%d is not between 0 and 100", s.HoldPercent)
 	c.unless(s.OvershootUp >= 0, "safety-up", "%d is below 0", s.OvershootUp)
 	c.unless(s.OvershootDown >= 0, "safety-down", "%d is below 0", s.OvershootDown)
 	c.unless(s.FreezePeriod == 0 || s.FreezePeriod >= s.FreezeTimeout, "machine-safety-apiserver-statuscheck-period",

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// silence is a kind of trouble that hits many Nodes of a pool.
+type silenceKind struct {
+	name             string
+	machines, silent int32
+	spread           time.Duration // between the first and the last of them
+	recover          time.Duration // after the first; zero is never
+	never            bool          // machines never join
+	holds            bool          // none may be failed within an hour
+	slow             int           // of the first so many failures, each is a window after the one before
+	replaced         int           // in the end
+	length           time.Duration
+}
+
+// silences are the kinds of trouble that the guard is judged by.
+var silences = []silenceKind{
+	{name: "all silent, then they recover", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, holds: true, length: 2 * time.Hour},
+	{name: "all silent for good", machines: 6, silent: 6, spread: time.Minute, holds: true, slow: 3, replaced: 6, length: 4 * time.Hour},
+	{name: "part silent for good", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour},
+	{name: "silent over hours", machines: 8, silent: 4, spread: 2 * time.Hour, replaced: 4, length: 4 * time.Hour},
+	{name: "few silent at once", machines: 5, silent: 3, replaced: 3, length: 2 * time.Hour},
+}
+
+// silentAt is when the first Node falls silent.
+const silentAt = 5 * time.Minute
+
+// failure is when it was decided that a machine is failed for bad health.
+type failure struct {
+	machine string
+	at      time.Time
+}
+
+// fallSilent plays one kind of silence and judges what the guard lets be replaced.
+func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy, verbose bool) *world {
+	s := story{
+		name: k.name, joins: !k.never, deployment: true, guard: guard,
+		rollout: &rollout{replicas: k.machines, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+		cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
+	}
+	var w *world
+	var start, troubled time.Time
+	w = newWorld(s, rng, func(a arrow) trouble {
+		if troubled.IsZero() || w.clock.Now().Before(troubled) { // it begins when there is something to guard
+			return trouble{}
+		}
+		return at(a)
+	}, verbose)
+	silent := map[string]bool{}
+	start = w.clock.Now()
+	troubled = start.Add(silentAt)
+	if rng != nil {
+		troubled = troubled.Add(time.Duration(rng.Int64N(int64(80 * time.Minute))))
+	}
+	w.later(silentAt, func() { w.silence(k, silent) })
+	var failures []failure
+	w.onWrite = func(write draintest.Write) {
+		was, _ := write.Before.(*v1alpha1.Machine)
+		is, _ := write.After.(*v1alpha1.Machine)
+		if was != nil && is != nil && was.Status.CurrentStatus.Phase != is.Status.CurrentStatus.Phase && is.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+			failures = append(failures, failure{is.Name, is.Status.CurrentStatus.LastUpdateTime.Time}) // the write may have taken its time
+			if !silent[is.Name] {
+				w.wrong("machine %s is failed, whose Node was not silent", is.Name)
+			}
+		}
+	}
+	w.runUntil(start.Add(k.length), func() {})
+	if w.process != nil {
+		w.process.cancel()
+	}
+	if len(w.wrongs) == 0 {
+		w.judgeSilence(k, start, failures)
+	}
+	return w
+}
+
+// silence has Nodes fall silent, one after the other.
+func (w *world) silence(k silenceKind, silent map[string]bool) {
+	for i, node := range all[*corev1.Node](w.target, "nodes") {
+		if i >= int(k.silent) {
+			return
+		}
+		silent[node.Name] = true
+		w.later(k.spread*time.Duration(i)/time.Duration(k.silent), func() { w.report(node.Name, corev1.ConditionUnknown) })
+		if k.recover > 0 {
+			w.later(k.recover, func() { w.report(node.Name, corev1.ConditionTrue) })
+		}
+	}
+}
+
+// judgeSilence judges that neither too many machines were failed nor too few.
+func (w *world) judgeSilence(k silenceKind, start time.Time, failures []failure) {
+	if len(failures) != k.replaced {
+		w.wrong("%d machines were failed, and not %d: %v", len(failures), k.replaced, failures)
+		return
+	}
+	for i, f := range failures {
+		if k.holds && f.at.Before(start.Add(silentAt+time.Hour-time.Second)) {
+			w.wrong("machine %s is failed %s after the silence began", f.machine, f.at.Sub(start)-silentAt)
+		}
+		if i > 0 && i < k.slow && f.at.Sub(failures[i-1].at) < 10*time.Minute-2*time.Second {
+			w.wrong("machine %s is failed %s after the one before it", f.machine, f.at.Sub(failures[i-1].at))
+		}
+	}
+	machines := all[*v1alpha1.Machine](w.control, "machines")
+	if len(machines) != int(k.machines) {
+		w.wrong("in the end there are %d machines", len(machines))
+	}
+	for _, m := range machines {
+		if m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning {
+			w.wrong("in the end machine %s is %s", m.Name, m.Status.CurrentStatus.Phase)
+		}
+	}
+}
+
+func noTrouble(arrow) trouble { return trouble{} }
+
+// TestGuard_EachKindOfSilence_ReplacesWhatItAllows plays each kind without other trouble,
+// with and without the guard.
+func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
+	t.Parallel()
+	for _, k := range silences {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := fallSilent(k, nil, noTrouble, safety.DefaultGuardPolicy(), true)
+				require.Empty(t, w.wrongs, strings.Join(tail(w.trace, 80), "\n"))
+				told := func(reason string) int {
+					return len(slices.DeleteFunc(slices.Clone(w.events), func(e string) bool { return !strings.Contains(e, reason) }))
+				}
+				want := 0
+				if k.holds {
+					want = 1
+				}
+				require.Equal(t, want, told("ReplacementsHeld"), "it is told once: %v", w.events)
+				if k.holds || k.slow > 0 {
+					require.Equal(t, 1, told("ReplacementsResumed"), "%v", w.events)
+				}
+				if k.slow > 0 {
+					require.Equal(t, 1, told("ReplacementsSlowed"), "%v", w.events)
+				}
+				if w = fallSilent(k, nil, noTrouble, safety.GuardPolicy{}, false); k.holds || k.slow > 0 {
+					require.NotEmpty(t, w.wrongs, "without the guard more is replaced")
+				} else {
+					require.Empty(t, w.wrongs, "the guard changes nothing")
+				}
+			})
+		})
+	}
+}
+
+// randomSilence is one kind of silence with random troubles; users delete nothing, as that
+// is not for the guard.
+func randomSilence(seed uint64, verbose bool) *world {
+	rng := rand.New(rand.NewPCG(seed, 9))
+	k, troubles := silences[rng.IntN(len(silences))], anyTroubles(rng)
+	return fallSilent(k, rng, func(a arrow) trouble {
+		if t := troubles(a); t.what != deleted {
+			return t
+		}
+		return trouble{}
+	}, safety.DefaultGuardPolicy(), verbose)
+}
+
+// TestGuard_Schedules plays silences with crashes, old lists, refused and slow calls: what
+// was replaced before a crash counts after it.
+func TestGuard_Schedules(t *testing.T) {
+	t.Parallel()
+	playAll(t, "TestGuard_Schedules", 300, randomSilence)
+}
