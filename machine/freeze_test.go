@@ -63,6 +63,7 @@ func TestFreeze_AfterOutage_TimeoutsBeginAnew(t *testing.T) {
 			in := tc.in
 			in.Siblings.Complete = true
 			in.Freeze.ClocksFrom = now.Add(-answering)
+			held(0)(&in)
 			d := machine.Decide(in, p, now)
 			fails := d.Reason == machine.ReasonHealthTimeout || d.Reason == machine.ReasonCreationTimeout || d.Reason == machine.ReasonUpdateTimeout
 			require.Equal(t, answering >= tc.timeout, fails, "%s, answering for %s: %s", name, answering, d)

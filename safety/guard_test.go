@@ -16,8 +16,8 @@ import (
 
 var guardNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// pool returns so many machines that serve.
-func pool(name, zone string, n int) []safety.GuardMember {
+// guardPool returns so many machines that serve.
+func guardPool(name, zone string, n int) []safety.GuardMember {
 	members := make([]safety.GuardMember, n)
 	for i := range members {
 		members[i] = safety.GuardMember{ID: fmt.Sprintf("%s-%s-%d", name, zone, i), Pool: name, Zone: zone, Serves: true}
@@ -38,7 +38,7 @@ func allowed(a safety.Assessment) bool { return a.Hold.Reason == "" }
 
 func TestAssess_FailuresOverHours_AllReplaced(t *testing.T) {
 	const k = 10
-	members := pool("p", "z", 2*k)
+	members := guardPool("p", "z", 2*k)
 	for i := range k { // none is replaced meanwhile
 		at := guardNow.Add(time.Duration(i) * 20 * time.Minute)
 		fail(&members[i], at)
@@ -49,7 +49,7 @@ func TestAssess_FailuresOverHours_AllReplaced(t *testing.T) {
 
 func TestAssess_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	const k = 10
-	members, now := pool("p", "z", 2*k), guardNow.Add(10*time.Minute)
+	members, now := guardPool("p", "z", 2*k), guardNow.Add(10*time.Minute)
 	for i := range k {
 		fail(&members[i], guardNow.Add(time.Duration(i)*6*time.Second))
 	}
@@ -63,7 +63,7 @@ func TestAssess_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 		require.Contains(t, a.Hold.Message, "safety.machine.sapcloud.io/replace-until")
 	}
 	for i := range k / 2 {
-		members[i] = pool("p", "z", i + 1)[i]
+		members[i] = guardPool("p", "z", i+1)[i]
 	}
 	for i := k / 2; i < k; i++ {
 		require.True(t, allowed(assess(members, i, now)), "5 of 20 is no event any more")
@@ -72,13 +72,13 @@ func TestAssess_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 
 func TestAssess_Few_AreReplacedWhateverTheirShare(t *testing.T) {
 	for n := 1; n <= 3; n++ {
-		members := pool("p", "z", n)
+		members := guardPool("p", "z", n)
 		for i := range members {
 			fail(&members[i], guardNow)
 		}
 		require.Equal(t, safety.Replace, assess(members, 0, guardNow.Add(time.Minute)).Verdict, "%d of %d", n, n)
 	}
-	members := pool("p", "z", 4)
+	members := guardPool("p", "z", 4)
 	for i := range members {
 		fail(&members[i], guardNow)
 	}
@@ -90,7 +90,7 @@ func TestAssess_Thresholds(t *testing.T) {
 	for failed, want := range map[int]safety.Verdict{
 		3: safety.Replace, 5: safety.Replace, 6: safety.Slow, 9: safety.Slow, 10: safety.HoldAll, 20: safety.HoldAll,
 	} {
-		members := pool("p", "z", 20)
+		members := guardPool("p", "z", 20)
 		for i := range failed {
 			fail(&members[i], guardNow)
 		}
@@ -100,7 +100,7 @@ func TestAssess_Thresholds(t *testing.T) {
 }
 
 func TestAssess_FailedZone_RepairsElsewhereGoOn(t *testing.T) {
-	members := slices.Concat(pool("p", "a", 10), pool("p", "b", 10), pool("p", "c", 10), pool("q", "c", 10))
+	members := slices.Concat(guardPool("p", "a", 10), guardPool("p", "b", 10), guardPool("p", "c", 10), guardPool("q", "c", 10))
 	for i := range 10 {
 		fail(&members[i], guardNow)
 	}
@@ -118,7 +118,7 @@ func TestAssess_FailedZone_RepairsElsewhereGoOn(t *testing.T) {
 }
 
 func TestAssess_WithoutGuardOrVM_NotHeld(t *testing.T) {
-	members := pool("p", "z", 10)
+	members := guardPool("p", "z", 10)
 	for i := range members {
 		fail(&members[i], guardNow)
 	}
@@ -136,7 +136,7 @@ func TestAssess_WithoutGuardOrVM_NotHeld(t *testing.T) {
 }
 
 func TestAssess_Override(t *testing.T) {
-	members := pool("p", "z", 10)
+	members := guardPool("p", "z", 10)
 	for i := range members {
 		fail(&members[i], guardNow)
 	}
@@ -214,7 +214,7 @@ func TestAssess_SilentForGood_ReplacedAtThePaceWhateverTheInterval(t *testing.T)
 	for _, silent := range []int{8, 10, 20} { // of 20
 		var firstHours []int
 		for _, interval := range []time.Duration{5 * time.Second, time.Minute} {
-			w := &guardWorld{members: pool("p", "z", 20), now: guardNow, failed: map[string]time.Time{}}
+			w := &guardWorld{members: guardPool("p", "z", 20), now: guardNow, failed: map[string]time.Time{}}
 			for i := range silent {
 				fail(&w.members[i], guardNow)
 			}
