@@ -35,6 +35,7 @@ func newUnmanaged(cfg *Config, c *caches) *unmanaged {
 	r := &unmanaged{cfg: cfg, nodes: nodes.Lister(), machines: machines.Lister()}
 	r.loop = newLoop(cfg, "unmanaged", r.pass)
 	soon := func() { r.queue.AddAfter(cache.ObjectName{}, gather) }
+	cfg.freeze.wake = append(cfg.freeze.wake, soon)
 	on(nodes.Informer(), func(before, after *corev1.Node) {
 		if before == nil || after != nil && markChanged(before, after) {
 			soon()
@@ -70,7 +71,10 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	in := safety.UnmanagedObservation{Nodes: nodes, Machines: machines, Complete: true} // the caches were filled before the first pass
+	in := safety.UnmanagedObservation{
+		Nodes: nodes, Machines: machines, Complete: true, // the caches were filled before the first pass
+		Frozen: r.cfg.freeze.now().Frozen,
+	}
 	state, d := safety.Unmanaged(r.state, in, safety.UnmanagedPolicy{Timeout: r.cfg.Policy.CreationTimeout}, r.cfg.Clock.Now())
 	r.state = state
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d nodes", len(nodes)), Text: d.String(), Acts: len(d.Writes) > 0, Waits: len(d.Holds) > 0})

@@ -154,6 +154,20 @@ func TestUnmanaged_OneNodeFails_OthersAreMarked(t *testing.T) {
 	})
 }
 
+func TestUnmanaged_Freeze_MarksOnlyAfterItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNodeRig(t)
+		r.start()
+		r.join("n")
+		r.cfg.freeze.set(machine.Freeze{Frozen: true})
+		time.Sleep(time.Hour)
+		require.False(t, r.marked("n"), "its machine may not be seen")
+		r.cfg.freeze.set(machine.Freeze{})
+		time.Sleep(2 * time.Second)
+		require.True(t, r.marked("n"))
+	})
+}
+
 func TestUnmanaged_ManyNodesJoin_OnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNodeRig(t)
