@@ -22,6 +22,8 @@
 //		case safety.DeleteVM:
 //			// get the machine a.Namespace/a.MachineName; if a.StillRight(machine),
 //			// call DeleteMachine with a.Machine()
+//		case safety.DeleteSideResource:
+//			// the same, with DeleteSideResource of a driver.SideResourceDeleter
 //		}
 //	}
 //	// look again at decision.NextCheck
@@ -37,13 +39,16 @@
 //     none when it was listed.
 //  2. No machine says that the VM is its own, and none of the VM's name may still
 //     be on its way to learn of it. See [Step] for what protects a VM.
-//  3. The machines are not suspiciously few: an inventory without any machine, and
-//     a listing of which a large part is unowned, look like a lost or half
-//     restored API server, and hold the whole class.
-//  4. The VM was found unowned in two listings at least [Policy.Grace] apart, and
-//     in none between them found owned or missing, with the rest of the evidence
-//     above reproach each time.
-//  5. Fewer than [Policy.MaxDeletions] deletions were proposed within
+//  3. The machines are not suspiciously few. A namespace without any machine looks like a
+//     lost API server, and a listing of which a large part is unowned looks like a half
+//     restored one. What was deleted within 24 hours counts as listed and unowned, so a
+//     list of machines that decays over days costs no more than one that is lost at once:
+//     at most [Policy.MaxPercent] of the VMs in 24 hours, or one.
+//  4. The listing shows the VMs of the machines of its class. One that lacks many of them
+//     is of another account, or half of one.
+//  5. The VM was found unowned in two listings at least [Policy.Grace] apart, each compared
+//     with its own list of the machines, and in none between them found owned or missing.
+//  6. Fewer than [Policy.MaxDeletions] deletions were proposed within
 //     [Policy.Period], however often Step is asked.
 //
 // [Overshoot] is a pure function of all deployments, sets and machines, with a memory that
@@ -58,7 +63,8 @@
 //
 // It lists, reads and deletes nothing, and it cannot see what happens between
 // its answer and the deletion: [DeleteVM.StillRight] is the last look at the
-// machine, and what remains is the time between that look and the call. VMs
-// whose classes are all gone are out of its sight. Side resources without a VM,
-// nodes without a machine and quotas are not looked at yet.
+// machine, and what remains is the time between that look and the call. A machine
+// that two lists lack, and that the API server does not show by name either, cannot be
+// told from one that was deleted: for its VM only the share of a day is left. VMs
+// whose classes are all gone are out of its sight.
 package safety

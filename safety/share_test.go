@@ -252,6 +252,19 @@ func TestStep_WrongListingTenTimes_DeletesNothing(t *testing.T) {
 	}
 }
 
+// TestStep_ListingLacksTheVMsOfAllMachines_IsNotBelievedWhateverTheShare has a policy to
+// which the share does not matter.
+func TestStep_ListingLacksTheVMsOfAllMachines_IsNotBelievedWhateverTheShare(t *testing.T) {
+	t.Parallel()
+	w := pool(10)
+	w.vms = foreign(10)
+	p := safety.DefaultPolicy()
+	p.MaxPercent = 100
+	d := twice(w.at(start), w.at(late), p)
+	require.Empty(t, d.Actions)
+	require.Equal(t, "the VMs of 10 of the 10 machines of the class are not listed", d.Holds[0].Message)
+}
+
 // TestStep_MachinesWithoutAListedVM_OnlyThoseThatShouldHaveOneCount has an orphan beside
 // machines that have no VM for good reasons.
 func TestStep_MachinesWithoutAListedVM_OnlyThoseThatShouldHaveOneCount(t *testing.T) {

@@ -87,6 +87,10 @@ func TestStep_SideResource_WhatProtectsIt(t *testing.T) {
 		"a machine of another name with its VM": {func(in *safety.Observation) {
 			in.Listings[0].SideResources.Items[10].ProviderID = in.Machines.Items[0].Spec.ProviderID
 		}, false, ""},
+		"a machine of another name with its VM, which is not listed": {func(in *safety.Observation) {
+			in.Listings[0].SideResources.Items[10].ProviderID = in.Machines.Items[0].Spec.ProviderID
+			in.Listings[0].VMs.Items = in.Listings[0].VMs.Items[1:]
+		}, false, ""},
 		"a listed VM with its ID": {func(in *safety.Observation) {
 			in.Listings[0].VMs.Items = append(in.Listings[0].VMs.Items, vm("other"))
 			in.Listings[0].SideResources.Items[10].ProviderID = "CLOUD:////zone/other"

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/cloud"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
@@ -34,6 +35,8 @@ type Options struct {
 	// Cloud is the simulated cloud. If it has no NodeName, Nodes are called after
 	// the namespace and the machine; if it has no Credential, it gets one.
 	Cloud drivertest.CloudOptions
+	// Driver, if not nil, returns what is served in the place of the cloud.
+	Driver func(cloud driver.Driver) driver.Driver
 	// Nodes are the hollow Nodes. Client and VMs are set by the stage.
 	Nodes Nodes
 	// Flags are for every manager, after those that the stage needs itself.
@@ -165,7 +168,11 @@ func (s *Stage) openCloud(ctx context.Context) error {
 		return err
 	}
 	s.url = "http://" + listener.Addr().String()
-	s.server = &http.Server{Handler: cloud.Handler(s.Cloud), ReadHeaderTimeout: 10 * time.Second}
+	served := driver.Driver(s.Cloud)
+	if s.options.Driver != nil {
+		served = s.options.Driver(served)
+	}
+	s.server = &http.Server{Handler: cloud.Handler(served), ReadHeaderTimeout: 10 * time.Second}
 	s.playing.Go(func() { _ = s.server.Serve(listener) }) // until it is closed
 	return nil
 }
