@@ -13,21 +13,24 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// listsOf returns how often the VMs were listed.
+// lists returns how often the VMs were listed.
 func (r *rig) lists() int { return r.cloud.Calls(driver.OpListMachines, codes.OK) }
 
-// twin creates another machine of the class.
+// another creates another machine of the class.
 func (r *rig) another(name string) {
 	r.t.Helper()
 	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), &v1alpha1.Machine{
@@ -45,18 +48,14 @@ func (r *rig) lose(name string) {
 	require.NoError(r.t, api.Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// told collects the events.
+// told returns the events of a reason.
 func told(recorder *record.FakeRecorder, reason string) (out []string) {
-	for {
-		select {
-		case e := <-recorder.Events:
-			if strings.Contains(e, " "+reason+" ") {
-				out = append(out, e)
-			}
-		default:
-			return out
+	for e := range recorded(recorder) {
+		if strings.Contains(e, " "+reason+" ") {
+			out = append(out, e)
 		}
 	}
+	return out
 }
 
 // TestOrphans_MachinesDeleted_ClassIsListedAtOnceAndNotBackToBack deletes a machine every
@@ -131,7 +130,7 @@ func TestOrphans_VMWithoutMachine_EventSaysWhatTheDeletionRestsOn(t *testing.T) 
 		time.Sleep(10 * time.Minute)
 		require.Len(t, r.cloud.Snapshot().VMs, 1)
 		var deleted, failed []string
-		for e := range drain(recorder) {
+		for e := range recorded(recorder) {
 			switch {
 			case strings.Contains(e, " OrphanDeleted "):
 				deleted = append(deleted, e)
@@ -148,8 +147,8 @@ func TestOrphans_VMWithoutMachine_EventSaysWhatTheDeletionRestsOn(t *testing.T) 
 	})
 }
 
-// drain returns the events that were recorded.
-func drain(recorder *record.FakeRecorder) func(yield func(string) bool) {
+// recorded returns the events so far.
+func recorded(recorder *record.FakeRecorder) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for {
 			select {
@@ -285,5 +284,82 @@ func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 		require.Contains(t, last, "node left: NodeWithoutVM: no machine has its provider ID simulated:///default/left/1, and none of 1 listings of VMs")
 		require.NotContains(t, last, "foreign")
 		require.NotContains(t, last, "node m:")
+	})
+}
+
+// TestOrphans_ListLacksAMachine_TheLastLookSavesItsVM has the API server lose a machine from
+// its lists, and show it when it is asked for by name.
+func TestOrphans_ListLacksAMachine_TheLastLookSavesItsVM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+		proposed := false
+		var mu sync.Mutex
+		r.observe = func(n controllers.Note) {
+			mu.Lock()
+			defer mu.Unlock()
+			proposed = proposed || n.Kind == "orphan" && strings.Contains(n.Text, "of machine default/hidden: NoMachine")
+		}
+		r.start()
+		r.create("m")
+		r.another("hidden")
+		r.eventually("running", func() bool {
+			return r.phase("m") == v1alpha1.MachineRunning && r.phase("hidden") == v1alpha1.MachineRunning
+		})
+		clients, ok := r.machines.(*fake.Clientset)
+		require.True(t, ok)
+		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(t.Context(), "m", metav1.GetOptions{})
+		require.NoError(t, err)
+		clients.PrependReactor("list", "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			return true, &v1alpha1.MachineList{Items: []v1alpha1.Machine{*m}}, nil
+		})
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		require.True(t, proposed)
+		require.Len(t, r.liveVMs(), 2)
+	})
+}
+
+// TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported wakes a class alone, beside a Node
+// whose VM only the other class lists.
+func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.orphans = safety.Policy{Period: 10 * time.Hour}
+		var mu sync.Mutex
+		var notes []string
+		r.observe = func(n controllers.Note) {
+			mu.Lock()
+			defer mu.Unlock()
+			if n.Kind == "orphan" {
+				notes = append(notes, n.Key+": "+n.Text)
+			}
+		}
+		r.create("m")
+		class, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Get(t.Context(), "class", metav1.GetOptions{})
+		require.NoError(t, err)
+		class.ObjectMeta, class.ProviderSpec.Raw = metav1.ObjectMeta{Name: "other"}, []byte(`{"scope":"elsewhere"}`)
+		_, err = r.machines.MachineV1alpha1().MachineClasses(namespace).Create(t.Context(), class, metav1.CreateOptions{})
+		require.NoError(t, err)
+		lost := r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "other", Scope: "elsewhere"})
+		require.NoError(t, r.target.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{ProviderID: lost.ProviderID}}))
+		time.Sleep(2 * time.Minute)
+		r.start()
+		r.another("m-2")
+		r.eventually("running", func() bool {
+			return r.phase("m-2") == v1alpha1.MachineRunning && r.phase("m") == v1alpha1.MachineRunning
+		})
+		time.Sleep(2 * time.Minute)
+		r.lose("m-2")
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		all := strings.Join(notes, "\n")
+		require.Contains(t, all, "2 classes: ")
+		require.Contains(t, all, "1 classes: ")
+		require.NotContains(t, all, string(safety.NodeWithoutVM))
 	})
 }
