@@ -41,10 +41,11 @@ func keepMachines(t *testing.T, s *stage.Stage) (end func()) {
 		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: s.Namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	end = func() { //nolint:contextcheck // also after the test
+	after := context.WithoutCancel(ctx) // it is also called when the test is over
+	end = func() {
 		for _, err := range []error{
-			api.ValidatingAdmissionPolicyBindings().Delete(context.Background(), s.Namespace, metav1.DeleteOptions{}),
-			api.ValidatingAdmissionPolicies().Delete(context.Background(), s.Namespace, metav1.DeleteOptions{}),
+			api.ValidatingAdmissionPolicyBindings().Delete(after, s.Namespace, metav1.DeleteOptions{}),
+			api.ValidatingAdmissionPolicies().Delete(after, s.Namespace, metav1.DeleteOptions{}),
 		} {
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Error(err)
