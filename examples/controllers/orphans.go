@@ -36,6 +36,8 @@ type orphans struct {
 	listed  map[types.NamespacedName]safety.Listing // and not judged yet
 	askedAt map[cache.ObjectName]time.Time          // when the VMs of a class were asked for last
 	doubted map[types.NamespacedName]bool           // classes of which an event says that they are held
+	gone    map[string]goneVM                       // VMs that were deleted, by provider ID
+	failed  map[string]safety.DeleteVM              // VMs whose deletion returned an error, by provider ID
 }
 
 // judgeKey asks the loop to judge what is listed. No class has an empty name.
@@ -54,6 +56,7 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	r := &orphans{
 		cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), nodesOfID: c.nodesOfID,
 		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{}, doubted: map[types.NamespacedName]bool{},
+		gone: map[string]goneVM{}, failed: map[string]safety.DeleteVM{},
 	}
 	if c.target != nil {
 		r.nodes = c.target.Core().V1().Nodes().Lister()
@@ -84,8 +87,11 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: h.String(), Waits: true})
 		return h.Until, nil
 	}
-	if key == judgeKey {
+	switch key {
+	case judgeKey:
 		return time.Time{}, r.judge(ctx)
+	case nodesKey:
+		return r.deleteNodes(ctx)
 	}
 	class, secret, err := r.read(key)
 	if err != nil {
@@ -137,6 +143,7 @@ func (r *orphans) judge(ctx context.Context) error {
 	d := r.step(in)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	r.tellDoubts(in.Listings, d.Holds)
+	r.confirm(in.Listings)
 	for _, a := range d.Actions {
 		if err := r.act(ctx, a); err != nil {
 			if ctx.Err() != nil {

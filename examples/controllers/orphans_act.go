@@ -66,9 +66,11 @@ func (r *orphans) act(ctx context.Context, do safety.Action) error {
 		}
 		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
 		if err = r.tellDeletion(class, fmt.Sprintf("VM %s of machine %s", a.ProviderID, a.MachineName), a.Reason, a.Message, err); err != nil {
+			r.doubtful(a)
 			return err
 		}
-		return r.deleteNodes(ctx, a)
+		r.deleteNodesOf(a)
+		return nil
 	case safety.DeleteSideResource:
 		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.Resource.MachineName, a.StillRight)
 		if err != nil || !right {
@@ -144,22 +146,4 @@ func (r *orphans) tellDoubts(listings []safety.Listing, holds []machinist.Hold) 
 			r.cfg.event(class, machinist.Event{Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: holds[i].Subject + ": nothing is deleted: " + holds[i].Message})
 		}
 	}
-}
-
-// deleteNodes deletes the Node of a VM that is gone: no machine is left to do that.
-func (r *orphans) deleteNodes(ctx context.Context, a safety.DeleteVM) error {
-	for _, id := range providerIDs(a.ProviderID) {
-		if r.nodesOfID == nil {
-			return nil
-		}
-		for _, node := range r.nodesOfID(id) {
-			if !a.OwnsNode(node) {
-				continue
-			}
-			if _, err := deleteNode(ctx, r.cfg.Target, node); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
@@ -362,4 +364,38 @@ func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 		require.Contains(t, all, "1 classes: ")
 		require.NotContains(t, all, string(safety.NodeWithoutVM))
 	})
+}
+
+// TestOrphans_NodeOfDeletedVM_GoesAlthoughTheAnswerIsLost deletes a VM that became a Node.
+// The driver loses its answer, or the API server refuses the deletion of the Node at first.
+func TestOrphans_NodeOfDeletedVM_GoesAlthoughTheAnswerIsLost(t *testing.T) {
+	for name, trouble := range map[string]func(r *rig){
+		"nothing": func(*rig) {},
+		"the answer of the driver": func(r *rig) {
+			r.cloud.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Machine: "lost", Times: 1, Kind: drivertest.LoseResponse, Code: codes.Unavailable})
+		},
+		"the deletion of the Node": func(r *rig) {
+			r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "delete", Resource: "nodes", Times: 2})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.tick = time.Second
+				r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+				r.start()
+				r.create("m")
+				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+				trouble(r)
+				lost := r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
+				r.eventually("joined", func() bool { return slices.Contains(r.nodeNames(), "lost") })
+				time.Sleep(5 * time.Minute)
+				require.Len(t, r.cloud.Snapshot().VMs, 1)
+				require.Equal(t, []string{"m"}, r.nodeNames())
+				require.NoError(t, r.target.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Spec: corev1.NodeSpec{ProviderID: lost.ProviderID}}))
+				time.Sleep(time.Minute)
+				require.Equal(t, []string{"m"}, r.nodeNames(), "a Node that joins after its VM was deleted")
+			})
+		})
+	}
 }
