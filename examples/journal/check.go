@@ -51,7 +51,8 @@ type Figures struct {
 	// MostAlive is how many machines at a time were not being deleted, at most.
 	MostAlive int
 	// FewestAvailable is how many machines of a deployment that had been complete
-	// were available, at least; -1 means that none had.
+	// were available, at least; -1 means that none had. A machine that
+	// [Options.Excused] names counts as available until it is deleted.
 	FewestAvailable int
 	// MostVMs is how many VMs at a time were not being deleted, at most.
 	MostVMs int

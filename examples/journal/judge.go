@@ -38,10 +38,22 @@ func (r *replay) measure() {
 		if !t.reached || t.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
 			continue
 		}
-		if _, available := r.count(uid); r.figures.FewestAvailable < 0 || available < r.figures.FewestAvailable {
+		if available := r.available(uid); r.figures.FewestAvailable < 0 || available < r.figures.FewestAvailable {
 			r.figures.FewestAvailable = available
 		}
 	}
+}
+
+// available counts the machines of a deployment that are available, and those that are
+// excused and exist.
+func (r *replay) available(of types.UID) int {
+	n := 0
+	for _, l := range r.objects.lives {
+		if l.of == of && (l.available() || l.alive() && r.options.Excused != nil && r.options.Excused(l.m)) {
+			n++
+		}
+	}
+	return n
 }
 
 // judge judges what has happened since all was known last: at once, by the last

@@ -37,7 +37,8 @@ type progress struct {
 	phases map[string]v1alpha1.MachinePhase
 	sizes  map[string]string
 	failed int
-	holds  map[string]string // what deployments wait for, by key
+	holds  map[string]string  // what deployments wait for, by key
+	notes  []controllers.Note // of controllers, in their order, without errors
 }
 
 func newProgress(w *world, out io.Writer, verbose bool) *progress {
@@ -77,8 +78,11 @@ func (p *progress) decision(n controllers.Note) {
 	p.mu.Lock()
 	if n.Err != nil {
 		p.failed++
-	} else if n.Kind == "machinedeployment" {
-		_, p.holds[n.Key], _ = strings.Cut(n.Text, "; ")
+	} else {
+		p.notes = append(p.notes, n)
+		if n.Kind == "machinedeployment" {
+			_, p.holds[n.Key], _ = strings.Cut(n.Text, "; ")
+		}
 	}
 	p.mu.Unlock()
 	switch {
@@ -95,6 +99,20 @@ func (p *progress) waits(d *v1alpha1.MachineDeployment) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.holds[d.Namespace+"/"+d.Name]
+}
+
+// said returns how many notes the controllers have made.
+func (p *progress) said() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.notes)
+}
+
+// saidSince returns the notes of the controllers after the first so many.
+func (p *progress) saidSince(from int) []controllers.Note {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.notes[from:])
 }
 
 // errors returns how many passes ended with an error.

@@ -78,7 +78,10 @@ func (s *story) chapters() []chapter {
 		if slices.ContainsFunc(s.m.deployments, func(d *v1alpha1.MachineDeployment) bool { return d.Spec.Replicas < 2 }) {
 			begin = slices.Delete(begin, 2, 4) // there is no half-way, and so no version to go back from
 		}
-		grow = []chapter{s.neverJoins(), s.fallsSilent(), s.isPreserved()}
+		grow = []chapter{s.neverJoins(), s.isAway(), s.hasOrphan(), s.allSilent(), s.fallsSilent(), s.isPreserved()}
+		if s.grown() <= s.w.guard.AlwaysFew { // so few are replaced, one after the other
+			grow = slices.Delete(grow, 3, 4)
+		}
 		end.facts = func([]*life) ([]string, error) {
 			text, err := joinedWithTokens(s.w.target.History())
 			return []string{text}, err

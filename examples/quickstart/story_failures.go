@@ -130,14 +130,43 @@ func latest(a, b time.Time) time.Time {
 // silence lets the Node of a machine say nothing any more. That the machine is not
 // available from then on is nobody's fault but the story's.
 func (s *story) silence(m *v1alpha1.Machine) {
-	s.w.harmed[m.UID] = s.w.version()
+	s.harm(m)
 	node := m.Labels[v1alpha1.NodeLabelKey]
 	s.w.target.SetNodeSilent(node, true) // what is in the cluster by itself does not stop its pods either
 	s.w.kubelets.Silence(node, true)
 	s.progress.line(fmt.Sprintf("Node %s falls silent", node))
 }
 
-// running returns so many machines that are Running, by name.
+// harm remembers that a machine may be unavailable from now on.
+func (s *story) harm(m *v1alpha1.Machine) {
+	if s.w.harmed[m.UID] == "" {
+		s.w.harmed[m.UID] = s.w.version()
+	}
+}
+
+// speak ends the silence of a Node.
+func (s *story) speak(m *v1alpha1.Machine) {
+	node := m.Labels[v1alpha1.NodeLabelKey]
+	s.w.kubelets.Silence(node, false)
+	s.w.target.SetNodeSilent(node, false)
+	s.progress.line(fmt.Sprintf("Node %s reports again", node))
+}
+
+// allUnknown returns what is missing until all machines are Unknown.
+func (s *story) allUnknown(ctx context.Context) (string, error) {
+	list, err := s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "machines", err
+	}
+	for _, m := range list.Items {
+		if m.Status.CurrentStatus.Phase != v1alpha1.MachineUnknown {
+			return fmt.Sprintf("machine %s is %s", m.Name, m.Status.CurrentStatus.Phase), nil
+		}
+	}
+	return "", nil
+}
+
+// running returns the first n machines that are Running, by name.
 func (s *story) running(ctx context.Context, n int) ([]*v1alpha1.Machine, error) {
 	list, err := again(func() (*v1alpha1.MachineList, error) {
 		return s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -168,11 +197,7 @@ func (s *story) allRunning(ctx context.Context) (string, error) {
 	if err != nil {
 		return "machines", err
 	}
-	want := more * len(s.m.deployments)
-	for _, d := range s.m.deployments {
-		want += int(d.Spec.Replicas)
-	}
-	running := 0
+	want, running := s.grown(), 0
 	for i := range list.Items {
 		if list.Items[i].Status.CurrentStatus.Phase == v1alpha1.MachineRunning && list.Items[i].DeletionTimestamp == nil {
 			running++
@@ -182,6 +207,15 @@ func (s *story) allRunning(ctx context.Context) (string, error) {
 		return fmt.Sprintf("%d of %d machines are Running, %d are wanted", running, len(list.Items), want), nil
 	}
 	return "", nil
+}
+
+// grown returns how many machines the deployments have once they were scaled up.
+func (s *story) grown() int {
+	n := more * len(s.m.deployments)
+	for _, d := range s.m.deployments {
+		n += int(d.Spec.Replicas)
+	}
+	return n
 }
 
 // isThere says whether a machine exists.

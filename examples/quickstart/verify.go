@@ -3,8 +3,11 @@
 package main
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/journal"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -21,7 +24,8 @@ type figures struct {
 // the story harms, and the demo deletes nothing but whole deployments.
 func (w *world) verify() (figures, error) {
 	history := w.control.History()
-	f, err := journal.Check(journal.FromHistory(history), w.cloud.History(), w.cloud.Snapshot(), journal.Options{
+	vms := slices.DeleteFunc(w.cloud.History(), func(e drivertest.Event) bool { return e.VM.Machine == orphan })
+	f, err := journal.Check(journal.FromHistory(history), vms, w.cloud.Snapshot(), journal.Options{
 		Steady: true, Excused: func(m *v1alpha1.Machine) bool {
 			order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, w.harmed[m.UID])
 			return err == nil && order >= 0

@@ -35,8 +35,13 @@ type world struct {
 	random   func() float64
 	kubelets *hollow.Nodes
 	policy   machine.Policy
+	orphans  safety.Policy
+	freeze   safety.FreezePolicy
+	guard    safety.GuardPolicy
 	// idle says that the workload is not wanted any more.
 	idle atomic.Bool
+	// away says that the API server of the Nodes does not answer.
+	away atomic.Bool
 	// harmed are the machines that the story brings down, with the version of the
 	// control cluster from which on; they belong to it.
 	harmed map[types.UID]string
@@ -62,6 +67,7 @@ func newWorld(s settings, provider string) *world {
 	w.control, w.machines = machinetest.New(draintest.Options{Clock: w.clock, Seed: s.seed})
 	w.target = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed + 1})
 	w.secrets, w.nodes = w.control.Client(), w.target.Client()
+	w.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Match: func(draintest.Call) bool { return w.away.Load() }})
 	w.cloud = drivertest.NewCloud(drivertest.CloudOptions{
 		Clock: w.clock, Provider: provider, Seed: uint64(s.seed), //nolint:gosec // any bit pattern is a good seed
 		CreateLatency: createLatency, BootTime: bootTime, DeleteLatency: deleteLatency, ShutdownTime: shutdownTime, Lag: cloudLag,
@@ -72,6 +78,7 @@ func newWorld(s settings, provider string) *world {
 	}
 	w.policy = machine.DefaultPolicy()
 	w.policy.Settle = 2 * cloudLag
+	w.orphans, w.guard = safety.DefaultPolicy(), safety.DefaultGuardPolicy()
 	if s.failures() {
 		w.hurry(s.faults)
 	}
@@ -90,6 +97,8 @@ func (w *world) hurry(faults bool) {
 	w.policy.CreationTimeout = w.clock.atLeast(40*time.Second, 1000*patience)
 	w.policy.HealthTimeout = w.clock.atLeast(15*time.Second, 300*patience)
 	w.policy.DrainTimeout = w.clock.atLeast(15*time.Second, 250*patience)
+	w.orphans.Grace, w.orphans.Period = 20*time.Second, 15*time.Second
+	w.freeze = safety.FreezePolicy{Timeout: w.clock.atLeast(15*time.Second, 250*patience), Period: w.clock.atLeast(20*time.Second, 300*patience)}
 	w.policy.PreserveTimeout = w.clock.atLeast(40*time.Second, 1000*patience)
 }
 
@@ -113,7 +122,8 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 	running.Go(func() { w.target.Run(ctx) })
 	running.Go(func() { w.play(ctx, pods, budget) })
 	return controllers.Run(ctx, controllers.Config{
-		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: w.policy, Orphans: safety.DefaultPolicy(),
+		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: w.policy, Orphans: w.orphans,
+		Freeze: w.freeze, Guard: w.guard,
 		Driver: driver.WithDeadline(picky{w.cloud}, driver.Timeouts{Default: w.clock.real(driverTimeout)}),
 	})
 }

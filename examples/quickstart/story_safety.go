@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// orphan is the name of the machine, which does not exist, of a VM that the story makes.
+const orphan = "lost"
+
+// awayTime is how long the API server of the Nodes is out of reach.
+const awayTime = 90 * time.Second
+
+// isAway takes the API server of the Nodes away for longer than the health timeout.
+func (s *story) isAway() chapter {
+	from := 0
+	return chapter{
+		title: fmt.Sprintf("the API server of the Nodes does not answer for %s", awayTime),
+		do: func(ctx context.Context) error {
+			all, err := s.running(ctx, s.grown())
+			if err != nil {
+				return err
+			}
+			for _, m := range all { // the last reports of their Nodes are old when it is back
+				s.harm(m)
+			}
+			from = s.progress.said()
+			s.w.away.Store(true)
+			defer s.w.away.Store(false)
+			return s.sleep(ctx, awayTime)
+		},
+		until: s.allRunning,
+		facts: func(lives []*life) ([]string, error) {
+			if err := noneReplaced(lives); err != nil {
+				return nil, err
+			}
+			text, err := s.told(from, "freeze", "the target API server has not answered")
+			return []string{"no machine was failed, created or deleted meanwhile: " + text}, err
+		},
+	}
+}
+
+// hasOrphan puts a VM into the cloud that belongs to no machine, and waits until it was
+// deleted.
+func (s *story) hasOrphan() chapter {
+	var vm drivertest.VM
+	from := 0
+	return chapter{
+		title: "a VM appears that belongs to no machine",
+		do: func(context.Context) error {
+			if len(s.m.deployments) == 0 {
+				return errors.New("there is no deployment whose class the VM could have")
+			}
+			from = s.progress.said()
+			d := s.m.deployments[0]
+			vm = s.w.cloud.Plant(drivertest.VM{Namespace: d.Namespace, Machine: orphan, Class: d.Spec.Template.Spec.Class.Name})
+			return nil
+		},
+		until: func(ctx context.Context) (string, error) {
+			for _, other := range s.w.cloud.Snapshot().VMs {
+				if other.ProviderID == vm.ProviderID {
+					return fmt.Sprintf("VM %s exists", vm.ProviderID), nil
+				}
+			}
+			return s.allRunning(ctx)
+		},
+		facts: func(lives []*life) ([]string, error) {
+			if err := noneReplaced(lives); err != nil {
+				return nil, err
+			}
+			waits, err := s.told(from, "orphan", "WaitingForGrace")
+			if err != nil {
+				return nil, err
+			}
+			deletes, err := s.told(from, "orphan", "delete VM "+vm.ProviderID)
+			return []string{"first: " + waits, "then: " + deletes}, err
+		},
+	}
+}
+
+// allSilent silences all Nodes at once for longer than the health timeout.
+func (s *story) allSilent() chapter {
+	from := 0
+	var silenced []*v1alpha1.Machine
+	return chapter{
+		title: "all Nodes fall silent at once, and come back",
+		do: func(ctx context.Context) error {
+			all, err := s.running(ctx, s.grown())
+			if err != nil {
+				return err
+			}
+			from = s.progress.said()
+			for _, m := range all {
+				s.silence(m)
+			}
+			silenced = all
+			if err := s.wait(ctx, s.allUnknown); err != nil {
+				return err
+			}
+			if err := s.sleep(ctx, 3*s.w.policy.HealthTimeout); err != nil {
+				return err
+			}
+			for _, m := range silenced {
+				s.speak(m)
+			}
+			return nil
+		},
+		until: s.allRunning,
+		facts: func(lives []*life) ([]string, error) {
+			if err := noneReplaced(lives); err != nil {
+				return nil, err
+			}
+			text, err := s.told(from, "machine", "ReplacementsHeld")
+			return []string{fmt.Sprintf("none of %d machines was replaced: %s", len(silenced), text)}, err
+		},
+	}
+}
+
+// noneReplaced fails if a machine was created, failed or deleted.
+func noneReplaced(lives []*life) error {
+	for _, l := range lives {
+		if !l.made.never() || !l.failed.never() || !l.deleted.never() {
+			return fmt.Errorf("machine %s was created, failed or deleted (%q)", l.name, l.why)
+		}
+	}
+	return nil
+}
+
+// told returns the first note of a controller since from that contains words. Of a note
+// that waits it is what for.
+func (s *story) told(from int, kind, words string) (string, error) {
+	for _, n := range s.progress.saidSince(from) {
+		if n.Kind == kind && strings.Contains(n.Text, words) {
+			if _, holds, waits := strings.Cut(n.Text, "; waits for "); waits {
+				return holds, nil
+			}
+			return n.Text, nil
+		}
+	}
+	return "", fmt.Errorf("the %s controller did not tell of %q", kind, words)
+}
+
+// sleep waits for a time on the clock of the demo.
+func (s *story) sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.w.clock.After(d):
+		return nil
+	}
+}
