@@ -63,7 +63,7 @@ type failureGuard struct {
 	groups      *groups
 	node        func(name string) (*corev1.Node, error)
 	latest      *latest[*v1alpha1.Machine]
-	began       time.Time // when this process began to grant
+	began       time.Time // when this process began to grant, in whole seconds as creation timestamps
 
 	mu      sync.Mutex
 	granted map[types.UID]safety.GuardMember // machines that may be failed, and since when
@@ -84,7 +84,7 @@ const reuse = time.Second
 func newFailureGuard(cfg *Config, c *caches, g *groups, latest *latest[*v1alpha1.Machine]) *failureGuard {
 	api := c.machines.Machine().V1alpha1()
 	f := &failureGuard{
-		cfg: cfg, machines: api.Machines().Lister(), deployments: api.MachineDeployments().Lister(), groups: g, latest: latest, began: cfg.Clock.Now(),
+		cfg: cfg, machines: api.Machines().Lister(), deployments: api.MachineDeployments().Lister(), groups: g, latest: latest, began: cfg.Clock.Now().Truncate(time.Second),
 		granted: map[types.UID]safety.GuardMember{}, told: map[tellKey]toldVerdict{}, seen: map[string]population{},
 	}
 	if c.target != nil {
@@ -198,9 +198,22 @@ const grantTime = time.Hour
 // replacing is how long a set takes at most to create a machine in place of another.
 const replacing = time.Minute
 
-// member returns what the guard needs to know of one machine. One that was created before
-// this process began, or soon after, may have replaced another one, of which this process
-// does not know.
+// mayReplace says whether a machine may have been created in place of one that was failed
+// before this process began, and of which it does not know therefore.
+func (f *failureGuard) mayReplace(m *v1alpha1.Machine) bool {
+	created := m.CreationTimestamp.Time
+	if !created.Before(f.began.Add(replacing)) || created.Before(f.began.Add(-grantTime)) {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(m)
+	if owner == nil {
+		return created.Before(f.began)
+	}
+	set, err := f.groups.lister.MachineSets(m.Namespace).Get(owner.Name)
+	return created.Before(f.began) || err == nil && set.CreationTimestamp.Time.Before(f.began)
+}
+
+// member returns what the guard needs to know of one machine.
 func (f *failureGuard) member(m *v1alpha1.Machine, now time.Time) safety.GuardMember {
 	status, going := m.Status.CurrentStatus, m.DeletionTimestamp != nil
 	traits := machine.TraitsOf(status.Phase)
@@ -213,7 +226,7 @@ func (f *failureGuard) member(m *v1alpha1.Machine, now time.Time) safety.GuardMe
 		member.ReplacedAt = m.DeletionTimestamp.Time
 	case status.Phase == v1alpha1.MachineFailed:
 		member.ReplacedAt = status.LastUpdateTime.Time
-	case !going && !failing && m.CreationTimestamp.Time.Before(f.began.Add(replacing)):
+	case !going && !failing && f.mayReplace(m):
 		member.ReplacedAt = m.CreationTimestamp.Time
 	}
 	return member

@@ -30,6 +30,7 @@ type silenceKind struct {
 	slow             int           // of the first so many failures, each is a window after the one before
 	replaced         int           // in the end
 	length           time.Duration
+	crash            time.Duration // of the controllers, after the first failure; zero is never
 }
 
 // silences are the kinds of trouble that the guard is judged by.
@@ -37,6 +38,7 @@ var silences = []silenceKind{
 	{name: "all silent, then they recover", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, holds: true, length: 2 * time.Hour},
 	{name: "all silent for good", machines: 6, silent: 6, spread: time.Minute, holds: true, slow: 3, replaced: 6, length: 4 * time.Hour},
 	{name: "part silent for good", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour},
+	{name: "part silent for good, and the controllers crash", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour, crash: 3 * time.Minute},
 	{name: "silent over hours", machines: 8, silent: 4, spread: 2 * time.Hour, replaced: 4, length: 4 * time.Hour},
 	{name: "few silent at once", machines: 5, silent: 3, replaced: 3, length: 2 * time.Hour},
 }
@@ -59,7 +61,12 @@ func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy
 	}
 	var w *world
 	var start, troubled time.Time
+	var failures []failure
 	w = newWorld(s, rng, func(a arrow) trouble {
+		if k.crash > 0 && len(failures) > 0 && w.clock.Now().After(failures[0].at.Add(k.crash)) {
+			k.crash = 0
+			return trouble{what: crashBefore, wait: time.Second}
+		}
 		if troubled.IsZero() || w.clock.Now().Before(troubled) { // it begins when there is something to guard
 			return trouble{}
 		}
@@ -72,7 +79,6 @@ func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy
 		troubled = troubled.Add(time.Duration(rng.Int64N(int64(80 * time.Minute))))
 	}
 	w.later(silentAt, func() { w.silence(k, silent) })
-	var failures []failure
 	w.onWrite = func(write draintest.Write) {
 		was, _ := write.Before.(*v1alpha1.Machine)
 		is, _ := write.After.(*v1alpha1.Machine)
@@ -152,17 +158,63 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 					want = 1
 				}
 				require.Equal(t, want, told("ReplacementsHeld"), "it is told once: %v", w.events)
+				times := 0
+				switch {
+				case k.crash > 0:
+					times = 2 // by each process
+				case k.slow > 0:
+					times = 1
+				}
+				require.Equal(t, times, told("ReplacementsSlowed"), "%v", w.events)
 				if k.holds || k.slow > 0 {
 					require.Equal(t, 1, told("ReplacementsResumed"), "%v", w.events)
-				}
-				if k.slow > 0 {
-					require.Equal(t, 1, told("ReplacementsSlowed"), "%v", w.events)
 				}
 				if w = fallSilent(k, nil, noTrouble, safety.GuardPolicy{}, false); k.holds || k.slow > 0 {
 					require.NotEmpty(t, w.wrongs, "without the guard more is replaced")
 				} else {
 					require.Empty(t, w.wrongs, "the guard changes nothing")
 				}
+			})
+		})
+	}
+}
+
+// TestGuard_NoneJoins_HeldAndThenReplaced lets creation timeouts of all machines of a new
+// deployment end at once, past the limit on replacements. A user can have them replaced.
+func TestGuard_NoneJoins_HeldAndThenReplaced(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		override time.Duration // after the begin; zero is never
+		first    time.Duration
+	}{
+		"held for an hour": {0, 80 * time.Minute},
+		"override":         {30 * time.Minute, 30 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(story{
+					name: name, deployment: true, guard: safety.DefaultGuardPolicy(), cloud: drivertest.CloudOptions{BootTime: 20 * time.Second},
+					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+				}, nil, noTrouble, true)
+				start, first := w.clock.Now(), time.Time{}
+				if tc.override > 0 {
+					until := start.Add(2 * time.Hour).UTC().Format(time.RFC3339)
+					w.later(tc.override, func() {
+						w.patchDeployment(`{"metadata":{"annotations":{"` + v1alpha1.ReplaceUntilAnnotation + `":"` + until + `"}}}`)
+					})
+				}
+				w.runUntil(start.Add(100*time.Minute), func() {
+					for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
+						if first.IsZero() && m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
+							first = w.clock.Now()
+						}
+					}
+				})
+				w.process.cancel()
+				require.Empty(t, w.wrongs)
+				require.False(t, first.IsZero(), "they are replaced in the end")
+				require.InDelta(t, tc.first.Minutes(), first.Sub(start).Minutes(), 1.5, strings.Join(tail(w.trace, 40), "\n"))
 			})
 		})
 	}
