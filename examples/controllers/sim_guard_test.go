@@ -31,6 +31,7 @@ type silenceKind struct {
 	replaced         int           // in the end
 	length           time.Duration
 	crash            time.Duration // of the controllers, after the first failure; zero is never
+	health           time.Duration // the health timeout; zero is the default
 }
 
 // silences are the kinds of trouble that the guard is judged by.
@@ -38,7 +39,7 @@ var silences = []silenceKind{
 	{name: "all silent, then they recover", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, holds: true, length: 2 * time.Hour},
 	{name: "all silent for good", machines: 6, silent: 6, spread: time.Minute, holds: true, slow: 3, replaced: 6, length: 4 * time.Hour},
 	{name: "part silent for good", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour},
-	{name: "part silent for good, and the controllers crash", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour, crash: 3 * time.Minute},
+	{name: "part silent for good, and the controllers crash", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour, crash: 3 * time.Minute, health: 2 * time.Minute},
 	{name: "silent over hours", machines: 8, silent: 4, spread: 2 * time.Hour, replaced: 4, length: 4 * time.Hour},
 	{name: "few silent at once", machines: 5, silent: 3, replaced: 3, length: 2 * time.Hour},
 }
@@ -72,6 +73,9 @@ func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy
 		}
 		return at(a)
 	}, verbose)
+	if k.health > 0 { // which begins anew after the crash
+		w.policy.HealthTimeout = k.health
+	}
 	silent := map[string]bool{}
 	start = w.clock.Now()
 	troubled = start.Add(silentAt)
