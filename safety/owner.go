@@ -34,9 +34,9 @@ func ownersOf(machines []*v1alpha1.Machine) *owners {
 	namespace, n := "", 0
 	for i, m := range machines {
 		if id := o.keys.of(m.Spec.ProviderID); id != "" {
-			o.byID[id] = int32(i) //nolint:gosec // no list has so many
+			o.byID[id] = int32(i)
 		}
-		o.byName[m.Name] = int32(i) //nolint:gosec // no list has so many
+		o.byName[m.Name] = int32(i)
 		if m.Namespace != namespace {
 			o.in[namespace] += n
 			namespace, n = m.Namespace, 0
@@ -46,8 +46,8 @@ func ownersOf(machines []*v1alpha1.Machine) *owners {
 	o.in[namespace] += n
 	if len(o.byName) < len(machines) {
 		for i, m := range machines {
-			if o.byName[m.Name] != int32(i) { //nolint:gosec // no list has so many
-				o.further[m.Name] = append(o.further[m.Name], int32(i)) //nolint:gosec // no list has so many
+			if o.byName[m.Name] != int32(i) {
+				o.further[m.Name] = append(o.further[m.Name], int32(i))
 			}
 		}
 	}
