@@ -68,7 +68,8 @@ func TestOutage_LongerThanHealthTimeout_NoMachineReplaced(t *testing.T) {
 	o := hasty(lively())
 	o.Outage = true
 	o.Forgiven = func(r controlplane.Request) bool { return r.Code == http.StatusForbidden } // an API server that starts knows no roles yet
-	o.Flags = append(o.Flags, "--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s")
+	o.Flags = append(o.Flags, "--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s",
+		"--machine-safety-hold-percent=0") // so that the freeze alone saves the machines
 	s := own.Set(t, "long-outage", o)
 	manager := s.Play(t, "manager")
 	d := s.Deployment("workers", "small", 30, 1, 0)
