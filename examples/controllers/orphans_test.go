@@ -103,7 +103,7 @@ func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		before := r.lists()
 		for _, code := range []codes.Code{codes.Internal, codes.OutOfRange} {
-			stop := r.cloud.Inject(drivertest.Fault{Machine: string("x" + strings.ToLower(code.String())), Code: code})
+			stop := r.cloud.Inject(drivertest.Fault{Machine: "x" + strings.ToLower(code.String()), Code: code})
 			r.another("x" + strings.ToLower(code.String()))
 			time.Sleep(10 * time.Second)
 			stop()
