@@ -88,6 +88,10 @@ type Config struct {
 	// Probed, if not nil, is told what follows from each probe of the API servers. It is
 	// called by one goroutine at a time.
 	Probed func(safety.FreezeDecision)
+	// Collected, if not nil, is told of each deletion of something without a machine: the
+	// kind is "VM" or that of a side resource, and the error is that of the driver. It is
+	// called by several goroutines.
+	Collected func(kind string, err error)
 
 	// newQueue makes the work queue of a kind. Nil is one that works in real time.
 	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]

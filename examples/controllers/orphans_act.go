@@ -65,7 +65,7 @@ func (r *orphans) act(ctx context.Context, do safety.Action) error {
 			return err
 		}
 		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
-		if err = r.tellDeletion(class, fmt.Sprintf("VM %s of machine %s", a.ProviderID, a.MachineName), a.Reason, a.Message, err); err != nil {
+		if err = r.tellDeletion(class, "VM", fmt.Sprintf("%s of machine %s", a.ProviderID, a.MachineName), a.Reason, a.Message, err); err != nil {
 			r.doubtful(a)
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *orphans) act(ctx context.Context, do safety.Action) error {
 			_, err := deleter.DeleteSideResource(ctx, &driver.DeleteSideResourceRequest{Resource: a.Resource, MachineClass: class, Secret: secret})
 			return err
 		})
-		return r.tellDeletion(class, fmt.Sprintf("%s %s of machine %s", a.Resource.Kind, a.Resource.ID, a.Resource.MachineName), a.Reason, a.Message, err)
+		return r.tellDeletion(class, a.Resource.Kind, fmt.Sprintf("%s of machine %s", a.Resource.ID, a.Resource.MachineName), a.Reason, a.Message, err)
 	default:
 		return fmt.Errorf("unknown action %T", do)
 	}
@@ -111,10 +111,14 @@ func (r *orphans) lastLook(ctx context.Context, namespace, className, machineNam
 
 // tellDeletion tells of a deletion that was asked for, and returns its error unless what
 // was to be deleted is gone.
-func (r *orphans) tellDeletion(class *v1alpha1.MachineClass, what string, reason machinist.Reason, message string, err error) error {
+func (r *orphans) tellDeletion(class *v1alpha1.MachineClass, kind, name string, reason machinist.Reason, message string, err error) error {
+	what := kind + " " + name
 	e := machinist.Event{Type: corev1.EventTypeNormal, Reason: orphanDeleted, Message: fmt.Sprintf("%s is being deleted (%s): %s", what, reason, message)}
 	if codes.Of(err) == codes.NotFound {
 		err = nil
+	}
+	if r.cfg.Collected != nil {
+		r.cfg.Collected(kind, err)
 	}
 	if err != nil {
 		e = machinist.Event{

@@ -188,6 +188,9 @@ func TestTarget_OutOfReach_NoMachineIsFailed(t *testing.T) {
 	require.NotEqual(t, http.StatusOK, status, text)
 	require.Contains(t, text, "frozen since")
 	require.Contains(t, text, "the target API server has not answered since")
+	_, text, err = manager.Health(t.Context(), "/metrics")
+	require.NoError(t, err)
+	require.Contains(t, text, "mcm_machine_controller_frozen 1")
 	s.Wait(t, patience, "the deployment says so", controllerFrozen(s, "workers", true))
 	g.blocked.Unlock()
 

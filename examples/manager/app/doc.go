@@ -16,7 +16,7 @@
 //
 // # The life of a process
 //
-//	serve     /healthz and /readyz answer from the first moment on
+//	serve     /healthz, /readyz and /metrics answer from the first moment on
 //	wait      until the API server serves the machine objects
 //	stand by  until the lease is ours; no controller runs before
 //	lead      the caches are filled, then the controllers work

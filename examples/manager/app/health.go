@@ -19,7 +19,8 @@ import (
 
 // health is what a manager tells of itself over HTTP.
 type health struct {
-	lease *leaderelection.HealthzAdaptor
+	lease   *leaderelection.HealthzAdaptor
+	metrics *metrics
 
 	mu       sync.Mutex
 	standing bool // stands by
@@ -28,7 +29,9 @@ type health struct {
 	freeze   machine.Freeze
 }
 
-func newHealth() *health { return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0)} }
+func newHealth() *health {
+	return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0), metrics: newMetrics()}
+}
 
 func (h *health) standBy() { h.set(func() { h.standing = true }) }
 func (h *health) lead()    { h.set(func() { h.standing = false }) }
@@ -36,7 +39,10 @@ func (h *health) fill()    { h.set(func() { h.filled = true }) }
 func (h *health) stop()    { h.set(func() { h.stopping = true }) }
 
 // probed is told what follows from a probe of the API servers.
-func (h *health) probed(d safety.FreezeDecision) { h.set(func() { h.freeze = d.Freeze }) }
+func (h *health) probed(d safety.FreezeDecision) {
+	h.set(func() { h.freeze = d.Freeze })
+	h.metrics.probed(d)
+}
 
 func (h *health) set(f func()) {
 	h.mu.Lock()
@@ -81,6 +87,7 @@ func (h *health) serve(l net.Listener, fail func(error)) (end func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", answer(h.healthy, "Unhealthy"))
 	mux.HandleFunc("GET /readyz", answer(h.ready, "Not ready"))
+	mux.Handle("GET /metrics", h.metrics.handler())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	var serving sync.WaitGroup
 	serving.Go(func() {

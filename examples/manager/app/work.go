@@ -44,7 +44,7 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 			Policy: m.s.MachinePolicy(), ReattachTimeout: m.s.PVReattachTimeout, Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(), Orphans: m.s.OrphanPolicy(), Overshoot: m.s.OvershootPolicy(), Guard: m.s.GuardPolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
 			Observe: observer(m.log), Events: events.recorder, Started: m.started,
-			Freeze: m.s.FreezePolicy(), ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, //nolint:contextcheck // a log has no context
+			Freeze: m.s.FreezePolicy(), ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, Collected: m.health.metrics.collected, //nolint:contextcheck // a log has no context
 		})
 	}()
 	select {
