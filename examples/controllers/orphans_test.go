@@ -234,7 +234,7 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 				r.cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Machine: "lost", Kind: drivertest.Half, Code: codes.Internal})
 				r.another("lost")
-				time.Sleep(5 * time.Second)
+				time.Sleep(30 * time.Second) // a step that found something in its way is repeated after 5
 				require.Len(t, r.cloud.Snapshot().Leftovers(), 2)
 				time.Sleep(10 * time.Minute)
 				require.Len(t, r.cloud.Snapshot().Leftovers(), 2, "its machine is there")

@@ -41,10 +41,11 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 		done <- controllers.Run(working, controllers.Config{
 			Namespace: m.s.Namespace, Machines: m.clients.machines, Control: m.clients.control, Target: m.clients.target,
 			Driver: finishing(calls, m.gate, driver.WithDeadline(m.driver, driver.Timeouts{})),
-			Policy: m.s.MachinePolicy(), ReattachTimeout: m.s.PVReattachTimeout, Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(), Orphans: m.s.OrphanPolicy(), Overshoot: m.s.OvershootPolicy(), Guard: m.s.GuardPolicy(),
+			Policy: m.s.MachinePolicy(), ReattachTimeout: m.s.PVReattachTimeout, Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(),
+			Orphans: m.s.OrphanPolicy(), Overshoot: m.s.OvershootPolicy(), Guard: m.s.GuardPolicy(), Freeze: m.s.FreezePolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
-			Observe: observer(m.log), Events: events.recorder, Started: m.started,
-			Freeze: m.s.FreezePolicy(), ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, Collected: m.health.metrics.collected, //nolint:contextcheck // a log has no context
+			ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, Collected: m.health.metrics.collected,
+			Observe: observer(m.log), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
 		})
 	}()
 	select {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestGuard_Zone_OfTheNodeElseOfTheTemplate(t *testing.T) {
+	t.Parallel()
+	control, clients := machinetest.New(draintest.Options{})
+	target := draintest.New(draintest.Options{})
+	cfg := Config{Machines: clients, Control: control.Client(), Target: target.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}
+	require.NoError(t, cfg.complete())
+	c := newCaches(&cfg)
+	r := newMachines(&cfg, c)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
+	require.NoError(t, c.target.Core().V1().Nodes().Informer().GetIndexer().Add(node))
+
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
+	require.Empty(t, r.failures.member(m, cfg.Clock.Now()).Zone)
+	m.Spec.NodeTemplateSpec.Labels = map[string]string{corev1.LabelTopologyZone: "b"}
+	require.Equal(t, "b", r.failures.member(m, cfg.Clock.Now()).Zone, "its Node has not joined")
+	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
+	require.Equal(t, "a", r.failures.member(m, cfg.Clock.Now()).Zone)
+}
