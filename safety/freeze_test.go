@@ -88,6 +88,19 @@ func TestStepFreeze_OutageOfEachServer_FreezesAfterTimeout(t *testing.T) {
 	}
 }
 
+// TestStepFreeze_NextCheck_FiveProbesInTheTimeoutOfAFailure looks at when to probe again.
+func TestStepFreeze_NextCheck_FiveProbesInTheTimeoutOfAFailure(t *testing.T) {
+	p := probing{now: freezeStart}
+	require.Equal(t, p.now.Add(6*time.Second), p.probe(true, false).NextCheck, "nothing is known")
+	require.Equal(t, p.now.Add(time.Minute), p.probe(true, true).NextCheck, "all answer")
+	p.now = p.now.Add(time.Minute)
+	require.Equal(t, p.now.Add(6*time.Second), p.probe(true, false).NextCheck, "one fails")
+	p.now = p.now.Add(30 * time.Second)
+	d := p.probe(true, false)
+	require.True(t, d.Freeze.Frozen)
+	require.Equal(t, p.now.Add(6*time.Second), d.NextCheck, "frozen")
+}
+
 func TestStepFreeze_RecoveryBeforeTimeout_CountBeginsAnew(t *testing.T) {
 	p := probing{now: freezeStart}
 	p.probe(true, true)

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// probeFails lets the probes of the Nodes' API server fail, and nothing else: what is held
+// then is held by the freeze alone.
+func (r *rig) probeFails() {
+	r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "get", Resource: "nodes", Name: "machinist-probe"})
+}
+
+// deployTwo makes a deployment d of two machines.
+func (r *rig) deployTwo(ctx context.Context) {
+	r.t.Helper()
+	labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
+	_, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Create(ctx, &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: 2, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
+					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
+				},
+			},
+			Template: v1alpha1.MachineTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+}
+
+// TestFreeze_ProbesFail_DeletionsPassAndNothingIsCreated deletes a machine of a set, and asks
+// for more of them, while the probes fail.
+func TestFreeze_ProbesFail_DeletionsPassAndNothingIsCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.start()
+		r.create("alone")
+		ctx, api := t.Context(), r.machines.MachineV1alpha1()
+		get := func() *v1alpha1.MachineDeployment {
+			d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
+			require.NoError(t, err)
+			return d
+		}
+		frozen := func() bool {
+			return slices.ContainsFunc(get().Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+				return c.Type == v1alpha1.MachineDeploymentControllerFrozen && c.Status == v1alpha1.ConditionTrue
+			})
+		}
+		machines := func() []v1alpha1.Machine {
+			list, err := api.Machines(namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=d"})
+			require.NoError(t, err)
+			return list.Items
+		}
+		complete := func() bool { d := get(); return deployment.Complete(d, d.Status) }
+		r.deployTwo(ctx)
+		r.eventually("complete", complete)
+		time.Sleep(5 * time.Minute)
+		require.False(t, frozen())
+
+		r.probeFails()
+		time.Sleep(2 * time.Minute) // a period, the timeout, and the time in which objects are woken
+		require.True(t, frozen(), "deployments are woken when a freeze begins")
+		require.NoError(t, api.Machines(namespace).Delete(ctx, machines()[0].Name, metav1.DeleteOptions{}))
+		r.eventually("gone", func() bool { return len(machines()) == 1 })
+		time.Sleep(5 * time.Minute)
+		require.Len(t, machines(), 1, "a set replaces no machine that a user deleted")
+		_, err := api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		time.Sleep(5 * time.Minute)
+		require.Len(t, machines(), 1)
+		sets, err := api.MachineSets(namespace).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.EqualValues(t, 2, sets.Items[0].Spec.Replicas, "a deployment grows no set")
+
+		r.target.ClearFaults()
+		r.eventually("complete", complete)
+		require.Len(t, machines(), 4)
+		require.False(t, frozen())
+	})
+}
+
+// TestFreeze_ProbesFailFromTheBegin_NoVMIsMadeUntilTheyAnswer begins while a server does not
+// answer: nothing may be decided before the first probe.
+func TestFreeze_ProbesFailFromTheBegin_NoVMIsMadeUntilTheyAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.probeFails()
+		r.create("m")
+		r.start()
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, r.cloud.Snapshot().VMs)
+		r.target.ClearFaults()
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	})
+}
+
+// TestFreeze_ProbesFail_OrphansStay lets a VM without a machine appear during a freeze.
+func TestFreeze_ProbesFail_OrphansStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 60}
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.probeFails()
+		time.Sleep(2 * time.Minute)
+		r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
+		time.Sleep(time.Hour)
+		require.Len(t, r.cloud.Snapshot().VMs, 2, "nothing is collected during a freeze")
+		r.target.ClearFaults()
+		time.Sleep(15 * time.Minute)
+		require.Len(t, r.cloud.Snapshot().VMs, 1)
+	})
+}
