@@ -4,6 +4,7 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -135,5 +137,32 @@ func TestFreeze_ProbesFail_OrphansStay(t *testing.T) {
 		r.target.ClearFaults()
 		time.Sleep(15 * time.Minute)
 		require.Len(t, r.cloud.Snapshot().VMs, 1)
+	})
+}
+
+// slowCreations is a driver whose creations fail after 25 minutes.
+type slowCreations struct{ driver.Driver }
+
+func (slowCreations) CreateMachine(ctx context.Context, _ *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(25 * time.Minute):
+	}
+	return nil, errors.New("no VM")
+}
+
+// TestFreeze_BeginsDuringCreation_MachineIsNotFailed lets a freeze begin during a call that
+// ends after the creation timeout.
+func TestFreeze_BeginsDuringCreation_MachineIsNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.driver = slowCreations{r.cloud}
+		r.start()
+		r.create("m")
+		time.Sleep(time.Minute)
+		r.probeFails()
+		time.Sleep(time.Hour)
+		require.NotEqual(t, v1alpha1.MachineFailed, r.phase("m"))
 	})
 }

@@ -115,6 +115,7 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 func (r *machines) advance(ctx context.Context, key cache.ObjectName, in *machine.Observation, kept *memory) (time.Time, error) {
 	var d machine.Decision
 	for range steps {
+		in.Freeze = r.cfg.freeze.now() // it may have begun during a call
 		d = machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
 		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 		if d.Do == nil {
@@ -141,7 +142,7 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	}
 	in := machine.Observation{
 		Machine: m, FirstSeen: kept.first, Class: r.observeClass(m), Node: r.observeNode(ctx, m, kept.vm), VM: kept.vm, Drain: kept.drain.Again(),
-		Tokens: r.observeTokens(m, &kept), Freeze: r.cfg.freeze.now(),
+		Tokens: r.observeTokens(m, &kept),
 	}
 	in.ProviderID = r.observeProviderID(ctx, &in)
 	if machine.NeedsSiblings(m) {
