@@ -103,8 +103,9 @@ func (d FreezeDecision) String() string {
 // process that starts, which begins with the zero state. That is how a freeze outlives a
 // restart.
 //
-// Without a probe nothing changes. However often it is asked, the result depends on the
-// times of probes alone.
+// Every step needs one probe of each server. A step without probes ends no freeze, but one
+// may begin with it. Extra steps with probes change nothing as long as servers fail and
+// answer at the same times.
 func StepFreeze(state FreezeState, probes []Probe, policy FreezePolicy, now time.Time) (FreezeState, FreezeDecision) {
 	p := policy.withDefaults()
 	next := state.at(p, now)
