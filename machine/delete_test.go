@@ -333,16 +333,16 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 	}
 	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a cluster nobody has looked at is waited for":       {forced(unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
-		"a Node that is missing has no attachments":          {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
-		"live ones are deleted":                              {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
-		"those of other Nodes are not":                       {forced(attached("csi-1"), other), "delete the VM (Drained)"},
-		"those that are going are not waited for":            {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
-		"attachments nobody has looked for are waited for":   {forced(), "nothing (Detaching: its volume attachments were not looked for); waits for node/n: Detaching: its volume attachments were not looked for"},
-		"after a drain without force nobody looks for them":  {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
-		"once the VM is gone, nobody is":                     {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
-		"a drain that was for something else does not count": {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},
-		"what cannot be deleted for a minute is left (I-18)": {forced(attached("csi-1"), func(in *machine.Observation) { in.Attachments.AskedAt = now.Add(-time.Minute) }), "delete the VM (Drained)"},
+		"a cluster nobody has looked at is waited for":        {forced(unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
+		"a Node that is missing has no attachments":           {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
+		"live ones are deleted":                               {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
+		"those of other Nodes are not":                        {forced(attached("csi-1"), other), "delete the VM (Drained)"},
+		"those that are going are not waited for":             {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
+		"attachments that were not looked for are waited for": {forced(), "nothing (Detaching: its volume attachments were not looked for); waits for node/n: Detaching: its volume attachments were not looked for"},
+		"after a drain without force nobody looks for them":   {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
+		"once the VM is gone, nobody is":                      {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"a drain that was for something else does not count":  {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},
+		"what cannot be deleted for a minute is left (I-18)":  {forced(attached("csi-1"), func(in *machine.Observation) { in.Attachments.AskedAt = now.Add(-time.Minute) }), "delete the VM (Drained)"},
 		"what nobody looks for in a minute is left too (I-18)": {terminating(byForce, node(marked), func(in *machine.Observation) {
 			in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now.Add(-time.Minute)}
 		}), "delete the VM (Drained)"},

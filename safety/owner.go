@@ -116,7 +116,7 @@ type verdict struct {
 	owner   *v1alpha1.Machine // the machine with another VM
 }
 
-// judge says to whom a VM belongs whose provider ID no machine has. Whatever speaks for
+// judge returns the owner of a VM whose provider ID no machine has. Whatever speaks for
 // an owner protects the VM, and the first rule that fits decides:
 //
 //  1. a machine of its name, in any namespace, has no provider ID: owned, for its

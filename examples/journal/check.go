@@ -34,7 +34,7 @@ type Options struct {
 	// Lost is how many machines somebody else takes from a deployment at most, by
 	// changing their labels: those that it has replaced still count as its own.
 	Lost int
-	// ByHand is how many machines somebody else adds to a set at most. Its set and its
+	// ByHand is how many machines a user adds to a set at most. Its set and its
 	// deployment may be frozen then.
 	ByHand int
 	// Foreign says of a VM that no controller made it. Nil means that they made
