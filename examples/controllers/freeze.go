@@ -51,12 +51,8 @@ type freezes struct {
 	*loop
 	cfg   *Config
 	ask   func(context.Context) []safety.Probe
-	mu    sync.Mutex
-	state safety.FreezeState
+	state safety.FreezeState // no two passes run at a time
 }
-
-// probeTime is the deadline of a probe.
-const probeTime = 5 * time.Second
 
 // probeName is the name of the object that a probe asks for. It need not exist.
 const probeName = "machinist-probe"
@@ -84,10 +80,8 @@ func (r *freezes) pass(ctx context.Context, _ cache.ObjectName) (time.Time, erro
 	if ctx.Err() != nil { // a probe that was broken off proves nothing
 		return time.Time{}, ctx.Err()
 	}
-	r.mu.Lock()
 	next, d := safety.StepFreeze(r.state, probes, r.cfg.Freeze, r.cfg.Clock.Now())
 	r.state = next
-	r.mu.Unlock()
 	if d.Began || d.Ended {
 		r.cfg.note(Note{Kind: r.kind, Key: freezeKey.Name, Text: d.String(), Acts: true, Waits: d.Freeze.Frozen})
 	}
@@ -111,7 +105,7 @@ func (r *freezes) probe(ctx context.Context) []safety.Probe {
 	var asking sync.WaitGroup
 	for i, a := range ask {
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, probeTime)
+			ctx, cancel := context.WithTimeout(ctx, lookTime)
 			defer cancel()
 			probes[i] = safety.Probe{Server: a.server, Err: a.get(ctx)}
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// lookTime bounds a question to the API server of the target cluster.
+// lookTime is the deadline of a question to an API server that may not answer.
 const lookTime = 5 * time.Second
 
 // askAgain is the pause after a question that the target cluster did not answer.

@@ -60,9 +60,6 @@ func markChanged(before, after *corev1.Node) bool {
 
 // pass decides about all Nodes. What is not written is decided again.
 func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, error) {
-	if freeze := r.cfg.freeze.now(); freeze.Frozen {
-		return freeze.Hold(r.cfg.Clock.Now()).Until, nil
-	}
 	nodes, err := r.nodes.List(labels.Everything())
 	if err != nil {
 		return time.Time{}, err
