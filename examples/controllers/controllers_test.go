@@ -116,6 +116,29 @@ func (r *rig) eventually(what string, f func() bool) {
 	require.Eventually(r.t, f, time.Minute, 2*time.Millisecond, what)
 }
 
+// deploy makes a deployment d of so many machines of the class, which surges by one.
+func (r *rig) deploy(ctx context.Context, replicas int32) {
+	r.t.Helper()
+	labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
+	_, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Create(ctx, &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "d"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
+					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
+				},
+			},
+			Template: v1alpha1.MachineTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+}
+
 // create makes a class with its secret, and a machine of it.
 func (r *rig) create(name string) *v1alpha1.Machine {
 	r.t.Helper()
@@ -350,24 +373,7 @@ func TestWithoutFaultsNoPassFails(t *testing.T) {
 	r.start()
 	r.create("alone")
 	ctx, api := t.Context(), r.machines.MachineV1alpha1().MachineDeployments(namespace)
-	labels, surge, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
-	_, err := api.Create(ctx, &v1alpha1.MachineDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "d"},
-		Spec: v1alpha1.MachineDeploymentSpec{
-			Replicas: 3, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Strategy: v1alpha1.MachineDeploymentStrategy{
-				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
-				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
-					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &none},
-				},
-			},
-			Template: v1alpha1.MachineTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	r.deploy(ctx, 3)
 	complete := func() bool {
 		d, err := api.Get(ctx, "d", metav1.GetOptions{})
 		return err == nil && deployment.Complete(d, d.Status)

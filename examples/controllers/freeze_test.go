@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -27,29 +26,6 @@ import (
 // then is held by the freeze alone.
 func (r *rig) probeFails() {
 	r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "get", Resource: "nodes", Name: "machinist-probe"})
-}
-
-// deployTwo makes a deployment d of two machines.
-func (r *rig) deployTwo(ctx context.Context) {
-	r.t.Helper()
-	labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
-	_, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Create(ctx, &v1alpha1.MachineDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "d"},
-		Spec: v1alpha1.MachineDeploymentSpec{
-			Replicas: 2, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Strategy: v1alpha1.MachineDeploymentStrategy{
-				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
-				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
-					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
-				},
-			},
-			Template: v1alpha1.MachineTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(r.t, err)
 }
 
 // TestFreeze_ProbesFail_DeletionsPassAndNothingIsCreated deletes a machine of a set, and asks
@@ -77,7 +53,7 @@ func TestFreeze_ProbesFail_DeletionsPassAndNothingIsCreated(t *testing.T) {
 			return list.Items
 		}
 		complete := func() bool { d := get(); return deployment.Complete(d, d.Status) }
-		r.deployTwo(ctx)
+		r.deploy(ctx, 2)
 		r.eventually("complete", complete)
 		time.Sleep(5 * time.Minute)
 		require.False(t, frozen())

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -28,22 +27,7 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 		r.start()
 		r.create("alone")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1()
-		labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
-		d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: v1alpha1.MachineDeploymentSpec{
-			Replicas: 2, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Strategy: v1alpha1.MachineDeploymentStrategy{
-				Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
-				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
-					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
-				},
-			},
-			Template: v1alpha1.MachineTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-			},
-		}}
-		_, err := api.MachineDeployments(namespace).Create(ctx, d, metav1.CreateOptions{})
-		require.NoError(t, err)
+		r.deploy(ctx, 2)
 		complete := func() bool {
 			d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
 			return err == nil && deployment.Complete(d, d.Status)
@@ -58,7 +42,7 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 		r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "delete", Resource: "machines"})
 		r.addByHand(ctx, 3)
 		r.eventually("frozen", frozen)
-		_, err = api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType,
+		_, err := api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType,
 			[]byte(`{"spec":{"template":{"metadata":{"annotations":{"generation":"two"}}}}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 		before := r.count(ctx)
