@@ -322,11 +322,21 @@ func (f *failureGuard) event(m *v1alpha1.Machine, e machinist.Event) {
 	f.cfg.event(m, e)
 }
 
-// settle reports that the last machine of a group has recovered, of which none asks any
-// more whether it may be failed.
+// settle remembers a machine that was failed, also by an earlier process, before its set
+// deletes it. It reports that the last machine of a group has recovered, of which none asks
+// any more whether it may be failed.
 func (f *failureGuard) settle(m *v1alpha1.Machine, now time.Time) {
+	if f.cfg.Guard == (safety.GuardPolicy{}) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if _, known := f.granted[m.UID]; !known && (m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed) {
+		if member := f.member(m, now); !member.ReplacedAt.IsZero() && now.Sub(member.ReplacedAt) <= grantTime {
+			member.FailingSince = time.Time{}
+			f.granted[m.UID] = member
+		}
+	}
 	if len(f.told) == 0 {
 		return
 	}

@@ -4,15 +4,18 @@ package controllers
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
 )
 
 func TestGuard_Zone_OfTheNodeElseOfTheTemplate(t *testing.T) {
@@ -32,4 +35,30 @@ func TestGuard_Zone_OfTheNodeElseOfTheTemplate(t *testing.T) {
 	require.Equal(t, "b", r.failures.member(m, cfg.Clock.Now()).Zone, "its Node has not joined")
 	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
 	require.Equal(t, "a", r.failures.member(m, cfg.Clock.Now()).Zone)
+}
+
+// TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate: a process that starts finds a
+// Failed machine, which its set deletes only after a freeze has ended.
+func TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate(t *testing.T) {
+	t.Parallel()
+	control, clients := machinetest.New(draintest.Options{})
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	cfg := Config{
+		Machines: clients, Control: control.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Clock: clock,
+		Guard: safety.DefaultGuardPolicy(),
+	}
+	require.NoError(t, cfg.complete())
+	failures := newMachines(&cfg, newCaches(&cfg)).failures
+	failedAt := clock.Now().Add(-5 * time.Minute)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
+	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(failedAt)}
+
+	failures.settle(m, clock.Now())
+	clock.Step(2 * time.Minute) // the cache has lost it
+	members := failures.look("ns", clock.Now())
+	require.Len(t, members, 1)
+	require.True(t, failedAt.Equal(members[0].ReplacedAt), "%s", members[0].ReplacedAt)
+
+	clock.Step(grantTime)
+	require.Empty(t, failures.look("ns", clock.Now()))
 }
