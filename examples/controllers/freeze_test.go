@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -86,10 +88,20 @@ func TestFreeze_ProbesFailFromTheBegin_NoVMIsMadeUntilTheyAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second
+		r.target = draintest.New(draintest.Options{Latency: func(c draintest.Call) time.Duration {
+			if c.Name == "machinist-probe" {
+				return time.Second // long enough for a loop that does not wait for it
+			}
+			return 0
+		}})
+		r.nodes = r.target.Client()
 		r.probeFails()
 		r.create("m")
+		var first atomic.Pointer[string]
+		r.observe = func(n controllers.Note) { first.CompareAndSwap(nil, &n.Kind) }
 		r.start()
 		time.Sleep(10 * time.Minute)
+		require.Equal(t, "freeze", *first.Load())
 		require.Empty(t, r.cloud.Snapshot().VMs)
 		r.target.ClearFaults()
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
