@@ -17,12 +17,14 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// caches are what the controllers see of the clusters.
+// caches are what the controllers see of the clusters. A factory starts those informers that
+// a controller has asked for.
 type caches struct {
+	part     Part
 	machines machineinformers.SharedInformerFactory
-	control  informers.SharedInformerFactory
-	target   informers.SharedInformerFactory // nil without a target cluster, as tokens
-	tokens   informers.SharedInformerFactory // the bootstrap tokens of machines, and no other secret
+	control  informers.SharedInformerFactory // nil without the controllers of machines
+	target   informers.SharedInformerFactory // nil without a target cluster
+	tokens   informers.SharedInformerFactory // the bootstrap tokens of machines, and no other secret; nil as target and control
 
 	ofClass    func(key cache.ObjectName) []*v1alpha1.Machine      // machines that refer to a class
 	ofSecret   func(key cache.ObjectName) []*v1alpha1.MachineClass // classes that refer to a secret
@@ -34,11 +36,16 @@ type caches struct {
 
 func newCaches(cfg *Config) *caches {
 	c := &caches{
+		part:     cfg.Part,
 		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync, machineinformers.WithNamespace(cfg.Namespace)),
-		control:  informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync, informers.WithNamespace(cfg.Namespace)),
 	}
 	if cfg.Target != nil {
 		c.target = informers.NewSharedInformerFactory(cfg.Target, cfg.Resync)
+	}
+	if cfg.Part.machines() {
+		c.control = informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync, informers.WithNamespace(cfg.Namespace))
+	}
+	if cfg.Part.machines() && cfg.Target != nil {
 		_ = c.target.Core().V1().PersistentVolumeClaims().Informer().SetTransform(onlyVolume) // fails only once it has started
 		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
@@ -62,13 +69,16 @@ func onlyVolume(o any) (any, error) {
 // index adds what several controllers look things up by.
 func (c *caches) index() {
 	machines := c.machines.Machine().V1alpha1().Machines().Informer()
-	c.ofClass = index(machines, "class-of-machine", func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
 	c.ofNode = index(machines, "node-of-machine", func(m *v1alpha1.Machine) []string { return []string{m.Labels[v1alpha1.NodeLabelKey]} })
+	c.machinesOf = index(machines, "owner-of-machine", ownerKey[*v1alpha1.Machine])
+	if !c.part.machines() {
+		return
+	}
+	c.ofClass = index(machines, "class-of-machine", func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
 	c.ofID = index(machines, "provider-id-of-machine", func(m *v1alpha1.Machine) []string { return providerIDs(m.Spec.ProviderID) })
 	if c.target != nil {
 		c.nodesOfID = index(c.target.Core().V1().Nodes().Informer(), "provider-id-of-node", func(n *corev1.Node) []string { return providerIDs(n.Spec.ProviderID) })
 	}
-	c.machinesOf = index(machines, "owner-of-machine", ownerKey[*v1alpha1.Machine])
 	c.ofSecret = index(c.machines.Machine().V1alpha1().MachineClasses().Informer(), "secrets-of-class", secretKeys)
 }
 
@@ -135,10 +145,13 @@ func (c *caches) start(ctx context.Context) error {
 
 // ofClusters are the caches of what every cluster has.
 func (c *caches) ofClusters() []informers.SharedInformerFactory {
-	if c.target == nil {
-		return []informers.SharedInformerFactory{c.control}
+	var all []informers.SharedInformerFactory
+	for _, f := range []informers.SharedInformerFactory{c.control, c.target, c.tokens} {
+		if f != nil {
+			all = append(all, f)
+		}
 	}
-	return []informers.SharedInformerFactory{c.control, c.target, c.tokens}
+	return all
 }
 
 func (c *caches) shutdown() {

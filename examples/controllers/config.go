@@ -23,18 +23,48 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
+// Part says which controllers run, and what they read.
+type Part int
+
+const (
+	// All controllers run.
+	All Part = iota
+	// Machines is the controllers of machines, classes and secrets, and those of the VMs and
+	// Nodes without a machine. They read sets and deployments.
+	Machines
+	// MachinesAlone is [Machines] in a cluster that serves no sets and deployments.
+	MachinesAlone
+	// Sets is the controllers of sets and deployments. They need no driver and read no secret.
+	Sets
+)
+
+// machines reports whether the controllers of machines run.
+func (p Part) machines() bool { return p != Sets }
+
+// sets reports whether the controllers of sets and deployments run.
+func (p Part) sets() bool { return p == All || p == Sets }
+
 // Config is what the controllers work with.
 type Config struct {
+	// Part says which controllers run. Zero means all.
+	Part Part
+	// Shard is the value of the label [ShardLabel] of the machines, sets, deployments and classes
+	// that are acted upon, and is given to what is created for them. Empty means those without
+	// the label. All other objects of the namespace are read, and left alone.
+	Shard string
 	// Namespace of the control cluster that is looked at; empty means all.
 	Namespace string
 	// Machines is the client of the machine objects. Required.
 	Machines versioned.Interface
-	// Control is the client of the secrets beside them. Required.
+	// SetClient is the client of the machine objects for the controllers of sets and
+	// deployments, so that their requests do not wait for those of machines. Nil means Machines.
+	SetClient versioned.Interface
+	// Control is the client of the secrets beside them. Required for machines.
 	Control kubernetes.Interface
 	// Target is the client of the cluster which the machines join. Nil means
 	// that there is none: machines end in phase Available.
 	Target kubernetes.Interface
-	// Driver of the provider. Required.
+	// Driver of the provider. Required for machines.
 	Driver driver.Driver
 	// Policy of the machines. The zero Policy waits for ever.
 	Policy machine.Policy
@@ -119,11 +149,14 @@ type Note struct {
 }
 
 // errIncomplete says that a Config lacks something.
-var errIncomplete = errors.New("controllers need Machines, Control and Driver")
+var errIncomplete = errors.New("controllers need Machines, and those of machines Control and Driver")
 
 func (c *Config) complete() error {
-	if c.Machines == nil || c.Control == nil || c.Driver == nil {
+	if c.Machines == nil || c.Part.machines() && (c.Control == nil || c.Driver == nil) {
 		return errIncomplete
+	}
+	if c.SetClient == nil {
+		c.SetClient = c.Machines
 	}
 	if c.Sets.Order == nil { // who goes is chosen by one order
 		c.Sets.Order = c.Deployments.Order
@@ -152,7 +185,9 @@ func (c *Config) complete() error {
 	if c.freeze == nil {
 		c.freeze = &freezeView{}
 	}
-	c.Driver = c.safeDriver(c.Driver)
+	if c.Driver != nil {
+		c.Driver = c.safeDriver(c.Driver)
+	}
 	if c.newQueue == nil {
 		c.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 			return newQueue(kind, c.Clock)

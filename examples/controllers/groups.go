@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine"
-	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -16,23 +15,35 @@ import (
 // groups finds the machines among which replacements are limited. Nothing here reads
 // more machines than those of the group that is asked for.
 type groups struct {
-	lister     listers.MachineSetLister
-	sets       func(group string) []*v1alpha1.MachineSet // sets whose machines are of a group
-	alone      func(group string) []*v1alpha1.Machine    // machines that are of a group by themselves
+	set        func(namespace, name string) *v1alpha1.MachineSet // nil if there is none
+	sets       func(group string) []*v1alpha1.MachineSet         // sets whose machines are of a group
+	alone      func(group string) []*v1alpha1.Machine            // machines that are of a group by themselves
 	machinesOf func(ownerKey string) []*v1alpha1.Machine
 }
 
 func newGroups(c *caches) *groups {
 	api := c.machines.Machine().V1alpha1()
-	return &groups{
-		lister: api.MachineSets().Lister(), machinesOf: c.machinesOf,
-		sets: index(api.MachineSets().Informer(), "group-of-set", func(s *v1alpha1.MachineSet) []string {
-			return []string{groupOfSet(s).String()}
-		}),
+	g := &groups{
+		set: func(_, _ string) *v1alpha1.MachineSet { return nil }, sets: func(string) []*v1alpha1.MachineSet { return nil }, machinesOf: c.machinesOf,
 		alone: index(api.Machines().Informer(), "group-of-machine", func(m *v1alpha1.Machine) []string {
 			return []string{machine.GroupOf(m, nil).String()}
 		}),
 	}
+	if c.part == MachinesAlone {
+		return g
+	}
+	lister := api.MachineSets().Lister()
+	g.set = func(namespace, name string) *v1alpha1.MachineSet {
+		set, err := lister.MachineSets(namespace).Get(name)
+		if err != nil {
+			return nil
+		}
+		return set
+	}
+	g.sets = index(api.MachineSets().Informer(), "group-of-set", func(s *v1alpha1.MachineSet) []string {
+		return []string{groupOfSet(s).String()}
+	})
+	return g
 }
 
 // groupOfSet returns the group of the machines that a set creates.
@@ -46,9 +57,7 @@ func groupOfSet(s *v1alpha1.MachineSet) machine.Group {
 // of returns the group of a machine.
 func (g *groups) of(m *v1alpha1.Machine) machine.Group {
 	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
-		if set, err := g.lister.MachineSets(m.Namespace).Get(owner.Name); err == nil {
-			return machine.GroupOf(m, set)
-		}
+		return machine.GroupOf(m, g.set(m.Namespace, owner.Name))
 	}
 	return machine.GroupOf(m, nil)
 }

@@ -19,6 +19,7 @@ import (
 // them.
 type guards[T object] struct {
 	*loop
+	mine   func(o T) bool // nil means all
 	get    func(key cache.ObjectName) (T, error)
 	decide func(o T, now time.Time) machine.Decision
 	write  func(ctx context.Context, do machine.Action) (T, error)
@@ -37,6 +38,7 @@ func newGuards[T object](cfg *Config, kind string, informer cache.SharedIndexInf
 func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	api := c.machines.Machine().V1alpha1()
 	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
+	r.mine = func(class *v1alpha1.MachineClass) bool { return cfg.mine(class) }
 	on(api.Machines().Informer(), func(before, after *v1alpha1.Machine) {
 		if before == nil || after == nil || before.Spec.Class != after.Spec.Class {
 			each(func(m *v1alpha1.Machine) { r.queue.Add(classKey(m)) })(before, after)
@@ -87,6 +89,9 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 		return time.Time{}, ignoreNotFound(err)
 	}
 	o, _ = r.latest.of(o)
+	if r.mine != nil && !r.mine(o) {
+		return time.Time{}, nil
+	}
 	d := r.decide(o, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 	if d.Do == nil {

@@ -101,7 +101,7 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 		return time.Time{}, ignoreNotFound(err)
 	}
 	m, exists := r.latest.of(m)
-	if !exists {
+	if !exists || !r.cfg.mine(m) {
 		return time.Time{}, nil
 	}
 	in, kept := r.observe(ctx, m)

@@ -50,7 +50,11 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	r.wakeWithFreeze(deployments, time.Second)
-	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
+	on(deployments, each(func(d *api.MachineDeployment) {
+		if cfg.mine(d) {
+			r.add(d)
+		}
+	}))
 	onDelete(deployments, func(d *api.MachineDeployment) { r.expected.forget(d.UID) })
 	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments) }))
 	ofMachine := func(m *api.Machine) {
@@ -80,13 +84,16 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 }
 
 func (r *machineDeployments) api() v1alpha1.MachineV1alpha1Interface {
-	return r.cfg.Machines.MachineV1alpha1()
+	return r.cfg.SetClient.MachineV1alpha1()
 }
 
 func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	d, err := r.api().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
+	}
+	if !r.cfg.mine(d) {
+		return time.Time{}, nil
 	}
 	in, err := r.observe(ctx, d)
 	if err != nil {
@@ -199,6 +206,7 @@ func (r *machineDeployments) actOne(ctx context.Context, d *api.MachineDeploymen
 		}
 		return ignoreNotFound(err)
 	case deployment.CreateSet:
+		r.cfg.own(a.Set)
 		return r.wrote(d, machine.Expectations.Created)(r.api().MachineSets(d.Namespace).Create(ctx, a.Set, metav1.CreateOptions{}))
 	case deployment.WriteSet:
 		return r.wrote(d, machine.Expectations.Updated)(r.api().MachineSets(d.Namespace).Update(ctx, a.Set, metav1.UpdateOptions{}))

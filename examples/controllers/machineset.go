@@ -75,7 +75,10 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 }
 
 func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
-	set, err := r.cfg.Machines.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if cached, err := r.set(key.Namespace, key.Name); err == nil && !r.cfg.mine(cached) {
+		return time.Time{}, nil
+	}
+	set, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return time.Time{}, ignoreNotFound(err)
 	}
@@ -97,7 +100,7 @@ func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machine
 	r.expect(set, func(e machine.Expectations) machine.Expectations {
 		return e.Observe(func(_, name string) metav1.Object { return r.cached(set.Namespace, name) }, true)
 	})
-	patch := r.cfg.Machines.MachineV1alpha1().Machines(set.Namespace).Patch
+	patch := r.cfg.SetClient.MachineV1alpha1().Machines(set.Namespace).Patch
 	claims, err := claim(ctx, machineset.OwnerSet(set), set, machineset.ClaimSelector(set), r.machinesOf, patch)
 	if err != nil {
 		return machineset.Observation{}, err
@@ -153,7 +156,7 @@ func (r *machineSets) superseded(set *api.MachineSet) bool {
 // it looks at the set again. The time is when to look at Failed machines again that it
 // did not delete; zero means never.
 func (r *machineSets) act(ctx context.Context, in machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
-	client := r.cfg.Machines.MachineV1alpha1().Machines(in.Set.Namespace)
+	client := r.cfg.SetClient.MachineV1alpha1().Machines(in.Set.Namespace)
 	deleted := 0
 	for _, action := range actions {
 		var err error
@@ -187,7 +190,7 @@ func (r *machineSets) finalizers(ctx context.Context, set *api.MachineSet, a mac
 	if err != nil {
 		return err
 	}
-	written, err := r.cfg.Machines.MachineV1alpha1().MachineSets(set.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	written, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(set.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err == nil { // the status is written after this
 		set.ResourceVersion, set.Finalizers = written.ResourceVersion, written.Finalizers
 	}
@@ -265,6 +268,7 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 	if err != nil {
 		return err
 	}
+	r.cfg.own(m)
 	name, now := m.Name, r.cfg.Clock.Now()
 	r.expect(set, func(e machine.Expectations) machine.Expectations { return e.Creating(machine.KindMachine, name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
@@ -302,6 +306,6 @@ func (r *machineSets) record(ctx context.Context, in machineset.Observation, fai
 	}
 	set := in.Set.DeepCopy()
 	set.Status = next
-	_, err := r.cfg.Machines.MachineV1alpha1().MachineSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+	_, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
 	return ignoreNotFound(err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,11 +114,14 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	return time.Time{}, nil
 }
 
-// read returns a class and its secret.
+// read returns a class of the shard and its secret.
 func (r *orphans) read(key cache.ObjectName) (*v1alpha1.MachineClass, *corev1.Secret, error) {
 	class, err := r.classes.MachineClasses(key.Namespace).Get(key.Name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
+	case !r.cfg.mine(class):
+		return nil, nil, apierrors.NewNotFound(v1alpha1.Resource("machineclasses"), key.Name)
 	}
 	secret, err := mergedSecret(class, r.secret)
 	return class, secret, err

@@ -93,6 +93,8 @@ func (r *overshoots) observe() (in safety.OvershootObservation, err error) {
 	if in.Sets, err = r.sets.List(labels.Everything()); err != nil {
 		return in, err
 	}
+	in.Deployments = slices.DeleteFunc(in.Deployments, func(d *v1alpha1.MachineDeployment) bool { return !r.cfg.mine(d) })
+	in.Sets = slices.DeleteFunc(in.Sets, func(s *v1alpha1.MachineSet) bool { return !r.cfg.mine(s) })
 	in.Machines, err = r.machines.List(labels.Everything())
 	in.Complete = true // the caches were filled before the first pass
 	return in, err
@@ -103,7 +105,7 @@ func freezesSet(w safety.FreezeWrite) bool { return w.Frozen && w.Set != nil }
 // refresh reads the sets that are to be frozen, and their deployments, from the API server:
 // the caches may show machines that were created for replicas which they do not show yet.
 func (r *overshoots) refresh(ctx context.Context, in safety.OvershootObservation, writes []safety.FreezeWrite) error {
-	api := r.cfg.Machines.MachineV1alpha1()
+	api := r.cfg.SetClient.MachineV1alpha1()
 	for _, w := range writes {
 		if !freezesSet(w) {
 			continue
@@ -142,7 +144,7 @@ func replace[T object](list []T, uid types.UID, live T) {
 
 // write carries out one write and reports it.
 func (r *overshoots) write(ctx context.Context, w safety.FreezeWrite) error {
-	api := r.cfg.Machines.MachineV1alpha1()
+	api := r.cfg.SetClient.MachineV1alpha1()
 	if w.Set != nil {
 		client := api.MachineSets(w.Set.Namespace)
 		if err := inTwo(ctx, w.Set, w.Frozen, client.Update, client.UpdateStatus); err != nil {

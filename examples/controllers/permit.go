@@ -57,13 +57,13 @@ func (r *machines) takePermit(ctx context.Context, in *machine.Observation, a ma
 // [safety.Assess]. What it remembers is what caches do not show yet, and the verdicts that
 // were told. It is safe for several goroutines.
 type failureGuard struct {
-	cfg         *Config
-	machines    listers.MachineLister
-	deployments listers.MachineDeploymentLister
-	groups      *groups
-	node        func(name string) (*corev1.Node, error)
-	latest      *latest[*v1alpha1.Machine]
-	began       time.Time // when this process began to grant, in whole seconds as creation timestamps
+	cfg        *Config
+	machines   listers.MachineLister
+	deployment func(namespace, name string) *v1alpha1.MachineDeployment // nil if there is none
+	groups     *groups
+	node       func(name string) (*corev1.Node, error)
+	latest     *latest[*v1alpha1.Machine]
+	began      time.Time // when this process began to grant, in whole seconds as creation timestamps
 
 	mu      sync.Mutex
 	granted map[types.UID]safety.GuardMember // machines that may be failed, and since when
@@ -84,8 +84,19 @@ const reuse = time.Second
 func newFailureGuard(cfg *Config, c *caches, g *groups, latest *latest[*v1alpha1.Machine]) *failureGuard {
 	api := c.machines.Machine().V1alpha1()
 	f := &failureGuard{
-		cfg: cfg, machines: api.Machines().Lister(), deployments: api.MachineDeployments().Lister(), groups: g, latest: latest, began: cfg.Clock.Now().Truncate(time.Second),
-		granted: map[types.UID]safety.GuardMember{}, told: map[tellKey]toldVerdict{}, seen: map[string]population{},
+		cfg: cfg, machines: api.Machines().Lister(), groups: g, latest: latest, began: cfg.Clock.Now().Truncate(time.Second),
+		deployment: func(_, _ string) *v1alpha1.MachineDeployment { return nil },
+		granted:    map[types.UID]safety.GuardMember{}, told: map[tellKey]toldVerdict{}, seen: map[string]population{},
+	}
+	if c.part != MachinesAlone {
+		lister := api.MachineDeployments().Lister()
+		f.deployment = func(namespace, name string) *v1alpha1.MachineDeployment {
+			d, err := lister.MachineDeployments(namespace).Get(name)
+			if err != nil {
+				return nil
+			}
+			return d
+		}
 	}
 	if c.target != nil {
 		f.node = c.target.Core().V1().Nodes().Lister().Get
@@ -209,8 +220,8 @@ func (f *failureGuard) mayReplace(m *v1alpha1.Machine) bool {
 	if owner == nil {
 		return created.Before(f.began)
 	}
-	set, err := f.groups.lister.MachineSets(m.Namespace).Get(owner.Name)
-	return created.Before(f.began) || err == nil && set.CreationTimestamp.Time.Before(f.began)
+	set := f.groups.set(m.Namespace, owner.Name)
+	return created.Before(f.began) || set != nil && set.CreationTimestamp.Time.Before(f.began)
 }
 
 // member returns what the guard needs to know of one machine.
@@ -253,10 +264,10 @@ type owned interface {
 // is none.
 func (f *failureGuard) owner(m *v1alpha1.Machine) owned {
 	group := f.groups.of(m)
-	if d, err := f.deployments.MachineDeployments(m.Namespace).Get(group.Deployment); err == nil {
+	if d := f.deployment(m.Namespace, group.Deployment); d != nil {
 		return d
 	}
-	if s, err := f.groups.lister.MachineSets(m.Namespace).Get(group.Set); err == nil {
+	if s := f.groups.set(m.Namespace, group.Set); s != nil {
 		return s
 	}
 	return nil

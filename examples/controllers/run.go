@@ -39,19 +39,17 @@ func Run(ctx context.Context, cfg Config) error {
 
 // newLoops makes the controllers, which ask the caches for what they look at.
 func newLoops(cfg *Config, c *caches) []*loop {
-	machines, orphans := newMachines(cfg, c), newOrphans(cfg, c)
-	machines.secondVM = orphans.wake
-	loops := []*loop{
-		machines.loop,
-		newMachineSets(cfg, c).loop,
-		newMachineDeployments(cfg, c).loop,
-		newClasses(cfg, c).loop,
-		newSecrets(cfg, c).loop,
-		orphans.loop,
-		newOvershoots(cfg, c).loop,
+	var loops []*loop
+	if cfg.Part.machines() {
+		machines, orphans := newMachines(cfg, c), newOrphans(cfg, c)
+		machines.secondVM = orphans.wake
+		loops = append(loops, machines.loop, newClasses(cfg, c).loop, newSecrets(cfg, c).loop, orphans.loop)
+		if c.target != nil {
+			loops = append(loops, newUnmanaged(cfg, c).loop)
+		}
 	}
-	if c.target != nil {
-		loops = append(loops, newUnmanaged(cfg, c).loop)
+	if cfg.Part.sets() {
+		loops = append(loops, newMachineSets(cfg, c).loop, newMachineDeployments(cfg, c).loop, newOvershoots(cfg, c).loop)
 	}
 	return loops
 }

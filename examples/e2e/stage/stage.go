@@ -273,7 +273,7 @@ func (s *Stage) sweep() error {
 		_, err := s.Client.CoreV1().Nodes().Patch(ctx, n.Name, mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		errs = append(errs, ignoreNotFound(err), ignoreNotFound(s.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})))
 	}
-	_, err = s.Client.RbacV1().RoleBindings(s.Namespace).Patch(ctx, manifests.AccessBinding, mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err = s.Client.RbacV1().RoleBindings(s.Namespace).Patch(ctx, manifests.AccessBinding(manifests.ServiceAccount), mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	errs = append(errs, ignoreNotFound(err))
 	for _, namespace := range []string{s.Namespace, s.ManagerNamespace()} {
 		errs = append(errs, ignoreNotFound(s.Client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})))

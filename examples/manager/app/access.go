@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -31,7 +35,7 @@ func (m *manager) releaseAccess(ctx context.Context) {
 		case apierrors.IsForbidden(err):
 			return // it acts by other rights
 		case err != nil && ctx.Err() == nil:
-			m.log.Error("failed", "kind", "rolebinding", "key", m.s.Namespace+"/"+manifests.AccessBinding, "err", err)
+			m.log.Error("failed", "kind", "rolebinding", "key", m.s.Namespace+"/"+m.binding(), "err", err)
 		case waits != said && waits != "":
 			m.log.Warn("the access of the manager to the namespace is being deleted, and is kept until the machines are gone", "waitsFor", waits)
 		}
@@ -46,7 +50,7 @@ func (m *manager) releaseAccess(ctx context.Context) {
 // releaseOnce looks once, and returns what the RoleBinding still waits for.
 func (m *manager) releaseOnce(ctx context.Context) (waits string, err error) {
 	bindings := m.clients.control.RbacV1().RoleBindings(m.s.Namespace)
-	binding, err := bindings.Get(ctx, manifests.AccessBinding, metav1.GetOptions{})
+	binding, err := bindings.Get(ctx, m.binding(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil
@@ -69,17 +73,61 @@ func (m *manager) releaseOnce(ctx context.Context) (waits string, err error) {
 	return "", err
 }
 
-// left returns what there is in the namespace that needs a manager, and nothing if
-// there is nothing. The API server is asked, not a cache.
+// binding is the name of the RoleBinding of this program.
+func (m *manager) binding() string {
+	switch m.s.Part() {
+	case controllers.Machines, controllers.MachinesAlone:
+		return manifests.AccessBinding(manifests.MachineController)
+	case controllers.Sets:
+		return manifests.AccessBinding(manifests.MachineControllerManager)
+	default:
+		return manifests.AccessBinding(manifests.ServiceAccount)
+	}
+}
+
+// left returns what there is in the namespace that needs this program, and nothing if there is
+// nothing: machines, classes and their secrets need a machine-controller; sets and deployments
+// need a machine-controller-manager. The API server is asked, not a cache.
 func (m *manager) left(ctx context.Context) (string, error) {
 	api, all := m.clients.machines.MachineV1alpha1(), metav1.ListOptions{}
-	machines, err1 := api.Machines(m.s.Namespace).List(ctx, all)
-	sets, err2 := api.MachineSets(m.s.Namespace).List(ctx, all)
-	deployments, err3 := api.MachineDeployments(m.s.Namespace).List(ctx, all)
-	classes, err4 := api.MachineClasses(m.s.Namespace).List(ctx, all)
-	secrets, err5 := m.clients.control.CoreV1().Secrets(m.s.Namespace).List(ctx, all)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-		return "", err
+	var waits []string
+	var failed []error
+	count := func(kind string, n func() (int, error)) {
+		switch n, err := n(); {
+		case err != nil:
+			failed = append(failed, err)
+		case n > 0:
+			waits = append(waits, fmt.Sprintf("%d %s", n, kind))
+		}
+	}
+	if m.part != controllers.Sets {
+		count("machines", func() (int, error) { l, err := api.Machines(m.s.Namespace).List(ctx, all); return items(l, err) })
+		count("machine classes", func() (int, error) { l, err := api.MachineClasses(m.s.Namespace).List(ctx, all); return items(l, err) })
+		count("of their secrets", func() (int, error) { return m.guardedSecrets(ctx) })
+	}
+	if m.part == controllers.All || m.part == controllers.Sets {
+		count("machine sets", func() (int, error) { l, err := api.MachineSets(m.s.Namespace).List(ctx, all); return items(l, err) })
+		count("machine deployments", func() (int, error) {
+			l, err := api.MachineDeployments(m.s.Namespace).List(ctx, all)
+			return items(l, err)
+		})
+	}
+	return strings.Join(waits, ", "), errors.Join(failed...)
+}
+
+// items counts the objects of a list.
+func items(list runtime.Object, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	return meta.LenList(list), nil
+}
+
+// guardedSecrets counts the secrets that the finalizer of the machine controllers keeps.
+func (m *manager) guardedSecrets(ctx context.Context) (int, error) {
+	secrets, err := m.clients.control.CoreV1().Secrets(m.s.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
 	}
 	guarded := 0
 	for _, s := range secrets.Items {
@@ -87,10 +135,5 @@ func (m *manager) left(ctx context.Context) (string, error) {
 			guarded++
 		}
 	}
-	counts := []int{len(machines.Items), len(sets.Items), len(deployments.Items), len(classes.Items), guarded}
-	if slices.Max(counts) == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("%d machines, %d machine sets, %d machine deployments, %d machine classes, %d of their secrets",
-		counts[0], counts[1], counts[2], counts[3], counts[4]), nil
+	return guarded, nil
 }

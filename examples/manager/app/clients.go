@@ -18,6 +18,7 @@ import (
 // own, so that nothing keeps the lease from being renewed.
 type clients struct {
 	machines versioned.Interface
+	sets     versioned.Interface  // of the controllers of sets and deployments
 	control  kubernetes.Interface // secrets
 	target   kubernetes.Interface // nil without a target cluster
 	// The clients of probes have no rate limit, so that a probe waits for no other request.
@@ -41,6 +42,9 @@ func newClients(s *options.MCServer, g *gate) (clients, error) {
 	c := clients{close: b.close}
 	if config, transport := b.next(g.guard(control), "machines", false); b.err == nil {
 		c.machines, b.err = versioned.NewForConfigAndClient(config, transport)
+	}
+	if config, transport := b.next(g.guard(control), "sets", false); b.err == nil {
+		c.sets, b.err = versioned.NewForConfigAndClient(config, transport)
 	}
 	c.control = b.core(g.guard(control), "secrets")
 	c.events = b.core(g.guard(control), "events")

@@ -39,7 +39,7 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 	var leads atomic.Bool
 	worked := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &guardedLock{m.lock(events), m.gate}, Name: m.s.LeaderElection.ResourceName, WatchDog: m.health.lease,
+		Lock: &guardedLock{m.lock(events), m.gate}, Name: m.s.LeaseName(), WatchDog: m.health.lease,
 		LeaseDuration: m.s.LeaderElection.LeaseDuration, RenewDeadline: m.s.LeaderElection.RenewDeadline, RetryPeriod: m.s.LeaderElection.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lease context.Context) {
@@ -99,7 +99,7 @@ func (m *manager) leaseNamespace() string {
 
 func (m *manager) lock(events *events) resourcelock.Interface {
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: m.leaseNamespace(), Name: m.s.LeaderElection.ResourceName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: m.leaseNamespace(), Name: m.s.LeaseName()},
 		Client:     m.clients.lease.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: m.identity, EventRecorder: events.recorder},
 	}

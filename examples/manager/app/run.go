@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 )
 
@@ -43,7 +44,7 @@ func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if d == nil {
+	if d == nil && s.Part() != controllers.Sets {
 		return errNoDriver
 	}
 	g := newGate(s.LeaderElection)
@@ -91,6 +92,7 @@ func untilSignal(parent context.Context) (_ context.Context, stop func()) {
 // manager is one run.
 type manager struct {
 	s        *options.MCServer
+	part     controllers.Part // what runs, which the served kinds may narrow
 	driver   driver.Driver
 	clients  clients
 	gate     *gate
@@ -101,6 +103,7 @@ type manager struct {
 	unwind   time.Duration // for everything to end when every context has
 	patience time.Duration // with an API server that does not serve the machine objects
 	health   *health
+	fail     context.CancelCauseFunc // ends the run with an error
 }
 
 const (
@@ -111,7 +114,7 @@ const (
 
 func newManager(s *options.MCServer, d driver.Driver, c clients, g *gate, log *slog.Logger) *manager {
 	return &manager{
-		s: s, driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(),
+		s: s, part: s.Part(), driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(),
 		listen: func() (net.Listener, error) {
 			return net.Listen("tcp", net.JoinHostPort(s.Address, strconv.Itoa(s.Port))) //nolint:noctx // binds at once
 		},
@@ -136,6 +139,7 @@ func (m *manager) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, m.health.stop)()
+	m.fail = cancel
 	listener, err := m.listen()
 	if err != nil {
 		return fmt.Errorf("health checks: %w", err)

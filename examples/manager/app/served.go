@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -34,7 +35,9 @@ func (m *manager) waitServed(ctx context.Context) error {
 		list, err := asked.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
 		answered := err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !away(err)
 		if err == nil || apierrors.IsNotFound(err) {
-			if err = missing(list); err == nil {
+			part, lacks := m.runs(list)
+			if err = lacks; err == nil {
+				m.part = part
 				return nil
 			}
 		}
@@ -66,15 +69,61 @@ func away(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
+// The kinds of the machine objects, in the plural.
+var (
+	machineKinds = []string{"machines", "machineclasses"}
+	setKinds     = []string{"machinesets", "machinedeployments"}
+)
+
+// runs returns which controllers run on an API server that serves the kinds in the list, which
+// may be nil, or an error if a kind is missing. A machine-controller needs no sets and
+// deployments; one of the two without the other is an error.
+func (m *manager) runs(list *metav1.APIResourceList) (controllers.Part, error) {
+	part := m.s.Part()
+	if part == controllers.Machines && missing(list, machineKinds) == nil && !servesAny(list, setKinds) {
+		m.log.Info("the API server serves neither sets nor deployments: only machines are reconciled")
+		return controllers.MachinesAlone, nil
+	}
+	return part, missing(list, slices.Concat(machineKinds, setKinds))
+}
+
 // missing returns an error if not all kinds are in the list, which may be nil.
-func missing(list *metav1.APIResourceList) error {
+func missing(list *metav1.APIResourceList, kinds []string) error {
 	if list == nil {
 		return ErrNotServed
 	}
-	for _, name := range []string{"machines", "machinesets", "machinedeployments", "machineclasses"} {
-		if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name }) {
+	for _, name := range kinds {
+		if !servesAny(list, []string{name}) {
 			return fmt.Errorf("no %s: %w", name, ErrNotServed)
 		}
 	}
 	return nil
+}
+
+// servesAny reports whether one of the kinds is in the list, which may be nil.
+func servesAny(list *metav1.APIResourceList, kinds []string) bool {
+	return list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return slices.Contains(kinds, r.Name) })
+}
+
+// ErrSetsServed says that sets and deployments were installed while a manager ran without them.
+var ErrSetsServed = errors.New("the control cluster serves sets and deployments now: start again, to limit replacements by deployment")
+
+// servedPeriod is how often a manager without sets looks for them.
+const servedPeriod = 30 * time.Second
+
+// watchServed calls fail with [ErrSetsServed] when the API server serves sets and deployments,
+// until the context ends.
+func (m *manager) watchServed(ctx context.Context, fail func(error)) {
+	for m.part == controllers.MachinesAlone {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(servedPeriod):
+		}
+		list, err := m.clients.machines.Discovery().ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
+		if err == nil && servesAny(list, setKinds) {
+			fail(ErrSetsServed)
+			return
+		}
+	}
 }

@@ -36,7 +36,7 @@ func (m *manager) watchLease(ctx context.Context, events *events) {
 // followLease makes one watch, which begins with the lease as it is.
 func (m *manager) followLease(ctx context.Context, lock resourcelock.Interface) error {
 	leases := m.clients.leaseWatch.CoordinationV1().Leases(m.leaseNamespace())
-	w, err := leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: m.s.LeaderElection.ResourceName}))
+	w, err := leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: m.s.LeaseName()}))
 	if err != nil {
 		return err
 	}

@@ -33,14 +33,15 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 
 	var releasing sync.WaitGroup
 	releasing.Go(func() { m.releaseAccess(working) })
+	releasing.Go(func() { m.watchServed(working, m.fail) })
 	defer releasing.Wait()
 	defer stop()
 
 	done := make(chan error, 1)
 	go func() {
 		done <- controllers.Run(working, controllers.Config{
-			Namespace: m.s.Namespace, Machines: m.clients.machines, Control: m.clients.control, Target: m.clients.target,
-			Driver: finishing(calls, m.gate, driver.WithDeadline(m.driver, driver.Timeouts{})),
+			Part: m.part, Shard: m.s.Shard, Namespace: m.s.Namespace, Machines: m.clients.machines, SetClient: m.clients.sets, Control: m.clients.control, Target: m.clients.target,
+			Driver: m.gatedDriver(calls),
 			Policy: m.s.MachinePolicy(), ReattachTimeout: m.s.PVReattachTimeout, Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(),
 			Orphans: m.s.OrphanPolicy(), Overshoot: m.s.OvershootPolicy(), Guard: m.s.GuardPolicy(), Freeze: m.s.FreezePolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
@@ -74,6 +75,15 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 func (m *manager) started() {
 	m.health.fill()
 	m.log.Info("works", "identity", m.identity)
+}
+
+// gatedDriver returns the driver behind the gate of the lease, or nil if there is none. Its calls
+// end with the context.
+func (m *manager) gatedDriver(calls context.Context) driver.Driver {
+	if m.driver == nil {
+		return nil
+	}
+	return finishing(calls, m.gate, driver.WithDeadline(m.driver, driver.Timeouts{}))
 }
 
 // ended returns what the controllers failed with, unless they were told to end.

@@ -22,11 +22,12 @@ import (
 var files embed.FS
 
 const (
-	// ServiceAccount is the name of the manager's service account.
+	// ServiceAccount is the name of the service account of a manager that runs all controllers.
 	ServiceAccount = "machinist"
-	// AccessBinding is the name of the RoleBinding that lets the manager act in the
-	// namespace of the machines.
-	AccessBinding = "machinist-control"
+	// MachineController and MachineControllerManager are the service accounts of the two
+	// programs that share the work of a manager.
+	MachineController        = "machine-controller"
+	MachineControllerManager = "machine-controller-manager"
 	// AccessFinalizer is the finalizer of that RoleBinding: the manager takes it away
 	// when nothing there needs the manager any more.
 	AccessFinalizer = "machinist.dev/access"
@@ -36,6 +37,10 @@ const (
 	// defaultNamespace and defaultOwn are those which the files state.
 	defaultNamespace, defaultOwn = "default", "default-machinist"
 )
+
+// AccessBinding returns the name of the RoleBinding that lets a service account act in the
+// namespace of the machines.
+func AccessBinding(account string) string { return account + "-control" }
 
 // Namespaces are those of a manager.
 type Namespaces struct {

@@ -80,7 +80,9 @@ func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
 			require.Equal(t, []any{map[string]any{"kind": "ServiceAccount", "name": manifests.ServiceAccount, "namespace": "shoot--a--b-machinist"}}, subjects)
 		}
 	}
-	guarded := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetName() == manifests.AccessBinding })
+	guarded := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetName() == manifests.AccessBinding(manifests.ServiceAccount)
+	})
 	require.Equal(t, []string{manifests.AccessFinalizer}, objects[guarded].GetFinalizers())
 	policy, binding := objects[len(objects)-2].Object, objects[len(objects)-1].Object
 	conditions, _, err := unstructured.NestedSlice(policy, "spec", "matchConditions")

@@ -3,6 +3,7 @@
 package options
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -19,7 +20,7 @@ var withoutEffect = []struct {
 	{"controller-start-interval", "it has no effect in the reference system either", false},
 	{"kube-api-content-type", "it has no effect in the reference system either", false},
 	{"log-flush-frequency", "logs are not buffered", false},
-	{"machine-max-evict-retries", "evictions are repeated until --machine-drain-timeout", false},
+	{maxEvictRetries, "evictions are repeated until --machine-drain-timeout", false},
 	{"profiling", "there is no profiling", true},
 	{"vmodule", "verbosity is the same everywhere", false},
 }
@@ -31,6 +32,9 @@ func (s *MCServer) Ineffective() []string { return slices.Clone(s.ineffective) }
 
 func (s *MCServer) addIneffective(fs *pflag.FlagSet) {
 	for _, f := range withoutEffect {
+		if f.name == maxEvictRetries && s.program == machineControllerManager {
+			continue
+		}
 		flag := fs.VarPF(&given{server: s, name: f.name}, f.name, "", "no effect here: "+f.why)
 		flag.Hidden = true
 		if f.boolean {
@@ -59,3 +63,37 @@ func (g *given) String() string { return g.value }
 
 // Type names the type in the usage.
 func (g *given) Type() string { return "ignored" }
+
+// maxEvictRetries is a flag of the controllers of machines alone.
+const maxEvictRetries = "machine-max-evict-retries"
+
+// addRefused adds the flags of the other program, which are refused with the reason.
+func (s *MCServer) addRefused(fs *pflag.FlagSet) {
+	other, all := "machine-controller", pflag.NewFlagSet("", pflag.ContinueOnError)
+	if s.program == machineController {
+		other = "machine-controller-manager"
+	}
+	everyFlag := NewManagerServer()
+	everyFlag.addMachineFlags(all)
+	everyFlag.addSetFlags(all)
+	everyFlag.addIneffective(all)
+	all.VisitAll(func(f *pflag.Flag) {
+		if fs.Lookup(f.Name) == nil {
+			fs.VarPF(refused(other), f.Name, "", "refused here: a flag of the "+other).Hidden = true
+		}
+	})
+}
+
+// refused takes no value: it names the program that a flag belongs to.
+type refused string
+
+// Set implements [pflag.Value].
+func (r refused) Set(string) error {
+	return fmt.Errorf("it has no meaning for these controllers; give it to the %s", string(r))
+}
+
+// String implements [pflag.Value].
+func (refused) String() string { return "" }
+
+// Type implements [pflag.Value].
+func (refused) Type() string { return "refused" }

@@ -2,7 +2,11 @@
 
 package options
 
-import "time"
+import (
+	"time"
+
+	"github.com/machinist-dev/machinist/examples/controllers"
+)
 
 // None is the value of --target-kubeconfig for machines without a cluster to
 // join.
@@ -25,13 +29,47 @@ type MCServer struct {
 	// [None] is no cluster. Empty means the one that the manager runs in.
 	TargetKubeconfig string
 
+	program     program
 	ineffective []string // flags that were given and do nothing
+}
+
+// program says which controllers a process runs, and so which flags it has.
+type program int
+
+const (
+	everything program = iota
+	machineController
+	machineControllerManager
+)
+
+// LeaseName returns the name of the lease: two managers of one shard have the same, and those
+// of two shards never.
+func (s *MCServer) LeaseName() string {
+	if s.Shard == "" {
+		return s.LeaderElection.ResourceName
+	}
+	return s.LeaderElection.ResourceName + "-" + s.Shard
+}
+
+// Part returns which controllers run.
+func (s *MCServer) Part() controllers.Part {
+	switch s.program {
+	case machineController:
+		return controllers.Machines
+	case machineControllerManager:
+		return controllers.Sets
+	default:
+		return controllers.All
+	}
 }
 
 // MachineControllerConfiguration is how the controllers are configured.
 type MachineControllerConfiguration struct {
 	// Namespace of the machine objects and their secrets.
 	Namespace string
+	// Shard is the value of the label machinist.dev/shard of the objects that are acted
+	// upon. Empty means those without the label.
+	Shard string
 	// ConcurrentSyncs is how many objects of a kind are worked on at a time.
 	ConcurrentSyncs int
 	// MinResyncPeriod is how often, at the most, everything is looked at again
@@ -126,9 +164,25 @@ type LeaderElection struct {
 	ResourceNamespace string
 }
 
-// NewMCServer returns the defaults of the flags.
-func NewMCServer() *MCServer {
-	return &MCServer{MachineControllerConfiguration: MachineControllerConfiguration{
+// NewMCServer returns the defaults of a machine-controller, which a provider project builds
+// with its driver.
+func NewMCServer() *MCServer { return newServer(machineController) }
+
+// NewMCMServer returns the defaults of a machine-controller-manager, which runs the
+// controllers of sets and deployments and needs no driver: the port, the number of workers and
+// the lease are others than those of [NewMCServer].
+func NewMCMServer() *MCServer {
+	s := newServer(machineControllerManager)
+	s.ConcurrentSyncs, s.Port, s.LeaderElection.ResourceName = 10, 10258, "machine-controller-manager"
+	return s
+}
+
+// NewManagerServer returns the defaults of one process that runs all controllers. It has the
+// port and the lease of a machine-controller, and takes the flags of both programs.
+func NewManagerServer() *MCServer { return newServer(everything) }
+
+func newServer(of program) *MCServer {
+	return &MCServer{program: of, MachineControllerConfiguration: MachineControllerConfiguration{
 		Namespace:       "default",
 		ConcurrentSyncs: 50,
 		MinResyncPeriod: 12 * time.Hour,

@@ -21,30 +21,78 @@ import (
 
 func parse(t *testing.T, args ...string) (*options.MCServer, error) {
 	t.Helper()
-	s := options.NewMCServer()
+	return parseFor(t, options.NewManagerServer(), args...)
+}
+
+func parseFor(t *testing.T, s *options.MCServer, args ...string) (*options.MCServer, error) {
+	t.Helper()
 	fs := pflag.NewFlagSet(t.Name(), pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	s.AddFlags(fs)
 	return s, fs.Parse(args)
 }
 
-func TestNamesAndDefaultsAreThoseOfTheReferenceSystem(t *testing.T) {
-	fs := pflag.NewFlagSet(t.Name(), pflag.ContinueOnError)
-	options.NewMCServer().AddFlags(fs)
-	for name, value := range map[string]string{
-		"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "concurrent-syncs": "50", "min-resync-period": "12h0m0s",
-		"kube-api-qps": "20", "kube-api-burst": "30", "port": "10259", "machine-creation-timeout": "20m0s",
-		"machine-health-timeout": "10m0s", "machine-drain-timeout": "2h0m0s", "machine-safety-orphan-vms-period": "15m0s",
-		"machine-inplace-update-timeout": "20m0s", "machine-preserve-timeout": "96h0m0s", "machine-pv-detach-timeout": "2m0s", "machine-pv-reattach-timeout": "0s",
-		"bootstrap-token-auth-extra-groups": "", "autoscaler-scaledown-annotation-during-rollout": "true",
-		"node-conditions":          "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
-		"resource-exhausted-retry": "10m0s", "leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s",
-		"leader-elect-retry-period": "2s", "leader-elect-resource-lock": "leases", "leader-elect-resource-name": "machine-controller", "v": "0",
-		"logging-format": "text", "safety-up": "2", "safety-down": "1", "machine-safety-overshooting-period": "1m0s", "machine-safety-hold-percent": "50",
+// commonFlags are the flags of MCM's two programs, with their defaults there.
+var commonFlags = map[string]string{
+	"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "min-resync-period": "12h0m0s", "kube-api-qps": "20", "kube-api-burst": "30",
+	"leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s", "leader-elect-retry-period": "2s",
+	"leader-elect-resource-lock": "leases", "v": "0", "controller-start-interval": "", "kube-api-content-type": "", "cloud-provider": "",
+}
+
+// machineFlags are those of MCM's machine-controller alone, and setFlags those of its
+// machine-controller-manager.
+var machineFlags = map[string]string{
+	"machine-creation-timeout": "20m0s", "machine-health-timeout": "10m0s", "machine-drain-timeout": "2h0m0s", "machine-inplace-update-timeout": "20m0s",
+	"machine-preserve-timeout": "96h0m0s", "machine-pv-detach-timeout": "2m0s", "machine-pv-reattach-timeout": "0s", "machine-safety-orphan-vms-period": "15m0s",
+	"bootstrap-token-auth-extra-groups": "", "node-conditions": "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
+	"resource-exhausted-retry": "10m0s", "machine-max-evict-retries": "",
+}
+
+var setFlags = map[string]string{
+	"autoscaler-scaledown-annotation-during-rollout": "true", "safety-up": "2", "safety-down": "1", "machine-safety-overshooting-period": "1m0s",
+}
+
+func TestFlags_EachProgram_NamesAndDefaultsOfMCM(t *testing.T) {
+	for name, tc := range map[string]struct {
+		server               *options.MCServer
+		port, workers, lease string
+		own, other           map[string]string
+	}{
+		"machine-controller":         {server: options.NewMCServer(), port: "10259", workers: "50", lease: "machine-controller", own: machineFlags, other: setFlags},
+		"machine-controller-manager": {server: options.NewMCMServer(), port: "10258", workers: "10", lease: "machine-controller-manager", own: setFlags, other: machineFlags},
+		"manager":                    {server: options.NewManagerServer(), port: "10259", workers: "50", lease: "machine-controller", own: machineFlags},
 	} {
-		flag := fs.Lookup(name)
-		require.NotNil(t, flag, name)
-		require.Equal(t, value, flag.DefValue, name)
+		t.Run(name, func(t *testing.T) {
+			fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+			tc.server.AddFlags(fs)
+			require.NoError(t, tc.server.Validate())
+			for _, flags := range []map[string]string{commonFlags, tc.own, {
+				"port": tc.port, "concurrent-syncs": tc.workers, "leader-elect-resource-name": tc.lease,
+				"machine-safety-apiserver-statuscheck-period": "1m0s", "machine-safety-apiserver-statuscheck-timeout": "30s",
+			}} {
+				for flag, value := range flags {
+					require.NotNil(t, fs.Lookup(flag), flag)
+					require.Equal(t, value, fs.Lookup(flag).DefValue, flag)
+				}
+			}
+			for flag := range tc.other {
+				err := fs.Parse([]string{"--" + flag + "=1"})
+				require.ErrorContains(t, err, "it has no meaning for these controllers; give it to the machine-controller", flag)
+			}
+		})
+	}
+}
+
+func TestShard_Name_IsPartOfTheLease(t *testing.T) {
+	s, err := parse(t, "--shard=blue")
+	require.NoError(t, err)
+	require.NoError(t, s.Validate())
+	require.Equal(t, "machine-controller-blue", s.LeaseName())
+	s.Shard = ""
+	require.Equal(t, "machine-controller", s.LeaseName())
+	for _, bad := range []string{"a/b", "A", "a.b", "-"} {
+		s.Shard = bad
+		require.ErrorContains(t, s.Validate(), "--shard: ", bad)
 	}
 }
 

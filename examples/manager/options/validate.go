@@ -34,6 +34,7 @@ func (s *MCServer) Validate() error {
 	var c complaints
 	c.unless(s.TargetKubeconfig != None || s.ControlKubeconfig != "", "control-kubeconfig", "required if --target-kubeconfig is %q", None)
 	c.unless(len(validation.IsDNS1123Label(s.Namespace)) == 0, "namespace", "%q is no name of a namespace", s.Namespace)
+	c.unless(s.Shard == "" || len(validation.IsDNS1123Label(s.Shard)) == 0, "shard", "%q is no DNS label: at most 63 of a-z, 0-9 and -", s.Shard)
 	c.unless(s.Port >= 1 && s.Port <= 65535, "port", "%d is not between 1 and 65535", s.Port)
 	c.unless(net.ParseIP(s.Address) != nil, "address", "%q is no IP address", s.Address)
 	c.unless(s.ConcurrentSyncs > 0, "concurrent-syncs", "%d is not above 0", s.ConcurrentSyncs)
