@@ -401,7 +401,7 @@ func controller(kind string) metav1.OwnerReference {
 }
 
 func TestRunSaysWhatIsMissing(t *testing.T) {
-	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers need Machines, Control and Driver")
+	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers need Machines, and those of machines Control and Driver")
 }
 
 func TestRunLeavesNothingRunning(t *testing.T) {

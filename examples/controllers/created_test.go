@@ -50,7 +50,7 @@ func TestMachineSet_CreateAnsweredUnavailableOrAlreadyExists_MakesNoMachineTooMa
 					}
 					return true, nil, answer
 				})
-				cfg := &Config{Machines: client, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)), Random: rand.New(rand.NewPCG(1, 1)).Float64}
+				cfg := &Config{SetClient: client, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)), Random: rand.New(rand.NewPCG(1, 1)).Float64}
 				r := &machineSets{
 					cfg: cfg, loop: &loop{kind: "machineset", cfg: cfg},
 					machinesOf: func(string) []*v1alpha1.Machine { return nil }, // a cache that shows nothing yet

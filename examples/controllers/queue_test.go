@@ -70,7 +70,7 @@ func TestMachineDeployment_NodeWriteFailsBeforeCreate_CreateIsJudgedByItsOwnErro
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	require.NoError(t, target.Add(node))
 	target.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes"})
-	r := &machineDeployments{cfg: &Config{Machines: machines, Target: target.Client(), Clock: clock.RealClock{}}}
+	r := &machineDeployments{cfg: &Config{SetClient: machines, Target: target.Client(), Clock: clock.RealClock{}}}
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
 	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}
 	edited := node.DeepCopy()

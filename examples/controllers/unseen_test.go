@@ -27,7 +27,7 @@ func TestASetThatIsLetGoRightAfterItWasWrittenIsNotWaitedFor(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	for version, pending := range map[string]int{"6": 1, "7": 0, "8": 0} {
 		r := &machineDeployments{
-			cfg:    &Config{Machines: machines},
+			cfg:    &Config{SetClient: machines},
 			setsOf: func(string) []*v1alpha1.MachineSet { return nil },
 			set: func(namespace, name string) (*v1alpha1.MachineSet, error) {
 				require.Equal(t, "n/s", namespace+"/"+name)
@@ -51,7 +51,7 @@ func TestADeploymentIsToldOfTheSetsThatItHasLetGo(t *testing.T) {
 		Namespace: "n", Name: "s", UID: "s", Annotations: map[string]string{machineset.ReleasedAnnotation: "u"},
 	}}
 	_, machines := machinetest.New(draintest.Options{})
-	r := &machineDeployments{cfg: &Config{Machines: machines}, setsOf: func(key string) []*v1alpha1.MachineSet {
+	r := &machineDeployments{cfg: &Config{SetClient: machines}, setsOf: func(key string) []*v1alpha1.MachineSet {
 		if key == "n" {
 			return []*v1alpha1.MachineSet{s}
 		}
