@@ -16,9 +16,11 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	informers "github.com/machinist-dev/machinist/machine/client/informers/externalversions/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -105,7 +107,11 @@ type Config struct {
 	Events record.EventRecorder
 	// Started, if not nil, is called once, when the caches are filled and before
 	// anything is decided.
-	Started func()
+	Started func(Views)
+	// Drains, if not nil, is told of the progress of drains. It is called by several goroutines.
+	Drains DrainObserver
+	// QueueMetrics makes the metrics of the work queues. Nil is none.
+	QueueMetrics workqueue.MetricsProvider
 
 	// Freeze says how long an API server may fail to answer until nothing is created, failed
 	// or replaced any more. The zero policy has the defaults.
@@ -128,9 +134,28 @@ type Config struct {
 	// parallel is how many requests a drain makes at a time. Zero is its default.
 	parallel int
 	freeze   *freezeView
+	holds    *holds
 	panics   *atomic.Int64 // counts them
 	// uncaught says that panics are not caught: a simulation ends its process by one.
 	uncaught bool
+}
+
+// Views are what the controllers see. They are for several goroutines, and nothing of them may be
+// changed.
+type Views struct {
+	// Part says which controllers run, and so which informers are filled.
+	Part Part
+	// Objects are the caches of the machine objects.
+	Objects informers.Interface
+	// Held returns the holds of all objects now.
+	Held func() []Held
+}
+
+// DrainObserver is told of the progress of drains, and that a drain goes on no more although it
+// has not ended.
+type DrainObserver interface {
+	runner.Observer
+	Forget(node string)
 }
 
 // Note is one thing that a controller decided, or that went wrong.
@@ -141,6 +166,10 @@ type Note struct {
 	Kind, Key string
 	// Text of the decision: what is done, why, and what the rest waits for.
 	Text string
+	// Reason of the decision, empty for a note that is none.
+	Reason machinist.Reason
+	// Holds are what the decision does not do yet, and why.
+	Holds []machinist.Hold
 	// Acts says that something is done, Waits that something is not done yet.
 	Acts, Waits bool
 	// Err that ended the pass, or nil. It is a [PanicError] if the pass panicked, or
@@ -185,12 +214,15 @@ func (c *Config) complete() error {
 	if c.freeze == nil {
 		c.freeze = &freezeView{}
 	}
+	if c.holds == nil {
+		c.holds = &holds{}
+	}
 	if c.Driver != nil {
 		c.Driver = c.safeDriver(c.Driver)
 	}
 	if c.newQueue == nil {
 		c.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-			return newQueue(kind, c.Clock)
+			return newQueue(kind, c.Clock, c.QueueMetrics)
 		}
 	}
 	return nil

@@ -86,6 +86,7 @@ func newSecrets(cfg *Config, c *caches) *guards[*corev1.Secret] {
 func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	o, err := r.get(key)
 	if err != nil {
+		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
 	o, _ = r.latest.of(o)
@@ -93,7 +94,8 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 		return time.Time{}, nil
 	}
 	d := r.decide(o, r.cfg.Clock.Now())
-	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Do != nil, Waits: len(d.Holds) > 0})
+	r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), d.Holds)
 	if d.Do == nil {
 		return d.NextCheck, nil
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -62,6 +64,8 @@ type memory struct {
 	drain machine.DrainView
 	asked time.Time      // when attachments were first deleted
 	token *corev1.Secret // made, and not in the cache yet
+
+	reported drain.Decision // the last one about the drain that was reported
 }
 
 // steps bounds one pass. A machine that does not come to rest in so many is tried again
@@ -98,6 +102,7 @@ func newMachines(cfg *Config, c *caches) *machines {
 func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	m, err := r.lister.Machines(key.Namespace).Get(key.Name)
 	if err != nil {
+		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
 	m, exists := r.latest.of(m)
@@ -117,18 +122,33 @@ func (r *machines) advance(ctx context.Context, key cache.ObjectName, in *machin
 	for range steps {
 		in.Freeze = r.cfg.freeze.now() // it may have begun during a call
 		d = machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
-		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: d.Do != nil, Waits: len(d.Holds) > 0})
+		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 		if d.Do == nil {
-			return d.NextCheck, nil
+			return machinist.Earliest(d.NextCheck, r.tellStuck(key, in.Machine, d.Holds)), nil
 		}
 		if err := r.act(ctx, in, kept, d.Do); err != nil {
 			return time.Time{}, fmt.Errorf("%s: %w", d.Do, err)
 		}
 		if in.Machine == nil { // gone
+			r.cfg.holds.forget(r.kind, key)
 			return time.Time{}, nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("%w after %d steps, of which the last was: %s", errNoRest, steps, d.Do)
+}
+
+// tellStuck reports what a machine has waited for so long that a user may want to know, once for
+// each thing. It returns when to look again, zero for never.
+func (r *machines) tellStuck(key cache.ObjectName, m *v1alpha1.Machine, holds []machinist.Hold) time.Time {
+	stuck, next := r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), holds)
+	for _, h := range stuck {
+		if h.Reason == machine.ReasonFrozen { // an Event of each deployment says so
+			continue
+		}
+		message := fmt.Sprintf("has waited for %s since %s: %s", h.Subject, h.Since.UTC().Format(time.RFC3339), h.Message)
+		r.cfg.event(m, machinist.Event{Type: corev1.EventTypeNormal, Reason: h.Reason, Message: message})
+	}
+	return next
 }
 
 // observe gathers what is known of a machine, and takes what is kept of it.
@@ -270,6 +290,7 @@ func (r *machines) remember(in machine.Observation, kept memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if in.Machine == nil || !r.shows(in.Machine.UID) { // nothing would make it forgotten again
+		r.drainGone(kept)
 		return
 	}
 	kept.vm, kept.drain, kept.asked = in.VM, in.Drain, in.Attachments.AskedAt
@@ -280,6 +301,8 @@ func (r *machines) remember(in machine.Observation, kept memory) {
 func (r *machines) forget(uid types.UID) {
 	r.latest.forget(uid)
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	kept := r.memory[uid]
 	delete(r.memory, uid)
+	r.mu.Unlock()
+	r.drainGone(kept)
 }

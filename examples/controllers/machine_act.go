@@ -45,7 +45,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 	case machine.SetNodeCondition:
 		return r.setNodeCondition(ctx, in, a)
 	case machine.DrainNode:
-		return r.drain(ctx, in, a)
+		return r.drain(ctx, in, kept, a)
 	case machine.DeleteNode:
 		return r.deleteNode(ctx, in, a)
 	case machine.DeleteAttachments:

@@ -6,18 +6,46 @@ import (
 	"context"
 	"errors"
 
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/machine"
 )
 
 // drain makes one pass of draining. One that fails counts too: force has an end.
-func (r *machines) drain(ctx context.Context, in *machine.Observation, a machine.DrainNode) error {
+func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) error {
 	state := in.Drain.StateFor(a)
 	a.Policy.Volumes.ReattachTimeout = r.cfg.ReattachTimeout
 	seen, notSeen := runner.Observe(ctx, r.drains, a.NodeName, a.Policy, state)
 	seen.Node, seen.Reachability = in.Node.Node, a.Reachability // which may be newer than in the cache
 	executor := runner.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}
+	if r.cfg.Drains != nil {
+		executor.Observer = r.cfg.Drains
+	}
 	state, plan, err := executor.Pass(ctx, state, seen, a.Policy, a.NodeName)
 	in.Drain = in.Drain.After(a, state, plan, r.cfg.Clock.Now())
+	if notSeen == nil && err == nil {
+		r.reportDrain(kept, plan)
+	}
 	return errors.Join(notSeen, err)
+}
+
+// reportDrain tells the observer what has happened since the last decision about the drain.
+func (r *machines) reportDrain(kept *memory, d drain.Decision) {
+	if r.cfg.Drains == nil {
+		return
+	}
+	if kept.reported.Node != d.Node || kept.reported.Over() {
+		kept.reported = drain.Decision{}
+	}
+	for _, p := range drain.Compare(kept.reported, d, nil, r.cfg.Clock.Now()) {
+		r.cfg.Drains.Observe(p)
+	}
+	kept.reported = d
+}
+
+// drainGone tells the observer of a drain that goes on no more although it has not ended.
+func (r *machines) drainGone(kept memory) {
+	if kept.reported.Node != "" && !kept.reported.Over() {
+		r.cfg.Drains.Forget(kept.reported.Node)
+	}
 }

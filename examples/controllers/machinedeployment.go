@@ -90,6 +90,7 @@ func (r *machineDeployments) api() v1alpha1.MachineV1alpha1Interface {
 func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	d, err := r.api().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
+		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
 	if !r.cfg.mine(d) {
@@ -151,7 +152,8 @@ func (r *machineDeployments) find(namespace, kind, name string) metav1.Object {
 func (r *machineDeployments) carry(ctx context.Context, in deployment.Observation) (time.Time, error) {
 	d := in.Deployment
 	plan := deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
-	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
+	r.cfg.holds.set(r.kind, cache.MetaObjectToName(d), r.cfg.Clock.Now(), plan.Holds)
+	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Reason: plan.Reason, Holds: plan.Holds, Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
 	last, failed, err := r.act(ctx, d, plan.Actions)
 	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(failed) && in.NameTakenBy == nil {
 		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})

@@ -80,6 +80,7 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	}
 	set, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
+		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
 	in, err := r.observe(ctx, set)
@@ -87,7 +88,8 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 		return time.Time{}, err
 	}
 	d := machineset.Decide(in, r.cfg.Sets, r.cfg.Clock.Now())
-	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), d.Holds)
 	failure, again, err := r.act(ctx, in, d.Actions)
 	in.Expectations = r.memory.get(set.UID).expected
 	return machinist.Earliest(d.NextCheck, again), errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)

@@ -16,6 +16,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -85,7 +86,7 @@ func (r *orphans) wake(class cache.ObjectName) {
 func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	if freeze := r.cfg.freeze.now(); freeze.Frozen {
 		h := freeze.Hold(r.cfg.Clock.Now())
-		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: h.String(), Waits: true})
+		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: h.String(), Reason: h.Reason, Holds: []machinist.Hold{h}, Waits: true})
 		return h.Until, nil
 	}
 	switch key {
@@ -145,7 +146,8 @@ func (r *orphans) judge(ctx context.Context) error {
 	}
 	in.Nodes = r.allNodes(in.Listings)
 	d := r.step(in)
-	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds)
+	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	r.tellDoubts(in.Listings, d.Holds)
 	r.confirm(in.Listings)
 	for _, a := range d.Actions {

@@ -76,7 +76,8 @@ func (r *overshoots) pass(ctx context.Context, _ cache.ObjectName) (time.Time, e
 		state, d = safety.Overshoot(r.state, in, r.cfg.Overshoot, r.cfg.Clock.Now())
 	}
 	r.state = state
-	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d sets", len(in.Sets)), Text: d.String(), Acts: len(d.Writes) > 0, Waits: len(d.Holds) > 0})
+	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds)
+	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d sets", len(in.Sets)), Text: d.String(), Holds: d.Holds, Acts: len(d.Writes) > 0, Waits: len(d.Holds) > 0})
 	for _, w := range d.Writes {
 		if writeErr := r.write(ctx, w); writeErr != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", w, writeErr))

@@ -41,9 +41,9 @@ const (
 )
 
 // newQueue makes a work queue that goes by a clock.
-func newQueue(kind string, c clock.WithTicker) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: kind, Clock: c})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: kind, Clock: c, MetricsProvider: metrics})
 }
 
 // add asks for a pass over an object.

@@ -48,7 +48,7 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 			var told []error
 			cfg := Config{Clock: clock.RealClock{}, Observe: func(n Note) { told = append(told, n.Err) }}
 			cfg.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-				return newQueue(kind, cfg.Clock)
+				return newQueue(kind, cfg.Clock, nil)
 			}
 			l := newLoop(&cfg, "machine", func(context.Context, cache.ObjectName) (time.Time, error) { return time.Time{}, tt.err })
 			defer l.queue.ShutDown()

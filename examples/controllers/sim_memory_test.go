@@ -34,10 +34,10 @@ func TestADrainRemembersNothingOfAnother(t *testing.T) {
 		Node: machine.NodeView{Looked: true, Node: node}, Drain: machine.DrainView{Started: before, State: drain.State{Started: before}},
 	}
 	do := machine.DrainNode{NodeName: "n", Started: before}
-	require.NoError(t, r.drain(t.Context(), &in, do))
+	require.NoError(t, r.drain(t.Context(), &in, &memory{}, do))
 	require.Equal(t, before, in.Drain.State.Started)
 	do.Started = now
-	require.NoError(t, r.drain(t.Context(), &in, do))
+	require.NoError(t, r.drain(t.Context(), &in, &memory{}, do))
 	require.True(t, in.Drain.State.Started.After(before))
 	require.Equal(t, now, in.Drain.Started)
 }

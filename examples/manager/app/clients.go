@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
@@ -33,12 +34,12 @@ type clients struct {
 
 // newClients builds the clients from the files that the options name. All but those
 // of the election write only while the gate is open.
-func newClients(s *options.MCServer, g *gate) (clients, error) {
+func newClients(s *options.MCServer, g *gate, m *metrics.Metrics) (clients, error) {
 	control, target, err := configs(s)
 	if err != nil {
 		return clients{}, err
 	}
-	b := builder{s: s}
+	b := builder{s: s, metrics: m}
 	c := clients{close: b.close}
 	if config, transport := b.next(g.guard(control), "machines", false); b.err == nil {
 		c.machines, b.err = versioned.NewForConfigAndClient(config, transport)
@@ -68,6 +69,7 @@ func newClients(s *options.MCServer, g *gate) (clients, error) {
 // builder builds clients until something fails.
 type builder struct {
 	s          *options.MCServer
+	metrics    *metrics.Metrics
 	transports []*http.Client
 	err        error
 }
@@ -85,6 +87,7 @@ func (b *builder) next(config *rest.Config, agent string, protobuf bool) (*rest.
 	if protobuf {
 		c.ContentType, c.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	}
+	c.Wrap(b.metrics.Transport(agent))
 	transport, err := rest.HTTPClientFor(c)
 	b.err = err
 	b.transports = append(b.transports, transport)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 )
 
@@ -57,7 +58,7 @@ func TestWhichClusterIsWhich(t *testing.T) {
 			if c.err != nil {
 				require.ErrorIs(t, err, c.err)
 				require.ErrorContains(t, err, "-kubeconfig: ")
-				_, err = newClients(s, newGate(s.LeaderElection))
+				_, err = newClients(s, newGate(s.LeaderElection), metrics.New(metrics.Options{}))
 				require.ErrorIs(t, err, c.err)
 				return
 			}
@@ -75,7 +76,7 @@ func TestWhichClusterIsWhich(t *testing.T) {
 func TestEachClientHasARateOfItsOwnAndANoneIsNil(t *testing.T) {
 	s := options.NewMCServer()
 	s.ControlKubeconfig, s.TargetKubeconfig = kubeconfig(t, "https://control"), options.None
-	c, err := newClients(s, newGate(s.LeaderElection))
+	c, err := newClients(s, newGate(s.LeaderElection), metrics.New(metrics.Options{}))
 	require.NoError(t, err)
 	defer c.close()
 	require.True(t, c.target == nil, "an interface that holds a nil pointer is not nil")

@@ -107,6 +107,15 @@ func (g *gate) lapsed() error {
 // leads reports whether the lease was acquired and is neither lost nor given back.
 func (g *gate) leads() bool { return g.counts > 0 && g.check() == nil }
 
+// state returns whether this manager leads, and when it renewed the lease last. Without an
+// election it always leads.
+func (g *gate) state() (leads bool, renewed time.Time) {
+	leads = g.check() == nil
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return leads, g.renewed
+}
+
 // lose shuts the gate for good, if it is not shut, and returns why it is shut.
 func (g *gate) lose(why error) error {
 	tell, inFlight := g.close(why)

@@ -30,6 +30,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
@@ -131,7 +132,7 @@ func (r *harness) prepare() *process {
 	s.SettleTime = 0
 	s.LeaderElection.LeaseDuration, s.LeaderElection.RenewDeadline, s.LeaderElection.RetryPeriod = time.Second, 500*time.Millisecond, 50*time.Millisecond
 	c := clients{machines: p.machines, control: p.secrets, target: p.nodes, lease: p.leases, leaseWatch: p.leases, events: p.events}
-	p.manager = newManager(s, r.cloud, c, newGate(s.LeaderElection), slog.New(slog.NewJSONHandler(p.logs, &slog.HandlerOptions{Level: slog.Level(-10)})))
+	p.manager = newManager(s, r.cloud, c, newGate(s.LeaderElection), metrics.New(metrics.Options{}), slog.New(slog.NewJSONHandler(p.logs, &slog.HandlerOptions{Level: slog.Level(-10)})))
 	p.pipes = newPipes()
 	p.listen = func() (net.Listener, error) { return p.pipes, nil }
 	return p

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -20,7 +21,7 @@ import (
 // health is what a manager tells of itself over HTTP.
 type health struct {
 	lease   *leaderelection.HealthzAdaptor
-	metrics *metrics
+	metrics *metrics.Metrics
 
 	mu       sync.Mutex
 	standing bool // stands by
@@ -29,8 +30,8 @@ type health struct {
 	freeze   machine.Freeze
 }
 
-func newHealth() *health {
-	return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0), metrics: newMetrics()}
+func newHealth(m *metrics.Metrics) *health {
+	return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0), metrics: m}
 }
 
 func (h *health) standBy() { h.set(func() { h.standing = true }) }
@@ -41,7 +42,7 @@ func (h *health) stop()    { h.set(func() { h.stopping = true }) }
 // probed is told what follows from a probe of the API servers.
 func (h *health) probed(d safety.FreezeDecision) {
 	h.set(func() { h.freeze = d.Freeze })
-	h.metrics.probed(d)
+	h.metrics.Probed(d)
 }
 
 func (h *health) set(f func()) {
@@ -87,7 +88,7 @@ func (h *health) serve(l net.Listener, fail func(error)) (end func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", answer(h.healthy, "Unhealthy"))
 	mux.HandleFunc("GET /readyz", answer(h.ready, "Not ready"))
-	mux.Handle("GET /metrics", h.metrics.handler())
+	mux.Handle("GET /metrics", h.metrics.Handler())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/safety"
 )
 
 func TestHealth_Frozen_LeaderIsNotReady(t *testing.T) {
 	t.Parallel()
-	h := newHealth()
+	h := newHealth(metrics.New(metrics.Options{}))
 	h.standBy()
 	h.lead()
 	h.fill()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 )
 
@@ -47,13 +48,13 @@ func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error
 	if d == nil && s.Part() != controllers.Sets {
 		return errNoDriver
 	}
-	g := newGate(s.LeaderElection)
-	c, err := newClients(s, g)
+	g, m := newGate(s.LeaderElection), metrics.New(metrics.Options{PerMachine: s.MetricsPerMachine})
+	c, err := newClients(s, g, m)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	return newManager(s, d, c, g, slog.Default()).run(ctx)
+	return newManager(s, d, c, g, m, slog.Default()).run(ctx)
 }
 
 var (
@@ -112,9 +113,10 @@ const (
 	servingPatience = time.Minute
 )
 
-func newManager(s *options.MCServer, d driver.Driver, c clients, g *gate, log *slog.Logger) *manager {
+func newManager(s *options.MCServer, d driver.Driver, c clients, g *gate, metrics *metrics.Metrics, log *slog.Logger) *manager {
+	metrics.Lease(g.state)
 	return &manager{
-		s: s, part: s.Part(), driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(),
+		s: s, part: s.Part(), driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(metrics),
 		listen: func() (net.Listener, error) {
 			return net.Listen("tcp", net.JoinHostPort(s.Address, strconv.Itoa(s.Port))) //nolint:noctx // binds at once
 		},

@@ -26,6 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -298,7 +299,7 @@ func TestAPortThatIsTakenEndsItAtOnce(t *testing.T) {
 func TestHealth_DefaultAddress_OnlyTheHostCanAsk(t *testing.T) {
 	s := options.NewMCServer()
 	s.Port = 0 // any
-	l, err := newManager(s, nil, clients{}, newGate(s.LeaderElection), slog.Default()).listen()
+	l, err := newManager(s, nil, clients{}, newGate(s.LeaderElection), metrics.New(metrics.Options{}), slog.Default()).listen()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	address, err := netip.ParseAddrPort(l.Addr().String())

@@ -45,8 +45,8 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 			Policy: m.s.MachinePolicy(), ReattachTimeout: m.s.PVReattachTimeout, Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(),
 			Orphans: m.s.OrphanPolicy(), Overshoot: m.s.OvershootPolicy(), Guard: m.s.GuardPolicy(), Freeze: m.s.FreezePolicy(),
 			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
-			ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, Collected: m.health.metrics.collected,
-			Observe: observer(m.log), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
+			ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, Collected: m.health.metrics.Collected,
+			Observe: m.observe(), Drains: m.health.metrics.Drains(), QueueMetrics: m.health.metrics.Queues(), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
 		})
 	}()
 	select {
@@ -72,7 +72,17 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 	}
 }
 
-func (m *manager) started() {
+// observe returns what logs and counts decisions.
+func (m *manager) observe() func(controllers.Note) {
+	log := observer(m.log)
+	return func(n controllers.Note) {
+		m.health.metrics.Decided(n)
+		log(n)
+	}
+}
+
+func (m *manager) started(v controllers.Views) {
+	m.health.metrics.Watch(v)
 	m.health.fill()
 	m.log.Info("works", "identity", m.identity)
 }
@@ -83,7 +93,7 @@ func (m *manager) gatedDriver(calls context.Context) driver.Driver {
 	if m.driver == nil {
 		return nil
 	}
-	return finishing(calls, m.gate, driver.WithDeadline(m.driver, driver.Timeouts{}))
+	return finishing(calls, m.gate, m.health.metrics.Driver(driver.WithDeadline(m.driver, driver.Timeouts{})))
 }
 
 // ended returns what the controllers failed with, unless they were told to end.

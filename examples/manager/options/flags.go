@@ -37,6 +37,7 @@ func (s *MCServer) addCommonFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&s.KubeAPIBurst, "kube-api-burst", s.KubeAPIBurst, "requests at once to an API server, for each client")
 	fs.StringVar(&s.Address, "address", s.Address, "IP address of the health checks; a pod whose kubelet probes it needs 0.0.0.0 or ::")
 	fs.IntVar(&s.Port, "port", s.Port, "port of the health checks")
+	fs.BoolVar(&s.MetricsPerMachine, "metrics-per-machine", s.MetricsPerMachine, "add series for each machine to /metrics, as MCM has them; a thousand machines are several thousand series")
 	s.LeaderElection.addFlags(fs)
 	fs.IntVarP(&s.Verbosity, "v", "v", s.Verbosity, "how much is logged: 0 what is done and what goes wrong, 2 also what waits, 4 every look")
 	fs.StringVar(&s.LoggingFormat, "logging-format", s.LoggingFormat, "text or json")

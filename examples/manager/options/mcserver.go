@@ -83,6 +83,9 @@ type MachineControllerConfiguration struct {
 	Address string
 	Port    int
 
+	// MetricsPerMachine adds series for each machine to /metrics.
+	MetricsPerMachine bool
+
 	// CreationTimeout, HealthTimeout and DrainTimeout are those of machines that
 	// state none. Zero means for ever.
 	CreationTimeout, HealthTimeout, DrainTimeout time.Duration

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/examples/observe"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// Options of metrics.
+type Options struct {
+	// PerMachine adds series for each machine.
+	PerMachine bool
+	// Now gives the time. Nil is the real one.
+	Now func() time.Time
+}
+
+// Metrics are those of one manager. They are safe for several goroutines.
+type Metrics struct {
+	options  Options
+	registry *prometheus.Registry
+	fleet    *fleet
+	lives    *lives
+
+	drains    *observe.Metrics
+	decisions *prometheus.CounterVec
+	failures  *prometheus.CounterVec
+	panics    prometheus.Counter
+	calls     *prometheus.CounterVec
+	callTime  *prometheus.HistogramVec
+	frozen    prometheus.Gauge
+	orphans   *prometheus.CounterVec
+	requests  *requests
+	queues    *queues
+
+	mu    sync.Mutex
+	lease func() (leads bool, renewed time.Time)
+}
+
+// New returns metrics that show nothing yet.
+func New(o Options) *Metrics {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	m := &Metrics{
+		options: o, registry: prometheus.NewRegistry(), lives: newLives(o.Now),
+		decisions: counter("machinist_decisions_total", "Decisions of the controllers, by their reason.", "kind", "reason"),
+		failures:  counter("machinist_reconcile_errors_total", "Passes of the controllers that ended with an error.", "kind"),
+		panics:    prometheus.NewCounter(prometheus.CounterOpts{Name: "machinist_panics_total", Help: "Passes and calls of the driver that panicked."}),
+		calls:     counter("machinist_driver_calls_total", "Calls of the driver, by operation and code of the answer.", "operation", "code"),
+		callTime:  histogram("machinist_driver_call_duration_seconds", "Duration of calls of the driver.", "operation"),
+		frozen: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mcm_machine_controller_frozen", Help: "1 while an API server does not answer and nothing is created, failed or replaced, else 0.",
+		}),
+		orphans:  counter("machinist_orphan_deletions_total", "Deletions of VMs and side resources that belong to no machine, by kind and code of the driver.", "kind", "code"),
+		requests: newRequests(), queues: newQueues(),
+	}
+	m.fleet = newFleet(o)
+	m.drains, _ = observe.NewMetrics(m.registry) // nothing else is registered yet
+	m.registry.MustRegister(                     // their names differ
+		m.fleet, m.lives, m.decisions, m.failures, m.panics, m.calls, m.callTime, m.frozen, m.orphans, m.requests, m.queues, &leaseCollector{m},
+		APIRequestCount, APIFailedRequestCount, APIRequestDuration, DriverAPIRequestDuration, DriverFailedAPIRequests,
+	)
+	return m
+}
+
+// Handler answers scrapes.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Timeout: 30 * time.Second, MaxRequestsInFlight: 3})
+}
+
+// Watch shows what the controllers see, for [controllers.Config].Started.
+func (m *Metrics) Watch(v controllers.Views) {
+	m.fleet.watch(v)
+	m.lives.watch(v)
+}
+
+// Decided counts a decision, for [controllers.Config].Observe.
+func (m *Metrics) Decided(n controllers.Note) {
+	if n.Err != nil {
+		m.failures.WithLabelValues(n.Kind).Inc()
+	}
+	if _, panicked := errors.AsType[*controllers.PanicError](n.Err); panicked {
+		m.panics.Inc()
+	}
+	if n.Reason != "" {
+		m.decisions.WithLabelValues(n.Kind, string(n.Reason)).Inc()
+	}
+}
+
+// Drains counts what happens in drains, for [controllers.Config].Drains.
+func (m *Metrics) Drains() controllers.DrainObserver { return m.drains }
+
+// Driver returns d with calls that are counted and timed.
+func (m *Metrics) Driver(d driver.Driver) driver.Driver {
+	return driver.Observe(d, func(c driver.Call) {
+		m.calls.WithLabelValues(c.Operation.String(), c.Code.String()).Inc()
+		m.callTime.WithLabelValues(c.Operation.String()).Observe(c.Duration.Seconds())
+		m.lives.called(c)
+	}, nil)
+}
+
+// Probed shows a freeze, for [controllers.Config].Probed.
+func (m *Metrics) Probed(d safety.FreezeDecision) {
+	m.frozen.Set(0)
+	if d.Freeze.Frozen {
+		m.frozen.Set(1)
+	}
+}
+
+// Collected counts the deletion of something without a machine, for
+// [controllers.Config].Collected.
+func (m *Metrics) Collected(kind string, err error) {
+	m.orphans.WithLabelValues(kind, codes.Of(err).String()).Inc()
+}
+
+// Lease shows the lease: state returns whether this manager leads, and when it renewed the lease
+// last, zero for never.
+func (m *Metrics) Lease(state func() (leads bool, renewed time.Time)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lease = state
+}
+
+// leaseCollector shows the lease at each scrape.
+type leaseCollector struct{ m *Metrics }
+
+var (
+	leads   = prometheus.NewDesc("machinist_leader", "1 if this manager holds the lease, else 0.", nil, nil)
+	renewal = prometheus.NewDesc("machinist_lease_renewal_age_seconds", "Time since this manager renewed its lease; absent before it did.", nil, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (*leaseCollector) Describe(to chan<- *prometheus.Desc) { to <- leads; to <- renewal }
+
+// Collect implements [prometheus.Collector].
+func (c *leaseCollector) Collect(to chan<- prometheus.Metric) {
+	c.m.mu.Lock()
+	state := c.m.lease
+	c.m.mu.Unlock()
+	if state == nil {
+		return
+	}
+	leading, renewed := state()
+	to <- prometheus.MustNewConstMetric(leads, prometheus.GaugeValue, number(leading))
+	if !renewed.IsZero() {
+		to <- prometheus.MustNewConstMetric(renewal, prometheus.GaugeValue, c.m.options.Now().Sub(renewed).Seconds())
+	}
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
