@@ -23,12 +23,13 @@ func ownerKey[T metav1.Object](o T) []string {
 
 // claim returns what an owner has, after it has written what is due to owner
 // references. live is the owner, read from the API server just now, and of finds
-// objects by their ownerKey.
+// objects by their ownerKey. Objects without owner stay so if they are of another shard.
 func claim[T metav1.Object](
 	ctx context.Context, owner machineset.Owner, live metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T,
 	patch func(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error),
 ) (machineset.Claims[T], error) {
-	claims := machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), of(owner.Namespace)))
+	orphans := slices.DeleteFunc(of(owner.Namespace), func(o T) bool { return o.GetLabels()[ShardLabel] != live.GetLabels()[ShardLabel] })
+	claims := machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), orphans))
 	if claims.NeedsLiveOwner() {
 		if err := owner.MayAdopt(live); err != nil {
 			return claims, err

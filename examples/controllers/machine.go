@@ -106,7 +106,11 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 		return time.Time{}, ignoreNotFound(err)
 	}
 	m, exists := r.latest.of(m)
-	if !exists || !r.cfg.mine(m) {
+	if !exists {
+		return time.Time{}, nil
+	}
+	if !r.cfg.mine(m) { // its failure counts all the same
+		r.failures.settle(m, r.cfg.Clock.Now())
 		return time.Time{}, nil
 	}
 	in, kept := r.observe(ctx, m)

@@ -26,6 +26,7 @@ import (
 type machineDeployments struct {
 	*loop
 	cfg        *Config
+	deployment func(namespace, name string) (*api.MachineDeployment, error)
 	setsOf     func(ownerKey string) []*api.MachineSet
 	set        func(namespace, name string) (*api.MachineSet, error)
 	machinesOf func(ownerKey string) []*api.Machine
@@ -42,6 +43,9 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	informers := c.machines.Machine().V1alpha1()
 	deployments, sets := informers.MachineDeployments().Informer(), informers.MachineSets()
 	r := &machineDeployments{cfg: cfg, machinesOf: c.machinesOf, setsOf: index(sets.Informer(), "owner-of-set", ownerKey[*api.MachineSet])}
+	r.deployment = func(namespace, name string) (*api.MachineDeployment, error) {
+		return informers.MachineDeployments().Lister().MachineDeployments(namespace).Get(name)
+	}
 	r.set = func(namespace, name string) (*api.MachineSet, error) {
 		return sets.Lister().MachineSets(namespace).Get(name)
 	}
@@ -50,11 +54,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	}
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	r.wakeWithFreeze(deployments, time.Second)
-	on(deployments, each(func(d *api.MachineDeployment) {
-		if cfg.mine(d) {
-			r.add(d)
-		}
-	}))
+	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
 	onDelete(deployments, func(d *api.MachineDeployment) { r.expected.forget(d.UID) })
 	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments) }))
 	ofMachine := func(m *api.Machine) {
@@ -88,13 +88,13 @@ func (r *machineDeployments) api() v1alpha1.MachineV1alpha1Interface {
 }
 
 func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+	if cached, err := r.deployment(key.Namespace, key.Name); err == nil && !r.cfg.mine(cached) {
+		return time.Time{}, nil
+	}
 	d, err := r.api().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if err != nil {
+	if err != nil || !r.cfg.mine(d) {
 		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
-	}
-	if !r.cfg.mine(d) {
-		return time.Time{}, nil
 	}
 	in, err := r.observe(ctx, d)
 	if err != nil {

@@ -79,7 +79,7 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 		return time.Time{}, nil
 	}
 	set, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if err != nil {
+	if err != nil || !r.cfg.mine(set) {
 		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/machinist-dev/machinist/examples/cloud"
-	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/manager/app"
 	"github.com/machinist-dev/machinist/examples/manager/install"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
@@ -32,13 +31,9 @@ var errUsage = errors.New("bad command line, -h lists the flags")
 
 // manager runs a command and returns the exit status.
 func manager(args []string, out, errOut io.Writer) int {
-	command := runs(options.NewManagerServer(), usage)
+	command := runControllers
 	if len(args) > 0 {
 		switch args[0] {
-		case manifests.MachineController:
-			command, args = runs(options.NewMCServer(), "Runs the controllers of machines, classes and orphans over a simulated cloud.\n\n  manager machine-controller --simulated-cloud=URL [flags]"), args[1:]
-		case manifests.MachineControllerManager:
-			command, args = runs(options.NewMCMServer(), "Runs the controllers of machine sets and machine deployments.\n\n  manager machine-controller-manager [flags]"), args[1:]
 		case "install":
 			command, args = installInto, args[1:]
 		case "manifests":
@@ -75,38 +70,29 @@ func parse(fs *pflag.FlagSet, args []string, out io.Writer, usage string) error 
 	return nil
 }
 
-// runs returns the command that runs the controllers of a server over a simulated cloud.
-func runs(s *options.MCServer, usage string) func(args []string, out io.Writer) error {
-	return func(args []string, out io.Writer) error {
-		fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
-		s.AddFlags(fs)
-		if s.Part() == controllers.Sets {
-			if err := parse(fs, args, out, usage); err != nil {
-				return err
-			}
-			return app.Run(s, nil)
-		}
-		address := fs.String("simulated-cloud", "", "URL of the simulated cloud; required")
-		if err := parse(fs, args, out, usage); err != nil {
-			return err
-		}
-		if *address == "" {
-			return fmt.Errorf("%w: --simulated-cloud is required", errUsage)
-		}
-		driver, err := cloud.Dial(*address)
-		if err != nil {
-			return fmt.Errorf("%w: --simulated-cloud: %w", errUsage, err)
-		}
-		defer driver.Close()
-		return app.Run(s, driver)
+// runControllers runs all controllers over a simulated cloud.
+func runControllers(args []string, out io.Writer) error {
+	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	s := options.NewManagerServer()
+	s.AddFlags(fs)
+	address := fs.String("simulated-cloud", "", "URL of the simulated cloud; required")
+	if err := parse(fs, args, out, usage); err != nil {
+		return err
 	}
+	if *address == "" {
+		return fmt.Errorf("%w: --simulated-cloud is required", errUsage)
+	}
+	driver, err := cloud.Dial(*address)
+	if err != nil {
+		return fmt.Errorf("%w: --simulated-cloud: %w", errUsage, err)
+	}
+	defer driver.Close()
+	return app.Run(s, driver)
 }
 
 const usage = `Runs the machine controllers over a simulated cloud, all in one process.
 
   manager --simulated-cloud=URL [flags]
-  manager machine-controller --simulated-cloud=URL [flags]   runs those of machines, classes and orphans
-  manager machine-controller-manager [flags]                 runs those of sets and deployments
   manager install [flags]    puts the definitions of the machine objects into a cluster
   manager manifests [flags]  prints them, and what a manager may do, for kubectl`
 

@@ -16,24 +16,24 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/manager/app"
 	"github.com/machinist-dev/machinist/examples/manager/install"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
 // module is where the manager is.
 const module = "github.com/machinist-dev/machinist/examples"
 
 // House is what stages share: a control plane that serves the machine objects,
-// and the program of the manager. It is safe for concurrent use.
+// and the programs of the managers. It is safe for concurrent use.
 type House struct {
 	// ControlPlane is the one that was given to [Open].
 	ControlPlane *controlplane.ControlPlane
 
-	folder     string // of program and kubeconfigs
-	program    string
+	folder     string // of programs and kubeconfigs
 	kubeconfig string // of a cluster admin
 	err        error  // why it could not be opened, under Run
 }
 
-// Open builds the manager, and has it install its definitions. The caller calls
+// Open builds the programs, and has the manager install the definitions. The caller calls
 // Close when the last stage is closed; the control plane stays the caller's.
 //
 // It needs the go command, and a working directory in a module that knows the one
@@ -43,7 +43,7 @@ func Open(ctx context.Context, c *controlplane.ControlPlane) (*House, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stage: %w", err)
 	}
-	h := &House{ControlPlane: c, folder: folder, program: filepath.Join(folder, "manager"), kubeconfig: filepath.Join(folder, "admin.kubeconfig")}
+	h := &House{ControlPlane: c, folder: folder, kubeconfig: filepath.Join(folder, "admin.kubeconfig")}
 	if err := h.open(ctx); err != nil {
 		return nil, fmt.Errorf("stage: %w", errors.Join(err, h.Close()))
 	}
@@ -51,7 +51,7 @@ func Open(ctx context.Context, c *controlplane.ControlPlane) (*House, error) {
 }
 
 func (h *House) open(ctx context.Context) error {
-	if err := build(ctx, h.program); err != nil {
+	if err := build(ctx, h.folder); err != nil {
 		return err
 	}
 	text, err := controlplane.Kubeconfig(h.ControlPlane.Config())
@@ -73,22 +73,25 @@ func (h *House) Close() error { return os.RemoveAll(h.folder) }
 // returns what it prints to standard output. It knows no cluster unless a flag
 // tells of one.
 func (h *House) Program(ctx context.Context, args ...string) ([]byte, error) {
-	return run(exec.CommandContext(ctx, h.program, args...))
+	return run(exec.CommandContext(ctx, filepath.Join(h.folder, everything), args...))
 }
 
-// build builds the manager as people do, in its own module, whoever the checkout
-// belongs to.
+// everything is the program that runs all controllers.
+const everything = "manager"
+
+// build builds the programs into a folder as people do, in their own module, whoever the
+// checkout belongs to.
 //
 // What it is made of is also linked into whoever calls this: go test takes results
 // from its cache as long as the test binary is the same, and does not see that
 // another program has changed.
-func build(ctx context.Context, program string) error {
+func build(ctx context.Context, folder string) error {
 	runtime.KeepAlive([]any{app.Run, install.Access})
 	dir, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "./manager")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", folder, "./"+everything, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager)
 	cmd.Dir = strings.TrimSpace(string(dir))
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir)
 	_, err = run(cmd)

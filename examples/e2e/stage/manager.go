@@ -29,9 +29,10 @@ const serviceAccount = manifests.ServiceAccount
 // Manager is a manager that can be started, killed and started again. All its
 // processes write to one log. It is safe for concurrent use.
 type Manager struct {
-	stage *Stage
-	flags []string
-	log   string
+	stage   *Stage
+	program string // one that the house has built
+	flags   []string
+	log     string
 
 	starting   sync.Mutex // one Launch, Stop or Kill at a time
 	supervised atomic.Bool
@@ -53,15 +54,26 @@ type process struct {
 // Manager returns a manager that does not run yet, with flags of its own after
 // those of all. The name is that of its log.
 func (s *Stage) Manager(name string, flags ...string) *Manager {
-	m := &Manager{stage: s, log: filepath.Join(s.folder, name+".log")}
+	m := s.Program(everything, name, s.options.Flags...)
+	m.flags = append(m.flags, flags...)
+	return m
+}
+
+// Program returns a process of one of the programs that does not run yet: "manager",
+// "machine-controller" or "machine-controller-manager". It has the flags that the stage needs
+// and then those given, but not [Options.Flags], as not every program takes them. The name is
+// that of its log.
+func (s *Stage) Program(program, name string, flags ...string) *Manager {
+	m := &Manager{stage: s, program: filepath.Join(s.House.folder, program), log: filepath.Join(s.folder, name+".log")}
 	m.flags = []string{
-		"--simulated-cloud=" + s.url, "--target-kubeconfig=" + s.kubeconfig, "--namespace=" + s.Namespace,
-		"--leader-elect-resource-namespace=" + s.ManagerNamespace(), "-v=2",
+		"--target-kubeconfig=" + s.kubeconfig, "--namespace=" + s.Namespace, "--leader-elect-resource-namespace=" + s.ManagerNamespace(), "-v=2",
+	}
+	if program != manifests.MachineControllerManager {
+		m.flags = append(m.flags, "--simulated-cloud="+s.url)
 	}
 	if s.options.NoTarget {
 		m.flags = append(m.flags, "--control-kubeconfig="+s.kubeconfig, "--target-kubeconfig=none") // the last counts
 	}
-	m.flags = append(m.flags, s.options.Flags...)
 	m.flags = append(m.flags, flags...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +124,7 @@ func (m *Manager) Launch(ctx context.Context) error {
 	if p.began, err = out.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
-	p.cmd = exec.Command(m.stage.House.program, append([]string{"--port=" + strconv.Itoa(port)}, m.flags...)...) //nolint:noctx // it outlives ctx
+	p.cmd = exec.Command(m.program, append([]string{"--port=" + strconv.Itoa(port)}, m.flags...)...) //nolint:noctx // it outlives ctx
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.Env = []string{"HOME=" + m.stage.folder} // nothing of ours leads it anywhere
 	p.cmd.SysProcAttr = bound()

@@ -73,8 +73,9 @@ func manager(t *testing.T, kind string) *Manager {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	s := &Stage{House: &House{program: program}, folder: t.TempDir(), options: Options{}, Namespace: strconv.Itoa(os.Getpid())}
+	s := &Stage{House: &House{}, folder: t.TempDir(), options: Options{}, Namespace: strconv.Itoa(os.Getpid())}
 	m := s.Manager("manager", kind)
+	m.program = program
 	t.Cleanup(m.Kill)
 	return m
 }

@@ -109,7 +109,7 @@ func servesAny(list *metav1.APIResourceList, kinds []string) bool {
 var ErrSetsServed = errors.New("the control cluster serves sets and deployments now: start again, to limit replacements by deployment")
 
 // servedPeriod is how often a manager without sets looks for them.
-const servedPeriod = 30 * time.Second
+const servedPeriod = 10 * time.Second
 
 // watchServed calls fail with [ErrSetsServed] when the API server serves sets and deployments,
 // until the context ends.
