@@ -34,6 +34,28 @@ func (f *fleet) watch(v controllers.Views) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.views = &v
+	if f.showsMachines() {
+		f.failed[kindMachines] = 0
+	}
+	if f.showsSets() {
+		f.failed[kindSets], f.failed[kindDeployments] = 0, 0
+	}
+}
+
+// The kinds of scrapeFailure have the names of MCM.
+const (
+	kindMachines    = "Machine-count"
+	kindSets        = "Machineset-count"
+	kindDeployments = "Machinedeployment-count"
+)
+
+// showsMachines reports whether this program shows machines. One that runs the controllers of
+// sets alone does not, so that a sum over the programs counts each machine once.
+func (f *fleet) showsMachines() bool { return f.views.Part != controllers.Sets }
+
+// showsSets reports whether this program shows sets and deployments.
+func (f *fleet) showsSets() bool {
+	return f.views.Part == controllers.All || f.views.Part == controllers.Sets
 }
 
 // A desc is a metric of the fleet.
@@ -43,7 +65,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	machinesTotal = desc("mcm_machine_items_total", "Machines.")
-	machinePhases = desc("machinist_machines", "Machines by deployment and phase. A machine of a set without a deployment counts under set/ and the name of the set.", "namespace", "machine_deployment", "phase")
+	machinePhases = desc("machinist_machines", "Machines by deployment and phase. A machine of a set without a deployment counts under set/ and the name of the set, one without either under nothing.", "namespace", "machine_deployment", "phase")
 	heldObjects   = desc("machinist_holds", "Objects that wait, by kind and by the reason of what they wait for.", "kind", "reason")
 	heldAge       = desc("machinist_hold_age_seconds", "Age of the oldest hold, by kind and reason.", "kind", "reason")
 	scrapeFailure = desc("mcm_misc_scrape_failure_total", "Scrapes that could not read objects of a kind.", "kind")
@@ -155,9 +177,11 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 			to <- m
 		}
 	}
-	f.machines(set)
 	f.holds(set)
-	if f.views.Part != controllers.MachinesAlone {
+	if f.showsMachines() {
+		f.machines(set)
+	}
+	if f.showsSets() {
 		f.sets(set)
 		f.deployments(set)
 	}
@@ -180,10 +204,10 @@ func read[T any](f *fleet, kind string, list func(labels.Selector) ([]T, error))
 
 func (f *fleet) machines(set setter) {
 	type key struct{ namespace, deployment, phase string }
-	phases, of := map[key]int{}, ownersOf(*f.views)
-	all := read(f, "Machine-count", f.views.Objects.Machines().Lister().List)
+	phases, owners := map[key]int{}, ownersOf(*f.views)
+	all := read(f, kindMachines, f.views.Objects.Machines().Lister().List)
 	for _, m := range all {
-		phases[key{m.Namespace, of.deployment(m), phaseLabel(m.Status.CurrentStatus.Phase)}]++
+		phases[key{m.Namespace, owners.of(m), phaseLabel(m.Status.CurrentStatus.Phase)}]++
 		if f.perMachine {
 			f.machine(set, m)
 		}
@@ -260,7 +284,7 @@ func (f *fleet) holds(set setter) {
 }
 
 func (f *fleet) sets(set setter) {
-	all := read(f, "Machineset-count", f.views.Objects.MachineSets().Lister().List)
+	all := read(f, kindSets, f.views.Objects.MachineSets().Lister().List)
 	set(setsTotal, float64(len(all)))
 	for _, s := range all {
 		class := s.Spec.Template.Spec.Class
@@ -283,7 +307,7 @@ func (f *fleet) sets(set setter) {
 }
 
 func (f *fleet) deployments(set setter) {
-	all := read(f, "Machinedeployment-count", f.views.Objects.MachineDeployments().Lister().List)
+	all := read(f, kindDeployments, f.views.Objects.MachineDeployments().Lister().List)
 	set(deploymentTotal, float64(len(all)))
 	for _, d := range all {
 		set(deploymentInfo, 1, d.Name, d.Namespace, created(d), string(d.Spec.Strategy.Type))

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/observe"
@@ -71,13 +73,17 @@ func New(o Options) *Metrics {
 	m.registry.MustRegister(                     // their names differ
 		m.fleet, m.lives, m.decisions, m.failures, m.panics, m.calls, m.callTime, m.frozen, m.orphans, m.requests, m.queues, &leaseCollector{m},
 		APIRequestCount, APIFailedRequestCount, APIRequestDuration, DriverAPIRequestDuration, DriverFailedAPIRequests,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
 }
 
-// Handler answers scrapes.
+// Handler answers scrapes. A series that exists twice, such as a condition that an object lists
+// twice, is shown once and counted in promhttp_metric_handler_errors_total.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Timeout: 30 * time.Second, MaxRequestsInFlight: 3})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, Registry: m.registry, Timeout: 30 * time.Second, MaxRequestsInFlight: 3,
+	})
 }
 
 // Watch shows what the controllers see, for [controllers.Config].Started.
@@ -99,8 +105,20 @@ func (m *Metrics) Decided(n controllers.Note) {
 	}
 }
 
-// Drains counts what happens in drains, for [controllers.Config].Drains.
-func (m *Metrics) Drains() controllers.DrainObserver { return m.drains }
+// Drains counts and times drains, for [controllers.Config].Drains.
+func (m *Metrics) Drains() controllers.DrainObserver { return drains{m.drains, m.lives} }
+
+// drains counts drains, and times them for the deployments of their machines.
+type drains struct {
+	*observe.Metrics
+	lives *lives
+}
+
+// Observe implements [controllers.DrainObserver].
+func (d drains) Observe(p drain.Progress) {
+	d.Metrics.Observe(p)
+	d.lives.drained(p)
+}
 
 // Driver returns d with calls that are counted and timed.
 func (m *Metrics) Driver(d driver.Driver) driver.Driver {

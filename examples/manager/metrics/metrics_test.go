@@ -23,6 +23,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
@@ -132,15 +133,24 @@ func TestMetrics_Fleet_CountsOfEachDeploymentAndPhase(t *testing.T) {
 	alone.OwnerReferences = nil
 	orphanSet := newMachine(5, "")
 	orphanSet.OwnerReferences = []metav1.OwnerReference{ownedBy("MachineSet", "lost")}
+	own := set()
+	own.Name, own.OwnerReferences = "own", nil
+	ofOwn, left := newMachine(6, v1alpha1.MachineRunning), set()
+	ofOwn.OwnerReferences = []metav1.OwnerReference{ownedBy("MachineSet", "own")}
+	left.Name, left.OwnerReferences = "left", []metav1.OwnerReference{ownedBy("MachineDeployment", "lost")}
+	ofLeft := newMachine(7, v1alpha1.MachineTerminating)
+	ofLeft.OwnerReferences = []metav1.OwnerReference{ownedBy("MachineSet", "left")}
 	s := show(t, metrics.Options{}, controllers.All, deployment(), set(), small(),
-		newMachine(0, v1alpha1.MachineRunning), newMachine(1, v1alpha1.MachineRunning), newMachine(2, v1alpha1.MachineFailed), alone, orphanSet)
+		newMachine(0, v1alpha1.MachineRunning), newMachine(1, v1alpha1.MachineRunning), newMachine(2, v1alpha1.MachineFailed), alone, orphanSet, own, ofOwn, left, ofLeft)
 	text := s.scrape()
 	for _, line := range []string{
-		`mcm_machine_items_total 5`, `mcm_machine_set_items_total 1`, `mcm_machine_deployment_items_total 1`,
+		`mcm_machine_items_total 7`, `mcm_machine_set_items_total 3`, `mcm_machine_deployment_items_total 1`,
 		`machinist_machines{machine_deployment="pool",namespace="ns",phase="Running"} 2`,
 		`machinist_machines{machine_deployment="pool",namespace="ns",phase="Failed"} 1`,
 		`machinist_machines{machine_deployment="",namespace="ns",phase="Other"} 1`,
-		`machinist_machines{machine_deployment="set/lost",namespace="ns",phase="None"} 1`,
+		`machinist_machines{machine_deployment="",namespace="ns",phase="None"} 1`,
+		`machinist_machines{machine_deployment="",namespace="ns",phase="Terminating"} 1`,
+		`machinist_machines{machine_deployment="set/own",namespace="ns",phase="Running"} 1`,
 		`mcm_machine_set_status_replicas{name="pool-1",namespace="ns"} 3`,
 		`mcm_machine_set_status_ready_replicas{name="pool-1",namespace="ns"} 2`,
 		`mcm_machine_set_status_available_replicas{name="pool-1",namespace="ns"} 1`,
@@ -195,6 +205,81 @@ func TestMetrics_ObjectDeleted_SeriesEnd(t *testing.T) {
 	require.NotContains(t, s.scrape(), `"pool`)
 }
 
+func TestMetrics_SetWithoutDeploymentDeleted_SeriesEnd(t *testing.T) {
+	of := set()
+	of.OwnerReferences = nil
+	s := show(t, metrics.Options{}, controllers.All, of, newMachine(0, v1alpha1.MachinePending))
+	running := newMachine(0, v1alpha1.MachineRunning)
+	running.ResourceVersion = "2"
+	_, err := s.client.MachineV1alpha1().Machines("ns").Update(t.Context(), running, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	s.eventually(`machinist_machine_join_duration_seconds_count{machine_deployment="set/pool-1",namespace="ns"} 1`, true)
+	require.NoError(t, s.client.MachineV1alpha1().MachineSets("ns").Delete(t.Context(), "pool-1", metav1.DeleteOptions{}))
+	s.eventually(`machinist_machine_join_duration_seconds_count{`, false)
+	deleting, deleted := running.DeepCopy(), metav1.NewTime(now.Add(-time.Minute))
+	deleting.ResourceVersion, deleting.DeletionTimestamp = "3", &deleted
+	_, err = s.client.MachineV1alpha1().Machines("ns").Update(t.Context(), deleting, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.client.MachineV1alpha1().Machines("ns").Delete(t.Context(), deleting.Name, metav1.DeleteOptions{}))
+	s.eventually(`machinist_machine_deletion_duration_seconds_sum{machine_deployment="",namespace="ns"} 60`, true)
+	require.NotContains(t, s.scrape(), `"set/`)
+}
+
+func TestMetrics_ConditionListedTwice_OneSeriesAndTheRest(t *testing.T) {
+	d := deployment()
+	d.Status.Conditions = append(d.Status.Conditions, d.Status.Conditions[0])
+	d.Status.FailedMachines = append(d.Status.FailedMachines, d.Status.FailedMachines[1])
+	text := show(t, metrics.Options{PerMachine: true}, controllers.All, d, set()).scrape()
+	require.Equal(t, 1, strings.Count(text, "\nmcm_machine_deployment_status_condition{"))
+	require.Equal(t, 1, strings.Count(text, "\nmcm_machine_deployment_failed_machines{"))
+	require.Contains(t, text, "\nmcm_machine_set_items_total 1\n")
+}
+
+// TestMetrics_TwoPrograms_EachObjectIsShownOnce adds up what the two programs show.
+func TestMetrics_TwoPrograms_EachObjectIsShownOnce(t *testing.T) {
+	seen := map[string]int{}
+	for _, part := range []controllers.Part{controllers.Machines, controllers.Sets} {
+		s := show(t, metrics.Options{PerMachine: true}, part, deployment(), set(), newMachine(0, v1alpha1.MachineFailed))
+		m := newMachine(0, v1alpha1.MachineFailed)
+		deleted := metav1.NewTime(now)
+		m.ResourceVersion, m.DeletionTimestamp, m.Spec.ProviderID = "2", &deleted, "cloud:///1"
+		_, err := s.client.MachineV1alpha1().Machines("ns").Update(t.Context(), m, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, s.client.MachineV1alpha1().Machines("ns").Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
+		if part == controllers.Sets {
+			s.eventually("mcm_machine_stale_machines_total 1", true)
+		} else {
+			s.eventually("machinist_machine_deletion_duration_seconds_count{", true)
+		}
+		for line := range strings.Lines(s.scrape()) {
+			if (strings.HasPrefix(line, "mcm_machine") || strings.HasPrefix(line, "machinist_machine")) && !strings.HasSuffix(line, " 0\n") {
+				seen[line]++
+			}
+		}
+	}
+	require.NotEmpty(t, seen)
+	for line, times := range seen {
+		require.Equal(t, 1, times, line)
+	}
+}
+
+func TestMetrics_DrainEnded_DurationOfItsDeployment(t *testing.T) {
+	m := newMachine(0, v1alpha1.MachineTerminating)
+	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "node-1"}
+	s := show(t, metrics.Options{}, controllers.All, deployment(), set(), m)
+	for _, p := range []drain.Progress{
+		{Type: drain.ProgressStarted, Node: "node-1", Started: epoch, Time: epoch},
+		{Type: drain.ProgressEnded, Node: "node-1", Started: epoch, Time: epoch.Add(90 * time.Second), Outcome: drain.Drained},
+		{Type: drain.ProgressEnded, Node: "node-1", Started: epoch, Time: epoch.Add(time.Hour), Outcome: drain.GaveUp},
+		{Type: drain.ProgressEnded, Node: "gone", Started: epoch, Time: epoch.Add(time.Hour), Outcome: drain.Drained},
+	} {
+		s.Drains().Observe(p)
+	}
+	text := s.scrape()
+	require.Contains(t, text, "\n"+`mcm_machine_drain_duration_seconds{machine_deployment="pool",namespace="ns"} 90`+"\n")
+	require.Contains(t, text, "\n"+`machinist_drain_ended_total{outcome="Drained"} 2`+"\n")
+}
+
 func TestMetrics_Life_DurationsOfEachStep(t *testing.T) {
 	m := newMachine(0, "")
 	s := show(t, metrics.Options{}, controllers.All, deployment(), set(), m) // without its class
@@ -225,12 +310,21 @@ func TestMetrics_Life_DurationsOfEachStep(t *testing.T) {
 	s.eventually(`machinist_machine_deletion_duration_seconds_sum{machine_deployment="pool",namespace="ns"} 30`, true)
 	require.NotContains(t, s.scrape(), "mcm_machine_num_failed_join{")
 
+	refused := newMachine(2, v1alpha1.MachineCrashLoopBackOff)
+	_, err := s.client.MachineV1alpha1().Machines("ns").Create(t.Context(), refused, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.eventually(`machinist_machines{machine_deployment="pool",namespace="ns",phase="CrashLoopBackOff"} 1`, true)
+	refused = refused.DeepCopy()
+	refused.ResourceVersion, refused.Status.CurrentStatus.Phase = "2", v1alpha1.MachineFailed
+	_, err = s.client.MachineV1alpha1().Machines("ns").Update(t.Context(), refused, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
 	never := newMachine(1, v1alpha1.MachinePending)
-	_, err := s.client.MachineV1alpha1().Machines("ns").Create(t.Context(), never, metav1.CreateOptions{})
+	_, err = s.client.MachineV1alpha1().Machines("ns").Create(t.Context(), never, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.eventually(`machinist_machines{machine_deployment="pool",namespace="ns",phase="Pending"} 1`, true)
 	failed := never.DeepCopy()
-	failed.ResourceVersion, failed.Status.CurrentStatus.Phase = "2", v1alpha1.MachineFailed
+	failed.ResourceVersion, failed.Spec.ProviderID, failed.Status.CurrentStatus.Phase = "2", "cloud:///2", v1alpha1.MachineFailed
 	_, err = s.client.MachineV1alpha1().Machines("ns").Update(t.Context(), failed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	s.eventually(`mcm_machine_num_failed_join{instance_type="",machine_deployment="pool",namespace="ns",zone=""} 1`, true)
@@ -354,7 +448,7 @@ func TestMetrics_LabelsOfUsers_AreBounded(t *testing.T) {
 	s := show(t, metrics.Options{}, controllers.All, objects...)
 	for i := range many {
 		m := newMachine(i, v1alpha1.MachineFailed)
-		m.ResourceVersion = "2"
+		m.ResourceVersion, m.Spec.ProviderID = "2", "cloud:///1"
 		m.Spec.NodeTemplateSpec.Labels = map[string]string{corev1.LabelTopologyZone: fmt.Sprint("zone-", i)}
 		_, err := s.client.MachineV1alpha1().Machines("ns").Update(t.Context(), m, metav1.UpdateOptions{})
 		require.NoError(t, err)
