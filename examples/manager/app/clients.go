@@ -28,6 +28,9 @@ type clients struct {
 	events        kubernetes.Interface
 	lease         kubernetes.Interface // of the election, which no gate guards
 	leaseWatch    kubernetes.Interface // without a limit on the time of a request
+	reviews       kubernetes.Interface // of tokens, which no gate guards: a standby is scraped, too
+
+	controlAnswers, targetAnswers *answers // of all clients; the latter nil without a target cluster
 
 	close func()
 }
@@ -40,7 +43,12 @@ func newClients(s *options.MCServer, g *gate, m *metrics.Metrics) (clients, erro
 		return clients{}, err
 	}
 	b := builder{s: s, metrics: m}
-	c := clients{close: b.close}
+	c := clients{close: b.close, controlAnswers: newAnswers()}
+	control = c.controlAnswers.watch(control)
+	if target != nil {
+		c.targetAnswers = newAnswers()
+		target = c.targetAnswers.watch(target)
+	}
 	if config, transport := b.next(g.guard(control), "machines", false); b.err == nil {
 		c.machines, b.err = versioned.NewForConfigAndClient(config, transport)
 	}
@@ -53,6 +61,7 @@ func newClients(s *options.MCServer, g *gate, m *metrics.Metrics) (clients, erro
 	renewing.Timeout = (s.LeaderElection.RenewDeadline - s.LeaderElection.RetryPeriod) / 2 // so that one request that hangs is not the end
 	c.lease = b.core(renewing, "leader-election")
 	c.leaseWatch = b.core(control, "leader-election")
+	c.reviews = b.core(control, "reviews")
 	if target != nil {
 		c.target = b.core(g.guard(target), "nodes")
 		c.probeTarget = b.core(unlimited(target), "probe")

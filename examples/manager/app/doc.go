@@ -48,11 +48,21 @@
 // without ending. An API server that answers, but not with the machine objects,
 // is waited for a minute: [ErrNotServed].
 //
-// # Health
+// # HTTP
 //
-// /healthz is 200, or 500 if this manager holds a lease that it cannot renew, or
-// is stopping. /readyz is 200 if this manager does what it can: it stands by, or
-// it leads with its caches filled and is not frozen.
+// One port serves three paths:
 //
-// There are no metrics yet, and no TLS.
+//	/healthz  200, or 500 if this manager holds a lease that it cannot renew, or is stopping
+//	/readyz   200 if this manager does its part: it stands by, or it leads with its caches
+//	          filled and is not frozen, and the control cluster answers; else 500 with what is
+//	          wrong and for how long. With the parameter "verbose" it tells more
+//	/metrics  what package metrics shows
+//
+// With --tls-cert-file and --tls-private-key-file the port is HTTPS. Both files are read again
+// when they change. A scrape then needs a bearer token. The control cluster says whose it is
+// (TokenReview), and whether that user may get /metrics (SubjectAccessReview). A yes counts for a
+// minute, and a no for 10 seconds. If the control cluster cannot be asked, the answer is 503. The
+// other paths need no token: a kubelet has none. Without the files the port is plain HTTP.
+//
+// With --profiling, net/http/pprof is served on 127.0.0.1 at --profiling-port, and nowhere else.
 package app

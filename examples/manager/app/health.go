@@ -3,10 +3,8 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -18,97 +16,117 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// health is what a manager tells of itself over HTTP.
+// stage is what a manager does, in the order of its life.
+type stage string
+
+const (
+	waiting  stage = "waits for the API server to serve the machine objects"
+	standing stage = "stands by: another manager leads"
+	filling  stage = "leads, and fills its caches"
+	working  stage = "leads, with its caches filled"
+	stopping stage = "is stopping"
+)
+
+// health is what a manager tells of itself over HTTP. It is safe for several goroutines.
 type health struct {
 	lease   *leaderelection.HealthzAdaptor
 	metrics *metrics.Metrics
+	// control and target are the last answers of the API servers; target may be nil.
+	control, target *answers
+	// silence is how long the API server of the control cluster may leave a manager without an
+	// answer that is ready. Zero means for ever.
+	silence time.Duration
 
-	mu       sync.Mutex
-	standing bool // stands by
-	filled   bool // leads, and its caches are filled
-	stopping bool
-	freeze   machine.Freeze
+	mu     sync.Mutex
+	stage  stage
+	since  time.Time // of the stage
+	freeze machine.Freeze
 }
 
 func newHealth(m *metrics.Metrics) *health {
-	return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0), metrics: m}
+	return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0), metrics: m, stage: waiting, since: time.Now()}
 }
 
-func (h *health) standBy() { h.set(func() { h.standing = true }) }
-func (h *health) lead()    { h.set(func() { h.standing = false }) }
-func (h *health) fill()    { h.set(func() { h.filled = true }) }
-func (h *health) stop()    { h.set(func() { h.stopping = true }) }
+func (h *health) standBy() { h.enter(standing) }
+func (h *health) lead()    { h.enter(filling) }
+func (h *health) fill()    { h.enter(working) }
+func (h *health) stop()    { h.enter(stopping) }
+
+// enter begins a stage. The last one never ends.
+func (h *health) enter(s stage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stage != stopping {
+		h.stage, h.since = s, time.Now()
+	}
+}
 
 // probed is told what follows from a probe of the API servers.
 func (h *health) probed(d safety.FreezeDecision) {
-	h.set(func() { h.freeze = d.Freeze })
+	h.mu.Lock()
+	h.freeze = d.Freeze
+	h.mu.Unlock()
 	h.metrics.Probed(d)
 }
 
-func (h *health) set(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f()
-}
+// errStopping is what a manager tells that ends.
+var errStopping = errors.New(string(stopping))
 
-var (
-	errStopping = errors.New("is stopping")
-	errStarting = errors.New("waits for the API server, or fills its caches")
-)
-
-// healthy says why the process should be ended, if so.
+// healthy returns why the process should be ended, or nil.
 func (h *health) healthy() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopping {
+	if h.stage == stopping {
 		return errStopping
 	}
 	return h.lease.Check(nil)
 }
 
-// ready says why this manager cannot do its part, if so.
+// ready returns why this manager cannot do its part, or nil.
 func (h *health) ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	silent := h.control.age()
 	switch {
-	case h.stopping:
+	case h.stage == stopping:
 		return errStopping
-	case h.filled && h.freeze.Frozen:
-		return fmt.Errorf("frozen since %s: %s: nothing is created, failed or replaced", h.freeze.Since.UTC().Format(time.RFC3339), h.freeze.Message)
-	case h.standing || h.filled:
-		return nil
+	case h.stage == working && h.freeze.Frozen:
+		return fmt.Errorf("frozen since %s (%s): %s: nothing is created, failed or replaced",
+			h.freeze.Since.UTC().Format(time.RFC3339), rounded(time.Since(h.freeze.Since)), h.freeze.Message)
+	case h.stage != standing && h.stage != working:
+		return fmt.Errorf("%s, for %s; %s", h.stage, rounded(time.Since(h.since)), h.control.text("control"))
+	case h.silence > 0 && silent > h.silence:
+		return fmt.Errorf("%s, more than %s", h.control.text("control"), h.silence)
 	default:
-		return errStarting
+		return nil
 	}
 }
 
-// serve answers health checks until the returned function is called. A server
-// that fails is told of.
-func (h *health) serve(l net.Listener, fail func(error)) (end func()) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", answer(h.healthy, "Unhealthy"))
-	mux.HandleFunc("GET /readyz", answer(h.ready, "Not ready"))
-	mux.Handle("GET /metrics", h.metrics.Handler())
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("health checks: %w", err))
-		}
-	})
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close()
-		}
-		serving.Wait()
+// details returns what is known of the manager, a line for each fact.
+func (h *health) details() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := []string{fmt.Sprintf("manager: %s, for %s", h.stage, rounded(time.Since(h.since))), "lease: no failed renewal"}
+	if err := h.lease.Check(nil); err != nil {
+		lines[1] = "lease: " + err.Error()
 	}
+	if h.freeze.Frozen {
+		lines = append(lines, "frozen: "+h.freeze.Message)
+	}
+	lines = append(lines, h.control.text("control"))
+	if h.target != nil {
+		lines = append(lines, h.target.text("target"))
+	}
+	return lines
 }
 
-// answer tells the result of a check.
-func answer(check func() error, bad string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+// rounded returns a time as people read it.
+func rounded(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
+
+// answer tells the result of a check. With the parameter "verbose" of the request, it also tells
+// the details, which may be nil.
+func answer(check func() error, bad string, details func() []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		text := "OK"
 		if err := check(); err != nil {
@@ -116,5 +134,11 @@ func answer(check func() error, bad string) http.HandlerFunc {
 			text = fmt.Sprintf("%s: %v", bad, err)
 		}
 		_, _ = fmt.Fprintln(w, text)
+		if details == nil || !r.URL.Query().Has("verbose") {
+			return
+		}
+		for _, line := range details() {
+			_, _ = fmt.Fprintln(w, line)
+		}
 	}
 }

@@ -3,9 +3,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -100,9 +100,10 @@ type manager struct {
 	log      *slog.Logger
 	identity string
 	listen   func() (net.Listener, error)
-	grace    time.Duration // for driver calls in flight when the end comes
-	unwind   time.Duration // for everything to end when every context has
-	patience time.Duration // with an API server that does not serve the machine objects
+	profiles func() (net.Listener, error) // for the profiles
+	grace    time.Duration                // for driver calls in flight when the end comes
+	unwind   time.Duration                // for everything to end when every context has
+	patience time.Duration                // with an API server that does not serve the machine objects
 	health   *health
 	fail     context.CancelCauseFunc // ends the run with an error
 }
@@ -115,12 +116,27 @@ const (
 
 func newManager(s *options.MCServer, d driver.Driver, c clients, g *gate, metrics *metrics.Metrics, log *slog.Logger) *manager {
 	metrics.Lease(g.state)
+	h := newHealth(metrics)
+	h.control, h.target, h.silence = c.controlAnswers, c.targetAnswers, silence(s)
 	return &manager{
-		s: s, part: s.Part(), driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: newHealth(metrics),
-		listen: func() (net.Listener, error) {
-			return net.Listen("tcp", net.JoinHostPort(s.Address, strconv.Itoa(s.Port))) //nolint:noctx // binds at once
-		},
+		s: s, part: s.Part(), driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: h,
+		listen:   func() (net.Listener, error) { return bind(s.Address, s.Port) },
+		profiles: func() (net.Listener, error) { return bind(loopback, s.ProfilingPort) },
 	}
+}
+
+// silence returns for how long the API server of the control cluster may give no answer to a
+// manager that is ready: a probe is due after the first period, and failed after the second.
+func silence(s *options.MCServer) time.Duration {
+	return cmp.Or(s.FreezePeriod, time.Minute) + cmp.Or(s.FreezeTimeout, 30*time.Second)
+}
+
+// loopback is the address of the profiles, which only the host itself may read.
+const loopback = "127.0.0.1"
+
+// bind listens on a port.
+func bind(address string, port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))) //nolint:noctx // binds at once
 }
 
 // identity names this process among all that want the lease. The name of the host
@@ -142,12 +158,12 @@ func (m *manager) run(ctx context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, m.health.stop)()
 	m.fail = cancel
-	listener, err := m.listen()
+	endServing, err := m.serveAll(cancel)
 	if err != nil {
-		return fmt.Errorf("health checks: %w", err)
+		return err
 	}
-	defer m.health.serve(listener, cancel)() //nolint:contextcheck // health is told until the end
-	m.log.Info("started", "identity", m.identity, "namespace", m.s.Namespace, "address", listener.Addr().String(), "target", m.clients.target != nil)
+	defer endServing()
+	m.log.Info("started", "identity", m.identity, "namespace", m.s.Namespace, "target", m.clients.target != nil)
 
 	if err := m.waitServed(ctx); err != nil {
 		return stopped(ctx, err)

@@ -28,6 +28,8 @@ const (
 	// programs that share the work of a manager.
 	MachineController        = "machine-controller"
 	MachineControllerManager = "machine-controller-manager"
+	// MetricsReader is the ClusterRole of those that may read the metrics of any manager.
+	MetricsReader = "machinist-metrics-reader"
 	// AccessFinalizer is the finalizer of that RoleBinding: the manager takes it away
 	// when nothing there needs the manager any more.
 	AccessFinalizer = "machinist.dev/access"

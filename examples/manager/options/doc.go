@@ -19,8 +19,10 @@
 // Where a duration bounds how long a machine may take, zero means for ever, which
 // is the cautious reading; the reference system reads it as no time at all.
 //
-// One default differs: the health checks listen on 127.0.0.1 and not on all
-// addresses. A pod whose kubelet probes it needs --address=0.0.0.0.
+// One default differs: health checks and metrics listen on 127.0.0.1 and not on all
+// addresses. A pod whose kubelet probes it needs --address=0.0.0.0, and should have
+// --tls-cert-file and --tls-private-key-file then. MCM serves profiles on the port of the
+// metrics; here they have --profiling-port on 127.0.0.1.
 //
 // The package parses no command line and reads no file.
 package options

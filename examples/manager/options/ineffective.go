@@ -13,16 +13,13 @@ import (
 // taken here and do nothing, and why. Some have no effect there either.
 var withoutEffect = []struct {
 	name, why string
-	boolean   bool // may stand without a value
 }{
-	{"cloud-provider", "it has no effect in the reference system either", false},
-	{"contention-profiling", "there is no profiling", true},
-	{"controller-start-interval", "it has no effect in the reference system either", false},
-	{"kube-api-content-type", "it has no effect in the reference system either", false},
-	{"log-flush-frequency", "logs are not buffered", false},
-	{maxEvictRetries, "evictions are repeated until --machine-drain-timeout", false},
-	{"profiling", "there is no profiling", true},
-	{"vmodule", "verbosity is the same everywhere", false},
+	{"cloud-provider", "it has no effect in the reference system either"},
+	{"controller-start-interval", "it has no effect in the reference system either"},
+	{"kube-api-content-type", "it has no effect in the reference system either"},
+	{"log-flush-frequency", "logs are not buffered"},
+	{maxEvictRetries, "evictions are repeated until --machine-drain-timeout"},
+	{"vmodule", "verbosity is the same everywhere"},
 }
 
 // Ineffective returns the flags that were given although they have no effect
@@ -35,11 +32,7 @@ func (s *MCServer) addIneffective(fs *pflag.FlagSet) {
 		if f.name == maxEvictRetries && s.program == machineControllerManager {
 			continue
 		}
-		flag := fs.VarPF(&given{server: s, name: f.name}, f.name, "", "no effect here: "+f.why)
-		flag.Hidden = true
-		if f.boolean {
-			flag.NoOptDefVal = "true"
-		}
+		fs.VarPF(&given{server: s, name: f.name}, f.name, "", "no effect here: "+f.why).Hidden = true
 	}
 }
 

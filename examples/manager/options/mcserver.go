@@ -78,10 +78,18 @@ type MachineControllerConfiguration struct {
 	// KubeAPIQPS and KubeAPIBurst bound the requests of each client.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
-	// Address and Port of the health checks. By default only the host itself can ask;
-	// the reference system listens on all addresses.
+	// Address and Port of health checks and metrics. By default only the host itself can ask;
+	// MCM listens on all addresses.
 	Address string
 	Port    int
+	// TLSCertFile and TLSPrivateKeyFile make the port serve HTTPS, and metrics only for bearer
+	// tokens that the control cluster lets get them. Both are read again when they change. Empty
+	// means plain HTTP without tokens. One without the other is invalid.
+	TLSCertFile, TLSPrivateKeyFile string
+	// Profiling serves profiles of the process on 127.0.0.1 at ProfilingPort, ContentionProfiling
+	// with those of blocking and of mutexes.
+	Profiling, ContentionProfiling bool
+	ProfilingPort                  int
 
 	// MetricsPerMachine adds series for each machine to /metrics.
 	MetricsPerMachine bool
@@ -176,7 +184,7 @@ func NewMCServer() *MCServer { return newServer(machineController) }
 // the lease are others than those of [NewMCServer].
 func NewMCMServer() *MCServer {
 	s := newServer(machineControllerManager)
-	s.ConcurrentSyncs, s.Port, s.LeaderElection.ResourceName = 10, 10258, "machine-controller-manager"
+	s.ConcurrentSyncs, s.Port, s.ProfilingPort, s.LeaderElection.ResourceName = 10, 10258, 10268, "machine-controller-manager"
 	return s
 }
 
@@ -193,6 +201,7 @@ func newServer(of program) *MCServer {
 		KubeAPIBurst:    30,
 		Address:         "127.0.0.1",
 		Port:            10259,
+		ProfilingPort:   10269,
 
 		CreationTimeout:        20 * time.Minute,
 		HealthTimeout:          10 * time.Minute,

@@ -36,7 +36,8 @@ func parseFor(t *testing.T, s *options.MCServer, args ...string) (*options.MCSer
 var commonFlags = map[string]string{
 	"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "min-resync-period": "12h0m0s", "kube-api-qps": "20", "kube-api-burst": "30",
 	"leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s", "leader-elect-retry-period": "2s",
-	"leader-elect-resource-lock": "leases", "v": "0", "controller-start-interval": "", "kube-api-content-type": "", "cloud-provider": "",
+	"leader-elect-resource-lock": "leases", "v": "0", "profiling": "false", "contention-profiling": "false",
+	"controller-start-interval": "", "kube-api-content-type": "", "cloud-provider": "",
 }
 
 // machineFlags are those of MCM's machine-controller alone, and setFlags those of its
@@ -124,6 +125,14 @@ func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
 		{[]string{"--target-kubeconfig=file"}, nil},
 		{[]string{"--port=0"}, []string{"port"}},
 		{[]string{"--port=65536"}, []string{"port"}},
+		{[]string{"--tls-cert-file=a"}, []string{"tls-private-key-file"}},
+		{[]string{"--tls-private-key-file=a"}, []string{"tls-private-key-file"}},
+		{[]string{"--tls-cert-file=a", "--tls-private-key-file=b"}, nil},
+		{[]string{"--contention-profiling"}, []string{"contention-profiling"}},
+		{[]string{"--profiling", "--contention-profiling"}, nil},
+		{[]string{"--profiling", "--profiling-port=0"}, []string{"profiling-port"}},
+		{[]string{"--profiling", "--profiling-port=10259"}, []string{"profiling-port"}},
+		{[]string{"--profiling-port=10259"}, nil},
 		{[]string{"--address=localhost"}, []string{"address"}},
 		{[]string{"--address=::1"}, nil},
 		{[]string{"--namespace="}, []string{"namespace"}},
@@ -183,10 +192,10 @@ func TestTheZeroServerIsInvalid(t *testing.T) {
 }
 
 func TestAFlagWithoutEffectIsTakenAndNamedAndOneThatNobodyKnowsIsNot(t *testing.T) {
-	s, err := parse(t, "--vmodule=3", "--profiling", "--log-flush-frequency", "90s", "--vmodule", "4", "-v=2")
+	s, err := parse(t, "--vmodule=3", "--log-flush-frequency", "90s", "--vmodule", "4", "-v=2")
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	require.Equal(t, []string{"vmodule", "profiling", "log-flush-frequency"}, s.Ineffective())
+	require.Equal(t, []string{"vmodule", "log-flush-frequency"}, s.Ineffective())
 	require.Equal(t, 2, s.Verbosity)
 
 	_, err = parse(t, "--safety-sideways=1")

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
+)
+
+// The bounds of reviews. A token that is taken back may get the metrics for allowedFor more.
+const (
+	allowedFor     = time.Minute
+	deniedFor      = 10 * time.Second
+	reviewedTokens = 128
+	reviewTime     = 5 * time.Second
+	reviewsAtATime = 4
+)
+
+// metricsPath is what a caller has to be allowed to get.
+const metricsPath = "/metrics"
+
+// authorizer asks the control cluster whether the bearer token of a request lets it get the
+// metrics. Answers are remembered for a while, by the hash of the token. What cannot be asked is
+// refused. It is safe for several goroutines.
+type authorizer struct {
+	client  kubernetes.Interface
+	log     *slog.Logger
+	known   *cache.LRUExpireCache // of verdicts
+	reviews chan struct{}         // one for each review that runs
+}
+
+// verdict is the answer to a request: a status of HTTP, and why.
+type verdict struct {
+	code int
+	text string
+}
+
+func newAuthorizer(client kubernetes.Interface, log *slog.Logger) *authorizer {
+	return &authorizer{client: client, log: log, known: cache.NewLRUExpireCache(reviewedTokens), reviews: make(chan struct{}, reviewsAtATime)}
+}
+
+// guard returns a handler that serves only requests that may get the metrics: others are answered
+// with 401, 403, or 503 if the control cluster cannot be asked.
+func (a *authorizer) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		token = strings.TrimSpace(token)
+		if !strings.EqualFold(scheme, "Bearer") || token == "" {
+			refuse(w, verdict{http.StatusUnauthorized, "the request has no bearer token"})
+			return
+		}
+		if v := a.judge(r.Context(), token); v.code != http.StatusOK {
+			refuse(w, v)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func refuse(w http.ResponseWriter, v verdict) {
+	if v.code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	http.Error(w, v.text, v.code)
+}
+
+// judge returns the verdict over a token.
+func (a *authorizer) judge(ctx context.Context, token string) verdict {
+	key := sha256.Sum256([]byte(token))
+	if v, ok := a.known.Get(key); ok {
+		if v, ok := v.(verdict); ok {
+			return v
+		}
+	}
+	select {
+	case a.reviews <- struct{}{}:
+		defer func() { <-a.reviews }()
+	default:
+		return verdict{http.StatusServiceUnavailable, fmt.Sprintf("%d tokens are being reviewed, try again", reviewsAtATime)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTime)
+	defer cancel()
+	v, err := a.review(ctx, token)
+	if err != nil {
+		a.log.Error("the control cluster did not say whether a token may get the metrics", "err", err)
+		return verdict{http.StatusServiceUnavailable, "the control cluster cannot review the token now: the log of the manager says why"}
+	}
+	age := deniedFor
+	if v.code == http.StatusOK {
+		age = allowedFor
+	}
+	a.known.Add(key, v, age)
+	return v
+}
+
+// review asks the control cluster for the user of a token, and what that user may do.
+func (a *authorizer) review(ctx context.Context, token string) (verdict, error) {
+	asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	answered, err := a.client.AuthenticationV1().TokenReviews().Create(ctx, asked, metav1.CreateOptions{})
+	if err != nil {
+		return verdict{}, err
+	}
+	if !answered.Status.Authenticated {
+		return verdict{http.StatusUnauthorized, "the control cluster does not know the token, or it has expired"}, nil
+	}
+	user := answered.Status.User
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for name, values := range user.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	access, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: metricsPath, Verb: "get"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return verdict{}, err
+	}
+	if !access.Status.Allowed || access.Status.Denied {
+		return verdict{http.StatusForbidden, fmt.Sprintf("user %q may not get %s: bind it to the ClusterRole %s", user.Username, metricsPath, manifests.MetricsReader)}, nil
+	}
+	return verdict{code: http.StatusOK}, nil
+}

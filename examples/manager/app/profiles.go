@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+)
+
+// newProfiles returns a server of the profiles of this process, which is for the loopback address
+// only. A profile may take minutes, so its answer has no bound in time.
+func newProfiles() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	server := boundedServer(mux)
+	server.WriteTimeout = 0
+	return server
+}
+
+// profileContention makes the process sample all blocking events and one in ten of the contended
+// mutexes, until the returned function is called. Without a wish it does nothing.
+func profileContention(wished bool) (end func()) {
+	if !wished {
+		return func() {}
+	}
+	runtime.SetBlockProfileRate(1)
+	before := runtime.SetMutexProfileFraction(10)
+	return func() {
+		runtime.SetBlockProfileRate(0)
+		runtime.SetMutexProfileFraction(before)
+	}
+}
