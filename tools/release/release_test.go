@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/tools/release"
+)
+
+// repository is a scratch repository with the modules of ours.
+type repository struct {
+	*testing.T
+	root string
+}
+
+func newRepository(t *testing.T) *repository {
+	t.Helper()
+	r := &repository{t, t.TempDir()}
+	r.git("init", "--quiet")
+	r.git("config", "user.name", "test")
+	r.git("config", "user.email", "test@example.com")
+	r.write("go.mod", "module "+release.SDK+"\n\ngo 1.26\n")
+	r.write("a/a.go", "package a\n\nfunc A() {}\n")
+	r.write("examples/go.mod", "module "+release.Examples+"\n\ngo 1.26\n\nrequire "+release.SDK+" v0.0.0\n\nreplace "+release.SDK+" => ../\n")
+	r.require("v0.1.0")
+	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n- first\n")
+	r.commit()
+	return r
+}
+
+func (r *repository) git(args ...string) string {
+	r.Helper()
+	out, err := exec.CommandContext(r.Context(), "git", append([]string{"-C", r.root}, args...)...).CombinedOutput()
+	require.NoError(r, err, string(out))
+	return string(out)
+}
+
+func (r *repository) write(name, text string) {
+	r.Helper()
+	path := filepath.Join(r.root, name)
+	require.NoError(r, os.MkdirAll(filepath.Dir(path), 0o750))
+	require.NoError(r, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// require writes the go.mod of the template.
+func (r *repository) require(version string) {
+	r.Helper()
+	r.write(release.Template+"/go.mod", "module example.com/p\n\ngo 1.26\n\nrequire "+release.Examples+" "+version+"\n")
+}
+
+func (r *repository) commit() {
+	r.Helper()
+	r.git("add", "--all")
+	r.git("commit", "--quiet", "--message", "x")
+}
+
+// next prepares a version.
+func (r *repository) next(version string) {
+	r.Helper()
+	r.require(version)
+	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## ["+version[1:]+"]\n\n- more\n")
+	r.commit()
+}
+
+func TestRelease_First_TagsTheSDKBeforeTheExamples(t *testing.T) {
+	r := newRepository(t)
+	require.NoError(t, release.Check(r.root, "v0.1.0"))
+	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
+	require.Contains(t, r.git("show", "examples/v0.1.0:examples/go.mod"), "require "+release.SDK+" v0.1.0")
+	require.Contains(t, r.git("show", "v0.1.0:examples/go.mod"), "require "+release.SDK+" v0.0.0")
+	require.Equal(t, "examples: require v0.1.0", strings.TrimSpace(r.git("log", "-1", "--format=%s", "examples/v0.1.0")))
+	require.Empty(t, r.git("status", "--porcelain"))
+	require.ErrorContains(t, release.Check(r.root, "v0.1.0"), "the last release is v0.1.0")
+}
+
+func TestRelease_NotReady_SaysEverything(t *testing.T) {
+	r := newRepository(t)
+	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n- more\n\n## [0.1.0]\n")
+	err := release.Check(r.root, "v0.2.0")
+	require.ErrorIs(t, err, release.ErrNotReady)
+	for _, text := range []string{"the tree is not clean", "has lines under [Unreleased]: move them to [0.2.0]", "has no section [0.2.0]", "requires " + release.Examples + " v0.1.0"} {
+		require.ErrorContains(t, err, text)
+	}
+	for _, bad := range []string{"0.2.0", "v0.2", "v0.2.0+build", ""} {
+		require.ErrorContains(t, release.Check(r.root, bad), "is no version such as v0.1.0")
+	}
+}
+
+func TestRelease_IncompatibleChange_NeedsAMinorVersion(t *testing.T) {
+	r := newRepository(t)
+	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
+	r.write("a/a.go", "package a\n\nfunc A(int) {}\n\nfunc B() {}\n")
+	r.next("v0.1.1")
+	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), "A: changed from func() to func(int)")
+	r.next("v0.2.0")
+	require.NoError(t, release.Check(r.root, "v0.2.0"))
+	require.NoError(t, release.Do(r.root, release.Steps("v0.2.0")))
+	r.write("a/a.go", "package a\n\nfunc A(int) {}\n\nfunc B() {}\n\nfunc C() {}\n")
+	r.next("v0.2.1")
+	require.NoError(t, release.Check(r.root, "v0.2.1"), "an addition is allowed")
+	r.git("rm", "-r", "--quiet", "a")
+	r.write("b/b.go", "package b\n")
+	r.commit()
+	require.ErrorContains(t, release.Check(r.root, "v0.2.1"), "package "+release.SDK+"/a is gone")
+}
