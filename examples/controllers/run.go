@@ -22,7 +22,13 @@ func Run(ctx context.Context, cfg Config) error {
 		running.Wait()
 		c.shutdown()
 	}()
-	loops, probes := newLoops(&cfg, c), newFreezes(&cfg)
+	probes := newFreezes(&cfg)
+	loops := append(newLoops(&cfg, c), probes.loop)
+	defer func() {
+		for _, l := range loops {
+			l.queue.ShutDown()
+		}
+	}()
 	if err := c.start(ctx); err != nil {
 		return err
 	}
@@ -30,7 +36,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Started(Views{Part: cfg.Part, Objects: c.machines.Machine().V1alpha1(), Held: cfg.holds.list})
 	}
 	probes.begin(ctx)
-	for _, l := range append(loops, probes.loop) {
+	for _, l := range loops {
 		running.Go(func() { l.run(ctx) })
 	}
 	<-ctx.Done()

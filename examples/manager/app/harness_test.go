@@ -123,12 +123,14 @@ func (l *logs) String() string {
 }
 
 // prepare returns a manager that is not started yet.
-func (r *harness) prepare() *process {
+func (r *harness) prepare() *process { return r.prepareAs(options.NewManagerServer()) }
+
+// prepareAs returns one of the programs that is not started yet.
+func (r *harness) prepareAs(s *options.MCServer) *process {
 	r.Helper()
 	p := &process{harness: r, logs: &logs{}, machines: fake.NewSimpleClientset(), done: make(chan error, 1)}
 	r.control.Attach(&p.machines.Fake)
 	p.secrets, p.leases, p.events, p.nodes = r.control.Clientset(), r.control.Clientset(), r.control.Clientset(), r.target.Clientset()
-	s := options.NewManagerServer()
 	s.SettleTime = 0
 	s.LeaderElection.LeaseDuration, s.LeaderElection.RenewDeadline, s.LeaderElection.RetryPeriod = time.Second, 500*time.Millisecond, 50*time.Millisecond
 	c := clients{machines: p.machines, control: p.secrets, target: p.nodes, lease: p.leases, leaseWatch: p.leases, events: p.events}

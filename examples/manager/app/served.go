@@ -111,19 +111,19 @@ var ErrSetsServed = errors.New("the control cluster serves sets and deployments 
 // servedPeriod is how often a manager without sets looks for them.
 const servedPeriod = 10 * time.Second
 
-// watchServed calls fail with [ErrSetsServed] when the API server serves sets and deployments,
-// until the context ends.
+// watchServed calls fail with [ErrSetsServed] when the API server serves sets or deployments,
+// until the context ends. A program that runs with them has nothing to watch.
 func (m *manager) watchServed(ctx context.Context, fail func(error)) {
 	for m.part == controllers.MachinesAlone {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(servedPeriod):
-		}
 		list, err := m.clients.machines.Discovery().ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
 		if err == nil && servesAny(list, setKinds) {
 			fail(ErrSetsServed)
 			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(servedPeriod):
 		}
 	}
 }

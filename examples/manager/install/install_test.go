@@ -87,7 +87,9 @@ func TestAccessIsAppliedInItsNamespace(t *testing.T) {
 	require.NoError(t, install.Access(t.Context(), s, manifests.Namespaces{Machines: "n", Manager: "m"}))
 	require.Equal(t, []string{
 		"namespaces /m", "serviceaccounts m/machinist", "roles m/machinist:n", "rolebindings m/machinist:n",
-		"clusterroles /machinist-control:n", "rolebindings n/machinist-control", "clusterroles /machinist:n", "clusterrolebindings /machinist:n",
+		"clusterroles /machinist-control:n", "rolebindings n/machinist-control",
+		"validatingadmissionpolicies /machinist-shards.n", "validatingadmissionpolicybindings /machinist-shards.n",
+		"clusterroles /machinist:n", "clusterrolebindings /machinist:n",
 		"roles kube-system/machinist:n", "rolebindings kube-system/machinist:n",
 		"validatingadmissionpolicies /machinist.n", "validatingadmissionpolicybindings /machinist.n",
 	}, s.applied)

@@ -7,6 +7,8 @@
 //
 //	serviceaccount.yaml  who the manager is: "machinist", in a namespace of its own
 //	control.yaml         what it may do beside the machine objects, in their namespace
+//	shards.yaml          an admission policy that keeps the shard of a machine object as it
+//	                     is; see the flag --shard
 //	target.yaml          what it may do where the machines join: in the whole cluster,
 //	                     and with the secrets in kube-system, for bootstrap tokens;
 //	                     an admission policy allows it to write no other secrets there
@@ -29,7 +31,7 @@
 //
 // # Names
 //
-// With two clusters, control.yaml belongs into the one with the machine objects
+// With two clusters, control.yaml and shards.yaml belong into the one with the machine objects
 // and target.yaml into the one that they join. serviceaccount.yaml belongs into both.
 // The files say "default" and "default-machinist" for the namespaces; the functions
 // say what they are told. A manager that is started with

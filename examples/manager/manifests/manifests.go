@@ -92,7 +92,7 @@ func Access(of Namespaces) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	var all []*unstructured.Unstructured
-	for _, name := range []string{"serviceaccount.yaml", "control.yaml", "target.yaml"} {
+	for _, name := range []string{"serviceaccount.yaml", "control.yaml", "shards.yaml", "target.yaml"} {
 		data, err := files.ReadFile(name)
 		if err != nil {
 			return nil, err // cannot happen: the file is embedded
@@ -166,6 +166,10 @@ func (n Namespaces) moved(key, text string) string {
 			if prefix, carries := strings.CutSuffix(text, separator+defaultNamespace); carries {
 				return prefix + separator + n.Machines
 			}
+		}
+	case "kubernetes.io/metadata.name": // of a selector
+		if text == defaultNamespace {
+			return n.Machines
 		}
 	case "expression":
 		return strings.ReplaceAll(text, "system:serviceaccount:"+defaultOwn+":", "system:serviceaccount:"+n.Manager+":")

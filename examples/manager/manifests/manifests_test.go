@@ -44,7 +44,7 @@ func TestWhatIsPrintedIsWhatTheFilesSay(t *testing.T) {
 	for _, crd := range v1alpha1.CRDs() {
 		files = append(files, decode(t, crd.YAML)...)
 	}
-	for _, name := range []string{"serviceaccount.yaml", "control.yaml", "target.yaml"} {
+	for _, name := range []string{"serviceaccount.yaml", "control.yaml", "shards.yaml", "target.yaml"} {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		files = append(files, decode(t, data)...)
@@ -52,7 +52,7 @@ func TestWhatIsPrintedIsWhatTheFilesSay(t *testing.T) {
 	require.Empty(t, cmp.Diff(files, decode(t, printed)))
 	found, err := filepath.Glob("*.yaml")
 	require.NoError(t, err)
-	require.Len(t, found, 3, "every file is printed")
+	require.Len(t, found, 4, "every file is printed")
 }
 
 func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
@@ -66,6 +66,7 @@ func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
 		"Namespace /shoot--a--b-machinist", "ServiceAccount shoot--a--b-machinist/machinist",
 		"Role shoot--a--b-machinist/machinist:shoot--a--b", "RoleBinding shoot--a--b-machinist/machinist:shoot--a--b",
 		"ClusterRole /machinist-control:shoot--a--b", "RoleBinding shoot--a--b/machinist-control",
+		"ValidatingAdmissionPolicy /machinist-shards.shoot--a--b", "ValidatingAdmissionPolicyBinding /machinist-shards.shoot--a--b",
 		"ClusterRole /machinist:shoot--a--b", "ClusterRoleBinding /machinist:shoot--a--b",
 		"Role kube-system/machinist:shoot--a--b", "RoleBinding kube-system/machinist:shoot--a--b",
 		"ValidatingAdmissionPolicy /machinist.shoot--a--b", "ValidatingAdmissionPolicyBinding /machinist.shoot--a--b",
@@ -84,6 +85,9 @@ func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
 		return o.GetName() == manifests.AccessBinding(manifests.ServiceAccount)
 	})
 	require.Equal(t, []string{manifests.AccessFinalizer}, objects[guarded].GetFinalizers())
+	selected, _, err := unstructured.NestedString(objects[6].Object, "spec", "matchConstraints", "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
+	require.NoError(t, err)
+	require.Equal(t, "shoot--a--b", selected, "the shards of other namespaces have policies of their own")
 	policy, binding := objects[len(objects)-2].Object, objects[len(objects)-1].Object
 	conditions, _, err := unstructured.NestedSlice(policy, "spec", "matchConditions")
 	require.NoError(t, err)

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// shardWorld is one object of each kind, all with the same labels, and the controllers of a
+// shard. Nothing runs: tests call the passes.
+type shardWorld struct {
+	cfg     Config
+	caches  *caches
+	clients *fake.Clientset
+	listed  int // calls of ListMachines
+}
+
+// countingDriver counts the listings of VMs.
+type countingDriver struct {
+	driver.Driver
+	listed *int
+}
+
+func (d countingDriver) ListMachines(context.Context, *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	*d.listed++
+	return nil, errors.New("not now")
+}
+
+func newShardWorld(t *testing.T, shard string, with map[string]string) *shardWorld {
+	t.Helper()
+	w := &shardWorld{}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), Labels: with, ResourceVersion: "1"}
+	}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
+	template := v1alpha1.MachineTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+	}
+	set := &v1alpha1.MachineSet{ObjectMeta: meta("set"), Spec: v1alpha1.MachineSetSpec{Replicas: 1, Selector: selector, Template: template}}
+	d := &v1alpha1.MachineDeployment{ObjectMeta: meta("deployment"), Spec: v1alpha1.MachineDeploymentSpec{
+		Replicas: 1, Selector: selector, Template: template, Strategy: v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType},
+	}}
+	class := &v1alpha1.MachineClass{ObjectMeta: meta("class")}
+	m := &v1alpha1.Machine{ObjectMeta: meta("machine"), Spec: template.Spec}
+	w.clients = fake.NewSimpleClientset(set, d, class, m)
+	w.cfg = Config{
+		Shard: shard, Machines: w.clients, Control: kubefake.NewClientset(), Driver: countingDriver{drivertest.NewCloud(drivertest.CloudOptions{}), &w.listed},
+		Overshoot: safety.DefaultOvershootPolicy(), Observe: func(n Note) { t.Log(n.Kind, n.Text, n.Err) },
+	}
+	require.NoError(t, w.cfg.complete())
+	w.caches = newCaches(&w.cfg)
+	return w
+}
+
+// fill puts the objects into the caches. It is called when the controllers are made.
+func (w *shardWorld) fill(t *testing.T, more ...*v1alpha1.Machine) {
+	t.Helper()
+	ctx, api, informers := t.Context(), w.clients.MachineV1alpha1(), w.caches.machines.Machine().V1alpha1()
+	add := func(i cache.SharedIndexInformer, o any, err error) {
+		require.NoError(t, err)
+		require.NoError(t, i.GetIndexer().Add(o))
+	}
+	m, err := api.Machines("n").Get(ctx, "machine", metav1.GetOptions{})
+	add(informers.Machines().Informer(), m, err)
+	set, err := api.MachineSets("n").Get(ctx, "set", metav1.GetOptions{})
+	add(informers.MachineSets().Informer(), set, err)
+	d, err := api.MachineDeployments("n").Get(ctx, "deployment", metav1.GetOptions{})
+	add(informers.MachineDeployments().Informer(), d, err)
+	class, err := api.MachineClasses("n").Get(ctx, "class", metav1.GetOptions{})
+	add(informers.MachineClasses().Informer(), class, err)
+	for _, m := range more {
+		add(informers.Machines().Informer(), m, nil)
+	}
+	w.clients.ClearActions()
+}
+
+// writes counts the requests that change something.
+func (w *shardWorld) writes() (n int) {
+	for _, a := range w.clients.Actions() {
+		if !slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestShards_Pass_ActsOnItsOwnObjectsAlone asserts of each controller that it acts on an object
+// if and only if the object has the label of the shard, or no label for no shard.
+func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
+	t.Parallel()
+	passes := map[string]func(t *testing.T, w *shardWorld) int{
+		"machine": func(t *testing.T, w *shardWorld) int {
+			t.Helper()
+			r := newMachines(&w.cfg, w.caches)
+			w.fill(t)
+			_, _ = r.pass(t.Context(), cache.NewObjectName("n", "machine")) // it fails where the cache is behind
+			return w.writes()
+		},
+		"set": func(t *testing.T, w *shardWorld) int {
+			t.Helper()
+			r := newMachineSets(&w.cfg, w.caches)
+			w.fill(t)
+			_, err := r.pass(t.Context(), cache.NewObjectName("n", "set"))
+			require.NoError(t, err)
+			return w.writes()
+		},
+		"deployment": func(t *testing.T, w *shardWorld) int {
+			t.Helper()
+			r := newMachineDeployments(&w.cfg, w.caches)
+			w.fill(t)
+			_, err := r.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+			require.NoError(t, err)
+			return w.writes()
+		},
+		"class": func(t *testing.T, w *shardWorld) int {
+			t.Helper()
+			r := newClasses(&w.cfg, w.caches)
+			w.fill(t)
+			_, err := r.pass(t.Context(), cache.NewObjectName("n", "class"))
+			require.NoError(t, err)
+			return w.writes()
+		},
+		"orphans": func(t *testing.T, w *shardWorld) int {
+			t.Helper()
+			r := newOrphans(&w.cfg, w.caches)
+			w.fill(t)
+			_, err := r.pass(t.Context(), cache.NewObjectName("n", "class"))
+			require.NoError(t, err)
+			return w.listed
+		},
+		"overshoot": func(t *testing.T, w *shardWorld) int {
+			t.Helper()
+			r := newOvershoots(&w.cfg, w.caches)
+			w.fill(t)
+			sets := w.caches.machines.Machine().V1alpha1().MachineSets().Informer().GetIndexer()
+			for _, o := range sets.List() {
+				frozen := o.(*v1alpha1.MachineSet).DeepCopy() //nolint:forcetypeassert // a test
+				frozen.Labels = labels.Merge(frozen.Labels, map[string]string{v1alpha1.FreezeLabelKey: "True"})
+				require.NoError(t, sets.Update(frozen))
+			}
+			_, err := r.pass(t.Context(), cache.ObjectName{})
+			require.NoError(t, err)
+			return w.writes()
+		},
+	}
+	for kind, pass := range passes {
+		for _, shard := range []string{"", "blue"} {
+			for _, label := range []string{"", "blue", "green"} {
+				t.Run(fmt.Sprintf("%s/%q/%q", kind, shard, label), func(t *testing.T) {
+					var with map[string]string
+					if label != "" {
+						with = map[string]string{ShardLabel: label}
+					}
+					did := pass(t, newShardWorld(t, shard, with))
+					require.Equal(t, shard == label, did > 0, "%d", did)
+				})
+			}
+		}
+	}
+}
+
+// The cache may show an older label than the API server.
+func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newShardWorld(t, "", map[string]string{ShardLabel: "blue"})
+	sets, deployments := newMachineSets(&w.cfg, w.caches), newMachineDeployments(&w.cfg, w.caches)
+	informers := w.caches.machines.Machine().V1alpha1()
+	meta := metav1.ObjectMeta{Namespace: "n", Name: "set", UID: "set"}
+	require.NoError(t, informers.MachineSets().Informer().GetIndexer().Add(&v1alpha1.MachineSet{ObjectMeta: meta}))
+	meta.Name = "deployment"
+	require.NoError(t, informers.MachineDeployments().Informer().GetIndexer().Add(&v1alpha1.MachineDeployment{ObjectMeta: meta}))
+	_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
+	require.NoError(t, err)
+	_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+	require.NoError(t, err)
+	require.Len(t, w.clients.Actions(), 2, "both were read")
+	require.Zero(t, w.writes())
+}
+
+func TestShards_Created_HasTheLabel(t *testing.T) {
+	t.Parallel()
+	for shard, with := range map[string]map[string]string{"": nil, "blue": {ShardLabel: "blue"}} {
+		w := newShardWorld(t, shard, with)
+		sets, deployments := newMachineSets(&w.cfg, w.caches), newMachineDeployments(&w.cfg, w.caches)
+		w.fill(t)
+		_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
+		require.NoError(t, err)
+		machines, err := w.clients.MachineV1alpha1().Machines("n").List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.NotEmpty(t, machines.Items)
+		for _, m := range machines.Items {
+			require.Equal(t, shard, m.Labels[ShardLabel], m.Name)
+		}
+		require.NoError(t, w.caches.machines.Machine().V1alpha1().MachineSets().Informer().GetIndexer().Replace(nil, ""))
+		for range 2 { // the finalizer, and the set
+			_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+			require.NoError(t, err)
+		}
+		all, err := w.clients.MachineV1alpha1().MachineSets("n").List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, all.Items, 2)
+		for _, s := range all.Items {
+			require.Equal(t, shard, s.Labels[ShardLabel], s.Name)
+		}
+	}
+}
+
+func TestShards_MachineWithoutOwner_IsAdoptedWithinItsShard(t *testing.T) {
+	t.Parallel()
+	for label, adopted := range map[string]bool{"blue": true, "green": false, "": false} {
+		w := newShardWorld(t, "blue", map[string]string{ShardLabel: "blue"})
+		r := newMachineSets(&w.cfg, w.caches)
+		stray := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "stray", UID: "stray", Labels: map[string]string{"app": "a"}}}
+		if label != "" {
+			stray.Labels[ShardLabel] = label
+		}
+		_, err := w.clients.MachineV1alpha1().Machines("n").Create(t.Context(), stray, metav1.CreateOptions{})
+		require.NoError(t, err)
+		w.fill(t, stray)
+		_, err = r.pass(t.Context(), cache.NewObjectName("n", "set"))
+		require.NoError(t, err)
+		stray, err = w.clients.MachineV1alpha1().Machines("n").Get(t.Context(), "stray", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, adopted, len(stray.OwnerReferences) == 1, label)
+	}
+}
+
+func TestConfig_Part_NeedsWhatItsControllersUse(t *testing.T) {
+	t.Parallel()
+	clients := fake.NewSimpleClientset()
+	for part, needs := range map[Part]bool{All: true, Machines: true, MachinesAlone: true, Sets: false} {
+		cfg := Config{Part: part, Machines: clients}
+		require.Equal(t, needs, cfg.complete() != nil, part)
+		cfg = Config{Part: part, Machines: clients, Control: kubefake.NewClientset(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Target: kubefake.NewClientset()}
+		require.NoError(t, cfg.complete())
+		var kinds []string
+		for _, l := range newLoops(&cfg, newCaches(&cfg)) {
+			kinds = append(kinds, l.kind)
+			l.queue.ShutDown()
+		}
+		want := []string{"machine", "machineclass", "secret", "orphan", "unmanaged", "machineset", "machinedeployment", "overshoot"}
+		switch part {
+		case Sets:
+			want = want[5:]
+		case Machines, MachinesAlone:
+			want = want[:5]
+		}
+		require.ElementsMatch(t, want, kinds, part)
+	}
+}
