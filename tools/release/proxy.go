@@ -49,7 +49,7 @@ func write(root, sub, folder string, m module.Version) error {
 		return err
 	}
 	at := filepath.Join(folder, filepath.FromSlash(escaped), "@v")
-	if err := os.MkdirAll(at, 0o755); err != nil { //nolint:gosec // a proxy is read by all
+	if err := os.MkdirAll(at, 0o755); err != nil {
 		return err
 	}
 	mod, err := ModFile(root, sub, m.Version)
@@ -71,7 +71,7 @@ func write(root, sub, folder string, m module.Version) error {
 	for name, data := range map[string][]byte{
 		"list": []byte(m.Version + "\n"), m.Version + ".info": info, m.Version + ".mod": mod, m.Version + ".zip": zipped.Bytes(),
 	} {
-		if err := os.WriteFile(filepath.Join(at, name), data, 0o644); err != nil { //nolint:gosec // as above
+		if err := os.WriteFile(filepath.Join(at, name), data, 0o644); err != nil {
 			return err
 		}
 	}

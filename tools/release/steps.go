@@ -69,5 +69,5 @@ func requireSDK(root, version string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(name, data, 0o644) //nolint:gosec // as git has it
+	return os.WriteFile(name, data, 0o644)
 }

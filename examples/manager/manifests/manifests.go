@@ -24,9 +24,9 @@ var files embed.FS
 const (
 	// ServiceAccount is the name of the service account of a manager that runs all controllers.
 	ServiceAccount = "machinist"
-	// MachineController and MachineControllerManager are the service accounts of the two
-	// programs that share the work of a manager.
-	MachineController        = "machine-controller"
+	// MachineController is the name of the service account of a machine-controller.
+	MachineController = "machine-controller"
+	// MachineControllerManager is the name of the service account of a machine-controller-manager.
 	MachineControllerManager = "machine-controller-manager"
 	// MetricsReader is the ClusterRole of those that may read the metrics of any manager.
 	MetricsReader = "machinist-metrics-reader"

@@ -58,7 +58,7 @@ func show(t testing.TB, o metrics.Options, part controllers.Part, objects ...run
 	for _, i := range []cache.SharedIndexInformer{informers.Machines().Informer(), informers.MachineClasses().Informer(), informers.MachineSets().Informer(), informers.MachineDeployments().Informer()} {
 		require.NotNil(t, i)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); factory.Shutdown() })
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
