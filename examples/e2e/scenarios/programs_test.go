@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// allowLeases lets the account of the stage hold more leases than that of a manager.
+func allowLeases(t *testing.T, s *stage.Stage, names ...string) {
+	t.Helper()
+	const name = "more-leases"
+	client, meta := s.Client.RbacV1(), metav1.ObjectMeta{Namespace: s.ManagerNamespace(), Name: name}
+	_, err := client.Roles(meta.Namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names, Verbs: []string{"get", "watch", "update"},
+	}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = client.RoleBindings(meta.Namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: meta.Namespace, Name: manifests.ServiceAccount}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// otherBinding forgives the look at the RoleBinding of a program that has the account of a
+// manager here.
+func otherBinding(r controlplane.Request) bool {
+	return r.Code == http.StatusForbidden && r.Verb == "get" && r.Resource == "rolebindings"
+}
+
+func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
+	t.Parallel()
+	o := hasty(lively())
+	o.Forgiven = otherBinding
+	s := house.Set(t, "programs", o)
+	allowLeases(t, s, manifests.MachineControllerManager)
+	common := []string{"--kube-api-qps=100", "--kube-api-burst=200"}
+	for _, flag := range o.Flags {
+		if strings.HasPrefix(flag, "--leader-elect") {
+			common = append(common, flag)
+		}
+	}
+	machines := s.Program(manifests.MachineController, "machines", append(common,
+		"--machine-settle-time=2s", "--machine-safety-orphan-vms-period=2s", "--machine-safety-orphan-vms-grace=5s")...)
+	sets := s.Program(manifests.MachineControllerManager, "sets", common...)
+	s.Start(t, machines)
+	s.Start(t, sets)
+	deploy(t, s, s.Deployment("workers", "small", 10, 2, 1))
+
+	seen := watchCloud(t, s)
+	roll(t, s, "workers", "large")
+	for _, kill := range []struct {
+		moment   drivertest.EventKind
+		programs []*stage.Manager
+	}{
+		{drivertest.VMCreated, []*stage.Manager{machines}},
+		{drivertest.VMDeletionBegan, []*stage.Manager{sets}},
+		{drivertest.VMCreated, []*stage.Manager{sets, machines}},
+		{drivertest.VMReady, []*stage.Manager{machines, sets}},
+	} {
+		await(t, seen, kill.moment)
+		before := map[*stage.Manager]int{}
+		for _, p := range kill.programs {
+			p.Kill()
+			before[p] = strings.Count(p.Log(), "msg=works")
+		}
+		missing, err := s.Complete("workers")(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, missing, "the roll is over before the processes were killed")
+		for _, p := range kill.programs {
+			s.Start(t, p)
+		}
+		for _, p := range kill.programs {
+			s.Wait(t, patience, "the next process leads", leads(p.Log, before[p]+1))
+		}
+		for len(seen) > 0 {
+			<-seen
+		}
+	}
+	s.Wait(t, patience, "rolled", s.Complete("workers"))
+	for kind, log := range map[string]string{"machine": sets.Log(), "machineset": machines.Log(), "machinedeployment": machines.Log()} {
+		require.NotContains(t, log, "msg=decided kind="+kind+" ", "each program does its part alone")
+	}
+	removeAll(t, s)
+}
+
+// decided finds the objects that a manager decided about.
+var decided = regexp.MustCompile(`kind=(machine|machineset|machinedeployment|machineclass) key=[^/ ]+/([a-z]+)`)
+
+// inShard creates a class and a deployment of the shard, whose names begin with it. The empty
+// shard is called plain.
+func inShard(t *testing.T, s *stage.Stage, shard string) {
+	t.Helper()
+	ctx, api, name := t.Context(), s.Machines.MachineV1alpha1(), shard
+	if shard == "" {
+		name = "plain"
+	}
+	_, err := s.Client.CoreV1().Secrets(s.Namespace).Create(ctx, s.Cloud.Secret(s.Namespace, name), metav1.CreateOptions{})
+	require.NoError(t, err)
+	class, d := s.Cloud.MachineClass(s.Namespace, name), s.Deployment(name, name, 2, 1, 0)
+	if shard != "" {
+		class.Labels, d.Labels = map[string]string{controllers.ShardLabel: shard}, map[string]string{controllers.ShardLabel: shard}
+	}
+	_, err = api.MachineClasses(s.Namespace).Create(ctx, class, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = api.MachineDeployments(s.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
+	t.Parallel()
+	s := house.Set(t, "shards", hasty(lively()))
+	allowLeases(t, s, "machine-controller-blue", "machine-controller-green")
+	blue := s.Play(t, "blue", "--shard=blue")
+	s.Wait(t, patience, "blue leads", leads(blue.Log, 1))
+	standby, green, plain := s.Play(t, "standby", "--shard=blue"), s.Play(t, "green", "--shard=green"), s.Play(t, "plain")
+	for _, shard := range []string{"blue", "green", ""} {
+		inShard(t, s, shard)
+	}
+	for _, name := range []string{"blue", "green", "plain"} {
+		s.Wait(t, patience, "all machines run", s.Complete(name))
+	}
+	require.False(t, acts(standby), "two managers of one shard have one lease")
+	for _, m := range machines(t, s) {
+		want := m.Labels["name"]
+		if want == "plain" {
+			want = ""
+		}
+		require.Equal(t, want, m.Labels[controllers.ShardLabel], m.Name)
+	}
+
+	blue.Kill()
+	change(t, s, "blue", `{"spec":{"replicas":3}}`)
+	s.Wait(t, patience, "the standby of the shard leads", leads(standby.Log, 1))
+	s.Wait(t, patience, "scaled", func(ctx context.Context) (string, error) {
+		if n := len(machines(t, s)); n != 7 {
+			return "not 7 machines", nil
+		}
+		return s.Complete("blue")(ctx)
+	})
+	removeAll(t, s)
+	for m, want := range map[*stage.Manager]string{blue: "blue", standby: "blue", green: "green", plain: "plain"} {
+		objects := decided.FindAllStringSubmatch(m.Log(), -1)
+		require.NotEmpty(t, objects)
+		for _, o := range objects {
+			require.Equal(t, want, o[2], o[0])
+		}
+	}
+}
+
+// reshard returns what the API server says to another shard of an object, or to an annotation.
+func reshard[T any](ctx context.Context, patch func(context.Context, string, []byte) (T, error), name string) (shard, annotation error) {
+	_, shard = patch(ctx, name, []byte(`{"metadata":{"labels":{"`+controllers.ShardLabel+`":"green"}}}`))
+	_, annotation = patch(ctx, name, []byte(`{"metadata":{"annotations":{"a":"b"},"labels":{"c":"d"}}}`))
+	return shard, annotation
+}
+
+func TestShards_LabelChanged_IsRefused(t *testing.T) {
+	t.Parallel()
+	s := house.Set(t, "relabelled", lively())
+	ctx, api := t.Context(), s.Machines.MachineV1alpha1()
+	for _, shard := range []string{"", "blue"} {
+		inShard(t, s, shard)
+	}
+	template := s.Deployment("x", "x", 1, 1, 0).Spec.Template
+	for _, name := range []string{"blue", "plain"} {
+		meta := metav1.ObjectMeta{Name: name}
+		if name == "blue" {
+			meta.Labels = map[string]string{controllers.ShardLabel: name}
+		}
+		m := s.Machine(name, name)
+		m.ObjectMeta = meta
+		create(t, s, m)
+		_, err := api.MachineSets(s.Namespace).Create(ctx, &v1alpha1.MachineSet{ObjectMeta: meta, Spec: v1alpha1.MachineSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		for kind, change := range map[string]func() (error, error){
+			"machine": func() (error, error) {
+				return reshard(ctx, func(ctx context.Context, name string, data []byte) (*v1alpha1.Machine, error) {
+					return api.Machines(s.Namespace).Patch(ctx, name, mergePatch, data, metav1.PatchOptions{})
+				}, name)
+			},
+			"set": func() (error, error) {
+				return reshard(ctx, func(ctx context.Context, name string, data []byte) (*v1alpha1.MachineSet, error) {
+					return api.MachineSets(s.Namespace).Patch(ctx, name, mergePatch, data, metav1.PatchOptions{})
+				}, name)
+			},
+			"deployment": func() (error, error) {
+				return reshard(ctx, func(ctx context.Context, name string, data []byte) (*v1alpha1.MachineDeployment, error) {
+					return api.MachineDeployments(s.Namespace).Patch(ctx, name, mergePatch, data, metav1.PatchOptions{})
+				}, name)
+			},
+			"class": func() (error, error) {
+				return reshard(ctx, func(ctx context.Context, name string, data []byte) (*v1alpha1.MachineClass, error) {
+					return api.MachineClasses(s.Namespace).Patch(ctx, name, mergePatch, data, metav1.PatchOptions{})
+				}, name)
+			},
+		} {
+			shard, annotation := change()
+			require.ErrorContains(t, shard, "the label machinist.dev/shard cannot change", "%s %s", kind, name)
+			require.True(t, apierrors.IsInvalid(shard), shard)
+			require.NoError(t, annotation, "%s %s", kind, name)
+		}
+	}
+	_, err := api.Machines(s.Namespace).Patch(ctx, "blue", mergePatch, []byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{})
+	require.True(t, apierrors.IsInvalid(err), "the label is not taken away either: %v", err)
+	for _, name := range []string{"blue", "plain"} { // no manager runs that would take finalizers away
+		require.NoError(t, api.Machines(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+	}
+}
