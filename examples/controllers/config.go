@@ -145,7 +145,9 @@ type Config struct {
 type Views struct {
 	// Part says which controllers run, and so which informers are filled.
 	Part Part
-	// Objects are the caches of the machine objects.
+	// Shard is that of the objects which the controllers act on; see [InShard].
+	Shard string
+	// Objects are the caches of the machine objects, those of other shards among them.
 	Objects informers.Interface
 	// Held returns the holds of all objects now.
 	Held func() []Held

@@ -8,9 +8,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // see [Config.Shard].
 const ShardLabel = "machinist.dev/shard"
 
-// mine reports whether the controllers act on an object: it has the label of their shard, or
-// no label if they have no shard.
-func (c *Config) mine(o metav1.Object) bool { return o.GetLabels()[ShardLabel] == c.Shard }
+// InShard reports whether an object is of a shard: its label [ShardLabel] names the shard, or it
+// has no such label and the shard is empty.
+func InShard(o metav1.Object, shard string) bool { return o.GetLabels()[ShardLabel] == shard }
+
+// mine reports whether the controllers act on an object.
+func (c *Config) mine(o metav1.Object) bool { return InShard(o, c.Shard) }
 
 // own gives an object that is created the label of the shard, unless its template has one.
 func (c *Config) own(o metav1.Object) {

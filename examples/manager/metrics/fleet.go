@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -193,13 +194,13 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 // setter shows one value.
 type setter func(d *prometheus.Desc, value float64, labels ...string)
 
-// read returns the objects that a lister has, and counts that it fails.
-func read[T any](f *fleet, kind string, list func(labels.Selector) ([]T, error)) []T {
+// read returns the objects of the shard that a lister has, and counts that it fails.
+func read[T metav1.Object](f *fleet, kind string, list func(labels.Selector) ([]T, error)) []T {
 	all, err := list(labels.Everything())
 	if err != nil {
 		f.failed[kind]++
 	}
-	return all
+	return slices.DeleteFunc(all, func(o T) bool { return !controllers.InShard(o, f.views.Shard) })
 }
 
 func (f *fleet) machines(set setter) {

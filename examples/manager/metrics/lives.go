@@ -23,6 +23,7 @@ import (
 // change that happened before the manager started is not measured.
 type lives struct {
 	now    func() time.Time
+	shard  string
 	owners owners
 
 	created, joined, gone *prometheus.HistogramVec
@@ -87,6 +88,7 @@ func (l *lives) Collect(to chan<- prometheus.Metric) {
 // machines measures their lives, and the one that acts on sets counts outdated machines.
 func (l *lives) watch(v controllers.Views) {
 	machines := v.Objects.Machines()
+	l.shard = v.Shard
 	if v.Part == controllers.Sets {
 		l.onChange(machines.Informer(), l.outdated, func(*v1alpha1.Machine) {})
 		return
@@ -122,13 +124,13 @@ func (l *lives) watch(v controllers.Views) {
 	l.onChange(machines.Informer(), changed, l.ended)
 }
 
-// onChange calls changed when a machine changes, and ended when a deleted one is gone.
+// onChange calls changed when a machine of the shard changes, and ended when a deleted one is gone.
 func (l *lives) onChange(machines cache.SharedIndexInformer, changed func(before, after *v1alpha1.Machine), ended func(*v1alpha1.Machine)) {
 	_, _ = machines.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only once the informer has stopped
 		UpdateFunc: func(before, after any) {
 			b, isMachine := before.(*v1alpha1.Machine)
 			a, _ := after.(*v1alpha1.Machine)
-			if isMachine && a != nil && a.UID == b.UID {
+			if isMachine && a != nil && a.UID == b.UID && controllers.InShard(a, l.shard) {
 				changed(b, a)
 			}
 		},
@@ -136,7 +138,7 @@ func (l *lives) onChange(machines cache.SharedIndexInformer, changed func(before
 			if unknown, missed := o.(cache.DeletedFinalStateUnknown); missed {
 				o = unknown.Obj
 			}
-			if m, isMachine := o.(*v1alpha1.Machine); isMachine && m.DeletionTimestamp != nil {
+			if m, isMachine := o.(*v1alpha1.Machine); isMachine && m.DeletionTimestamp != nil && controllers.InShard(m, l.shard) {
 				ended(m)
 			}
 		},

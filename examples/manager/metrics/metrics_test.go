@@ -51,6 +51,12 @@ type shown struct {
 // show returns metrics of objects; the cache follows what the client writes.
 func show(t testing.TB, o metrics.Options, part controllers.Part, objects ...runtime.Object) *shown {
 	t.Helper()
+	return showShard(t, o, part, "", objects...)
+}
+
+// showShard is show for the objects of a shard.
+func showShard(t testing.TB, o metrics.Options, part controllers.Part, shard string, objects ...runtime.Object) *shown {
+	t.Helper()
 	o.Now = func() time.Time { return now }
 	s := &shown{TB: t, Metrics: metrics.New(o), client: fake.NewSimpleClientset(objects...)}
 	factory := externalversions.NewSharedInformerFactory(s.client, 0)
@@ -62,7 +68,7 @@ func show(t testing.TB, o metrics.Options, part controllers.Part, objects ...run
 	t.Cleanup(func() { cancel(); factory.Shutdown() })
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	s.Watch(controllers.Views{Part: part, Objects: informers, Held: func() []controllers.Held { return s.held }})
+	s.Watch(controllers.Views{Part: part, Shard: shard, Objects: informers, Held: func() []controllers.Held { return s.held }})
 	return s
 }
 
@@ -233,6 +239,38 @@ func TestMetrics_ConditionListedTwice_OneSeriesAndTheRest(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text, "\nmcm_machine_deployment_status_condition{"))
 	require.Equal(t, 1, strings.Count(text, "\nmcm_machine_deployment_failed_machines{"))
 	require.Contains(t, text, "\nmcm_machine_set_items_total 1\n")
+}
+
+func TestMetrics_TwoShards_EachObjectIsShownOnce(t *testing.T) {
+	d, s, blue, plain := deployment(), set(), newMachine(0, v1alpha1.MachineRunning), newMachine(1, v1alpha1.MachineRunning)
+	for _, o := range []metav1.Object{d, s, blue} {
+		o.SetLabels(map[string]string{controllers.ShardLabel: "blue"})
+	}
+	plain.OwnerReferences = nil
+	for _, tc := range []struct {
+		shard, sets       string
+		own, other        *v1alpha1.Machine
+		measured, foreign string
+	}{
+		{"", "0", plain, blue, "", "pool"},
+		{"blue", "1", blue, plain, "pool", ""},
+	} {
+		shown := showShard(t, metrics.Options{}, controllers.All, tc.shard, d, s, blue, plain)
+		text := shown.scrape()
+		require.Contains(t, text, "\nmcm_machine_deployment_items_total "+tc.sets)
+		require.Contains(t, text, "\nmcm_machine_set_items_total "+tc.sets)
+		require.Contains(t, text, "\nmcm_machine_items_total 1")
+		for _, m := range []*v1alpha1.Machine{tc.other, tc.own} { // in this order
+			gone := m.DeepCopy()
+			gone.DeletionTimestamp = new(metav1.NewTime(now))
+			_, err := shown.client.MachineV1alpha1().Machines("ns").Update(t.Context(), gone, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			require.NoError(t, shown.client.MachineV1alpha1().Machines("ns").Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
+		}
+		const count = "machinist_machine_deletion_duration_seconds_count{machine_deployment=%q,namespace=\"ns\"} 1"
+		shown.eventually(fmt.Sprintf(count, tc.measured), true)
+		require.NotContains(t, shown.scrape(), fmt.Sprintf(count, tc.foreign))
+	}
 }
 
 // TestMetrics_TwoPrograms_EachObjectIsShownOnce adds up what the two programs show.
