@@ -15,6 +15,9 @@
 //		}
 //	}
 //
+// It runs all controllers in one process. The programs machine-controller and
+// machine-controller-manager beside it run those of machines, and those of sets and deployments.
+//
 // To try it, with a kubeconfig that may do everything:
 //
 //	manager install --kubeconfig=$KUBECONFIG --rbac

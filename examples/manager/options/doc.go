@@ -3,8 +3,10 @@
 // Package options says which flags a machine manager has, what they mean, and
 // which combinations make no sense.
 //
-// Names and defaults are those of the reference system, so that a deployment of
-// it can move over with its command line:
+// There are three programs: [NewMCServer] has the defaults of the machine-controller that a
+// provider project builds, [NewMCMServer] those of the machine-controller-manager beside it, and
+// [NewManagerServer] those of one process that runs everything. Names and defaults of flags are
+// those of MCM's two programs, so that a deployment of them can move over with its command line:
 //
 //	s := options.NewMCServer()
 //	s.AddFlags(pflag.CommandLine)
@@ -12,9 +14,9 @@
 //	if err := s.Validate(); err != nil { … } // all that is wrong, in one error
 //	config := controllers.Config{Policy: s.MachinePolicy(), Orphans: s.OrphanPolicy(), …}
 //
-// A flag of the reference system that has no effect here is accepted, and named
-// by [MCServer.Ineffective], so that the manager can warn of it. Any other flag
-// that is not known is an error, as usual.
+// A flag of MCM that has no effect here is accepted, and named by [MCServer.Ineffective], so
+// that the program can warn of it. A flag of the other program is refused with the name of that
+// program. Any other flag that is not known is an error, as usual.
 //
 // Where a duration bounds how long a machine may take, zero means for ever, which
 // is the cautious reading; the reference system reads it as no time at all.
