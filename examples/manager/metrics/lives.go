@@ -122,6 +122,11 @@ func (l *lives) watch(v controllers.Views) {
 		}
 	}
 	l.onChange(machines.Informer(), changed, l.ended)
+	_, _ = machines.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+		if m, isMachine := o.(*v1alpha1.Machine); isMachine {
+			l.seen(m)
+		}
+	}})
 }
 
 // onChange calls changed when a machine of the shard changes, and ended when a deleted one is gone.
@@ -161,6 +166,15 @@ func (l *lives) forget(informer cache.SharedIndexInformer, prefix string) {
 			g.DeletePartialMatch(labels)
 		}
 	}})
+}
+
+// seen begins the series of the deployment of a machine with zero, before anything is measured:
+// of a series that begins with one, Prometheus does not see an increase.
+func (l *lives) seen(m *v1alpha1.Machine) {
+	deployment := l.owners.of(m)
+	for _, v := range []*prometheus.HistogramVec{l.created, l.joined, l.gone} {
+		v.WithLabelValues(m.Namespace, deployment)
+	}
 }
 
 // changed measures what one change of a machine means.
