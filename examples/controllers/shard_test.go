@@ -168,8 +168,12 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 					if label != "" {
 						with = map[string]string{ShardLabel: label}
 					}
-					did := pass(t, newShardWorld(t, shard, with))
+					w := newShardWorld(t, shard, with)
+					did := pass(t, w)
 					require.Equal(t, shard == label, did > 0, "%d", did)
+					if shard != label {
+						require.Empty(t, w.clients.Actions(), "no request is spent on another shard")
+					}
 				})
 			}
 		}
@@ -240,6 +244,27 @@ func TestShards_MachineWithoutOwner_IsAdoptedWithinItsShard(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, adopted, len(stray.OwnerReferences) == 1, label)
 	}
+}
+
+func TestConfig_SetClient_SetsDoNotUseTheClientOfMachines(t *testing.T) {
+	t.Parallel()
+	w := newShardWorld(t, "", nil)
+	of := fake.NewSimpleClientset()
+	w.cfg.SetClient = of
+	sets, deployments := newMachineSets(&w.cfg, w.caches), newMachineDeployments(&w.cfg, w.caches)
+	w.fill(t)
+	for _, add := range []error{
+		of.Tracker().Add(&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "set", UID: "set"}}),
+		of.Tracker().Add(&v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "deployment", UID: "deployment"}}),
+	} {
+		require.NoError(t, add)
+	}
+	_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
+	require.NoError(t, err)
+	_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+	require.NoError(t, err)
+	require.NotEmpty(t, of.Actions())
+	require.Empty(t, w.clients.Actions())
 }
 
 func TestConfig_Part_NeedsWhatItsControllersUse(t *testing.T) {

@@ -19,9 +19,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// component is who tells of events.
-const component = "machine-controller"
-
 // events writes Kubernetes Events. What cannot be written is lost; nothing waits
 // for it.
 type events struct {
@@ -29,9 +26,9 @@ type events struct {
 	close    func() // waits a moment until everything is written, and ends; once
 }
 
-// newEvents returns a recorder that writes with the client, in the order of what
-// it is told, and goes on when the context ends until it is closed.
-func newEvents(ctx context.Context, client kubernetes.Interface) *events {
+// newEvents returns a recorder that writes Events of a component with the client, in the order of
+// what it is told, and goes on when the context ends until it is closed.
+func newEvents(ctx context.Context, client kubernetes.Interface, component string) *events {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha1.AddToScheme} {
 		_ = add(known) // cannot fail: no two kinds of these share a name

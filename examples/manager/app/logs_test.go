@@ -69,7 +69,7 @@ func TestWhatClientGoLogsIsInTheSameLog(t *testing.T) {
 
 func TestEventsAreWrittenBeforeTheEndAndNothingRunsAfterIt(t *testing.T) {
 	client := fake.NewClientset()
-	e := newEvents(t.Context(), client)
+	e := newEvents(t.Context(), client, "c")
 	var recorder record.EventRecorder = e.recorder
 	m := &v1alpha1.Machine{}
 	m.Namespace, m.Name, m.UID = "n", "m", "1"

@@ -84,9 +84,17 @@ func TestPrograms_BesideEachOther_ShareTheWork(t *testing.T) {
 		write := []string{"create", "update", "patch", "delete"}
 		require.Equal(t, []string{"machineclasses", "machines"}, slices.Sorted(slices.Values(asked(machines.machines.Actions(), write...))))
 		require.NotContains(t, asked(machines.machines.Actions(), "get"), "machinesets")
-		for _, p := range []*process{sets, machines} {
+		for p, component := range map[*process]string{sets: "machine-controller-manager", machines: "machine-controller"} {
 			p.end()
 			require.NoError(t, p.result())
+			told := 0
+			for _, a := range p.events.Actions() {
+				if create, ok := a.(clienttesting.CreateAction); ok {
+					told++
+					require.Equal(t, component, create.GetObject().(*corev1.Event).Source.Component) //nolint:forcetypeassert // nothing else is created
+				}
+			}
+			require.NotZero(t, told, component)
 		}
 	})
 }

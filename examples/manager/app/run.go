@@ -18,6 +18,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/examples/manager/options"
 )
@@ -139,6 +140,15 @@ func bind(address string, port int) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))) //nolint:noctx // binds at once
 }
 
+// component is the program that Events come from. A manager of everything is a machine-controller,
+// as in MCM.
+func (m *manager) component() string {
+	if m.s.Part() == controllers.Sets {
+		return manifests.MachineControllerManager
+	}
+	return manifests.MachineController
+}
+
 // identity names this process among all that want the lease. The name of the host
 // alone would let two processes of one host lead.
 func identity() string {
@@ -168,7 +178,7 @@ func (m *manager) run(ctx context.Context) error {
 	if err := m.waitServed(ctx); err != nil {
 		return stopped(ctx, err)
 	}
-	events := newEvents(ctx, m.clients.events)
+	events := newEvents(ctx, m.clients.events, m.component())
 	defer events.close()
 	if m.s.LeaderElection.LeaderElect {
 		if m.leaseNamespace() == m.s.Namespace {

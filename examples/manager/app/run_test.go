@@ -343,7 +343,7 @@ func TestAMachineWithoutTroubleHasThreeEventsAndNoSecretIsLogged(t *testing.T) {
 	require.NoError(t, err)
 	reasons := map[string][]string{}
 	for _, e := range list.Items {
-		require.Equal(t, component, e.Source.Component)
+		require.Equal(t, p.component(), e.Source.Component)
 		require.Equal(t, corev1.EventTypeNormal, e.Type, e.Message)
 		require.NotContains(t, e.Message, hunter2)
 		reasons[e.InvolvedObject.Kind] = append(reasons[e.InvolvedObject.Kind], e.Reason)
