@@ -123,7 +123,7 @@ func (l *lives) watch(v controllers.Views) {
 	}
 	l.onChange(machines.Informer(), changed, l.ended)
 	_, _ = machines.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
-		if m, isMachine := o.(*v1alpha1.Machine); isMachine {
+		if m, isMachine := o.(*v1alpha1.Machine); isMachine && controllers.InShard(m, v.Shard) {
 			l.seen(m)
 		}
 	}})
