@@ -368,6 +368,19 @@ func TestMetrics_Life_DurationsOfEachStep(t *testing.T) {
 	s.eventually(`mcm_machine_num_failed_join{instance_type="",machine_deployment="pool",namespace="ns",zone=""} 1`, true)
 }
 
+func TestMetrics_OptionalFieldsMissing_NoPanic(t *testing.T) {
+	d, bare, m := deployment(), small(), newMachine(0, v1alpha1.MachinePending)
+	d.Spec.Strategy.RollingUpdate, bare.NodeTemplate, m.Labels = nil, nil, nil
+	s := show(t, metrics.Options{PerMachine: true}, controllers.All, d, set(), bare, m)
+	m = m.DeepCopy()
+	m.ResourceVersion, m.Status.CurrentStatus.Phase = "2", v1alpha1.MachineRunning
+	_, err := s.client.MachineV1alpha1().Machines("ns").Update(t.Context(), m, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	s.eventually(`mcm_machine_join_duration_seconds{instance_type="",machine_deployment="pool",namespace="ns",zone=""} 3600`, true)
+	require.Contains(t, s.scrape(), "\nmcm_machine_deployment_info_spec_replicas{")
+	require.NotContains(t, s.scrape(), "max_surge{", "there is no block")
+}
+
 func TestMetrics_Holds_CountAndOldest(t *testing.T) {
 	s := show(t, metrics.Options{}, controllers.MachinesAlone)
 	s.held = []controllers.Held{
