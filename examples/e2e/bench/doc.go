@@ -21,8 +21,8 @@
 //   - what CPU time the process of the manager takes for each life, beyond what it
 //     takes when nothing happens, and the most memory it ever held (Linux only).
 //
-// The manager runs with rate limits so high that they are not what is measured,
-// and does not wait for the cloud to show what it made, as this cloud shows
+// The manager runs with rate limits so high that they are not what is measured, unless
+// -qps and -burst say otherwise, and does not wait for the cloud to show what it made, as this cloud shows
 // everything at once. Leader election is on as usual, but its requests are not
 // counted: they depend on the time and not on the machines. The journal of the
 // stage makes sure that nothing was fast because it was wrong.

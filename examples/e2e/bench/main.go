@@ -34,6 +34,8 @@ type settings struct {
 	rounds  int
 	timeout time.Duration
 	story   bool
+	// qps and burst are the rate limit of each client of the manager.
+	qps, burst int
 }
 
 // parse reads the flags.
@@ -44,6 +46,8 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	sizes := flags.String("machines", "1,20,200", "sizes of the deployments, separated by `commas`")
 	flags.IntVar(&s.rounds, "rounds", 0, "how often each is measured; 0 is 3 times, and once from 100 machines on")
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "how long one round may take")
+	flags.IntVar(&s.qps, "qps", 10000, "requests a second of each client of the manager; the targets are met without a limit that is felt")
+	flags.IntVar(&s.burst, "burst", 10000, "requests at once of each client of the manager")
 	flags.BoolVar(&s.story, "v", false, "also print every change of one machine, and every request for it")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -60,8 +64,8 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	}
 	slices.Sort(s.sizes)
 	s.sizes = slices.Compact(s.sizes)
-	if s.rounds < 0 || s.timeout <= 0 {
-		return s, errors.New("-rounds must not be negative, and -timeout must be positive")
+	if s.rounds < 0 || s.timeout <= 0 || s.qps <= 0 || s.burst <= 0 {
+		return s, errors.New("-rounds must not be negative, and -timeout, -qps and -burst must be positive")
 	}
 	return s, nil
 }
@@ -110,9 +114,9 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, house.Close()) }()
-	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(flags, " "))
+	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(s.managerFlags(), " "))
 
-	single, err := measure(ctx, house, s.timeout, "single machines, one after the other", []plan{lives(max(s.rounds, 5))})
+	single, err := measure(ctx, house, s, "single machines, one after the other", []plan{lives(max(s.rounds, 5))})
 	if err != nil {
 		return false, err
 	}
@@ -121,7 +125,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 	for _, size := range s.sizes {
 		plans := slices.Repeat([]plan{deploymentOf(size)}, s.roundsOf(size))
 		title := fmt.Sprintf("deployment of %d, %d times", size, len(plans))
-		if sizes[size], err = measure(ctx, house, s.timeout, title, plans); err != nil {
+		if sizes[size], err = measure(ctx, house, s, title, plans); err != nil {
 			return false, err
 		}
 		sizes[size].print(out, s.story)

@@ -13,8 +13,10 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
 )
 
-// flags are those of the manager.
-var flags = []string{"--kube-api-qps=10000", "--kube-api-burst=10000", "--machine-settle-time=0"}
+// managerFlags returns the flags of the manager.
+func (s settings) managerFlags() []string {
+	return []string{fmt.Sprintf("--kube-api-qps=%d", s.qps), fmt.Sprintf("--kube-api-burst=%d", s.burst), "--machine-settle-time=0"}
+}
 
 const (
 	// settling is how long the manager is left alone before its idle time is
@@ -38,10 +40,10 @@ type round struct {
 }
 
 // measure plays plans, each on a stage of its own.
-func measure(ctx context.Context, h *stage.House, timeout time.Duration, title string, plans []plan) (result, error) {
+func measure(ctx context.Context, h *stage.House, s settings, title string, plans []plan) (result, error) {
 	r := result{title: title}
 	for _, p := range plans {
-		one, err := play(ctx, h, timeout, p)
+		one, err := play(ctx, h, s, p)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", title, err)
 		}
@@ -50,11 +52,11 @@ func measure(ctx context.Context, h *stage.House, timeout time.Duration, title s
 	return r, nil
 }
 
-func play(ctx context.Context, h *stage.House, timeout time.Duration, p plan) (r round, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func play(ctx context.Context, h *stage.House, with settings, p plan) (r round, err error) {
+	ctx, cancel := context.WithTimeout(ctx, with.timeout)
 	defer cancel()
 	r.planned = p.lives
-	s, err := h.New(ctx, "bench", stage.Options{Flags: flags})
+	s, err := h.New(ctx, "bench", stage.Options{Flags: with.managerFlags()})
 	if err != nil {
 		return r, err
 	}
