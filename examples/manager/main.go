@@ -44,7 +44,7 @@ func manager(args []string, out, errOut io.Writer) int {
 	switch {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return 0
-	case errors.Is(err, errUsage), errors.Is(err, options.ErrInvalid), errors.Is(err, manifests.ErrNamespace):
+	case errors.Is(err, errUsage), errors.Is(err, options.ErrInvalid), errors.Is(err, manifests.ErrNamespace), errors.Is(err, manifests.ErrProgram):
 		_, _ = fmt.Fprintf(errOut, "manager: %v\n", err)
 		return 2
 	default:
@@ -101,7 +101,7 @@ func installInto(args []string, out io.Writer) error {
 	fs := pflag.NewFlagSet("manager install", pflag.ContinueOnError)
 	kubeconfig := fs.String("kubeconfig", "", "file that leads to the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
 	rbac := fs.Bool("rbac", false, "also the namespace and the service account of the manager, and what it may do")
-	of := namespaceFlags(fs)
+	of := installationFlags(fs)
 	timeout := fs.Duration("timeout", time.Minute, "how long everything may take")
 	if err := parse(fs, args, out, "Puts the definitions of the machine objects into a cluster, and waits until they are served.\n\n  manager install [flags]"); err != nil {
 		return err
@@ -134,23 +134,25 @@ func installInto(args []string, out io.Writer) error {
 	return nil
 }
 
-// namespaceFlags adds the flags of the commands that say what a manager may do.
-func namespaceFlags(fs *pflag.FlagSet) *manifests.Namespaces {
-	of := &manifests.Namespaces{}
+// installationFlags adds the flags of the commands that say what a manager may do.
+func installationFlags(fs *pflag.FlagSet) *manifests.Installation {
+	of := &manifests.Installation{}
+	fs.StringVar(&of.Program, "program", manifests.ServiceAccount, "service account: "+manifests.ServiceAccount+" runs all controllers, "+
+		manifests.MachineController+" and "+manifests.MachineControllerManager+" share them")
 	fs.StringVar(&of.Machines, "namespace", "default", "of the machine objects; it has to exist")
 	fs.StringVar(&of.Manager, "manager-namespace", "", `of the manager, its service account and its lease; empty is that of the machine objects followed by "-machinist"`)
 	return of
 }
 
 // tell says how to start the manager, and in which order to delete.
-func tell(out io.Writer, of manifests.Namespaces) {
+func tell(out io.Writer, of manifests.Installation) {
 	if of.Manager == "" {
 		of.Manager = of.Machines + manifests.ManagerSuffix
 	}
 	_, _ = fmt.Fprintf(out, `service account %[2]s/%[3]s may do what a manager does; start it with
   --namespace=%[1]s --leader-elect-resource-namespace=%[2]s
 to remove everything, delete the machines or the namespace %[1]s first, while the manager runs, and %[2]s when that is gone
-`, of.Machines, of.Manager, manifests.ServiceAccount)
+`, of.Machines, of.Manager, of.Program)
 	if of.Manager == of.Machines {
 		_, _ = fmt.Fprintf(out, "warning: the deletion of the namespace %s ends the manager before the machines: their VMs stay\n", of.Machines)
 	}
@@ -159,11 +161,28 @@ to remove everything, delete the machines or the namespace %[1]s first, while th
 // printManifests prints definitions and access.
 func printManifests(args []string, out io.Writer) error {
 	fs := pflag.NewFlagSet("manager manifests", pflag.ContinueOnError)
-	of := namespaceFlags(fs)
+	of := installationFlags(fs)
+	deployment := fs.Bool("deployment", false, "also the Deployment, its PodDisruptionBudget, NetworkPolicy and priorities; its image has no registry")
 	if err := parse(fs, args, out, "Prints the definitions of the machine objects, and what a manager may do.\n\n  manager manifests [flags] | kubectl apply -f -"); err != nil {
 		return err
 	}
-	data, err := manifests.YAML(*of)
+	objects, err := manifests.Definitions()
+	if err != nil {
+		return err
+	}
+	access, err := manifests.Access(*of)
+	if err != nil {
+		return err
+	}
+	objects = append(objects, access...)
+	if *deployment {
+		running, err := manifests.Deployment(*of)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, running...)
+	}
+	data, err := manifests.YAML(objects)
 	if err != nil {
 		return err
 	}

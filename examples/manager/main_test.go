@@ -26,6 +26,8 @@ func TestCommandLines(t *testing.T) {
 		{"clusters that are not there", []string{"--simulated-cloud=http://127.0.0.1:1", "--target-kubeconfig=/no/such/file"}, 1, "", "--target-kubeconfig"},
 		{"manifests", []string{"manifests", "--namespace=there"}, 0, "namespace: there\n", ""},
 		{"manifests nowhere", []string{"manifests", "--namespace="}, 2, "", "namespace"},
+		{"manifests of a program", []string{"manifests", "--program=machine-controller-manager", "--deployment"}, 0, "name: machine-controller-manager.default\n", ""},
+		{"manifests of no program", []string{"manifests", "--program=else"}, 2, "", `"else": not one of the programs: machinist, machine-controller, machine-controller-manager`},
 		{"install nowhere", []string{"install", "--kubeconfig=/no/such/file"}, 1, "", "/no/such/file"},
 	}
 	for _, c := range cases {

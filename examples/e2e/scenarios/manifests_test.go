@@ -243,7 +243,7 @@ func TestWhatManifestsPrintsIsWhatInstallApplies(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"CustomResourceDefinition": len(v1alpha1.CRDs()), "Namespace": 1, "ServiceAccount": 1, "Role": 2, "RoleBinding": 3,
-		"ClusterRole": 2, "ClusterRoleBinding": 1,
-		"ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1,
+		"ClusterRole": 3, "ClusterRoleBinding": 2,
+		"ValidatingAdmissionPolicy": 2, "ValidatingAdmissionPolicyBinding": 2,
 	}, kinds)
 }

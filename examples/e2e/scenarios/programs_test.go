@@ -4,7 +4,6 @@ package scenarios_test
 
 import (
 	"context"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
-	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -38,18 +36,10 @@ func allowLeases(t *testing.T, s *stage.Stage, names ...string) {
 	require.NoError(t, err)
 }
 
-// otherBinding forgives the look at the RoleBinding of a program that has the account of a
-// manager here.
-func otherBinding(r controlplane.Request) bool {
-	return r.Code == http.StatusForbidden && r.Verb == "get" && r.Resource == "rolebindings"
-}
-
 func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
 	t.Parallel()
 	o := hasty(lively())
-	o.Forgiven = otherBinding
 	s := house.Set(t, "programs", o)
-	allowLeases(t, s, manifests.MachineControllerManager)
 	common := []string{"--kube-api-qps=100", "--kube-api-burst=200"}
 	for _, flag := range o.Flags {
 		if strings.HasPrefix(flag, "--leader-elect") {

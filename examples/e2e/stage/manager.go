@@ -4,6 +4,7 @@ package stage
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,14 +25,12 @@ import (
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
-// serviceAccount is who the managers are.
-const serviceAccount = manifests.ServiceAccount
-
 // Manager is a manager that can be started, killed and started again. All its
 // processes write to one log. It is safe for concurrent use.
 type Manager struct {
 	stage   *Stage
 	program string // one that the house has built
+	account string // service account that it comes to the API server with
 	flags   []string
 	log     string
 
@@ -64,15 +64,19 @@ func (s *Stage) Manager(name string, flags ...string) *Manager {
 // and then those given, but not [Options.Flags], as not every program takes them. The name is
 // that of its log.
 func (s *Stage) Program(program, name string, flags ...string) *Manager {
-	m := &Manager{stage: s, program: filepath.Join(s.House.folder, program), log: filepath.Join(s.folder, name+".log")}
+	m := &Manager{stage: s, program: filepath.Join(s.House.folder, program), account: program, log: filepath.Join(s.folder, name+".log")}
+	if program == everything {
+		m.account = manifests.ServiceAccount
+	}
+	kubeconfig := s.kubeconfigOf(m.account)
 	m.flags = []string{
-		"--target-kubeconfig=" + s.kubeconfig, "--namespace=" + s.Namespace, "--leader-elect-resource-namespace=" + s.ManagerNamespace(), "-v=2",
+		"--target-kubeconfig=" + kubeconfig, "--namespace=" + s.Namespace, "--leader-elect-resource-namespace=" + s.ManagerNamespace(), "-v=2",
 	}
 	if program != manifests.MachineControllerManager {
 		m.flags = append(m.flags, "--simulated-cloud="+s.url)
 	}
 	if s.options.NoTarget {
-		m.flags = append(m.flags, "--control-kubeconfig="+s.kubeconfig, "--target-kubeconfig=none") // the last counts
+		m.flags = append(m.flags, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none") // the last counts
 	}
 	m.flags = append(m.flags, flags...)
 	s.mu.Lock()
@@ -110,6 +114,9 @@ func (m *Manager) Launch(ctx context.Context) error {
 	defer m.starting.Unlock()
 	if m.Running() {
 		return errors.New("stage: the manager runs")
+	}
+	if err := m.stage.access(ctx, m.account); err != nil {
+		return err
 	}
 	port, err := freePort(ctx)
 	if err != nil {
@@ -188,22 +195,44 @@ func (m *Manager) ready(ctx context.Context) error {
 // Health asks /healthz or /readyz of the manager, and returns the status and the
 // text of the answer.
 func (m *Manager) Health(ctx context.Context, path string) (status int, text string, err error) {
-	m.mu.Lock()
-	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)) + path
-	m.mu.Unlock()
+	return m.Get(ctx, path, "")
+}
+
+// client trusts any certificate: those of the managers are made by the tests.
+var client = &http.Client{Transport: &http.Transport{
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, //nolint:gosec // as it says
+}}
+
+// Get asks for a path at the port of the manager, with a bearer token unless it is empty, and
+// returns the status and the text of the answer.
+func (m *Manager) Get(ctx context.Context, path, token string) (status int, text string, err error) {
+	scheme := "http"
+	if slices.ContainsFunc(m.flags, func(f string) bool { return strings.HasPrefix(f, "--tls-cert-file=") }) {
+		scheme = "https"
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+m.Address()+path, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}
-	response, err := http.DefaultClient.Do(request)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	return response.StatusCode, strings.TrimSpace(string(body)), err
+}
+
+// Address is that of the port of the manager, once it was started.
+func (m *Manager) Address() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port))
 }
 
 func (m *Manager) process() *process {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
 // TestMain is a manager if it is called as one.
@@ -73,7 +75,8 @@ func manager(t *testing.T, kind string) *Manager {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	s := &Stage{House: &House{}, folder: t.TempDir(), options: Options{}, Namespace: strconv.Itoa(os.Getpid())}
+	s := &Stage{House: &House{folder: t.TempDir()}, folder: t.TempDir(), options: Options{}, Namespace: strconv.Itoa(os.Getpid())}
+	require.NoError(t, os.WriteFile(s.kubeconfigOf(manifests.ServiceAccount), nil, 0o600)) // it has its access
 	m := s.Manager("manager", kind)
 	m.program = program
 	t.Cleanup(m.Kill)

@@ -7,16 +7,22 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
-// User is the name with which the managers of the stage come to the API server.
-func (s *Stage) User() string {
-	return "system:serviceaccount:" + s.ManagerNamespace() + ":" + serviceAccount
+// accounts are the service accounts of the programs.
+var accounts = []string{manifests.ServiceAccount, manifests.MachineController, manifests.MachineControllerManager}
+
+// ofManager reports whether a request came from a manager of the stage.
+func (s *Stage) ofManager(r controlplane.Request) bool {
+	account, ours := strings.CutPrefix(r.User, "system:serviceaccount:"+s.ManagerNamespace()+":")
+	return ours && slices.Contains(accounts, account)
 }
 
 // refusals are answers that no manager may get, whatever goes on around it: it has
@@ -57,7 +63,7 @@ func (s *Stage) Requests(ctx context.Context) ([]controlplane.Request, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(r controlplane.Request) bool { return r.Namespace == s.Namespace && r.Name == mark }) {
-			return slices.DeleteFunc(all, func(r controlplane.Request) bool { return r.User != s.User() }), nil
+			return slices.DeleteFunc(all, func(r controlplane.Request) bool { return !s.ofManager(r) }), nil
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			return nil, fmt.Errorf("the audit log is behind: %w", err)

@@ -80,13 +80,14 @@ type Stage struct {
 	options    Options
 	credential string
 	folder     string // of logs
-	kubeconfig string // of the manager's service account
 	url        string // of the cloud
 
 	end     context.CancelFunc
 	playing sync.WaitGroup
 	server  *http.Server
 	journal *journal.Recorder
+
+	granting sync.Mutex // one at a time gets its access
 
 	mu       sync.Mutex
 	managers []*Manager
@@ -123,7 +124,7 @@ func (s *Stage) set(ctx context.Context, prefix string) error {
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return err
 	}
-	if err := s.access(ctx); err != nil {
+	if err := s.access(ctx, manifests.ServiceAccount); err != nil {
 		return err
 	}
 	if err := s.openCloud(ctx); err != nil {
@@ -135,12 +136,24 @@ func (s *Stage) set(ctx context.Context, prefix string) error {
 	return s.play(ctx, config)
 }
 
-// access lets the manager install what it may do, and writes down how to be it.
-func (s *Stage) access(ctx context.Context) error {
-	if _, err := s.House.Program(ctx, "install", "--kubeconfig="+s.House.kubeconfig, "--rbac", "--namespace="+s.Namespace); err != nil {
+// kubeconfigOf returns the file with which a service account reaches the API server.
+func (s *Stage) kubeconfigOf(account string) string {
+	return filepath.Join(s.House.folder, s.Namespace+"-"+account+".kubeconfig")
+}
+
+// access lets the manager install what a service account may do, and writes down how to be it,
+// once for each.
+func (s *Stage) access(ctx context.Context, account string) error {
+	s.granting.Lock()
+	defer s.granting.Unlock()
+	if _, err := os.Stat(s.kubeconfigOf(account)); err == nil {
+		return nil
+	}
+	_, err := s.House.Program(ctx, "install", "--kubeconfig="+s.House.kubeconfig, "--rbac", "--program="+account, "--namespace="+s.Namespace)
+	if err != nil {
 		return err
 	}
-	user, err := s.House.ControlPlane.ServiceAccount(ctx, s.ManagerNamespace(), serviceAccount)
+	user, err := s.House.ControlPlane.ServiceAccount(ctx, s.ManagerNamespace(), account)
 	if err != nil {
 		return err
 	}
@@ -148,8 +161,7 @@ func (s *Stage) access(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.kubeconfig = filepath.Join(s.House.folder, s.Namespace+".kubeconfig")
-	return os.WriteFile(s.kubeconfig, text, 0o600)
+	return os.WriteFile(s.kubeconfigOf(account), text, 0o600)
 }
 
 // openCloud serves the cloud.
@@ -273,8 +285,10 @@ func (s *Stage) sweep() error {
 		_, err := s.Client.CoreV1().Nodes().Patch(ctx, n.Name, mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		errs = append(errs, ignoreNotFound(err), ignoreNotFound(s.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})))
 	}
-	_, err = s.Client.RbacV1().RoleBindings(s.Namespace).Patch(ctx, manifests.AccessBinding(manifests.ServiceAccount), mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	errs = append(errs, ignoreNotFound(err))
+	for _, account := range accounts {
+		_, err = s.Client.RbacV1().RoleBindings(s.Namespace).Patch(ctx, manifests.AccessBinding(account), mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		errs = append(errs, ignoreNotFound(err))
+	}
 	for _, namespace := range []string{s.Namespace, s.ManagerNamespace()} {
 		errs = append(errs, ignoreNotFound(s.Client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})))
 	}

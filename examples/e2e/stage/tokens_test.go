@@ -40,11 +40,11 @@ func TestWhatAVMIsMadeWithIsASecretThatNoLogMayHold(t *testing.T) {
 
 func TestAManagerOfAStageWithoutAClusterIsStartedWithoutOne(t *testing.T) {
 	t.Parallel()
-	s := &Stage{House: &House{}, folder: t.TempDir(), kubeconfig: "file", options: Options{Flags: []string{"--a"}}}
+	s := &Stage{House: &House{folder: "f"}, Namespace: "n", folder: t.TempDir(), options: Options{Flags: []string{"--a"}}}
 	require.NotContains(t, s.Manager("with", "--b").flags, "--target-kubeconfig=none")
 	s.options.NoTarget = true
 	flags := s.Manager("without", "--b").flags
-	require.Contains(t, flags, "--control-kubeconfig=file")
-	require.Greater(t, slices.Index(flags, "--target-kubeconfig=none"), slices.Index(flags, "--target-kubeconfig=file"), "the last counts")
+	require.Contains(t, flags, "--control-kubeconfig=f/n-machinist.kubeconfig")
+	require.Greater(t, slices.Index(flags, "--target-kubeconfig=none"), slices.Index(flags, "--target-kubeconfig=f/n-machinist.kubeconfig"), "the last counts")
 	require.Equal(t, []string{"--a", "--b"}, flags[len(flags)-2:], "those of all before its own")
 }

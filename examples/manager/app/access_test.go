@@ -23,7 +23,9 @@ import (
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/manager/options"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -34,13 +36,14 @@ var unused = map[string]string{
 	"update machine.sapcloud.io/machinesets/finalizers":        "asked for by an admission plugin, not by a request",
 	"update machine.sapcloud.io/machinedeployments/finalizers": "asked for by an admission plugin, not by a request",
 	"update rbac.authorization.k8s.io/rolebindings":            "when the namespace is deleted: examples/e2e/scenarios",
+	"machine-controller patch /events":                         "when an Event of a machine comes again with the same text",
 }
 
 // permissions are the verbs and resources of a role in the manifests, in a
 // namespace if it has one, each with the names that it is bound to.
-func permissions(t *testing.T, name, in string) map[string][]string {
+func permissions(t *testing.T, program, name, in string) map[string][]string {
 	t.Helper()
-	objects, err := manifests.Access(manifests.Namespaces{Machines: namespace, Manager: managerNamespace})
+	objects, err := manifests.Access(manifests.Installation{Program: program, Machines: namespace, Manager: managerNamespace})
 	require.NoError(t, err)
 	all := map[string][]string{}
 	for _, o := range objects {
@@ -79,9 +82,9 @@ const managerNamespace = "manager"
 
 // judge compares the requests of clients with what a role allows that is bound in a
 // namespace, or in the cluster.
-func judge(t *testing.T, role, in, bound string, requests ...[]clienttesting.Action) {
+func judge(t *testing.T, program, role, in, bound string, requests ...[]clienttesting.Action) {
 	t.Helper()
-	allowed, used := permissions(t, role, in), map[string]bool{}
+	allowed, used := permissions(t, program, role, in), map[string]bool{}
 	for _, a := range slices.Concat(requests...) {
 		if a.GetResource().Resource == "resource" || strings.HasPrefix(asks(a), "get /resource") {
 			continue // discovery, which everybody may ask for
@@ -100,7 +103,7 @@ func judge(t *testing.T, role, in, bound string, requests ...[]clienttesting.Act
 		used[asks(a)] = true
 	}
 	for _, permission := range slices.Sorted(maps.Keys(allowed)) {
-		if unused[permission] == "" {
+		if unused[permission]+unused[program+" "+permission] == "" {
 			require.True(t, used[permission], "%s allows what nobody asks for: %s", role, permission)
 		} else {
 			require.False(t, used[permission], "is used: %s", permission)
@@ -195,13 +198,42 @@ func (r *harness) told(kind, reason, message string) {
 	}), "no event %s %s %s", kind, reason, message)
 }
 
-func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
+// runners are the processes of a scenario: one that runs all controllers, or the two programs.
+// All of them lead when it returns.
+func (r *harness) runners(servers map[string]*options.MCServer) map[string]*process {
+	r.Helper()
+	all := map[string]*process{}
+	for account, s := range servers {
+		p := r.prepareAs(s)
+		if s.Part() == controllers.Sets {
+			p.driver = nil
+		}
+		if s.Part() != controllers.Sets {
+			p.s.OrphanVMsGrace, p.s.OrphanVMsPeriod = 50*time.Millisecond, 50*time.Millisecond
+			p.s.TokenGroups = "system:bootstrappers:a, system:bootstrappers:b"
+		}
+		p.s.LeaderElection.ResourceNamespace = managerNamespace
+		all[account] = p.start()
+	}
+	return all
+}
+
+func TestManifests_OneProgram_AllowWhatIsDoneAndNothingElse(t *testing.T) {
+	manifestsAllow(t, map[string]*options.MCServer{manifests.ServiceAccount: options.NewManagerServer()})
+}
+
+func TestManifests_TwoPrograms_AllowWhatIsDoneAndNothingElse(t *testing.T) {
+	manifestsAllow(t, map[string]*options.MCServer{
+		manifests.MachineController: options.NewMCServer(), manifests.MachineControllerManager: options.NewMCMServer(),
+	})
+}
+
+// manifestsAllow lets programs do everything that they ever do, and compares their requests with
+// the roles of their service accounts.
+func manifestsAllow(t *testing.T, servers map[string]*options.MCServer) {
+	t.Helper()
 	r := newHarness(t)
-	p := r.prepare()
-	p.s.OrphanVMsGrace, p.s.OrphanVMsPeriod = 50*time.Millisecond, 50*time.Millisecond
-	p.s.LeaderElection.ResourceNamespace = managerNamespace
-	p.s.TokenGroups = "system:bootstrappers:a, system:bootstrappers:b"
-	p.start()
+	runners := r.runners(servers)
 	r.class("c")
 	r.class("spare")
 	ctx, api := t.Context(), r.machines.MachineV1alpha1()
@@ -317,22 +349,35 @@ func TestTheManifestsAllowWhatIsDoneAndNothingElse(t *testing.T) {
 		list, err := r.control.Client().CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
 	})
-	p.end()
-	require.NoError(t, p.result())
-
+	var said strings.Builder
+	for account, p := range runners {
+		p.end()
+		require.NoError(t, p.result())
+		said.WriteString(p.logs.String())
+		p.judge(t, account)
+	}
 	r.told("MachineSet", "SuccessfulCreate", "Created Machine: d-")
 	r.told("MachineSet", "FailedCreate", "Error creating: ")
 	r.told("MachineSet", "SuccessfulDelete", "Deleted machine: ")
 	r.told("MachineSet", "FailedDelete", "Error deleting: ")
 	r.told("MachineDeployment", "ScalingMachineSet", "Scaled up machine set d-")
 	r.told("MachineDeployment", "ScalingMachineSet", "Scaled down machine set d-")
+	require.NotContains(t, said.String(), hunter2)
+}
+
+// judge compares the requests of a program with the roles of its service account.
+func (p *process) judge(t *testing.T, account string) {
+	t.Helper()
 	own, events := within(managerNamespace, p.events.Actions())
-	judge(t, "machinist-control:default", "", namespace, p.machines.Actions(), p.secrets.Actions(), events)
-	judge(t, "machinist:default", managerNamespace, managerNamespace, p.leases.Actions(), own)
+	judge(t, account, account+"-control:default", "", namespace, p.machines.Actions(), p.secrets.Actions(), events)
+	judge(t, account, account+":default", managerNamespace, managerNamespace, p.leases.Actions(), own)
 	tokens, others := ofSecrets(p.nodes.Actions())
-	judge(t, "machinist:default", "", "", others)
-	judge(t, "machinist:default", metav1.NamespaceSystem, metav1.NamespaceSystem, tokens)
+	judge(t, account, account+":default", "", "", others)
+	if p.s.Part() == controllers.Sets {
+		require.Empty(t, tokens)
+		return
+	}
+	judge(t, account, account+":default", metav1.NamespaceSystem, metav1.NamespaceSystem, tokens)
 	onlyTokens(t, tokens)
 	groups(t, tokens, "system:bootstrappers:a,system:bootstrappers:b")
-	require.NotContains(t, p.logs.String(), hunter2)
 }

@@ -4,7 +4,7 @@
 // manager may do, into a cluster:
 //
 //	err := install.Definitions(ctx, client) // returns when the API server serves them
-//	err = install.Access(ctx, client, manifests.Namespaces{Machines: "default"})
+//	err = install.Access(ctx, client, manifests.Installation{Machines: "default"})
 //
 // It applies on the server's side, as the field manager "machinist", and by force:
 // what somebody else has written into the same fields is overwritten, other
@@ -46,9 +46,9 @@ func Definitions(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// Access applies the namespace and the service account of a manager, and what it may
+// Access applies the namespace and the service account of a program, and what it may
 // do. The namespace of the machines has to exist.
-func Access(ctx context.Context, client dynamic.Interface, of manifests.Namespaces) error {
+func Access(ctx context.Context, client dynamic.Interface, of manifests.Installation) error {
 	objects, err := manifests.Access(of)
 	if err != nil {
 		return err

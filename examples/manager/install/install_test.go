@@ -84,14 +84,15 @@ func TestANameThatIsTakenIsAnErrorAtOnce(t *testing.T) {
 
 func TestAccessIsAppliedInItsNamespace(t *testing.T) {
 	s := newServer(t)
-	require.NoError(t, install.Access(t.Context(), s, manifests.Namespaces{Machines: "n", Manager: "m"}))
+	require.NoError(t, install.Access(t.Context(), s, manifests.Installation{Machines: "n", Manager: "m"}))
 	require.Equal(t, []string{
 		"namespaces /m", "serviceaccounts m/machinist", "roles m/machinist:n", "rolebindings m/machinist:n",
 		"clusterroles /machinist-control:n", "rolebindings n/machinist-control",
+		"clusterroles /machinist-reviews:n", "clusterrolebindings /machinist-reviews:n",
 		"validatingadmissionpolicies /machinist-shards.n", "validatingadmissionpolicybindings /machinist-shards.n",
 		"clusterroles /machinist:n", "clusterrolebindings /machinist:n",
 		"roles kube-system/machinist:n", "rolebindings kube-system/machinist:n",
 		"validatingadmissionpolicies /machinist.n", "validatingadmissionpolicybindings /machinist.n",
 	}, s.applied)
-	require.Error(t, install.Access(t.Context(), s, manifests.Namespaces{Machines: "no namespace"}))
+	require.Error(t, install.Access(t.Context(), s, manifests.Installation{Machines: "no namespace"}))
 }

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests holds what has to be in a cluster before a manager can work
-// there: the definitions of the machine objects, and what the manager may do. It
-// is for `kubectl apply -f`, as files beside this one and as what [YAML] returns,
-// and for programs as [Definitions] and [Access]:
+// Package manifests holds what has to be in a cluster for a manager to work there: the
+// definitions of the machine objects, what the manager may do, and how its pods run. It is for
+// kubectl apply -k, as folders beside this file, and for programs as [Definitions], [Access] and
+// [Deployment]:
 //
-//	serviceaccount.yaml  who the manager is: "machinist", in a namespace of its own
-//	control.yaml         what it may do beside the machine objects, in their namespace
-//	shards.yaml          an admission policy that keeps the shard of a machine object as it
-//	                     is; see the flag --shard
-//	target.yaml          what it may do where the machines join: in the whole cluster,
-//	                     and with the secrets in kube-system, for bootstrap tokens;
-//	                     an admission policy allows it to write no other secrets there
+//	one-program    the folders common and manager: one program runs all controllers
+//	two-programs   the folders common, machine-controller and machine-controller-manager
+//	tls            a component that makes the programs serve HTTPS
+//
+//	common/namespace.yaml    the namespace of the managers
+//	common/shards.yaml       a policy: the shard of an object never changes
+//	common/metrics.yaml      the role of those that read metrics
+//	common/priority.yaml     the priority of the pods, and that of their requests
+//	*/serviceaccount.yaml    who the program is, and its lease
+//	*/control.yaml           what it may do beside the machine objects, in their namespace
+//	*/target.yaml            what it may do where the machines join
+//	*/deployment.yaml        its pods, their budget and their network
+//	*/flowcontrol.yaml       which priority the API server gives to its requests
+//
+// The definitions are apart: their deletion deletes all machine objects. The folder
+// machine/v1alpha1 of the SDK has a kustomization of them.
 //
 // # Deleting the namespace of the machines
 //
@@ -24,18 +33,23 @@
 //
 // # Secrets
 //
-// The admission policy needs Kubernetes 1.30 or later, and takes force moments after
-// it was applied. It restricts writes. Reads cannot be restricted: the manager can
-// list the secrets of kube-system, so a cluster should keep no tokens of service
-// accounts there (secrets of the type kubernetes.io/service-account-token).
+// The manager and the machine-controller read all secrets in the namespace of the machines: a
+// role cannot select those of classes by their labels, and their names are not known before. So
+// that namespace should hold nothing else. The machine-controller-manager reads no secret.
+//
+// Bootstrap tokens are secrets in kube-system. The admission policy for them needs Kubernetes
+// 1.30 or later, and takes force moments after it was applied. It restricts writes. Reads cannot
+// be restricted: the program can list the secrets of kube-system, so a cluster should keep no
+// tokens of service accounts there (secrets of the type kubernetes.io/service-account-token).
 //
 // # Names
 //
-// With two clusters, control.yaml and shards.yaml belong into the one with the machine objects
-// and target.yaml into the one that they join. serviceaccount.yaml belongs into both.
+// With two clusters, control.yaml, shards.yaml and deployment.yaml belong into the one with the
+// machine objects, and target.yaml into the one that the machines join. serviceaccount.yaml,
+// namespace.yaml, and flowcontrol.yaml belong into both.
 // The files say "default" and "default-machinist" for the namespaces; the functions
 // say what they are told. A manager that is started with
-// --leader-elect-resource-name needs that name in serviceaccount.yaml.
+// --leader-elect-resource-name or --shard needs the name of its lease in serviceaccount.yaml.
 //
 // Nothing is allowed that the code does not do, except what a rule explains.
 package manifests

@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-//go:embed *.yaml
+//go:embed common/*.yaml manager/*.yaml machine-controller/*.yaml machine-controller-manager/*.yaml
 var files embed.FS
 
 const (
@@ -44,8 +44,11 @@ const (
 // namespace of the machines.
 func AccessBinding(account string) string { return account + "-control" }
 
-// Namespaces are those of a manager.
-type Namespaces struct {
+// Installation says which program is installed, and where.
+type Installation struct {
+	// Program is the service account of the program: [ServiceAccount], [MachineController] or
+	// [MachineControllerManager]. Empty means [ServiceAccount].
+	Program string
 	// Machines is the namespace of the machine objects.
 	Machines string
 	// Manager is the namespace of the manager, its service account and its lease.
@@ -54,8 +57,18 @@ type Namespaces struct {
 	Manager string
 }
 
-// complete fills in what is empty. What is no name of a namespace is [ErrNamespace].
-func (n Namespaces) complete() (Namespaces, error) {
+// folders are where the files of a program are, by its service account.
+var folders = map[string]string{ServiceAccount: "manager", MachineController: MachineController, MachineControllerManager: MachineControllerManager}
+
+// complete fills in what is empty. What is no name of a namespace is [ErrNamespace], and an
+// unknown program is [ErrProgram].
+func (n Installation) complete() (Installation, error) {
+	if n.Program == "" {
+		n.Program = ServiceAccount
+	}
+	if folders[n.Program] == "" {
+		return n, fmt.Errorf("%q: %w: %s, %s, %s", n.Program, ErrProgram, ServiceAccount, MachineController, MachineControllerManager)
+	}
 	if n.Manager == "" {
 		n.Manager = n.Machines + ManagerSuffix
 	}
@@ -69,6 +82,9 @@ func (n Namespaces) complete() (Namespaces, error) {
 
 // ErrNamespace says that a text is no name of a namespace.
 var ErrNamespace = errors.New("not the name of a namespace")
+
+// ErrProgram says that a text is not the name of a program.
+var ErrProgram = errors.New("not one of the programs")
 
 // Definitions returns the definitions of the machine objects, in the order of
 // their names. The caller owns them.
@@ -84,15 +100,37 @@ func Definitions() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// Access returns the namespace and the service account of the manager, and what it
-// may do. The caller owns them. What is no name of a namespace is [ErrNamespace].
-func Access(of Namespaces) ([]*unstructured.Unstructured, error) {
-	of, err := of.complete()
+// Access returns the namespace and the service account of a program, and what the program may
+// do. The caller owns them. Errors are [ErrNamespace] and [ErrProgram].
+func Access(of Installation) ([]*unstructured.Unstructured, error) {
+	return of.objects(inCommon("namespace"), inProgram("serviceaccount"), inProgram("control"), inCommon("shards"), inProgram("target"))
+}
+
+// Deployment returns the Deployment of a program and what belongs to it: its budget, its network
+// policy, its priorities in the cluster and at the API server, and who may read its metrics. Its
+// image has no registry. The caller owns them. Errors are those of [Access].
+func Deployment(of Installation) ([]*unstructured.Unstructured, error) {
+	return of.objects(inCommon("priority"), inCommon("metrics"), inProgram("flowcontrol"), inProgram("deployment"))
+}
+
+// file returns the path of a file for the folder of a program.
+type file func(folder string) string
+
+func inCommon(name string) file { return func(string) string { return "common/" + name + ".yaml" } }
+
+func inProgram(name string) file {
+	return func(folder string) string { return folder + "/" + name + ".yaml" }
+}
+
+// objects reads files for an installation.
+func (n Installation) objects(named ...file) ([]*unstructured.Unstructured, error) {
+	n, err := n.complete()
 	if err != nil {
 		return nil, err
 	}
 	var all []*unstructured.Unstructured
-	for _, name := range []string{"serviceaccount.yaml", "control.yaml", "shards.yaml", "target.yaml"} {
+	for _, f := range named {
+		name := f(folders[n.Program])
 		data, err := files.ReadFile(name)
 		if err != nil {
 			return nil, err // cannot happen: the file is embedded
@@ -104,24 +142,15 @@ func Access(of Namespaces) ([]*unstructured.Unstructured, error) {
 		all = append(all, objects...)
 	}
 	for _, o := range all {
-		of.move(o.Object)
+		n.move(o.Object)
 	}
 	return all, nil
 }
 
-// YAML returns definitions and access as one stream of documents, for kubectl
-// apply -f -.
-func YAML(of Namespaces) ([]byte, error) {
-	definitions, err := Definitions()
-	if err != nil {
-		return nil, err
-	}
-	access, err := Access(of)
-	if err != nil {
-		return nil, err
-	}
+// YAML returns objects as one stream of documents, for kubectl apply -f -.
+func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
-	for _, o := range append(definitions, access...) {
+	for _, o := range objects {
 		data, err := yaml.Marshal(o.Object)
 		if err != nil {
 			return nil, err
@@ -132,16 +161,24 @@ func YAML(of Namespaces) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// move puts the namespaces in place of the default ones: in every field of that
-// name, in the names that carry one, and in what admission policies say of the
-// service account.
-func (n Namespaces) move(v any) {
+// move puts the namespaces in place of the default ones: in every field and list of that
+// name, in the names that carry one, in the flags of a program, and in what admission policies
+// say of the service account.
+func (n Installation) move(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			if text, ok := value.(string); ok {
-				v[key] = n.moved(key, text)
-			} else {
+			switch value := value.(type) {
+			case string:
+				v[key] = n.moved(key, value)
+			case []any:
+				for i, item := range value {
+					if text, ok := item.(string); ok {
+						value[i] = n.moved(key, text)
+					}
+				}
+				n.move(value)
+			default:
 				n.move(value)
 			}
 		}
@@ -153,9 +190,12 @@ func (n Namespaces) move(v any) {
 }
 
 // moved is what move makes of one field.
-func (n Namespaces) moved(key, text string) string {
+func (n Installation) moved(key, text string) string {
 	switch key {
-	case "namespace", "name", "policyName":
+	case "args":
+		text = strings.Replace(text, "--namespace="+defaultNamespace, "--namespace="+n.Machines, 1)
+		return strings.Replace(text, "--leader-elect-resource-namespace="+defaultOwn, "--leader-elect-resource-namespace="+n.Manager, 1)
+	case "namespaces", "namespace", "name", "policyName":
 		switch {
 		case text == defaultOwn:
 			return n.Manager
