@@ -75,7 +75,8 @@ type MachineControllerConfiguration struct {
 	// MinResyncPeriod is how often, at the most, everything is looked at again
 	// although nothing has changed. Zero means never.
 	MinResyncPeriod time.Duration
-	// KubeAPIQPS and KubeAPIBurst bound the requests of each client.
+	// KubeAPIQPS and KubeAPIBurst bound the requests of each client. MCM has 20 and 30, with which
+	// machines wait for requests; the API server bounds all clients by priority and fairness.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
 	// Address and Port of health checks and metrics. By default only the host itself can ask;
@@ -197,8 +198,8 @@ func newServer(of program) *MCServer {
 		Namespace:       "default",
 		ConcurrentSyncs: 50,
 		MinResyncPeriod: 12 * time.Hour,
-		KubeAPIQPS:      20,
-		KubeAPIBurst:    30,
+		KubeAPIQPS:      100,
+		KubeAPIBurst:    200,
 		Address:         "127.0.0.1",
 		Port:            10259,
 		ProfilingPort:   10269,

@@ -34,7 +34,7 @@ func parseFor(t *testing.T, s *options.MCServer, args ...string) (*options.MCSer
 
 // commonFlags are the flags of MCM's two programs, with their defaults there.
 var commonFlags = map[string]string{
-	"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "min-resync-period": "12h0m0s", "kube-api-qps": "20", "kube-api-burst": "30",
+	"target-kubeconfig": "", "control-kubeconfig": "", "namespace": "default", "min-resync-period": "12h0m0s",
 	"leader-elect": "true", "leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s", "leader-elect-retry-period": "2s",
 	"leader-elect-resource-lock": "leases", "v": "0", "profiling": "false", "contention-profiling": "false",
 	"controller-start-interval": "", "kube-api-content-type": "", "cloud-provider": "",
@@ -69,6 +69,7 @@ func TestFlags_EachProgram_NamesAndDefaultsOfMCM(t *testing.T) {
 			require.NoError(t, tc.server.Validate())
 			for _, flags := range []map[string]string{commonFlags, tc.own, {
 				"port": tc.port, "concurrent-syncs": tc.workers, "leader-elect-resource-name": tc.lease,
+				"kube-api-qps": "100", "kube-api-burst": "200", // MCM has 20 and 30
 				"machine-safety-apiserver-statuscheck-period": "1m0s", "machine-safety-apiserver-statuscheck-timeout": "30s",
 			}} {
 				for flag, value := range flags {
