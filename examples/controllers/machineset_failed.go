@@ -57,6 +57,7 @@ func (r *machineSets) preconditions(ctx context.Context, in machineset.Observati
 	if goes {
 		return same, time.Time{}
 	}
-	r.cfg.note(Note{Kind: r.kind, Key: in.Set.Namespace + "/" + in.Set.Name, Text: machinist.Hold{Subject: m.Name, Reason: reason}.String(), Waits: true, Err: err})
+	h := machinist.Hold{Subject: m.Name, Reason: reason}
+	r.cfg.note(Note{Kind: r.kind, Key: in.Set.Namespace + "/" + in.Set.Name, Text: h.String(), Reason: reason, Holds: []machinist.Hold{h}, Waits: true, Err: err})
 	return nil, now.Add(askAgain)
 }

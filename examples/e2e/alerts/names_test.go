@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -107,9 +108,9 @@ func labelsOf(t *testing.T, scrapes []scrape) map[string]map[string]bool {
 			}
 			var series labels.Labels
 			p.Labels(&series)
-			name := series.Get(labels.MetricName)
+			name := series.Get(model.MetricNameLabel)
 			if all[name] == nil {
-				all[name] = map[string]bool{labels.MetricName: true, "job": true}
+				all[name] = map[string]bool{model.MetricNameLabel: true, "job": true}
 			}
 			series.Range(func(l labels.Label) { all[name][l.Name] = true })
 		}

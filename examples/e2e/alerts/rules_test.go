@@ -3,7 +3,6 @@
 package alerts_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -92,7 +91,7 @@ func evaluate(t *testing.T, scrapes []scrape) map[string]*fired {
 func ingest(t *testing.T, store *teststorage.TestStorage, s scrape, before map[string]labels.Labels) map[string]labels.Labels {
 	t.Helper()
 	now, at := map[string]labels.Labels{}, timestamp.FromTime(s.at)
-	appender := store.Appender(context.Background())
+	appender := store.Appender(t.Context())
 	for p := textparse.NewPromParser(s.text, labels.NewSymbolTable(), false); ; {
 		entry, err := p.Next()
 		if errors.Is(err, io.EOF) {

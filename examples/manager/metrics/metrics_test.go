@@ -156,6 +156,7 @@ func TestMetrics_Fleet_CountsOfEachDeploymentAndPhase(t *testing.T) {
 		`machinist_machines{machine_deployment="",namespace="ns",phase="Other"} 1`,
 		`machinist_machines{machine_deployment="",namespace="ns",phase="None"} 1`,
 		`machinist_machines{machine_deployment="",namespace="ns",phase="Terminating"} 1`,
+		`mcm_misc_scrape_failure_total{kind="Machine-count"} 0`, `mcm_misc_scrape_failure_total{kind="Machineset-count"} 0`,
 		`machinist_machines{machine_deployment="set/own",namespace="ns",phase="Running"} 1`,
 		`mcm_machine_set_status_replicas{name="pool-1",namespace="ns"} 3`,
 		`mcm_machine_set_status_ready_replicas{name="pool-1",namespace="ns"} 2`,
@@ -277,7 +278,7 @@ func TestMetrics_TwoShards_EachObjectIsShownOnce(t *testing.T) {
 func TestMetrics_TwoPrograms_EachObjectIsShownOnce(t *testing.T) {
 	seen := map[string]int{}
 	for _, part := range []controllers.Part{controllers.Machines, controllers.Sets} {
-		s := show(t, metrics.Options{PerMachine: true}, part, deployment(), set(), newMachine(0, v1alpha1.MachineFailed))
+		s := show(t, metrics.Options{PerMachine: true}, part, deployment(), set(), newMachine(0, v1alpha1.MachineFailed), newMachine(1, v1alpha1.MachineRunning))
 		m := newMachine(0, v1alpha1.MachineFailed)
 		deleted := metav1.NewTime(now)
 		m.ResourceVersion, m.DeletionTimestamp, m.Spec.ProviderID = "2", &deleted, "cloud:///1"
