@@ -164,6 +164,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 		for _, shard := range []string{"", "blue"} {
 			for _, label := range []string{"", "blue", "green"} {
 				t.Run(fmt.Sprintf("%s/%q/%q", kind, shard, label), func(t *testing.T) {
+					t.Parallel()
 					var with map[string]string
 					if label != "" {
 						with = map[string]string{ShardLabel: label}

@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 
 	nodes := &hollow.Nodes{Client: w.client, VMs: hollow.VMsOf(w.cloud), VMInterval: 200 * time.Millisecond}
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
