@@ -84,7 +84,7 @@ func TestEachClientHasARateOfItsOwnAndANoneIsNil(t *testing.T) {
 	require.NotSame(t, limiter(c.lease), limiter(c.control))
 	require.NotSame(t, limiter(c.events), limiter(c.control))
 	require.NotSame(t, c.machines.MachineV1alpha1().RESTClient().GetRateLimiter(), c.sets.MachineV1alpha1().RESTClient().GetRateLimiter(), "sets do not wait for machines")
-	require.InDelta(t, 20, c.control.CoreV1().RESTClient().GetRateLimiter().QPS(), 0)
+	require.InDelta(t, s.KubeAPIQPS, c.control.CoreV1().RESTClient().GetRateLimiter().QPS(), 0)
 	require.NotNil(t, c.machines.Discovery())
 	http, ok := c.lease.CoordinationV1().RESTClient().(*rest.RESTClient)
 	require.True(t, ok)
