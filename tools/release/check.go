@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/exp/apidiff"
+	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 	"golang.org/x/tools/go/packages"
 )
@@ -28,6 +30,9 @@ const Template = "examples/provider-template"
 func Check(root, version string) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return fmt.Errorf("%w: %q is no version such as v0.1.0", ErrNotReady, version)
+	}
+	if err := module.Check(SDK, version); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
 	last, err := lastTag(root)
 	if err != nil {
@@ -97,7 +102,7 @@ func checkTemplate(root, version string) error {
 	return nil
 }
 
-// checkAPI compares the exported names of the SDK with those of a tag. Before version 1 a minor
+// checkAPI compares the exported names of the released modules with those of a tag of the SDK. Before version 1 a minor
 // version may break them; a patch never may, nor a minor one from version 1 on.
 func checkAPI(root, last, version string) error {
 	may := semver.Major(last) != semver.Major(version) || semver.Major(version) == "v0" && semver.MajorMinor(last) != semver.MajorMinor(version)
@@ -114,22 +119,26 @@ func checkAPI(root, last, version string) error {
 		return err
 	}
 	defer func() { _, _ = git(root, "worktree", "remove", "--force", before) }()
-	was, err := load(before)
-	if err != nil {
-		return err
+	var problems []error
+	for _, folder := range Folders {
+		was, err := load(filepath.Join(before, folder))
+		if err != nil {
+			return err
+		}
+		is, err := load(filepath.Join(root, folder))
+		if err != nil {
+			return err
+		}
+		problems = append(problems, compare(was, is))
 	}
-	is, err := load(root)
-	if err != nil {
-		return err
-	}
-	return compare(was, is)
+	return errors.Join(problems...)
 }
 
 // compare returns what in the packages of is breaks importers of those of was.
 func compare(was, is map[string]*types.Package) error {
 	var problems []error
-	for path, before := range was {
-		after := is[path]
+	for _, path := range slices.Sorted(maps.Keys(was)) {
+		before, after := was[path], is[path]
 		if after == nil {
 			problems = append(problems, fmt.Errorf("%w: package %s is gone", ErrNotReady, path))
 			continue

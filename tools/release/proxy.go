@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -52,7 +51,7 @@ func write(root, sub, folder string, m module.Version) error {
 	if err := os.MkdirAll(at, 0o755); err != nil {
 		return err
 	}
-	mod, err := ModFile(root, sub, m.Version)
+	mod, err := releasedMod(root, sub, m.Version)
 	if err != nil {
 		return err
 	}
@@ -78,19 +77,15 @@ func write(root, sub, folder string, m module.Version) error {
 	return nil
 }
 
-// ModFile returns the go.mod of a released module: it requires the SDK of the same version, and
+// releasedMod returns the go.mod of a released module: it requires the SDK of the same version, and
 // replaces nothing.
-func ModFile(root, sub, version string) ([]byte, error) {
+func releasedMod(root, sub, version string) ([]byte, error) {
 	f, err := readMod(filepath.Join(root, sub, "go.mod"))
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range f.Require {
-		if _, ours := Folders[r.Mod.Path]; ours {
-			if err := f.AddRequire(r.Mod.Path, version); err != nil {
-				return nil, err
-			}
-		}
+	if err := requireSDK(f, version); err != nil {
+		return nil, err
 	}
 	for _, r := range f.Replace {
 		if err := f.DropReplace(r.Old.Path, r.Old.Version); err != nil {
@@ -101,6 +96,16 @@ func ModFile(root, sub, version string) ([]byte, error) {
 	return f.Format()
 }
 
+// requireSDK makes a go.mod that requires the SDK require this version of it.
+func requireSDK(f *modfile.File, version string) error {
+	for _, r := range f.Require {
+		if r.Mod.Path == SDK {
+			return f.AddRequire(SDK, version)
+		}
+	}
+	return nil
+}
+
 func readMod(name string) (*modfile.File, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -109,50 +114,32 @@ func readMod(name string) (*modfile.File, error) {
 	return modfile.Parse(name, data, nil)
 }
 
-// filesOf returns the files of a module: what git knows or would add, without the modules inside.
+// filesOf returns the files below a folder that git knows or would add. [zip.Create] leaves out the
+// modules inside.
 func filesOf(root, sub string, mod []byte) ([]zip.File, error) {
-	list, err := git(root, "ls-files", "-co", "--exclude-standard", "--", sub)
+	list, err := git(root, "ls-files", "-z", "-co", "--exclude-standard", "--", sub)
 	if err != nil {
 		return nil, err
 	}
-	prefix, nested := "", map[string]bool{}
-	if sub != "." {
-		prefix = sub + "/"
-	}
-	var names []string
-	for name := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
-		name = strings.TrimPrefix(name, prefix)
-		if folder, file := path.Split(name); file == "go.mod" && folder != "" {
-			nested[folder] = true
-		}
-		names = append(names, name)
-	}
 	var files []zip.File
-	for _, name := range names {
-		info, err := os.Lstat(filepath.Join(root, sub, name))
+	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
+		if sub != "." {
+			name = strings.TrimPrefix(name, sub+"/")
+		}
+		f := file{name: name, path: filepath.Join(root, sub, name)}
+		f.info, err = os.Lstat(f.path)
 		switch {
-		case os.IsNotExist(err) || inside(name, nested): // deleted, and not committed yet
+		case os.IsNotExist(err): // deleted, and not committed yet
 			continue
 		case err != nil:
 			return nil, err
 		}
-		f := file{name: name, path: filepath.Join(root, sub, name), info: info}
 		if name == "go.mod" {
 			f.data = mod
 		}
 		files = append(files, f)
 	}
 	return files, nil
-}
-
-// inside reports whether a file is in one of the folders.
-func inside(name string, folders map[string]bool) bool {
-	for folder := range folders {
-		if strings.HasPrefix(name, folder) {
-			return true
-		}
-	}
-	return false
 }
 
 // file is a file of a zip; data, if any, takes the place of its content.

@@ -29,6 +29,10 @@ func newRepository(t *testing.T) *repository {
 	r.write("go.mod", "module "+release.SDK+"\n\ngo 1.26\n")
 	r.write("a/a.go", "package a\n\nfunc A() {}\n")
 	r.write("examples/go.mod", "module "+release.Examples+"\n\ngo 1.26\n\nrequire "+release.SDK+" v0.0.0\n\nreplace "+release.SDK+" => ../\n")
+	r.write("examples/b/b.go", "package b\n\nimport \""+release.SDK+"/a\"\n\nfunc B() { a.A() }\n")
+	r.write("examples/e2e/go.mod", "module "+release.Examples+"/e2e\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
+		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
+	r.write("examples/e2e/c.go", "package e2e\n\nimport \""+release.Examples+"/b\"\n\nfunc C() { b.B() }\n")
 	r.require("v0.1.0")
 	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n- first\n")
 	r.commit()
@@ -80,6 +84,17 @@ func TestRelease_First_TagsTheSDKBeforeTheExamples(t *testing.T) {
 	require.ErrorContains(t, release.Check(r.root, "v0.1.0"), "the last release is v0.1.0")
 }
 
+func TestRelease_Done_EveryModuleBuildsAlone(t *testing.T) {
+	r := newRepository(t)
+	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
+	for _, folder := range []string{".", "examples", "examples/e2e"} {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "./...")
+		cmd.Dir, cmd.Env = filepath.Join(r.root, folder), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", folder, out)
+	}
+}
+
 func TestRelease_NotReady_SaysEverything(t *testing.T) {
 	r := newRepository(t)
 	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n- more\n\n## [0.1.0]\n")
@@ -91,18 +106,22 @@ func TestRelease_NotReady_SaysEverything(t *testing.T) {
 	for _, bad := range []string{"0.2.0", "v0.2", "v0.2.0+build", ""} {
 		require.ErrorContains(t, release.Check(r.root, bad), "is no version such as v0.1.0")
 	}
+	require.ErrorContains(t, release.Check(r.root, "v2.0.0"), "should be v0 or v1, not v2")
 }
 
 func TestRelease_IncompatibleChange_NeedsAMinorVersion(t *testing.T) {
 	r := newRepository(t)
 	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
-	r.write("a/a.go", "package a\n\nfunc A(int) {}\n\nfunc B() {}\n")
+	r.write("a/a.go", "package a\n\nfunc A(...int) {}\n\nfunc B() {}\n")
+	r.write("examples/b/b.go", "package b\n")
+	r.write("examples/e2e/c.go", "package e2e\n")
 	r.next("v0.1.1")
-	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), "A: changed from func() to func(int)")
+	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), "A: changed from func() to func(...int)")
+	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), release.Examples+"/b: B: removed")
 	r.next("v0.2.0")
 	require.NoError(t, release.Check(r.root, "v0.2.0"))
 	require.NoError(t, release.Do(r.root, release.Steps("v0.2.0")))
-	r.write("a/a.go", "package a\n\nfunc A(int) {}\n\nfunc B() {}\n\nfunc C() {}\n")
+	r.write("a/a.go", "package a\n\nfunc A(...int) {}\n\nfunc B() {}\n\nfunc C() {}\n")
 	r.next("v0.2.1")
 	require.NoError(t, release.Check(r.root, "v0.2.1"), "an addition is allowed")
 	r.git("rm", "-r", "--quiet", "a")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // A Step is one step of a release.
@@ -16,15 +17,19 @@ type Step struct {
 	do func(root string) error
 }
 
+// requirers are the files that require the SDK beside a replacement for it. All of them get the
+// version: a module that requires an older SDK than the examples do is not built alone.
+var requirers = []string{"examples/go.mod", "examples/e2e/go.mod"}
+
 // Steps returns the steps of a release in their order. The SDK gets its tag first: the go.mod of
 // the examples requires it, and is committed between the two tags. Nothing is pushed.
 func Steps(version string) []Step {
-	examples := "examples/" + version
+	examples, files := "examples/"+version, strings.Join(requirers, " and ")
 	return []Step{
 		{"git tag " + version, tag(version)},
-		{"examples/go.mod requires " + SDK + " " + version + ", go mod tidy", func(root string) error { return requireSDK(root, version) }},
-		{"git commit examples/go.mod", func(root string) error {
-			_, err := git(root, "commit", "--quiet", "--message", "examples: require "+version, "--", "examples/go.mod")
+		{files + " require " + SDK + " " + version, func(root string) error { return writeRequirers(root, version) }},
+		{"git commit " + files, func(root string) error {
+			_, err := git(root, append([]string{"commit", "--quiet", "--message", "examples: require " + version, "--"}, requirers...)...)
 			return err
 		}},
 		{"git tag " + examples, tag(examples)},
@@ -33,8 +38,8 @@ func Steps(version string) []Step {
 
 // Last is what a person does after the steps.
 func Last(version string) string {
-	return fmt.Sprintf("git push origin HEAD %[1]s examples/%[1]s   # both tags together, so that no proxy sees one without the other\n"+
-		"GOPROXY=https://proxy.golang.org go list -m %[2]s@%[1]s %[3]s@%[1]s", version, SDK, Examples)
+	return fmt.Sprintf("git push --atomic origin HEAD %[1]s examples/%[1]s   # both tags or none, so that no proxy sees one without the other\n"+
+		"go list -m %[2]s@%[1]s %[3]s@%[1]s", version, SDK, Examples)
 }
 
 // Do makes the steps.
@@ -54,20 +59,25 @@ func tag(name string) func(root string) error {
 	}
 }
 
-// requireSDK writes the version into the go.mod of the examples, whose replacement stays: it
-// counts in this repository alone.
-func requireSDK(root, version string) error {
-	name := filepath.Join(root, "examples", "go.mod")
-	f, err := readMod(name)
-	if err != nil {
-		return err
+// writeRequirers writes the version into the files that require the SDK. Their replacements stay:
+// they count in this repository alone.
+func writeRequirers(root, version string) error {
+	for _, file := range requirers {
+		name := filepath.Join(root, file)
+		f, err := readMod(name)
+		if err != nil {
+			return err
+		}
+		if err := requireSDK(f, version); err != nil {
+			return err
+		}
+		data, err := f.Format()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, data, 0o644); err != nil {
+			return err
+		}
 	}
-	if err := f.AddRequire(SDK, version); err != nil {
-		return err
-	}
-	data, err := f.Format()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, data, 0o644)
+	return nil
 }
