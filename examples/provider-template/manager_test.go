@@ -45,7 +45,7 @@ func TestManager_Machine_GetsAServerAndGivesItBack(t *testing.T) {
 	api := machines.MachineV1alpha1()
 	_, err = api.MachineClasses("default").Create(ctx, &v1alpha1.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Provider: acme.Provider, SecretRef: &corev1.SecretReference{Namespace: "default", Name: "acme"},
-		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"endpoint":"` + server.URL + `","project":"p","serverType":"small","image":"linux"}`)},
+		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"endpoint":"` + server.URL + `","project":"p","cluster":"c","serverType":"small","image":"linux"}`)},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = api.Machines("default").Create(ctx, &v1alpha1.Machine{

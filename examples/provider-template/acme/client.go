@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,51 +19,83 @@ import (
 
 // server is a server as the cloud shows it.
 type server struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Address  string `json:"address,omitempty"`
-	Type     string `json:"type,omitempty"`
-	Image    string `json:"image,omitempty"`
-	UserData string `json:"userData,omitempty"`
+	ID       string            `json:"id,omitempty"`
+	Name     string            `json:"name"`
+	Labels   map[string]string `json:"labels"`
+	Address  string            `json:"address,omitempty"`
+	Type     string            `json:"type,omitempty"`
+	Image    string            `json:"image,omitempty"`
+	UserData string            `json:"userData,omitempty"`
 }
 
-// client makes requests to the cloud for one project.
+// clusterLabel is the label of a server with the name of its cluster.
+const clusterLabel = "machinist-cluster"
+
+// client makes requests to the cloud for one project. It shows no server of another cluster: the
+// controllers delete servers that no machine belongs to.
 type client struct {
 	http  *http.Client
 	spec  ProviderSpec
 	token string
 }
 
-// create creates a server. The cloud keeps names unique in a project: for one that exists, the
-// code is errConflict.
+// create creates a server. The cloud keeps names unique in a project: AlreadyExists means that
+// there is one of this name.
 func (c *client) create(ctx context.Context, s server) (server, error) {
+	s.Labels = map[string]string{clusterLabel: c.spec.Cluster}
 	var made server
 	err := c.do(ctx, http.MethodPost, nil, s, &made)
+	if err == nil && made.ID == "" {
+		err = errNoID
+	}
 	return made, err
 }
 
 // byName returns the server with a name, or NotFound.
 func (c *client) byName(ctx context.Context, name string) (server, error) {
-	var found []server
-	if err := c.do(ctx, http.MethodGet, url.Values{"name": {name}}, nil, &found); err != nil {
+	found, err := c.list(ctx, url.Values{"name": {name}})
+	if err != nil {
 		return server{}, err
 	}
-	if len(found) == 0 {
-		return server{}, status.Error(codes.NotFound, fmt.Sprintf("no server %q in project %q", name, c.spec.Project))
+	for _, s := range found {
+		if s.Name == name {
+			return s, nil
+		}
 	}
-	return found[0], nil
+	return server{}, status.Error(codes.NotFound, fmt.Sprintf("no server %q of cluster %q in project %q", name, c.spec.Cluster, c.spec.Project))
 }
 
 // byID returns the server with an ID, or NotFound.
 func (c *client) byID(ctx context.Context, id string) (server, error) {
 	var found server
 	err := c.do(ctx, http.MethodGet, nil, nil, &found, id)
-	return found, err
+	switch {
+	case err != nil:
+		return server{}, err
+	case found.ID != id:
+		return server{}, errNoID
+	case found.Labels[clusterLabel] != c.spec.Cluster:
+		return server{}, status.Error(codes.NotFound, fmt.Sprintf("server %q is not of cluster %q", id, c.spec.Cluster))
+	}
+	return found, nil
 }
 
-// list returns all servers of the project.
-func (c *client) list(ctx context.Context) (all []server, err error) {
-	return all, c.do(ctx, http.MethodGet, nil, nil, &all)
+// list returns all servers of the cluster. This cloud answers with all of them at once. Of another
+// one, read every page: a part of the list is an error.
+func (c *client) list(ctx context.Context, query url.Values) ([]server, error) {
+	var all, own []server
+	if err := c.do(ctx, http.MethodGet, query, nil, &all); err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		switch {
+		case s.ID == "":
+			return nil, errNoID
+		case s.Labels[clusterLabel] == c.spec.Cluster:
+			own = append(own, s)
+		}
+	}
+	return own, nil
 }
 
 // remove deletes a server. The cloud answers when it has accepted the deletion.
@@ -72,8 +103,7 @@ func (c *client) remove(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, nil, nil, nil, id)
 }
 
-// errConflict says that a server of this name exists.
-var errConflict = errors.New("a server of this name exists")
+var errNoID = status.Error(codes.Unavailable, "the answer of the cloud does not have the ID of the server")
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 16 << 20
@@ -91,20 +121,10 @@ func (c *client) do(ctx context.Context, method string, query url.Values, in, ou
 }
 
 func (c *client) request(ctx context.Context, method string, query url.Values, in, out any, path ...string) error {
-	target, err := url.JoinPath(c.spec.Endpoint, append([]string{"v1", "projects", url.PathEscape(c.spec.Project), "servers"}, path...)...)
+	request, err := c.prepare(ctx, method, query, in, path...)
 	if err != nil {
-		return status.WrapError(codes.InvalidArgument, "endpoint: "+err.Error(), err)
+		return status.WrapError(codes.InvalidArgument, "no request to the cloud can be made: "+err.Error(), err)
 	}
-	body, err := json.Marshal(in)
-	if err != nil {
-		return status.WrapError(codes.Internal, err.Error(), err)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, target+"?"+query.Encode(), bytes.NewReader(body))
-	if err != nil {
-		return status.WrapError(codes.InvalidArgument, "endpoint: "+err.Error(), err)
-	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	request.Header.Set("Content-Type", "application/json")
 	response, err := c.http.Do(request)
 	switch {
 	case ctx.Err() != nil:
@@ -114,7 +134,10 @@ func (c *client) request(ctx context.Context, method string, query url.Values, i
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return status.WrapError(codes.Unavailable, "the answer of the cloud broke off: "+err.Error(), err)
 	}
 	if err := failure(response, answer); err != nil || out == nil {
@@ -126,34 +149,70 @@ func (c *client) request(ctx context.Context, method string, query url.Values, i
 	return nil
 }
 
-// failure returns the error of an answer. A status that is not known is worth another try: the
-// controllers delete because of NotFound, so nothing else may look like it.
+// prepare returns a request with the credential. Only a request that sends something has a body.
+func (c *client) prepare(ctx context.Context, method string, query url.Values, in any, path ...string) (*http.Request, error) {
+	target, err := url.Parse(c.spec.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	target = target.JoinPath(append([]string{"v1", "projects", url.PathEscape(c.spec.Project), "servers"}, path...)...)
+	target.RawQuery = query.Encode()
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	request.Header.Set("Content-Type", "application/json")
+	return request, nil
+}
+
+// failure returns the error of an answer. NotFound and AlreadyExists need the word of the cloud: a
+// status 404 also comes from a wrong endpoint or a proxy, and the controllers delete and create
+// because of NotFound. A status that is not known is Unavailable, and the call is repeated.
 func failure(response *http.Response, answer []byte) error {
 	if response.StatusCode/100 == 2 {
 		return nil
 	}
 	var said struct {
+		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(answer, &said) // what is no JSON has no message
+	_ = json.Unmarshal(answer, &said) // what is no JSON has no code and no message
 	message := response.Status
 	if said.Message != "" {
 		message += ": " + said.Message
 	}
-	switch response.StatusCode {
+	return status.Error(codeOf(response.StatusCode, said.Code), message)
+}
+
+// codeOf returns the code of a failed answer with this status and this code of the cloud.
+func codeOf(answered int, said string) codes.Code {
+	switch said {
+	case "ServerNotFound":
+		return codes.NotFound
+	case "NameExists":
+		return codes.AlreadyExists
+	}
+	switch answered {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return status.Error(codes.InvalidArgument, message)
+		return codes.InvalidArgument
 	case http.StatusUnauthorized:
-		return status.Error(codes.Unauthenticated, message)
+		return codes.Unauthenticated
 	case http.StatusForbidden:
-		return status.Error(codes.PermissionDenied, message)
-	case http.StatusNotFound:
-		return status.Error(codes.NotFound, message)
+		return codes.PermissionDenied
 	case http.StatusConflict:
-		return errConflict
+		return codes.Aborted
 	case http.StatusTooManyRequests, http.StatusInsufficientStorage:
-		return status.Error(codes.ResourceExhausted, message)
+		return codes.ResourceExhausted
 	default:
-		return status.Error(codes.Unavailable, message)
+		return codes.Unavailable
 	}
 }

@@ -5,7 +5,6 @@ package acme
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -31,15 +30,15 @@ const prefix = "acme:///"
 // providerID returns the identity of a server: prefix, project and ID.
 func providerID(spec ProviderSpec, id string) string { return prefix + spec.Project + "/" + id }
 
-// serverID returns the ID in the provider ID of a machine, which may be empty. A provider ID of
-// another project names no server of this one.
+// serverID returns the ID in the provider ID of a machine, which may be empty. One of another
+// project is no NotFound: the server may exist there, and the class was changed.
 func serverID(spec ProviderSpec, m *v1alpha1.Machine) (string, error) {
 	if m.Spec.ProviderID == "" {
 		return "", nil
 	}
 	id, found := strings.CutPrefix(m.Spec.ProviderID, prefix+spec.Project+"/")
-	if !found || id == "" || strings.Contains(id, "/") {
-		return "", status.Error(codes.NotFound, "no server "+m.Spec.ProviderID+" in project "+spec.Project)
+	if !found || strings.Trim(id, ".") == "" || strings.ContainsAny(id, "/%") {
+		return "", status.Error(codes.InvalidArgument, "provider ID "+m.Spec.ProviderID+" is not of a server in project "+spec.Project)
 	}
 	return id, nil
 }
@@ -71,10 +70,10 @@ func (d *Driver) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 	made, err := c.create(ctx, server{
 		Name: req.Machine.Name, Type: c.spec.ServerType, Image: c.spec.Image, UserData: string(req.Secret.Data[UserDataKey]),
 	})
-	if errors.Is(err, errConflict) {
+	if codes.Of(err) == codes.AlreadyExists {
 		made, err = c.byName(ctx, req.Machine.Name)
-		if codes.Of(err) == codes.NotFound { // it was deleted just now
-			err = status.Error(codes.Aborted, "a server of this name is being deleted")
+		if codes.Of(err) == codes.NotFound {
+			err = status.Error(codes.Aborted, "server "+req.Machine.Name+" is being deleted, or is not of cluster "+c.spec.Cluster)
 		}
 	}
 	if err != nil {
@@ -136,7 +135,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineReq
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// ListMachines implements driver.Driver. The scope of a class is its project.
+// ListMachines implements driver.Driver. The scope of a class is its cluster, in its project.
 func (d *Driver) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	if req == nil {
 		return nil, status.Error(codes.InvalidArgument, "there is no request")
@@ -145,7 +144,7 @@ func (d *Driver) ListMachines(ctx context.Context, req *driver.ListMachinesReque
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.list(ctx)
+	all, err := c.list(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

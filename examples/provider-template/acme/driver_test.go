@@ -21,9 +21,10 @@ import (
 	"example.com/machine-controller-acme/fakeacme"
 )
 
-func class(t *testing.T, endpoint, project string) *v1alpha1.MachineClass {
+// class returns a class of project "p".
+func class(t *testing.T, endpoint, cluster string) *v1alpha1.MachineClass {
 	t.Helper()
-	raw, err := yaml.Marshal(acme.ProviderSpec{Endpoint: endpoint, Project: project, ServerType: "small", Image: "linux"})
+	raw, err := yaml.Marshal(acme.ProviderSpec{Endpoint: endpoint, Project: "p", Cluster: cluster, ServerType: "small", Image: "linux"})
 	require.NoError(t, err)
 	raw, err = yaml.YAMLToJSON(raw)
 	require.NoError(t, err)
@@ -42,7 +43,7 @@ func TestConformance(t *testing.T) {
 		t.Cleanup(server.Close)
 		return drivertest.Harness{
 			New:          func() driver.Driver { return acme.NewDriver() },
-			MachineClass: class(t, server.URL, "project-1"), OtherScope: class(t, server.URL, "project-2"),
+			MachineClass: class(t, server.URL, "cluster-1"), OtherScope: class(t, server.URL, "cluster-2"),
 			Secret: secret(),
 		}
 	})
@@ -51,15 +52,65 @@ func TestConformance(t *testing.T) {
 func TestDriver_StatusOfTheCloud_HasItsCode(t *testing.T) {
 	for answer, want := range map[int]codes.Code{
 		http.StatusBadRequest: codes.InvalidArgument, http.StatusUnauthorized: codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied,
-		http.StatusNotFound: codes.NotFound, http.StatusTooManyRequests: codes.ResourceExhausted, http.StatusInternalServerError: codes.Unavailable,
+		http.StatusNotFound: codes.Unavailable, // it is not the cloud that says so
+		http.StatusConflict: codes.Aborted, http.StatusTooManyRequests: codes.ResourceExhausted, http.StatusInternalServerError: codes.Unavailable,
 		http.StatusTeapot: codes.Unavailable,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))
 		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: "acme:///p/1"}}
-		_, err := acme.NewDriver().GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{Machine: m, MachineClass: class(t, server.URL, "p"), Secret: secret()})
+		_, err := acme.NewDriver().GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{Machine: m, MachineClass: class(t, server.URL, "c"), Secret: secret()})
 		require.Equal(t, want, codes.Of(err), "%d", answer)
 		server.Close()
 	}
+}
+
+func TestDriver_ServerOfAnotherCluster_IsNeitherShownNorTouched(t *testing.T) {
+	cloud := &fakeacme.Cloud{}
+	server := httptest.NewServer(cloud)
+	defer server.Close()
+	d, m := acme.NewDriver(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	_, err := d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, MachineClass: class(t, server.URL, "a"), Secret: secret()})
+	require.NoError(t, err)
+
+	other := class(t, server.URL, "b")
+	list, err := d.ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: other, Secret: secret()})
+	require.NoError(t, err)
+	require.Empty(t, list.MachineList)
+	_, err = d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, MachineClass: other, Secret: secret()})
+	require.Equal(t, codes.Aborted, codes.Of(err), err)
+	for _, id := range []string{"", "acme:///p/1"} {
+		m.Spec.ProviderID = id
+		_, err = d.GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{Machine: m, MachineClass: other, Secret: secret()})
+		require.Equal(t, codes.NotFound, codes.Of(err), id)
+		_, err = d.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m, MachineClass: other, Secret: secret()})
+		require.Equal(t, codes.NotFound, codes.Of(err), id)
+	}
+	require.Len(t, cloud.Servers("p"), 1)
+}
+
+func TestDriver_ProviderIDOfAnotherProject_IsInvalid(t *testing.T) {
+	for _, id := range []string{"acme:///q/1", "acme:///p/", "acme:///p/..", "acme:///p/1/2", "acme:///p/%2e", "other:///p/1"} {
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: id}}
+		_, err := acme.NewDriver().DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m, MachineClass: class(t, "http://127.0.0.1:1", "c"), Secret: secret()})
+		require.Equal(t, codes.InvalidArgument, codes.Of(err), id)
+	}
+}
+
+func TestDriver_AnswerWithoutID_IsUnavailable(t *testing.T) {
+	answer := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+	defer server.Close()
+	d, c, m := acme.NewDriver(), class(t, server.URL, "c"), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	answer = "{}"
+	_, err := d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, MachineClass: c, Secret: secret()})
+	require.Equal(t, codes.Unavailable, codes.Of(err))
+	answer = `[{"name":"m","labels":{"machinist-cluster":"c"}}]`
+	_, err = d.GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{Machine: m, MachineClass: c, Secret: secret()})
+	require.Equal(t, codes.Unavailable, codes.Of(err))
+	answer = `{"id":"2","labels":{"machinist-cluster":"c"}}`
+	m.Spec.ProviderID = "acme:///p/1"
+	_, err = d.GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{Machine: m, MachineClass: c, Secret: secret()})
+	require.Equal(t, codes.Unavailable, codes.Of(err))
 }
 
 func TestDriver_InvalidClass_SaysWhichField(t *testing.T) {
@@ -67,6 +118,8 @@ func TestDriver_InvalidClass_SaysWhichField(t *testing.T) {
 	_, err := acme.NewDriver().ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: c, Secret: secret()})
 	require.Equal(t, codes.InvalidArgument, codes.Of(err))
 	require.ErrorContains(t, err, "endpoint: has to be a URL")
+	_, err = acme.NewDriver().ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: class(t, "http://x", ""), Secret: secret()})
+	require.ErrorContains(t, err, "cluster: is required", "without it, servers without a mark would be listed")
 	c.ProviderSpec.Raw = []byte(`{"endpoint":"http://x","proyect":"p"}`)
 	_, err = acme.NewDriver().ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: c, Secret: secret()})
 	require.ErrorContains(t, err, `unknown field "proyect"`)

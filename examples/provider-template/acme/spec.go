@@ -21,8 +21,11 @@ const Provider = "Acme"
 type ProviderSpec struct {
 	// Endpoint is the URL of the cloud.
 	Endpoint string `json:"endpoint"`
-	// Project is the scope of the servers: every server of a cluster is in its project.
+	// Project is where the servers are.
 	Project string `json:"project"`
+	// Cluster marks the servers of one cluster. Others are never listed, adopted or deleted. No two
+	// clusters of a project have the same.
+	Cluster string `json:"cluster"`
 	// ServerType and Image say what a server is like.
 	ServerType string `json:"serverType"`
 	Image      string `json:"image"`
@@ -54,7 +57,7 @@ func specOf(class *v1alpha1.MachineClass, secret *corev1.Secret) (ProviderSpec, 
 	if u, err := url.Parse(spec.Endpoint); err != nil || u.Scheme == "" || u.Host == "" {
 		wrong = append(wrong, "endpoint: has to be a URL")
 	}
-	for field, value := range map[string]string{"project": spec.Project, "serverType": spec.ServerType, "image": spec.Image} {
+	for field, value := range map[string]string{"project": spec.Project, "cluster": spec.Cluster, "serverType": spec.ServerType, "image": spec.Image} {
 		if value == "" {
 			wrong = append(wrong, field+": is required")
 		}

@@ -15,9 +15,10 @@ const Token = "a token for tests"
 
 // Server is one server.
 type Server struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Address string `json:"address"`
+	ID      string            `json:"id"`
+	Name    string            `json:"name"`
+	Labels  map[string]string `json:"labels"`
+	Address string            `json:"address"`
 }
 
 // Cloud serves its API over HTTP. The zero Cloud is empty. It is safe for several goroutines.
@@ -41,8 +42,12 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.HandleFunc("GET /v1/projects/{project}/servers", c.list)
 	mux.HandleFunc("GET /v1/projects/{project}/servers/{id}", c.get)
 	mux.HandleFunc("DELETE /v1/projects/{project}/servers/{id}", c.remove)
-	if r.Header.Get("Authorization") != "Bearer "+Token {
-		fail(w, http.StatusUnauthorized, "the token is not known")
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+Token:
+		fail(w, http.StatusUnauthorized, "TokenUnknown", "the token is not known")
+		return
+	case r.Method != http.MethodPost && r.ContentLength != 0:
+		fail(w, http.StatusBadRequest, "BodyRefused", "only POST has a body")
 		return
 	}
 	c.mu.Lock()
@@ -53,13 +58,13 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *Cloud) create(w http.ResponseWriter, r *http.Request) {
 	var s Server
 	if err := json.NewDecoder(r.Body).Decode(&s); err != nil || s.Name == "" {
-		fail(w, http.StatusBadRequest, "a server needs a name")
+		fail(w, http.StatusBadRequest, "NameMissing", "a server needs a name")
 		return
 	}
 	project := r.PathValue("project")
 	for _, other := range c.projects[project] {
 		if other.Name == s.Name {
-			fail(w, http.StatusConflict, "a server of this name exists")
+			fail(w, http.StatusConflict, "NameExists", "a server of this name exists")
 			return
 		}
 	}
@@ -89,7 +94,7 @@ func (c *Cloud) get(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	fail(w, http.StatusNotFound, "no such server")
+	fail(w, http.StatusNotFound, "ServerNotFound", "no such server")
 }
 
 func (c *Cloud) remove(w http.ResponseWriter, r *http.Request) {
@@ -101,15 +106,15 @@ func (c *Cloud) remove(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	fail(w, http.StatusNotFound, "no such server")
+	fail(w, http.StatusNotFound, "ServerNotFound", "no such server")
 }
 
-func answer(w http.ResponseWriter, code int, v any) {
+func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
+	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // the client sees that it broke off
 }
 
-func fail(w http.ResponseWriter, code int, message string) {
-	answer(w, code, map[string]string{"message": message})
+func fail(w http.ResponseWriter, status int, code, message string) {
+	answer(w, status, map[string]string{"code": code, "message": message})
 }
