@@ -52,7 +52,7 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 test-e2e: controlplane ## Run the tests against a real control plane (part of test).
 	@echo "== test examples/e2e"; cd examples/e2e && $(ALONE) $(NICE) go test -count=1 -p 1 -timeout 20m $(TESTFLAGS) ./...
 
-controlplane: ## Build etcd, kube-apiserver and kube-controller-manager (once).
+controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl (once).
 	@echo "== control plane"; cd examples/e2e && $(ALONE) $(NICE) go run ./up -build
 
 race: ## Run the tests of SDK and examples with the race detector, in random order.

@@ -276,7 +276,7 @@ func (c *pass) refuse(r machinist.Reason, message string) {
 	c.stop(r, message)
 	c.counters()
 	event := r
-	if r == reasonSelectsNothing {
+	if r == ReasonSelectsNothing {
 		event = eventSelectsAll
 	}
 	cond := newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionFalse, string(r), message, c.now)

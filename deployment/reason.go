@@ -15,6 +15,8 @@ const (
 	ReasonViewIncomplete machinist.Reason = "ViewIncomplete"
 	// ReasonInvalid: the spec is not valid.
 	ReasonInvalid machinist.Reason = "InvalidSpec"
+	// ReasonSelectsNothing: the selector is empty.
+	ReasonSelectsNothing machinist.Reason = "EmptySelector"
 	// ReasonWriteNotSeen: the view does not show a write of this process yet.
 	ReasonWriteNotSeen machinist.Reason = "WriteNotSeen"
 	// ReasonDeleting: the deployment is being deleted.
@@ -57,17 +59,16 @@ const (
 
 // Reasons that only their messages explain.
 const (
-	reasonSelectsNothing machinist.Reason = "EmptySelector"
-	reasonAdopting       machinist.Reason = "AddingFinalizer"
-	reasonDeleted        machinist.Reason = "Deleted"
-	reasonNoCluster      machinist.Reason = "NoCluster"
-	reasonNoRollback     machinist.Reason = "NoRollback"
-	reasonNotRemoved     machinist.Reason = "NotRemoved"
-	reasonBurst          machinist.Reason = "BurstLimit"
-	reasonNodeUnknown    machinist.Reason = "NodeUnknown"
-	reasonNotOurs        machinist.Reason = "ControlledByAnother"
-	reasonReleased       machinist.Reason = "SetsReleased"
-	reasonSetDeleting    machinist.Reason = "SetDeleting"
+	reasonAdopting    machinist.Reason = "AddingFinalizer"
+	reasonDeleted     machinist.Reason = "Deleted"
+	reasonNoCluster   machinist.Reason = "NoCluster"
+	reasonNoRollback  machinist.Reason = "NoRollback"
+	reasonNotRemoved  machinist.Reason = "NotRemoved"
+	reasonBurst       machinist.Reason = "BurstLimit"
+	reasonNodeUnknown machinist.Reason = "NodeUnknown"
+	reasonNotOurs     machinist.Reason = "ControlledByAnother"
+	reasonReleased    machinist.Reason = "SetsReleased"
+	reasonSetDeleting machinist.Reason = "SetDeleting"
 )
 
 // Reasons of events.

@@ -293,7 +293,7 @@ func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error
 // saysRefused reports whether a status says that a spec was refused.
 func saysRefused(status v1alpha1.MachineDeploymentStatus) bool {
 	c := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
-	return c != nil && (c.Reason == string(ReasonInvalid) || c.Reason == string(reasonSelectsNothing))
+	return c != nil && (c.Reason == string(ReasonInvalid) || c.Reason == string(ReasonSelectsNothing))
 }
 
 // withoutRefusal returns the conditions without a Progressing condition that says that

@@ -130,7 +130,7 @@ func refusal(d *v1alpha1.MachineDeployment) (r machinist.Reason, message string)
 		return ReasonInvalid, errs.ToAggregate().Error()
 	}
 	if len(d.Spec.Selector.MatchLabels)+len(d.Spec.Selector.MatchExpressions) == 0 {
-		return reasonSelectsNothing, selectsAll
+		return ReasonSelectsNothing, selectsAll
 	}
 	return "", ""
 }

@@ -134,6 +134,9 @@ func (l *logic) join() Decision {
 			if name := l.in.VM.NodeName; name != "" {
 				s.Addresses = mergeAddresses(s.Addresses, []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}})
 			}
+			if conditionOf(s.Conditions, corev1.NodeReady) == nil { // there is no Node that has one
+				s.Conditions = append(s.Conditions, condition(corev1.NodeReady, corev1.ConditionTrue, string(ReasonVMCreated), v1alpha1.CreatedMachine, l.now))
+			}
 		}
 	})
 	if l.vanished() {

@@ -129,7 +129,7 @@ func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
 	})
 }
 
-func TestAddresses_NoTargetCluster_Recorded(t *testing.T) {
+func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	address := func(ip string) []corev1.NodeAddress {
 		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 	}
@@ -138,11 +138,17 @@ func TestAddresses_NoTargetCluster_Recorded(t *testing.T) {
 	in.VM = in.VM.After(machine.Answer{Operation: driver.OpCreateMachine, ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, now, 0)
 	in.VM = in.VM.After(machine.Answer{Operation: driver.OpInitializeMachine, Addresses: append(address("10.0.0.2"), address("10.0.0.1")...)}, now, 0)
 	want := slices.Concat([]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n"}}, address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.9"))
-	require.Equal(t, want, lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine.Status.Addresses)
+	alone := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
+	require.Equal(t, want, alone.Status.Addresses)
+	require.Len(t, alone.Status.Conditions, 1, "kubectl wait asks for it")
+	require.Equal(t, corev1.NodeReady, alone.Status.Conditions[0].Type)
+	require.Equal(t, corev1.ConditionTrue, alone.Status.Conditions[0].Status)
+	require.Equal(t, "VMCreated", alone.Status.Conditions[0].Reason)
 	in.Node = machine.NodeView{Looked: true, AsOf: now}
 	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
 	m := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
 	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a cluster, its Node has them")
+	require.Empty(t, m.Status.Conditions, "and its conditions")
 }
 
 func TestNothingIsConcludedFromALostProviderID(t *testing.T) {

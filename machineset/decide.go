@@ -16,7 +16,8 @@ import (
 // Decide makes one pass over a set: which machines are created, which deleted,
 // which follow a change of the template, and whether the finalizer comes or goes.
 //
-//   - A set which does not pass [Validate] is left alone unless it is deleted.
+//   - A set which does not pass [Validate] is left alone unless it is deleted. [Status]
+//     shows why, and one Event says so.
 //   - Up to autoPreserveFailedMachineMax Failed machines are marked to be kept
 //     before anything is deleted.
 //   - If the set has fewer machines than it wants, counting those in flight and
@@ -55,17 +56,16 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	machines, holds := ours(in)
 	d.Holds = append(d.Holds, holds...)
 	in.Expectations = expected(in.Expectations, in.Machines, in.Complete)
-	problems := Validate(in.Set)
+	refused := refusal(in.Set)
 	switch {
 	case in.Set.DeletionTimestamp != nil:
-		if len(problems) == 0 {
+		if len(Validate(in.Set)) == 0 {
 			d.sync(in.Set, machines, nil)
 		}
 		d.deleteSet(in, machines, p)
-	case len(problems) > 0:
-		d.hold(in.Set.Name, ReasonInvalid, problems.ToAggregate().Error(), time.Time{})
-	case in.Set.UID == "":
-		d.hold(in.Set.Name, ReasonInvalid, "metadata.uid is empty", time.Time{})
+	case refused != "":
+		d.hold(in.Set.Name, ReasonInvalid, refused, time.Time{})
+		d.Events = refusalEvents(in.Set, refused)
 	default:
 		d.keepSet(in, machines, p)
 	}

@@ -20,6 +20,8 @@ type Decision struct {
 	Actions []Action
 	// Holds are what is not done, and why.
 	Holds []machinist.Hold
+	// Events are to be reported once the status that [Status] returns is stored.
+	Events []machinist.Event
 	// Reason sums the decision up: that of the first Delete or Create, else of the
 	// first action, else of the first hold, else [ReasonSettled].
 	Reason machinist.Reason

@@ -21,6 +21,9 @@ type Failure struct {
 	// Delete is the first error of a deletion. It is reported only if no creation
 	// failed.
 	Delete error
+	// Unfinished says that an error of another action kept the set from creating and
+	// deleting: its generation is not observed yet.
+	Unfinished bool
 }
 
 // messageRefresh is how old a status has to be before a failure that goes on
@@ -33,6 +36,13 @@ const messageRefresh = time.Minute
 // last operation failed; the conditions; and the generation. Machines that
 // another object controls are left out. changed reports whether it has to be written:
 // anything but the time of the last operation differs.
+//
+// The generation is observed once the actions of a pass were carried out, or once [Decide]
+// refused the spec.
+//
+// The conditions Available and Progressing follow from the rest of the status, and are
+// written with it. If the stored status has neither, they are written by themselves, but
+// no more than once a minute: an API server with another definition of the kind drops them.
 //
 // The condition ReplicaFailure is True, with the reason FailedCreate or
 // FailedDelete and the error as its message, while there is a failure, and absent
@@ -55,13 +65,16 @@ func Status(in Observation, f Failure, now time.Time) (next v1alpha1.MachineSetS
 	}
 	before := in.Set.Status
 	next = status(in, f, now)
+	if len(before.StandardConditions) == 0 && now.Sub(before.LastOperation.LastUpdateTime.Time) < messageRefresh {
+		before.StandardConditions = next.StandardConditions
+	}
 	before.LastOperation.LastUpdateTime = next.LastOperation.LastUpdateTime
 	return next, !equality.Semantic.DeepEqual(before, next)
 }
 
 func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus {
 	s := *in.Set.Status.DeepCopy()
-	if !in.Complete && f == (Failure{}) {
+	if !in.Complete && f.Create == nil && f.Delete == nil {
 		return s
 	}
 	s.Conditions = replicaFailure(s.Conditions, f, in.Set.Status.LastOperation.LastUpdateTime.Time, now)
@@ -70,9 +83,12 @@ func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 		return s
 	}
 	machines, _ := ours(in)
-	s.ObservedGeneration = in.Set.Generation
+	if !f.Unfinished {
+		s.ObservedGeneration = in.Set.Generation
+	}
 	fill(&s, Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now))
 	s.FailedMachines = failedMachines(machines)
+	s.StandardConditions = standardConditions(in.Set, s, now)
 	return s
 }
 

@@ -95,7 +95,7 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 	}
 	d := r.decide(o, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Do != nil, Waits: len(d.Holds) > 0})
-	r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), d.Holds)
+	r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), d.Holds, nil)
 	if d.Do == nil {
 		return d.NextCheck, nil
 	}

@@ -3,12 +3,18 @@
 package controllers
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 // Held is one thing that an object waits for.
@@ -21,7 +27,7 @@ type Held struct {
 	Hold machinist.Hold
 }
 
-// stuckAfter is how long a machine waits for the same thing until an Event says so.
+// stuckAfter is how long an object waits for the same thing until an Event says so.
 const stuckAfter = 5 * time.Minute
 
 // holds remembers what each object waits for, and since when. It is safe for several goroutines.
@@ -48,9 +54,13 @@ type present struct {
 	told bool
 }
 
+// heldSince returns since when a hold, whose Since is not zero, keeps an object from getting on. Zero
+// means that it does not: it is what a user has asked for, or it ends by itself at a known time.
+type heldSince func(machinist.Hold) time.Time
+
 // set replaces the holds of an object. It returns those that have lasted for stuckAfter and were
-// not returned before, and when the next one will have, zero if none.
-func (h *holds) set(kind string, object cache.ObjectName, now time.Time, all []machinist.Hold) (stuck []machinist.Hold, next time.Time) {
+// not returned before, and when the next one will have, zero if none. Without from, each counts from Since.
+func (h *holds) set(kind string, object cache.ObjectName, now time.Time, all []machinist.Hold, from heldSince) (stuck []machinist.Hold, next time.Time) {
 	if h == nil {
 		return nil, time.Time{}
 	}
@@ -71,8 +81,12 @@ func (h *holds) set(kind string, object cache.ObjectName, now time.Time, all []m
 		} else if hold.Since.IsZero() || hold.Since.After(now) {
 			p.hold.Since = now
 		}
-		switch end := p.hold.Since.Add(stuckAfter); {
-		case p.told:
+		since := p.hold.Since
+		if from != nil {
+			since = from(p.hold)
+		}
+		switch end := since.Add(stuckAfter); {
+		case p.told, since.IsZero():
 		case now.Before(end):
 			next = machinist.Earliest(next, end)
 		default:
@@ -109,4 +123,40 @@ func (h *holds) list() []Held {
 		}
 	}
 	return all
+}
+
+// quiet are the reasons of sets and deployments that wait because a user has asked for it, or that
+// have an Event and a condition of their own.
+var quiet = map[machinist.Reason]bool{
+	deployment.ReasonInvalid: true, deployment.ReasonSelectsNothing: true, deployment.ReasonPaused: true, deployment.ReasonFrozen: true,
+	machineset.ReasonInvalid: true, machineset.ReasonPreserved: true,
+}
+
+// sinceProgress counts the wait of a set or deployment from its last progress: while machines
+// come and go, it may wait for the same thing for hours.
+func sinceProgress(progress, now time.Time) heldSince {
+	return func(h machinist.Hold) time.Time {
+		switch {
+		case quiet[h.Reason], h.Until.After(now):
+			return time.Time{}
+		case progress.After(h.Since) && !progress.After(now):
+			return progress
+		default:
+			return h.Since
+		}
+	}
+}
+
+// tellStuck replaces the holds of an object, and reports an Event for each that keeps it from
+// getting on for stuckAfter. It returns when to look again, zero for never.
+func (c *Config) tellStuck(kind string, o runtime.Object, key cache.ObjectName, all []machinist.Hold, from heldSince) time.Time {
+	stuck, next := c.holds.set(kind, key, c.Clock.Now(), all, from)
+	for _, h := range stuck {
+		if h.Reason == machine.ReasonFrozen { // an Event of each deployment says so
+			continue
+		}
+		message := fmt.Sprintf("has waited for %s since %s: %s", h.Subject, h.Since.UTC().Format(time.RFC3339), h.Message)
+		c.event(o, machinist.Event{Type: corev1.EventTypeNormal, Reason: h.Reason, Message: message})
+	}
+	return next
 }

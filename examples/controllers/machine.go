@@ -128,7 +128,7 @@ func (r *machines) advance(ctx context.Context, key cache.ObjectName, in *machin
 		d = machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
 		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Do != nil, Waits: len(d.Holds) > 0})
 		if d.Do == nil {
-			return machinist.Earliest(d.NextCheck, r.tellStuck(key, in.Machine, d.Holds)), nil
+			return machinist.Earliest(d.NextCheck, r.cfg.tellStuck(r.kind, in.Machine, key, d.Holds, nil)), nil
 		}
 		if err := r.act(ctx, in, kept, d.Do); err != nil {
 			return time.Time{}, fmt.Errorf("%s: %w", d.Do, err)
@@ -139,20 +139,6 @@ func (r *machines) advance(ctx context.Context, key cache.ObjectName, in *machin
 		}
 	}
 	return time.Time{}, fmt.Errorf("%w after %d steps, of which the last was: %s", errNoRest, steps, d.Do)
-}
-
-// tellStuck reports what a machine has waited for so long that a user may want to know, once for
-// each thing. It returns when to look again, zero for never.
-func (r *machines) tellStuck(key cache.ObjectName, m *v1alpha1.Machine, holds []machinist.Hold) time.Time {
-	stuck, next := r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), holds)
-	for _, h := range stuck {
-		if h.Reason == machine.ReasonFrozen { // an Event of each deployment says so
-			continue
-		}
-		message := fmt.Sprintf("has waited for %s since %s: %s", h.Subject, h.Since.UTC().Format(time.RFC3339), h.Message)
-		r.cfg.event(m, machinist.Event{Type: corev1.EventTypeNormal, Reason: h.Reason, Message: message})
-	}
-	return next
 }
 
 // observe gathers what is known of a machine, and takes what is kept of it.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
@@ -152,9 +153,15 @@ func (r *machineDeployments) find(namespace, kind, name string) metav1.Object {
 func (r *machineDeployments) carry(ctx context.Context, in deployment.Observation) (time.Time, error) {
 	d := in.Deployment
 	plan := deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
-	r.cfg.holds.set(r.kind, cache.MetaObjectToName(d), r.cfg.Clock.Now(), plan.Holds)
+	now := r.cfg.Clock.Now()
+	stuck := r.cfg.tellStuck(r.kind, d, cache.MetaObjectToName(d), plan.Holds, sinceProgress(lastProgress(d), now))
+	plan.NextCheck = machinist.Earliest(plan.NextCheck, stuck)
 	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Reason: plan.Reason, Holds: plan.Holds, Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
+	observed := d.Status.ObservedGeneration
 	last, failed, err := r.act(ctx, d, plan.Actions)
+	if _, node := last.(deployment.WriteNode); failed != nil && !node {
+		plan.Status.ObservedGeneration = observed // the rest of the actions was not tried
+	}
 	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(failed) && in.NameTakenBy == nil {
 		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
 		if lookErr == nil {
@@ -176,6 +183,16 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 		r.cfg.event(d, e)
 	}
 	return plan.NextCheck, err
+}
+
+// lastProgress returns when a rollout made progress last, zero if that is not known.
+func lastProgress(d *api.MachineDeployment) time.Time {
+	for _, c := range d.Status.Conditions {
+		if c.Type == api.MachineDeploymentProgressing {
+			return c.LastUpdateTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // act carries out actions. It returns the last one that was tried, its error, and the

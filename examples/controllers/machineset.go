@@ -89,10 +89,12 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	}
 	d := machineset.Decide(in, r.cfg.Sets, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), d.Holds)
+	now := r.cfg.Clock.Now()
+	stuck := r.cfg.tellStuck(r.kind, set, key, d.Holds, sinceProgress(set.Status.LastOperation.LastUpdateTime.Time, now))
 	failure, again, err := r.act(ctx, in, d.Actions)
+	failure.Unfinished = err != nil
 	in.Expectations = r.memory.get(set.UID).expected
-	return machinist.Earliest(d.NextCheck, again), errors.Join(err, r.record(ctx, in, failure), failure.Create, failure.Delete)
+	return machinist.Earliest(d.NextCheck, again, stuck), errors.Join(err, r.record(ctx, in, failure, d.Events), failure.Create, failure.Delete)
 }
 
 // observe gathers what is known of a set: its machines, adopting and releasing
@@ -299,8 +301,8 @@ func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterfa
 	return errors.Join(err, lookErr)
 }
 
-// record writes the status of a set, if it has changed.
-func (r *machineSets) record(ctx context.Context, in machineset.Observation, failure machineset.Failure) error {
+// record writes the status of a set, if it has changed, and then reports the events.
+func (r *machineSets) record(ctx context.Context, in machineset.Observation, failure machineset.Failure, events []machinist.Event) error {
 	next, changed := machineset.Status(in, failure, r.cfg.Clock.Now())
 	gone := in.Set.DeletionTimestamp != nil && len(in.Set.Finalizers) == 0
 	if gone || !changed {
@@ -309,5 +311,11 @@ func (r *machineSets) record(ctx context.Context, in machineset.Observation, fai
 	set := in.Set.DeepCopy()
 	set.Status = next
 	_, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
-	return ignoreNotFound(err)
+	if err != nil {
+		return ignoreNotFound(err) // the next pass has the same events
+	}
+	for _, e := range events {
+		r.cfg.event(set, e)
+	}
+	return nil
 }

@@ -146,7 +146,7 @@ func (r *orphans) judge(ctx context.Context) error {
 	}
 	in.Nodes = r.allNodes(in.Listings)
 	d := r.step(in)
-	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds)
+	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	r.tellDoubts(in.Listings, d.Holds)
 	r.confirm(in.Listings)

@@ -76,7 +76,7 @@ func (r *overshoots) pass(ctx context.Context, _ cache.ObjectName) (time.Time, e
 		state, d = safety.Overshoot(r.state, in, r.cfg.Overshoot, r.cfg.Clock.Now())
 	}
 	r.state = state
-	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds)
+	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d sets", len(in.Sets)), Text: d.String(), Holds: d.Holds, Acts: len(d.Writes) > 0, Waits: len(d.Holds) > 0})
 	for _, w := range d.Writes {
 		if writeErr := r.write(ctx, w); writeErr != nil {

@@ -3,12 +3,15 @@
 package controllers_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -63,4 +66,100 @@ func TestStuck_NormalLife_NoEvent(t *testing.T) {
 		require.True(t, r.gone(t.Context(), "m"))
 		require.Empty(t, waitEvents(events))
 	})
+}
+
+// TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment lets a VM of a deployment boot for a
+// quarter of an hour.
+func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 15 * time.Minute})
+		events := record.NewFakeRecorder(1000)
+		r.events = events
+		r.create("alone") // the class comes with it
+		r.remove("alone")
+		r.deploy(t.Context(), 1)
+		r.start()
+		time.Sleep(5*time.Minute - 10*time.Second)
+		require.Empty(t, waitEvents(events))
+		time.Sleep(20 * time.Minute)
+		told := slices.DeleteFunc(waitEvents(events), func(e string) bool { return strings.Contains(e, "WaitingForNode") })
+		require.Len(t, told, 1, "beside that of the machine: %v", told)
+		require.Contains(t, told[0], "Normal NewMachinesUnavailable has waited for d-")
+		require.Contains(t, told[0], ": Pending")
+	})
+}
+
+// TestStuck_LongRollout_NoEventWhileMachinesComeAndGo replaces one machine after another for much
+// longer than a deployment may stand still.
+func TestStuck_LongRollout_NoEventWhileMachinesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 2 * time.Minute})
+		events := record.NewFakeRecorder(1000)
+		r.events = events
+		r.create("alone")
+		r.remove("alone")
+		r.deploy(t.Context(), 5)
+		r.start()
+		time.Sleep(10 * time.Minute)
+		deployments := r.machines.MachineV1alpha1().MachineDeployments(namespace)
+		_, err := deployments.Patch(t.Context(), "d", types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"v":"2"}}}}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		updated := func() int32 {
+			d, err := deployments.Get(t.Context(), "d", metav1.GetOptions{})
+			require.NoError(t, err)
+			return d.Status.UpdatedReplicas
+		}
+		time.Sleep(6 * time.Minute)
+		require.Less(t, updated(), int32(5), "it takes longer than a hold may last")
+		time.Sleep(time.Hour)
+		require.Equal(t, int32(5), updated())
+		require.Empty(t, waitEvents(events))
+	})
+}
+
+// TestStuck_SetIsDeletedAndADrainWaits_OneEventOfTheSet deletes a set whose machine has a pod that
+// its PodDisruptionBudget keeps.
+func TestStuck_SetIsDeletedAndADrainWaits_OneEventOfTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.tick = time.Second
+		events := record.NewFakeRecorder(1000)
+		r.events = events
+		r.create("alone")
+		r.remove("alone")
+		labels := map[string]string{"name": "s"}
+		sets, machines := r.machines.MachineV1alpha1().MachineSets(namespace), r.machines.MachineV1alpha1().Machines(namespace)
+		_, err := sets.Create(t.Context(), setOfOne(labels), metav1.CreateOptions{})
+		require.NoError(t, err)
+		r.start()
+		time.Sleep(time.Minute)
+		all, err := machines.List(t.Context(), metav1.ListOptions{LabelSelector: "name=s"})
+		require.NoError(t, err)
+		require.Len(t, all.Items, 1)
+		r.blocked(all.Items[0].Labels[v1alpha1.NodeLabelKey])
+		require.NoError(t, sets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		time.Sleep(7 * time.Minute)
+		told := slices.DeleteFunc(waitEvents(events), func(e string) bool { return !strings.Contains(e, "MachineSetDeleting") })
+		require.Len(t, told, 1)
+		require.Contains(t, told[0], "has waited for "+all.Items[0].Name)
+		require.Contains(t, told[0], "1 machines left")
+	})
+}
+
+// setOfOne returns a set s of one machine of the class.
+func setOfOne(labels map[string]string) *v1alpha1.MachineSet {
+	return &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		Spec: v1alpha1.MachineSetSpec{
+			Replicas: 1, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: v1alpha1.MachineTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+			},
+		},
+	}
 }

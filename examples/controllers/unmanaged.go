@@ -74,7 +74,7 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 	}
 	state, d := safety.Unmanaged(r.state, in, safety.UnmanagedPolicy{Timeout: r.cfg.Policy.CreationTimeout}, r.cfg.Clock.Now())
 	r.state = state
-	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds)
+	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d nodes", len(nodes)), Text: d.String(), Holds: d.Holds, Acts: len(d.Writes) > 0, Waits: len(d.Holds) > 0})
 	for _, w := range d.Writes {
 		if writeErr := r.write(ctx, w); writeErr != nil {

@@ -22,8 +22,13 @@ type CRD struct {
 }
 
 // CRDs returns the definitions of the four kinds, in the order of their names.
-// The caller owns what it gets. They validate no more than the types do: every
-// object that the reference system's definitions accept, they accept too.
+// The caller owns what it gets.
+//
+// Their rules refuse a new object that neither MCM nor this module ever acts upon: a class
+// without name or kind, an unknown strategy, a strategy without readable bounds. An object
+// that is stored already stays usable: Kubernetes 1.30 and later checks a rule only when the
+// fields of the rule change, and warns otherwise. Before 1.30, an API server refuses each
+// update of such an object until it is corrected.
 func CRDs() []CRD {
 	entries, err := fs.ReadDir(crdFiles, "crds")
 	if err != nil {

@@ -3,6 +3,7 @@
 package v1alpha1_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,20 +15,21 @@ func TestCRDsDefineTheFourKindsUnderTheNamesEverybodyUses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind, plural, short string
 		status, scale       bool
-		columns             []string
+		columns             []string // those of kubectl get -o wide alone have a star
 	}{
 		"machines.machine.sapcloud.io": {
-			"Machine", "machines", "mc", true, false, []string{"Status", "Age", "Node", "ProviderID"},
+			"Machine", "machines", "mc", true, false, []string{"Status", "Age", "Node", "ProviderID", "Class*", "Operation*", "State*", "Message*"},
 		},
 		"machineclasses.machine.sapcloud.io": {
-			"MachineClass", "machineclasses", "mcc", false, false, []string{"Provider", "Instance Type", "Zone", "Age"},
+			"MachineClass", "machineclasses", "mcc", false, false, []string{"Provider", "Instance Type", "Zone", "Age", "Region*"},
 		},
 		"machinesets.machine.sapcloud.io": {
-			"MachineSet", "machinesets", "mcs", true, true, []string{"Desired", "Current", "Ready", "Age"},
+			"MachineSet", "machinesets", "mcs", true, true,
+			[]string{"Desired", "Current", "Ready", "Available", "Age", "Class*", "Progressing*"},
 		},
 		"machinedeployments.machine.sapcloud.io": {
 			"MachineDeployment", "machinedeployments", "mcd", true, true,
-			[]string{"Ready", "Desired", "Up-to-date", "Available", "Age"},
+			[]string{"Ready", "Desired", "Up-to-date", "Available", "Age", "Class*", "Strategy*", "Progressing*"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +55,7 @@ func TestCRDsDefineTheFourKindsUnderTheNamesEverybodyUses(t *testing.T) {
 			}
 			var columns []string
 			for _, c := range v.AdditionalPrinterColumns {
-				columns = append(columns, c.Name)
+				columns = append(columns, c.Name+strings.Repeat("*", c.Priority))
 			}
 			require.Equal(t, tc.columns, columns)
 		})

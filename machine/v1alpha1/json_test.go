@@ -49,7 +49,7 @@ const (
 		`,"minReadySeconds":2,"autoPreserveFailedMachineMax":3}`
 	fullSetCondition = `{"type":"Frozen","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z","reason":"r","message":"m"}`
 	fullSetStatus    = `{"replicas":1,"fullyLabeledReplicas":2,"readyReplicas":3,"availableReplicas":4,"preservedFailedReplicas":5,"observedGeneration":6,` +
-		`"machineSetCondition":[` + fullSetCondition + `],"lastOperation":` + fullOperation + `,"failedMachines":[` + fullSummary + `],"autoPreserveFailedMachineCount":7}`
+		`"machineSetCondition":[` + fullSetCondition + `],"conditions":[` + fullSetCondition + `],"lastOperation":` + fullOperation + `,"failedMachines":[` + fullSummary + `],"autoPreserveFailedMachineCount":7}`
 	fullStrategy = `{"type":"InPlaceUpdate","rollingUpdate":{` + fullBounds + `},"inPlaceUpdate":{` + fullBounds + `,"orchestrationType":"Manual"}}`
 	fullDepSpec  = `{"replicas":1,"selector":` + fullSelector + `,"template":` + fullTemplate + `,"strategy":` + fullStrategy +
 		`,"minReadySeconds":2,"revisionHistoryLimit":7,"paused":true,"rollbackTo":{"revision":3},"progressDeadlineSeconds":7,"autoPreserveFailedMachineMax":4}`
@@ -98,7 +98,8 @@ var (
 	setStatus    = v1alpha1.MachineSetStatus{
 		Replicas: 1, FullyLabeledReplicas: 2, ReadyReplicas: 3, AvailableReplicas: 4, PreservedFailedReplicas: 5, ObservedGeneration: 6,
 		Conditions: []v1alpha1.MachineSetCondition{setCondition}, LastOperation: operation,
-		FailedMachines: &[]v1alpha1.MachineSummary{summary}, AutoPreserveFailedMachineCount: 7,
+		StandardConditions: []v1alpha1.MachineSetCondition{setCondition}, // MCM has no such field, and drops it
+		FailedMachines:     &[]v1alpha1.MachineSummary{summary}, AutoPreserveFailedMachineCount: 7,
 	}
 	rolling  = v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: bounds}
 	inPlace  = v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: bounds, OrchestrationType: "Manual"}

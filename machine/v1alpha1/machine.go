@@ -15,6 +15,10 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the machine was created"
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.metadata.labels.node`,description="Node that the machine became"
 // +kubebuilder:printcolumn:name="ProviderID",type=string,JSONPath=`.spec.providerID`,description="Identity of the VM at the provider"
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.class.name`,description="MachineClass of the machine"
+// +kubebuilder:printcolumn:name="Operation",type=string,priority=1,JSONPath=`.status.lastOperation.type`,description="Type of the last operation"
+// +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.status.lastOperation.state`,description="State of the last operation"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.lastOperation.description`,description="What the last operation waits for, or what it ended with"
 
 // Machine is one VM or piece of hardware, and the Node that it becomes.
 type Machine struct {
@@ -42,6 +46,8 @@ type MachineList struct {
 // MachineSpec is what is asked for of one machine.
 type MachineSpec struct {
 	// Class refers to the MachineClass, in the namespace of the machine.
+	// +kubebuilder:validation:XValidation:rule="has(self.kind) && self.kind != ''",fieldPath=".kind",message="the kind of the class is empty, so no machine can be made: write MachineClass"
+	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",fieldPath=".name",message="the name of the class is empty, so no machine can be made: write the name of a MachineClass"
 	Class ClassSpec `json:"class,omitempty"`
 	// ProviderID is the identity of the VM at the provider. It is empty until a
 	// VM is known; once written it never changes.
@@ -126,7 +132,9 @@ type MachineStatus struct {
 	// Addresses of the machine, without duplicates.
 	// +optional
 	Addresses []corev1.NodeAddress `json:"addresses,omitempty"`
-	// Conditions are those of the Node, copied when they last changed.
+	// Conditions are those of the Node, copied when they last changed. Valid is added
+	// while something is wrong with what is written in the machine. In the mode without a
+	// target cluster there is no Node: Ready is True once the VM exists.
 	// +optional
 	Conditions []corev1.NodeCondition `json:"conditions,omitempty"`
 	// LastOperation is what was last done, for people to read.

@@ -15,6 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Instance Type",type=string,JSONPath=`.nodeTemplate.instanceType`,description="Instance type of the machines"
 // +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.nodeTemplate.zone`,description="Zone of the machines"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the class was created"
+// +kubebuilder:printcolumn:name="Region",type=string,priority=1,JSONPath=`.nodeTemplate.region`,description="Region of the machines"
 
 // MachineClass holds what a provider needs to know to make a machine. Its
 // fields stand at the top level of the object: it has neither spec nor status.

@@ -17,6 +17,9 @@ import (
 // +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Number of machines of the newest template"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of machines that count as available"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the deployment was created"
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.template.spec.class.name`,description="MachineClass of the newest template"
+// +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.strategy.type`,description="Type of the strategy"
+// +kubebuilder:printcolumn:name="Progressing",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="Reason of the condition Progressing"
 
 // MachineDeployment replaces one generation of machines by the next.
 type MachineDeployment struct {
@@ -46,7 +49,7 @@ type MachineDeploymentList struct {
 
 // MachineDeploymentSpec is what is asked for of a deployment.
 type MachineDeploymentSpec struct {
-	// Replicas is the number of machines wanted.
+	// Replicas is the number of machines wanted. The API server refuses a negative one.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// Selector selects the sets and machines of the deployment; it has to match
@@ -105,6 +108,15 @@ const (
 	InPlaceUpdateMachineDeploymentStrategyType MachineDeploymentStrategyType = "InPlaceUpdate"
 )
 
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type in ['InPlaceUpdate', 'Recreate', 'RollingUpdate']",fieldPath=".type",message="the type of the strategy is missing or unknown: write InPlaceUpdate, Recreate or RollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'RollingUpdate' || has(self.rollingUpdate) && has(self.rollingUpdate.maxSurge) && has(self.rollingUpdate.maxUnavailable)",fieldPath=".rollingUpdate",message="the strategy RollingUpdate needs maxSurge and maxUnavailable: write both in rollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'RollingUpdate' || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || type(self.rollingUpdate.maxSurge) == int || self.rollingUpdate.maxSurge.matches('^[+-]?[0-9]+%$')",fieldPath=".rollingUpdate.maxSurge",message="maxSurge is neither a number nor a percentage: write such as 1 or 10%"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'RollingUpdate' || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxUnavailable) || type(self.rollingUpdate.maxUnavailable) == int || self.rollingUpdate.maxUnavailable.matches('^[+-]?[0-9]+%$')",fieldPath=".rollingUpdate.maxUnavailable",message="maxUnavailable is neither a number nor a percentage: write such as 1 or 10%"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceUpdate' || has(self.inPlaceUpdate) && has(self.inPlaceUpdate.maxSurge) && has(self.inPlaceUpdate.maxUnavailable)",fieldPath=".inPlaceUpdate",message="the strategy InPlaceUpdate needs maxSurge and maxUnavailable: write both in inPlaceUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceUpdate' || !has(self.inPlaceUpdate) || !has(self.inPlaceUpdate.maxSurge) || type(self.inPlaceUpdate.maxSurge) == int || self.inPlaceUpdate.maxSurge.matches('^[+-]?[0-9]+%$')",fieldPath=".inPlaceUpdate.maxSurge",message="maxSurge is neither a number nor a percentage: write such as 1 or 10%"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceUpdate' || !has(self.inPlaceUpdate) || !has(self.inPlaceUpdate.maxUnavailable) || type(self.inPlaceUpdate.maxUnavailable) == int || self.inPlaceUpdate.maxUnavailable.matches('^[+-]?[0-9]+%$')",fieldPath=".inPlaceUpdate.maxUnavailable",message="maxUnavailable is neither a number nor a percentage: write such as 1 or 10%"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceUpdate' || !has(self.inPlaceUpdate) || has(self.inPlaceUpdate.orchestrationType) && self.inPlaceUpdate.orchestrationType in ['Auto', 'Manual']",fieldPath=".inPlaceUpdate.orchestrationType",message="the orchestration type is missing or unknown: write Auto or Manual"
+
 // MachineDeploymentStrategy is how old machines are replaced by new ones.
 type MachineDeploymentStrategy struct {
 	// Type of the strategy. It has no default.
@@ -156,7 +168,9 @@ type UpdateConfiguration struct {
 
 // MachineDeploymentStatus is what was last observed of a deployment.
 type MachineDeploymentStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is of.
+	// ObservedGeneration is the generation of the spec that the controller has acted on or
+	// has refused. A refused spec has Progressing=False with the reason InvalidSpec or
+	// EmptySelector. It stays at the former generation while an action fails.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of machines of all sets.

@@ -12,7 +12,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of machines asked for"
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`,description="Number of machines that exist"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of machines that are Running"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of machines that count as available"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the set was created"
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.template.spec.class.name`,description="MachineClass of the machines"
+// +kubebuilder:printcolumn:name="Progressing",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="Reason of the condition Progressing"
 
 // MachineSet keeps a number of machines made from one template.
 type MachineSet struct {
@@ -41,7 +44,7 @@ type MachineSetList struct {
 
 // MachineSetSpec is what is asked for of a set.
 type MachineSetSpec struct {
-	// Replicas is the number of machines wanted.
+	// Replicas is the number of machines wanted. The API server refuses a negative one.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// Selector selects the machines of the set; it has to match the labels of
@@ -80,12 +83,18 @@ type MachineSetStatus struct {
 	// PreservedFailedReplicas is how many of them are Failed and preserved.
 	// +optional
 	PreservedFailedReplicas int32 `json:"preservedFailedReplicas,omitempty"`
-	// ObservedGeneration is the generation of the spec that this status is of.
+	// ObservedGeneration is the generation of the spec that the controller has acted on or
+	// has refused. A refused spec has Progressing=False with the reason InvalidSpec. It stays
+	// at the former generation while an error keeps the controller from creating and deleting.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the set; mind the JSON name.
+	// Conditions of the set that MCM writes, too; mind the JSON name.
 	// +optional
 	Conditions []MachineSetCondition `json:"machineSetCondition,omitempty"`
+	// StandardConditions are Available and Progressing, where kubectl wait looks for them.
+	// They are written together with what they follow from.
+	// +optional
+	StandardConditions []MachineSetCondition `json:"conditions,omitempty"`
 	// LastOperation of the set.
 	LastOperation LastOperation `json:"lastOperation,omitempty"`
 	// FailedMachines are the machines whose last operation failed. Nil means none.
@@ -108,6 +117,12 @@ const (
 	// MachineSetFrozen means that the set creates no machines, because it has
 	// too many.
 	MachineSetFrozen MachineSetConditionType = "Frozen"
+	// MachineSetAvailable means that all machines which the set wants are available. Failed
+	// machines that are preserved are not missed.
+	MachineSetAvailable MachineSetConditionType = "Available"
+	// MachineSetProgressing is False if the spec is invalid, or if a machine could not be
+	// created or deleted.
+	MachineSetProgressing MachineSetConditionType = "Progressing"
 )
 
 // MachineSetCondition is one condition of a set.

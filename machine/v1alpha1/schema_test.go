@@ -35,8 +35,11 @@ type definition struct {
 		Versions []struct {
 			Name                     string
 			Served, Storage          bool
-			AdditionalPrinterColumns []struct{ Name, JSONPath, Type string }
-			Subresources             struct {
+			AdditionalPrinterColumns []struct {
+				Name, JSONPath, Type string
+				Priority             int
+			}
+			Subresources struct {
 				Status *struct{}
 				Scale  *struct{ SpecReplicasPath, StatusReplicasPath string }
 			}
@@ -65,6 +68,8 @@ type schema struct {
 	ListType             string             `json:"x-kubernetes-list-type"`
 	ListMapKeys          []string           `json:"x-kubernetes-list-map-keys"`
 	MapType              string             `json:"x-kubernetes-map-type"`
+	// Validations are checked on a real API server.
+	Validations []struct{ Rule, Message, FieldPath string } `json:"x-kubernetes-validations"`
 }
 
 // definitions returns the definitions by kind.
@@ -241,6 +246,9 @@ func TestSchema_OwnFields_RequireNothingAndOpaquePartsKeepUnknownFields(t *testi
 			}
 			require.NotContains(t, []string{"set", "map"}, s.ListType, kind+path)
 			require.Nil(t, s.MaxItems, kind+path)
+			for _, v := range s.Validations {
+				require.Contains(t, v.Message, ": write ", kind+path)
+			}
 		})
 	}
 	require.Equal(t, map[string][]string{"MachineClass": {"providerSpec"}}, required)

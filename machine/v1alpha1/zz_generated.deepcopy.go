@@ -591,6 +591,13 @@ func (in *MachineSetStatus) DeepCopyInto(out *MachineSetStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.StandardConditions != nil {
+		in, out := &in.StandardConditions, &out.StandardConditions
+		*out = make([]MachineSetCondition, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	in.LastOperation.DeepCopyInto(&out.LastOperation)
 	if in.FailedMachines != nil {
 		in, out := &in.FailedMachines, &out.FailedMachines

@@ -56,6 +56,24 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	}, nil
 }
 
+// Kubectl returns the absolute file name of kubectl, of the version of the API server. It is
+// compiled like what [Build] returns, and cached beside it.
+func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
+	if progress == nil {
+		progress = os.Stderr
+	}
+	cache, err := cacheFolder()
+	if err != nil {
+		return "", err
+	}
+	c := kubectlComponent()
+	folder, err := cached(ctx, cache, c, progress, compile)
+	if err != nil {
+		return "", fmt.Errorf("build %s %s: %w", c.name, c.version, err)
+	}
+	return filepath.Join(folder, c.programs[0].name), nil
+}
+
 func cacheFolder() (string, error) {
 	if folder := os.Getenv(CacheEnv); folder != "" {
 		return filepath.Abs(folder)

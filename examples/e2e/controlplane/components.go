@@ -33,6 +33,10 @@ var (
 	kubernetesMod string
 	//go:embed components/kubernetes.sum
 	kubernetesSum string
+	//go:embed components/kubectl.mod
+	kubectlMod string
+	//go:embed components/kubectl.sum
+	kubectlSum string
 )
 
 // program is one binary of a component: the import path of its main package
@@ -77,6 +81,18 @@ func kubernetesComponent() component {
 			{pkg: "k8s.io/kubernetes/cmd/kube-apiserver", name: "kube-apiserver"},
 			{pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", name: "kube-controller-manager"},
 		},
+	}
+}
+
+// kubectlComponent is no part of a control plane: [Kubectl] alone builds it.
+func kubectlComponent() component {
+	return component{
+		name:     "kubectl",
+		version:  KubernetesVersion,
+		mod:      kubectlMod,
+		sum:      kubectlSum,
+		ldflags:  kubernetesFlags(KubernetesVersion),
+		programs: []program{{pkg: "k8s.io/kubernetes/cmd/kubectl", name: "kubectl"}},
 	}
 }
 

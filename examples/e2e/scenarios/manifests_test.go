@@ -185,13 +185,17 @@ func TestDefinitions_ZeroTimes_AcceptedAsNull(t *testing.T) {
 	require.NoError(t, err)
 	metadata := metav1.ObjectMeta{Namespace: s.Namespace, Name: "zero"}
 	summary := v1alpha1.MachineSummary{Name: "m"}
+	spec := v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}}
+	template := v1alpha1.MachineTemplateSpec{Spec: spec}
 	for kind, object := range map[string]any{
-		"Machine": v1alpha1.Machine{ObjectMeta: metadata},
-		"MachineSet": v1alpha1.MachineSet{ObjectMeta: metadata, Status: v1alpha1.MachineSetStatus{
+		"Machine": v1alpha1.Machine{ObjectMeta: metadata, Spec: spec},
+		"MachineSet": v1alpha1.MachineSet{ObjectMeta: metadata, Spec: v1alpha1.MachineSetSpec{Template: template}, Status: v1alpha1.MachineSetStatus{
 			Conditions:     []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue}},
 			FailedMachines: &[]v1alpha1.MachineSummary{summary},
 		}},
-		"MachineDeployment": v1alpha1.MachineDeployment{ObjectMeta: metadata, Status: v1alpha1.MachineDeploymentStatus{
+		"MachineDeployment": v1alpha1.MachineDeployment{ObjectMeta: metadata, Spec: v1alpha1.MachineDeploymentSpec{
+			Template: template, Strategy: v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType},
+		}, Status: v1alpha1.MachineDeploymentStatus{
 			Conditions:     []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}},
 			FailedMachines: []*v1alpha1.MachineSummary{&summary},
 		}},

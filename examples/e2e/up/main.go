@@ -5,8 +5,8 @@
 //
 //	go run ./up -kubeconfig /tmp/machinist.kubeconfig
 //
-// With -build it only builds what a control plane is made of, so that the tests
-// need not.
+// With -build it only builds what a control plane is made of, and kubectl, so that the
+// tests need not.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", filepath.Join(os.TempDir(), "machinist.kubeconfig"), "write a `file` for kubectl, which is deleted in the end")
-	build := flags.Bool("build", false, "only build the control plane")
+	build := flags.Bool("build", false, "only build the control plane and kubectl")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -45,7 +45,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	if *build {
 		_, err := controlplane.Build(ctx, os.Stderr)
-		return err
+		_, kubectlErr := controlplane.Kubectl(ctx, os.Stderr)
+		return errors.Join(err, kubectlErr)
 	}
 	c, err := controlplane.Start(ctx, controlplane.Options{})
 	if err != nil {

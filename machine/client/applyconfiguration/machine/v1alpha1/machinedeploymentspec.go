@@ -13,7 +13,7 @@ import (
 //
 // MachineDeploymentSpec is what is asked for of a deployment.
 type MachineDeploymentSpecApplyConfiguration struct {
-	// Replicas is the number of machines wanted.
+	// Replicas is the number of machines wanted. The API server refuses a negative one.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector selects the sets and machines of the deployment; it has to match
 	// the labels of the template. Nil and empty selectors select nothing.

@@ -13,7 +13,9 @@ import (
 //
 // MachineDeploymentStatus is what was last observed of a deployment.
 type MachineDeploymentStatusApplyConfiguration struct {
-	// ObservedGeneration is the generation of the spec that this status is of.
+	// ObservedGeneration is the generation of the spec that the controller has acted on or
+	// has refused. A refused spec has Progressing=False with the reason InvalidSpec or
+	// EmptySelector. It stays at the former generation while an action fails.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of machines of all sets.
 	Replicas *int32 `json:"replicas,omitempty"`

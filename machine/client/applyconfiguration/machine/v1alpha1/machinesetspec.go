@@ -13,7 +13,7 @@ import (
 //
 // MachineSetSpec is what is asked for of a set.
 type MachineSetSpecApplyConfiguration struct {
-	// Replicas is the number of machines wanted.
+	// Replicas is the number of machines wanted. The API server refuses a negative one.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector selects the machines of the set; it has to match the labels of
 	// the template. Nil and empty selectors select nothing.

@@ -19,10 +19,15 @@ type MachineSetStatusApplyConfiguration struct {
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// PreservedFailedReplicas is how many of them are Failed and preserved.
 	PreservedFailedReplicas *int32 `json:"preservedFailedReplicas,omitempty"`
-	// ObservedGeneration is the generation of the spec that this status is of.
+	// ObservedGeneration is the generation of the spec that the controller has acted on or
+	// has refused. A refused spec has Progressing=False with the reason InvalidSpec. It stays
+	// at the former generation while an error keeps the controller from creating and deleting.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the set; mind the JSON name.
+	// Conditions of the set that MCM writes, too; mind the JSON name.
 	Conditions []MachineSetConditionApplyConfiguration `json:"machineSetCondition,omitempty"`
+	// StandardConditions are Available and Progressing, where kubectl wait looks for them.
+	// They are written together with what they follow from.
+	StandardConditions []MachineSetConditionApplyConfiguration `json:"conditions,omitempty"`
 	// LastOperation of the set.
 	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`
 	// FailedMachines are the machines whose last operation failed. Nil means none.
@@ -95,6 +100,19 @@ func (b *MachineSetStatusApplyConfiguration) WithConditions(values ...*MachineSe
 			panic("nil value passed to WithConditions")
 		}
 		b.Conditions = append(b.Conditions, *values[i])
+	}
+	return b
+}
+
+// WithStandardConditions adds the given value to the StandardConditions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the StandardConditions field.
+func (b *MachineSetStatusApplyConfiguration) WithStandardConditions(values ...*MachineSetConditionApplyConfiguration) *MachineSetStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithStandardConditions")
+		}
+		b.StandardConditions = append(b.StandardConditions, *values[i])
 	}
 	return b
 }

@@ -15,7 +15,9 @@ import (
 type MachineStatusApplyConfiguration struct {
 	// Addresses of the machine, without duplicates.
 	Addresses []v1.NodeAddressApplyConfiguration `json:"addresses,omitempty"`
-	// Conditions are those of the Node, copied when they last changed.
+	// Conditions are those of the Node, copied when they last changed. Valid is added
+	// while something is wrong with what is written in the machine. In the mode without a
+	// target cluster there is no Node: Ready is True once the VM exists.
 	Conditions []v1.NodeConditionApplyConfiguration `json:"conditions,omitempty"`
 	// LastOperation is what was last done, for people to read.
 	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`

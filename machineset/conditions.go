@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Reasons of the condition Progressing, besides those of ReplicaFailure.
+const (
+	invalidSpec  = "InvalidSpec"
+	complete     = "Complete"
+	machinesWait = "WaitingForMachines"
+)
+
+// standardConditions returns the conditions Available and Progressing that follow from a
+// set and from the rest of its status. They change only with the spec and the status.
+func standardConditions(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, now time.Time) []v1alpha1.MachineSetCondition {
+	conditions := slices.Clone(s.StandardConditions)
+	for _, c := range []v1alpha1.MachineSetCondition{availability(set, s), progress(set, s)} {
+		c.LastTransitionTime = metav1.NewTime(now)
+		at := slices.IndexFunc(conditions, func(x v1alpha1.MachineSetCondition) bool { return x.Type == c.Type })
+		if at < 0 {
+			conditions = append(conditions, c)
+			continue
+		}
+		if conditions[at].Status == c.Status {
+			c.LastTransitionTime = conditions[at].LastTransitionTime
+		}
+		conditions[at] = c
+	}
+	return conditions
+}
+
+// availability says whether all machines are available that the set wants.
+func availability(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha1.MachineSetCondition {
+	c := v1alpha1.MachineSetCondition{
+		Type: v1alpha1.MachineSetAvailable, Status: v1alpha1.ConditionTrue, Reason: v1alpha1.MinimumReplicasAvailable,
+		Message: fmt.Sprintf("%d machines are available, %d are wanted", s.AvailableReplicas, set.Spec.Replicas),
+	}
+	if s.AvailableReplicas < max(0, set.Spec.Replicas)-s.PreservedFailedReplicas {
+		c.Status, c.Reason = v1alpha1.ConditionFalse, v1alpha1.MinimumReplicasUnavailable
+	}
+	return c
+}
+
+// progress says whether the set comes nearer to its spec, or is there.
+func progress(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha1.MachineSetCondition {
+	c := v1alpha1.MachineSetCondition{Type: v1alpha1.MachineSetProgressing, Status: v1alpha1.ConditionFalse}
+	failure := slices.IndexFunc(s.Conditions, func(x v1alpha1.MachineSetCondition) bool {
+		return x.Type == v1alpha1.MachineSetReplicaFailure && x.Status == v1alpha1.ConditionTrue
+	})
+	wanted := max(0, set.Spec.Replicas)
+	switch why := refusal(set); {
+	case why != "":
+		c.Reason, c.Message = invalidSpec, why
+	case failure >= 0:
+		c.Reason, c.Message = s.Conditions[failure].Reason, s.Conditions[failure].Message
+	case s.Replicas == wanted && s.AvailableReplicas+s.PreservedFailedReplicas >= wanted:
+		c.Status, c.Reason, c.Message = v1alpha1.ConditionTrue, complete, fmt.Sprintf("%d machines exist, as wanted", wanted)
+	default:
+		c.Status, c.Reason = v1alpha1.ConditionTrue, machinesWait
+		c.Message = fmt.Sprintf("%d machines exist, %d are wanted", s.Replicas, wanted)
+	}
+	return c
+}
+
+// refusal returns why [Decide] does nothing for a set, empty if it decides. A set that is
+// being deleted is decided about whatever its spec is.
+func refusal(set *v1alpha1.MachineSet) string {
+	if set.DeletionTimestamp != nil {
+		return ""
+	}
+	if problems := Validate(set); len(problems) > 0 {
+		return problems.ToAggregate().Error()
+	}
+	if set.UID == "" {
+		return "metadata.uid is empty"
+	}
+	return ""
+}
+
+// refusalEvents returns the Event of a refusal that the stored status does not tell.
+func refusalEvents(set *v1alpha1.MachineSet, why string) []machinist.Event {
+	for _, c := range set.Status.StandardConditions {
+		if c.Type == v1alpha1.MachineSetProgressing && c.Reason == invalidSpec && c.Message == why {
+			return nil
+		}
+	}
+	return []machinist.Event{{
+		Type: corev1.EventTypeWarning, Reason: invalidSpec, Message: "Nothing is created or deleted until the spec is corrected: " + why,
+	}}
+}
