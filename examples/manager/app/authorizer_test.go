@@ -182,6 +182,8 @@ func TestAuthorizer_Answers_RememberedForAWhile(t *testing.T) {
 func TestAuthorizer_ManyReviews_RefusedBeyondTheLimit(t *testing.T) {
 	r := newReviewer(t)
 	r.hold = make(chan struct{})
+	release := sync.OnceFunc(func() { close(r.hold) })
+	defer release()
 	var asking sync.WaitGroup
 	for range reviewsAtATime {
 		asking.Go(func() { r.get(t, "Bearer good") })
@@ -190,7 +192,7 @@ func TestAuthorizer_ManyReviews_RefusedBeyondTheLimit(t *testing.T) {
 	recorder := r.get(t, "Bearer other")
 	require.Equal(t, http.StatusServiceUnavailable, recorder.Code)
 	require.Contains(t, recorder.Body.String(), "4 tokens are being reviewed")
-	close(r.hold)
+	release()
 	asking.Wait()
 	require.Equal(t, http.StatusForbidden, r.get(t, "Bearer other").Code)
 }
