@@ -168,7 +168,7 @@ func (m *manager) run(ctx context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, m.health.stop)()
 	m.fail = cancel
-	endServing, err := m.serveAll(cancel)
+	endServing, err := m.serveAll(cancel) //nolint:contextcheck // health is told until the end
 	if err != nil {
 		return err
 	}

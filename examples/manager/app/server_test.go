@@ -4,7 +4,6 @@ package app
 
 import (
 	"bufio"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -249,7 +248,7 @@ func TestServer_ClientDoesNotRead_AnswerIsCutOff(t *testing.T) {
 		}))
 		end := serve([]*http.Server{s}, []net.Listener{p}, func(err error) { t.Error(err) })
 		defer end()
-		c, err := p.dial(context.Background(), "", "")
+		c, err := p.dial(t.Context(), "", "")
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
