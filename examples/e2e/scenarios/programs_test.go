@@ -4,9 +4,12 @@ package scenarios_test
 
 import (
 	"context"
+	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/stage"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -88,6 +92,36 @@ func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
 		require.NotContains(t, log, "msg=decided kind="+kind+" ", "each program does its part alone")
 	}
 	removeAll(t, s)
+}
+
+// Each program keeps its access to the namespace as long as something there needs it.
+func TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace(t *testing.T) {
+	t.Parallel()
+	o := lively()
+	var deleted atomic.Pointer[time.Time]
+	o.Forgiven = func(r controlplane.Request) bool { // the namespace takes nothing new, and a binding that is released allows nothing
+		at := deleted.Load()
+		return r.Code == http.StatusForbidden && r.Namespace != metav1.NamespaceSystem && at != nil && r.Time.After(*at)
+	}
+	s := house.Set(t, "parted", o)
+	machines := s.Program(manifests.MachineController, "machines", "--machine-settle-time=2s", "--machine-safety-orphan-vms-period=2s", "--machine-safety-orphan-vms-grace=5s")
+	sets := s.Program(manifests.MachineControllerManager, "sets")
+	s.Start(t, machines)
+	s.Start(t, sets)
+	deploy(t, s, s.Deployment("workers", "small", 4, 1, 4))
+	ctx, namespaces := t.Context(), s.Client.CoreV1().Namespaces()
+	_, err := s.Client.RbacV1().RoleBindings(s.Namespace).Patch(ctx, manifests.AccessBinding(manifests.ServiceAccount), mergePatch,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // of the manager, which does not run
+	require.NoError(t, err)
+
+	deleted.Store(new(time.Now()))
+	require.NoError(t, namespaces.Delete(ctx, s.Namespace, metav1.DeleteOptions{}))
+	s.Wait(t, patience, "the namespace is gone", stage.Gone("namespace", namespaces.Get, s.Namespace))
+	s.Wait(t, patience, "nothing is left", s.NothingLeft)
+	for _, p := range []*stage.Manager{machines, sets} {
+		require.True(t, p.Running())
+		require.Contains(t, p.Log(), "is released: nothing is left there")
+	}
 }
 
 // decided finds the objects that a manager decided about.
