@@ -159,6 +159,20 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 			require.NoError(t, err)
 			return w.writes()
 		},
+		"overshoot of a deployment": func(t *testing.T, w *shardWorld) int {
+			t.Helper()
+			r := newOvershoots(&w.cfg, w.caches)
+			w.fill(t)
+			deployments := w.caches.machines.Machine().V1alpha1().MachineDeployments().Informer().GetIndexer()
+			for _, o := range deployments.List() {
+				frozen := o.(*v1alpha1.MachineDeployment).DeepCopy() //nolint:forcetypeassert // a test
+				frozen.Labels = labels.Merge(frozen.Labels, map[string]string{v1alpha1.FreezeLabelKey: "True"})
+				require.NoError(t, deployments.Update(frozen))
+			}
+			_, err := r.pass(t.Context(), cache.ObjectName{})
+			require.NoError(t, err)
+			return w.writes()
+		},
 	}
 	for kind, pass := range passes {
 		for _, shard := range []string{"", "blue"} {
@@ -197,6 +211,23 @@ func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, w.clients.Actions(), 2, "both were read")
 	require.Zero(t, w.writes())
+}
+
+func TestShards_MachineOfAnotherShardFailed_CountsForTheGuard(t *testing.T) {
+	t.Parallel()
+	w := newShardWorld(t, "blue", map[string]string{ShardLabel: "green"})
+	w.cfg.Guard = safety.DefaultGuardPolicy()
+	r := newMachines(&w.cfg, w.caches)
+	w.fill(t)
+	machines := w.caches.machines.Machine().V1alpha1().Machines().Informer().GetIndexer()
+	for _, o := range machines.List() {
+		failed := o.(*v1alpha1.Machine).DeepCopy() //nolint:forcetypeassert // a test
+		failed.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(w.cfg.Clock.Now())}
+		require.NoError(t, machines.Update(failed))
+	}
+	_, err := r.pass(t.Context(), cache.NewObjectName("n", "machine"))
+	require.NoError(t, err)
+	require.Contains(t, r.failures.granted, types.UID("machine"))
 }
 
 func TestShards_Created_HasTheLabel(t *testing.T) {
