@@ -170,7 +170,7 @@ func TestAnythingThatIsBuiltIsInTheKey(t *testing.T) {
 func TestTheModuleFilesHaveTheVersionsThatWeSay(t *testing.T) {
 	require.Contains(t, etcdMod, "\tgo.etcd.io/etcd/server/v3 "+EtcdVersion+" ")
 	require.Contains(t, kubernetesMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")
-	require.Contains(t, kubectlMod, "require k8s.io/kubernetes "+KubernetesVersion)
+	require.Contains(t, kubectlMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")
 	staging := "v0" + strings.TrimPrefix(KubernetesVersion, "v1")
 	replaced := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) => (\S+) (\S+)$`).FindAllStringSubmatch(kubernetesMod+kubectlMod, -1) {
