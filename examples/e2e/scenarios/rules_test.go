@@ -229,7 +229,10 @@ func TestDefinitions_StoredBeforeTheRules_KeepsWorking(t *testing.T) {
 		}, rulesPatience, 100*time.Millisecond, "the rule works by now: %s", name)
 	}
 	for name, o := range stored {
-		t.Run(name, func(t *testing.T) { liveOn(t, resource(client, o), o.GetName(), faults[name]) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			liveOn(t, resource(client, o), o.GetName(), faults[name])
+		})
 	}
 }
 
