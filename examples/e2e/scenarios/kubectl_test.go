@@ -31,7 +31,7 @@ func kubectl(t *testing.T, s *stage.Stage) func(args ...string) string {
 	return func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"--kubeconfig=" + config, "--namespace=" + s.Namespace}, args...)...)
-		out, err := cmd.CombinedOutput()
+		out, err := cmd.Output() // without the warnings about the group of another scenario
 		require.NoError(t, err, "kubectl %s: %s", strings.Join(args, " "), out)
 		return string(out)
 	}

@@ -156,6 +156,7 @@ func copies(t *testing.T, group string, rules bool) (all []*unstructured.Unstruc
 		for _, o := range decode(t, crd.YAML) {
 			o.SetName(strings.TrimSuffix(o.GetName(), v1alpha1.GroupName) + group)
 			require.NoError(t, unstructured.SetNestedField(o.Object, group, "spec", "group"))
+			unstructured.RemoveNestedField(o.Object, "spec", "names", "shortNames")
 			if !rules {
 				require.True(t, withoutRules(o.Object) || strings.HasPrefix(crd.Name, "machineclasses."))
 			}
