@@ -77,12 +77,17 @@ func selects(s *v1alpha1.MachineSet, have map[string]string) bool {
 // those that have left it, whether they moved or failed, and a set to which
 // machines have moved gets larger by them. Each set has to see the same machines as
 // we do, or it would create or delete some for those it has not seen come or go;
-// and nothing grows before the others have made room. Machines that are too many then,
+// and nothing grows before the others have made room: the new set neither, as long as it
+// waits to be given the size of what it has. Machines that are too many then,
 // because fewer are wanted by now, are chosen like others once they are acknowledged. They
 // take the places of machines that an autoscaler named.
 func (u *updates) followMoves() {
 	waits := false
 	for _, a := range u.c.ledger.accounts {
+		if a.isNew && !a.deleting && machineset.ScaleUpDisabled(a.next) && int64(a.next.Spec.Replicas) > a.spec {
+			waits = true // its hold is told already
+			continue
+		}
 		present := int64(a.counts.Present)
 		left, moved := !a.isNew && present < a.spec && machineset.ScaleUpDisabled(a.set), present > a.spec && a.counts.Moving > 0
 		switch {

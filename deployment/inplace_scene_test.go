@@ -45,6 +45,8 @@ func TestInPlace_SizesFollowMachines(t *testing.T) {
 func TestInPlace_ScaleUpDisabled(t *testing.T) {
 	check(t, []decided{
 		{"the set that is wanted again waits for its report", "inplace 3 +0 -1 want=old; old 3/3 fixed: m1 m2; new 1: m3", "old 3; new 1; candidates m3", ""},
+		{"no other set grows by what moved while it waits", "inplace 2 +0 -1 want=old; old 1/1 fixed: ; new 1/2: a b.moved", "old 1; new 1; candidates a", "old: SetNotReported: it asks for 1 machines and has 0"},
+		{"another set grows by what moved once it has its size", "inplace 2 +0 -1 want=old; old 1/0 fixed: ; new 1/2: a b.moved", "old 1>0; new 1>2; frees old; candidates a", ""},
 		{"the label goes with the size of the machines that are left", "inplace 3 +0 -1 want=old; old 3/2 fixed: m1 m2; new 1: m3", "old 3>2; new 1; frees old; candidates m3", ""},
 		{"an old set without labels is kept from growing", "inplace 1 +0 -1; old 1 bare: m; new 0", "old 1; new 0; fixes old; candidates m", ""},
 		{"an old set that has nothing needs no label", "inplace 1 +0 -1; old 0 grows; new 1: m", "old 0; new 1", ""},
