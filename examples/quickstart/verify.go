@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // figures are what the histories show.
 type figures struct {
-	journal.Figures
+	audit.Figures
 
 	writes int // writes to the control cluster
 }
@@ -25,7 +25,7 @@ type figures struct {
 func (w *world) verify() (figures, error) {
 	history := w.control.History()
 	vms := slices.DeleteFunc(w.cloud.History(), func(e drivertest.Event) bool { return e.VM.Machine == orphan })
-	f, err := journal.Check(journal.FromHistory(history), vms, w.cloud.Snapshot(), journal.Options{
+	f, err := audit.Check(audit.FromHistory(history), vms, w.cloud.Snapshot(), audit.Options{
 		Steady: true, Excused: func(m *v1alpha1.Machine) bool {
 			order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, w.harmed[m.UID])
 			return err == nil && order >= 0

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -21,9 +21,9 @@ func TestABrokenBoundFailsTheDemo(t *testing.T) {
 	require.NoError(t, err)
 	w.cloud.Plant(drivertest.VM{Namespace: m.Namespace, Machine: m.Name, UID: string(m.UID)})
 	f, err := w.verify()
-	var breach journal.Breach
+	var breach audit.Violation
 	require.ErrorAs(t, err, &breach)
-	require.Equal(t, journal.Guarded, breach.Bound)
+	require.Equal(t, audit.Guarded, breach.Bound)
 	require.ErrorContains(t, err, "the cloud still holds")
 	require.Equal(t, 1, f.writes)
 	require.Equal(t, 1, f.Machines)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -76,12 +76,12 @@ func TestShares(t *testing.T) {
 }
 
 // record returns the records of a life that begins some time after the start.
-func record(name string, begin int) (log journal.Log, history drivertest.History, requests []controlplane.Request) {
+func record(name string, begin int) (log audit.Log, history drivertest.History, requests []controlplane.Request) {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	change := func(ms int, gone bool, f func(*v1alpha1.Machine)) {
 		m = m.DeepCopy()
 		f(m)
-		log.Changes = append(log.Changes, journal.Change{Time: at(begin + ms), Object: m, Gone: gone})
+		log.Changes = append(log.Changes, audit.Change{Time: at(begin + ms), Object: m, Gone: gone})
 	}
 	change(0, false, func(*v1alpha1.Machine) {})
 	change(50, false, func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning })
@@ -121,13 +121,13 @@ func TestALifeIsPutTogetherFromAllRecords(t *testing.T) {
 	require.Equal(t, "machine a", story[0])
 	require.Contains(t, strings.Join(story, "\n"), "40.0 ms update machines/status 200")
 	require.Contains(t, story[len(story)-1], "100.0 ms   is gone")
-	require.Nil(t, storyOf(journal.Log{}, requests, nodeName))
+	require.Nil(t, storyOf(audit.Log{}, requests, nodeName))
 }
 
 func TestTheWholeOfLivesOneAfterTheOtherIsThatOfEach(t *testing.T) {
 	first, history, requests := record("a", 0)
 	second, history2, requests2 := record("b", 1000)
-	log := journal.Log{Changes: append(first.Changes, second.Changes...)}
+	log := audit.Log{Changes: append(first.Changes, second.Changes...)}
 	lives := livesOf(log, append(history, history2...), append(requests, requests2...), nodeName)
 	require.Len(t, lives, 2)
 	up, down := whole(lives, timing{created: []time.Time{at(-1), at(995)}, deleted: []time.Time{at(59), at(1055)}})
@@ -138,7 +138,7 @@ func TestTheWholeOfLivesOneAfterTheOtherIsThatOfEach(t *testing.T) {
 // resultOf returns a result of a round of so many lives, of which everything was
 // measured.
 func resultOf(n int, cpu time.Duration, writes int) result {
-	r := round{planned: n, cpu: time.Duration(n) * cpu, peak: 40 << 20, figures: journal.Figures{}}
+	r := round{planned: n, cpu: time.Duration(n) * cpu, peak: 40 << 20, figures: audit.Figures{}}
 	for i := range n {
 		log, history, requests := record(fmt.Sprintf("m%d", i), 0)
 		r.lives = append(r.lives, livesOf(log, history, requests, nodeName)...)
@@ -275,7 +275,7 @@ func TestTheWholeIsNotKnownIfAPartOfItIsNot(t *testing.T) {
 	require.Zero(t, up+down, "the second is not known")
 
 	var out bytes.Buffer
-	result{rounds: []round{{lives: make([]life, 1), figures: journal.Figures{}}}}.print(&out, false)
+	result{rounds: []round{{lives: make([]life, 1), figures: audit.Figures{}}}}.print(&out, false)
 	require.Regexp(t, `deletion to gone +not measured`, out.String())
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -22,7 +22,7 @@ type life struct {
 
 // livesOf puts the lives of machines together from the journal, the history of the
 // cloud and the requests of all.
-func livesOf(log journal.Log, history drivertest.History, requests []controlplane.Request, nodeName func(string) string) []life {
+func livesOf(log audit.Log, history drivertest.History, requests []controlplane.Request, nodeName func(string) string) []life {
 	all, order := map[types.UID]*life{}, []types.UID{}
 	nodes := map[string]types.UID{}
 	for _, c := range log.Changes {
@@ -60,7 +60,7 @@ func livesOf(log journal.Log, history drivertest.History, requests []controlplan
 	return lives
 }
 
-func (l *life) see(c journal.Change, m *v1alpha1.Machine) {
+func (l *life) see(c audit.Change, m *v1alpha1.Machine) {
 	if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 		first(&l.running, c.Time)
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 func main() {
@@ -109,14 +109,14 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	house, err := stage.Open(ctx, c)
+	cluster, err := env.Open(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, house.Close()) }()
+	defer func() { err = errors.Join(err, cluster.Close()) }()
 	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(s.managerFlags(), " "))
 
-	single, err := measure(ctx, house, s, "single machines, one after the other", []plan{lives(max(s.rounds, 5))})
+	single, err := measure(ctx, cluster, s, "single machines, one after the other", []plan{lives(max(s.rounds, 5))})
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +125,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 	for _, size := range s.sizes {
 		plans := slices.Repeat([]plan{deploymentOf(size)}, s.roundsOf(size))
 		title := fmt.Sprintf("deployment of %d, %d times", size, len(plans))
-		if sizes[size], err = measure(ctx, house, s, title, plans); err != nil {
+		if sizes[size], err = measure(ctx, cluster, s, title, plans); err != nil {
 			return false, err
 		}
 		sizes[size].print(out, s.story)

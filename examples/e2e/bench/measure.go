@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // managerFlags returns the flags of the manager.
@@ -40,7 +40,7 @@ type round struct {
 }
 
 // measure plays plans, each on a stage of its own.
-func measure(ctx context.Context, h *stage.House, s settings, title string, plans []plan) (result, error) {
+func measure(ctx context.Context, h *env.Cluster, s settings, title string, plans []plan) (result, error) {
 	r := result{title: title}
 	for _, p := range plans {
 		one, err := play(ctx, h, s, p)
@@ -52,11 +52,11 @@ func measure(ctx context.Context, h *stage.House, s settings, title string, plan
 	return r, nil
 }
 
-func play(ctx context.Context, h *stage.House, with settings, p plan) (r round, err error) {
+func play(ctx context.Context, h *env.Cluster, with settings, p plan) (r round, err error) {
 	ctx, cancel := context.WithTimeout(ctx, with.timeout)
 	defer cancel()
 	r.planned = p.lives
-	s, err := h.New(ctx, "bench", stage.Options{Flags: with.managerFlags()})
+	s, err := h.New(ctx, "bench", env.Options{Flags: with.managerFlags()})
 	if err != nil {
 		return r, err
 	}
@@ -92,7 +92,7 @@ func play(ctx context.Context, h *stage.House, with settings, p plan) (r round, 
 func electing(q controlplane.Request) bool { return q.UserAgent == "machinist/leader-election" }
 
 // silence waits until the manager has nothing left to say: Events come late.
-func silence(ctx context.Context, s *stage.Stage) error {
+func silence(ctx context.Context, s *env.Env) error {
 	for {
 		requests, err := s.Requests(ctx)
 		if err != nil {
@@ -107,12 +107,12 @@ func silence(ctx context.Context, s *stage.Stage) error {
 }
 
 // look reads the records of a round.
-func (r *round) look(ctx context.Context, s *stage.Stage, t timing, began, ended time.Time) error {
+func (r *round) look(ctx context.Context, s *env.Env, t timing, began, ended time.Time) error {
 	requests, err := s.Requests(ctx)
 	if err != nil {
 		return err
 	}
-	all, err := s.House.ControlPlane.Requests()
+	all, err := s.Cluster.ControlPlane.Requests()
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (r *round) look(ctx context.Context, s *stage.Stage, t timing, began, ended
 	if r.figures = figures; !figures.Complete() {
 		err = errors.Join(err, fmt.Errorf("the journal has missed something: %s", figures))
 	}
-	r.lives = livesOf(s.Journal(), s.Cloud.History(), all, s.NodeName)
+	r.lives = livesOf(s.AuditLog(), s.Cloud.History(), all, s.NodeName)
 	r.up, r.down = whole(r.lives, t)
-	r.story = storyOf(s.Journal(), r.requests, s.NodeName)
+	r.story = storyOf(s.AuditLog(), r.requests, s.NodeName)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // class is that of all machines.
@@ -18,7 +18,7 @@ const class = "small"
 // plan is what happens in a round, and to how many machines.
 type plan struct {
 	lives int
-	play  func(ctx context.Context, s *stage.Stage, t *timing) error
+	play  func(ctx context.Context, s *env.Env, t *timing) error
 }
 
 // timing is when requests were made, and when the round was over.
@@ -28,7 +28,7 @@ type timing struct {
 
 // deploymentOf returns the plan of a deployment of a size.
 func deploymentOf(size int) plan {
-	return plan{lives: size, play: func(ctx context.Context, s *stage.Stage, t *timing) error {
+	return plan{lives: size, play: func(ctx context.Context, s *env.Env, t *timing) error {
 		api := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace)
 		d := s.Deployment("bench", class, int32(size), 1, 0) //nolint:gosec // up to 5000
 		t.created = append(t.created, time.Now())
@@ -48,7 +48,7 @@ func deploymentOf(size int) plan {
 
 // lives returns the plan of machines that nobody owns, one after the other.
 func lives(n int) plan {
-	return plan{lives: n, play: func(ctx context.Context, s *stage.Stage, t *timing) error {
+	return plan{lives: n, play: func(ctx context.Context, s *env.Env, t *timing) error {
 		api := s.Machines.MachineV1alpha1().Machines(s.Namespace)
 		for i := range n {
 			m := s.Machine(fmt.Sprintf("single-%d", i), class)
@@ -63,7 +63,7 @@ func lives(n int) plan {
 			if err := api.Delete(ctx, m.Name, metav1.DeleteOptions{}); err != nil {
 				return err
 			}
-			if err := s.Until(ctx, "the machine is gone", stage.Gone("machine", api.Get, m.Name)); err != nil {
+			if err := s.Until(ctx, "the machine is gone", env.Gone("machine", api.Get, m.Name)); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func lives(n int) plan {
 }
 
 // runs holds when a machine is Running.
-func runs(s *stage.Stage, name string) stage.Condition {
+func runs(s *env.Env, name string) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || m.Status.CurrentStatus.Phase == "Running" {
@@ -83,7 +83,7 @@ func runs(s *stage.Stage, name string) stage.Condition {
 }
 
 // gone holds when there are no machine objects, but for the class.
-func gone(s *stage.Stage) stage.Condition {
+func gone(s *env.Env) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		api := s.Machines.MachineV1alpha1()
 		sets, err := api.MachineSets(s.Namespace).List(ctx, metav1.ListOptions{})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -21,7 +21,7 @@ type line struct {
 
 // storyOf tells what happened to the first machine of a log: every change that was
 // seen, and every request of the manager that names it or its Node.
-func storyOf(log journal.Log, requests []controlplane.Request, nodeName func(string) string) []string {
+func storyOf(log audit.Log, requests []controlplane.Request, nodeName func(string) string) []string {
 	var m *v1alpha1.Machine
 	var lines []line
 	for _, c := range log.Changes {

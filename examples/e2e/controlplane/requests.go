@@ -51,7 +51,7 @@ func (c *ControlPlane) Requests() ([]Request, error) {
 
 // auditEvent is what we read of an event of audit.k8s.io/v1.
 type auditEvent struct {
-	AuditID, Stage, Verb, UserAgent string
+	AuditID, Env, Verb, UserAgent string
 	User                            struct{ Username string }
 	ObjectRef                       struct {
 		Resource, Namespace, Name, APIGroup, Subresource string
@@ -81,7 +81,7 @@ func parseAudit(text []byte) ([]Request, error) {
 		r := e.request()
 		at, begun := open[e.AuditID]
 		switch {
-		case e.Stage == "ResponseStarted":
+		case e.Env == "ResponseStarted":
 			r.Latency = 0
 			open[e.AuditID] = len(requests)
 			requests = append(requests, r)

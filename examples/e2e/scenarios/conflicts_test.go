@@ -19,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -34,7 +34,7 @@ const burst = 5
 // meddler is somebody else, who writes to all machines and Nodes all the time,
 // guards them, and lets them go last. It is for one goroutine.
 type meddler struct {
-	s         *stage.Stage
+	s         *env.Env
 	last      map[string]string // what was written last, by object; until it was let go
 	status    map[string]string // as last, for the status of machines
 	writes    int
@@ -46,7 +46,7 @@ type meddler struct {
 
 // meddle lets somebody meddle until the returned function is called, which returns
 // him.
-func meddle(t *testing.T, s *stage.Stage) (end func() *meddler) {
+func meddle(t *testing.T, s *env.Env) (end func() *meddler) {
 	t.Helper()
 	d := &meddler{s: s, last: map[string]string{}, status: map[string]string{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -219,7 +219,7 @@ func (d *meddler) excuse(err error) {
 
 func TestSomebodyElseWhoKeepsWritingIsNeitherOverwrittenNorInTheWay(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "conflicts", lively())
+	s := cluster.Set(t, "conflicts", lively())
 	s.Play(t, "manager")
 	end := meddle(t, s)
 	deploy(t, s, s.Deployment("workers", "small", 4, 2, 1))
@@ -232,7 +232,7 @@ func TestSomebodyElseWhoKeepsWritingIsNeitherOverwrittenNorInTheWay(t *testing.T
 		label := fmt.Sprintf("a=%d", i)
 		change(t, s, "workers", fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"a":"%d"}}}}}}}`, i))
 		s.Wait(t, patience, "the nodes have the label "+label, func(ctx context.Context) (string, error) {
-			nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label + "," + stage.Label + "=" + s.Namespace})
+			nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label + "," + env.Label + "=" + s.Namespace})
 			if err != nil || len(nodes.Items) != 4 {
 				return "not all have it", err
 			}
@@ -261,7 +261,7 @@ func (l losses) String() string {
 
 // lostWrites counts the losses so far. What is created does not count: it conflicts
 // with its like.
-func lostWrites(t *testing.T, s *stage.Stage) (l losses) {
+func lostWrites(t *testing.T, s *env.Env) (l losses) {
 	t.Helper()
 	requests, err := s.Requests(t.Context())
 	require.NoError(t, err)

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 func TestAManagerKilledFiveTimesDuringARollBreaksNoBound(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "killed", hasty(lively()))
+	s := cluster.Set(t, "killed", hasty(lively()))
 	manager := s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 10, 2, 1))
 
@@ -46,7 +46,7 @@ func TestAManagerKilledFiveTimesDuringARollBreaksNoBound(t *testing.T) {
 
 // watchCloud returns what happens in the cloud from now on, but not what nobody has
 // looked at for long.
-func watchCloud(t *testing.T, s *stage.Stage) <-chan drivertest.EventKind {
+func watchCloud(t *testing.T, s *env.Env) <-chan drivertest.EventKind {
 	t.Helper()
 	seen := make(chan drivertest.EventKind, 1000)
 	t.Cleanup(s.Cloud.Subscribe(func(e drivertest.Event) {

@@ -10,19 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // slow is a cloud that takes long to answer that it has made a VM.
-func slow() stage.Options {
+func slow() env.Options {
 	o := lively()
 	o.Cloud.CreateLatency = 5 * time.Second
 	return o
 }
 
 // made holds when the cloud has begun to make a VM.
-func made(s *stage.Stage) stage.Condition {
+func made(s *env.Env) env.Condition {
 	return func(context.Context) (string, error) {
 		if len(s.Cloud.Snapshot().VMs) == 0 {
 			return "no VM", nil
@@ -33,7 +33,7 @@ func made(s *stage.Stage) stage.Condition {
 
 // vmless holds when a machine has no VM any more. The cloud accepts its deletion, and
 // takes its time.
-func vmless(s *stage.Stage, machine string) stage.Condition {
+func vmless(s *env.Env, machine string) env.Condition {
 	return func(context.Context) (string, error) {
 		if left := s.Cloud.Snapshot().Of(machine); !left.Empty() {
 			return left.String(), nil
@@ -44,7 +44,7 @@ func vmless(s *stage.Stage, machine string) stage.Condition {
 
 func TestAMachineDeletedWhileItsVMIsBeingCreatedLeavesNoVM(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "early", slow())
+	s := cluster.Set(t, "early", slow())
 	s.Play(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
@@ -63,7 +63,7 @@ func TestAMachineDeletedWhileItsVMIsBeingCreatedLeavesNoVM(t *testing.T) {
 
 func TestAVMWhoseManagerIsKilledWhileItIsBeingCreatedGoesWithItsMachine(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "cut", hasty(slow()))
+	s := cluster.Set(t, "cut", hasty(slow()))
 	manager := s.Play(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
@@ -88,7 +88,7 @@ func TestANodeDeletedByHandTakesItsMachineAlongAndTheSetReplacesIt(t *testing.T)
 	var first v1alpha1.Machine
 	o := lively()
 	o.Bounds.Excused = func(m *v1alpha1.Machine) bool { return m.UID == first.UID } // it is us who bring it down
-	s := house.Set(t, "node", o)
+	s := cluster.Set(t, "node", o)
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 3, 1, 0))
 	first = machines(t, s)[0]
@@ -97,7 +97,7 @@ func TestANodeDeletedByHandTakesItsMachineAlongAndTheSetReplacesIt(t *testing.T)
 
 	require.NoError(t, s.Client.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}))
 	s.Wait(t, patience, "the machine is gone", gone(s, first.Name))
-	s.Wait(t, patience, "the node is gone", stage.Gone("node", s.Client.CoreV1().Nodes().Get, node))
+	s.Wait(t, patience, "the node is gone", env.Gone("node", s.Client.CoreV1().Nodes().Get, node))
 	s.Wait(t, patience, "its VM is gone", vmless(s, first.Name))
 	s.Wait(t, patience, "the machine is replaced", s.Complete("workers"))
 	require.Len(t, machines(t, s), 3)

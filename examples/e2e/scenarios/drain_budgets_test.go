@@ -19,7 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // freed is within what time a drain acts on a budget that is free. Without an event it would
@@ -28,7 +28,7 @@ const freed = 30 * time.Second
 
 func TestADrainNamesTheBudgetAndActsAtOnceWhenThatIsFree(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	web := []*corev1.Pod{w.pod(t, "web-0", w.a, app("web")), w.pod(t, "web-1", w.b, app("web")), w.pod(t, "web-2", w.b, app("web"), neverReady)}
 	w.budget(t, "web", "web", 2, 3, 2)
 	free := w.pod(t, "free", w.a)
@@ -77,8 +77,8 @@ func (w *town) lastStatus(t *testing.T, budget string, before time.Time) (at tim
 // A budget that never allows anything is named, and holds nobody else up.
 func TestABudgetThatCanNeverAllowIsToldApart(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
-	set := (&stage.Stage{Namespace: w.ns}).ReplicaSet("stuck", 1)
+	w := newTown(t, cluster.ControlPlane)
+	set := (&env.Env{Namespace: w.ns}).ReplicaSet("stuck", 1)
 	set.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: w.a}
 	_, err := w.client.AppsV1().ReplicaSets(w.ns).Create(t.Context(), set, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestABudgetThatCanNeverAllowIsToldApart(t *testing.T) {
 // somebody knows the budgets, and the rest goes on where nobody does.
 func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	pod, free := w.pod(t, "web", w.a), w.pod(t, "free", w.a)
 	w.budget(t, "one", "web", 0, 1, 1)
 	w.budget(t, "two", "web", 0, 1, 1)
@@ -148,7 +148,7 @@ func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
 // The answers of the API server to evictions, as AnswerOf reads them.
 func TestWhatTheAPIServerAnswersToEvictions(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	client := w.client.CoreV1().Pods(w.ns)

@@ -45,7 +45,7 @@ func by(owner string) drain.Policy {
 // I-13: a Node opens when its last owner leaves, and only if nobody else had closed it.
 func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	executor := runner.Executor{Client: w.client}
@@ -88,7 +88,7 @@ func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
 // Whoever takes the fence away in mid-drain is told about, and nothing goes on.
 func TestADrainStopsWhenAPersonOpensItsNode(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -57,7 +57,7 @@ var reads = rule([]string{""}, []string{"nodes", "pods"}, "get", "list", "watch"
 // DD-1, DD-2: who may not do a thing has not done it.
 func TestWhoMayNotEvictNeverDrains(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	weak := w.user(t, "weak", reads)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func TestWhoMayNotEvictNeverDrains(t *testing.T) {
 // A pod in a namespace that goes cannot be evicted; it goes with the namespace.
 func TestAPodGoesWithItsNamespace(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	other := w.control.Namespace(t, "going")
 	pod := w.pod(t, "held", w.a, func(p *corev1.Pod) { p.Namespace = other })
 	w.nodes.Freeze(w.a, true) // its containers cannot stop
@@ -110,7 +110,7 @@ func TestAPodGoesWithItsNamespace(t *testing.T) {
 // DD-11: a pod is its UID. One of the same name that runs elsewhere is another.
 func TestASuccessorOfTheSameNameIsNeverTouched(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	old := w.pod(t, "web-0", w.a)
 	g := w.drains(t.Context(), w.client, lenient)
 	w.until(t, "its controller makes it anew", func(ctx context.Context) bool {

@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // ready holds when so many pods of an app are ready.
-func ready(s *stage.Stage, app string, want int32) stage.Condition {
+func ready(s *env.Env, app string, want int32) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		set, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Get(ctx, app, metav1.GetOptions{})
 		if err != nil || set.Status.ReadyReplicas != want {
@@ -30,7 +30,7 @@ func ready(s *stage.Stage, app string, want int32) stage.Condition {
 }
 
 // counted holds when a budget counts so many pods.
-func counted(s *stage.Stage, app string, want int32) stage.Condition {
+func counted(s *env.Env, app string, want int32) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		b, err := s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Get(ctx, app, metav1.GetOptions{})
 		if err != nil || b.Status.CurrentHealthy != want || b.Status.ObservedGeneration != b.Generation {
@@ -42,7 +42,7 @@ func counted(s *stage.Stage, app string, want int32) stage.Condition {
 
 // available holds when a deployment has so many machines available, and so many run
 // beside one.
-func available(s *stage.Stage, name string, want int, beside string) stage.Condition {
+func available(s *env.Env, name string, want int, beside string) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		api := s.Machines.MachineV1alpha1()
 		d, err1 := api.MachineDeployments(s.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -64,7 +64,7 @@ func available(s *stage.Stage, name string, want int, beside string) stage.Condi
 }
 
 // podsOn returns the pods on a Node, in the namespace of the stage.
-func podsOn(t *testing.T, s *stage.Stage, node string) []corev1.Pod {
+func podsOn(t *testing.T, s *env.Env, node string) []corev1.Pod {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(s.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func podsOn(t *testing.T, s *stage.Stage, node string) []corev1.Pod {
 
 // evictions counts the evictions that the manager has asked for and that were
 // answered in one way.
-func evictions(ctx context.Context, t *testing.T, s *stage.Stage, code int) (n int) {
+func evictions(ctx context.Context, t *testing.T, s *env.Env, code int) (n int) {
 	t.Helper()
 	requests, err := s.Requests(ctx)
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func evictions(ctx context.Context, t *testing.T, s *stage.Stage, code int) (n i
 }
 
 // podDeletions counts the deletions of pods that the manager has asked for.
-func podDeletions(t *testing.T, s *stage.Stage) (n int) {
+func podDeletions(t *testing.T, s *env.Env) (n int) {
 	t.Helper()
 	requests, err := s.Requests(t.Context())
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func podDeletions(t *testing.T, s *stage.Stage) (n int) {
 
 func TestADrainWaitsForADisruptionBudgetAndGoesOnWhenThatAllows(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "budget", lively())
+	s := cluster.Set(t, "budget", lively())
 	s.Play(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 1))

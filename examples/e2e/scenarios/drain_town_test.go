@@ -23,7 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
@@ -68,7 +68,7 @@ func newTown(t *testing.T, c *controlplane.ControlPlane) *town {
 			_ = client.CoreV1().Nodes().Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{})
 		}
 	})
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, stage.Label, w.ns)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, env.Label, w.ns)
 	for _, name := range []string{w.a, w.b} {
 		w.until(t, "node "+name+" joins", func(ctx context.Context) bool {
 			_, err := client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // claim makes a claim with a volume of the same name.
@@ -76,7 +76,7 @@ func (w *town) attachment(t *testing.T, node, claim string) *storagev1.VolumeAtt
 func (w *town) agents(t *testing.T, name, claim string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
-	spec := (&stage.Stage{Namespace: w.ns}).ReplicaSet(name, 1).Spec.Template
+	spec := (&env.Env{Namespace: w.ns}).ReplicaSet(name, 1).Spec.Template
 	spec.Spec.NodeSelector, spec.Spec.Volumes = map[string]string{corev1.LabelHostname: w.a}, []corev1.Volume{volumeOf(claim)}
 	api := w.client.AppsV1().DaemonSets(w.ns)
 	_, err := api.Create(t.Context(), &appsv1.DaemonSet{
@@ -92,7 +92,7 @@ func (w *town) agents(t *testing.T, name, claim string) {
 
 func TestADrainWaitsForTheVolumesOfThePodsThatGo(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, house.ControlPlane)
+	w := newTown(t, cluster.ControlPlane)
 	w.claim(t, "moves")
 	w.claim(t, "stays")
 	w.agents(t, "agent", "stays")

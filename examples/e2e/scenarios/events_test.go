@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // told returns the reasons of the events about an object, oldest first.
-func told(ctx context.Context, s *stage.Stage, kind, name string) ([]string, error) {
+func told(ctx context.Context, s *env.Env, kind, name string) ([]string, error) {
 	list, err := s.Client.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name,
 	})
@@ -33,7 +33,7 @@ func told(ctx context.Context, s *stage.Stage, kind, name string) ([]string, err
 }
 
 // tells holds when the events about an object are these.
-func tells(s *stage.Stage, kind, name string, want ...string) stage.Condition {
+func tells(s *env.Env, kind, name string, want ...string) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		have, err := told(ctx, s, kind, name)
 		if err != nil || !slices.Equal(have, want) {
@@ -45,7 +45,7 @@ func tells(s *stage.Stage, kind, name string, want ...string) stage.Condition {
 
 func TestTheEventsOfAMachineTellItsLife(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "events", lively())
+	s := cluster.Set(t, "events", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 1, 1, 0))
 	m := machines(t, s)[0]

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -23,7 +23,7 @@ const guardHealthTimeout = 20
 
 // silenceMany makes a deployment and silences the Nodes of some of its machines, which it
 // returns.
-func silenceMany(t *testing.T, s *stage.Stage, replicas int32, silent int) (group map[types.UID]bool, silenced []string) {
+func silenceMany(t *testing.T, s *env.Env, replicas int32, silent int) (group map[types.UID]bool, silenced []string) {
 	t.Helper()
 	s.Play(t, "manager")
 	d := s.Deployment("workers", "small", replicas, 1, 0)
@@ -41,7 +41,7 @@ func silenceMany(t *testing.T, s *stage.Stage, replicas int32, silent int) (grou
 }
 
 // toldDeployment holds when an event of a reason is told of the deployment.
-func toldDeployment(s *stage.Stage, reason string) stage.Condition {
+func toldDeployment(s *env.Env, reason string) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		have, err := told(ctx, s, "MachineDeployment", "workers")
 		if err != nil || !slices.Contains(have, reason) {
@@ -52,7 +52,7 @@ func toldDeployment(s *stage.Stage, reason string) stage.Condition {
 }
 
 // unknownFor holds when so many machines are Unknown, each for so long.
-func unknownFor(s *stage.Stage, n int, long time.Duration) stage.Condition {
+func unknownFor(s *env.Env, n int, long time.Duration) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -73,7 +73,7 @@ func unknownFor(s *stage.Stage, n int, long time.Duration) stage.Condition {
 
 func TestGuard_AllNodesSilentAndBack_NothingIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "guard-hold", lively())
+	s := cluster.Set(t, "guard-hold", lively())
 	group, silenced := silenceMany(t, s, 6, 6)
 	s.Wait(t, nodeGrace+patience, "replacements are held", toldDeployment(s, "ReplacementsHeld"))
 	s.Wait(t, patience, "all were to be replaced long ago", unknownFor(s, 6, (guardHealthTimeout+25)*time.Second))
@@ -82,7 +82,7 @@ func TestGuard_AllNodesSilentAndBack_NothingIsReplaced(t *testing.T) {
 	}
 	s.Wait(t, patience, "all run again", s.Complete("workers"))
 	s.Wait(t, patience, "it is told that it is over", toldDeployment(s, "ReplacementsResumed"))
-	_, failed := replacing(s.Journal(), group)
+	_, failed := replacing(s.AuditLog(), group)
 	require.Zero(t, failed)
 	require.Len(t, s.Cloud.Snapshot().VMs, 6)
 	for _, m := range machines(t, s) {
@@ -93,17 +93,17 @@ func TestGuard_AllNodesSilentAndBack_NothingIsReplaced(t *testing.T) {
 
 func TestGuard_PartOfAPoolSilentForGood_ReplacedSlowly(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "guard-slow", lively())
+	s := cluster.Set(t, "guard-slow", lively())
 	group, silenced := silenceMany(t, s, 12, 5)
 	s.Wait(t, nodeGrace+patience, "replacements are slowed", toldDeployment(s, "ReplacementsSlowed"))
 	s.Wait(t, nodeGrace+patience, "one is replaced, and the others wait", unknownFor(s, 4, (guardHealthTimeout+30)*time.Second))
-	_, failed := replacing(s.Journal(), group)
+	_, failed := replacing(s.AuditLog(), group)
 	require.Equal(t, 1, failed, "the second one has to wait for ten minutes")
 	for _, name := range silenced {
 		s.Nodes.Silence(s.NodeName(name), false)
 	}
 	s.Wait(t, patience, "all run", s.Complete("workers"))
-	_, failed = replacing(s.Journal(), group)
+	_, failed = replacing(s.AuditLog(), group)
 	require.Equal(t, 1, failed)
 	removeAll(t, s)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 func TestAClassAndItsSecretStayAsLongAsAMachineUsesThem(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "guards", lively())
+	s := cluster.Set(t, "guards", lively())
 	s.Play(t, "manager")
 	ctx, api, secrets := t.Context(), s.Machines.MachineV1alpha1(), s.Client.CoreV1().Secrets(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
@@ -29,8 +29,8 @@ func TestAClassAndItsSecretStayAsLongAsAMachineUsesThem(t *testing.T) {
 	}
 	// What nobody uses goes at once; when it has gone, the manager has had the time
 	// to let the other go, too.
-	s.Wait(t, patience, "the idle class is gone", stage.Gone("class", api.MachineClasses(s.Namespace).Get, "idle"))
-	s.Wait(t, patience, "the idle secret is gone", stage.Gone("secret", secrets.Get, "idle"))
+	s.Wait(t, patience, "the idle class is gone", env.Gone("class", api.MachineClasses(s.Namespace).Get, "idle"))
+	s.Wait(t, patience, "the idle secret is gone", env.Gone("secret", secrets.Get, "idle"))
 	class, err := api.MachineClasses(s.Namespace).Get(ctx, "small", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NotNil(t, class.DeletionTimestamp)

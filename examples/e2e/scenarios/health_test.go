@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
-	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // replacing says how many machines of a group were being replaced at a time, at the
 // most, as a log shows it: those that had been failed less those that had come to
 // run in their place.
-func replacing(log journal.Log, group map[types.UID]bool) (most, failed int) {
+func replacing(log audit.Log, group map[types.UID]bool) (most, failed int) {
 	lost, won := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, c := range log.Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
@@ -40,7 +40,7 @@ func replacing(log journal.Log, group map[types.UID]bool) (most, failed int) {
 
 func TestThreeNodesThatGoSilentTogetherAreReplacedOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "silent", lively())
+	s := cluster.Set(t, "silent", lively())
 	s.Play(t, "manager")
 	d := s.Deployment("workers", "small", 3, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: seconds(5)}
@@ -66,11 +66,11 @@ func TestThreeNodesThatGoSilentTogetherAreReplacedOneAfterTheOther(t *testing.T)
 		s.Wait(t, patience, "its phases", went(s, uid, "Pending", "Running", "Unknown", "Failed", "Terminating"))
 		s.Wait(t, patience, "how it went", tells(s, "Machine", name, "Pending", "Running", "Unknown", "Failed", "Terminating"))
 	}
-	most, failed := replacing(s.Journal(), group)
+	most, failed := replacing(s.AuditLog(), group)
 	require.Equal(t, 1, most, "machines that were replaced at a time")
 	require.Equal(t, 3, failed)
 	seen := map[types.UID]bool{}
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
 		if !ok {
 			continue
@@ -87,7 +87,7 @@ func TestThreeNodesThatGoSilentTogetherAreReplacedOneAfterTheOther(t *testing.T)
 
 func TestANodeThatIsSilentForAWhileIsUnknownAndThenAsBefore(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "resumed", lively())
+	s := cluster.Set(t, "resumed", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	m := machines(t, s)[0]
@@ -100,7 +100,7 @@ func TestANodeThatIsSilentForAWhileIsUnknownAndThenAsBefore(t *testing.T) {
 
 	require.Equal(t, before, node(t, s, m.Name).UID, "the same node")
 	all := map[types.UID]bool{}
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		if m, ok := c.Object.(*v1alpha1.Machine); ok {
 			all[m.UID] = true
 		}
@@ -114,6 +114,6 @@ func TestANodeThatIsSilentForAWhileIsUnknownAndThenAsBefore(t *testing.T) {
 }
 
 // sick lets the Node of a machine report that it is not ready.
-func sick(s *stage.Stage, machine string) {
+func sick(s *env.Env, machine string) {
 	s.Nodes.Report(s.NodeName(machine), corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Sick", Message: "as it was told"})
 }

@@ -16,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // mark sets labels and annotations of the Node of a machine, all at once; nil takes
 // one away.
-func mark(t *testing.T, s *stage.Stage, machine string, labels, annotations map[string]any) {
+func mark(t *testing.T, s *env.Env, machine string, labels, annotations map[string]any) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}})
 	require.NoError(t, err)
@@ -31,13 +31,13 @@ func mark(t *testing.T, s *stage.Stage, machine string, labels, annotations map[
 }
 
 // step holds when the update in place of a machine's Node has come to a step.
-func step(s *stage.Stage, machine, reason string) stage.Condition {
+func step(s *env.Env, machine, reason string) env.Condition {
 	return reports(s, machine, v1alpha1.NodeInPlaceUpdate, corev1.ConditionTrue, reason)
 }
 
 // steps watches the Node of a machine, and returns what tells of all the steps that
 // an update in place has taken there.
-func steps(t *testing.T, s *stage.Stage, machine string) (taken func() []string) {
+func steps(t *testing.T, s *env.Env, machine string) (taken func() []string) {
 	t.Helper()
 	n := node(t, s, machine)
 	events, err := s.Client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + n.Name, ResourceVersion: n.ResourceVersion})
@@ -67,7 +67,7 @@ func steps(t *testing.T, s *stage.Stage, machine string) (taken func() []string)
 }
 
 // took holds when an update in place has taken these steps.
-func took(taken func() []string, want ...string) stage.Condition {
+func took(taken func() []string, want ...string) env.Condition {
 	return func(context.Context) (string, error) {
 		if have := taken(); !slices.Equal(have, want) {
 			return fmt.Sprintf("it has taken the steps %v, not %v", have, want), nil
@@ -85,7 +85,7 @@ func TestAMachineIsUpdatedInPlaceAsAUserAndAsAControllerAskForIt(t *testing.T) {
 	t.Parallel()
 	o := lively()
 	o.Nodes.UpdateTime = time.Second
-	s := house.Set(t, "inplace", o)
+	s := cluster.Set(t, "inplace", o)
 	s.Play(t, "manager")
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))
@@ -147,7 +147,7 @@ func TestAMachineIsUpdatedInPlaceAsAUserAndAsAControllerAskForIt(t *testing.T) {
 
 func TestAnUpdateInPlaceThatTakesTooLongHasFailed(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "stuck", lively())
+	s := cluster.Set(t, "stuck", lively())
 	s.Play(t, "manager", "--machine-inplace-update-timeout=5s")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	create(t, s, s.Machine("a", "small"))

@@ -20,13 +20,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	lib "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // tokensOf holds when so many bootstrap tokens exist that were made for a machine.
-func tokensOf(s *stage.Stage, uid types.UID, want int) stage.Condition {
+func tokensOf(s *env.Env, uid types.UID, want int) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		list, err := s.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: lib.TokenOwnerLabel + "=" + string(uid)})
 		if err != nil || len(list.Items) != want {
@@ -39,7 +39,7 @@ func tokensOf(s *stage.Stage, uid types.UID, want int) stage.Condition {
 func TestAMachineThatNeverJoinsFailsInTimeLosesItsTokenAndIsReplaced(t *testing.T) {
 	t.Parallel()
 	const patient = 10 // seconds
-	s := house.Set(t, "joinless", lively())
+	s := cluster.Set(t, "joinless", lively())
 	s.Nodes.SilenceNext(1)
 	s.Play(t, "manager")
 	d := s.Deployment("workers", "small", 1, 1, 0)
@@ -64,7 +64,7 @@ func TestAMachineThatNeverJoinsFailsInTimeLosesItsTokenAndIsReplaced(t *testing.
 	s.Wait(t, patience, "its token too", tokensOf(s, m.UID, 0))
 	s.Wait(t, patience, "it is replaced", s.Complete("workers"))
 	s.Wait(t, patience, "its phases", went(s, m.UID, "Pending", "Failed", "Terminating"))
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		seen, ok := c.Object.(*v1alpha1.Machine)
 		if !ok || seen.UID != m.UID || seen.Status.CurrentStatus.Phase != v1alpha1.MachineFailed {
 			continue
@@ -80,7 +80,7 @@ func TestAMachineThatNeverJoinsFailsInTimeLosesItsTokenAndIsReplaced(t *testing.
 
 func TestAFailedMachineThatNobodyReplacesHasNoTokenAndKeepsItsVM(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "alone", lively())
+	s := cluster.Set(t, "alone", lively())
 	s.Nodes.Silence(s.NodeName("a"), true)
 	s.Play(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
@@ -103,7 +103,7 @@ func TestAFailedMachineThatNobodyReplacesHasNoTokenAndKeepsItsVM(t *testing.T) {
 // who asks the API server who somebody is that comes with a bootstrap token.
 func who(ctx context.Context, t *testing.T, token string) (authenticationv1.UserInfo, error) {
 	t.Helper()
-	config := rest.AnonymousClientConfig(house.ControlPlane.Config())
+	config := rest.AnonymousClientConfig(cluster.ControlPlane.Config())
 	config.BearerToken = token
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func who(ctx context.Context, t *testing.T, token string) (authenticationv1.User
 func TestABootstrapTokenOpensTheDoorUntilTheMachineHasJoined(t *testing.T) {
 	t.Parallel()
 	const group = "system:bootstrappers:workers"
-	s := house.Set(t, "token", lively())
+	s := cluster.Set(t, "token", lively())
 	s.Nodes.Silence(s.NodeName("a"), true)
 	s.Play(t, "manager", "--bootstrap-token-auth-extra-groups="+group)
 	ctx := t.Context()
@@ -171,7 +171,7 @@ func TestABootstrapTokenOpensTheDoorUntilTheMachineHasJoined(t *testing.T) {
 
 func TestEveryMachineOfManyHasATokenOfItsOwn(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "tokens", lively())
+	s := cluster.Set(t, "tokens", lively())
 	seen := make(chan string, 100)
 	t.Cleanup(s.Cloud.Subscribe(func(e drivertest.Event) {
 		if e.Kind == drivertest.VMCreated {
@@ -198,7 +198,7 @@ func TestEveryMachineOfManyHasATokenOfItsOwn(t *testing.T) {
 
 func TestAMachineWithAClassOfAKindThatNobodyKnowsSaysSo(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "invalid", lively())
+	s := cluster.Set(t, "invalid", lively())
 	s.Play(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	wrong := s.Machine("a", "small")

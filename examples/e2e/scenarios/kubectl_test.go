@@ -14,17 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // kubectl returns a function that runs kubectl as a cluster admin in the namespace of a stage,
 // and returns what it prints.
-func kubectl(t *testing.T, s *stage.Stage) func(args ...string) string {
+func kubectl(t *testing.T, s *env.Env) func(args ...string) string {
 	t.Helper()
 	program, err := controlplane.Kubectl(t.Context(), nil)
 	require.NoError(t, err)
-	text, err := controlplane.Kubeconfig(house.ControlPlane.Config())
+	text, err := controlplane.Kubeconfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(config, text, 0o600))
@@ -60,7 +60,7 @@ func table(text string, masked ...string) string {
 
 func TestKubectl_GetWaitAndDescribe_SayWhatGoesOn(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "kubectl", lively())
+	s := cluster.Set(t, "kubectl", lively())
 	s.Play(t, "manager")
 	run := kubectl(t, s)
 	d := s.Deployment("workers", "small", 2, 1, 0)

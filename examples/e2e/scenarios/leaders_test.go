@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // leads holds when a log says so often that a manager has begun to work.
-func leads(log func() string, times int) stage.Condition {
+func leads(log func() string, times int) env.Condition {
 	return func(context.Context) (string, error) {
 		if n := strings.Count(log(), "msg=works"); n < times {
 			return fmt.Sprintf("has begun to work %d times of %d", n, times), nil
@@ -27,18 +27,18 @@ func leads(log func() string, times int) stage.Condition {
 }
 
 // acts says whether a manager has done anything to machine objects.
-func acts(m *stage.Manager) bool { return strings.Contains(m.Log(), "msg=decided") }
+func acts(m *env.Manager) bool { return strings.Contains(m.Log(), "msg=decided") }
 
 func TestOfTwoManagersOneActsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second // long against all that a manager does
-	s := house.Set(t, "leaders", lively())
+	s := cluster.Set(t, "leaders", lively())
 	flags := []string{"--leader-elect-lease-duration=" + lease.String(), "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=1s"}
 	one := s.Play(t, "one", flags...)
 	s.Wait(t, patience, "one leads", leads(one.Log, 1))
 	two := s.Play(t, "two", flags...)
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
-	for _, m := range []*stage.Manager{one, two} {
+	for _, m := range []*env.Manager{one, two} {
 		for _, path := range []string{"/healthz", "/readyz"} {
 			status, text, err := m.Health(ctx, path)
 			require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestOfTwoManagersOneActsAndTheOtherTakesOver(t *testing.T) {
 }
 
 // holder returns the identity of the leader, or nothing if the lease was given back.
-func holder(t *testing.T, s *stage.Stage) string {
+func holder(t *testing.T, s *env.Env) string {
 	t.Helper()
 	lease, err := s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Get(t.Context(), "machine-controller", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func holder(t *testing.T, s *stage.Stage) string {
 }
 
 // stop stops a manager, which has to end well.
-func stop(t *testing.T, m *stage.Manager) {
+func stop(t *testing.T, m *env.Manager) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

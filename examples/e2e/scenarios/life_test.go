@@ -11,7 +11,7 @@ import (
 
 func TestTwentyMachinesAreCreatedScaledRolledAndDeleted(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "life", lively())
+	s := cluster.Set(t, "life", lively())
 	s.Play(t, "manager")
 	_, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Create(t.Context(), s.ReplicaSet("app", 30), metav1.CreateOptions{})
 	require.NoError(t, err)

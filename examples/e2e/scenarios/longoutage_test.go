@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -30,7 +30,7 @@ const (
 )
 
 // allIn holds when all machines of a stage are in a phase.
-func allIn(s *stage.Stage, phase v1alpha1.MachinePhase) stage.Condition {
+func allIn(s *env.Env, phase v1alpha1.MachinePhase) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -47,9 +47,9 @@ func allIn(s *stage.Stage, phase v1alpha1.MachinePhase) stage.Condition {
 
 // noneReplaced fails if a machine was failed or deleted, or if one was created that is
 // not among uids.
-func noneReplaced(t *testing.T, s *stage.Stage, uids map[types.UID]bool) {
+func noneReplaced(t *testing.T, s *env.Env, uids map[types.UID]bool) {
 	t.Helper()
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		if m, ok := c.Object.(*v1alpha1.Machine); ok {
 			require.True(t, uids[m.UID], "%s", c)
 			require.NotEqual(t, v1alpha1.MachineFailed, m.Status.CurrentStatus.Phase, "%s", c)
@@ -67,7 +67,7 @@ func TestOutage_LongerThanHealthTimeout_NoMachineReplaced(t *testing.T) {
 	own := ownHouse(t, shortGrace)
 	o := hasty(lively())
 	o.Outage = true
-	o.Forgiven = func(r controlplane.Request) bool { return r.Code == http.StatusForbidden } // an API server that starts knows no roles yet
+	o.AllowDenied = func(r controlplane.Request) bool { return r.Code == http.StatusForbidden } // an API server that starts knows no roles yet
 	o.Flags = append(o.Flags, "--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s",
 		"--machine-safety-hold-percent=0") // so that the freeze alone saves the machines
 	s := own.Set(t, "long-outage", o)

@@ -24,7 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/cloud"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // frontDoor is an address of the cloud for one manager, which records what arrives.
@@ -42,7 +42,7 @@ type arrival struct {
 	body []byte
 }
 
-func openFrontDoor(t *testing.T, s *stage.Stage) *frontDoor {
+func openFrontDoor(t *testing.T, s *env.Env) *frontDoor {
 	t.Helper()
 	f, handler := &frontDoor{}, cloud.Handler(s.Cloud)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ type loss struct {
 
 var lossLine = regexp.MustCompile(`(?m)^time=(\S+) level=ERROR msg="the lease was lost.*$`)
 
-func lossOf(t *testing.T, m *stage.Manager) loss {
+func lossOf(t *testing.T, m *env.Manager) loss {
 	t.Helper()
 	found := lossLine.FindStringSubmatch(m.Log())
 	require.NotNil(t, found, m.Tail(20))
@@ -100,7 +100,7 @@ func (l loss) names(a arrival) bool {
 
 // writesAfter returns the writes of the managers with the least rights that arrived
 // after a time.
-func writesAfter(t *testing.T, s *stage.Stage, at time.Time) (writes []controlplane.Request) {
+func writesAfter(t *testing.T, s *env.Env, at time.Time) (writes []controlplane.Request) {
 	t.Helper()
 	all, err := s.Requests(t.Context())
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func writesAfter(t *testing.T, s *stage.Stage, at time.Time) (writes []controlpl
 // be told from those of another.
 func admin(t *testing.T) string {
 	t.Helper()
-	text, err := controlplane.Kubeconfig(house.ControlPlane.Config())
+	text, err := controlplane.Kubeconfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "admin.kubeconfig")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
@@ -124,7 +124,7 @@ func admin(t *testing.T) string {
 }
 
 // lostIts waits for the end of a manager that has lost its lease.
-func lostIts(t *testing.T, m *stage.Manager) loss {
+func lostIts(t *testing.T, m *env.Manager) loss {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -134,7 +134,7 @@ func lostIts(t *testing.T, m *stage.Manager) loss {
 
 func TestPausedLeader_AnotherLeads_BeginsNothing(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "paused", hasty(lively()))
+	s := cluster.Set(t, "paused", hasty(lively()))
 	door := openFrontDoor(t, s)
 	one := s.Play(t, "one", "--simulated-cloud="+door.url)
 	two := s.Play(t, "two", "--target-kubeconfig="+admin(t))
@@ -161,13 +161,13 @@ func TestPausedLeader_AnotherLeads_BeginsNothing(t *testing.T) {
 
 func TestLeader_LeaseTakenByHand_BeginsNothing(t *testing.T) {
 	t.Parallel()
-	cases := map[string]func(*testing.T, *stage.Stage){
-		"stolen": func(t *testing.T, s *stage.Stage) {
+	cases := map[string]func(*testing.T, *env.Env){
+		"stolen": func(t *testing.T, s *env.Env) {
 			_, err := s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Patch(t.Context(), "machine-controller", mergePatch,
 				[]byte(`{"spec":{"holderIdentity":"thief"}}`), metav1.PatchOptions{})
 			require.NoError(t, err)
 		},
-		"deleted": func(t *testing.T, s *stage.Stage) {
+		"deleted": func(t *testing.T, s *env.Env) {
 			require.NoError(t, s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Delete(t.Context(), "machine-controller", metav1.DeleteOptions{}))
 		},
 	}
@@ -178,7 +178,7 @@ func TestLeader_LeaseTakenByHand_BeginsNothing(t *testing.T) {
 			o := lively()
 			o.Cloud.CreateLatency = 2 * time.Second // so that calls are in flight
 			o.Flags = append(o.Flags, "--leader-elect-lease-duration=20s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period="+retry.String())
-			s := house.Set(t, name, o)
+			s := cluster.Set(t, name, o)
 			door := openFrontDoor(t, s)
 			one := s.Play(t, "one", "--simulated-cloud="+door.url)
 			seen := watchCloud(t, s)

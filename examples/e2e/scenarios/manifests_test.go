@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -104,9 +104,9 @@ var server = []string{"uid", "resourceVersion", "creationTimestamp", "generation
 
 func TestTheDefinitionsTakeTheManifestsOfTheReferenceSystemAsTheyAre(t *testing.T) { //nolint:tparallel // in the end comes what the server had to say to all
 	t.Parallel()
-	s := house.Set(t, "manifests", stage.Options{}) // its manager is not started: what is stored is looked at here
+	s := cluster.Set(t, "manifests", env.Options{}) // its manager is not started: what is stored is looked at here
 	said := &warnings{}
-	config := house.ControlPlane.Config()
+	config := cluster.ControlPlane.Config()
 	config.WarningHandler = said
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestTheDefinitionsTakeTheManifestsOfTheReferenceSystemAsTheyAre(t *testing.
 
 // store creates an object as it is, reads it back, and compares; its status goes
 // the way of a status.
-func store(t *testing.T, s *stage.Stage, client dynamic.Interface, want *unstructured.Unstructured) {
+func store(t *testing.T, s *env.Env, client dynamic.Interface, want *unstructured.Unstructured) {
 	_, err := s.Client.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: want.GetNamespace()}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -180,8 +180,8 @@ func release(t *testing.T, api dynamic.ResourceInterface, o *unstructured.Unstru
 // request and stores the field as absent.
 func TestDefinitions_ZeroTimes_AcceptedAsNull(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "zero-times", stage.Options{}) // its manager is not started
-	client, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	s := cluster.Set(t, "zero-times", env.Options{}) // its manager is not started
+	client, err := dynamic.NewForConfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	metadata := metav1.ObjectMeta{Namespace: s.Namespace, Name: "zero"}
 	summary := v1alpha1.MachineSummary{Name: "m"}
@@ -229,10 +229,10 @@ func TestDefinitions_ZeroTimes_AcceptedAsNull(t *testing.T) {
 
 func TestWhatManifestsPrintsIsWhatInstallApplies(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "printed", stage.Options{})
-	printed, err := house.Program(t.Context(), "manifests", "--namespace="+s.Namespace)
+	s := cluster.Set(t, "printed", env.Options{})
+	printed, err := cluster.Program(t.Context(), "manifests", "--namespace="+s.Namespace)
 	require.NoError(t, err)
-	client, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	client, err := dynamic.NewForConfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	kinds := map[string]int{}
 	for _, want := range decode(t, printed) {

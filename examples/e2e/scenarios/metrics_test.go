@@ -16,7 +16,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -24,7 +24,7 @@ import (
 type series map[string]float64
 
 // scraped returns what a manager says at /metrics.
-func scraped(ctx context.Context, m *stage.Manager) (series, error) {
+func scraped(ctx context.Context, m *env.Manager) (series, error) {
 	status, text, err := m.Health(ctx, "/metrics")
 	if err != nil || status != http.StatusOK {
 		return nil, err
@@ -66,9 +66,9 @@ type watched struct {
 	withVM, joined, gone, failed, sets map[types.UID]bool
 }
 
-func watch(s *stage.Stage) watched {
+func watch(s *env.Env) watched {
 	w := watched{map[types.UID]v1alpha1.MachinePhase{}, map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}}
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		if set, is := c.Object.(*v1alpha1.MachineSet); is {
 			if w.sets[set.UID] = true; c.Gone {
 				delete(w.sets, set.UID)
@@ -103,7 +103,7 @@ func watch(s *stage.Stage) watched {
 func TestMetrics_FiftyMachinesRoll_AsTheWatchLogSays(t *testing.T) {
 	t.Parallel()
 	const replicas, surge = 50, 10
-	s := house.Set(t, "metrics", lively())
+	s := cluster.Set(t, "metrics", lively())
 	m := s.Play(t, "manager", "--machine-creation-timeout=20s")
 	scrapes, most := 0, 0.0
 	end := alongside(t, 200*time.Millisecond, func(ctx context.Context) {
@@ -156,7 +156,7 @@ func TestMetrics_FiftyMachinesRoll_AsTheWatchLogSays(t *testing.T) {
 }
 
 // agrees compares a scrape with the watch log and the records of the cloud.
-func agrees(t require.TestingT, seen series, w watched, s *stage.Stage) {
+func agrees(t require.TestingT, seen series, w watched, s *env.Env) {
 	const of = `machine_deployment="workers"`
 	phases := map[v1alpha1.MachinePhase]int{}
 	for _, phase := range w.alive {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
@@ -24,7 +24,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 	t.Parallel()
 	o := lively()
 	var released atomic.Pointer[time.Time] // when the last VM had gone
-	o.Forgiven = func(r controlplane.Request) bool {
+	o.AllowDenied = func(r controlplane.Request) bool {
 		if r.Code != http.StatusForbidden || r.Namespace == metav1.NamespaceSystem {
 			return false
 		}
@@ -33,7 +33,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 		// its last binding allowed is over when that is gone.
 		return r.Verb == "create" || after != nil && r.Time.After(*after)
 	}
-	s := house.Set(t, "deleted", o)
+	s := cluster.Set(t, "deleted", o)
 	seen := watchCloud(t, s)
 	manager := s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 4, 1, 4)) // who deletes the namespace takes all at once
@@ -55,7 +55,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 		}
 		return "", err
 	})
-	s.Wait(t, patience, "the namespace is gone", stage.Gone("namespace", namespaces.Get, s.Namespace))
+	s.Wait(t, patience, "the namespace is gone", env.Gone("namespace", namespaces.Get, s.Namespace))
 	s.Wait(t, patience, "nothing is left", s.NothingLeft)
 	require.True(t, manager.Running(), "its account and its lease are elsewhere")
 	require.Contains(t, manager.Log(), "is released: nothing is left there")
@@ -66,8 +66,8 @@ func TestNamespace_BindingDeletedByHand_KeptWhileThereAreMachines(t *testing.T) 
 	t.Parallel()
 	o := lively()
 	gone := atomic.Bool{}
-	o.Forgiven = func(r controlplane.Request) bool { return r.Code == http.StatusForbidden && gone.Load() }
-	s := house.Set(t, "unbound", o)
+	o.AllowDenied = func(r controlplane.Request) bool { return r.Code == http.StatusForbidden && gone.Load() }
+	s := cluster.Set(t, "unbound", o)
 	s.Play(t, "manager")
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))
@@ -83,5 +83,5 @@ func TestNamespace_BindingDeletedByHand_KeptWhileThereAreMachines(t *testing.T) 
 	require.True(t, slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == manifests.ServiceAccount }))
 	removeAll(t, s)
 	gone.Store(true)
-	s.Wait(t, patience, "the binding is gone", stage.Gone("role binding", bindings.Get, manifests.AccessBinding(manifests.ServiceAccount)))
+	s.Wait(t, patience, "the binding is gone", env.Gone("role binding", bindings.Get, manifests.AccessBinding(manifests.ServiceAccount)))
 }

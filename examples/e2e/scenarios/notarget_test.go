@@ -17,7 +17,7 @@ func TestWithoutAClusterToJoinMachinesEndAsAvailableAndLeaveNothing(t *testing.T
 	t.Parallel()
 	o := lively()
 	o.NoTarget = true
-	s := house.Set(t, "targetless", o)
+	s := cluster.Set(t, "targetless", o)
 	s.Play(t, "manager")
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))

@@ -34,7 +34,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -88,7 +88,7 @@ func TestKustomize_Definitions_AreThoseOfThePackage(t *testing.T) {
 
 func TestKustomize_EachFolder_AcceptedByTheAPIServer(t *testing.T) {
 	said := &warnings{}
-	config := house.ControlPlane.Config()
+	config := cluster.ControlPlane.Config()
 	config.WarningHandler = said
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
@@ -170,9 +170,9 @@ func (c *classified) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestFlowSchema_RequestsOfPrograms_HaveTheirOwnPriority(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "flows", stage.Options{})
+	s := cluster.Set(t, "flows", env.Options{})
 	ctx, flows := t.Context(), s.Client.FlowcontrolV1()
-	admin, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	admin, err := dynamic.NewForConfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	objects, err := manifests.Deployment(manifests.Installation{Machines: s.Namespace})
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestFlowSchema_RequestsOfPrograms_HaveTheirOwnPriority(t *testing.T) {
 			}
 		}
 	}
-	config, err := house.ControlPlane.ServiceAccount(ctx, s.ManagerNamespace(), manifests.ServiceAccount)
+	config, err := cluster.ControlPlane.ServiceAccount(ctx, s.ManagerNamespace(), manifests.ServiceAccount)
 	require.NoError(t, err)
 	seen := &classified{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -259,20 +259,20 @@ func served(ctx context.Context, address string) (string, error) {
 }
 
 // tokenOf makes a service account, and returns a token of it.
-func tokenOf(t *testing.T, s *stage.Stage, name string) string {
+func tokenOf(t *testing.T, s *env.Env, name string) string {
 	t.Helper()
 	_, err := s.Client.CoreV1().ServiceAccounts(s.Namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	config, err := house.ControlPlane.ServiceAccount(t.Context(), s.Namespace, name)
+	config, err := cluster.ControlPlane.ServiceAccount(t.Context(), s.Namespace, name)
 	require.NoError(t, err)
 	return config.BearerToken
 }
 
 // mayRead binds a service account to the role of those that read metrics.
-func mayRead(t *testing.T, s *stage.Stage, name string) {
+func mayRead(t *testing.T, s *env.Env, name string) {
 	t.Helper()
 	ctx := t.Context()
-	admin, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	admin, err := dynamic.NewForConfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	objects, err := manifests.Deployment(manifests.Installation{Machines: s.Namespace})
 	require.NoError(t, err)
@@ -296,7 +296,7 @@ func mayRead(t *testing.T, s *stage.Stage, name string) {
 
 func TestMetrics_OverTLS_OnlyForTokensThatMay(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "scraped", lively())
+	s := cluster.Set(t, "scraped", lively())
 	folder := t.TempDir()
 	certFile, keyFile := writeCertificate(t, folder, "first")
 	flags := []string{"--tls-cert-file=" + certFile, "--tls-private-key-file=" + keyFile}
@@ -308,7 +308,7 @@ func TestMetrics_OverTLS_OnlyForTokensThatMay(t *testing.T) {
 	reader, other := tokenOf(t, s, "reader"), tokenOf(t, s, "other")
 	mayRead(t, s, "reader")
 	ctx := t.Context()
-	for _, m := range []*stage.Manager{leader, standby, sets} {
+	for _, m := range []*env.Manager{leader, standby, sets} {
 		for _, tc := range []struct {
 			path, token string
 			code        int
@@ -347,7 +347,7 @@ func TestMetrics_OverTLS_OnlyForTokensThatMay(t *testing.T) {
 
 func TestProfiles_LoopbackPortAlone(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "profiled", stage.Options{})
+	s := cluster.Set(t, "profiled", env.Options{})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // what else would it be

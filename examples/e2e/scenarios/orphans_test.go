@@ -15,7 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // lister is a driver whose ListMachines answers wrongly, and without an error.
@@ -47,7 +47,7 @@ func (l *lister) answer(edit func(map[string]string) map[string]string) {
 }
 
 // asked holds when the list was asked for so often.
-func (l *lister) asked(times int) stage.Condition {
+func (l *lister) asked(times int) env.Condition {
 	return func(context.Context) (string, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *lister) asked(times int) stage.Condition {
 }
 
 // deletions returns how many deletions of VMs have begun.
-func deletions(s *stage.Stage) (n int) {
+func deletions(s *env.Env) (n int) {
 	for _, e := range s.Cloud.History() {
 		if e.Kind == drivertest.VMDeletionBegan {
 			n++
@@ -78,7 +78,7 @@ func TestOrphans_ProviderListsWronglyForTenScans_DeletesNothing(t *testing.T) {
 		l = &lister{Driver: d}
 		return l
 	}
-	s := house.Set(t, "orphans", o)
+	s := cluster.Set(t, "orphans", o)
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 6, 1, 0))
 	for _, wrong := range []struct {

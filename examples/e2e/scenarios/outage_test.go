@@ -15,7 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -29,9 +29,9 @@ const outage = 20 * time.Second
 // server that starts refuses it first.
 const outageGrace = 3 * time.Minute
 
-// ownHouse opens a house on a control plane that no other test has. Its controller manager
+// ownHouse opens a cluster on a control plane that no other test has. Its controller manager
 // calls a Node unknown that was silent for the grace period.
-func ownHouse(t *testing.T, grace time.Duration) *stage.House {
+func ownHouse(t *testing.T, grace time.Duration) *env.Cluster {
 	t.Helper()
 	logs, err := os.MkdirTemp("", "machinist-outage-logs-") //nolint:usetesting // it stays if the test fails
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func ownHouse(t *testing.T, grace time.Duration) *stage.House {
 			t.Error(err)
 		}
 	})
-	own, err := stage.Open(t.Context(), c)
+	own, err := env.Open(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {
@@ -64,7 +64,7 @@ func TestAnAPIServerThatIsAwayDuringARollCostsTimeAndNothingElse(t *testing.T) {
 	o := hasty(lively())
 	o.Outage = true
 	o.Bounds.Steady = true                           // no machine fails by itself; whoever becomes unavailable was brought down
-	o.Forgiven = func(r controlplane.Request) bool { // an API server that starts knows no roles yet
+	o.AllowDenied = func(r controlplane.Request) bool { // an API server that starts knows no roles yet
 		return r.Code == http.StatusForbidden && r.Time.After(began) && r.Time.Before(ended)
 	}
 	s := own.Set(t, "outage", o)
@@ -105,7 +105,7 @@ func TestAnAPIServerThatIsAwayDuringARollCostsTimeAndNothingElse(t *testing.T) {
 			require.NotContains(t, []drivertest.EventKind{drivertest.VMCreated, drivertest.VMDeletionBegan}, e.Kind, "%s", e)
 		}
 	}
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		if m, ok := c.Object.(*v1alpha1.Machine); ok {
 			require.NotContains(t, []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineFailed}, m.Status.CurrentStatus.Phase, "%s", c)
 		}

@@ -17,14 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
-	"github.com/machinist-dev/machinist/examples/journal"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // keepMachines has the API server refuse every deletion of a machine of a stage until the
 // returned function is called.
-func keepMachines(t *testing.T, s *stage.Stage) (end func()) {
+func keepMachines(t *testing.T, s *env.Env) (end func()) {
 	t.Helper()
 	ctx, api := t.Context(), s.Client.AdmissionregistrationV1()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
@@ -66,7 +66,7 @@ func keepMachines(t *testing.T, s *stage.Stage) (end func()) {
 
 // frozen holds when label and condition of the one set and of the deployment say whether
 // they are frozen.
-func frozen(s *stage.Stage, deployment string, want bool) stage.Condition {
+func frozen(s *env.Env, deployment string, want bool) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		d, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(ctx, deployment, metav1.GetOptions{})
 		if err != nil {
@@ -96,12 +96,12 @@ func frozen(s *stage.Stage, deployment string, want bool) stage.Condition {
 func TestOvershoot_MachinesAddedByHand_FrozenRepairedUnfrozen(t *testing.T) {
 	t.Parallel()
 	o := lively()
-	o.Bounds = journal.Options{ByHand: 4}
+	o.Bounds = audit.Options{ByHand: 4}
 	o.Flags = append(o.Flags, "--machine-safety-overshooting-period=2s")
-	o.Forgiven = func(r controlplane.Request) bool { // the policy of this scenario
+	o.AllowDenied = func(r controlplane.Request) bool { // the policy of this scenario
 		return r.Verb == "delete" && r.Resource == "machines" && (r.Code == http.StatusUnprocessableEntity || r.Code == http.StatusForbidden)
 	}
-	s := house.Set(t, "overshoot", o)
+	s := cluster.Set(t, "overshoot", o)
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 1, 1, 0))
 	complete := time.Now()
@@ -157,14 +157,14 @@ func TestOvershoot_MachinesAddedByHand_FrozenRepairedUnfrozen(t *testing.T) {
 func TestUnmanaged_NodeJoinedByHand_MarkedUntilItsMachineAppears(t *testing.T) { //nolint:paralleltest // see above
 	o := lively()
 	o.Flags = append(o.Flags, "--machine-creation-timeout=10s")
-	s := house.Set(t, "unmanaged", o)
+	s := cluster.Set(t, "unmanaged", o)
 	s.Play(t, "manager")
 	_, err := s.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: s.NodeName("late"), Annotations: map[string]string{"example.com/theirs": "theirs"},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	joined := time.Now()
-	marked := func(want bool) stage.Condition {
+	marked := func(want bool) env.Condition {
 		return func(ctx context.Context) (string, error) {
 			n, err := s.Client.CoreV1().Nodes().Get(ctx, s.NodeName("late"), metav1.GetOptions{})
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -28,7 +28,7 @@ func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCond
 }
 
 // reports holds when the Node of a machine has a condition of a status and a reason.
-func reports(s *stage.Stage, machine string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) stage.Condition {
+func reports(s *env.Env, machine string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		n, err := s.Client.CoreV1().Nodes().Get(ctx, s.NodeName(machine), metav1.GetOptions{})
 		if err != nil {
@@ -42,7 +42,7 @@ func reports(s *stage.Stage, machine string, kind corev1.NodeConditionType, stat
 }
 
 // expiry returns until when a machine is preserved; zero if it is not.
-func expiry(t *testing.T, s *stage.Stage, name string) time.Time {
+func expiry(t *testing.T, s *env.Env, name string) time.Time {
 	t.Helper()
 	if at := machine(t, s, name).Status.CurrentStatus.PreserveExpiryTime; at != nil {
 		return at.Time
@@ -52,7 +52,7 @@ func expiry(t *testing.T, s *stage.Stage, name string) time.Time {
 
 // unpreserved holds when nothing of a preservation is left on a machine and its
 // Node, but a condition that says that it was.
-func unpreserved(s *stage.Stage, name string) stage.Condition {
+func unpreserved(s *env.Env, name string) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -92,7 +92,7 @@ func protected(n *corev1.Node) bool {
 
 func TestAMachineIsPreservedWhileItRunsUntilSomebodyLetsItGoOrItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "preserved", lively())
+	s := cluster.Set(t, "preserved", lively())
 	s.Play(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	for name, patient := range map[string]int{"let-go": 3600, "expires": 6} {
@@ -130,7 +130,7 @@ func TestAFailedMachineIsKeptAsLongAsItIsPreservedAndThenReplaced(t *testing.T) 
 	o := lively()
 	var failed [2]v1alpha1.Machine
 	o.Bounds.Excused = func(m *v1alpha1.Machine) bool { return m.UID == failed[0].UID || m.UID == failed[1].UID } // it is us who bring them down
-	s := house.Set(t, "kept", o)
+	s := cluster.Set(t, "kept", o)
 	s.Play(t, "manager")
 	ctx := t.Context()
 	d := s.Deployment("workers", "small", 3, 1, 0)
@@ -177,7 +177,7 @@ func TestAFailedMachineIsKeptAsLongAsItIsPreservedAndThenReplaced(t *testing.T) 
 	}
 	// The one that was let go was gone before the other's time was over.
 	var released, over time.Time
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
 		switch {
 		case !ok:
@@ -195,7 +195,7 @@ func TestAFailedMachineIsKeptAsLongAsItIsPreservedAndThenReplaced(t *testing.T) 
 
 func TestAFailedMachineThatIsPreservedAndRecoversIsAsBefore(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "recovered", lively())
+	s := cluster.Set(t, "recovered", lively())
 	s.Play(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	for _, name := range []string{"recovers", "let-go"} {

@@ -19,13 +19,13 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // allowLeases lets the account of the stage hold more leases than that of a manager.
-func allowLeases(t *testing.T, s *stage.Stage, names ...string) {
+func allowLeases(t *testing.T, s *env.Env, names ...string) {
 	t.Helper()
 	const name = "more-leases"
 	client, meta := s.Client.RbacV1(), metav1.ObjectMeta{Namespace: s.ManagerNamespace(), Name: name}
@@ -43,7 +43,7 @@ func allowLeases(t *testing.T, s *stage.Stage, names ...string) {
 func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
 	t.Parallel()
 	o := hasty(lively())
-	s := house.Set(t, "programs", o)
+	s := cluster.Set(t, "programs", o)
 	common := []string{"--kube-api-qps=100", "--kube-api-burst=200"}
 	for _, flag := range o.Flags {
 		if strings.HasPrefix(flag, "--leader-elect") {
@@ -61,15 +61,15 @@ func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
 	roll(t, s, "workers", "large")
 	for _, kill := range []struct {
 		moment   drivertest.EventKind
-		programs []*stage.Manager
+		programs []*env.Manager
 	}{
-		{drivertest.VMCreated, []*stage.Manager{machines}},
-		{drivertest.VMDeletionBegan, []*stage.Manager{sets}},
-		{drivertest.VMCreated, []*stage.Manager{sets, machines}},
-		{drivertest.VMReady, []*stage.Manager{machines, sets}},
+		{drivertest.VMCreated, []*env.Manager{machines}},
+		{drivertest.VMDeletionBegan, []*env.Manager{sets}},
+		{drivertest.VMCreated, []*env.Manager{sets, machines}},
+		{drivertest.VMReady, []*env.Manager{machines, sets}},
 	} {
 		await(t, seen, kill.moment)
-		before := map[*stage.Manager]int{}
+		before := map[*env.Manager]int{}
 		for _, p := range kill.programs {
 			p.Kill()
 			before[p] = strings.Count(p.Log(), "msg=works")
@@ -99,11 +99,11 @@ func TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace(t *test
 	t.Parallel()
 	o := lively()
 	var deleted atomic.Pointer[time.Time]
-	o.Forgiven = func(r controlplane.Request) bool { // the namespace takes nothing new, and a binding that is released allows nothing
+	o.AllowDenied = func(r controlplane.Request) bool { // the namespace takes nothing new, and a binding that is released allows nothing
 		at := deleted.Load()
 		return r.Code == http.StatusForbidden && r.Namespace != metav1.NamespaceSystem && at != nil && r.Time.After(*at)
 	}
-	s := house.Set(t, "parted", o)
+	s := cluster.Set(t, "parted", o)
 	machines := s.Program(manifests.MachineController, "machines", "--machine-settle-time=2s", "--machine-safety-orphan-vms-period=2s", "--machine-safety-orphan-vms-grace=5s")
 	sets := s.Program(manifests.MachineControllerManager, "sets")
 	s.Start(t, machines)
@@ -116,9 +116,9 @@ func TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace(t *test
 
 	deleted.Store(new(time.Now()))
 	require.NoError(t, namespaces.Delete(ctx, s.Namespace, metav1.DeleteOptions{}))
-	s.Wait(t, patience, "the namespace is gone", stage.Gone("namespace", namespaces.Get, s.Namespace))
+	s.Wait(t, patience, "the namespace is gone", env.Gone("namespace", namespaces.Get, s.Namespace))
 	s.Wait(t, patience, "nothing is left", s.NothingLeft)
-	for _, p := range []*stage.Manager{machines, sets} {
+	for _, p := range []*env.Manager{machines, sets} {
 		require.True(t, p.Running())
 		require.Contains(t, p.Log(), "is released: nothing is left there")
 	}
@@ -128,7 +128,7 @@ func TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace(t *test
 var decided = regexp.MustCompile(`kind=(machine|machineset|machinedeployment|machineclass) key=[^/ ]+/([a-z]+)`)
 
 // inShard creates a class and a deployment of a shard.
-func inShard(t *testing.T, s *stage.Stage, shard, name string) {
+func inShard(t *testing.T, s *env.Env, shard, name string) {
 	t.Helper()
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1()
 	_, err := s.Client.CoreV1().Secrets(s.Namespace).Create(ctx, s.Cloud.Secret(s.Namespace, name), metav1.CreateOptions{})
@@ -145,7 +145,7 @@ func inShard(t *testing.T, s *stage.Stage, shard, name string) {
 
 func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "shards", hasty(lively()))
+	s := cluster.Set(t, "shards", hasty(lively()))
 	allowLeases(t, s, "machine-controller-blue", "machine-controller-green")
 	blue := s.Play(t, "blue", "--shard=blue")
 	s.Wait(t, patience, "blue leads", leads(blue.Log, 1))
@@ -183,7 +183,7 @@ func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 		}
 	}
 	removeAll(t, s)
-	for m, want := range map[*stage.Manager]string{blue: "blue", standby: "blue", green: "green", plain: "plain"} {
+	for m, want := range map[*env.Manager]string{blue: "blue", standby: "blue", green: "green", plain: "plain"} {
 		objects := decided.FindAllStringSubmatch(m.Log(), -1)
 		require.NotEmpty(t, objects)
 		for _, o := range objects {
@@ -201,7 +201,7 @@ func reshard[T any](ctx context.Context, patch func(context.Context, string, []b
 
 func TestShards_LabelChanged_IsRefused(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "relabelled", lively())
+	s := cluster.Set(t, "relabelled", lively())
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1()
 	inShard(t, s, "", "plain")
 	inShard(t, s, "blue", "blue")

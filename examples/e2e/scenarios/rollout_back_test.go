@@ -15,12 +15,12 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // hasEvent holds when an event about a deployment has a reason.
-func hasEvent(s *stage.Stage, deployment, reason string) stage.Condition {
+func hasEvent(s *env.Env, deployment, reason string) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		reasons, err := told(ctx, s, "MachineDeployment", deployment)
 		if err != nil || !slices.Contains(reasons, reason) {
@@ -31,13 +31,13 @@ func hasEvent(s *stage.Stage, deployment, reason string) stage.Condition {
 }
 
 // rolledBack holds when the request for a roll-back is gone, and was seen to be.
-func rolledBack(s *stage.Stage, name string) stage.Condition {
+func rolledBack(s *env.Env, name string) env.Condition {
 	return deploymentIs(s, name, func(d *v1alpha1.MachineDeployment) bool { return d.Spec.RollbackTo == nil && observed(d) })
 }
 
 func TestARollIsRolledBackInItsMiddleAndAfterItsEnd(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "back", lively())
+	s := cluster.Set(t, "back", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	first := machines(t, s)
@@ -77,7 +77,7 @@ func TestARollIsRolledBackInItsMiddleAndAfterItsEnd(t *testing.T) {
 func TestARollToAClassThatDoesNotWorkStopsSaysSoAndIsRolledBack(t *testing.T) {
 	t.Parallel()
 	const wrong = "there is no such image"
-	s := house.Set(t, "badclass", lively())
+	s := cluster.Set(t, "badclass", lively())
 	manager := s.Play(t, "manager")
 	d := s.Deployment("workers", "small", 4, 1, 1)
 	d.Spec.ProgressDeadlineSeconds = new(int32(5))

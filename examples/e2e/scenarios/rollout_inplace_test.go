@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -32,7 +32,7 @@ func inPlace(d *v1alpha1.MachineDeployment, how v1alpha1.OrchestrationType) *v1a
 }
 
 // agile is a stage on which machines are updated in place, and nothing fails.
-func agile() stage.Options {
+func agile() env.Options {
 	o := lively()
 	o.Nodes.UpdateTime = 500 * time.Millisecond
 	o.Bounds.Steady = true
@@ -46,7 +46,7 @@ type identity struct {
 }
 
 // identities returns those of all machines, by name.
-func identities(t *testing.T, s *stage.Stage) map[string]identity {
+func identities(t *testing.T, s *env.Env) map[string]identity {
 	t.Helper()
 	all := map[string]identity{}
 	for _, m := range machines(t, s) {
@@ -57,7 +57,7 @@ func identities(t *testing.T, s *stage.Stage) map[string]identity {
 
 // updated requires that all machines have moved to the set for a class, and that
 // nothing else is left of the update.
-func updated(t *testing.T, s *stage.Stage, class string) {
+func updated(t *testing.T, s *env.Env, class string) {
 	t.Helper()
 	set := setOf(t, s, class)
 	all := machines(t, s)
@@ -77,7 +77,7 @@ func updated(t *testing.T, s *stage.Stage, class string) {
 }
 
 // acknowledged holds when no machine bears the mark of one that has just moved.
-func acknowledged(s *stage.Stage) stage.Condition {
+func acknowledged(s *env.Env) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelKeyNodeUpdateResult})
 		if err != nil || len(list.Items) > 0 {
@@ -88,9 +88,9 @@ func acknowledged(s *stage.Stage) stage.Condition {
 }
 
 // candidates holds when so many Nodes of a stage may be selected for an update.
-func candidates(s *stage.Stage, n int) stage.Condition {
+func candidates(s *env.Env, n int) env.Condition {
 	return func(ctx context.Context) (string, error) {
-		list, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: candidate + "," + stage.Label + "=" + s.Namespace})
+		list, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: candidate + "," + env.Label + "=" + s.Namespace})
 		if err != nil {
 			return "the nodes", err
 		}
@@ -102,7 +102,7 @@ func candidates(s *stage.Stage, n int) stage.Condition {
 }
 
 // movedTo holds when a machine belongs to an owner.
-func movedTo(s *stage.Stage, name string, owner types.UID) stage.Condition {
+func movedTo(s *env.Env, name string, owner types.UID) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -116,7 +116,7 @@ func movedTo(s *stage.Stage, name string, owner types.UID) stage.Condition {
 }
 
 // ofClass returns the machines that belong to the set for a class.
-func ofClass(t *testing.T, s *stage.Stage, class string) []v1alpha1.Machine {
+func ofClass(t *testing.T, s *env.Env, class string) []v1alpha1.Machine {
 	t.Helper()
 	set := setOf(t, s, class)
 	return slices.DeleteFunc(machines(t, s), func(m v1alpha1.Machine) bool { return controller(&m) != set.UID })
@@ -124,7 +124,7 @@ func ofClass(t *testing.T, s *stage.Stage, class string) []v1alpha1.Machine {
 
 func TestMachinesThatAreUpdatedInPlaceKeepTheirNamesAndNodes(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "auto", agile())
+	s := cluster.Set(t, "auto", agile())
 	s.Play(t, "manager")
 	deploy(t, s, inPlace(s.Deployment("workers", "small", 3, 0, 1), v1alpha1.OrchestrationTypeAuto))
 	before := identities(t, s)
@@ -143,7 +143,7 @@ func TestMachinesThatAreUpdatedInPlaceKeepTheirNamesAndNodes(t *testing.T) {
 
 func TestMachinesAreUpdatedInPlaceWhenAUserSelectsThem(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "manual", agile())
+	s := cluster.Set(t, "manual", agile())
 	s.Play(t, "manager")
 	deploy(t, s, inPlace(s.Deployment("workers", "small", 3, 0, 1), v1alpha1.OrchestrationTypeManual))
 	before := identities(t, s)

@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // deploymentNamed returns a deployment as it is.
-func deploymentNamed(t *testing.T, s *stage.Stage, name string) *v1alpha1.MachineDeployment {
+func deploymentNamed(t *testing.T, s *env.Env, name string) *v1alpha1.MachineDeployment {
 	t.Helper()
 	d, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func deploymentNamed(t *testing.T, s *stage.Stage, name string) *v1alpha1.Machin
 }
 
 // setOf returns the only set whose machines get a class.
-func setOf(t *testing.T, s *stage.Stage, class string) *v1alpha1.MachineSet {
+func setOf(t *testing.T, s *env.Env, class string) *v1alpha1.MachineSet {
 	t.Helper()
 	list, err := s.Machines.MachineV1alpha1().MachineSets(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -38,14 +38,14 @@ func setOf(t *testing.T, s *stage.Stage, class string) *v1alpha1.MachineSet {
 }
 
 // patchSet patches a set.
-func patchSet(t *testing.T, s *stage.Stage, name, patch string) {
+func patchSet(t *testing.T, s *env.Env, name, patch string) {
 	t.Helper()
 	_, err := s.Machines.MachineV1alpha1().MachineSets(s.Namespace).Patch(t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // deploymentIs holds when a deployment fits.
-func deploymentIs(s *stage.Stage, name string, fits func(*v1alpha1.MachineDeployment) bool) stage.Condition {
+func deploymentIs(s *env.Env, name string, fits func(*v1alpha1.MachineDeployment) bool) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		d, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || !fits(d) {
@@ -76,7 +76,7 @@ func progressIs(status v1alpha1.ConditionStatus, reason string) func(*v1alpha1.M
 }
 
 // allRun holds when there are so many machines, and all run.
-func allRun(s *stage.Stage, n int) stage.Condition {
+func allRun(s *env.Env, n int) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -92,7 +92,7 @@ func allRun(s *stage.Stage, n int) stage.Condition {
 }
 
 // allOf requires that there are so many machines, and that one set has them all.
-func allOf(t *testing.T, s *stage.Stage, set *v1alpha1.MachineSet, n int) {
+func allOf(t *testing.T, s *env.Env, set *v1alpha1.MachineSet, n int) {
 	t.Helper()
 	all := machines(t, s)
 	require.Len(t, all, n)
@@ -111,20 +111,20 @@ func controller(o metav1.Object) types.UID {
 
 // arrivals returns the machines in the order in which they came, as somebody saw who
 // looked on. Each is as it was first.
-func arrivals(s *stage.Stage) []*v1alpha1.Machine {
+func arrivals(s *env.Env) []*v1alpha1.Machine {
 	return firsts(s, func(*v1alpha1.Machine) bool { return true })
 }
 
 // departures returns the machines in the order in which their deletion began. Each
 // is as it was then.
-func departures(s *stage.Stage) []*v1alpha1.Machine {
+func departures(s *env.Env) []*v1alpha1.Machine {
 	return firsts(s, func(m *v1alpha1.Machine) bool { return m.DeletionTimestamp != nil })
 }
 
 // firsts returns how machines were when they first were so.
-func firsts(s *stage.Stage, so func(*v1alpha1.Machine) bool) (all []*v1alpha1.Machine) {
+func firsts(s *env.Env, so func(*v1alpha1.Machine) bool) (all []*v1alpha1.Machine) {
 	seen := map[types.UID]bool{}
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		if m, ok := c.Object.(*v1alpha1.Machine); ok && so(m) && !seen[m.UID] {
 			seen[m.UID] = true
 			all = append(all, m)
@@ -145,7 +145,7 @@ func namesOf(machines []*v1alpha1.Machine) (names []string) {
 const lookedAt = 2 * time.Second
 
 // passed holds when a time has passed.
-func passed(d time.Duration) stage.Condition {
+func passed(d time.Duration) env.Condition {
 	until := time.Now().Add(d)
 	return func(context.Context) (string, error) {
 		if time.Now().Before(until) {
@@ -164,10 +164,10 @@ type beheld struct {
 }
 
 // behold watches the Nodes of a stage from now on.
-func behold(t *testing.T, s *stage.Stage) *beheld {
+func behold(t *testing.T, s *env.Env) *beheld {
 	t.Helper()
 	b := &beheld{discouraged: map[string]bool{}, held: map[string]bool{}, holds: map[string]int{}}
-	events, err := s.Client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{LabelSelector: stage.Label + "=" + s.Namespace})
+	events, err := s.Client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{LabelSelector: env.Label + "=" + s.Namespace})
 	require.NoError(t, err)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -208,9 +208,9 @@ func discouraged(n *corev1.Node) bool {
 }
 
 // unmarked holds when no Node of a stage bears a mark of a roll-out.
-func unmarked(s *stage.Stage) stage.Condition {
+func unmarked(s *env.Env) env.Condition {
 	return func(ctx context.Context) (string, error) {
-		nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: stage.Label + "=" + s.Namespace})
+		nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: env.Label + "=" + s.Namespace})
 		if err != nil {
 			return "the nodes", err
 		}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -38,7 +38,7 @@ func removal(t *testing.T, replicas int, at time.Time, names ...string) string {
 }
 
 // forgotten holds when the names of machines that were to go are gone, too.
-func forgotten(s *stage.Stage, name string) stage.Condition {
+func forgotten(s *env.Env, name string) env.Condition {
 	return deploymentIs(s, name, func(d *v1alpha1.MachineDeployment) bool {
 		_, named := d.Annotations[v1alpha1.TriggerDeletionByMCM]
 		return !named
@@ -47,7 +47,7 @@ func forgotten(s *stage.Stage, name string) stage.Condition {
 
 func TestMachinesThatAnAutoscalerNamesGoOnceAndNoOthers(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "named", hasty(lively()))
+	s := cluster.Set(t, "named", hasty(lively()))
 	manager := s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 6, 1, 1))
 	all := machines(t, s)
@@ -82,7 +82,7 @@ func TestMachinesThatAnAutoscalerNamesGoOnceAndNoOthers(t *testing.T) {
 
 func TestAMachineThatAnAutoscalerNamesInARollGoesAndItsBoundsAreKept(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "namedroll", lively())
+	s := cluster.Set(t, "namedroll", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	roll(t, s, "workers", "large")

@@ -42,7 +42,7 @@ func TestI4MachinesWhoseLabelsAreTakenInARollAreReplacedOnlySoOften(t *testing.T
 	// Each of two sets replaces so many, and the old one may have lost all its others
 	// when it gets smaller.
 	o.Bounds.Lost = 2*3 + replicas
-	s := house.Set(t, "thief", o)
+	s := cluster.Set(t, "thief", o)
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", replicas, 1, 1))
 	f := &thief{s: s, taken: map[string]time.Time{}}
@@ -62,7 +62,7 @@ func TestI4MachinesWhoseLabelsAreTakenInARollAreReplacedOnlySoOften(t *testing.T
 
 func TestI14WhatOthersWriteToSetsAndDeploymentsIsThereAfterARoll(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "others", lively())
+	s := cluster.Set(t, "others", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 4, 1, 1))
 	w := &writer{s: s, last: map[string]string{}}

@@ -12,14 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
 // somebody makes an object that owns others beside their controllers, and returns
 // how they refer to it.
-func somebody(t *testing.T, s *stage.Stage) metav1.OwnerReference {
+func somebody(t *testing.T, s *env.Env) metav1.OwnerReference {
 	t.Helper()
 	made, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -38,14 +38,14 @@ func beside(t *testing.T, o metav1.Object, owner metav1.OwnerReference) string {
 
 // relabel sets the label of a machine by which the selectors of a deployment and its
 // sets select.
-func relabel(t *testing.T, s *stage.Stage, machine, value string) {
+func relabel(t *testing.T, s *env.Env, machine, value string) {
 	t.Helper()
 	_, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), machine, mergePatch, []byte(`{"metadata":{"labels":{"name":"`+value+`"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // ownedBy holds when these own a machine or a set, in any order, and nobody else.
-func ownedBy[T metav1.Object](get func(context.Context, string, metav1.GetOptions) (T, error), name string, want ...metav1.OwnerReference) stage.Condition {
+func ownedBy[T metav1.Object](get func(context.Context, string, metav1.GetOptions) (T, error), name string, want ...metav1.OwnerReference) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		o, err := get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -64,7 +64,7 @@ func ownedBy[T metav1.Object](get func(context.Context, string, metav1.GetOption
 
 func TestDS22MachinesAreLetGoAndTakenWithoutAWordToTheirOtherOwners(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "owners", lively())
+	s := cluster.Set(t, "owners", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	api, theirs := s.Machines.MachineV1alpha1().Machines(s.Namespace), somebody(t, s)
@@ -94,7 +94,7 @@ func TestDS22MachinesAreLetGoAndTakenWithoutAWordToTheirOtherOwners(t *testing.T
 
 func TestDS22ASetIsLetGoAndTakenWithoutAWordToItsOtherOwners(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "setowners", lively())
+	s := cluster.Set(t, "setowners", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	api, theirs := s.Machines.MachineV1alpha1().MachineSets(s.Namespace), somebody(t, s)

@@ -21,7 +21,7 @@ func TestARollReplacesTheMachinesThatAreOfNoUseFirst(t *testing.T) {
 	o := lively()
 	var broken types.UID
 	o.Bounds.Excused = func(m *v1alpha1.Machine) bool { return m.UID == broken } // it is us who bring it down
-	s := house.Set(t, "roll", o)
+	s := cluster.Set(t, "roll", o)
 	s.Play(t, "manager")
 	nodes := behold(t, s)
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
@@ -78,7 +78,7 @@ func TestARollReplacesTheMachinesThatAreOfNoUseFirst(t *testing.T) {
 func TestAMachineCountsOnlyOnceItHasBeenReadyForLongEnough(t *testing.T) {
 	t.Parallel()
 	const settle = 3 * time.Second
-	s := house.Set(t, "settle", lively())
+	s := cluster.Set(t, "settle", lively())
 	s.Play(t, "manager")
 	d := s.Deployment("workers", "small", 2, 1, 0)
 	d.Spec.MinReadySeconds = int32(settle / time.Second)
@@ -88,7 +88,7 @@ func TestAMachineCountsOnlyOnceItHasBeenReadyForLongEnough(t *testing.T) {
 	allOf(t, s, setOf(t, s, "large"), 2)
 
 	ready, going := map[types.UID]time.Time{}, map[types.UID]bool{} // since when new ones have been ready, and which old ones go
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
 		switch {
 		case !ok:
@@ -113,7 +113,7 @@ func TestAMachineCountsOnlyOnceItHasBeenReadyForLongEnough(t *testing.T) {
 
 func TestTheReplicasMayChangeInTheMiddleOfARoll(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "rescaled", lively())
+	s := cluster.Set(t, "rescaled", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	roll(t, s, "workers", "large")
@@ -131,7 +131,7 @@ func TestTheReplicasMayChangeInTheMiddleOfARoll(t *testing.T) {
 
 func TestAPausedRollReplacesNothingUntilItIsResumed(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "paused", lively())
+	s := cluster.Set(t, "paused", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	roll(t, s, "workers", "large")
@@ -161,7 +161,7 @@ func TestAPausedRollReplacesNothingUntilItIsResumed(t *testing.T) {
 
 func TestRecreateBeginsWhenTheLastOldMachineIsGone(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "recreate", lively())
+	s := cluster.Set(t, "recreate", lively())
 	s.Play(t, "manager")
 	d := s.Deployment("workers", "small", 3, 0, 0)
 	d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
@@ -172,7 +172,7 @@ func TestRecreateBeginsWhenTheLastOldMachineIsGone(t *testing.T) {
 	s.Wait(t, patience, "rolled", s.Complete("workers"))
 	allOf(t, s, setOf(t, s, "large"), 3)
 	left := len(before)
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
 		switch {
 		case !ok:

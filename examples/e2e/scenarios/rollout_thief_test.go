@@ -9,13 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
 // thief takes the label by which machines are selected, and gives it back later. It
 // is for one goroutine.
 type thief struct {
-	s      *stage.Stage
+	s      *env.Env
 	taken  map[string]time.Time // by machine
 	thefts int
 	failed []error

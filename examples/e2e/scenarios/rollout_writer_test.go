@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -19,7 +19,7 @@ import (
 // stage, as label and as annotation, and guards them. As a set takes the annotations
 // of its deployment over, those of sets are called otherwise. It is for one goroutine.
 type writer struct {
-	s         *stage.Stage
+	s         *env.Env
 	last      map[string]string // what was written last, by object; until it was let go
 	writes    int
 	conflicts int

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -71,7 +71,7 @@ var harmless = map[string]fault{
 }
 
 // validObject returns an object of a kind that is acted upon, to be created.
-func validObject(t *testing.T, s *stage.Stage, kind string) *unstructured.Unstructured {
+func validObject(t *testing.T, s *env.Env, kind string) *unstructured.Unstructured {
 	t.Helper()
 	d := s.Deployment("valid", "small", 1, 1, 0)
 	var typed any = d
@@ -121,8 +121,8 @@ func merge(to, changes map[string]any) {
 
 func TestDefinitions_InvalidObject_RefusedWithFieldAndRemedy(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "rules", stage.Options{}) // its manager is not started
-	client, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	s := cluster.Set(t, "rules", env.Options{}) // its manager is not started
+	client, err := dynamic.NewForConfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -187,8 +187,8 @@ func withoutRules(v any) (found bool) {
 
 func TestDefinitions_StoredBeforeTheRules_KeepsWorking(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "stored", stage.Options{}) // its manager is not started
-	client, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	s := cluster.Set(t, "stored", env.Options{}) // its manager is not started
+	client, err := dynamic.NewForConfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	group := s.Namespace + ".example.com"
 	force := metav1.ApplyOptions{FieldManager: "scenario", Force: true}
@@ -285,8 +285,8 @@ var denied = map[string]fault{
 
 func TestValidationManifest_OnAPIServer_DeniesWhatTheDefinitionsTake(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "policies", stage.Options{}) // its manager is not started
-	client, err := dynamic.NewForConfig(house.ControlPlane.Config())
+	s := cluster.Set(t, "policies", env.Options{}) // its manager is not started
+	client, err := dynamic.NewForConfig(cluster.ControlPlane.Config())
 	require.NoError(t, err)
 	old := map[string]*unstructured.Unstructured{} // stored before the policies
 	for name, f := range denied {

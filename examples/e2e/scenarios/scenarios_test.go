@@ -19,11 +19,11 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-var house *stage.House
+var cluster *env.Cluster
 
 // atATime is how many scenarios are played at the same time: they wait more than
 // they work.
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	if flag.Parse(); !given("test.parallel") {
 		_ = flag.Set("test.parallel", atATime) // cannot fail: the flag exists, and this is a number
 	}
-	os.Exit(stage.Run(m, controlplane.Options{NodeMonitorGracePeriod: nodeGrace}, func(h *stage.House) { house = h }))
+	os.Exit(env.Run(m, controlplane.Options{NodeMonitorGracePeriod: nodeGrace}, func(h *env.Cluster) { cluster = h }))
 }
 
 // given says whether a flag stands on the command line.
@@ -51,13 +51,13 @@ func given(name string) (yes bool) {
 const patience = 2 * time.Minute
 
 // lively is a cloud where everything takes its time, but not long.
-func lively() stage.Options {
-	return stage.Options{
+func lively() env.Options {
+	return env.Options{
 		Cloud: drivertest.CloudOptions{
 			CreateLatency: 300 * time.Millisecond, BootTime: 500 * time.Millisecond, Lag: 300 * time.Millisecond,
 			DeleteLatency: 200 * time.Millisecond, ShutdownTime: 300 * time.Millisecond,
 		},
-		Nodes: stage.Nodes{
+		Nodes: env.Nodes{
 			JoinAfter: 300 * time.Millisecond, LeaseInterval: 5 * time.Second, PodStartTime: 200 * time.Millisecond, PodStopTime: 300 * time.Millisecond,
 		},
 		Flags: []string{
@@ -70,13 +70,13 @@ func lively() stage.Options {
 // hasty lets another manager, or the next process of the same, lead soon after one
 // was killed. A leader of theirs that the API server leaves waiting ends only after
 // seconds: another control plane may be starting on the same machine.
-func hasty(o stage.Options) stage.Options {
+func hasty(o env.Options) env.Options {
 	o.Flags = append(o.Flags, "--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
 	return o
 }
 
 // deploy makes a class and a deployment of it, and waits until all machines run.
-func deploy(t *testing.T, s *stage.Stage, d *v1alpha1.MachineDeployment) {
+func deploy(t *testing.T, s *env.Env, d *v1alpha1.MachineDeployment) {
 	t.Helper()
 	require.NoError(t, s.Class(t.Context(), d.Spec.Template.Spec.Class.Name))
 	_, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), d, metav1.CreateOptions{})
@@ -85,21 +85,21 @@ func deploy(t *testing.T, s *stage.Stage, d *v1alpha1.MachineDeployment) {
 }
 
 // change patches a deployment.
-func change(t *testing.T, s *stage.Stage, name, patch string) {
+func change(t *testing.T, s *env.Env, name, patch string) {
 	t.Helper()
 	_, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // roll lets a deployment use another class, which is made for it.
-func roll(t *testing.T, s *stage.Stage, name, class string) {
+func roll(t *testing.T, s *env.Env, name, class string) {
 	t.Helper()
 	require.NoError(t, s.Class(t.Context(), class))
 	change(t, s, name, `{"spec":{"template":{"spec":{"class":{"name":"`+class+`"}}}}}`)
 }
 
 // machines returns the machines of a stage.
-func machines(t *testing.T, s *stage.Stage) []v1alpha1.Machine {
+func machines(t *testing.T, s *env.Env) []v1alpha1.Machine {
 	t.Helper()
 	list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -107,12 +107,12 @@ func machines(t *testing.T, s *stage.Stage) []v1alpha1.Machine {
 }
 
 // running holds when a machine runs.
-func running(s *stage.Stage, name string) stage.Condition {
+func running(s *env.Env, name string) env.Condition {
 	return in(s, name, v1alpha1.MachineRunning)
 }
 
 // in holds when a machine is in a phase.
-func in(s *stage.Stage, name string, phase v1alpha1.MachinePhase) stage.Condition {
+func in(s *env.Env, name string, phase v1alpha1.MachinePhase) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || m.Status.CurrentStatus.Phase != phase {
@@ -123,7 +123,7 @@ func in(s *stage.Stage, name string, phase v1alpha1.MachinePhase) stage.Conditio
 }
 
 // create makes a machine.
-func create(t *testing.T, s *stage.Stage, m *v1alpha1.Machine) *v1alpha1.Machine {
+func create(t *testing.T, s *env.Env, m *v1alpha1.Machine) *v1alpha1.Machine {
 	t.Helper()
 	made, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), m, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func create(t *testing.T, s *stage.Stage, m *v1alpha1.Machine) *v1alpha1.Machine
 }
 
 // machine returns a machine as it is.
-func machine(t *testing.T, s *stage.Stage, name string) *v1alpha1.Machine {
+func machine(t *testing.T, s *env.Env, name string) *v1alpha1.Machine {
 	t.Helper()
 	m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func machine(t *testing.T, s *stage.Stage, name string) *v1alpha1.Machine {
 }
 
 // node returns the Node of a machine as it is.
-func node(t *testing.T, s *stage.Stage, machine string) *corev1.Node {
+func node(t *testing.T, s *env.Env, machine string) *corev1.Node {
 	t.Helper()
 	n, err := s.Client.CoreV1().Nodes().Get(t.Context(), s.NodeName(machine), metav1.GetOptions{})
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func node(t *testing.T, s *stage.Stage, machine string) *corev1.Node {
 }
 
 // annotate sets an annotation of a machine.
-func annotate(t *testing.T, s *stage.Stage, machine, key, value string) {
+func annotate(t *testing.T, s *env.Env, machine, key, value string) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	require.NoError(t, err)
@@ -157,8 +157,8 @@ func annotate(t *testing.T, s *stage.Stage, machine, key, value string) {
 
 // phases returns the phases that a machine has gone through, as somebody saw who
 // looked on.
-func phases(s *stage.Stage, uid types.UID) (all []v1alpha1.MachinePhase) {
-	for _, c := range s.Journal().Changes {
+func phases(s *env.Env, uid types.UID) (all []v1alpha1.MachinePhase) {
+	for _, c := range s.AuditLog().Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
 		if !ok || m.UID != uid {
 			continue
@@ -172,7 +172,7 @@ func phases(s *stage.Stage, uid types.UID) (all []v1alpha1.MachinePhase) {
 
 // went holds when a machine has gone through these phases, as somebody saw who
 // looked on: he may be a little behind.
-func went(s *stage.Stage, uid types.UID, want ...v1alpha1.MachinePhase) stage.Condition {
+func went(s *env.Env, uid types.UID, want ...v1alpha1.MachinePhase) env.Condition {
 	return func(context.Context) (string, error) {
 		if have := phases(s, uid); !slices.Equal(have, want) {
 			return fmt.Sprintf("the phases were %v, not %v", have, want), nil
@@ -187,13 +187,13 @@ func seconds(n int) *metav1.Duration {
 }
 
 // gone holds when a machine is gone.
-func gone(s *stage.Stage, name string) stage.Condition {
-	return stage.Gone("machine", s.Machines.MachineV1alpha1().Machines(s.Namespace).Get, name)
+func gone(s *env.Env, name string) env.Condition {
+	return env.Gone("machine", s.Machines.MachineV1alpha1().Machines(s.Namespace).Get, name)
 }
 
 // removeAll deletes everything that a test has made, all at once, and waits until it
 // is gone.
-func removeAll(t *testing.T, s *stage.Stage) {
+func removeAll(t *testing.T, s *env.Env) {
 	t.Helper()
 	ctx, api, all := t.Context(), s.Machines.MachineV1alpha1(), metav1.ListOptions{}
 	require.NoError(t, api.MachineDeployments(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all))

@@ -20,13 +20,13 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // inherited are machines as another system has left them, on a stage.
 type inherited struct {
-	*stage.Stage
+	*env.Env
 	t       *testing.T
 	planted map[string]bool // provider IDs of VMs that the other system has made
 }
@@ -37,7 +37,7 @@ func inherit(t *testing.T, prefix string) *inherited {
 	h := &inherited{t: t, planted: map[string]bool{}}
 	o := lively()
 	o.Bounds.Foreign = func(vm drivertest.VM) bool { return h.planted[vm.ProviderID] }
-	h.Stage = house.Set(t, prefix, o)
+	h.Env = cluster.Set(t, prefix, o)
 	require.NoError(t, h.Class(t.Context(), "small"))
 	return h
 }
@@ -46,7 +46,7 @@ func inherit(t *testing.T, prefix string) *inherited {
 func (h *inherited) guarded(name string) {
 	m := h.Machine(name, "small")
 	m.Finalizers = []string{v1alpha1.MCMFinalizerName}
-	create(h.t, h.Stage, m)
+	create(h.t, h.Env, m)
 }
 
 // plant gives a machine a VM, and says which it is.
@@ -59,7 +59,7 @@ func (h *inherited) plant(name string) string {
 // know writes down which VM and Node a machine has.
 func (h *inherited) know(name, providerID string) {
 	h.t.Helper()
-	m := machine(h.t, h.Stage, name)
+	m := machine(h.t, h.Env, name)
 	m.Spec.ProviderID = providerID
 	m.Labels = map[string]string{v1alpha1.NodeLabelKey: h.NodeName(name)}
 	m.Annotations = map[string]string{v1alpha1.MachinePriority: "3"}
@@ -79,7 +79,7 @@ func (h *inherited) joined(name string) {
 		return "", nil
 	})
 	_, err := h.Client.CoreV1().Nodes().Patch(h.t.Context(), h.NodeName(name), mergePatch, fmt.Appendf(nil,
-		`{"metadata":{"finalizers":[%q],"labels":{%q:%q,%q:%q}}}`, v1alpha1.NodeFinalizerName, v1alpha1.MachineNameLabelKey, name, stage.Label, h.Namespace), metav1.PatchOptions{})
+		`{"metadata":{"finalizers":[%q],"labels":{%q:%q,%q:%q}}}`, v1alpha1.NodeFinalizerName, v1alpha1.MachineNameLabelKey, name, env.Label, h.Namespace), metav1.PatchOptions{})
 	require.NoError(h.t, err)
 }
 
@@ -89,7 +89,7 @@ func (h *inherited) draining(name string) {
 	h.t.Helper()
 	now := metav1.NewTime(time.Now().Add(-10 * time.Second))                        // in another second than what is written next
 	require.NoError(h.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its kubelet writes, too
-		n := node(h.t, h.Stage, name)
+		n := node(h.t, h.Env, name)
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
 			Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue, Reason: v1alpha1.NodeScaledDown,
 			Message: "Machine Controller is scaling down machine", LastHeartbeatTime: now, LastTransitionTime: now,
@@ -104,7 +104,7 @@ func (h *inherited) draining(name string) {
 // left writes how far the other system has come with a machine.
 func (h *inherited) left(name string, phase v1alpha1.MachinePhase, op v1alpha1.LastOperation) {
 	h.t.Helper()
-	m := machine(h.t, h.Stage, name)
+	m := machine(h.t, h.Env, name)
 	now := metav1.Now()
 	op.LastUpdateTime = now
 	m.Status.LastOperation = op
@@ -181,7 +181,7 @@ func TestMachinesThatAnotherSystemHasBegunToDeleteGoFromWhereTheyAre(t *testing.
 	}
 	h.stuck("d-drained")
 	h.stuck("d-retries")
-	attach(t, h.Stage, "c-detaches")
+	attach(t, h.Env, "c-detaches")
 	require.True(t, h.Cloud.Terminate(ids["e-without-vm"]))
 	for _, name := range []string{"b-retries", "c-detaches", "d-drained", "d-retries", "e-without-vm"} {
 		h.draining(name)
@@ -192,8 +192,8 @@ func TestMachinesThatAnotherSystemHasBegunToDeleteGoFromWhereTheyAre(t *testing.
 
 	h.Play(t, "manager")
 	for _, s := range steps {
-		h.Wait(t, patience, s.name+" is gone", gone(h.Stage, s.name))
-		h.Wait(t, patience, "its node too", stage.Gone("node", h.Client.CoreV1().Nodes().Get, h.NodeName(s.name)))
+		h.Wait(t, patience, s.name+" is gone", gone(h.Env, s.name))
+		h.Wait(t, patience, "its node too", env.Gone("node", h.Client.CoreV1().Nodes().Get, h.NodeName(s.name)))
 	}
 	h.Wait(t, patience, "so are the VMs", func(context.Context) (string, error) {
 		if left := h.Cloud.Snapshot(); !left.Empty() {
@@ -201,10 +201,10 @@ func TestMachinesThatAnotherSystemHasBegunToDeleteGoFromWhereTheyAre(t *testing.
 		}
 		return "", nil
 	})
-	require.Zero(t, evictions(ctx, t, h.Stage, http.StatusTooManyRequests), "what was drained is not drained again")
-	require.Equal(t, 1, attachmentDeletions(t, h.Stage), "what is attached to a node that was drained by force")
+	require.Zero(t, evictions(ctx, t, h.Env, http.StatusTooManyRequests), "what was drained is not drained again")
+	require.Equal(t, 1, attachmentDeletions(t, h.Env), "what is attached to a node that was drained by force")
 	require.NoError(t, h.Client.PolicyV1().PodDisruptionBudgets(h.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	removeAll(t, h.Stage)
+	removeAll(t, h.Env)
 }
 
 func TestMachinesThatAnotherSystemHasBegunToCreateEndWithOneVMEach(t *testing.T) {
@@ -237,7 +237,7 @@ func TestMachinesThatAnotherSystemHasBegunToCreateEndWithOneVMEach(t *testing.T)
 
 	h.Play(t, "manager", "--resource-exhausted-retry=2s")
 	for _, name := range names {
-		h.Wait(t, patience, name+" runs", running(h.Stage, name))
+		h.Wait(t, patience, name+" runs", running(h.Env, name))
 	}
 	one := func(context.Context) (string, error) {
 		snapshot := h.Cloud.Snapshot()
@@ -250,20 +250,20 @@ func TestMachinesThatAnotherSystemHasBegunToCreateEndWithOneVMEach(t *testing.T)
 	}
 	h.Wait(t, patience, "each has one VM", one)
 	for _, name := range names {
-		m := machine(t, h.Stage, name)
+		m := machine(t, h.Env, name)
 		if id := ids[name]; id != "" {
 			require.Equal(t, id, m.Spec.ProviderID, "the one that was there")
 		}
 		require.Equal(t, h.NodeName(name), m.Labels[v1alpha1.NodeLabelKey])
 		require.True(t, slices.Contains(m.Finalizers, v1alpha1.MCMFinalizerName))
-		require.Contains(t, node(t, h.Stage, name).Finalizers, v1alpha1.NodeFinalizerName)
+		require.Contains(t, node(t, h.Env, name).Finalizers, v1alpha1.NodeFinalizerName)
 	}
 	for _, e := range h.Cloud.History() { // also what came and went
 		if e.Kind == drivertest.VMCreated && !h.planted[e.VM.ProviderID] {
 			require.Contains(t, []string{"bare", "crashed"}, e.VM.Machine)
 		}
 	}
-	require.Equal(t, v1alpha1.MachineRunning, machine(t, h.Stage, "runs").Status.CurrentStatus.Phase)
+	require.Equal(t, v1alpha1.MachineRunning, machine(t, h.Env, "runs").Status.CurrentStatus.Phase)
 	// Who searches for VMs that nobody owns, for longer than one may be without, finds none.
 	searched := func() int { return h.Cloud.Calls(driver.OpListMachines, codes.OK) }
 	before := searched()
@@ -276,5 +276,5 @@ func TestMachinesThatAnotherSystemHasBegunToCreateEndWithOneVMEach(t *testing.T)
 	missing, err := one(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, missing)
-	removeAll(t, h.Stage)
+	removeAll(t, h.Env)
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -39,7 +39,7 @@ type gateway struct {
 // through it.
 func openGateway(t *testing.T) (g *gateway, kubeconfig string) {
 	t.Helper()
-	config := house.ControlPlane.Config()
+	config := cluster.ControlPlane.Config()
 	server, err := url.Parse(config.Host)
 	require.NoError(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -103,7 +103,7 @@ func (g *gateway) pass(to, from net.Conn) {
 }
 
 // nodesAre holds when all Nodes of a stage have the given status of Ready.
-func nodesAre(s *stage.Stage, names []string, status corev1.ConditionStatus) stage.Condition {
+func nodesAre(s *env.Env, names []string, status corev1.ConditionStatus) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		for _, name := range names {
 			node, err := s.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -121,7 +121,7 @@ func nodesAre(s *stage.Stage, names []string, status corev1.ConditionStatus) sta
 }
 
 // controllerFrozen holds when a deployment has the condition ControllerFrozen, or has not.
-func controllerFrozen(s *stage.Stage, name string, frozen bool) stage.Condition {
+func controllerFrozen(s *env.Env, name string, frozen bool) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		d, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -148,7 +148,7 @@ func controllerFrozen(s *stage.Stage, name string, frozen bool) stage.Condition 
 func TestTarget_OutOfReach_NoMachineIsFailed(t *testing.T) {
 	t.Parallel()
 	const timeout = 30 * time.Second
-	s := house.Set(t, "target-away", lively())
+	s := cluster.Set(t, "target-away", lively())
 	g, kubeconfig := openGateway(t)
 	manager := s.Play(t, "manager", "--control-kubeconfig="+admin(t), "--target-kubeconfig="+kubeconfig,
 		"--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s")
@@ -215,7 +215,7 @@ func TestTarget_OutOfReach_NoMachineIsFailed(t *testing.T) {
 		}
 		return "", nil
 	})
-	for _, c := range s.Journal().Changes {
+	for _, c := range s.AuditLog().Changes {
 		if m, ok := c.Object.(*v1alpha1.Machine); ok {
 			require.True(t, uids[m.UID], "%s", c)
 			require.NotEqual(t, v1alpha1.MachineFailed, m.Status.CurrentStatus.Phase, "%s", c)

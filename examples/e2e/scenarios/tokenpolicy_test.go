@@ -16,14 +16,14 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
 // systemSecrets returns the secrets of kube-system as a service account sees them.
 func systemSecrets(t *testing.T, namespace, account string) typedcorev1.SecretInterface {
 	t.Helper()
-	config, err := house.ControlPlane.ServiceAccount(t.Context(), namespace, account)
+	config, err := cluster.ControlPlane.ServiceAccount(t.Context(), namespace, account)
 	require.NoError(t, err)
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func mint(name, account string) *corev1.Secret {
 
 // twinOf makes a service account with the rights of the manager in kube-system,
 // which no policy restricts.
-func twinOf(t *testing.T, s *stage.Stage) typedcorev1.SecretInterface {
+func twinOf(t *testing.T, s *env.Env) typedcorev1.SecretInterface {
 	t.Helper()
 	ctx, name := t.Context(), "unrestricted"
 	_, err := s.Client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -56,10 +56,10 @@ func twinOf(t *testing.T, s *stage.Stage) typedcorev1.SecretInterface {
 func TestManager_SecretsOfKubeSystem_OnlyBootstrapTokens(t *testing.T) {
 	t.Parallel()
 	o := lively()
-	o.Forgiven = func(r controlplane.Request) bool { // the attack
+	o.AllowDenied = func(r controlplane.Request) bool { // the attack
 		return r.Code == http.StatusForbidden && r.Resource == "secrets" && r.Namespace == metav1.NamespaceSystem
 	}
-	s := house.Set(t, "tokens-only", o)
+	s := cluster.Set(t, "tokens-only", o)
 	ctx := t.Context()
 	secrets, unrestricted := systemSecrets(t, s.ManagerNamespace(), manifests.ServiceAccount), twinOf(t, s)
 	all := s.Client.CoreV1().Secrets(metav1.NamespaceSystem)

@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/e2e/stage"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // attach says that a volume is attached to the Node of a machine, which nobody
 // detaches.
-func attach(t *testing.T, s *stage.Stage, machine string) {
+func attach(t *testing.T, s *env.Env, machine string) {
 	t.Helper()
 	volume := "of-" + machine
 	_, err := s.Client.StorageV1().VolumeAttachments().Create(t.Context(), &storagev1.VolumeAttachment{
@@ -29,7 +29,7 @@ func attach(t *testing.T, s *stage.Stage, machine string) {
 
 // deletionBegan returns when the deletion of the VM of a machine began; zero is not
 // yet.
-func deletionBegan(s *stage.Stage, machine string) time.Time {
+func deletionBegan(s *env.Env, machine string) time.Time {
 	for _, e := range s.Cloud.History() {
 		if e.Kind == drivertest.VMDeletionBegan && e.VM.Machine == machine {
 			return e.Time
@@ -41,7 +41,7 @@ func deletionBegan(s *stage.Stage, machine string) time.Time {
 func TestAVMIsDeletedWhenItsVolumesAreDetachedOrTheTimeForThatIsOver(t *testing.T) {
 	t.Parallel()
 	const patient = 20 * time.Second
-	s := house.Set(t, "volumes", lively())
+	s := cluster.Set(t, "volumes", lively())
 	manager := s.Play(t, "manager", "--machine-pv-detach-timeout="+patient.String())
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
@@ -79,7 +79,7 @@ func TestAVMIsDeletedWhenItsVolumesAreDetachedOrTheTimeForThatIsOver(t *testing.
 
 // attachmentDeletions counts the deletions of volume attachments that the manager
 // has asked for.
-func attachmentDeletions(t *testing.T, s *stage.Stage) (n int) {
+func attachmentDeletions(t *testing.T, s *env.Env) (n int) {
 	t.Helper()
 	requests, err := s.Requests(t.Context())
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func attachmentDeletions(t *testing.T, s *stage.Stage) (n int) {
 
 func TestVolumesOfANodeThatIsDrainedByForceAreDeclaredDetached(t *testing.T) {
 	t.Parallel()
-	s := house.Set(t, "forced", lively())
+	s := cluster.Set(t, "forced", lively())
 	s.Play(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))

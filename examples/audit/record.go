@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+)
+
+// A Recorder writes down what happens to the machine objects of a namespace. Make
+// one with [Record]. It is safe for use by multiple goroutines.
+type Recorder struct {
+	namespace string
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	streams   []*stream
+	stop      sync.Once
+	finish    func() []Gap // waits for what is on its way, and returns what lies behind the end
+
+	mu      sync.Mutex
+	changes []Change
+	gaps    []Gap
+	stopped bool
+}
+
+// errNoClient says that there is nobody to ask.
+var errNoClient = errors.New("a recorder needs a client")
+
+// Record begins to write down what happens in a namespace, or in all of them if
+// it is empty. What happens after it has returned is not missed: it lists before
+// it returns, and its error is that of a list. The client should be one that
+// nobody else uses, and that is not slowed down.
+//
+// Watches that end are resumed where they were; if the API server has forgotten
+// that, the difference to a new list is written down, and a [Gap]. The recorder
+// tries on for as long as the API server is away. It ends with the context, or
+// when it is stopped, and runs three goroutines until then.
+func Record(ctx context.Context, client versioned.Interface, namespace string) (*Recorder, error) {
+	if client == nil {
+		return nil, errNoClient
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &Recorder{namespace: namespace, cancel: cancel}
+	r.finish = func() []Gap { return r.catchUp(ctx) }
+	api := client.MachineV1alpha1()
+	r.streams = []*stream{
+		newStream(r, deployments, api.MachineDeployments(namespace).List, api.MachineDeployments(namespace).Watch),
+		newStream(r, machineSets, api.MachineSets(namespace).List, api.MachineSets(namespace).Watch),
+		newStream(r, machines, api.Machines(namespace).List, api.Machines(namespace).Watch),
+	}
+	for _, s := range r.streams {
+		if err := s.relist(ctx); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
+	for _, s := range r.streams {
+		r.running.Go(func() { s.run(ctx) })
+	}
+	return r, nil
+}
+
+// newStream returns the stream of a kind, from the methods of its client.
+func newStream[L runtime.Object](
+	r *Recorder, resource string,
+	list func(context.Context, metav1.ListOptions) (L, error), open func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) *stream {
+	return &stream{
+		recorder: r, resource: resource, watch: open, moved: make(chan struct{}, 1),
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
+	}
+}
+
+// Log returns what was written down so far, as if the recording ended now, without
+// waiting for what is on its way: before Stop, the last gaps are not CaughtUp. Its
+// objects are shared and not to be changed.
+func (r *Recorder) Log() Log {
+	if log, ended := r.written(); ended {
+		return log
+	}
+	var ends []Gap
+	for _, s := range r.streams {
+		ends = append(ends, s.end())
+	}
+	log, ended := r.written()
+	if !ended {
+		log.Gaps = append(log.Gaps, ends...)
+	}
+	return log
+}
+
+// written returns what is written down, and whether the end is.
+func (r *Recorder) written() (Log, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	log := Log{Namespace: r.namespace, Changes: slices.Clone(r.changes), Gaps: slices.Clone(r.gaps)}
+	slices.SortStableFunc(log.Changes, inOrder)
+	return log, r.stopped
+}
+
+// patience is how long Stop waits for what is on its way. It takes a few
+// milliseconds; a busy machine may need more.
+const patience = 15 * time.Second
+
+// Stop ends the recording and returns all that was written down. It waits for what
+// has happened already and not arrived, for up to fifteen seconds, unless the
+// context of the recording ends. Where that was in vain, the last [Gap] of the kind
+// is not CaughtUp. To stop again only returns the log again.
+func (r *Recorder) Stop() Log {
+	r.stop.Do(func() {
+		ends := r.finish()
+		r.cancel()
+		r.running.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.stopped, r.gaps = true, append(r.gaps, ends...)
+	})
+	return r.Log()
+}
+
+// catchUp waits until the streams have come as far as the API server is, as long as
+// patience lasts, and returns what lies behind their ends.
+func (r *Recorder) catchUp(ctx context.Context) []Gap {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var ends []Gap
+	for _, s := range r.streams {
+		caughtUp := s.catchUp(ctx)
+		end := s.end()
+		end.CaughtUp = caughtUp
+		ends = append(ends, end)
+	}
+	return ends
+}
+
+// seen returns the latest version that was seen until a time, of whatever kind.
+func (r *Recorder) seen(until time.Time) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	version := uint64(0)
+	for _, c := range r.changes {
+		if !c.Listed && !c.Time.After(until) {
+			version = max(version, c.Version)
+		}
+	}
+	return version
+}
+
+// write writes changes and gaps down.
+func (r *Recorder) write(changes []Change, gaps ...Gap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes, r.gaps = append(r.changes, changes...), append(r.gaps, gaps...)
+}

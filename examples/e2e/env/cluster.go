@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/manager/app"
+	"github.com/machinist-dev/machinist/examples/manager/install"
+	"github.com/machinist-dev/machinist/examples/manager/manifests"
+)
+
+// module is where the manager is.
+const module = "github.com/machinist-dev/machinist/examples"
+
+// Cluster is what stages share: a control plane that serves the machine objects,
+// and the programs of the managers. It is safe for concurrent use.
+type Cluster struct {
+	// ControlPlane is the one that was given to [Open].
+	ControlPlane *controlplane.ControlPlane
+
+	folder     string // of programs and kubeconfigs
+	kubeconfig string // of a cluster admin
+	err        error  // why it could not be opened, under Run
+}
+
+// Open builds the programs, and has the manager install the definitions. The caller calls
+// Close when the last stage is closed; the control plane stays the caller's.
+//
+// It needs the go command, and a working directory in a module that knows the one
+// of the manager.
+func Open(ctx context.Context, c *controlplane.ControlPlane) (*Cluster, error) {
+	folder, err := c.TempDir("cluster-")
+	if err != nil {
+		return nil, fmt.Errorf("stage: %w", err)
+	}
+	h := &Cluster{ControlPlane: c, folder: folder, kubeconfig: filepath.Join(folder, "admin.kubeconfig")}
+	if err := h.open(ctx); err != nil {
+		return nil, fmt.Errorf("stage: %w", errors.Join(err, h.Close()))
+	}
+	return h, nil
+}
+
+func (h *Cluster) open(ctx context.Context) error {
+	if err := build(ctx, h.folder); err != nil {
+		return err
+	}
+	text, err := controlplane.Kubeconfig(h.ControlPlane.Config())
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(h.kubeconfig, text, 0o600); err != nil {
+		return err
+	}
+	_, err = h.Program(ctx, "install", "--kubeconfig="+h.kubeconfig)
+	return err
+}
+
+// Close deletes what the cluster itself has stored, which goes with the control plane
+// at the latest.
+func (h *Cluster) Close() error { return os.RemoveAll(h.folder) }
+
+// Program runs a command of the manager to its end, such as "manifests", and
+// returns what it prints to standard output. It knows no cluster unless a flag
+// tells of one.
+func (h *Cluster) Program(ctx context.Context, args ...string) ([]byte, error) {
+	return run(exec.CommandContext(ctx, filepath.Join(h.folder, everything), args...))
+}
+
+// everything is the program that runs all controllers.
+const everything = "manager"
+
+// build builds the programs into a folder as people do, in their own module, whoever the
+// checkout belongs to.
+//
+// What it is made of is also linked into whoever calls this: go test takes results
+// from its cache as long as the test binary is the same, and does not see that
+// another program has changed.
+func build(ctx context.Context, folder string) error {
+	runtime.KeepAlive([]any{app.Run, install.Access})
+	dir, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", folder, "./"+everything, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager)
+	cmd.Dir = strings.TrimSpace(string(dir))
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir)
+	_, err = run(cmd)
+	return err
+}
+
+// run runs a command and returns its standard output; an error carries what it
+// said beside that.
+func run(cmd *exec.Cmd) ([]byte, error) {
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(said.Bytes()))
+	}
+	return out, nil
+}
