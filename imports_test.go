@@ -69,6 +69,7 @@ const (
 // wider row is a decision about what every importer of the package has to build.
 var importRules = []importRule{
 	{".", nil, nil, "words that all packages share must cost nothing"},
+	{"internal/line", []string{sdk}, nil, "the text of a decision"},
 	{"codes", nil, nil, "a provider's error handling must cost nothing"},
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
 	{"permits", nil, nil, "a ledger must cost nothing"},
@@ -84,13 +85,13 @@ var importRules = []importRule{
 		api, apimachinery, clock, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1",
 	}, underAPI, "the kit runs in a provider's tests, with the standard testing package only"},
 	{"machine", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go comes in by way of nodeops only"},
 	{"machineset", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"deployment", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"deployment/deploymenttest", []string{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
@@ -108,7 +109,7 @@ var importRules = []importRule{
 		api, apimachinery, clientGo, clock,
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/golden", nil, nil, "tests only"},

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -90,17 +91,4 @@ func (d Decision) Target(set types.UID) (Target, error) {
 }
 
 // String returns the decision in one line, for logs and golden tests.
-func (d Decision) String() string {
-	var parts []string
-	for _, a := range d.Actions {
-		parts = append(parts, a.String())
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "nothing")
-	}
-	parts = []string{fmt.Sprintf("%s (%s)", strings.Join(parts, "; "), d.Reason)}
-	for _, h := range d.Holds {
-		parts = append(parts, "waits for "+h.String())
-	}
-	return strings.Join(parts, "; ")
-}
+func (d Decision) String() string { return line.Decision(d.Actions, d.Reason, "", d.Holds) }

@@ -29,7 +29,7 @@ func settledMachine() machine.Observation {
 // worker pool, whose Node has what it should have, and nothing has changed.
 func BenchmarkDecideHealth(b *testing.B) {
 	in, p := realisticMachine(), machine.DefaultPolicy()
-	if d := machine.Decide(in, p, now); d.Reason != machine.ReasonNodeReady || d.Do != nil {
+	if d := machine.Decide(in, p, now); d.Reason != machine.ReasonNodeReady || d.Action != nil {
 		b.Fatal(d)
 	}
 	b.ReportAllocs()
@@ -60,8 +60,8 @@ func realisticMachine() machine.Observation {
 		VirtualCapacity: corev1.ResourceList{"subdomain.domain.com/resource": resource.MustParse("1")},
 	}
 	conditions := in.Node.Node.Status.Conditions
-	for machine.Decide(in, machine.Policy{}, now).Do != nil {
-		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Do, now) {
+	for machine.Decide(in, machine.Policy{}, now).Action != nil {
+		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Action, now) {
 			break
 		}
 	}

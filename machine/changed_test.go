@@ -123,7 +123,7 @@ func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
 			continue
 		}
 		is := machine.Decide(in, p, now)
-		require.Equal(t, fmt.Sprint(was.Do, was.Reason, was.NextCheck), fmt.Sprint(is.Do, is.Reason, is.NextCheck),
+		require.Equal(t, fmt.Sprint(was.Action, was.Reason, was.NextCheck), fmt.Sprint(is.Action, is.Reason, is.NextCheck),
 			"seed %d: nobody is woken by a change of %s%s", seed, kind, where)
 	}
 	for _, kind := range []string{"machine", "node", "class"} {

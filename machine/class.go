@@ -129,7 +129,7 @@ func decideGuard(o metav1.Object, finalizer, user string, complete bool, now tim
 	switch {
 	case user != "" && !guarded && !deleting:
 		do := write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer")
-		return Decision{Do: do, Reason: ReasonReferenced, Message: user, NextCheck: now.Add(actAgain)}
+		return Decision{Action: do, Reason: ReasonReferenced, Message: user, NextCheck: now.Add(actAgain)}
 	case user != "" && deleting:
 		return hold(machinist.Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
 	case user != "":
@@ -140,6 +140,6 @@ func decideGuard(o metav1.Object, finalizer, user string, complete bool, now tim
 		return hold(machinist.Hold{Subject: "list", Reason: ReasonNotObserved, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
 	default:
 		do := write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer")
-		return Decision{Do: do, Reason: ReasonReleased, NextCheck: now.Add(actAgain)}
+		return Decision{Action: do, Reason: ReasonReleased, NextCheck: now.Add(actAgain)}
 	}
 }

@@ -49,7 +49,7 @@ func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
 			d := machine.DecideClass(machine.ClassObservation{Class: tc.class, Machines: tc.machines, Complete: !tc.incomplete}, now)
 			require.NoError(t, decisionLaws(d, now))
 			require.Equal(t, tc.want, d.String())
-			if u, ok := d.Do.(machine.UpdateClass); ok {
+			if u, ok := d.Action.(machine.UpdateClass); ok {
 				require.ElementsMatch(t, tc.finalizers, u.Class.Finalizers)
 				require.Equal(t, "7", u.Class.ResourceVersion)
 				clear(u.Class.Finalizers)
@@ -94,7 +94,7 @@ func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
 			d := machine.DecideSecret(machine.SecretObservation{Secret: tc.secret, Classes: tc.classes, Complete: !tc.incomplete}, now)
 			require.NoError(t, decisionLaws(d, now))
 			require.Equal(t, tc.want, d.String())
-			if u, ok := d.Do.(machine.UpdateSecret); ok {
+			if u, ok := d.Action.(machine.UpdateSecret); ok {
 				require.ElementsMatch(t, tc.finalizers, u.Secret.Finalizers)
 			}
 			require.Empty(t, cmp.Diff(before, tc.secret))

@@ -96,19 +96,19 @@ func deletionCell(t *testing.T, column int, err error) string {
 	}
 	in.VM = in.VM.After(a, now, 0)
 	d := lawful(t, in, machine.DefaultPolicy())
-	if u, ok := d.Do.(machine.UpdateMachine); ok && column == 4 {
+	if u, ok := d.Action.(machine.UpdateMachine); ok && column == 4 {
 		in.Machine, prefix = u.Machine, "label+"
 		d = lawful(t, in, machine.DefaultPolicy())
 	}
 	switch d.String() {
 	case `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")":
-		require.Equal(t, "old", d.Do.(machine.UpdateStatus).Machine.Status.LastKnownState)
+		require.Equal(t, "old", d.Action.(machine.UpdateStatus).Machine.Status.LastKnownState)
 		return prefix + "on"
 	case "update machine: no finalizer (Released)":
-		require.Equal(t, "old", d.Do.(machine.UpdateMachine).Machine.Status.LastKnownState, "DM-33: it is not wiped")
+		require.Equal(t, "old", d.Action.(machine.UpdateMachine).Machine.Status.LastKnownState, "DM-33: it is not wiped")
 		return "gone"
 	}
-	in.Machine = d.Do.(machine.UpdateStatus).Machine
+	in.Machine = d.Action.(machine.UpdateStatus).Machine
 	s := in.Machine.Status
 	require.Equal(t, v1alpha1.LastOperation{
 		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: fmt.Sprintf(want, err), LastUpdateTime: s.LastOperation.LastUpdateTime,
@@ -116,8 +116,8 @@ func deletionCell(t *testing.T, column int, err error) string {
 	require.Equal(t, v1alpha1.MachineTerminating, s.CurrentStatus.Phase)
 	require.Equal(t, "old", s.LastKnownState, "DM-33: it is not wiped")
 	d = lawful(t, in, machine.DefaultPolicy())
-	require.Nil(t, d.Do)
-	again := machine.Decide(in, machine.DefaultPolicy(), d.NextCheck).Do
+	require.Nil(t, d.Action)
+	again := machine.Decide(in, machine.DefaultPolicy(), d.NextCheck).Action
 	return fmt.Sprint(strings.Fields(again.String())[0], " ", d.NextCheck.Sub(now))
 }
 
@@ -153,7 +153,7 @@ func cellOf(t *testing.T, in machine.Observation) (string, *v1alpha1.Machine) {
 	for range 5 {
 		d := lawful(t, in, machine.DefaultPolicy())
 		wait := time.Duration(0)
-		switch a := d.Do.(type) {
+		switch a := d.Action.(type) {
 		case machine.UpdateMachine:
 			did, in.Machine = append(did, "label"), a.Machine
 			continue
@@ -261,16 +261,16 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 			for at := now; len(waits) < 6; {
 				in.VM = in.VM.After(machine.Answer{Operation: op, Err: status.Error(code, "no")}, at, 0)
 				d := machine.Decide(in, p, at)
-				if carriedOut(&in, d.Do, at) {
+				if carriedOut(&in, d.Action, at) {
 					d = machine.Decide(in, p, at)
 				}
-				require.Nil(t, d.Do, "%s %s", op, code)
+				require.Nil(t, d.Action, "%s %s", op, code)
 				waits, at = append(waits, d.NextCheck.Sub(at)), d.NextCheck
 				if op == driver.OpDeleteMachine {
-					require.Equal(t, machine.DeleteVM{}, machine.Decide(in, p, at).Do, "%s", code)
+					require.Equal(t, machine.DeleteVM{}, machine.Decide(in, p, at).Action, "%s", code)
 					continue
 				}
-				require.Equal(t, machine.LookForVM{}, machine.Decide(in, p, at).Do, "%s", code)
+				require.Equal(t, machine.LookForVM{}, machine.Decide(in, p, at).Action, "%s", code)
 				in.VM = in.VM.After(machine.Answer{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.NotFound, "")}, at, 0)
 			}
 			require.True(t, slices.IsSorted(waits), "%s %s: %v", op, code, waits)
@@ -286,7 +286,7 @@ func wait(err error, times int, chance float64) time.Duration {
 	for range times {
 		in.VM = in.VM.After(machine.Answer{Operation: driver.OpCreateMachine, Err: err}, now, chance)
 	}
-	in.Machine = machine.Decide(in, machine.Policy{}, now).Do.(machine.UpdateStatus).Machine
+	in.Machine = machine.Decide(in, machine.Policy{}, now).Action.(machine.UpdateStatus).Machine
 	return machine.Decide(in, machine.Policy{}, now).NextCheck.Sub(now)
 }
 
@@ -305,7 +305,7 @@ func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
 		in.VM = in.VM.After(a, now, 0)
 		d := lawful(t, in, machine.DefaultPolicy())
 		require.Equal(t, machine.ReasonProviderFailed, d.Reason)
-		require.Equal(t, "Internal", d.Do.(machine.UpdateStatus).Machine.Status.LastOperation.ErrorCode)
+		require.Equal(t, "Internal", d.Action.(machine.UpdateStatus).Machine.Status.LastOperation.ErrorCode)
 	}
 }
 

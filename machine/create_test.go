@@ -79,20 +79,20 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 		"next to a deletion that failed": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
 			failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
 	} {
-		u, ok := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
+		u, ok := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus)
 		require.True(t, ok, name)
 		require.Equal(t, "step 2", u.Machine.Status.LastKnownState, name)
 		in.Machine = u.Machine
-		u, ok = machine.Decide(in, machine.DefaultPolicy(), now).Do.(machine.UpdateStatus)
+		u, ok = machine.Decide(in, machine.DefaultPolicy(), now).Action.(machine.UpdateStatus)
 		require.False(t, ok && u.Machine.Status.LastKnownState == "", "%s: it is kept", name)
 	}
-	call := lawful(t, after(intended, withID, seen(machine.Uninitialized), state), machine.DefaultPolicy()).Do
+	call := lawful(t, after(intended, withID, seen(machine.Uninitialized), state), machine.DefaultPolicy()).Action
 	require.Equal(t, machine.InitializeVM{LastKnownState: "step 2"}, call, "the driver finds it at its next call")
 
 	in := after(append(crashed, same)...)
 	in.Machine.Status.LastKnownState = "step 1"
 	in.VM.Failure.Message = "another"
-	u := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus)
+	u := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus)
 	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "no text keeps what is there")
 }
 
@@ -138,7 +138,7 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	in.VM = in.VM.After(machine.Answer{Operation: driver.OpCreateMachine, ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, now, 0)
 	in.VM = in.VM.After(machine.Answer{Operation: driver.OpInitializeMachine, Addresses: append(address("10.0.0.2"), address("10.0.0.1")...)}, now, 0)
 	want := slices.Concat([]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n"}}, address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.9"))
-	alone := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
+	alone := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus).Machine
 	require.Equal(t, want, alone.Status.Addresses)
 	require.Len(t, alone.Status.Conditions, 1, "kubectl wait asks for it")
 	require.Equal(t, corev1.NodeReady, alone.Status.Conditions[0].Type)
@@ -146,7 +146,7 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	require.Equal(t, "VMCreated", alone.Status.Conditions[0].Reason)
 	in.Node = machine.NodeView{Looked: true, AsOf: now}
 	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
-	m := lawful(t, in, machine.DefaultPolicy()).Do.(machine.UpdateStatus).Machine
+	m := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus).Machine
 	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a cluster, its Node has them")
 	require.Empty(t, m.Status.Conditions, "and its conditions")
 }

@@ -146,7 +146,7 @@ func check(t *testing.T, p machine.Policy, table map[string]decisionCase) {
 func lawful(t *testing.T, in machine.Observation, p machine.Policy) machine.Decision {
 	t.Helper()
 	d := lawfulOnce(t, in, p)
-	if a, asks := d.Do.(machine.TakePermit); asks && a.Within == 0 {
+	if a, asks := d.Action.(machine.TakePermit); asks && a.Within == 0 {
 		held(0)(&in)
 		d = lawfulOnce(t, in, p)
 	}
@@ -160,7 +160,7 @@ func lawfulOnce(t *testing.T, in machine.Observation, p machine.Policy) machine.
 	d := machine.Decide(in, p, now)
 	require.NoError(t, decisionLaws(d, now))
 	require.Empty(t, cmp.Diff(d, machine.Decide(in, p, now)), "not a function of its input")
-	if _, observed := d.Do.(machine.DeleteNode); !observed { // which hands on what was observed
+	if _, observed := d.Action.(machine.DeleteNode); !observed { // which hands on what was observed
 		scribble(reflect.ValueOf(machine.Decide(in, p, now)))
 	}
 	require.Empty(t, cmp.Diff(before, in), "the input has changed")
@@ -334,20 +334,20 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 	guarded := slices.Contains(m.Finalizers, v1alpha1.MCMFinalizerName)
 	intent := m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate && m.Status.LastOperation.State == v1alpha1.MachineStateProcessing ||
 		m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff
-	switch d.Do.(type) {
+	switch d.Action.(type) {
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.DrainNode, machine.DeleteNode:
 		if !guarded {
 			return fmt.Errorf("an effect for a machine without our finalizer")
 		}
 	}
 	if n := in.Node.Node; n != nil && n.Labels[v1alpha1.MachineNameLabelKey] != "" && n.Labels[v1alpha1.MachineNameLabelKey] != m.Name {
-		switch d.Do.(type) {
+		switch d.Action.(type) {
 		case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machine.DeleteNode, machine.DeleteMachine:
 			return fmt.Errorf("the Node of another machine is written")
 		}
 	}
 	blind := !in.Node.Looked && !in.Node.NoTarget
-	switch a := d.Do.(type) {
+	switch a := d.Action.(type) {
 	case machine.CreateVM:
 		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Sighting != machine.Absent || in.Class.Class == nil || in.Class.Problem != "" {
 			return fmt.Errorf("a VM is made without all that it takes")
@@ -551,7 +551,7 @@ func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
 		if in.Node.NoTarget {
 			continue
 		}
-		if a, ok := lawful(t, in, p).Do.(machine.DeleteAttachments); ok {
+		if a, ok := lawful(t, in, p).Action.(machine.DeleteAttachments); ok {
 			m, asked := in.Machine, in.Machine.DeletionTimestamp
 			late := p.DrainTimeout > 0 && !now.Before(asked.Add(p.DrainTimeout))
 			away := slices.ContainsFunc(in.Node.Node.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -568,7 +568,7 @@ func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
 			require.Equal(t, "delete volume attachments "+strings.Join(live, ", "), a.String())
 		}
 		in.Node.Looked = false
-		switch a := machine.Decide(in, p, now).Do.(type) {
+		switch a := machine.Decide(in, p, now).Action.(type) {
 		case nil, machine.DeleteToken:
 		default:
 			require.Fail(t, "on a cluster nobody has looked at", "seed %d: %s", seed, a)

@@ -3,20 +3,19 @@
 package machine
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 )
 
 // Decision is the next step: what to do, why the rest is not done, and when to
 // ask again.
 type Decision struct {
-	// Do is the one next effect, or nil. The caller carries it out, observes its
+	// Action is the one next effect, or nil. The caller carries it out, observes its
 	// result, and asks again at once. Every effect may be repeated and may be
 	// lost; what has to be remembered is written before what depends on it.
-	Do Action
+	Action Action
 	// Reason is why, as a stable word.
 	Reason machinist.Reason
 	// Message is why, in words for people; it may change.
@@ -30,21 +29,11 @@ type Decision struct {
 
 // String returns the decision in one line, for logs and golden tests.
 func (d Decision) String() string {
-	var b strings.Builder
-	if d.Do != nil {
-		b.WriteString(d.Do.String())
-	} else {
-		b.WriteString("nothing")
+	var actions []Action
+	if d.Action != nil {
+		actions = []Action{d.Action}
 	}
-	fmt.Fprintf(&b, " (%s", d.Reason)
-	if d.Message != "" {
-		b.WriteString(": " + d.Message)
-	}
-	b.WriteString(")")
-	for _, h := range d.Holds {
-		b.WriteString("; waits for " + h.String())
-	}
-	return b.String()
+	return line.Decision(actions, d.Reason, d.Message, d.Holds)
 }
 
 // The reasons of decisions and holds.

@@ -19,7 +19,7 @@ func (l *logic) leave() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(ReasonReleased)
 	}
-	if d := l.dropTokens(); d.Do != nil && !l.pressed() {
+	if d := l.dropTokens(); d.Action != nil && !l.pressed() {
 		return d
 	}
 	return l.depart()
@@ -112,7 +112,7 @@ func (l *logic) sharedID() (Decision, bool) {
 	case l.phase() != v1alpha1.MachineTerminating:
 		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
 	}
-	if _, d := l.verdictDue(); d.Do != nil {
+	if _, d := l.verdictDue(); d.Action != nil {
 		return d, true
 	}
 	return hold(machinist.Hold{

@@ -178,7 +178,7 @@ func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 // when the Node is unreachable.
 func drains(t *testing.T, d machine.Decision) string {
 	t.Helper()
-	a, ok := d.Do.(machine.DrainNode)
+	a, ok := d.Action.(machine.DrainNode)
 	require.True(t, ok, d.String())
 	text := "since " + now.Sub(a.Started).String()
 	if at := a.Policy.EscalateFrom; !at.IsZero() {
@@ -274,9 +274,9 @@ func TestADrainNamesAFewOfManyPods(t *testing.T) {
 		in.Drain.Holds = append(in.Drain.Holds, machinist.Hold{Subject: "pod/n/" + name, Reason: "DisruptionBudget"})
 	}
 	d := machine.Decide(in, machine.DefaultPolicy(), now)
-	require.IsType(t, machine.UpdateStatus{}, d.Do)
+	require.IsType(t, machine.UpdateStatus{}, d.Action)
 	require.Equal(t, "Initiate node drain; waits for pod/n/a: DisruptionBudget; pod/n/b: DisruptionBudget; pod/n/c: DisruptionBudget; and 2 more",
-		d.Do.(machine.UpdateStatus).Machine.Status.LastOperation.Description)
+		d.Action.(machine.UpdateStatus).Machine.Status.LastOperation.Description)
 }
 
 var deletedAttachments change = func(in *machine.Observation) {
@@ -290,29 +290,29 @@ func TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute(t *testing.T) {
 	p := machine.DefaultPolicy()
 	// The condition is set first; by force it is not waited for more than a minute.
 	in := terminating(node(), attached(), byForce)
-	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now).Do, "the deletion is a minute old")
-	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now.Add(-time.Second)).Do)
+	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now).Action, "the deletion is a minute old")
+	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now.Add(-time.Second)).Action)
 	in = terminating(node(), attached())
-	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now).Do, "without force it is")
+	require.IsType(t, machine.SetNodeCondition{}, machine.Decide(in, p, now).Action, "without force it is")
 	// A drain by force that does not end is given up after a minute.
 	in = roundMade(t, terminating(node(marked), attached(), byForce), p, now)
 	for at := now; at.Before(now.Add(time.Minute)); at = at.Add(5 * time.Second) {
 		in.Drain.Round, in.Drain.NextCheck = at, at.Add(time.Hour)
 		d := machine.Decide(in, p, at)
-		require.Nil(t, d.Do)
+		require.Nil(t, d.Action)
 		require.Equal(t, now.Add(time.Minute), d.NextCheck)
 	}
-	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, p, now.Add(time.Minute)).Do)
+	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, p, now.Add(time.Minute)).Action)
 	// Without force it goes on for ever.
 	in = roundMade(t, terminating(node(marked), attached()), p, now)
-	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now.Add(time.Hour)).Do)
+	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now.Add(time.Hour)).Action)
 }
 
 // roundMade returns the observation after a round of the drain that is decided, which
 // asks for the next one an hour later.
 func roundMade(t *testing.T, in machine.Observation, p machine.Policy, at time.Time) machine.Observation {
 	t.Helper()
-	a, ok := machine.Decide(in, p, at).Do.(machine.DrainNode)
+	a, ok := machine.Decide(in, p, at).Action.(machine.DrainNode)
 	require.True(t, ok)
 	in.Drain = in.Drain.AfterRound(a, machine.DrainView{NextCheck: now.Add(time.Hour)}, at)
 	return in
@@ -321,10 +321,10 @@ func roundMade(t *testing.T, in machine.Observation, p machine.Policy, at time.T
 // A label that is set while a drain is under way has its effect at once (DM-17).
 func TestDeletion_ForceLabelDuringDrain_ForcesAtOnce(t *testing.T) {
 	in := roundMade(t, terminating(node(marked), attached()), machine.Policy{}, now.Add(-time.Second))
-	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Do)
+	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Action)
 	byForce(&in)
 	in = roundMade(t, in, machine.Policy{}, now)
-	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Do, "once")
+	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Action, "once")
 }
 
 func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
@@ -371,7 +371,7 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 		"those of others hold it, not the machine":       {terminating(gone, node(marked), deleting("x")), "update machine: no finalizer (Released)"},
 	})
 	d := machine.Decide(terminating(gone, node(marked)), machine.DefaultPolicy(), now)
-	require.EqualValues(t, "node-uid", d.Do.(machine.DeleteNode).Node.UID, "a later Node of the same name is safe")
+	require.EqualValues(t, "node-uid", d.Action.(machine.DeleteNode).Node.UID, "a later Node of the same name is safe")
 	require.False(t, d.NextCheck.IsZero(), "an effect that is lost is repeated")
 }
 
@@ -390,11 +390,11 @@ func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
 	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepDrain, stepBegin}, x.did)
 	require.Equal(t, noClassText, x.told[len(x.told)-1])
 	d := machine.Decide(x.in, x.policy, x.now)
-	require.Nil(t, d.Do)
+	require.Nil(t, d.Action)
 	require.Equal(t, "machineclass/small", d.Holds[0].Subject)
 	require.False(t, d.NextCheck.IsZero())
 	x.in.Class.Class = class()
-	require.IsType(t, machine.DeleteVM{}, machine.Decide(x.in, x.policy, x.now).Do, "once it is back, it goes on at once")
+	require.IsType(t, machine.DeleteVM{}, machine.Decide(x.in, x.policy, x.now).Action, "once it is back, it goes on at once")
 }
 
 func TestAPersonCanForceAMachineOutWithoutItsClass(t *testing.T) {

@@ -64,7 +64,7 @@ func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
 	d := l.drain(node, a, "", func(waits string) v1alpha1.LastOperation {
 		return l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain+"; "+waits)
 	})
-	if d.Do == nil {
+	if d.Action == nil {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.in.Drain.of(a).forceEnds(a, l.now))
 	}
 	return d

@@ -11,7 +11,7 @@
 //
 //	for {
 //		d := machine.Decide(in, policy, clock.Now())
-//		switch a := d.Do.(type) {
+//		switch a := d.Action.(type) {
 //		case nil:
 //			return d.NextCheck // ask again then, or when something changes
 //		case machine.UpdateMachine:

@@ -44,7 +44,7 @@ func Example() {
 			d := machine.Decide(in, machine.DefaultPolicy(), clock.Now())
 			fmt.Println(d)
 			m := in.Machine
-			switch a := d.Do.(type) {
+			switch a := d.Action.(type) {
 			case nil:
 				return
 			case machine.UpdateMachine:
@@ -136,7 +136,7 @@ func ExampleDecideClass() {
 
 	d := machine.DecideClass(machine.ClassObservation{Class: class, Machines: []*v1alpha1.Machine{m}}, now)
 	fmt.Println(d)
-	class = d.Do.(machine.UpdateClass).Class
+	class = d.Action.(machine.UpdateClass).Class
 
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class}, now))
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class, Complete: true}, now))

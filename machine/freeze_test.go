@@ -30,7 +30,7 @@ func TestFreeze_Frozen_OnlyDeletionGoesOn(t *testing.T) {
 			require.Equal(t, without, d, "seed %d", seed)
 			continue
 		}
-		require.Nil(t, d.Do, "seed %d", seed)
+		require.Nil(t, d.Action, "seed %d", seed)
 		require.Equal(t, machine.ReasonFrozen, d.Reason)
 		require.Equal(t, now.Add(time.Minute), d.NextCheck)
 		require.Contains(t, d.Holds[0].Message, "the target API server does not answer")

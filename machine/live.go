@@ -51,7 +51,7 @@ func (l *logic) nodeUnnamed() Decision {
 		return d
 	}
 	d := l.lookAgain(l.nodeSubject(), "the name of its node is not known")
-	if d.Do != nil {
+	if d.Action != nil {
 		return d
 	}
 	if l.phase() == v1alpha1.MachinePending {
@@ -168,7 +168,7 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
-	switch do := otherwise.Do.(type) {
+	switch do := otherwise.Action.(type) {
 	case UpdateStatus:
 		l.conditionsOf(node)(&do.Machine.Status)
 		return otherwise
@@ -236,7 +236,7 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 		return l.missVM(waiting)
 	}
 	d, waits := l.replacement()
-	if _, takes := d.Do.(TakePermit); waits && !takes {
+	if _, takes := d.Action.(TakePermit); waits && !takes {
 		if l.refused() { // a VM that is gone need not be held
 			d = l.missVM(d)
 		}

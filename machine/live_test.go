@@ -256,7 +256,7 @@ func TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid(t *testing.T) {
 		in := after(intended, phase(""), seen(machine.Uninitialized))
 		in.VM.NodeName = name
 		d := lawful(t, in, machine.DefaultPolicy())
-		w, ok := d.Do.(machine.UpdateMachine)
+		w, ok := d.Action.(machine.UpdateMachine)
 		require.True(t, ok, "%q: %s", name, d)
 		require.NotEmpty(t, w.Machine.Spec.ProviderID)
 		for key, value := range w.Machine.Labels {
@@ -280,7 +280,7 @@ func TestNodeName_Over63Characters_LivesWithoutLabel(t *testing.T) {
 
 	in.VM.NodeName, in.Node = longName("m"), machine.NodeView{Looked: true}
 	d = lawful(t, in, machine.DefaultPolicy())
-	require.Nil(t, d.Do, "it was not looked for under its name: %s", d)
+	require.Nil(t, d.Action, "it was not looked for under its name: %s", d)
 	require.Equal(t, machine.ReasonNotObserved, d.Reason)
 	in.Node.Name = longName("m")
 	require.Equal(t, machine.ReasonNodeGone, lawful(t, in, machine.DefaultPolicy()).Reason)
@@ -365,12 +365,12 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := lawful(t, tc.in, machine.DefaultPolicy())
 			if tc.want == "" {
-				require.Nil(t, d.Do, d.String())
+				require.Nil(t, d.Action, d.String())
 				require.NotZero(t, d.NextCheck)
 				return
 			}
-			require.NotNil(t, d.Do, d.String())
-			require.Equal(t, tc.want, d.Do.String())
+			require.NotNil(t, d.Action, d.String())
+			require.Equal(t, tc.want, d.Action.String())
 		})
 	}
 }

@@ -30,7 +30,7 @@ const actAgain = 5 * time.Second
 
 // do returns a decision with an effect.
 func (l *logic) do(a Action, r machinist.Reason, message string) Decision {
-	return Decision{Do: a, Reason: r, Message: message, NextCheck: l.now.Add(actAgain)}
+	return Decision{Action: a, Reason: r, Message: message, NextCheck: l.now.Add(actAgain)}
 }
 
 // hold returns a decision that waits.
@@ -120,7 +120,7 @@ func (*logic) inTurn(questions ...func() Decision) Decision {
 	for _, ask := range questions {
 		d := ask()
 		switch {
-		case d.Do != nil:
+		case d.Action != nil:
 			return d
 		case d.Reason == "":
 			continue

@@ -66,7 +66,7 @@ func (l *logic) refused() bool {
 
 // withRefusal adds to a decision that waits why a machine that is to join is not failed.
 func (l *logic) withRefusal(d Decision) Decision {
-	if d.Do != nil || !l.refused() || !leads(l.phase(), ReasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
+	if d.Action != nil || !l.refused() || !leads(l.phase(), ReasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
 		return d
 	}
 	refused, _ := l.ask(ReasonCreationTimeout, 0)

@@ -52,17 +52,17 @@ func TestTakePermit_AnyTimeout_AsksBeforeTheMachineIsFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := tc.in()
 			d := lawfulOnce(t, in, machine.DefaultPolicy())
-			if u, ok := d.Do.(machine.UpdateStatus); ok && tc.in().Machine.Spec.Class.Name == "" { // first it is shown what is wrong with it
+			if u, ok := d.Action.(machine.UpdateStatus); ok && tc.in().Machine.Spec.Class.Name == "" { // first it is shown what is wrong with it
 				require.NotEqual(t, v1alpha1.MachineFailed, u.Machine.Status.CurrentStatus.Phase)
 				require.True(t, carriedOut(&in, u, now))
 				d = lawfulOnce(t, in, machine.DefaultPolicy())
 			}
-			asks, ok := d.Do.(machine.TakePermit)
+			asks, ok := d.Action.(machine.TakePermit)
 			require.True(t, ok, d.String())
 			require.Equal(t, machine.TakePermit{Holder: "uid-m", Why: tc.why, VMGone: false}, asks)
 
 			d = lawful(t, in, machine.DefaultPolicy())
-			u, ok := d.Do.(machine.UpdateStatus)
+			u, ok := d.Action.(machine.UpdateStatus)
 			require.True(t, ok, d.String())
 			require.Equal(t, v1alpha1.MachineFailed, u.Machine.Status.CurrentStatus.Phase, d.String())
 		})
@@ -79,16 +79,16 @@ func TestTakePermit_Refused_FailsNothingAndGoesOn(t *testing.T) {
 			d, acted := machine.Decision{}, 0
 			for range 12 {
 				d = lawfulOnce(t, in, machine.DefaultPolicy())
-				if u, ok := d.Do.(machine.UpdateStatus); ok {
+				if u, ok := d.Action.(machine.UpdateStatus); ok {
 					require.NotEqual(t, v1alpha1.MachineFailed, u.Machine.Status.CurrentStatus.Phase, d.String())
 				}
-				if !carriedOut(&in, d.Do, now) {
+				if !carriedOut(&in, d.Action, now) {
 					break
 				}
 				acted++
 			}
-			if d.Do != nil { // it goes on to look for its VM
-				require.IsType(t, machine.LookForVM{}, d.Do, "after %d writes", acted)
+			if d.Action != nil { // it goes on to look for its VM
+				require.IsType(t, machine.LookForVM{}, d.Action, "after %d writes", acted)
 				return
 			}
 			require.Contains(t, d.Holds, refusedForLong)
@@ -100,10 +100,10 @@ func TestTakePermit_Refused_FailsNothingAndGoesOn(t *testing.T) {
 
 func TestTakePermit_RefusedBeforeTheVMExists_TheVMIsMade(t *testing.T) {
 	in := after(intended, old, seen(machine.Absent), func(in *machine.Observation) { in.VM.ProviderID = "" }, refuse(refusedForLong))
-	require.IsType(t, machine.CreateVM{}, lawfulOnce(t, in, machine.DefaultPolicy()).Do, "a provider that recovers gets the machine to join")
+	require.IsType(t, machine.CreateVM{}, lawfulOnce(t, in, machine.DefaultPolicy()).Action, "a provider that recovers gets the machine to join")
 	refuse(machinist.Hold{Subject: "s", Reason: "Held", Until: now})(&in)
 	d := lawfulOnce(t, in, machine.DefaultPolicy())
-	require.Nil(t, d.Do, "the end of the hold has come: it is asked again in the next pass")
+	require.Nil(t, d.Action, "the end of the hold has come: it is asked again in the next pass")
 	require.Equal(t, now.Add(5*time.Second), d.NextCheck)
 }
 
@@ -113,12 +113,12 @@ func TestTakePermit_VMNotFound_SaysSo(t *testing.T) {
 	vanished := vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Second)})
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachinePending} {
 		in := living(phase, old, longUnknown, vanished)
-		asks, ok := lawfulOnce(t, in, machine.DefaultPolicy()).Do.(machine.TakePermit)
+		asks, ok := lawfulOnce(t, in, machine.DefaultPolicy()).Action.(machine.TakePermit)
 		require.True(t, ok)
 		require.True(t, asks.VMGone, phase)
 	}
 	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, refuse(refusedForLong))
-	require.Equal(t, machine.LookForVM{}, lawfulOnce(t, in, machine.DefaultPolicy()).Do)
+	require.Equal(t, machine.LookForVM{}, lawfulOnce(t, in, machine.DefaultPolicy()).Action)
 }
 
 func TestFailingSince_ByPhase(t *testing.T) {

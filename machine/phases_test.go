@@ -57,7 +57,7 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 	t.Helper()
 	for range 12 {
 		d, was := machine.Decide(in, p, now), in.Machine.Status.CurrentStatus
-		if u, ok := d.Do.(machine.UpdateStatus); ok {
+		if u, ok := d.Action.(machine.UpdateStatus); ok {
 			is := u.Machine.Status.CurrentStatus
 			if is.Phase != was.Phase {
 				return phaseChange{was.Phase, is.Phase}, d, u.Machine
@@ -65,7 +65,7 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 			require.True(t, was.LastUpdateTime.IsZero() || was.LastUpdateTime.After(now) || was.LastUpdateTime.Equal(&is.LastUpdateTime),
 				"seed %d: %s moves what timeouts are counted from", seed, d)
 		}
-		if !carriedOut(&in, d.Do, now) {
+		if !carriedOut(&in, d.Action, now) {
 			break
 		}
 	}

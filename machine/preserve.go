@@ -64,7 +64,7 @@ func (l *logic) preserve(value string) Decision {
 			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
 		})
 	}
-	if d := l.noteRequest(false); d.Do != nil {
+	if d := l.noteRequest(false); d.Action != nil {
 		return d
 	}
 	node := l.namedNode()
@@ -119,7 +119,7 @@ func (l *logic) stopPreserving(forget bool) Decision {
 			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stopped()}, ReasonPreservationStopped, "")
 		}
 	}
-	if d := l.noteRequest(forget); d.Do != nil {
+	if d := l.noteRequest(forget); d.Action != nil {
 		return d
 	}
 	if !active {
@@ -155,7 +155,7 @@ func (l *logic) noteRequest(forget bool) Decision {
 	d := l.do(UpdateMachine{Machine: m, What: "preservation is not asked for any more"}, ReasonPreservationStopped, "")
 	if says != "" {
 		m.Annotations = withKey(m.Annotations, applied, says)
-		d.Do, d.Reason = UpdateMachine{Machine: m, What: "the node says " + says + " of preservation"}, ReasonPreserved
+		d.Action, d.Reason = UpdateMachine{Machine: m, What: "the node says " + says + " of preservation"}, ReasonPreserved
 	}
 	return d
 }

@@ -100,7 +100,7 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 	if l.phase() == v1alpha1.MachineFailed {
 		a := l.preservationDrain(node)
 		switch d := l.drainPreserved(node, a); {
-		case d.Do != nil:
+		case d.Action != nil:
 			return d
 		case d.Reason == "":
 			want.Message = preservedDrained + " " + want.Message

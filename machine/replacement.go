@@ -99,7 +99,7 @@ func (l *logic) group() Group {
 // withoutPermit gives back a permit that is not used now, before d is waited for.
 // That of a machine which has been failed is none of these: see [PermitOver].
 func (l *logic) withoutPermit(d Decision) Decision {
-	if d.Do != nil || !l.in.Permit.Held || PermitOver(l.m) || l.group() == (Group{}) {
+	if d.Action != nil || !l.in.Permit.Held || PermitOver(l.m) || l.group() == (Group{}) {
 		return d
 	}
 	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, ReasonPermit, d.Message)

@@ -139,7 +139,7 @@ func (f *fleet) step(i int) {
 	}
 	in := f.busy[i]
 	d := machine.Decide(*in, f.policy, f.now)
-	switch a := d.Do.(type) {
+	switch a := d.Action.(type) {
 	case machine.TakePermit:
 		_, refusal := f.ledger.AcquireWithin(a.Within, a.Key, a.Holder, f.now)
 		in.Permit = machine.PermitView{Asked: true, Held: refusal == nil, Within: a.Within}
@@ -265,12 +265,12 @@ func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
 	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied)
 	in.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1", Controller: new(true)}}
 	d := lawful(t, in, limited(1))
-	require.Nil(t, d.Do)
+	require.Nil(t, d.Action)
 	require.Equal(t, "machineset/s", d.Holds[0].Subject)
 	require.Equal(t, machine.ReasonReplacementLimit, d.Reason)
 
 	in.Siblings = machine.Siblings{Complete: true, Group: machine.Group{Namespace: "shoot", Deployment: "d"}}
-	require.Equal(t, "take one of 1 permits of shoot/d", lawful(t, in, limited(1)).Do.String())
+	require.Equal(t, "take one of 1 permits of shoot/d", lawful(t, in, limited(1)).Action.String())
 }
 
 func TestNeedsSiblings_OnlyPhasesThatHealthFails(t *testing.T) {
@@ -291,6 +291,6 @@ func TestDD49bALongTextThatDiffersInOneLetterIsWritten(t *testing.T) {
 		in.VM.Failure.Message = long + end
 		write(t, &in)
 		require.Contains(t, in.Machine.Status.LastOperation.Description, long+end)
-		require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Do, "the same text is written once")
+		require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action, "the same text is written once")
 	}
 }

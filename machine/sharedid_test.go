@@ -44,7 +44,7 @@ func outcome(t *testing.T, in machine.Observation) machine.Decision {
 	for range 8 {
 		goesOn, err := w.step()
 		require.NoError(t, err)
-		if _, calls := w.last.Do.(machine.DeleteVM); calls || !goesOn {
+		if _, calls := w.last.Action.(machine.DeleteVM); calls || !goesOn {
 			break
 		}
 	}
@@ -69,20 +69,20 @@ func TestSharedProviderID_Deletion_OnlyTheProvedOwnerDeletesTheVM(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			d := outcome(t, tc.in)
 			if tc.want == waits {
-				require.Nil(t, d.Do, d.String())
+				require.Nil(t, d.Action, d.String())
 				require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
 				require.Equal(t, "machine/b", d.Holds[0].Subject)
 				require.NotZero(t, d.NextCheck)
 				return
 			}
-			require.NotNil(t, d.Do, d.String())
-			require.Equal(t, tc.want, d.Do.String())
+			require.NotNil(t, d.Action, d.String())
+			require.Equal(t, tc.want, d.Action.String())
 		})
 	}
 	in := shared("m", "m")
 	in.ProviderID = machine.ProviderIDView{}
 	d := outcome(t, in)
-	require.Nil(t, d.Do, "the provider IDs were not compared: %s", d)
+	require.Nil(t, d.Action, "the provider IDs were not compared: %s", d)
 	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
 }
 
@@ -100,7 +100,7 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	in.ProviderID.Others = []*v1alpha1.Machine{sharer("b"), sharer("a")}
 	d := lawful(t, in, machine.DefaultPolicy())
 	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
-	w, ok := d.Do.(machine.UpdateStatus)
+	w, ok := d.Action.(machine.UpdateStatus)
 	require.True(t, ok)
 	events := machine.Events(in.Machine, w.Machine)
 	require.Len(t, events, 1)
@@ -131,7 +131,7 @@ func TestSharedProviderID_Law_NoDeletionWithoutProof(t *testing.T) {
 			}
 		}
 		d := outcome(t, in)
-		if a, ok := d.Do.(machine.DeleteVM); ok && !a.ByName {
+		if a, ok := d.Action.(machine.DeleteVM); ok && !a.ByName {
 			deletions++
 			require.True(t, proved, "seed %d: %s", seed, d)
 		}

@@ -284,14 +284,14 @@ func (s *sim) pass(name string) {
 		in := s.observe(m, kept, omen)
 		d := machine.Decide(in, s.policy, s.clock.Now())
 		s.checkDecision(name, d)
-		if d.Do == nil {
+		if d.Action == nil {
 			if at, ok := s.wake[name]; !d.NextCheck.IsZero() && (!ok || d.NextCheck.Before(at)) {
 				s.wake[name] = d.NextCheck
 			}
 			return
 		}
 		var err error
-		if m, err = s.step(m, kept, d.Do); err != nil {
+		if m, err = s.step(m, kept, d.Action); err != nil {
 			s.note("%s: %v", name, err)
 			s.wake[name] = s.clock.Now().Add(time.Second)
 			return
@@ -321,11 +321,11 @@ func decisionLaws(d machine.Decision, now time.Time) error {
 	switch {
 	case d.Reason == "":
 		return fmt.Errorf("%s has no reason", d)
-	case d.Do != nil && !d.NextCheck.After(now):
+	case d.Action != nil && !d.NextCheck.After(now):
 		return fmt.Errorf("%s has an effect and no next check", d)
 	case !d.NextCheck.IsZero() && !d.NextCheck.After(now):
 		return fmt.Errorf("%s is to be asked again in the past", d)
-	case d.Do == nil && len(d.Holds) == 0 && !settled[d.Reason]:
+	case d.Action == nil && len(d.Holds) == 0 && !settled[d.Reason]:
 		return fmt.Errorf("%s does nothing and waits for nothing", d)
 	}
 	for _, h := range d.Holds {

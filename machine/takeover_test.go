@@ -20,7 +20,7 @@ type progress struct{ drained, detached, vmDeleted bool }
 func takenOver(changes ...change) progress {
 	p := machine.DefaultPolicy()
 	decide := func(more ...change) machine.Action {
-		return machine.Decide(terminating(append(more, changes...)...), p, now).Do
+		return machine.Decide(terminating(append(more, changes...)...), p, now).Action
 	}
 	var got progress
 	switch decide(node(markedAgo(time.Hour)), attached("csi-1")).(type) {
@@ -112,7 +112,7 @@ func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
 	for _, p := range allPhases {
 		if p != v1alpha1.MachineTerminating {
 			d := machine.Decide(after(withID, leaving, phase(p), text, node(marked)), machine.DefaultPolicy(), now)
-			require.Equal(t, stepBegin, d.Do.String()[:len(stepBegin)], "phase %q begins", p)
+			require.Equal(t, stepBegin, d.Action.String()[:len(stepBegin)], "phase %q begins", p)
 		}
 	}
 }
@@ -120,13 +120,13 @@ func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
 func TestANodeThatWasToldLaterThanTheTextWasWrittenIsDrained(t *testing.T) {
 	for _, text := range []string{"Drain successful. " + markerD, "Force Drain successful. " + markerC, "VM deletion failed due to - x. Aborting operation. " + markerD} {
 		in := terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
-		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Do, text)
+		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Action, text)
 		in = terminating(handed(text), attached(), node(markedAgo(31*time.Second)))
-		require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Do, text)
+		require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Action, text)
 	}
 	// But one whose VM is gone is not worth it.
 	in := terminating(handed("VM deletion was successful. "+markerE), attached(), node(markedAgo(0)))
-	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Do)
+	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Action)
 }
 
 // FuzzTakeOver is DM-04: whatever a description says, only a whole one of a known

@@ -159,12 +159,12 @@ func TestNothingTellsATokenButReveal(t *testing.T) {
 	token := tokenOf(secret)
 	in := after(intended, needsToken, tokens(secret), vm(machine.VMView{Sighting: machine.Absent}))
 	d := lawful(t, in, machine.DefaultPolicy())
-	require.Equal(t, token.Reveal(), d.Do.(machine.CreateVM).Token.Reveal())
+	require.Equal(t, token.Reveal(), d.Action.(machine.CreateVM).Token.Reveal())
 	type hidden struct{ token machine.BootstrapToken }
 	for name, v := range map[string]any{
 		"token": token, "pointer": &token, "in a field": hidden{token}, "in a list": []machine.BootstrapToken{token},
 		"as a key": map[machine.BootstrapToken]bool{token: true},
-		"action":   d.Do, "decision": d, "pointer to a decision": &d, "observation": in, "pointer to an observation": &in, "tokens": in.Tokens,
+		"action":   d.Action, "decision": d, "pointer to a decision": &d, "observation": in, "pointer to an observation": &in, "tokens": in.Tokens,
 		"an action that writes": machine.UpdateSecret{Secret: secret, What: "x"},
 		"an action on a token":  machine.DeleteToken{Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID},
 		"no token":              machine.BootstrapToken{},
@@ -224,9 +224,9 @@ func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
 	check(t, machine.DefaultPolicy(), table)
 
 	d := lawful(t, creating(tokens(newToken(2, now), good, newToken(3, now.Add(time.Hour)))), machine.DefaultPolicy())
-	require.Equal(t, tokenOf(newToken(3, now.Add(time.Hour))).ID(), d.Do.(machine.CreateVM).Token.ID(), "the one that lasts")
+	require.Equal(t, tokenOf(newToken(3, now.Add(time.Hour))).ID(), d.Action.(machine.CreateVM).Token.ID(), "the one that lasts")
 	d = lawful(t, creating(tokens(newToken(1, now))), machine.DefaultPolicy())
-	require.Equal(t, machine.DeleteToken{Namespace: "kube-system", Name: newToken(1, now).Name, UID: "token-uid-1"}, d.Do)
+	require.Equal(t, machine.DeleteToken{Namespace: "kube-system", Name: newToken(1, now).Name, UID: "token-uid-1"}, d.Action)
 }
 
 func owned(uid string) func(*corev1.Secret) {
@@ -278,16 +278,16 @@ func TestTokensOfAnyKindEndInOneThatIsGood(t *testing.T) {
 			goesOn, err := w.step()
 			require.NoError(t, err)
 			require.True(t, goesOn, "seed %d: %s", seed, w.last)
-			if a, ok := w.last.Do.(machine.DeleteToken); ok {
+			if a, ok := w.last.Action.(machine.DeleteToken); ok {
 				i := slices.IndexFunc(secrets, func(s *corev1.Secret) bool { return s.Name == a.Name && s.UID == a.UID })
 				require.Equal(t, types.UID("uid-m"), machine.TokenOwner(secrets[max(i, 0)]))
 				require.Equal(t, corev1.SecretTypeBootstrapToken, secrets[max(i, 0)].Type)
 			}
-			if _, ok := w.last.Do.(machine.CreateVM); ok {
+			if _, ok := w.last.Action.(machine.CreateVM); ok {
 				break
 			}
 		}
-		a, ok := w.last.Do.(machine.CreateVM)
+		a, ok := w.last.Action.(machine.CreateVM)
 		require.True(t, ok, "seed %d: %s", seed, w.last)
 		require.False(t, a.Token.IsZero())
 		require.True(t, a.Token.Expires().After(now))

@@ -77,8 +77,8 @@ func verdict(m *v1alpha1.Machine) *corev1.NodeCondition {
 func write(t *testing.T, in *machine.Observation) machine.Decision {
 	t.Helper()
 	d := lawful(t, *in, machine.DefaultPolicy())
-	require.IsType(t, machine.UpdateStatus{}, d.Do, "%s", d)
-	in.Machine = d.Do.(machine.UpdateStatus).Machine
+	require.IsType(t, machine.UpdateStatus{}, d.Action, "%s", d)
+	in.Machine = d.Action.(machine.UpdateStatus).Machine
 	return d
 }
 
@@ -137,7 +137,7 @@ func TestALiveMachineThatBecomesInvalidLivesOn(t *testing.T) {
 	require.Equal(t, v1alpha1.MachineUnknown, in.Machine.Status.CurrentStatus.Phase)
 	require.Equal(t, "Invalid", verdict(in.Machine).Reason, "the conditions of the Node do not wipe it")
 	require.Len(t, in.Machine.Status.Conditions, len(in.Node.Node.Status.Conditions)+1)
-	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Do, "nor does it look like a change of theirs")
+	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action, "nor does it look like a change of theirs")
 
 	healthy(&in)
 	write(t, &in)
@@ -196,7 +196,7 @@ func FuzzValidation(f *testing.F) {
 		var last *corev1.NodeCondition
 		for range 10 {
 			d := lawful(t, in, machine.DefaultPolicy())
-			switch a := d.Do.(type) {
+			switch a := d.Action.(type) {
 			case machine.UpdateStatus:
 				if c := verdict(a.Machine); c != nil && last != nil {
 					require.Equal(t, last, c, "it is told once")
@@ -235,7 +235,7 @@ func FuzzTheCreationTimeout(f *testing.F) {
 func until(p machine.Policy, changes ...change) time.Duration {
 	in := living(v1alpha1.MachinePending, append([]change{noClass, spec(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now) })}, changes...)...)
 	d := machine.Decide(in, p, now)
-	if u, ok := d.Do.(machine.UpdateStatus); ok { // that something is wrong is told first
+	if u, ok := d.Action.(machine.UpdateStatus); ok { // that something is wrong is told first
 		in.Machine = u.Machine
 		d = machine.Decide(in, p, now)
 	}

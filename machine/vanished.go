@@ -24,7 +24,7 @@ const lookEvery = 5 * time.Minute
 //
 // The reference system does not look.
 func (l *logic) missVM(d Decision) Decision {
-	if d.Do != nil || !TraitsOf(l.phase()).searched {
+	if d.Action != nil || !TraitsOf(l.phase()).searched {
 		return d
 	}
 	next := time.Time{}

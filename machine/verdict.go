@@ -42,10 +42,10 @@ func (l *logic) verdict() *corev1.NodeCondition {
 // decision if it is one, and otherwise before anything else.
 func (l *logic) withValidity(d Decision) Decision {
 	want, due := l.verdictDue()
-	if due.Do == nil {
+	if due.Action == nil {
 		return d
 	}
-	if w, ok := d.Do.(UpdateStatus); ok {
+	if w, ok := d.Action.(UpdateStatus); ok {
 		w.Machine.Status.Conditions = withVerdict(w.Machine.Status.Conditions, want)
 		return d
 	}

@@ -112,7 +112,7 @@ func TestNothingHappensBeforeTheNextCheck(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		in, p := anyLife(r), anyPolicy(r)
 		d := machine.Decide(in, p, now)
-		if d.Do != nil {
+		if d.Action != nil {
 			continue
 		}
 		waits++
@@ -125,7 +125,7 @@ func TestNothingHappensBeforeTheNextCheck(t *testing.T) {
 				continue
 			}
 			later := machine.Decide(in, p, at)
-			require.Nil(t, later.Do, "seed %d: %s, to be asked again at %s, but at %s: %s", seed, d, d.NextCheck, at, later)
+			require.Nil(t, later.Action, "seed %d: %s, to be asked again at %s, but at %s: %s", seed, d, d.NextCheck, at, later)
 			require.Equal(t, d.Reason, later.Reason, "seed %d", seed)
 		}
 	}

@@ -101,11 +101,11 @@ func (w *world) step() (bool, error) {
 		}
 	}
 	w.trace = append(w.trace, w.last.String())
-	if w.last.Do == nil {
+	if w.last.Action == nil {
 		return false, nil
 	}
-	w.did = append(w.did, strings.SplitN(w.last.Do.String(), ",", 2)[0])
-	if err := w.act(w.last.Do); err != nil {
+	w.did = append(w.did, strings.SplitN(w.last.Action.String(), ",", 2)[0])
+	if err := w.act(w.last.Action); err != nil {
 		return false, err
 	}
 	if w.now = w.now.Add(w.tick); !w.fast {
@@ -380,8 +380,8 @@ func (w *world) chapter(t *testing.T, what string, happens func()) string {
 		if !goesOn {
 			break
 		}
-		line := w.last.Do.String()
-		if set, ok := w.last.Do.(machine.SetNodeCondition); ok && set.Condition.Message != "" {
+		line := w.last.Action.String()
+		if set, ok := w.last.Action.(machine.SetNodeCondition); ok && set.Condition.Message != "" {
 			line += ": " + set.Condition.Message
 		}
 		lines = append(lines, line)

@@ -4,11 +4,10 @@ package machineset
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 )
 
 // A Decision is what to do now for one set, why the rest is not done, and when
@@ -31,20 +30,7 @@ type Decision struct {
 }
 
 // String returns the decision in one line, for logs and golden tests.
-func (d Decision) String() string {
-	var parts []string
-	for _, a := range d.Actions {
-		parts = append(parts, a.String())
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "nothing")
-	}
-	parts = []string{fmt.Sprintf("%s (%s)", strings.Join(parts, "; "), d.Reason)}
-	for _, h := range d.Holds {
-		parts = append(parts, "waits for "+h.String())
-	}
-	return strings.Join(parts, "; ")
-}
+func (d Decision) String() string { return line.Decision(d.Actions, d.Reason, "", d.Holds) }
 
 const (
 	// unseen is how long the cache may take to show an effect before the machine is

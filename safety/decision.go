@@ -4,7 +4,6 @@ package safety
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -181,16 +181,4 @@ type Decision struct {
 }
 
 // String returns the decision in one line.
-func (d Decision) String() string {
-	if len(d.Actions)+len(d.Holds) == 0 {
-		return "no VM without an owner"
-	}
-	var parts []string
-	for _, a := range d.Actions {
-		parts = append(parts, a.String())
-	}
-	for _, h := range d.Holds {
-		parts = append(parts, "hold "+h.String())
-	}
-	return strings.Join(parts, "; ")
-}
+func (d Decision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }

@@ -34,7 +34,7 @@ func ExampleStep() {
 		now = d.NextCheck
 	}
 	// Output:
-	// 12:00 hold vm cloud:///2: WaitingForGrace: NoMachine for 0s of 10m0s
+	// 12:00 nothing; waits for vm cloud:///2: WaitingForGrace: NoMachine for 0s of 10m0s
 	// 12:10 delete VM cloud:///2 of machine shoot/worker-b: NoMachine: unowned in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:10:00Z; 1 of 2 VMs have no machine; 1 machines were read; deletion 1 of at most 5 within 15m0s
 }
 
@@ -49,5 +49,5 @@ func ExampleStep_emptyInventory() {
 	}, safety.DefaultPolicy(), now)
 	fmt.Println(d)
 	// Output:
-	// hold class shoot/small: Suspicious: 1 VMs are listed, and there is no machine in namespace "shoot"
+	// nothing; waits for class shoot/small: Suspicious: 1 VMs are listed, and there is no machine in namespace "shoot"
 }

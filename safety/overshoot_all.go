@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -95,19 +95,7 @@ type OvershootDecision struct {
 }
 
 // String returns the writes and the holds in one line.
-func (d OvershootDecision) String() string {
-	var parts []string
-	for _, w := range d.Writes {
-		parts = append(parts, w.String())
-	}
-	for _, h := range d.Holds {
-		parts = append(parts, "hold "+h.String())
-	}
-	if len(parts) == 0 {
-		return "nothing"
-	}
-	return strings.Join(parts, "; ")
-}
+func (d OvershootDecision) String() string { return line.Decision(d.Writes, "", "", d.Holds) }
 
 // Overshoot freezes sets that create more machines than they were asked for, and unfreezes
 // them when they have fewer. A frozen set creates no machine; it deletes as before. This is

@@ -298,7 +298,7 @@ func TestOvershoot_FirstLook_WaitsForAnotherCreation(t *testing.T) {
 	ahead := in.Machines[0] // by the clock of the API server, which is ahead
 	ahead.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
 	state, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "hold set a: OverShootingReplicaCount: 9 machines >= 4; it is frozen once it creates another", d.String())
+	require.Equal(t, "nothing; waits for set a: OverShootingReplicaCount: 9 machines >= 4; it is frozen once it creates another", d.String())
 	same, d := safety.Overshoot(state, in, p, noon.Add(time.Hour))
 	require.Empty(t, d.Writes)
 	require.Equal(t, state, same)

@@ -87,7 +87,7 @@ func overshoot(in safety.OvershootObservation) []string {
 		lines = append(lines, w.String())
 	}
 	for _, h := range d.Holds {
-		lines = append(lines, "hold "+h.String())
+		lines = append(lines, "nothing; waits for "+h.String())
 	}
 	return lines
 }
@@ -143,11 +143,11 @@ func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"Freeze deployment md: MachineSet a is frozen",
-		"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5",
+		"nothing; waits for set a: OverShootingReplicaCount: 6 machines; it goes on at 5",
 	}, overshoot(in))
 
 	in.Deployments[0] = frozenDeployment(d)
-	require.Equal(t, []string{"hold set a: OverShootingReplicaCount: 6 machines; it goes on at 5"}, overshoot(in))
+	require.Equal(t, []string{"nothing; waits for set a: OverShootingReplicaCount: 6 machines; it goes on at 5"}, overshoot(in))
 
 	in.Machines = in.Machines[:5]
 	require.Equal(t, []string{
@@ -170,8 +170,8 @@ func TestOvershoot_DeploymentHalfWritten_IsCompleted(t *testing.T) {
 	require.Equal(t, []string{
 		"Freeze deployment labelled: MachineSet a is frozen",
 		"Freeze deployment told: MachineSet b is frozen",
-		"hold set a: OverShootingReplicaCount: 5 machines; it goes on at 4",
-		"hold set b: OverShootingReplicaCount: 5 machines; it goes on at 4",
+		"nothing; waits for set a: OverShootingReplicaCount: 5 machines; it goes on at 4",
+		"nothing; waits for set b: OverShootingReplicaCount: 5 machines; it goes on at 4",
 	}, overshoot(in))
 }
 
@@ -190,7 +190,7 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 	require.Equal(t, "Unfreeze set a: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
 		"Unfreeze set alone: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
 		"Unfreeze set b: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
-		"hold deployment md: MachineDeploymentStateSync: it is unfrozen once MachineSet b is seen unfrozen", decision.String())
+		"waits for deployment md: MachineDeploymentStateSync: it is unfrozen once MachineSet b is seen unfrozen", decision.String())
 	for _, w := range decision.Writes {
 		require.False(t, machineset.Frozen(w.Set))
 		require.Empty(t, w.Set.Annotations)
@@ -199,7 +199,7 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 	in.Sets = []*v1alpha1.MachineSet{decision.Writes[0].Set, decision.Writes[1].Set, decision.Writes[2].Set}
 	_, decision = safety.Overshoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
 	require.Equal(t, "Unfreeze deployment md: none of its sets is frozen; "+
-		"hold set alone: OverShootingReplicaCount: 50 machines >= 4; it is frozen once it creates another", decision.String())
+		"nothing; waits for set alone: OverShootingReplicaCount: 50 machines >= 4; it is frozen once it creates another", decision.String())
 	freed := decision.Writes[0].Deployment
 	require.Empty(t, freed.Annotations)
 	require.Empty(t, freed.Labels)

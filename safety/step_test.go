@@ -340,7 +340,7 @@ func TestTheZeroObservationIsInert(t *testing.T) {
 	s, d := safety.Step(safety.State{}, safety.Observation{}, safety.DefaultPolicy(), start)
 	require.Zero(t, s)
 	require.Zero(t, d)
-	require.Equal(t, "no VM without an owner", d.String())
+	require.Equal(t, "nothing", d.String())
 }
 
 func TestStep_NoMachineAtAll_DeletesNothing(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -125,31 +126,8 @@ type UnmanagedDecision struct {
 	NextCheck time.Time
 }
 
-// String returns the writes and the holds in one line, of each at most ten.
-func (d UnmanagedDecision) String() string {
-	var parts []string
-	for i, w := range d.Writes {
-		if i == shown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(d.Writes)-shown))
-			break
-		}
-		parts = append(parts, w.String())
-	}
-	for i, h := range d.Holds {
-		if i == shown {
-			parts = append(parts, fmt.Sprintf("and %d more holds", len(d.Holds)-shown))
-			break
-		}
-		parts = append(parts, "hold "+h.String())
-	}
-	if len(parts) == 0 {
-		return "nothing"
-	}
-	return strings.Join(parts, "; ")
-}
-
-// shown is how many writes and holds a text has.
-const shown = 10
+// String returns the decision in one line, for logs and golden tests.
+func (d UnmanagedDecision) String() string { return line.Decision(d.Writes, "", "", d.Holds) }
 
 // Unmanaged marks Nodes that no machine stands for, and takes the mark back when a machine
 // appears. The machine of a Node is found as [nodeops.Index] says: by its label "node", or by

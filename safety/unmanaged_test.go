@@ -63,18 +63,18 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 		want     string
 	}{
 		{"none", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "other", "sim:///other"), nil}, "Mark node n: it has no machine for 20m0s"},
-		{"none, young", young, nil, "hold node n: NodeTooYoung: it has no machine, and is marked once it is 20m0s old"},
+		{"none, young", young, nil, "nothing; waits for node n: NodeTooYoung: it has no machine, and is marked once it is 20m0s old"},
 		{"none, marked", marked(joined("n", "")), nil, "nothing"},
 		{"one by name", joined("n", ""), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
 		{"one by name, marked", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "Unmark node n: machine m is its machine"},
 		{"one by provider ID, marked", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "Unmark node n: machine m is its machine"},
 		{"one by provider ID", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
 		{"one that is being deleted", joined("n", ""), []*v1alpha1.Machine{deleted}, "nothing"},
-		{"several", joined("n", ""), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "hold node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
-		{"several, marked", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "hold node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
-		{"named by the Node", named, []*v1alpha1.Machine{of("m", "", "")}, "hold node n: NodeAmbiguous: its label names machine m, which names no Node or another one"},
-		{"a machine may take longer", joined("n", ""), []*v1alpha1.Machine{slow}, "hold node n: NodeTooYoung: it has no machine, and is marked once it is 2h0m0s old"},
-		{"marked just now", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("m", "other", "")}, "hold node n: NodeMarked: it keeps its finalizer until the mark has been seen for 5m0s"},
+		{"several", joined("n", ""), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "nothing; waits for node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
+		{"several, marked", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "nothing; waits for node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
+		{"named by the Node", named, []*v1alpha1.Machine{of("m", "", "")}, "nothing; waits for node n: NodeAmbiguous: its label names machine m, which names no Node or another one"},
+		{"a machine may take longer", joined("n", ""), []*v1alpha1.Machine{slow}, "nothing; waits for node n: NodeTooYoung: it has no machine, and is marked once it is 2h0m0s old"},
+		{"marked just now", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("m", "other", "")}, "nothing; waits for node n: NodeMarked: it keeps its finalizer until the mark has been seen for 5m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := safety.UnmanagedObservation{Nodes: []*corev1.Node{nil, c.node}, Machines: c.machines, Complete: true}
@@ -115,7 +115,7 @@ func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 	empty := in
 	empty.Machines = nil
 	_, d = safety.Unmanaged(state, empty, joinTime, noon.Add(5*time.Minute))
-	require.Equal(t, "hold node n: NodeMarked: it keeps its finalizer: there is no machine at all, and the list may be empty by mistake", d.String())
+	require.Equal(t, "nothing; waits for node n: NodeMarked: it keeps its finalizer: there is no machine at all, and the list may be empty by mistake", d.String())
 	_, d = safety.Unmanaged(state, in, joinTime, noon.Add(5*time.Minute))
 	require.Equal(t, "Release node n: it has no machine", d.String())
 	kind, patch, err := d.Writes[0].Patch()
@@ -131,7 +131,7 @@ func TestUnmanaged_MarkTakenBackByAnother_IsNotSetAgain(t *testing.T) {
 	for i := range 3 {
 		var d safety.UnmanagedDecision
 		state, d = safety.Unmanaged(state, in, joinTime, noon.Add(time.Duration(i)*time.Hour))
-		require.Equal(t, "hold node n: MarkTakenBack: it has no machine, and another client removed the annotation "+v1alpha1.NotManagedByMCM, d.String())
+		require.Equal(t, "nothing; waits for node n: MarkTakenBack: it has no machine, and another client removed the annotation "+v1alpha1.NotManagedByMCM, d.String())
 	}
 	in.Machines = []*v1alpha1.Machine{of("m", "n", "")} // it came and went: the Node is judged anew
 	state, d := safety.Unmanaged(state, in, joinTime, noon)

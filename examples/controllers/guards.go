@@ -94,12 +94,12 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 		return time.Time{}, nil
 	}
 	d := r.decide(o, r.cfg.Clock.Now())
-	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Do != nil, Waits: len(d.Holds) > 0})
+	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Action != nil, Waits: len(d.Holds) > 0})
 	r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), d.Holds, nil)
-	if d.Do == nil {
+	if d.Action == nil {
 		return d.NextCheck, nil
 	}
-	written, err := r.write(ctx, d.Do)
+	written, err := r.write(ctx, d.Action)
 	if err == nil {
 		r.latest.put(written)
 	}

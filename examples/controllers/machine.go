@@ -126,19 +126,19 @@ func (r *machines) advance(ctx context.Context, key cache.ObjectName, in *machin
 	for range steps {
 		in.Freeze = r.cfg.freeze.now() // it may have begun during a call
 		d = machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
-		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Do != nil, Waits: len(d.Holds) > 0})
-		if d.Do == nil {
+		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Action != nil, Waits: len(d.Holds) > 0})
+		if d.Action == nil {
 			return machinist.Earliest(d.NextCheck, r.cfg.tellStuck(r.kind, in.Machine, key, d.Holds, nil)), nil
 		}
-		if err := r.act(ctx, in, kept, d.Do); err != nil {
-			return time.Time{}, fmt.Errorf("%s: %w", d.Do, err)
+		if err := r.act(ctx, in, kept, d.Action); err != nil {
+			return time.Time{}, fmt.Errorf("%s: %w", d.Action, err)
 		}
 		if in.Machine == nil { // gone
 			r.cfg.holds.forget(r.kind, key)
 			return time.Time{}, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w after %d steps, of which the last was: %s", errNoRest, steps, d.Do)
+	return time.Time{}, fmt.Errorf("%w after %d steps, of which the last was: %s", errNoRest, steps, d.Action)
 }
 
 // observe gathers what is known of a machine, and takes what is kept of it.

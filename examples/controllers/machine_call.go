@@ -68,12 +68,12 @@ const lastWordTime = 5 * time.Second
 // had been told to end, so that whoever comes next need not find it out again.
 func (r *machines) lastWord(ctx context.Context, in *machine.Observation) error {
 	d := machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
-	switch d.Do.(type) {
+	switch d.Action.(type) {
 	case machine.UpdateMachine, machine.UpdateStatus:
 	default:
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWordTime)
 	defer cancel()
-	return r.act(ctx, in, &memory{}, d.Do)
+	return r.act(ctx, in, &memory{}, d.Action)
 }

@@ -52,8 +52,8 @@ func (c *ControlPlane) Requests() ([]Request, error) {
 // auditEvent is what we read of an event of audit.k8s.io/v1.
 type auditEvent struct {
 	AuditID, Env, Verb, UserAgent string
-	User                            struct{ Username string }
-	ObjectRef                       struct {
+	User                          struct{ Username string }
+	ObjectRef                     struct {
 		Resource, Namespace, Name, APIGroup, Subresource string
 	}
 	ResponseStatus                           struct{ Code int }

@@ -21,10 +21,10 @@ import (
 
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/examples/cloud"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/hollow"
-	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
@@ -82,9 +82,9 @@ type Env struct {
 	folder     string // of logs
 	url        string // of the cloud
 
-	end     context.CancelFunc
-	playing sync.WaitGroup
-	server  *http.Server
+	end      context.CancelFunc
+	playing  sync.WaitGroup
+	server   *http.Server
 	recorder *audit.Recorder
 
 	granting sync.Mutex // one at a time gets its access

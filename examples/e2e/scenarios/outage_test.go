@@ -63,7 +63,7 @@ func TestAnAPIServerThatIsAwayDuringARollCostsTimeAndNothingElse(t *testing.T) {
 	var began, ended time.Time // ended when it is ready: it answers before
 	o := hasty(lively())
 	o.Outage = true
-	o.Bounds.Steady = true                           // no machine fails by itself; whoever becomes unavailable was brought down
+	o.Bounds.Steady = true                              // no machine fails by itself; whoever becomes unavailable was brought down
 	o.AllowDenied = func(r controlplane.Request) bool { // an API server that starts knows no roles yet
 		return r.Code == http.StatusForbidden && r.Time.After(began) && r.Time.Before(ended)
 	}

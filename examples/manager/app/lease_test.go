@@ -36,6 +36,7 @@ func TestPausedLeader_AfterDeadline_BeginsNoDriverCall(t *testing.T) {
 		r.class("c")
 		r.machine("m1", "c")
 		<-d.begun
+		synctest.Wait() // the calls that have begun beside it have ended
 		before := calls.Load()
 		pause.Store(int64(time.Minute)) // SIGSTOP and SIGCONT: no timer has fired yet
 		for i := range 10 {
