@@ -199,7 +199,7 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 	in.Sets = []*v1alpha1.MachineSet{decision.Writes[0].Set, decision.Writes[1].Set, decision.Writes[2].Set}
 	_, decision = safety.Overshoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
 	require.Equal(t, "Unfreeze deployment md: none of its sets is frozen; "+
-		"nothing; waits for set alone: OverShootingReplicaCount: 50 machines >= 4; it is frozen once it creates another", decision.String())
+		"waits for set alone: OverShootingReplicaCount: 50 machines >= 4; it is frozen once it creates another", decision.String())
 	freed := decision.Writes[0].Deployment
 	require.Empty(t, freed.Annotations)
 	require.Empty(t, freed.Labels)
