@@ -68,7 +68,7 @@ lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the imp
 		echo "== golangci-lint $$m"; (cd $$m && $(ALONE) $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || rc=1; \
 	done; exit $$rc
 	@echo "== generated files"; cd tools && $(ALONE) go run ./cmd/generate -check
-	@echo "== imports"; $(ALONE) go test -count=1 -run 'TestEveryPackageImportsOnlyWhatItsRowAllows' .
+	@echo "== imports"; $(ALONE) go test -count=1 -run 'TestImports_EveryPackage_OnlyItsRow' .
 
 # Make builds the linter anew when its version changes. It takes a minute or two.
 $(LINT): tools/lint/go.mod tools/lint/go.sum

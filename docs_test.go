@@ -21,7 +21,7 @@ var withoutExample = map[string]string{
 	".": "the map of the packages; it holds no code",
 }
 
-func TestEveryPackageHasACommentAndAnExampleAndEveryFieldIsDocumented(t *testing.T) {
+func TestDocs_EveryPackage_HasCommentExampleAndFieldDocs(t *testing.T) {
 	for _, dir := range documentedPackages(t) {
 		t.Run(dir, func(t *testing.T) {
 			fset, sources, tests := parsePackage(t, dir)

@@ -116,12 +116,11 @@ var importRules = []importRule{
 	{"internal/recorded", nil, nil, "how times that were written down are read, for all that decide"},
 }
 
-// testKits may import the testing package: they run inside of other people's
-// tests.
+// testKits are the packages that may import testing, as they run in the tests of importers.
 var testKits = []string{"driver/drivertest", "drain/draintest", "machine/machinetest"}
 
-// noStd is what no package may import from the standard library: whoever needs
-// one of these takes it as an argument, or belongs into the examples.
+// noStd are the packages of the standard library that no package may import. A package that
+// needs one takes it as an argument, or belongs to the examples.
 var noStd = []string{"flag", "log", "os", "os/exec", "os/signal", "net/http", "plugin", "unsafe", "C"}
 
 // listedPackage is what the test reads of go list.
@@ -133,7 +132,7 @@ type listedPackage struct {
 	Module     *struct{ Path string }
 }
 
-func TestEveryPackageImportsOnlyWhatItsRowAllows(t *testing.T) {
+func TestImports_EveryPackage_OnlyItsRow(t *testing.T) {
 	all := listPackages(t)
 	for _, p := range all {
 		if p.DepOnly {

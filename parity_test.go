@@ -104,9 +104,9 @@ func (n testNames) in(folder string) (names []string) {
 	return names
 }
 
-// TestTheTestsThatProveParityExist asserts that every test which docs/parity.md
+// TestParity_NamedTests_Exist asserts that every test which docs/parity.md
 // names is there, in the package that is named before it, or below it.
-func TestTheTestsThatProveParityExist(t *testing.T) {
+func TestParity_NamedTests_Exist(t *testing.T) {
 	tests := everyTest(t)
 	checked := 0
 	for _, section := range paritySections {
@@ -176,9 +176,9 @@ func TestParity_NumberedRows(t *testing.T) {
 	}
 }
 
-// TestWhatDrainsCanDoIsTestedOrHasAReason asserts that of each thing that drains do
+// TestParity_DrainFeatures_HaveTestOrReason asserts that of each thing that drains do
 // elsewhere it is said how it is done here, and which test shows it.
-func TestWhatDrainsCanDoIsTestedOrHasAReason(t *testing.T) {
+func TestParity_DrainFeatures_HaveTestOrReason(t *testing.T) {
 	rows := parityRows(t, "What drains can do elsewhere")
 	require.Len(t, rows, 65)
 	seen := map[string]bool{}

@@ -44,7 +44,7 @@ var waitingCalls = []string{"Now", "Since", "Until", "Sleep", "After", "NewTimer
 // in imports_test.go bans more, for all packages.
 var bannedImports = []string{"log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "net", "syscall"}
 
-func TestPurePackagesHaveNoClockNoRandomnessNoGoroutineAndNoOutput(t *testing.T) {
+func TestPurity_PurePackages_NoClockRandomnessGoroutineOutput(t *testing.T) {
 	for _, pkg := range purePackages {
 		for _, path := range sourceFiles(t, pkg) {
 			require.Empty(t, impurities(t, path, nil), path)
@@ -52,13 +52,13 @@ func TestPurePackagesHaveNoClockNoRandomnessNoGoroutineAndNoOutput(t *testing.T)
 	}
 }
 
-func TestTheExceptionsFromPurityAreStillNeeded(t *testing.T) {
+func TestPurity_Exceptions_AreNeeded(t *testing.T) {
 	for path := range impureFiles {
 		require.NotEmpty(t, impurities(t, path, map[string]string{}), "%s is pure; take it out of impureFiles", path)
 	}
 }
 
-func TestThePurityTestFindsWhatItIsFor(t *testing.T) {
+func TestPurity_ForbiddenCode_IsFound(t *testing.T) {
 	const head = "package p\nimport (\"context\"; \"fmt\"; clock \"time\")\n"
 	for name, tc := range map[string]struct{ source, want string }{
 		"a clock":                       {"func f() { clock.Now() }", "time.Now"},

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden holds the packages of this module against vectors that were
-// recorded by executing the reference system's functions. It has tests only.
+// Package golden compares the packages of this module with vectors: inputs and outputs of
+// functions of MCM, recorded by executing them. It has tests only.
 //
-// testdata says what the vectors are. Another folder with vectors of the same
-// files can take its place:
+// The README in testdata describes the vectors. Another folder with vectors in the same files
+// can replace them:
 //
 //	MACHINIST_GOLDEN=/path/to/vectors go test -count=1 -v ./internal/golden
 //
-// A relative path is taken from the root of this module. A file there that no test
-// reads is a failure; a file that is not there is not.
+// A relative path begins at the root of this module. A file in that folder that no test reads
+// fails the test. A missing file does not.
 //
-// Each vector is either equal, or a deviation that belongs to a numbered defect
-// of the reference system, or failed. Whether a defect shows in a vector is
-// decided by a rule. Most rules are twins: a naive model of the reference system
-// in which each defect can be mended by itself. With no defect mended the twin
-// has to reproduce the vector, and with all of them mended it has to agree with
-// this module. So the rule excuses what the defect causes, and nothing else. Three
-// faults of the reference system have no number and are listed by a name.
+// Each vector is equal, or deviates because of a numbered defect of MCM, or fails. A rule
+// decides whether a defect shows in a vector. Most rules are models: a naive implementation of
+// MCM in which each defect can be mended separately. Without any mended defect the model has
+// to reproduce the vector. With all defects mended it has to agree with this module. So a rule
+// excuses what the defect causes, and nothing else. Three faults of MCM have no number; they
+// are listed by a name.
 //
-// The twins are also asked about random worlds that nobody has recorded, and the
-// readers have to know what to make of their answers.
+// The models also answer for random inputs that are not recorded, and the rules have to
+// explain these answers too.
 package golden

@@ -47,14 +47,14 @@ func failedMachineTermination(in failedMachineTerminationIn, out failedMachineTe
 	if reason == "" {
 		return nil, errors.New("no reason")
 	}
-	twin := func(m mended) failedMachineTerminationOut { return failedMachineTerminationOut{terminateTwin(in, m)} }
-	return explain([]string{"DS-28", "DM-15"}, twin, out, failedMachineTerminationOut{got})
+	model := func(m mended) failedMachineTerminationOut { return failedMachineTerminationOut{terminateModel(in, m)} }
+	return explain([]string{"DS-28", "DM-15"}, model, out, failedMachineTerminationOut{got})
 }
 
-// terminateTwin decides by the preservation time, then by the Node, then by the
+// terminateModel decides by the preservation time, then by the Node, then by the
 // value in force. Mended (DS-28), a machine whose Node is gone has its own value; and
 // (DM-15) a value of the Node that means nothing is none.
-func terminateTwin(in failedMachineTerminationIn, m mended) bool {
+func terminateModel(in failedMachineTerminationIn, m mended) bool {
 	asks := func(value string) bool {
 		return slices.Contains([]string{"now", "when-failed", "auto-preserved"}, value)
 	}

@@ -35,7 +35,7 @@ func fencePosts(in fencePostsIn, out fencePostsOut) ([]string, error) {
 	return deviations, same("bounds", want, b)
 }
 
-// readBounds returns the bounds that we make of those of the reference system. No more
+// readBounds returns the bounds that we make of those of MCM. No more
 // machines may be unavailable than are wanted. A negative bound (DS-14) is none, and if no
 // other is left one machine may be unavailable.
 func readBounds(surge, unavailable, desired int32) (b deployment.Bounds, deviations []string) {

@@ -67,17 +67,17 @@ func nodeFor(m *v1alpha1.Machine) *corev1.Node {
 	return n
 }
 
-// surgeOf returns the surge of the reference system: of an update in place there is none.
+// surgeOf returns the surge of MCM: of an update in place there is none.
 func surgeOf(d *v1alpha1.MachineDeployment) int32 {
 	if d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
 		b, _ := deployment.BoundsOf(d)
 		return int32(b.Surge)
 	}
-	surge, _ := boundsTwin(d.Spec.Strategy.RollingUpdate.MaxSurge, d.Spec.Strategy.RollingUpdate.MaxUnavailable, d.Spec.Replicas)
+	surge, _ := boundsModel(d.Spec.Strategy.RollingUpdate.MaxSurge, d.Spec.Strategy.RollingUpdate.MaxUnavailable, d.Spec.Replicas)
 	return surge
 }
 
-// unavailableOf returns how many machines may be unavailable in the reference system.
+// unavailableOf returns how many machines may be unavailable in MCM.
 func unavailableOf(d *v1alpha1.MachineDeployment) int32 {
 	b, err := deployment.BoundsOf(d)
 	if err != nil || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
@@ -86,8 +86,8 @@ func unavailableOf(d *v1alpha1.MachineDeployment) int32 {
 	return int32(b.Unavailable)
 }
 
-// boundsTwin reads bounds as the reference system does: negative ones stay negative.
-func boundsTwin(maxSurge, maxUnavailable *intstr.IntOrString, desired int32) (surge, unavailable int32) {
+// boundsModel reads bounds as MCM does: negative ones stay negative.
+func boundsModel(maxSurge, maxUnavailable *intstr.IntOrString, desired int32) (surge, unavailable int32) {
 	read := func(v *intstr.IntOrString, round func(float64) float64) int32 {
 		if v == nil || v.Type == intstr.Int {
 			return ptr.Deref(v, intstr.IntOrString{}).IntVal

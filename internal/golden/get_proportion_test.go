@@ -40,19 +40,19 @@ func (in getProportionIn) share() deployment.Share {
 
 func getProportion(in getProportionIn, out getProportionOut) ([]string, error) {
 	share := in.share()
-	twin := func(m mended) getProportionOut {
+	model := func(m mended) getProportionOut {
 		if share.Max == 0 && m == nil {
 			return out // a division by zero is worth whatever the machine makes of it
 		}
-		return getProportionOut{proportionTwin(share, m)}
+		return getProportionOut{proportionModel(share, m)}
 	}
-	return explain([]string{"DS-12"}, twin, out, getProportionOut{share.Change()})
+	return explain([]string{"DS-12"}, model, out, getProportionOut{share.Change()})
 }
 
-// proportionTwin reckons in 32 bits and divides by whatever it finds. Mended
+// proportionModel reckons in 32 bits and divides by whatever it finds. Mended
 // (DS-12), it reckons in 64, and if there is nothing to divide by the set takes
 // what is left, as far as it can.
-func proportionTwin(s deployment.Share, m mended) int32 {
+func proportionModel(s deployment.Share, m mended) int32 {
 	if s.Size == 0 || s.ToAdd == 0 || s.ToAdd == s.Added {
 		return 0
 	}

@@ -13,21 +13,21 @@ type hashNamesIn struct {
 
 type hashNamesOut struct{ HashLabel, NameSuffix string }
 
-// The hash itself depends on the memory layout of the reference system; sets are found by
+// The hash itself depends on the memory layout of MCM; sets are found by
 // their template and not by their hash. The suffix follows from the hash by the same rule.
 func hashNames(in hashNamesIn, out hashNamesOut) ([]string, error) {
-	if err := same("suffix by the rule", out.NameSuffix, suffixTwin(out.HashLabel)); err != nil {
+	if err := same("suffix by the rule", out.NameSuffix, suffixModel(out.HashLabel)); err != nil {
 		return nil, err
 	}
 	s, err := newSetOf(in.Template.object())
 	if err != nil {
 		return nil, err
 	}
-	return nil, same("name", "md-"+suffixTwin(s.Labels[v1alpha1.DefaultMachineDeploymentUniqueLabelKey]), s.Name)
+	return nil, same("name", "md-"+suffixModel(s.Labels[v1alpha1.DefaultMachineDeploymentUniqueLabelKey]), s.Name)
 }
 
-// suffixTwin spells the first five digits of a hash without vowels.
-func suffixTwin(hash string) string {
+// suffixModel spells the first five digits of a hash without vowels.
+func suffixModel(hash string) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	out := ""
 	for _, r := range hash[:min(5, len(hash))] {

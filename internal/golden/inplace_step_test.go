@@ -45,8 +45,8 @@ type moved struct {
 }
 
 func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
-	twin := inPlaceTwin(in, nil)
-	if err := same("the twin does not reproduce the vector", out, twin); err != nil {
+	model := inPlaceModel(in, nil)
+	if err := same("the model does not reproduce the vector", out, model); err != nil {
 		return nil, err
 	}
 	seen := in.observation()
@@ -75,7 +75,7 @@ func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
 	if d, err := inPlaceSurplus(in, out.moved(), cut); d != nil || err != nil {
 		return d, err
 	}
-	d, err := explain([]string{"DS-5", "DS-8", floor}, func(m mended) moved { return inPlaceTwin(in, m).moved() }, out.moved(), got)
+	d, err := explain([]string{"DS-5", "DS-8", floor}, func(m mended) moved { return inPlaceModel(in, m).moved() }, out.moved(), got)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, plan)
 	}
@@ -200,7 +200,7 @@ func inPlaceSurplus(in inPlaceStepIn, want, got moved) ([]string, error) {
 	d := in.MachineDeployment.object()
 	most := d.Spec.Replicas
 	if in.MachineDeployment.OrchestrationType == "Auto" {
-		surge, _ := boundsTwin(in.MachineDeployment.surge(), in.MachineDeployment.MaxUnavailable.IntOrString, most)
+		surge, _ := boundsModel(in.MachineDeployment.surge(), in.MachineDeployment.MaxUnavailable.IntOrString, most)
 		most += max(0, surge)
 	}
 	sum := in.NewMS.Replicas
@@ -283,21 +283,21 @@ func (g oldMachine) node(m *v1alpha1.Machine) *corev1.Node {
 	return n
 }
 
-// floor is the fault of the reference system that has no number: when the new set
+// floor is the fault of MCM that has no number: when the new set
 // has its size, all old machines go, whether the new ones are available or not.
 const floor = "below the floor (I-7)"
 
-// inPlaceTwin takes one step of an in-place update.
+// inPlaceModel takes one step of an in-place update.
 //
 //	DS-5   a machine that is being updated counts once against the availability
 //	DS-8   no more machines move than the new set may have
 //	floor  old machines go after a surge as far as enough others are available
-func inPlaceTwin(in inPlaceStepIn, m mended) inPlaceStepOut {
+func inPlaceModel(in inPlaceStepIn, m mended) inPlaceStepOut {
 	old := slices.Clone(in.OldMSs)
 	slices.SortStableFunc(old, func(a, b *machineSet) int {
 		return cmp.Or(cmp.Compare(a.CreatedOffset, b.CreatedOffset), strings.Compare(a.Name, b.Name))
 	})
-	t := &inPlaceModel{in: in, old: old, size: map[string]int32{in.NewMS.Name: in.NewMS.Replicas}}
+	t := &inPlaceStepState{in: in, old: old, size: map[string]int32{in.NewMS.Name: in.NewMS.Replicas}}
 	for _, s := range old {
 		t.size[s.Name] = s.Replicas
 		t.spec += s.Replicas
@@ -313,7 +313,7 @@ func inPlaceTwin(in inPlaceStepIn, m mended) inPlaceStepOut {
 	return t.out
 }
 
-type inPlaceModel struct {
+type inPlaceStepState struct {
 	in              inPlaceStepIn
 	old             []*machineSet
 	size            map[string]int32
@@ -321,7 +321,7 @@ type inPlaceModel struct {
 	out             inPlaceStepOut
 }
 
-func (t *inPlaceModel) newSet(mend mended) {
+func (t *inPlaceStepState) newSet(mend mended) {
 	name, desired, size := t.in.NewMS.Name, t.in.MachineDeployment.Replicas, t.in.NewMS.Replicas
 	switch {
 	case size == desired:
@@ -344,7 +344,7 @@ func (t *inPlaceModel) newSet(mend mended) {
 	t.out.NewSetScaled = t.size[name] != size
 }
 
-func (t *inPlaceModel) oldSets(m mended) {
+func (t *inPlaceStepState) oldSets(m mended) {
 	md, newSet := t.in.MachineDeployment, t.in.NewMS
 	if t.spec == 0 {
 		return
@@ -383,7 +383,7 @@ func (t *inPlaceModel) oldSets(m mended) {
 }
 
 // quota is how many machines are selected.
-func (t *inPlaceModel) quota(m mended) int32 {
+func (t *inPlaceStepState) quota(m mended) int32 {
 	md, newSet := t.in.MachineDeployment, t.in.NewMS
 	least := md.Replicas - unavailableOf(md.object())
 	var selected, running, ended int32

@@ -64,18 +64,18 @@ func machineSetStatus(in machineSetStatusIn, out machineSetStatusOut) ([]string,
 	byName(out.FailedMachines)
 	byName(got.FailedMachines)
 	return explain([]string{"DS-23", "DS-25", "DS-44"}, func(m mended) machineSetStatusOut {
-		o := statusTwin(in, m)
+		o := statusModel(in, m)
 		byName(o.FailedMachines)
 		return o
 	}, out, got)
 }
 
-// statusTwin counts the machines of a set.
+// statusModel counts the machines of a set.
 //
 //	DS-23  what is leaving is neither ready nor available
 //	DS-25  a failure is called what it is, and tells the latest error
 //	DS-44  the owner of a machine is its own
-func statusTwin(in machineSetStatusIn, m mended) machineSetStatusOut {
+func statusModel(in machineSetStatusIn, m mended) machineSetStatusOut {
 	o := machineSetStatusOut{Replicas: int32(len(in.Machines)), FailedMachinesNil: true}
 	owner := ""
 	for _, x := range in.Machines {
@@ -100,11 +100,11 @@ func statusTwin(in machineSetStatusIn, m mended) machineSetStatusOut {
 		o.FailedMachinesNil = false
 		o.FailedMachines = append(o.FailedMachines, summary{x.Name, owner, "pid-" + x.Name, x.LastOperationState, x.LastOperationType})
 	}
-	o.Conditions = failureTwin(in, m)
+	o.Conditions = failureModel(in, m)
 	return o
 }
 
-func failureTwin(in machineSetStatusIn, m mended) []condition {
+func failureModel(in machineSetStatusIn, m mended) []condition {
 	var out []condition
 	at := -1
 	for i, c := range in.MachineSet.Status.Conditions {

@@ -44,7 +44,7 @@ func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error
 		}
 	}
 	out.Error = nil // the first of the errors, which the shell has
-	return explain([]string{"DS-23", "DS-26", "DS-27", named}, func(m mended) manageReplicasOut { return manageTwin(in, m) }, out, in.result(create, deleted))
+	return explain([]string{"DS-23", "DS-26", "DS-27", named}, func(m mended) manageReplicasOut { return manageModel(in, m) }, out, in.result(create, deleted))
 }
 
 // result is what comes of so many creations, and of these deletions: those of
@@ -58,28 +58,28 @@ func (in manageReplicasIn) result(create int, deleted []string) manageReplicasOu
 	return manageReplicasOut{calls, successes, deleted, deleted, nil}
 }
 
-func manageTwin(in manageReplicasIn, m mended) manageReplicasOut {
-	return in.result(setTwin{m}.manage(in.MachineSet.object(), machinesOf(in.Machines)))
+func manageModel(in manageReplicasIn, m mended) manageReplicasOut {
+	return in.result(setModel{m}.manage(in.MachineSet.object(), machinesOf(in.Machines)))
 }
 
-// named is the fault of the reference system that has no number: a machine which is
+// named is the fault of MCM that has no number: a machine which is
 // preserved and named goes beside those that are too many, and not as one of them,
 // so that a scale-down by one lets two go.
 const named = "named beside (I-5)"
 
-// setTwin is a naive model of the reference system's replica management.
+// setModel is a naive model of MCM's replica management.
 //
 //	DS-23  a deletion timestamp is as good as the phase Terminating
 //	DS-26  the empty phase and those of an in-place update have weights
 //	DS-27  a set that may not create still deletes
 //	named  machines that an autoscaler names are part of what is too much
-type setTwin struct{ mended mended }
+type setModel struct{ mended mended }
 
-func (r setTwin) leaving(m *v1alpha1.Machine) bool {
+func (r setModel) leaving(m *v1alpha1.Machine) bool {
 	return m.Status.CurrentStatus.Phase == "Terminating" || r.mended["DS-23"] && m.DeletionTimestamp != nil
 }
 
-func (r setTwin) weight(m *v1alpha1.Machine) int {
+func (r setModel) weight(m *v1alpha1.Machine) int {
 	weights := map[v1alpha1.MachinePhase]int{
 		"Terminating": 0, "Failed": 10, "CrashLoopBackOff": 20, "Unknown": 30,
 		"Pending": 40, "Available": 50, "Running": 60,
@@ -95,7 +95,7 @@ func (r setTwin) weight(m *v1alpha1.Machine) int {
 }
 
 // compare is the order in which machines go.
-func (r setTwin) compare(a, b *v1alpha1.Machine) int {
+func (r setModel) compare(a, b *v1alpha1.Machine) int {
 	pa, pb := a.Status.CurrentStatus.PreserveExpiryTime, b.Status.CurrentStatus.PreserveExpiryTime
 	ka, kb := pa != nil && pa.After(now), pb != nil && pb.After(now)
 	if ka != kb {
@@ -108,7 +108,7 @@ func (r setTwin) compare(a, b *v1alpha1.Machine) int {
 			return n
 		}
 	}
-	if n := cmp.Compare(priorityTwin(a), priorityTwin(b)); n != 0 {
+	if n := cmp.Compare(priorityModel(a), priorityModel(b)); n != 0 {
 		return n
 	}
 	ma, errA := time.Parse(time.RFC3339, a.Annotations["machine.sapcloud.io/marked-for-deletion-time"])
@@ -134,7 +134,7 @@ func compareBool(a, b bool) int {
 	}
 }
 
-func priorityTwin(m *v1alpha1.Machine) int {
+func priorityModel(m *v1alpha1.Machine) int {
 	p, err := strconv.Atoi(m.Annotations["machinepriority.machine.sapcloud.io"])
 	if err != nil {
 		return 3
@@ -144,7 +144,7 @@ func priorityTwin(m *v1alpha1.Machine) int {
 
 // manage returns how many machines are created, and which are asked to be
 // deleted.
-func (r setTwin) manage(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) (int, []string) {
+func (r setModel) manage(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) (int, []string) {
 	var staying, eligible []*v1alpha1.Machine
 	for _, m := range machines {
 		if r.leaving(m) {
@@ -167,11 +167,11 @@ func (r setTwin) manage(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) 
 	}
 	slices.SortStableFunc(eligible, r.compare)
 	if r.mended[named] {
-		slices.SortStableFunc(eligible, func(a, b *v1alpha1.Machine) int { return compareBool(!markedTwin(set, a), !markedTwin(set, b)) })
+		slices.SortStableFunc(eligible, func(a, b *v1alpha1.Machine) int { return compareBool(!markedModel(set, a), !markedModel(set, b)) })
 	}
 	chosen := slices.Clone(eligible[:max(0, min(len(eligible)-wanted, 100))])
 	for _, m := range eligible {
-		if markedTwin(set, m) || replacedTwin(m) {
+		if markedModel(set, m) || replacedModel(m) {
 			chosen = append(chosen, m)
 		}
 	}
@@ -184,15 +184,15 @@ func (r setTwin) manage(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) 
 	return 0, names
 }
 
-func markedTwin(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+func markedModel(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 	scaled, err := time.Parse(time.RFC3339, set.Annotations["machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"])
 	marked, errM := time.Parse(time.RFC3339, m.Annotations["machine.sapcloud.io/marked-for-deletion-time"])
 	return err == nil && errM == nil && !marked.After(scaled) && m.Annotations["machinepriority.machine.sapcloud.io"] == "1"
 }
 
-// replacedTwin is for machines whose Node exists without annotations, or that
+// replacedModel is for machines whose Node exists without annotations, or that
 // have none.
-func replacedTwin(m *v1alpha1.Machine) bool {
+func replacedModel(m *v1alpha1.Machine) bool {
 	in := failedMachineTerminationIn{
 		MachineAnnotation:    m.Annotations["node.machine.sapcloud.io/preserve"],
 		LastAppliedNodeValue: m.Annotations["node.machine.sapcloud.io/last-applied-node-preserve-value"],
@@ -201,5 +201,5 @@ func replacedTwin(m *v1alpha1.Machine) bool {
 	if e := m.Status.CurrentStatus.PreserveExpiryTime; e != nil {
 		in.PreserveExpiryInSeconds = new(int(e.Sub(now).Seconds()))
 	}
-	return m.Status.CurrentStatus.Phase == "Failed" && terminateTwin(in, nil)
+	return m.Status.CurrentStatus.Phase == "Failed" && terminateModel(in, nil)
 }

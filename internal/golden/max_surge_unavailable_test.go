@@ -25,7 +25,7 @@ func maxSurgeUnavailable(in maxSurgeUnavailableIn, out maxSurgeUnavailableOut) (
 	if err != nil {
 		return nil, same("bounds that cannot be read", out, maxSurgeUnavailableOut{MinAvailable: out.MinAvailable})
 	}
-	// The reference system says that an update in place has no surge, and creates its
+	// MCM says that an update in place has no surge, and creates its
 	// new set with one (new_ms_new_replicas). We say what is created.
 	surge, deviations := out.MaxSurge, []string(nil)
 	if d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType && surge == 0 && b.Surge > 0 {

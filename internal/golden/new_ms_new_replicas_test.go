@@ -41,7 +41,7 @@ func newSetReplicas(in newSetReplicasIn, out newSetReplicasOut) ([]string, error
 		return nil, same("error", out.Error != nil, err != nil)
 	}
 	most := func(m mended) int64 {
-		raw, _ := boundsTwin(in.MaxSurge.IntOrString, in.MaxUnavailable.IntOrString, in.Replicas)
+		raw, _ := boundsModel(in.MaxSurge.IntOrString, in.MaxUnavailable.IntOrString, in.Replicas)
 		if raw < 0 && !m["DS-14"] {
 			return b.Desired + int64(raw)
 		}
@@ -67,7 +67,7 @@ func newSetReplicas(in newSetReplicasIn, out newSetReplicasOut) ([]string, error
 		}
 	}
 	byReport, read, ours := size(nil), size(without("DS-14")), size(without("DS-1", "DS-14"))
-	if err := same("size by the count of the reference", int64(out.NewReplicas), byReport); err != nil {
+	if err := same("size by the count of MCM", int64(out.NewReplicas), byReport); err != nil {
 		return nil, err
 	}
 	var deviations []string

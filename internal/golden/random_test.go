@@ -11,34 +11,34 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// What the twins say of worlds that nobody has recorded is as good as a vector:
+// What the models answer for random inputs is as good as a vector:
 // the readers have to know what to make of it.
-func TestWhatTheTwinsSayOfOtherWorldsIsEqualOrADeviation(t *testing.T) {
+func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 	const worlds = 400
 	for name, try := range map[string]func(r *rand.Rand) (any, []string, error){
 		"rolling_step": func(r *rand.Rand) (any, []string, error) {
 			in := randomWorld(r, "RollingUpdate", false)
-			return tried(in, rollingTwin(in, nil), rollingStep)
+			return tried(in, rollingModel(in, nil), rollingStep)
 		},
 		"scale": func(r *rand.Rand) (any, []string, error) {
 			in := randomWorld(r, pick(r, "RollingUpdate", "RollingUpdate", "Recreate", "InPlaceUpdate"), true)
-			return tried(in, scaleTwin(in, nil).out(), scale)
+			return tried(in, scaleModel(in, nil).out(), scale)
 		},
 		"inplace_step": func(r *rand.Rand) (any, []string, error) {
 			in := randomInPlace(r)
-			return tried(in, inPlaceTwin(in, nil), inPlaceStep)
+			return tried(in, inPlaceModel(in, nil), inPlaceStep)
 		},
 		"trigger_deletion": func(r *rand.Rand) (any, []string, error) {
 			in := randomTrigger(r)
-			return tried(in, triggerTwin(in), triggerDeletion)
+			return tried(in, triggerModel(in), triggerDeletion)
 		},
 		"manage_replicas": func(r *rand.Rand) (any, []string, error) {
 			in := randomSet(r)
-			return tried(in, manageTwin(in, nil), manageReplicas)
+			return tried(in, manageModel(in, nil), manageReplicas)
 		},
 		"scale_down_order": func(r *rand.Rand) (any, []string, error) {
 			in := scaleDownOrderIn{randomSet(r).Machines}
-			return tried(in, orderTwin(in, nil), scaleDownOrder)
+			return tried(in, orderModel(in, nil), scaleDownOrder)
 		},
 		"machineset_status": func(r *rand.Rand) (any, []string, error) {
 			set := randomSet(r)
@@ -46,22 +46,22 @@ func TestWhatTheTwinsSayOfOtherWorldsIsEqualOrADeviation(t *testing.T) {
 			if r.IntN(2) == 0 {
 				in.ManageReplicasError = new("quota exceeded")
 			}
-			return tried(in, statusTwin(in, nil), machineSetStatus)
+			return tried(in, statusModel(in, nil), machineSetStatus)
 		},
 		"set_new_ms_annotations": func(r *rand.Rand) (any, []string, error) {
 			in := setNewAnnotationsIn{
 				Exists: r.IntN(2) == 0, MaxSurge: randomBound(r, 3), MaxUnavailable: randomBound(r, 3), Replicas: r.Int32N(5), Strategy: "RollingUpdate",
 				MDAnnotations: randomAnnotations(r), MSAnnotations: randomAnnotations(r), NewRevision: pick(r, "1", "4", "12", "bad"),
 			}
-			return tried(in, newAnnotationsTwin(in, nil), setNewAnnotations)
+			return tried(in, newAnnotationsModel(in, nil), setNewAnnotations)
 		},
 		"sync_existing_new_ms": func(r *rand.Rand) (any, []string, error) {
 			in := randomSync(r)
-			return tried(in, syncTwin(in, nil), syncExistingNewSet)
+			return tried(in, syncModel(in, nil), syncExistingNewSet)
 		},
 		"rollback": func(r *rand.Rand) (any, []string, error) {
 			in := randomRollback(r)
-			return tried(in, rollbackTwin(in), rollback)
+			return tried(in, rollbackModel(in), rollback)
 		},
 		"get_proportion": func(r *rand.Rand) (any, []string, error) {
 			in := getProportionIn{
@@ -71,11 +71,11 @@ func TestWhatTheTwinsSayOfOtherWorldsIsEqualOrADeviation(t *testing.T) {
 			if r.IntN(2) == 0 {
 				in.MaxReplicasAnnotation = new(pick(r, "0", "-3", "5", "9", "x"))
 			}
-			return tried(in, getProportionOut{proportionTwin(in.share(), nil)}, getProportion)
+			return tried(in, getProportionOut{proportionModel(in.share(), nil)}, getProportion)
 		},
 		"safety_freeze": func(r *rand.Rand) (any, []string, error) {
 			in := randomFreeze(r)
-			return tried(in, freezeTwin(in, nil), safetyFreeze)
+			return tried(in, freezeModel(in, nil), safetyFreeze)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAReaderPassesOverNothing(t *testing.T) {
+func TestReader_UnknownField_IsAnError(t *testing.T) {
 	judge := read(slowStart)
 	in, out := []byte(`{"count":3,"failFromCall":2,"initialBatchSize":1}`), []byte(`{"calls":3,"failed":true,"successes":1}`)
 	deviations, err := judge(in, out)
@@ -26,8 +26,8 @@ func TestAReaderPassesOverNothing(t *testing.T) {
 	require.ErrorContains(t, err, "panic: 0")
 }
 
-func TestATwinExcusesWhatItsDefectsCauseAndNothingElse(t *testing.T) {
-	twin := func(m mended) int {
+func TestModel_Defect_ExcusesWhatItCauses(t *testing.T) {
+	model := func(m mended) int {
 		n := 10
 		if m["a"] {
 			n++
@@ -37,20 +37,20 @@ func TestATwinExcusesWhatItsDefectsCauseAndNothingElse(t *testing.T) {
 		}
 		return n
 	}
-	deviations, err := explain([]string{"a", "b"}, twin, 10, 11)
+	deviations, err := explain([]string{"a", "b"}, model, 10, 11)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a"}, deviations)
 
-	_, err = explain([]string{"a", "b"}, twin, 10, 12)
+	_, err = explain([]string{"a", "b"}, model, 10, 12)
 	require.ErrorContains(t, err, "does not agree with us")
-	_, err = explain([]string{"a", "b"}, twin, 9, 11)
+	_, err = explain([]string{"a", "b"}, model, 9, 11)
 	require.ErrorContains(t, err, "does not reproduce")
-	deviations, err = explain([]string{"b"}, twin, 10, 10)
+	deviations, err = explain([]string{"b"}, model, 10, 10)
 	require.NoError(t, err)
 	require.Empty(t, deviations)
 }
 
-func TestTheFolderCanBeReplaced(t *testing.T) {
+func TestVectors_OtherFolder_IsRead(t *testing.T) {
 	t.Setenv("MACHINIST_GOLDEN", "")
 	require.Equal(t, builtIn, folder())
 	t.Setenv("MACHINIST_GOLDEN", "/vectors")

@@ -51,12 +51,12 @@ func rollback(in rollbackIn, out rollbackOut) ([]string, error) {
 	}
 	t := after.Spec.Template
 	got := rollbackOut{after.Annotations, t.Spec.NodeTemplateSpec.Labels, t.Labels, t.Spec.Class.Name, events, after.Spec.RollbackTo == nil, out.Error}
-	return explain(nil, func(mended) rollbackOut { return rollbackTwin(in) }, out, got)
+	return explain(nil, func(mended) rollbackOut { return rollbackModel(in) }, out, got)
 }
 
-// rollbackTwin goes back to a set's template and annotations. The set of the
+// rollbackModel goes back to a set's template and annotations. The set of the
 // present template takes part in propagation first.
-func rollbackTwin(in rollbackIn) rollbackOut {
+func rollbackModel(in rollbackIn) rollbackOut {
 	const key = "deployment.kubernetes.io/revision"
 	md := in.MachineDeployment
 	sets := slices.Clone(in.MachineSets)
@@ -70,7 +70,7 @@ func rollbackTwin(in rollbackIn) rollbackOut {
 	for _, s := range old {
 		revisions = append(revisions, s.Annotations[key])
 	}
-	synced := syncTwin(syncIn{md, &newSet, revisions}, nil)
+	synced := syncModel(syncIn{md, &newSet, revisions}, nil)
 	newSet.Annotations = synced.MachineSet.Annotations
 	o := rollbackOut{maps.Clone(md.Annotations), md.Template.NodeTemplateLabels, md.Template.Labels, md.Template.ClassName, nil, true, nil}
 	if r := synced.MachineDeploymentRevisionAnnotation; r != "" {
@@ -79,13 +79,13 @@ func rollbackTwin(in rollbackIn) rollbackOut {
 	all := append(slices.Clip(old), &newSet)
 	to := in.RollbackToRevision
 	if to == 0 {
-		if to = lastTwin(all); to == 0 {
+		if to = lastModel(all); to == 0 {
 			o.Events = []string{"Warning DeploymentRollbackRevisionNotFound Unable to find last revision."}
 			return o
 		}
 	}
 	for _, s := range all {
-		if n, err := revisionTwin(s); err != nil || n != to {
+		if n, err := revisionModel(s); err != nil || n != to {
 			continue
 		}
 		if s == &newSet {
@@ -106,7 +106,7 @@ func rollbackTwin(in rollbackIn) rollbackOut {
 	return o
 }
 
-func revisionTwin(s *machineSet) (int64, error) {
+func revisionModel(s *machineSet) (int64, error) {
 	r := s.Annotations["deployment.kubernetes.io/revision"]
 	if r == "" {
 		return 0, nil
@@ -114,11 +114,11 @@ func revisionTwin(s *machineSet) (int64, error) {
 	return strconv.ParseInt(r, 10, 64)
 }
 
-// lastTwin is the second largest revision.
-func lastTwin(sets []*machineSet) int64 {
+// lastModel is the second largest revision.
+func lastModel(sets []*machineSet) int64 {
 	var all []int64
 	for _, s := range sets {
-		if n, err := revisionTwin(s); err == nil {
+		if n, err := revisionModel(s); err == nil {
 			all = append(all, n)
 		}
 	}

@@ -27,8 +27,8 @@ type rolled struct {
 }
 
 func rollingStep(in world, out rollingStepOut) ([]string, error) {
-	twin := rollingTwin(in, nil)
-	if err := same("the twin does not reproduce the vector", out, twin); err != nil {
+	model := rollingModel(in, nil)
+	if err := same("the model does not reproduce the vector", out, model); err != nil {
 		return nil, err
 	}
 	seen := in.observation()
@@ -58,7 +58,7 @@ func rollingStep(in world, out rollingStepOut) ([]string, error) {
 		return nil, nil
 	}
 	var deviations []string
-	better := rollingTwin(in, without("DS-11"))
+	better := rollingModel(in, without("DS-11"))
 	want := rolled{better.Replicas, lastEvents(better.Events)}
 	if !equal(better, out) {
 		deviations = append(deviations, "DS-11")
@@ -118,10 +118,10 @@ func allowed(seen deployment.Observation) toll {
 	return toll{max(before.machines, d.Spec.Replicas+surge), min(before.available, d.Spec.Replicas-unavailable)}
 }
 
-// rollingTwin takes one step by what the sets have reported: the new set first,
+// rollingModel takes one step by what the sets have reported: the new set first,
 // the old ones only if it does not change. Mended (DS-11), it goes on if more are
 // available in an old set than it was asked for, and counts no more than those.
-func rollingTwin(in world, m mended) rollingStepOut {
+func rollingModel(in world, m mended) rollingStepOut {
 	d := in.MachineDeployment.object()
 	desired, surge := d.Spec.Replicas, surgeOf(d)
 	least := desired - unavailableOf(d)
@@ -180,7 +180,7 @@ func (o *rollingStepOut) reduce(old []*machineSet, newSet *machineSet, budget, l
 			break
 		}
 		if k < 0 {
-			return // more available than asked for: an error that nobody sees
+			return // more are available than asked for: an error that no caller reads
 		}
 		if k > 0 {
 			o.size(s.Name, s.Replicas-k)
@@ -205,15 +205,15 @@ func (o *rollingStepOut) reduce(old []*machineSet, newSet *machineSet, budget, l
 	o.OldSetsScaledDown = cleaned+down > 0
 }
 
-// rollingDefects says which defects show in a step that the reference would take
+// rollingDefects says which defects show in a step that MCM would take
 // if it knew of DS-11.
 //
 //	DS-1   there may be more machines than are allowed: those that are asked for and not reported, or are on their way out, are forgotten
 //	DS-10  fewer are available than have to be: machines that are on their way out are counted
 //
-// A new set that has more machines than it wants shows both: once it has grown,
-// nobody can tell any more how many of its machines go, so ours waits; and those of
-// them that are available still are no reason to let others go.
+// A new set that has more machines than it wants shows both. Once it has grown, the number
+// of machines that it deletes is unknown, so this module waits. Its available machines are
+// no reason to delete others.
 func rollingDefects(seen deployment.Observation, theirs, ours map[string]int32) []string {
 	var out []string
 	may, reference, s := allowed(seen), tollOf(seen.Sets, theirs), seen.Sets[0]

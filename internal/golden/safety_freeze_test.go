@@ -29,14 +29,14 @@ type safetyFreezeOut struct {
 
 // The vector tells of the judgement on one set, and what that makes of its
 // deployment. That a deployment follows its sets at all times comes after it in
-// the reference system.
+// MCM.
 func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	set, policy := in.MachineSet.object(), safety.OvershootPolicy{Up: in.SafetyUp, Down: in.SafetyDown}
 	// The vector's error is that a strategy has no surge (DS-34).
 	deviations, want := []string(nil), out
 	if out.Error != nil {
 		deviations = []string{"DS-34"}
-		want = freezeTwin(in, nil)
+		want = freezeModel(in, nil)
 	}
 	seen := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{set}, Complete: true}
 	if md := in.MachineDeployment; md != nil {
@@ -63,7 +63,7 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 		}
 	}
 	got := safetyFreezeOut{after.Labels["freeze"], d.Labels["freeze"], setConditions(after), plain(d.Status.Conditions), events, want.Error}
-	others, err := explain([]string{halfFrozen, notLowered, noMachine}, func(m mended) safetyFreezeOut { return freezeTwin(in, m) }, want, got)
+	others, err := explain([]string{halfFrozen, notLowered, noMachine}, func(m mended) safetyFreezeOut { return freezeModel(in, m) }, want, got)
 	return append(deviations, others...), err
 }
 
@@ -75,7 +75,7 @@ func setConditions(s *v1alpha1.MachineSet) []condition {
 	return out
 }
 
-// Faults of the reference system that have no number.
+// Faults of MCM that have no number.
 const (
 	// halfFrozen: a set that has the label or the condition, and lacks the other, stays so.
 	halfFrozen = "half a freeze"
@@ -86,12 +86,12 @@ const (
 	noMachine = "too many without a machine"
 )
 
-// freezeTwin takes no surge for a surge of 0, which mends DS-34.
-func freezeTwin(in safetyFreezeIn, m mended) safetyFreezeOut {
+// freezeModel takes no surge for a surge of 0, which mends DS-34.
+func freezeModel(in safetyFreezeIn, m mended) safetyFreezeOut {
 	g, name := in.MachineSet, in.MachineSet.Name
 	high := 2*int(g.Replicas) + int(in.SafetyUp)
 	if md := in.MachineDeployment; md != nil {
-		surge, _ := boundsTwin(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
+		surge, _ := boundsModel(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
 		most := int(md.Replicas) + int(surge)
 		if m[notLowered] {
 			most = max(most, int(g.Replicas))

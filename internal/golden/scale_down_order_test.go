@@ -16,27 +16,27 @@ type scaleDownOrderIn struct{ Machines []machine }
 
 type scaleDownOrderOut struct{ DeletionOrder [][]string }
 
-// The vector groups machines between which the reference does not tell; we tell
+// The vector groups machines between which MCM does not tell; we tell
 // them apart by their names.
 func scaleDownOrder(in scaleDownOrderIn, out scaleDownOrderOut) ([]string, error) {
 	machines := machinesOf(in.Machines)
-	twin := func(m mended) scaleDownOrderOut { return orderTwin(in, m) }
+	model := func(m mended) scaleDownOrderOut { return orderModel(in, m) }
 	var order []string
 	for _, v := range machineset.DeletionOrder(now).First(machines, len(machines)) {
 		order = append(order, v.Machine.Name)
 	}
-	all := twin(without("DS-23", "DS-26"))
+	all := model(without("DS-23", "DS-26"))
 	if err := same("order", slices.Concat(all.DeletionOrder...), order); err != nil {
 		return nil, err
 	}
 	if err := pairwise(machines, all.DeletionOrder); err != nil {
 		return nil, err
 	}
-	return explain([]string{"DS-23", "DS-26"}, twin, out, all)
+	return explain([]string{"DS-23", "DS-26"}, model, out, all)
 }
 
-func orderTwin(in scaleDownOrderIn, m mended) scaleDownOrderOut {
-	r := setTwin{m}
+func orderModel(in scaleDownOrderIn, m mended) scaleDownOrderOut {
+	r := setModel{m}
 	sorted := machinesOf(in.Machines)
 	slices.SortStableFunc(sorted, func(a, b *v1alpha1.Machine) int {
 		return cmp.Or(r.compare(a, b), strings.Compare(a.Name, b.Name))

@@ -34,8 +34,8 @@ type sized struct {
 
 func scale(in world, out scaleOut) ([]string, error) {
 	d, newSet, old := in.MachineDeployment.object(), in.NewMS.object(), setsOf(in.OldMSs)
-	t := scaleTwin(in, nil)
-	if err := same("the twin does not reproduce the vector", out, t.out()); err != nil {
+	t := scaleModel(in, nil)
+	if err := same("the model does not reproduce the vector", out, t.out()); err != nil {
 		return nil, err
 	}
 	ours := sized{Replicas: map[string]int32{}}
@@ -54,7 +54,7 @@ func scale(in world, out scaleOut) ([]string, error) {
 	if err := scalePlan(in, ours.Replicas, targets); err != nil {
 		return nil, err
 	}
-	return explain([]string{"DS-12", "DS-13", "DS-14"}, func(m mended) sized { return scaleTwin(in, m).sized() }, t.sized(), ours)
+	return explain([]string{"DS-12", "DS-13", "DS-14"}, func(m mended) sized { return scaleModel(in, m).sized() }, t.sized(), ours)
 }
 
 // scalePlan holds the whole plan against the targets: it takes no set further
@@ -94,12 +94,12 @@ func scalePlan(in world, targets map[string]int32, list []deployment.Target) err
 	return nil
 }
 
-// scaleTwin sizes sets for a number of replicas.
+// scaleModel sizes sets for a number of replicas.
 //
 //	DS-12  a cut lets no set grow, does not divide by zero, and arrives
 //	DS-13  growth goes to the new set even if it has no replicas, or else to the youngest
 //	DS-14  a negative surge is none
-func scaleTwin(in world, m mended) *scaling {
+func scaleModel(in world, m mended) *scaling {
 	md := in.MachineDeployment
 	surge := surgeOf(md.object())
 	if m["DS-14"] {
@@ -255,15 +255,15 @@ func (t *scaling) share(active []*scalingSet, newSet *scalingSet, old []*scaling
 
 func (t *scaling) proportion(s deployment.Share, m mended) int32 {
 	if m["DS-12"] {
-		return min(0, proportionTwin(s, m))
+		return min(0, proportionModel(s, m))
 	}
 	if s.Max == 0 && s.Desired != 0 && s.Size != 0 {
 		return divisionByZero(s)
 	}
-	return proportionTwin(s, m)
+	return proportionModel(s, m)
 }
 
-// divisionByZero is what the reference gets where it was recorded: infinity
+// divisionByZero is what MCM gets where it was recorded: infinity
 // becomes the smallest number, from which the size is taken once more.
 func divisionByZero(s deployment.Share) int32 {
 	fraction := int32(math.MinInt32)

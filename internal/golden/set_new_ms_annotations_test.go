@@ -35,13 +35,13 @@ func setNewAnnotations(in setNewAnnotationsIn, out setNewAnnotationsOut) ([]stri
 	if err := same("the set was changed", in.MSAnnotations, s.Annotations); err != nil {
 		return nil, err
 	}
-	twin := func(m mended) setNewAnnotationsOut { return newAnnotationsTwin(in, m) }
-	return explain([]string{"DS-19"}, twin, out, got)
+	model := func(m mended) setNewAnnotationsOut { return newAnnotationsModel(in, m) }
+	return explain([]string{"DS-19"}, model, out, got)
 }
 
-func newAnnotationsTwin(in setNewAnnotationsIn, m mended) setNewAnnotationsOut {
+func newAnnotationsModel(in setNewAnnotationsIn, m mended) setNewAnnotationsOut {
 	d := in.deployment()
-	a, changed := annotationsTwin(d, in.MSAnnotations, in.NewRevision, m)
+	a, changed := annotationsModel(d, in.MSAnnotations, in.NewRevision, m)
 	if changed != nil && !in.Exists {
 		sized := map[string]string{
 			"deployment.kubernetes.io/desired-replicas": strconv.Itoa(int(in.Replicas)),
@@ -63,10 +63,10 @@ func (in setNewAnnotationsIn) deployment() *v1alpha1.MachineDeployment {
 	return d
 }
 
-// annotationsTwin copies annotations, raises the revision and keeps the history.
+// annotationsModel copies annotations, raises the revision and keeps the history.
 // The second result is whether that is a change, nil if a revision cannot be
 // read. Mended (DS-19), the history grows only when the revision does.
-func annotationsTwin(d *v1alpha1.MachineDeployment, have map[string]string, revision string, m mended) (map[string]string, *bool) {
+func annotationsModel(d *v1alpha1.MachineDeployment, have map[string]string, revision string, m mended) (map[string]string, *bool) {
 	out := map[string]string{}
 	maps.Copy(out, have)
 	changed := false

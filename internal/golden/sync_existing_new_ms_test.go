@@ -76,7 +76,7 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 	if plan.WriteStatus && (found || slices.Contains(got.Writes, deploymentWrite)) {
 		got.Writes = append(got.Writes, statusWrite)
 	}
-	return explain([]string{"DS-19"}, func(m mended) syncOut { return syncTwin(in, m) }, out, got)
+	return explain([]string{"DS-19"}, func(m mended) syncOut { return syncModel(in, m) }, out, got)
 }
 
 // What is written, as the vectors say it. That a roll-out writes the status for its
@@ -88,7 +88,7 @@ const (
 )
 
 // effective returns the writes of a vector without an update of the deployment that
-// changes nothing: the reference system writes one before each new condition. The
+// changes nothing: MCM writes one before each new condition. The
 // second write of the deployment is that of its status.
 func (in syncIn) effective(out syncOut) (writes []string) {
 	updates := 0
@@ -112,9 +112,9 @@ func progressingOnly(list []condition) []condition {
 	return slices.DeleteFunc(slices.Clone(list), func(c condition) bool { return c.Type != "Progressing" })
 }
 
-// syncTwin is what an existing new set takes over. Mended (DS-19), the history
+// syncModel is what an existing new set takes over. Mended (DS-19), the history
 // grows only when the revision does.
-func syncTwin(in syncIn, m mended) syncOut {
+func syncModel(in syncIn, m mended) syncOut {
 	md, ms := in.MachineDeployment, in.NewMS
 	revision := 0
 	for _, r := range in.OldRevisions {
@@ -123,7 +123,7 @@ func syncTwin(in syncIn, m mended) syncOut {
 		}
 	}
 	was, want := ms.Template.parts(), md.Template.parts()
-	annotations, changed := annotationsTwin(md.object(), ms.Annotations, strconv.Itoa(revision+1), m)
+	annotations, changed := annotationsModel(md.object(), ms.Annotations, strconv.Itoa(revision+1), m)
 	anything := changed != nil && *changed
 	for _, differs := range []bool{!equal(was.labels, want.labels), !equal(was.drain, want.drain)} {
 		if differs && changed != nil {

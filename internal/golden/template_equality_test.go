@@ -14,7 +14,7 @@ type templateEqualityIn struct{ A, B *template }
 
 type templateEqualityOut struct{ EqualIgnoringHash bool }
 
-// sidedLabels is the fault of the reference system that has no number: it walks
+// sidedLabels is the fault of MCM that has no number: it walks
 // the labels of the template that has more of them, or of the second, and takes a
 // label that the other one lacks for an empty one. So the order of the arguments
 // matters.
@@ -31,7 +31,7 @@ func templateEquality(in templateEqualityIn, out templateEqualityOut) ([]string,
 	if errA != nil || errB != nil || got && setA.Name != setB.Name {
 		return nil, errors.Join(errors.New("equal templates with different hashes"), errA, errB)
 	}
-	twin := func(m mended) templateEqualityOut {
+	model := func(m mended) templateEqualityOut {
 		x, y := a, b
 		labels := walkedEqual(in.A.Labels, in.B.Labels)
 		if m[sidedLabels] {
@@ -40,7 +40,7 @@ func templateEquality(in templateEqualityIn, out templateEqualityOut) ([]string,
 		x.Labels, y.Labels = nil, nil
 		return templateEqualityOut{labels && deployment.EqualIgnoreHash(x, y)}
 	}
-	return explain([]string{sidedLabels}, twin, out, templateEqualityOut{got})
+	return explain([]string{sidedLabels}, model, out, templateEqualityOut{got})
 }
 
 func walkedEqual(a, b map[string]string) bool {

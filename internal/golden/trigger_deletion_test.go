@@ -57,7 +57,7 @@ func triggerDeletion(in triggerDeletionIn, out triggerDeletionOut) ([]string, er
 		a := machines[m.Name].Annotations
 		got.Machines = append(got.Machines, markedMachine{m.Name, a[v1alpha1.MachinePriority], a[v1alpha1.MarkedForDeletionTime]})
 	}
-	return explain(nil, func(mended) triggerDeletionOut { return triggerTwin(in) }, out, got)
+	return explain(nil, func(mended) triggerDeletionOut { return triggerModel(in) }, out, got)
 }
 
 func annotation(m map[string]string, key string) *string {
@@ -68,10 +68,10 @@ func annotation(m map[string]string, key string) *string {
 	return &v
 }
 
-// triggerTwin gives names without a time that of the last scaling, drops what is
+// triggerModel gives names without a time that of the last scaling, drops what is
 // no name of a machine that can go, and marks the others. Of two entries for one
-// machine the last one counts, as the reference does not see its own mark.
-func triggerTwin(in triggerDeletionIn) triggerDeletionOut {
+// machine the last one counts, as MCM does not see its own mark.
+func triggerModel(in triggerDeletionIn) triggerDeletionOut {
 	text, present := in.Annotations[triggerKey]
 	o := triggerDeletionOut{AfterMigration: text}
 	machines := map[string]machine{}

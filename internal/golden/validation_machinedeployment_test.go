@@ -24,7 +24,7 @@ type problem struct{ Type, Field, Detail string }
 
 type validationOut struct{ Errors []problem }
 
-// notNegative is what we say of a bound below 0, which the reference system accepts.
+// notNegative is what we say of a bound below 0, which MCM accepts.
 const notNegative = "must not be negative"
 
 func validation(in validationIn, out validationOut) ([]string, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// mended are the defects that a twin does not have.
+// mended are the defects that a model does not have.
 type mended map[string]bool
 
 func without(defects ...string) mended {
@@ -20,16 +20,16 @@ func without(defects ...string) mended {
 	return m
 }
 
-// explain judges by a twin, a naive model of the reference system in which each
+// explain judges by a model, a naive model of MCM in which each
 // of the defects can be mended. With none mended it has to reproduce the vector,
 // with all of them mended it has to agree with us. The deviations are those
 // defects that make a difference, alone or at last.
-func explain[T any](defects []string, twin func(mended) T, vector, ours T) ([]string, error) {
-	if err := same("the twin does not reproduce the vector", vector, twin(nil)); err != nil {
+func explain[T any](defects []string, model func(mended) T, vector, ours T) ([]string, error) {
+	if err := same("the model does not reproduce the vector", vector, model(nil)); err != nil {
 		return nil, err
 	}
-	all := twin(without(defects...))
-	if err := same("the twin without defects does not agree with us", all, ours); err != nil {
+	all := model(without(defects...))
+	if err := same("the model without defects does not agree with us", all, ours); err != nil {
 		return nil, err
 	}
 	if equal(vector, ours) {
@@ -38,7 +38,7 @@ func explain[T any](defects []string, twin func(mended) T, vector, ours T) ([]st
 	var deviations []string
 	for i, d := range defects {
 		others := append(append([]string{}, defects[:i]...), defects[i+1:]...)
-		if !equal(vector, twin(without(d))) || !equal(all, twin(without(others...))) {
+		if !equal(vector, model(without(d))) || !equal(all, model(without(others...))) {
 			deviations = append(deviations, d)
 		}
 	}
