@@ -460,7 +460,7 @@ func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow)
 		s.fault("%s is called again at once after %s", f.Operation, f.Message)
 	}
 	if kind, ok := map[blow]drivertest.FaultKind{
-		fails: drivertest.Refuse, answerLost: drivertest.LoseResponse, halfDone: drivertest.Half,
+		fails: drivertest.Refuse, answerLost: drivertest.LoseResponse, halfDone: drivertest.Partial,
 	}[b]; ok {
 		code := pick(s.rng, codes.Unavailable, codes.DeadlineExceeded, codes.Unknown, codes.Internal, codes.Aborted,
 			codes.ResourceExhausted, codes.Canceled, codes.Unauthenticated, codes.Code(99))

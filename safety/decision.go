@@ -125,11 +125,11 @@ func (a DeleteVM) OwnsNode(node *corev1.Node) bool {
 	return name == "" || name == a.MachineName
 }
 
-// StillRight says whether the deletion may go ahead, given the machine of that
+// StillValid says whether the deletion may go ahead, given the machine of that
 // name as it was just read from the API server, or nil if there is none. Any
 // news about the machine stops the deletion, also news that would be another
 // reason to delete: the next [Step] will see.
-func (a DeleteVM) StillRight(live *v1alpha1.Machine) bool {
+func (a DeleteVM) StillValid(live *v1alpha1.Machine) bool {
 	switch a.Reason {
 	case NoMachine:
 		return live == nil
@@ -162,9 +162,9 @@ func (a DeleteSideResource) String() string {
 	return fmt.Sprintf("delete %s %s of machine %s/%s: %s: %s", a.Resource.Kind, a.Resource.ID, a.Namespace, a.Resource.MachineName, a.Reason, a.Message)
 }
 
-// StillRight says whether the deletion may go ahead, given the machine of that name as it
+// StillValid says whether the deletion may go ahead, given the machine of that name as it
 // was just read from the API server, or nil if there is none.
-func (a DeleteSideResource) StillRight(live *v1alpha1.Machine) bool {
+func (a DeleteSideResource) StillValid(live *v1alpha1.Machine) bool {
 	return a.Reason == Leftover && live == nil
 }
 

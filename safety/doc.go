@@ -2,13 +2,13 @@
 
 // Package safety decides which VMs nobody owns, and which of those may be
 // deleted now. It decides which sets create more machines than they were asked for, and
-// may create no more: [Overshoot]. It decides which Nodes no machine stands for: [Unmanaged].
+// may create no more: [StepOvershoot]. It decides which Nodes no machine stands for: [StepUnmanaged].
 //
 // [Step] is a pure function with a small memory; a controller is the loop around
 // it:
 //
 //	vms, err := list(ctx, class)                  // first the cloud, with ListMachines …
-//	listing := safety.List(class, vms, err, time.Now())
+//	listing := safety.NewListing(class, vms, err, time.Now())
 //	asOf := time.Now()
 //	machines, err := allMachines(ctx)             // … then the machines, from the API server
 //	in := safety.Observation{
@@ -20,7 +20,7 @@
 //	for _, a := range decision.Actions {
 //		switch a := a.(type) {
 //		case safety.DeleteVM:
-//			// get the machine a.Namespace/a.MachineName; if a.StillRight(machine),
+//			// get the machine a.Namespace/a.MachineName; if a.StillValid(machine),
 //			// call DeleteMachine with a.Machine()
 //		case safety.DeleteSideResource:
 //			// the same, with DeleteSideResource of a driver.SideResourceDeleter
@@ -51,7 +51,7 @@
 //  6. Fewer than [Policy.MaxDeletions] deletions were proposed within
 //     [Policy.Period], however often Step is asked.
 //
-// [Overshoot] is a pure function of all deployments, sets and machines, with a memory that
+// [StepOvershoot] is a pure function of all deployments, sets and machines, with a memory that
 // may be lost. It freezes a set that has too many machines and goes on creating them, and
 // unfreezes a set that has fewer. It is the net below package machineset. On lists that are
 // not complete nothing is frozen or unfrozen.
@@ -62,7 +62,7 @@
 // # What it does not do
 //
 // It lists, reads and deletes nothing, and it cannot see what happens between
-// its answer and the deletion: [DeleteVM.StillRight] is the last look at the
+// its answer and the deletion: [DeleteVM.StillValid] is the last look at the
 // machine, and what remains is the time between that look and the call. A machine
 // that two lists lack, and that the API server does not show by name either, cannot be
 // told from one that was deleted: for its VM only the share of a day is left. VMs

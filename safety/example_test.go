@@ -18,7 +18,7 @@ func ExampleStep() {
 	look := func(at time.Time) safety.Observation {
 		vms := map[string]string{"cloud:///1": "worker-a", "cloud:///2": "worker-b"}
 		return safety.Observation{
-			Listings: []safety.Listing{safety.List(class, vms, nil, at)},
+			Listings: []safety.Listing{safety.NewListing(class, vms, nil, at)},
 			Machines: safety.View[*v1alpha1.Machine]{
 				Items: []*v1alpha1.Machine{machine("shoot", "worker-a", "cloud:///1")}, AsOf: at, Complete: true,
 			},
@@ -43,7 +43,7 @@ func ExampleStep_emptyInventory() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	class := types.NamespacedName{Namespace: "shoot", Name: "small"}
 	_, d := safety.Step(safety.State{}, safety.Observation{
-		Listings:  []safety.Listing{safety.List(class, map[string]string{"cloud:///1": "worker-a"}, nil, now)},
+		Listings:  []safety.Listing{safety.NewListing(class, map[string]string{"cloud:///1": "worker-a"}, nil, now)},
 		Machines:  safety.View[*v1alpha1.Machine]{AsOf: now, Complete: true},
 		Namespace: safety.AllNamespaces,
 	}, safety.DefaultPolicy(), now)

@@ -8,71 +8,71 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// GuardObservation is what [Assess] is told of a machine that is about to be failed, and
-// of the machines beside it. The zero observation holds.
+// GuardObservation describes a machine that is about to be failed, and the other machines of
+// the cluster. With the zero value the machine is held.
 type GuardObservation struct {
-	// Machine is the one to be failed. It counts as failing, since now if FailingSince is
-	// zero.
+	// Machine is the machine to be failed. Zero FailingSince means that it fails since now.
 	Machine GuardMember
-	// VMGone says that the provider does not find the VM of Machine any more.
+	// VMGone reports that the provider answered NotFound for the VM of Machine.
 	VMGone bool
 	// Override is the value of the annotation [v1alpha1.ReplaceUntilAnnotation] of the
 	// MachineDeployment or MachineSet of Machine, empty for none.
 	Override string
 	// Members are all machines of the cluster, in any order. Machine may be among them.
 	Members []GuardMember
-	// Complete says that no machine is missing in Members.
+	// Complete reports that Members has all machines.
 	Complete bool
 }
 
-// GuardMember is what [Assess] needs to know of one machine.
+// GuardMember describes one machine for [DecideGuard].
 type GuardMember struct {
 	// ID is the UID of the machine.
 	ID string
-	// Pool names the machines that are replaced together, and Zone the failure domain.
-	// Empty is not known.
+	// Pool names the MachineDeployment or MachineSet of the machine. Zone names its failure
+	// domain. Empty means unknown.
 	Pool, Zone string
-	// Serves says that the machine has joined and was not given up. Machines that
-	// neither serve nor fail, as new ones, do not count.
-	Serves bool
-	// FailingSince is when the machine stopped serving, zero for one that did not; see
-	// machine.FailingSince.
+	// Available reports that the machine has joined and has not failed. A machine that is
+	// neither available nor failing, such as a new one, does not count.
+	Available bool
+	// FailingSince is when the machine became unhealthy, see machine.FailingSince. Zero
+	// means that it is healthy.
 	FailingSince time.Time
 	// ReplacedAt is when the replacement of the machine began: when it was failed, when
-	// its deletion was asked for, or when it was created in place of another. Zero is
-	// never.
+	// its deletion was requested, or when it was created to replace another machine. Zero
+	// means never.
 	ReplacedAt time.Time
 }
 
-// GuardPolicy says when many failures are one event. The zero GuardPolicy is off: every
-// machine may be replaced. [DefaultGuardPolicy] is on.
+// GuardPolicy defines when failures count as one event. The zero value is off: every machine
+// may be replaced. [DefaultGuardPolicy] is on.
 type GuardPolicy struct {
-	// HoldPercent is from how many percent of the machines of a pool, a zone or the
-	// cluster on that fail within Window none is replaced. Zero or less is never.
+	// HoldPercent is the percentage of a pool, a zone or the cluster at which no machine is
+	// replaced, if it fails within Window. Zero or less means never.
 	HoldPercent int
-	// SlowPercent is from how many percent on at most SlowCount are replaced within
-	// SlowWindow. Zero or less is never.
+	// SlowPercent is the percentage at which at most SlowCount machines are replaced within
+	// SlowWindow. Zero or less means never.
 	SlowPercent int
-	// AlwaysFew is how many machines that fail within Window are never one event,
-	// whatever share of their pool they are. Below 0 is 0.
+	// AlwaysFew is the number of failures within Window that never count as one event,
+	// whatever the percentage. Less than 0 means 0.
 	AlwaysFew int
-	// Window is within what time failures begin that are one event. Zero means 5m.
+	// Window is the time within which the failures of one event begin. Zero means 5m.
 	Window time.Duration
-	// HoldFor is how long after its failure a machine is held at most. Then it is
-	// replaced, at most SlowCount within SlowWindow. Zero means 1h.
+	// HoldFor is how long a machine is held at most, counted from its failure. After that at
+	// most SlowCount machines are replaced within SlowWindow. Zero means 1h.
 	HoldFor time.Duration
-	// SlowCount is how many are replaced within SlowWindow. Zero or less means 1.
+	// SlowCount is the number of replacements within SlowWindow. Zero or less means 1.
 	SlowCount int
-	// SlowWindow is the time in which SlowCount are replaced. Zero means 10m.
+	// SlowWindow is the period of SlowCount. Zero means 10m.
 	SlowWindow time.Duration
 }
 
-// DefaultGuardPolicy returns a policy that holds when more than 3 machines and at least
-// 50 % of a pool, a zone or the cluster fail within 5 minutes, for at most an hour, and
-// from 30 % on has one replaced every 10 minutes.
+// DefaultGuardPolicy returns the policy of the manager. It needs more than 3 failures within
+// 5 minutes. At 50 % of a pool, a zone or the cluster no machine is replaced, for at most an
+// hour. At 30 % one machine is replaced in 10 minutes.
 func DefaultGuardPolicy() GuardPolicy {
 	p := GuardPolicy{HoldPercent: 50, SlowPercent: 30, AlwaysFew: 3}
 	return p.withDefaults()
@@ -92,93 +92,126 @@ func (p GuardPolicy) withDefaults() GuardPolicy {
 	return p
 }
 
-// Verdict is how far machines of a scope may be replaced.
-type Verdict int
+// GuardAction is how many machines of a scope may be replaced.
+type GuardAction int
 
-// The verdicts, the least strict first.
+// The actions, from the least strict to the strictest.
 const (
-	// Replace: failures are independent of each other, or too few to tell.
-	Replace Verdict = iota
-	// Slow: one event, of which some machines are replaced within a window.
-	Slow
-	// HoldAll: one event, of which none is replaced.
-	HoldAll
+	// ReplaceAll allows every replacement: the failures are independent of each other, or
+	// too few to tell.
+	ReplaceAll GuardAction = iota
+	// ReplaceSlowly allows SlowCount replacements within SlowWindow: many machines failed at
+	// the same time.
+	ReplaceSlowly
+	// ReplaceNone allows no replacement: most machines failed at the same time.
+	ReplaceNone
 )
 
+// String returns the name of the action.
+func (a GuardAction) String() string {
+	switch a {
+	case ReplaceAll:
+		return "ReplaceAll"
+	case ReplaceSlowly:
+		return "ReplaceSlowly"
+	case ReplaceNone:
+		return "ReplaceNone"
+	default:
+		return fmt.Sprintf("GuardAction(%d)", int(a))
+	}
+}
+
+// MarshalText implements [encoding.TextMarshaler] with String.
+func (a GuardAction) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
 const (
-	// ReplacementsHeld is the reason of a hold: most machines of a scope failed at once.
+	// ReplacementsHeld means that most machines of a scope failed at the same time.
 	ReplacementsHeld machinist.Reason = "ReplacementsHeld"
-	// ReplacementsSlowed is the reason of a hold: many machines of a scope failed at
-	// once, and as many are replaced within the window as may be.
+	// ReplacementsSlowed means that many machines of a scope failed at the same time, and
+	// that SlowCount of them may be replaced within SlowWindow.
 	ReplacementsSlowed machinist.Reason = "ReplacementsSlowed"
 )
 
-// Assessment is whether a machine may be failed now, and why.
-type Assessment struct {
-	// Verdict of the strictest scope.
-	Verdict Verdict
-	// Message names the scope, the numbers, and what ends the verdict. Empty for
-	// Replace, unless a user or the provider decided so.
-	Message string
-	// Hold is why the machine is not failed now. Without a reason it may be failed.
-	// Otherwise Until is when the hold ends at the latest, never zero.
-	Hold machinist.Hold
+// GuardDecision is whether a machine may be failed now, and why. It may be failed if there
+// is no hold.
+type GuardDecision struct {
+	// Action of the strictest scope.
+	Action GuardAction `json:"action"`
+	// Reason is [ReplacementsHeld] or [ReplacementsSlowed]. Empty for ReplaceAll.
+	Reason machinist.Reason `json:"reason,omitempty"`
+	// Message names the scope, the numbers, and what ends the restriction. For ReplaceAll it
+	// is empty, unless the annotation or a missing VM allows the replacement.
+	Message string `json:"message,omitempty"`
+	// Holds has at most one element: why the machine is not failed now. Its Until is not zero.
+	Holds []machinist.Hold `json:"holds,omitempty"`
+	// NextCheck is when to decide again. Zero means that the machine may be failed now.
+	NextCheck time.Time `json:"nextCheck,omitzero"`
 }
 
-// Assess returns whether a machine may be failed because of a timeout, or whether its
-// failure is a part of an event that hit many machines at once: a broken network, a zone,
-// a provider, or an observer that lost its own connection. To replace the machines of such
-// an event destroys what would recover.
+// String returns the decision in one line.
+func (d GuardDecision) String() string {
+	return line.Decision([]GuardAction{d.Action}, d.Reason, d.Message, d.Holds)
+}
+
+// DecideGuard decides whether a machine may be failed because of a timeout. It may not if its
+// failure belongs to an event that hit many machines at the same time, such as a broken
+// network, a failed zone, or an outage of the provider. The machines of such an event
+// recover, and replacing them destroys work.
 //
-// The machines of the pool, of the zone and of the whole cluster are judged each by
-// themselves, and the strictest verdict counts. It follows from the observation alone: it
-// ends when enough machines serve again, when a user sets the annotation, and for each
-// machine HoldFor after its failure. It does not depend on the order of Members, nor on
-// how often it is asked.
+// The machines of the pool, of the zone and of the whole cluster are judged separately, and
+// the strictest action counts. The decision follows from the observation alone. A hold ends
+// when enough machines are available again, when a user sets the annotation, and HoldFor
+// after the machine failed. The order of Members and the number of calls do not matter.
 //
-// A machine without a VM is never held, as nothing is destroyed.
-func Assess(in GuardObservation, p GuardPolicy, now time.Time) Assessment {
+// A machine without a VM is never held.
+func DecideGuard(in GuardObservation, p GuardPolicy, now time.Time) GuardDecision {
 	p = p.withDefaults()
 	if p.HoldPercent <= 0 && p.SlowPercent <= 0 {
-		return Assessment{}
+		return GuardDecision{}
 	}
 	if in.VMGone {
-		return Assessment{Message: "the VM does not exist: there is nothing to destroy"}
+		return GuardDecision{Message: "the VM does not exist: there is nothing to destroy"}
 	}
 	asked, problem := override(in.Override, now)
 	switch {
 	case asked:
-		return Assessment{Message: "a user allows replacements until " + in.Override}
+		return GuardDecision{Message: "a user allows replacements until " + in.Override}
 	case !in.Complete:
-		return Assessment{Verdict: HoldAll, Message: guardUnseen, Hold: machinist.Hold{
-			Subject: "machines", Reason: ReplacementsHeld, Message: guardUnseen, Until: now.Add(guardRetry),
-		}}
+		return GuardDecision{Action: ReplaceNone, Reason: ReplacementsHeld, Message: guardIncomplete}.hold("machines", time.Time{}, now.Add(guardRetry))
 	}
-	strictest := Assessment{}
+	strictest := GuardDecision{}
 	g := newGuard(in, p, now)
 	for _, s := range g.scopes(in.Machine) {
-		if a := g.judge(s); a.Verdict > strictest.Verdict || a.Verdict == strictest.Verdict && a.Hold.Until.After(strictest.Hold.Until) {
-			strictest = a
+		if d := g.judge(s); d.Action > strictest.Action || d.Action == strictest.Action && d.NextCheck.After(strictest.NextCheck) {
+			strictest = d
 		}
 	}
-	if problem != "" && strictest.Verdict > Replace {
+	if problem != "" && strictest.Action > ReplaceAll {
 		strictest.Message += "; " + problem
 	}
-	if strictest.Hold.Reason != "" {
-		strictest.Hold.Message = strictest.Message
+	for i := range strictest.Holds {
+		strictest.Holds[i].Message = strictest.Message
 	}
 	return strictest
 }
 
+// hold returns the decision with a hold that ends at until.
+func (d GuardDecision) hold(subject string, since, until time.Time) GuardDecision {
+	d.Holds = []machinist.Hold{{Subject: subject, Reason: d.Reason, Message: d.Message, Since: since, Until: until}}
+	d.NextCheck = until
+	return d
+}
+
 const (
-	guardUnseen = "the list of machines may not be whole, so that nothing tells whether many fail at once"
-	// guardRetry is when to look again for machines that are not known.
+	guardIncomplete = "the list of machines may be incomplete, so the number of failed machines is not known"
+	// guardRetry is the time to the next decision after an incomplete list.
 	guardRetry = 10 * time.Second
 	// maxOverride is how far ahead the end of an override may be.
 	maxOverride = 24 * time.Hour
 )
 
-// override reads the annotation, and returns what is wrong with its value.
+// override reports whether the annotation allows replacements now. problem describes an
+// invalid value.
 func override(value string, now time.Time) (asked bool, problem string) {
 	if value == "" {
 		return false, ""
@@ -194,11 +227,11 @@ func override(value string, now time.Time) (asked bool, problem string) {
 	}
 }
 
-// scopes of a machine, as bits of what counts for them.
+// The scopes of a machine, as bits.
 const inPool, inZone, inCluster uint8 = 1, 2, 4
 
-// mark is something that happened to a machine so long ago, and in which scopes: one
-// number, as ten thousand of them are sorted for a decision.
+// mark is the age of a failure or replacement, and the scopes of its machine. It is one
+// number because a decision sorts ten thousand of them.
 type mark int64
 
 func newMark(ago time.Duration, in uint8) mark {
@@ -209,17 +242,17 @@ func (m mark) ago() time.Duration { return time.Duration(m >> 3) }
 
 func (m mark) in(bit uint8) bool { return uint8(m&7)&bit != 0 }
 
-// guard is one assessment in the making.
+// guard counts the failures and replacements for one decision.
 type guard struct {
 	policy   GuardPolicy
 	now      time.Time
 	since    time.Time // when the machine failed
-	failing  []mark    // machines that fail, the latest first
-	replaced []mark    // replacements within the slow window, the latest first
+	failing  []mark    // failing machines, the latest failure first
+	replaced []mark    // replacements within SlowWindow, the latest first
 	machines [inCluster + 1]int
 }
 
-// scope is one of the sets of machines that are judged.
+// scope is the pool, the zone or the cluster of a machine.
 type scope struct {
 	bit  uint8
 	name string
@@ -236,7 +269,7 @@ func (*guard) scopes(m GuardMember) []scope {
 	return append(all, scope{inCluster, "cluster"})
 }
 
-// newGuard counts the machines of each scope.
+// newGuard returns a guard with the machines of each scope counted.
 func newGuard(in GuardObservation, p GuardPolicy, now time.Time) *guard {
 	g := &guard{policy: p, now: now, since: in.Machine.FailingSince}
 	if g.since.IsZero() || g.since.After(now) {
@@ -259,23 +292,23 @@ func newGuard(in GuardObservation, p GuardPolicy, now time.Time) *guard {
 	return g
 }
 
-// add counts one machine beside the one that is to be failed.
+// add counts one machine other than the one to be failed.
 func (g *guard) add(m, failed *GuardMember) {
 	if !m.FailingSince.IsZero() {
 		g.failing = append(g.failing, newMark(g.now.Sub(m.FailingSince), g.count(m, failed)))
-	} else if m.Serves {
+	} else if m.Available {
 		g.count(m, failed)
 	}
 	if m.ReplacedAt.IsZero() {
 		return
 	}
-	// One within a window ahead is by a clock that is ahead of ours, and counts as now.
+	// A time in the future comes from a clock that is ahead, and counts as now.
 	if ago := g.now.Sub(m.ReplacedAt); ago < g.policy.SlowWindow && ago > -g.policy.SlowWindow {
 		g.replaced = append(g.replaced, newMark(ago, bits(m, failed)))
 	}
 }
 
-// count counts a machine in each scope in which it is, and returns these.
+// count counts a machine in each of its scopes, and returns them.
 func (g *guard) count(m, failed *GuardMember) uint8 {
 	in := bits(m, failed)
 	for _, bit := range [...]uint8{inPool, inZone, inCluster} {
@@ -286,7 +319,7 @@ func (g *guard) count(m, failed *GuardMember) uint8 {
 	return in
 }
 
-// bits returns the scopes of a machine in which another one is too.
+// bits returns the scopes that two machines share.
 func bits(m, failed *GuardMember) uint8 {
 	in := inCluster
 	if m.Pool == failed.Pool {
@@ -298,8 +331,8 @@ func bits(m, failed *GuardMember) uint8 {
 	return in
 }
 
-// judge returns the verdict of one scope.
-func (g *guard) judge(s scope) Assessment {
+// judge returns the decision for one scope.
+func (g *guard) judge(s scope) GuardDecision {
 	p, n, of := g.policy, g.burst(s.bit), g.machines[s.bit]
 	most := p.HoldPercent > 0 && n*100 >= of*p.HoldPercent
 	many := most || p.SlowPercent > 0 && n*100 >= of*p.SlowPercent
@@ -307,23 +340,26 @@ func (g *guard) judge(s scope) Assessment {
 	end := g.since.Add(p.HoldFor)
 	switch {
 	case n <= p.AlwaysFew || !many:
-		return Assessment{}
+		return GuardDecision{}
 	case most && end.After(g.now):
-		return Assessment{
-			Verdict: HoldAll,
-			Hold:    machinist.Hold{Subject: s.name, Reason: ReplacementsHeld, Since: g.since, Until: end},
+		return GuardDecision{
+			Action: ReplaceNone,
+			Reason: ReplacementsHeld,
 			Message: fmt.Sprintf("%s: none is replaced until fewer than %d %% fail, or until %s; to replace them nevertheless, set the annotation %s of their owner to a time",
 				event, p.HoldPercent, end.UTC().Format(time.RFC3339), v1alpha1.ReplaceUntilAnnotation),
-		}
+		}.hold(s.name, g.since, end)
 	}
-	a := Assessment{Verdict: Slow, Message: fmt.Sprintf("%s: at most %d replaced in %s", event, p.SlowCount, p.SlowWindow)}
+	d := GuardDecision{
+		Action: ReplaceSlowly, Reason: ReplacementsSlowed,
+		Message: fmt.Sprintf("%s: at most %d replaced in %s", event, p.SlowCount, p.SlowWindow),
+	}
 	if last, full := g.lastReplaced(s.bit); full {
-		a.Hold = machinist.Hold{Subject: s.name, Reason: ReplacementsSlowed, Since: g.since, Until: g.now.Add(p.SlowWindow - last)}
+		d = d.hold(s.name, g.since, g.now.Add(p.SlowWindow-last))
 	}
-	return a
+	return d
 }
 
-// burst returns how many machines of a scope began to fail within one window at most.
+// burst returns the largest number of machines of a scope that began to fail within Window.
 func (g *guard) burst(bit uint8) int {
 	most, n, first := 0, 0, 0
 	for _, f := range g.failing {
@@ -342,8 +378,8 @@ func (g *guard) burst(bit uint8) int {
 	return most
 }
 
-// lastReplaced returns whether as many machines of a scope were replaced within the window
-// as may be, and how long ago the last replacement began that leaves room when it is over.
+// lastReplaced reports whether SlowCount machines of a scope were replaced within
+// SlowWindow. ago is the age of the replacement that has to leave the window first.
 func (g *guard) lastReplaced(bit uint8) (ago time.Duration, full bool) {
 	n := 0
 	for _, r := range g.replaced {

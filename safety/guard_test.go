@@ -20,34 +20,34 @@ var guardNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func guardPool(name, zone string, n int) []safety.GuardMember {
 	members := make([]safety.GuardMember, n)
 	for i := range members {
-		members[i] = safety.GuardMember{ID: fmt.Sprintf("%s-%s-%d", name, zone, i), Pool: name, Zone: zone, Serves: true}
+		members[i] = safety.GuardMember{ID: fmt.Sprintf("%s-%s-%d", name, zone, i), Pool: name, Zone: zone, Available: true}
 	}
 	return members
 }
 
 // fail has a machine stop serving.
-func fail(m *safety.GuardMember, at time.Time) { m.Serves, m.FailingSince = false, at }
+func fail(m *safety.GuardMember, at time.Time) { m.Available, m.FailingSince = false, at }
 
 // assess asks whether one of the members may be failed.
-func assess(members []safety.GuardMember, i int, now time.Time) safety.Assessment {
-	return safety.Assess(safety.GuardObservation{Machine: members[i], Members: members, Complete: true}, safety.DefaultGuardPolicy(), now)
+func assess(members []safety.GuardMember, i int, now time.Time) safety.GuardDecision {
+	return safety.DecideGuard(safety.GuardObservation{Machine: members[i], Members: members, Complete: true}, safety.DefaultGuardPolicy(), now)
 }
 
 // allowed reports whether a machine may be failed.
-func allowed(a safety.Assessment) bool { return a.Hold.Reason == "" }
+func allowed(a safety.GuardDecision) bool { return len(a.Holds) == 0 }
 
-func TestAssess_FailuresOverHours_AllReplaced(t *testing.T) {
+func TestGuard_FailuresOverHours_AllReplaced(t *testing.T) {
 	const k = 10
 	members := guardPool("p", "z", 2*k)
 	for i := range k { // none is replaced meanwhile
 		at := guardNow.Add(time.Duration(i) * 20 * time.Minute)
 		fail(&members[i], at)
 		a := assess(members, i, at.Add(10*time.Minute))
-		require.Equal(t, safety.Assessment{}, a, "failure %d", i)
+		require.Equal(t, safety.GuardDecision{}, a, "failure %d", i)
 	}
 }
 
-func TestAssess_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
+func TestGuard_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	const k = 10
 	members, now := guardPool("p", "z", 2*k), guardNow.Add(10*time.Minute)
 	for i := range k {
@@ -55,12 +55,12 @@ func TestAssess_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	}
 	for i := range k {
 		a := assess(members, i, now)
-		require.Equal(t, safety.HoldAll, a.Verdict)
-		require.Equal(t, safety.ReplacementsHeld, a.Hold.Reason)
-		require.Equal(t, members[i].FailingSince.Add(time.Hour), a.Hold.Until)
-		require.Equal(t, "pool/p", a.Hold.Subject)
-		require.Contains(t, a.Hold.Message, "pool/p: 10 of 20 machines failed within 5m0s of each other, which is one event: none is replaced until fewer than 50 % fail, or until 2026-03-01T13:0")
-		require.Contains(t, a.Hold.Message, "safety.machine.sapcloud.io/replace-until")
+		require.Equal(t, safety.ReplaceNone, a.Action)
+		require.Equal(t, safety.ReplacementsHeld, a.Holds[0].Reason)
+		require.Equal(t, members[i].FailingSince.Add(time.Hour), a.Holds[0].Until)
+		require.Equal(t, "pool/p", a.Holds[0].Subject)
+		require.Contains(t, a.Holds[0].Message, "pool/p: 10 of 20 machines failed within 5m0s of each other, which is one event: none is replaced until fewer than 50 % fail, or until 2026-03-01T13:0")
+		require.Contains(t, a.Holds[0].Message, "safety.machine.sapcloud.io/replace-until")
 	}
 	for i := range k / 2 {
 		members[i] = guardPool("p", "z", i+1)[i]
@@ -70,42 +70,42 @@ func TestAssess_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	}
 }
 
-func TestAssess_Few_AreReplacedWhateverTheirShare(t *testing.T) {
+func TestGuard_Few_AreReplacedWhateverTheirShare(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		members := guardPool("p", "z", n)
 		for i := range members {
 			fail(&members[i], guardNow)
 		}
-		require.Equal(t, safety.Replace, assess(members, 0, guardNow.Add(time.Minute)).Verdict, "%d of %d", n, n)
+		require.Equal(t, safety.ReplaceAll, assess(members, 0, guardNow.Add(time.Minute)).Action, "%d of %d", n, n)
 	}
 	members := guardPool("p", "z", 4)
 	for i := range members {
 		fail(&members[i], guardNow)
 	}
-	require.Equal(t, safety.HoldAll, assess(members, 0, guardNow.Add(time.Minute)).Verdict)
+	require.Equal(t, safety.ReplaceNone, assess(members, 0, guardNow.Add(time.Minute)).Action)
 }
 
-// TestAssess_Thresholds asserts where the verdicts change, of a pool of 20.
-func TestAssess_Thresholds(t *testing.T) {
-	for failed, want := range map[int]safety.Verdict{
-		3: safety.Replace, 5: safety.Replace, 6: safety.Slow, 9: safety.Slow, 10: safety.HoldAll, 20: safety.HoldAll,
+// TestGuard_Thresholds asserts where the verdicts change, of a pool of 20.
+func TestGuard_Thresholds(t *testing.T) {
+	for failed, want := range map[int]safety.GuardAction{
+		3: safety.ReplaceAll, 5: safety.ReplaceAll, 6: safety.ReplaceSlowly, 9: safety.ReplaceSlowly, 10: safety.ReplaceNone, 20: safety.ReplaceNone,
 	} {
 		members := guardPool("p", "z", 20)
 		for i := range failed {
 			fail(&members[i], guardNow)
 		}
 		members = append(members, safety.GuardMember{ID: "new", Pool: "p", Zone: "z"}, safety.GuardMember{ID: "newer", Pool: "p", Zone: "z"})
-		require.Equal(t, want, assess(members, 0, guardNow.Add(time.Minute)).Verdict, "%d of 20; new machines do not count", failed)
+		require.Equal(t, want, assess(members, 0, guardNow.Add(time.Minute)).Action, "%d of 20; new machines do not count", failed)
 	}
 }
 
-func TestAssess_FailedZone_RepairsElsewhereGoOn(t *testing.T) {
+func TestGuard_FailedZone_RepairsElsewhereGoOn(t *testing.T) {
 	members := slices.Concat(guardPool("p", "a", 10), guardPool("p", "b", 10), guardPool("p", "c", 10), guardPool("q", "c", 10))
 	for i := range 10 {
 		fail(&members[i], guardNow)
 	}
 	now := guardNow.Add(10 * time.Minute)
-	require.Equal(t, "zone/a", assess(members, 0, now).Hold.Subject)
+	require.Equal(t, "zone/a", assess(members, 0, now).Holds[0].Subject)
 	for _, i := range []int{15, 25, 35} {
 		fail(&members[i], guardNow.Add(-time.Hour))
 		require.True(t, allowed(assess(members, i, now)), "%+v", assess(members, i, now))
@@ -114,28 +114,28 @@ func TestAssess_FailedZone_RepairsElsewhereGoOn(t *testing.T) {
 		fail(&members[i], guardNow)
 	}
 	fail(&members[36], guardNow)
-	require.Equal(t, "cluster", assess(members, 36, now).Hold.Subject, "21 of 40")
+	require.Equal(t, "cluster", assess(members, 36, now).Holds[0].Subject, "21 of 40")
 }
 
-func TestAssess_WithoutGuardOrVM_NotHeld(t *testing.T) {
+func TestGuard_WithoutGuardOrVM_NotHeld(t *testing.T) {
 	members := guardPool("p", "z", 10)
 	for i := range members {
 		fail(&members[i], guardNow)
 	}
 	in := safety.GuardObservation{Machine: members[0], Members: members, Complete: true}
-	require.Equal(t, safety.Assessment{}, safety.Assess(in, safety.GuardPolicy{}, guardNow))
-	require.Equal(t, safety.Assessment{}, safety.Assess(safety.GuardObservation{}, safety.GuardPolicy{}, guardNow))
+	require.Equal(t, safety.GuardDecision{}, safety.DecideGuard(in, safety.GuardPolicy{}, guardNow))
+	require.Equal(t, safety.GuardDecision{}, safety.DecideGuard(safety.GuardObservation{}, safety.GuardPolicy{}, guardNow))
 
 	in.Complete = false
-	a := safety.Assess(in, safety.DefaultGuardPolicy(), guardNow)
-	require.Equal(t, safety.ReplacementsHeld, a.Hold.Reason, "a list that may not be whole proves nothing")
-	require.Equal(t, guardNow.Add(10*time.Second), a.Hold.Until)
+	a := safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)
+	require.Equal(t, safety.ReplacementsHeld, a.Holds[0].Reason, "a list that may not be whole proves nothing")
+	require.Equal(t, guardNow.Add(10*time.Second), a.Holds[0].Until)
 
 	in.VMGone = true
-	require.True(t, allowed(safety.Assess(in, safety.DefaultGuardPolicy(), guardNow)), "nothing is destroyed")
+	require.True(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)), "nothing is destroyed")
 }
 
-func TestAssess_Override(t *testing.T) {
+func TestGuard_Override(t *testing.T) {
 	members := guardPool("p", "z", 10)
 	for i := range members {
 		fail(&members[i], guardNow)
@@ -156,7 +156,7 @@ func TestAssess_Override(t *testing.T) {
 		"a text of any way": {string(make([]byte, 5000)), false, "is not a time"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := safety.Assess(safety.GuardObservation{Machine: members[0], Members: members, Complete: true, Override: tc.value}, safety.DefaultGuardPolicy(), now)
+			a := safety.DecideGuard(safety.GuardObservation{Machine: members[0], Members: members, Complete: true, Override: tc.value}, safety.DefaultGuardPolicy(), now)
 			require.Equal(t, tc.allowed, allowed(a))
 			require.Contains(t, a.Message, tc.message)
 			require.Less(t, len(a.Message), 600)
@@ -182,7 +182,7 @@ func (w *guardWorld) tick(r *rand.Rand) {
 		switch {
 		case going && w.now.Sub(since) >= 7*time.Minute:
 			delete(w.failed, m.ID)
-			*m = safety.GuardMember{ID: m.ID + "+", Pool: m.Pool, Zone: m.Zone, Serves: true, ReplacedAt: since}
+			*m = safety.GuardMember{ID: m.ID + "+", Pool: m.Pool, Zone: m.Zone, Available: true, ReplacedAt: since}
 		case going, m.FailingSince.IsZero(), w.now.Sub(m.FailingSince) < 10*time.Minute:
 		case allowed(assess(w.members, i, w.now)):
 			w.failed[m.ID], m.ReplacedAt = w.now, w.now
@@ -191,10 +191,10 @@ func (w *guardWorld) tick(r *rand.Rand) {
 	}
 }
 
-// TestAssess_SilentForGood_ReplacedAtThePaceWhateverTheInterval has a part of a pool, or
+// TestGuard_SilentForGood_ReplacedAtThePaceWhateverTheInterval has a part of a pool, or
 // all of it, never recover. In the end all are replaced, and as long as they are one event
 // no more than one within ten minutes, however often it is asked.
-func TestAssess_SilentForGood_ReplacedAtThePaceWhateverTheInterval(t *testing.T) {
+func TestGuard_SilentForGood_ReplacedAtThePaceWhateverTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []int{8, 10, 20} { // of 20
 		var firstHours []int
@@ -237,7 +237,7 @@ func anyMembers(r *rand.Rand, now time.Time) []safety.GuardMember {
 	moment := func() time.Time { return now.Add(time.Duration(r.IntN(7200)-6900) * time.Second) }
 	for i := range members {
 		m := &members[i]
-		*m = safety.GuardMember{ID: fmt.Sprint(i), Pool: []string{"", "p", "q"}[r.IntN(3)], Zone: []string{"", "a", "b"}[r.IntN(3)], Serves: r.IntN(3) > 0}
+		*m = safety.GuardMember{ID: fmt.Sprint(i), Pool: []string{"", "p", "q"}[r.IntN(3)], Zone: []string{"", "a", "b"}[r.IntN(3)], Available: r.IntN(3) > 0}
 		switch r.IntN(3) {
 		case 0:
 			fail(m, moment())
@@ -258,20 +258,21 @@ func anyGuardPolicy(r *rand.Rand) safety.GuardPolicy {
 	}
 }
 
-// TestAssess_AnySchedule_EveryHoldEnds asserts of any machines and any policy: a hold names
+// TestGuard_AnySchedule_EveryHoldEnds asserts of any machines and any policy: a hold names
 // what it is about and ends later than now; the order of the machines does not matter; a
 // machine that has failed for HoldFor is not held; and one that is slowed may be replaced
 // at the end of its hold, if no other was replaced meanwhile.
-func TestAssess_AnySchedule_EveryHoldEnds(t *testing.T) {
+func TestGuard_AnySchedule_EveryHoldEnds(t *testing.T) {
 	t.Parallel()
-	seen := map[safety.Verdict]int{}
+	seen := map[safety.GuardAction]int{}
 	for seed := range uint64(20000) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		p, members := anyGuardPolicy(r), anyMembers(r, guardNow)
 		in := safety.GuardObservation{Machine: members[r.IntN(len(members))], Members: members, Complete: true}
-		a := safety.Assess(in, p, guardNow)
-		seen[a.Verdict]++
-		if h := a.Hold; h.Reason != "" {
+		a := safety.DecideGuard(in, p, guardNow)
+		seen[a.Action]++
+		for _, h := range a.Holds {
+			require.Equal(t, h.Until, a.NextCheck)
 			require.True(t, h.Until.After(guardNow), "seed %d: %+v", seed, h)
 			require.NotEmpty(t, h.Subject)
 			require.Contains(t, h.Message, h.Subject, "seed %d", seed)
@@ -279,26 +280,26 @@ func TestAssess_AnySchedule_EveryHoldEnds(t *testing.T) {
 		shuffled := slices.Clone(members)
 		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		in.Members = shuffled
-		require.Equal(t, a, safety.Assess(in, p, guardNow), "seed %d: the order matters", seed)
+		require.Equal(t, a, safety.DecideGuard(in, p, guardNow), "seed %d: the order matters", seed)
 
 		for in.Machine.FailingSince.IsZero() || in.Machine.FailingSince.After(guardNow) {
 			in.Machine.FailingSince = guardNow
 		}
-		for i := 0; a.Hold.Reason != "" && i < 3; i++ { // held, then slowed by what was replaced before
-			a = safety.Assess(in, p, a.Hold.Until)
+		for i := 0; len(a.Holds) > 0 && i < 3; i++ { // held, then slowed by what was replaced before
+			a = safety.DecideGuard(in, p, a.Holds[0].Until)
 		}
-		require.Empty(t, a.Hold.Reason, "seed %d: it never ends: %+v", seed, a.Hold)
+		require.Empty(t, a.Holds, "seed %d: it never ends", seed)
 	}
-	require.Greater(t, seen[safety.Slow], 500)
-	require.Greater(t, seen[safety.HoldAll], 500)
-	require.Greater(t, seen[safety.Replace], 500)
+	require.Greater(t, seen[safety.ReplaceSlowly], 500)
+	require.Greater(t, seen[safety.ReplaceNone], 500)
+	require.Greater(t, seen[safety.ReplaceAll], 500)
 }
 
-// TestAssess_Burst_IsTheMostWithinOneWindow compares the verdict with a count of all pairs.
-func TestAssess_Burst_IsTheMostWithinOneWindow(t *testing.T) {
+// TestGuard_Burst_IsTheMostWithinOneWindow compares the verdict with a count of all pairs.
+func TestGuard_Burst_IsTheMostWithinOneWindow(t *testing.T) {
 	t.Parallel()
 	p := safety.GuardPolicy{HoldPercent: 40, AlwaysFew: 2, Window: 10 * time.Minute, HoldFor: 1000 * time.Hour}
-	seen := map[safety.Verdict]int{}
+	seen := map[safety.GuardAction]int{}
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		members := anyMembers(r, guardNow)
@@ -312,7 +313,7 @@ func TestAssess_Burst_IsTheMostWithinOneWindow(t *testing.T) {
 			if since.After(guardNow) {
 				since = guardNow
 			}
-			if m.Serves || !since.IsZero() {
+			if m.Available || !since.IsZero() {
 				of++
 			}
 			n := 0
@@ -327,15 +328,15 @@ func TestAssess_Burst_IsTheMostWithinOneWindow(t *testing.T) {
 			}
 			most = max(most, n)
 		}
-		want := safety.Replace
+		want := safety.ReplaceAll
 		if most > p.AlwaysFew && most*100 >= of*p.HoldPercent {
-			want = safety.HoldAll
+			want = safety.ReplaceNone
 		}
-		a := safety.Assess(safety.GuardObservation{Machine: members[0], Members: members, Complete: true}, p, guardNow)
-		require.Equal(t, want, a.Verdict, "seed %d: %d of %d: %s", seed, most, of, a.Message)
+		a := safety.DecideGuard(safety.GuardObservation{Machine: members[0], Members: members, Complete: true}, p, guardNow)
+		require.Equal(t, want, a.Action, "seed %d: %d of %d: %s", seed, most, of, a.Message)
 		seen[want]++
 	}
-	require.Greater(t, min(seen[safety.Replace], seen[safety.HoldAll]), 500)
+	require.Greater(t, min(seen[safety.ReplaceAll], seen[safety.ReplaceNone]), 500)
 }
 
 // largeGuard is a cluster of 10,000 machines that all fail within minutes, in 50 pools and
@@ -349,18 +350,18 @@ func largeGuard() safety.GuardObservation {
 	return safety.GuardObservation{Machine: members[17], Members: members, Complete: true}
 }
 
-// TestAssess_Large_AllocatesForTheFailuresOnce bounds what a decision over 10,000 machines
+// TestGuard_Large_AllocatesForTheFailuresOnce bounds what a decision over 10,000 machines
 // costs, as a count.
-func TestAssess_Large_AllocatesForTheFailuresOnce(t *testing.T) {
+func TestGuard_Large_AllocatesForTheFailuresOnce(t *testing.T) {
 	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), guardNow.Add(15*time.Minute)
-	require.Equal(t, safety.HoldAll, safety.Assess(in, p, now).Verdict)
-	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { safety.Assess(in, p, now) }), 60.0)
+	require.Equal(t, safety.ReplaceNone, safety.DecideGuard(in, p, now).Action)
+	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { safety.DecideGuard(in, p, now) }), 60.0)
 }
 
-// BenchmarkAssess decides for one of 10,000 machines that all fail.
-func BenchmarkAssess(b *testing.B) {
+// BenchmarkDecideGuard decides for one of 10,000 machines that all fail.
+func BenchmarkDecideGuard(b *testing.B) {
 	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), guardNow.Add(15*time.Minute)
 	for b.Loop() {
-		safety.Assess(in, p, now)
+		safety.DecideGuard(in, p, now)
 	}
 }

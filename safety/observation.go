@@ -70,7 +70,7 @@ type VM struct {
 // call. asOf is when the answer had come. An error makes the listing incomplete,
 // whatever came along with it; its code alone is told on. Unimplemented means
 // that the driver cannot list.
-func List(class types.NamespacedName, vms map[string]string, err error, asOf time.Time) Listing {
+func NewListing(class types.NamespacedName, vms map[string]string, err error, asOf time.Time) Listing {
 	l := Listing{Class: class, VMs: View[VM]{AsOf: asOf, Complete: err == nil}}
 	switch code := codes.Of(err); code {
 	case codes.OK:

@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// OvershootObservation is what [Overshoot] is told. The zero observation is of a
+// OvershootObservation is what [StepOvershoot] is told. The zero observation is of a
 // world that nobody has looked at.
 type OvershootObservation struct {
 	// Deployments of the sets. Nil deployments are skipped.
@@ -62,7 +62,7 @@ func (w FreezeWrite) String() string {
 	return fmt.Sprintf("%s %s %s: %s", verb, what, name, w.Message)
 }
 
-// OvershootState is what [Overshoot] remembers from one call to the next: since when each
+// OvershootState is what [StepOvershoot] remembers from one call to the next: since when each
 // set has been asked for the same number of machines. It need not be stored. After a loss a
 // set is frozen only once it creates another machine. It is not changed by calls.
 type OvershootState struct {
@@ -85,8 +85,8 @@ const settle = 10 * time.Second
 
 // OvershootDecision is which objects are frozen and unfrozen.
 type OvershootDecision struct {
-	// Writes of all sets, then of all deployments, by their names.
-	Writes []FreezeWrite
+	// Actions of all sets, then of all deployments, by their names.
+	Actions []FreezeWrite
 	// Holds are the sets that have too many machines or stay frozen, by their names, and the
 	// deployments that wait for their sets.
 	Holds []machinist.Hold
@@ -95,7 +95,7 @@ type OvershootDecision struct {
 }
 
 // String returns the writes and the holds in one line.
-func (d OvershootDecision) String() string { return line.Decision(d.Writes, "", "", d.Holds) }
+func (d OvershootDecision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }
 
 // Overshoot freezes sets that create more machines than they were asked for, and unfreezes
 // them when they have fewer. A frozen set creates no machine; it deletes as before. This is
@@ -118,7 +118,7 @@ func (d OvershootDecision) String() string { return line.Decision(d.Writes, "", 
 //
 // Caches may show machines that were created for replicas which they do not show yet. Decide
 // again with the set and its deployment as the API server has them before a freeze is written.
-func Overshoot(state OvershootState, in OvershootObservation, p OvershootPolicy, now time.Time) (OvershootState, OvershootDecision) {
+func StepOvershoot(state OvershootState, in OvershootObservation, p OvershootPolicy, now time.Time) (OvershootState, OvershootDecision) {
 	s := overshoot{in: in, policy: p, now: now, before: state, next: map[types.UID]asked{}, frozen: map[types.UID]cause{}, waits: map[types.UID]string{}}
 	s.d.NextCheck = now.Add(p.period())
 	if !in.Complete {
@@ -227,7 +227,7 @@ func (s *overshoot) write(set *v1alpha1.MachineSet, verdict freezing, message st
 		s.waits[controllerOf(set)] = set.Name
 	}
 	next, event := freezeSet(set, verdict, message, s.now)
-	s.d.Writes = append(s.d.Writes, FreezeWrite{Set: next, Frozen: verdict == begins, Message: message, Event: event})
+	s.d.Actions = append(s.d.Actions, FreezeWrite{Set: next, Frozen: verdict == begins, Message: message, Event: event})
 }
 
 func (s *overshoot) hold(set *v1alpha1.MachineSet, message string) {
@@ -269,7 +269,7 @@ func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 	switch {
 	case frozen && (!labelled || !told):
 		next, event := freezeDeployment(d, begins, why.reason, why.message, s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Frozen: true, Message: why.message, Event: event})
+		s.d.Actions = append(s.d.Actions, FreezeWrite{Deployment: next, Frozen: true, Message: why.message, Event: event})
 	case !frozen && s.waits[d.UID] != "" && asksUnfreeze(d):
 		s.d.Holds = append(s.d.Holds, machinist.Hold{
 			Subject: "deployment " + d.Name, Reason: follows, Until: s.d.NextCheck,
@@ -277,7 +277,7 @@ func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 		})
 	case !frozen && (labelled || told || asksUnfreeze(d)):
 		next, event := freezeDeployment(d, ends, "", "", s.now)
-		s.d.Writes = append(s.d.Writes, FreezeWrite{Deployment: next, Message: "none of its sets is frozen", Event: event})
+		s.d.Actions = append(s.d.Actions, FreezeWrite{Deployment: next, Message: "none of its sets is frozen", Event: event})
 	}
 }
 

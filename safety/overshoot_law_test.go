@@ -107,12 +107,12 @@ func (w *overWorld) pass(troubles bool) safety.OvershootDecision {
 		shuffled.Machines[i], shuffled.Machines[j] = shuffled.Machines[j], shuffled.Machines[i]
 	})
 	slices.Reverse(shuffled.Deployments)
-	next, d := safety.Overshoot(w.state, view, safety.DefaultOvershootPolicy(), w.now)
-	sameState, same := safety.Overshoot(w.state, shuffled, safety.DefaultOvershootPolicy(), w.now)
+	next, d := safety.StepOvershoot(w.state, view, safety.DefaultOvershootPolicy(), w.now)
+	sameState, same := safety.StepOvershoot(w.state, shuffled, safety.DefaultOvershootPolicy(), w.now)
 	require.Equal(w.t, d, same, "the order of a list matters")
 	require.Equal(w.t, next, sameState)
 	w.state = next
-	for _, write := range d.Writes {
+	for _, write := range d.Actions {
 		for range 1 + w.r.IntN(2) {
 			w.write(write, troubles)
 		}
@@ -201,7 +201,7 @@ func TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation(t *testing.T) {
 			w.now = w.now.Add(time.Second)
 			w.pass(false)
 		}
-		require.Empty(t, w.pass(false).Writes, "seed %d: it does not come to rest", seed)
+		require.Empty(t, w.pass(false).Actions, "seed %d: it does not come to rest", seed)
 		for _, d := range w.in.Deployments {
 			require.NotContains(t, d.Annotations, v1alpha1.UnfreezeAnnotation)
 			frozen := slices.ContainsFunc(w.in.Sets, func(s *v1alpha1.MachineSet) bool { return metav1.IsControlledBy(s, d) && machineset.Frozen(s) })
@@ -249,8 +249,8 @@ func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
 			case 5:
 				w.remove(set, max(0, min(2, len(w.in.Machines)-int(spec))))
 			default:
-				state, decision := safety.Overshoot(w.state, w.in, safety.DefaultOvershootPolicy(), w.now)
-				require.Empty(t, decision.Writes, "seed %d", seed)
+				state, decision := safety.StepOvershoot(w.state, w.in, safety.DefaultOvershootPolicy(), w.now)
+				require.Empty(t, decision.Actions, "seed %d", seed)
 				w.state = state
 				over += len(decision.Holds)
 				if w.r.IntN(10) == 0 {
@@ -270,25 +270,25 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	labelled := overSet("a", "", 1)
 	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labelled}, Machines: overMachines("a", 9), Complete: true}
-	_, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
+	_, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
 	require.Equal(t, "Freeze set a: MachineSet a has 9 machines and stays frozen until it has 3", d.String())
-	require.Len(t, d.Writes[0].Set.Status.Conditions, 1)
+	require.Len(t, d.Actions[0].Set.Status.Conditions, 1)
 
 	unlabelled := frozenSet(overSet("a", "", 1))
 	unlabelled.Labels = nil
 	in.Sets[0] = unlabelled
-	state, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
+	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
 	require.Equal(t, "Unfreeze set a: the label freeze was taken off", d.String())
 
-	in.Sets[0] = d.Writes[0].Set
-	_, d = safety.Overshoot(state, in, p, noon.Add(time.Hour))
-	require.Empty(t, d.Writes, "a label taken off by hand was set again")
+	in.Sets[0] = d.Actions[0].Set
+	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	require.Empty(t, d.Actions, "a label taken off by hand was set again")
 
 	other := overSet("a", "", 1) // another value than True says nothing
 	other.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionFalse}}
 	in.Sets[0] = other
-	_, d = safety.Overshoot(safety.OvershootState{}, in, p, noon)
-	require.Empty(t, d.Writes)
+	_, d = safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
+	require.Empty(t, d.Actions)
 }
 
 // TestOvershoot_FirstLook_WaitsForAnotherCreation looks at a set that has too many
@@ -297,17 +297,17 @@ func TestOvershoot_FirstLook_WaitsForAnotherCreation(t *testing.T) {
 	p, in := safety.DefaultOvershootPolicy(), safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{overSet("a", "", 1)}, Machines: overMachines("a", 9), Complete: true}
 	ahead := in.Machines[0] // by the clock of the API server, which is ahead
 	ahead.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
-	state, d := safety.Overshoot(safety.OvershootState{}, in, p, noon)
+	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
 	require.Equal(t, "nothing; waits for set a: OverShootingReplicaCount: 9 machines >= 4; it is frozen once it creates another", d.String())
-	same, d := safety.Overshoot(state, in, p, noon.Add(time.Hour))
-	require.Empty(t, d.Writes)
+	same, d := safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	require.Empty(t, d.Actions)
 	require.Equal(t, state, same)
 
 	in.Machines = slices.Concat(in.Machines, overMachines("a", 10)[9:])
 	in.Machines[9].CreationTimestamp = metav1.NewTime(noon.Add(time.Hour))
-	_, d = safety.Overshoot(state, in, p, noon.Add(time.Hour))
-	require.Len(t, d.Writes, 1)
-	require.True(t, d.Writes[0].Frozen)
+	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	require.Len(t, d.Actions, 1)
+	require.True(t, d.Actions[0].Frozen)
 }
 
 // TestOvershoot_AskedForSomethingElse_WaitsForAnotherCreation changes what a set is asked
@@ -330,18 +330,18 @@ func TestOvershoot_AskedForSomethingElse_WaitsForAnotherCreation(t *testing.T) {
 				set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 			}
 			in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Complete: true}
-			state, _ := safety.Overshoot(safety.OvershootState{}, in, p, noon.Add(-time.Hour))
+			state, _ := safety.StepOvershoot(safety.OvershootState{}, in, p, noon.Add(-time.Hour))
 			in.Machines = overMachines("a", 9)
 			if change == nil {
-				_, decision := safety.Overshoot(state, in, p, noon)
-				require.True(t, decision.Writes[0].Frozen)
+				_, decision := safety.StepOvershoot(state, in, p, noon)
+				require.True(t, decision.Actions[0].Frozen)
 				return
 			}
 			change(set, d)
 			if d.UID == "another" {
 				set.OwnerReferences[0].UID = d.UID
 			}
-			state, _ = safety.Overshoot(state, in, p, noon)
+			state, _ = safety.StepOvershoot(state, in, p, noon)
 			set.Annotations, d.Annotations = nil, nil
 			require.Empty(t, freezes(state, in, noon.Add(time.Hour)))
 			one := overMachines("a", 10)[9:]
@@ -356,6 +356,6 @@ func TestOvershoot_AskedForSomethingElse_WaitsForAnotherCreation(t *testing.T) {
 
 // freezes returns what a look freezes.
 func freezes(state safety.OvershootState, in safety.OvershootObservation, now time.Time) []safety.FreezeWrite {
-	_, d := safety.Overshoot(state, in, safety.DefaultOvershootPolicy(), now)
-	return slices.DeleteFunc(d.Writes, func(w safety.FreezeWrite) bool { return !w.Frozen })
+	_, d := safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), now)
+	return slices.DeleteFunc(d.Actions, func(w safety.FreezeWrite) bool { return !w.Frozen })
 }

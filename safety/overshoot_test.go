@@ -74,8 +74,8 @@ func frozenDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.OvershootDecision {
 	before := in
 	before.Machines = nil
-	state, _ := safety.Overshoot(safety.OvershootState{}, before, p, noon.Add(-time.Hour))
-	_, d := safety.Overshoot(state, in, p, noon)
+	state, _ := safety.StepOvershoot(safety.OvershootState{}, before, p, noon.Add(-time.Hour))
+	_, d := safety.StepOvershoot(state, in, p, noon)
 	return d
 }
 
@@ -83,7 +83,7 @@ func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.Ov
 func overshoot(in safety.OvershootObservation) []string {
 	var lines []string
 	d := created(in, safety.DefaultOvershootPolicy())
-	for _, w := range d.Writes {
+	for _, w := range d.Actions {
 		lines = append(lines, w.String())
 	}
 	for _, h := range d.Holds {
@@ -186,21 +186,21 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 		Sets:        []*v1alpha1.MachineSet{alone, frozenSet(overSet("a", "md", 1)), frozenSet(overSet("b", "md", 1))},
 		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
 	}
-	state, decision := safety.Overshoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), noon)
+	state, decision := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), noon)
 	require.Equal(t, "Unfreeze set a: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
 		"Unfreeze set alone: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
 		"Unfreeze set b: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
 		"waits for deployment md: MachineDeploymentStateSync: it is unfrozen once MachineSet b is seen unfrozen", decision.String())
-	for _, w := range decision.Writes {
+	for _, w := range decision.Actions {
 		require.False(t, machineset.Frozen(w.Set))
 		require.Empty(t, w.Set.Annotations)
 		require.Empty(t, w.Set.Status.Conditions)
 	}
-	in.Sets = []*v1alpha1.MachineSet{decision.Writes[0].Set, decision.Writes[1].Set, decision.Writes[2].Set}
-	_, decision = safety.Overshoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
+	in.Sets = []*v1alpha1.MachineSet{decision.Actions[0].Set, decision.Actions[1].Set, decision.Actions[2].Set}
+	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
 	require.Equal(t, "Unfreeze deployment md: none of its sets is frozen; "+
 		"waits for set alone: OverShootingReplicaCount: 50 machines >= 4; it is frozen once it creates another", decision.String())
-	freed := decision.Writes[0].Deployment
+	freed := decision.Actions[0].Deployment
 	require.Empty(t, freed.Annotations)
 	require.Empty(t, freed.Labels)
 	require.Empty(t, freed.Status.Conditions)
@@ -212,13 +212,13 @@ func TestOvershoot_IncompleteLists_DecideNothing(t *testing.T) {
 		Machines: overMachines("a", 9),
 	}
 	d := created(in, safety.OvershootPolicy{})
-	require.Empty(t, d.Writes)
+	require.Empty(t, d.Actions)
 	require.Len(t, d.Holds, 1)
 	require.Equal(t, safety.MachinesUnusable, d.Holds[0].Reason)
 	require.Equal(t, noon.Add(time.Minute), d.NextCheck)
 
 	zero := created(safety.OvershootObservation{}, safety.OvershootPolicy{})
-	require.Empty(t, zero.Writes)
+	require.Empty(t, zero.Actions)
 }
 
 func TestOvershoot_DeletedOrWithoutUID_IsLeftAlone(t *testing.T) {
@@ -245,7 +245,7 @@ func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
 	in := safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Machines: overMachines("a", 9), Complete: true,
 	}
-	writes := created(in, safety.DefaultOvershootPolicy()).Writes
+	writes := created(in, safety.DefaultOvershootPolicy()).Actions
 	require.Len(t, writes, 2)
 	frozen, held := writes[0], writes[1]
 	require.True(t, frozen.Frozen && held.Frozen)
@@ -256,7 +256,7 @@ func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
 	require.Nil(t, set.Labels, "the set was changed")
 
 	in.Sets[0], in.Deployments[0], in.Machines = frozen.Set, held.Deployment, nil
-	writes = created(in, safety.DefaultOvershootPolicy()).Writes
+	writes = created(in, safety.DefaultOvershootPolicy()).Actions
 	require.Len(t, writes, 2)
 	back, free := writes[0], writes[1]
 	require.Equal(t, "Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet a", back.Event.String())
@@ -285,7 +285,7 @@ func TestOvershoot_Written_ComesToRest(t *testing.T) {
 		p := safety.OvershootPolicy{Up: r.Int32N(3), Down: 1 + r.Int32N(3)}
 		first := created(in, p)
 		require.Equal(t, first, created(in, p))
-		for _, w := range first.Writes {
+		for _, w := range first.Actions {
 			for i, s := range in.Sets {
 				if w.Set != nil && s.UID == w.Set.UID {
 					in.Sets[i] = w.Set
@@ -297,7 +297,7 @@ func TestOvershoot_Written_ComesToRest(t *testing.T) {
 				}
 			}
 		}
-		require.Empty(t, created(in, p).Writes, "seed %d", seed)
+		require.Empty(t, created(in, p).Actions, "seed %d", seed)
 		for _, d := range in.Deployments {
 			anyFrozen := slices.ContainsFunc(in.Sets, func(s *v1alpha1.MachineSet) bool {
 				return metav1.IsControlledBy(s, d) && machineset.Frozen(s)
@@ -324,10 +324,10 @@ func FuzzOvershoot(f *testing.F) {
 			Sets:        []*v1alpha1.MachineSet{set}, Machines: overMachines("a", n), Complete: true,
 		}, safety.OvershootPolicy{Up: up, Down: down})
 		begins, ends := !frozen && n >= high && n > 0, frozen && n <= low
-		i := slices.IndexFunc(d.Writes, func(w safety.FreezeWrite) bool { return w.Set != nil })
+		i := slices.IndexFunc(d.Actions, func(w safety.FreezeWrite) bool { return w.Set != nil })
 		require.Equal(t, begins || ends, i >= 0)
 		if i >= 0 {
-			require.Equal(t, begins, d.Writes[i].Frozen)
+			require.Equal(t, begins, d.Actions[i].Frozen)
 		}
 	})
 }

@@ -253,7 +253,7 @@ func (s *schedule) live(name string) *v1alpha1.Machine {
 }
 
 func (s *schedule) deleteVM(a safety.DeleteVM) {
-	if !a.StillRight(s.live(a.MachineName)) {
+	if !a.StillValid(s.live(a.MachineName)) {
 		return
 	}
 	m := s.machines[a.MachineName]
@@ -269,7 +269,7 @@ func (s *schedule) deleteVM(a safety.DeleteVM) {
 }
 
 func (s *schedule) deleteSide(in safety.Observation, a safety.DeleteSideResource) {
-	if !a.StillRight(s.live(a.Resource.MachineName)) {
+	if !a.StillValid(s.live(a.Resource.MachineName)) {
 		return
 	}
 	if _, exists := s.vms[a.Resource.ProviderID]; exists {

@@ -48,7 +48,7 @@ func (c *collector) scan(t testing.TB, vms []safety.VM, machines []*v1alpha1.Mac
 		a, ok := action.(safety.DeleteVM)
 		require.True(t, ok)
 		checkAction(t, before, in, a, c.policy, c.now)
-		if a.StillRight(live(a.MachineName)) {
+		if a.StillValid(live(a.MachineName)) {
 			vms = slices.DeleteFunc(slices.Clone(vms), func(v safety.VM) bool { return v.ProviderID == a.ProviderID })
 			c.deleted = append(c.deleted, c.now)
 		}

@@ -167,9 +167,9 @@ func TestStep_LeftoversOfManyDays_AtMostTheShareOfADay(t *testing.T) {
 func TestDeleteSideResource_AnyLiveMachine_StopsIt(t *testing.T) {
 	t.Parallel()
 	a := safety.DeleteSideResource{Resource: disk("x", ""), Reason: safety.Leftover}
-	require.True(t, a.StillRight(nil))
-	require.False(t, a.StillRight(machine("shoot", "x", "")))
-	require.False(t, safety.DeleteSideResource{}.StillRight(nil))
+	require.True(t, a.StillValid(nil))
+	require.False(t, a.StillValid(machine("shoot", "x", "")))
+	require.False(t, safety.DeleteSideResource{}.StillValid(nil))
 }
 
 func TestStep_NodeWithoutMachineAndVM_IsReported(t *testing.T) {

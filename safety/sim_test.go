@@ -52,7 +52,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 		Faults: []drivertest.Fault{
 			{Operation: driver.OpListMachines, Probability: 0.2},
 			{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.LoseResponse},
-			{Operation: driver.OpDeleteMachine, Probability: 0.2, Kind: drivertest.Half},
+			{Operation: driver.OpDeleteMachine, Probability: 0.2, Kind: drivertest.Partial},
 			{Operation: driver.OpDeleteMachine, Probability: 0.1},
 		},
 	})
@@ -113,7 +113,7 @@ func (s *sim) churn() {
 		delete(s.store, victim.Name) // somebody takes the finalizer away
 		s.order()
 	case 5:
-		s.cloud.Plant(drivertest.VM{Namespace: "shoot", Machine: victim.Name, Class: "small"})
+		s.cloud.AddVM(drivertest.VM{Namespace: "shoot", Machine: victim.Name, Class: "small"})
 	case 6: // restored from a backup, machine by machine
 		for _, name := range all {
 			if s.r.IntN(8) > 0 {
@@ -147,7 +147,7 @@ func (s *sim) collect() {
 		vms = response.MachineList
 	}
 	class := types.NamespacedName{Namespace: "shoot", Name: "small"}
-	in := safety.Observation{Listings: []safety.Listing{safety.List(class, vms, err, s.now())}, Namespace: "shoot"}
+	in := safety.Observation{Listings: []safety.Listing{safety.NewListing(class, vms, err, s.now())}, Namespace: "shoot"}
 	in.Machines.AsOf, in.Machines.Complete = s.now(), s.calm || s.r.IntN(10) > 0
 	for name := range s.store {
 		if m := s.get(name); m != nil && (in.Machines.Complete || s.r.IntN(2) == 0) {
@@ -165,7 +165,7 @@ func (s *sim) collect() {
 		}
 		a, ok := action.(safety.DeleteVM)
 		require.True(s.t, ok)
-		if !a.StillRight(s.get(a.MachineName)) {
+		if !a.StillValid(s.get(a.MachineName)) {
 			continue
 		}
 		s.mayDelete(a)

@@ -226,7 +226,7 @@ func TestAFailedListingBetweenTheTwoNeitherHelpsNorHarms(t *testing.T) {
 	w := newWorld(vm("lost"))
 	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
 	bad := w.at(start.Add(9 * time.Minute))
-	bad.Listings = []safety.Listing{safety.List(small, nil, errors.New("secret text"), start.Add(9*time.Minute))}
+	bad.Listings = []safety.Listing{safety.NewListing(small, nil, errors.New("secret text"), start.Add(9*time.Minute))}
 	s, d := safety.Step(s, bad, safety.DefaultPolicy(), start.Add(9*time.Minute))
 	require.Equal(t, start.Add(10*time.Minute), d.NextCheck)
 	require.NotContains(t, d.String(), "secret")
@@ -249,7 +249,7 @@ func TestAClassThatFailsHoldsOnlyItself(t *testing.T) {
 	bad := types.NamespacedName{Namespace: "shoot", Name: "bad"}
 	mixed := func(at time.Time) safety.Observation {
 		in := w.at(at)
-		in.Listings = append([]safety.Listing{safety.List(bad, map[string]string{id("half"): "half"}, status.Error(codes.Unauthenticated, "no"), at)}, in.Listings...)
+		in.Listings = append([]safety.Listing{safety.NewListing(bad, map[string]string{id("half"): "half"}, status.Error(codes.Unauthenticated, "no"), at)}, in.Listings...)
 		return in
 	}
 	d := twice(mixed(start), mixed(late), safety.DefaultPolicy())
@@ -353,21 +353,21 @@ func TestStep_NoMachineAtAll_DeletesNothing(t *testing.T) {
 
 func TestTheLastLookStopsADeletionOnAnyNews(t *testing.T) {
 	alone := safety.DeleteVM{ProviderID: id("x"), MachineName: "x", Namespace: "shoot", Reason: safety.NoMachine}
-	require.True(t, alone.StillRight(nil))
-	require.False(t, alone.StillRight(machine("shoot", "x", "")))
-	require.False(t, alone.StillRight(machine("shoot", "x", id("y"))))
+	require.True(t, alone.StillValid(nil))
+	require.False(t, alone.StillValid(machine("shoot", "x", "")))
+	require.False(t, alone.StillValid(machine("shoot", "x", id("y"))))
 
 	twin := safety.DeleteVM{ProviderID: id("x"), MachineName: "m", Reason: safety.SecondVM, OwnerUID: "uid-shoot-m", OwnerProviderID: id("m")}
-	require.True(t, twin.StillRight(machine("shoot", "m", id("m"))))
-	require.False(t, twin.StillRight(nil))
-	require.False(t, twin.StillRight(machine("shoot", "m", "")))
-	require.False(t, twin.StillRight(machine("shoot", "m", id("x"))))
-	require.False(t, twin.StillRight(machine("b", "m", id("m"))), "another UID")
+	require.True(t, twin.StillValid(machine("shoot", "m", id("m"))))
+	require.False(t, twin.StillValid(nil))
+	require.False(t, twin.StillValid(machine("shoot", "m", "")))
+	require.False(t, twin.StillValid(machine("shoot", "m", id("x"))))
+	require.False(t, twin.StillValid(machine("b", "m", id("m"))), "another UID")
 	twin.OwnerProviderID = twin.ProviderID
-	require.False(t, twin.StillRight(machine("shoot", "m", id("x"))))
+	require.False(t, twin.StillValid(machine("shoot", "m", id("x"))))
 	twin.OwnerProviderID = ""
-	require.False(t, twin.StillRight(machine("shoot", "m", "")))
-	require.False(t, safety.DeleteVM{}.StillRight(nil), "no reason is no reason")
+	require.False(t, twin.StillValid(machine("shoot", "m", "")))
+	require.False(t, safety.DeleteVM{}.StillValid(nil), "no reason is no reason")
 
 	m := alone.Machine()
 	require.Equal(t, []string{"shoot", "x", id("x")}, []string{m.Namespace, m.Name, m.Spec.ProviderID})
@@ -375,14 +375,14 @@ func TestTheLastLookStopsADeletionOnAnyNews(t *testing.T) {
 
 func TestListReadsTheAnswerOfADriver(t *testing.T) {
 	vms := map[string]string{id("x"): "x"}
-	l := safety.List(small, vms, nil, start)
+	l := safety.NewListing(small, vms, nil, start)
 	require.True(t, l.VMs.Complete)
 	require.Equal(t, []safety.VM{vm("x")}, l.VMs.Items)
-	require.True(t, safety.List(small, nil, nil, start).VMs.Complete)
-	l = safety.List(small, vms, status.Error(codes.Unavailable, "page 2"), start)
+	require.True(t, safety.NewListing(small, nil, nil, start).VMs.Complete)
+	l = safety.NewListing(small, vms, status.Error(codes.Unavailable, "page 2"), start)
 	require.False(t, l.VMs.Complete)
 	require.Empty(t, l.VMs.Items)
-	l = safety.List(small, vms, fmt.Errorf("wrapped: %w", status.Error(codes.Unimplemented, "")), start)
+	l = safety.NewListing(small, vms, fmt.Errorf("wrapped: %w", status.Error(codes.Unimplemented, "")), start)
 	require.True(t, l.Unsupported)
 	require.False(t, l.VMs.Complete)
 }

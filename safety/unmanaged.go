@@ -19,7 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// UnmanagedObservation is what [Unmanaged] is told. The zero observation proves nothing.
+// UnmanagedObservation is what [StepUnmanaged] is told. The zero observation proves nothing.
 type UnmanagedObservation struct {
 	// Nodes of the cluster that the machines join. Nil Nodes are skipped.
 	Nodes []*corev1.Node
@@ -48,8 +48,8 @@ const (
 	Mark NodeEdit = "Mark"
 	// Unmark removes it.
 	Unmark NodeEdit = "Unmark"
-	// Release removes our finalizer: no machine is left whose deletion the Node waits for.
-	Release NodeEdit = "Release"
+	// RemoveFinalizer removes the machine finalizer, so that the Node can be deleted.
+	RemoveFinalizer NodeEdit = "RemoveFinalizer"
 )
 
 // A NodeWrite is one edit of a Node. It is safe to lose and to repeat.
@@ -65,7 +65,7 @@ type NodeWrite struct {
 // Patch returns the patch of the edit. It changes nothing else of the Node, and fails for
 // another Node of the same name.
 func (w NodeWrite) Patch() (types.PatchType, []byte, error) {
-	if w.Edit == Release {
+	if w.Edit == RemoveFinalizer {
 		patch, _ := machine.ReleaseNode(w.Node)
 		return types.StrategicMergePatchType, patch, nil
 	}
@@ -110,7 +110,7 @@ const (
 	NodeMarked machinist.Reason = "NodeMarked"
 )
 
-// UnmanagedState is since when [Unmanaged] has known the marks of Nodes. It need not be
+// UnmanagedState is since when [StepUnmanaged] has known the marks of Nodes. It need not be
 // stored: a loss makes a finalizer stay longer. It is not changed by calls.
 type UnmanagedState struct {
 	marked map[types.UID]time.Time
@@ -118,8 +118,8 @@ type UnmanagedState struct {
 
 // UnmanagedDecision is which Nodes are written.
 type UnmanagedDecision struct {
-	// Writes by the names of the Nodes. A write that fails is no reason to leave the others.
-	Writes []NodeWrite
+	// Actions by the names of the Nodes. A write that fails is no reason to leave the others.
+	Actions []NodeWrite
 	// Holds are the Nodes that are neither a machine's nor marked yet, by their names.
 	Holds []machinist.Hold
 	// NextCheck is when to look again. Zero means when a Node or a machine changes.
@@ -127,7 +127,7 @@ type UnmanagedDecision struct {
 }
 
 // String returns the decision in one line, for logs and golden tests.
-func (d UnmanagedDecision) String() string { return line.Decision(d.Writes, "", "", d.Holds) }
+func (d UnmanagedDecision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }
 
 // Unmanaged marks Nodes that no machine stands for, and takes the mark back when a machine
 // appears. The machine of a Node is found as [nodeops.Index] says: by its label "node", or by
@@ -143,7 +143,7 @@ func (d UnmanagedDecision) String() string { return line.Decision(d.Writes, "", 
 //     of another namespace.
 //
 // It takes time in proportion to the Nodes and the machines.
-func Unmanaged(state UnmanagedState, in UnmanagedObservation, p UnmanagedPolicy, now time.Time) (UnmanagedState, UnmanagedDecision) {
+func StepUnmanaged(state UnmanagedState, in UnmanagedObservation, p UnmanagedPolicy, now time.Time) (UnmanagedState, UnmanagedDecision) {
 	u := unmanaged{in: in, now: now, before: state, next: map[types.UID]time.Time{}}
 	if !in.Complete {
 		u.d.Holds = []machinist.Hold{{Subject: "nodes", Reason: MachinesUnusable, Message: "the lists may not be whole"}}
@@ -244,7 +244,7 @@ func (u *unmanaged) release(node *corev1.Node) {
 	case len(u.names) == 0:
 		u.hold(node, NodeMarked, "it keeps its finalizer: there is no machine at all, and the list may be empty by mistake", time.Time{})
 	default:
-		u.write(Release, node, "it has no machine")
+		u.write(RemoveFinalizer, node, "it has no machine")
 	}
 }
 
@@ -262,7 +262,7 @@ func (u *unmanaged) keep(node *corev1.Node, marked bool) time.Time {
 }
 
 func (u *unmanaged) write(edit NodeEdit, node *corev1.Node, message string) {
-	u.d.Writes = append(u.d.Writes, NodeWrite{Edit: edit, Node: node, Message: message})
+	u.d.Actions = append(u.d.Actions, NodeWrite{Edit: edit, Node: node, Message: message})
 }
 
 func (u *unmanaged) hold(node *corev1.Node, reason machinist.Reason, message string, until time.Time) {

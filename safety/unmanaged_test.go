@@ -78,24 +78,24 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := safety.UnmanagedObservation{Nodes: []*corev1.Node{nil, c.node}, Machines: c.machines, Complete: true}
-			_, d := safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+			_, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
 			require.Equal(t, c.want, d.String())
 			if strings.Contains(c.want, "NodeTooYoung") {
 				require.True(t, d.NextCheck.After(noon))
-				_, d = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, d.NextCheck)
-				require.Equal(t, safety.Mark, d.Writes[0].Edit, "it is looked at when that is due")
+				_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, d.NextCheck)
+				require.Equal(t, safety.Mark, d.Actions[0].Edit, "it is looked at when that is due")
 			}
 			in.Complete = false
-			_, d = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
-			require.Empty(t, d.Writes, "half a view")
+			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+			require.Empty(t, d.Actions, "half a view")
 			in.Complete, in.Frozen = true, true
-			_, d = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon.Add(24*time.Hour))
-			for _, w := range d.Writes {
+			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon.Add(24*time.Hour))
+			for _, w := range d.Actions {
 				require.Equal(t, safety.Unmark, w.Edit, "while an API server was away")
 			}
 			in.Frozen = false
-			_, d = safety.Unmanaged(safety.UnmanagedState{}, in, safety.UnmanagedPolicy{}, noon)
-			for _, w := range d.Writes {
+			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, safety.UnmanagedPolicy{}, noon)
+			for _, w := range d.Actions {
 				require.Equal(t, safety.Unmark, w.Edit, "the zero policy marks nothing")
 			}
 		})
@@ -104,21 +104,21 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 
 func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 	in := safety.UnmanagedObservation{Nodes: []*corev1.Node{guarded(marked(joined("n", "")))}, Machines: []*v1alpha1.Machine{of("m", "other", "")}, Complete: true}
-	state, d := safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+	state, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
 	require.Equal(t, noon.Add(5*time.Minute), d.NextCheck)
-	state, d = safety.Unmanaged(state, in, joinTime, noon.Add(5*time.Minute-time.Second))
-	require.Empty(t, d.Writes)
+	state, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(5*time.Minute-time.Second))
+	require.Empty(t, d.Actions)
 	frozen := in
 	frozen.Frozen = true
-	_, d = safety.Unmanaged(state, frozen, joinTime, noon.Add(5*time.Minute))
-	require.Empty(t, d.Writes, "an API server was away")
+	_, d = safety.StepUnmanaged(state, frozen, joinTime, noon.Add(5*time.Minute))
+	require.Empty(t, d.Actions, "an API server was away")
 	empty := in
 	empty.Machines = nil
-	_, d = safety.Unmanaged(state, empty, joinTime, noon.Add(5*time.Minute))
+	_, d = safety.StepUnmanaged(state, empty, joinTime, noon.Add(5*time.Minute))
 	require.Equal(t, "nothing; waits for node n: NodeMarked: it keeps its finalizer: there is no machine at all, and the list may be empty by mistake", d.String())
-	_, d = safety.Unmanaged(state, in, joinTime, noon.Add(5*time.Minute))
-	require.Equal(t, "Release node n: it has no machine", d.String())
-	kind, patch, err := d.Writes[0].Patch()
+	_, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(5*time.Minute))
+	require.Equal(t, "RemoveFinalizer node n: it has no machine", d.String())
+	kind, patch, err := d.Actions[0].Patch()
 	require.NoError(t, err)
 	require.Equal(t, types.StrategicMergePatchType, kind)
 	require.JSONEq(t, `{"metadata":{"uid":"uid-n","$deleteFromPrimitiveList/finalizers":["`+v1alpha1.NodeFinalizerName+`"]}}`, string(patch))
@@ -126,18 +126,18 @@ func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 
 func TestUnmanaged_MarkTakenBackByAnother_IsNotSetAgain(t *testing.T) {
 	in := safety.UnmanagedObservation{Nodes: []*corev1.Node{marked(joined("n", ""))}, Complete: true}
-	state, _ := safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+	state, _ := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
 	in.Nodes = []*corev1.Node{joined("n", "")}
 	for i := range 3 {
 		var d safety.UnmanagedDecision
-		state, d = safety.Unmanaged(state, in, joinTime, noon.Add(time.Duration(i)*time.Hour))
+		state, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(time.Duration(i)*time.Hour))
 		require.Equal(t, "nothing; waits for node n: MarkTakenBack: it has no machine, and another client removed the annotation "+v1alpha1.NotManagedByMCM, d.String())
 	}
 	in.Machines = []*v1alpha1.Machine{of("m", "n", "")} // it came and went: the Node is judged anew
-	state, d := safety.Unmanaged(state, in, joinTime, noon)
+	state, d := safety.StepUnmanaged(state, in, joinTime, noon)
 	require.Equal(t, "nothing", d.String())
 	in.Machines = nil
-	_, d = safety.Unmanaged(state, in, joinTime, noon)
+	_, d = safety.StepUnmanaged(state, in, joinTime, noon)
 	require.Equal(t, "Mark node n: it has no machine for 20m0s", d.String())
 }
 
@@ -178,18 +178,18 @@ func TestUnmanaged_AnyHistory_OrderDoesNotMatterAndItComesToRest(t *testing.T) {
 			other.Nodes, other.Machines = append([]*corev1.Node(nil), in.Nodes...), append([]*v1alpha1.Machine(nil), in.Machines...)
 			r.Shuffle(len(other.Nodes), func(i, j int) { other.Nodes[i], other.Nodes[j] = other.Nodes[j], other.Nodes[i] })
 			r.Shuffle(len(other.Machines), func(i, j int) { other.Machines[i], other.Machines[j] = other.Machines[j], other.Machines[i] })
-			next, d := safety.Unmanaged(state, in, joinTime, now)
-			sameState, same := safety.Unmanaged(state, other, joinTime, now)
+			next, d := safety.StepUnmanaged(state, in, joinTime, now)
+			sameState, same := safety.StepUnmanaged(state, other, joinTime, now)
 			require.Equal(t, d, same)
 			require.Equal(t, next, sameState)
 			state = next
-			for _, w := range d.Writes {
+			for _, w := range d.Actions {
 				if !lossy || r.IntN(3) > 0 {
 					counts[w.Edit]++
 					apply(in.Nodes, w)
 				}
 			}
-			return len(d.Writes)
+			return len(d.Actions)
 		}
 		for range 30 {
 			now = now.Add(time.Duration(r.IntN(300)) * time.Second)
@@ -204,7 +204,7 @@ func TestUnmanaged_AnyHistory_OrderDoesNotMatterAndItComesToRest(t *testing.T) {
 		pass(false)
 		require.Zero(t, pass(false), "seed %d: it does not come to rest", seed)
 	}
-	for _, edit := range []safety.NodeEdit{safety.Mark, safety.Unmark, safety.Release} {
+	for _, edit := range []safety.NodeEdit{safety.Mark, safety.Unmark, safety.RemoveFinalizer} {
 		require.Greater(t, counts[edit], 100, edit)
 	}
 }
@@ -221,7 +221,7 @@ func apply(nodes []*corev1.Node, w safety.NodeWrite) {
 			n = marked(n)
 		case safety.Unmark:
 			delete(n.Annotations, v1alpha1.NotManagedByMCM)
-		case safety.Release:
+		case safety.RemoveFinalizer:
 			n.Finalizers = n.Finalizers[:1]
 		}
 		nodes[i] = n
@@ -241,7 +241,7 @@ func many(n int) (in safety.UnmanagedObservation) {
 func TestUnmanaged_ManyNodes_TakesTimeInProportion(t *testing.T) {
 	allocations := func(n int) float64 {
 		in := many(n)
-		return testing.AllocsPerRun(2, func() { _, _ = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon) })
+		return testing.AllocsPerRun(2, func() { _, _ = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon) })
 	}
 	require.Less(t, allocations(4000), 5*allocations(1000))
 }
@@ -250,6 +250,6 @@ func BenchmarkUnmanaged(b *testing.B) {
 	in := many(10000)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = safety.Unmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+		_, _ = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
 	}
 }

@@ -180,7 +180,7 @@ func enter[R any](c *Cloud, w work, effect func(work) (*R, error)) (*R, *Fault, 
 	f := c.strike(w.op, name)
 	if f != nil {
 		switch stepwise := w.op == driver.OpCreateMachine || w.op == driver.OpDeleteMachine; {
-		case f.Kind == Half && stepwise:
+		case f.Kind == Partial && stepwise:
 			w.half = f
 		case f.Kind != LoseResponse && f.Kind != Hang:
 			f.Kind = Refuse

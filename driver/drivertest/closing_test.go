@@ -16,7 +16,7 @@ func TestClosingLineNamesWhatWasNotChecked(t *testing.T) {
 
 func TestBooksForgetWhatIsNotEvenShownAnyMore(t *testing.T) {
 	c := NewCloud(CloudOptions{})
-	v := c.Plant(VM{Namespace: "shoot", Machine: "m-1"})
+	v := c.AddVM(VM{Namespace: "shoot", Machine: "m-1"})
 	require.True(t, c.Terminate(v.ProviderID))
 	require.Empty(t, c.vms)
 	require.Empty(t, c.sides)

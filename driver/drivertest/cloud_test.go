@@ -137,7 +137,7 @@ func TestAVMThatIsDeletedBeforeItIsReadyNeverGetsReady(t *testing.T) {
 
 func TestNothingOfAnotherScopeIsFound(t *testing.T) {
 	u, _ := standing(CloudOptions{NeedsInitialization: true})
-	other := u.Plant(VM{Namespace: "elsewhere", Machine: "m-1"})
+	other := u.AddVM(VM{Namespace: "elsewhere", Machine: "m-1"})
 	for _, id := range []string{"", other.ProviderID} {
 		_, err := u.get(t.Context(), "m-1", id)
 		require.Equal(t, codes.NotFound, codes.Of(err))
@@ -172,8 +172,8 @@ func TestInitializationHappensOnce(t *testing.T) {
 		require.Equal(t, codes.NotFound, codes.Of(err), "a VM that is being deleted")
 	}
 	clk.Step(time.Minute)
-	u.Plant(VM{Namespace: "shoot", Machine: "m-2"})
-	u.Plant(VM{Namespace: "shoot", Machine: "m-2"})
+	u.AddVM(VM{Namespace: "shoot", Machine: "m-2"})
+	u.AddVM(VM{Namespace: "shoot", Machine: "m-2"})
 	_, err = u.initialize(t.Context(), "m-2", "")
 	require.Equal(t, codes.OutOfRange, codes.Of(err))
 }
@@ -269,14 +269,14 @@ func TestDeleteByProviderIDSparesADuplicate(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
-	planted := u.Plant(VM{Namespace: "shoot", Machine: "m-1"})
+	planted := u.AddVM(VM{Namespace: "shoot", Machine: "m-1"})
 	require.NoError(t, u.remove(t.Context(), "m-1", planted.ProviderID))
 	left := u.Snapshot()
 	require.Len(t, left.VMs, 1)
 	require.Equal(t, resp.ProviderID, left.VMs[0].ProviderID)
 	require.Len(t, left.SideResources, 2)
 
-	u.Plant(VM{Namespace: "shoot", Machine: "m-1"})
+	u.AddVM(VM{Namespace: "shoot", Machine: "m-1"})
 	require.NoError(t, u.remove(t.Context(), "m-1", ""))
 	require.True(t, u.Snapshot().Empty(), "without a provider ID all of them go")
 }
@@ -436,7 +436,7 @@ func TestSameCallsGiveTheSameCloud(t *testing.T) {
 }
 
 func TestCloudIsSafeForConcurrentUse(t *testing.T) {
-	u := use(NewCloud(CloudOptions{Faults: []Fault{{Probability: 0.3}, {Probability: 0.3, Kind: Half}}}))
+	u := use(NewCloud(CloudOptions{Faults: []Fault{{Probability: 0.3}, {Probability: 0.3, Kind: Partial}}}))
 	defer u.Subscribe(func(Event) { _ = u.Snapshot() })()
 	var wg sync.WaitGroup
 	for i := range 8 {

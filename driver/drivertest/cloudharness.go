@@ -29,7 +29,7 @@ func (c *Cloud) Harness() Harness {
 			{Spec: c.Volume("vol-1"), ID: "vol-1"},
 		},
 		FailCreate: func(machine string) {
-			c.Inject(Fault{Operation: driver.OpCreateMachine, Machine: machine, Times: 1, Kind: Half, Code: codes.Internal})
+			c.Inject(Fault{Operation: driver.OpCreateMachine, Machine: machine, Times: 1, Kind: Partial, Code: codes.Internal})
 		},
 	}
 }

@@ -28,16 +28,16 @@ const (
 	Hang
 	// LoseResponse does everything and then returns the error.
 	LoseResponse
-	// Half does some of the steps and then returns the error. The steps of
+	// Partial does some of the steps and then returns the error. The steps of
 	// CreateMachine are one for each side resource and one for the VM; those of
 	// DeleteMachine one for the VM and one for each side resource. On other
 	// operations it is the same as Refuse.
-	Half
+	Partial
 )
 
 // String returns the name of the kind, such as "Refuse".
 func (k FaultKind) String() string {
-	names := []string{"Refuse", "Hang", "LoseResponse", "Half"}
+	names := []string{"Refuse", "Hang", "LoseResponse", "Partial"}
 	if int(k) >= len(names) {
 		return fmt.Sprintf("FaultKind(%d)", uint8(k))
 	}
@@ -62,7 +62,7 @@ type Fault struct {
 
 	// Kind says how the call goes wrong.
 	Kind FaultKind
-	// Steps is how many steps a fault of kind Half does. Zero means all but the
+	// Steps is how many steps a fault of kind Partial does. Zero means all but the
 	// last.
 	Steps int
 	// Code of the error. OK means Unavailable.

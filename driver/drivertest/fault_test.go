@@ -89,7 +89,7 @@ func TestHangEndsWithItsContext(t *testing.T) {
 
 func TestHalfACreateIsCompletedOrRemovedWhateverTheStep(t *testing.T) {
 	for steps := range 5 {
-		half := Fault{Operation: driver.OpCreateMachine, Kind: Half, Steps: steps, Times: 1, Code: codes.Internal}
+		half := Fault{Operation: driver.OpCreateMachine, Kind: Partial, Steps: steps, Times: 1, Code: codes.Internal}
 		wantSides := []int{2, 1, 2, 2, 2}[steps]
 		wantVMs := []int{0, 0, 0, 1, 1}[steps]
 		for _, then := range []string{"create", "delete"} {
@@ -124,7 +124,7 @@ func TestHalfADeleteLeavesSideResources(t *testing.T) {
 	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
-	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Half, Steps: 2, Times: 1})
+	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Partial, Steps: 2, Times: 1})
 	require.Equal(t, codes.Unavailable, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
 	clk.Step(time.Minute)
 	s := u.Snapshot()
@@ -142,7 +142,7 @@ func TestASecondDeleteDuringTheShutdownTakesWhatTheFirstLeft(t *testing.T) {
 	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
-	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Half, Steps: 1, Times: 1})
+	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Partial, Steps: 1, Times: 1})
 	require.Error(t, u.remove(t.Context(), "m-1", resp.ProviderID))
 	clk.Step(time.Second)
 	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID))

@@ -50,7 +50,7 @@ var contextFlaws = map[string]flaw{
 			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 				resp, err := b.Cloud.CreateMachine(ctx, r)
 				if err != nil && ctx.Err() != nil && r != nil {
-					b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
+					b.AddVM(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
 				}
 				return resp, err
 			}

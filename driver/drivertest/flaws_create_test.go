@@ -21,7 +21,7 @@ var createFlaws = map[string]flaw{
 			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 				resp, err := b.Cloud.CreateMachine(ctx, r)
 				if err == nil && b.Calls(driver.OpCreateMachine, codes.OK) > 1 {
-					resp.ProviderID = b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
+					resp.ProviderID = b.AddVM(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
 				}
 				return resp, err
 			}
@@ -54,7 +54,7 @@ var createFlaws = map[string]flaw{
 				}
 				for _, v := range b.Snapshot().Of(r.Machine.Name).VMs {
 					if v.ProviderID == resp.ProviderID && v.UID != string(r.Machine.UID) {
-						v := b.Plant(VM{Namespace: v.Namespace, Machine: v.Machine, UID: string(r.Machine.UID)})
+						v := b.AddVM(VM{Namespace: v.Namespace, Machine: v.Machine, UID: string(r.Machine.UID)})
 						resp.ProviderID = v.ProviderID
 					}
 				}
@@ -80,7 +80,7 @@ var createFlaws = map[string]flaw{
 			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 				resp, err := b.Cloud.CreateMachine(ctx, r)
 				if err == nil && b.Calls(driver.OpCreateMachine, codes.OK) == 2 {
-					b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
+					b.AddVM(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name})
 				}
 				return resp, err
 			}
@@ -144,7 +144,7 @@ func rememberInMemory(b *broken) {
 			return resp, err
 		}
 		if b.Calls(driver.OpCreateMachine, codes.OK) > 1 {
-			resp.ProviderID = b.Plant(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
+			resp.ProviderID = b.AddVM(VM{Namespace: r.Machine.Namespace, Machine: r.Machine.Name}).ProviderID
 		}
 		made[r.Machine.Name] = resp
 		return resp, nil

@@ -39,7 +39,7 @@ var deleteFlaws = map[string]flaw{
 	"leaves the disks behind": {
 		breakIt: func(b *broken) {
 			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-				defer b.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Half, Steps: 1})()
+				defer b.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Partial, Steps: 1})()
 				resp, err := b.Cloud.DeleteMachine(ctx, r)
 				if codes.Of(err) == codes.Unavailable {
 					return &driver.DeleteMachineResponse{}, nil

@@ -9,12 +9,12 @@ import (
 
 // What happens to a cloud from outside, past the driver.
 
-// Plant puts a VM into the cloud that no CreateMachine made: an orphan, a
+// AddVM puts a VM into the cloud that no CreateMachine made: an orphan, a
 // duplicate, somebody else's. Of like it uses Namespace, Machine, UID, Class and
 // Scope, where an empty Scope means Namespace. The VM has the side resources of
 // any other, is initialised, and boots as any other. It does not count against
-// the quota before it exists. Plant returns the VM.
-func (c *Cloud) Plant(like VM) VM {
+// the quota before it exists. AddVM returns the VM.
+func (c *Cloud) AddVM(like VM) VM {
 	c.lock()
 	defer c.unlock()
 	scope := cmp.Or(like.Scope, like.Namespace)

@@ -50,7 +50,7 @@ func TestCloudKeepsTheContractUnderEveryOption(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						cloud := NewCloud(options)
 						if name == "with other VMs in its region" {
-							cloud.Plant(VM{Namespace: "elsewhere", Machine: "vm-0"})
+							cloud.AddVM(VM{Namespace: "elsewhere", Machine: "vm-0"})
 						}
 						h := cloud.Harness()
 						err := check(t.Context(), h, c)

@@ -154,7 +154,7 @@ func TestWhatIsMissedWhileTheAPIServerIsAwayIsListedAndTheGapIsTold(t *testing.T
 	create("b")
 	ghost := create("ghost")
 	cloud := drivertest.NewCloud(drivertest.CloudOptions{})
-	vm := cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "ghost", UID: string(ghost)})
+	vm := cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "ghost", UID: string(ghost)})
 	cloud.Terminate(vm.ProviderID)
 	free("ghost")
 	control.Compact()

@@ -60,7 +60,7 @@ func TestAClientKeepsTheContract(t *testing.T) {
 
 func TestTheSameCallsWithAndWithoutTheWireLeaveTheSameCloud(t *testing.T) {
 	play := func(c *drivertest.Cloud, d driver.Driver) string {
-		for _, kind := range []drivertest.FaultKind{drivertest.Refuse, drivertest.LoseResponse, drivertest.Half} {
+		for _, kind := range []drivertest.FaultKind{drivertest.Refuse, drivertest.LoseResponse, drivertest.Partial} {
 			c.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Kind: kind, Times: 1, LastKnownState: "half-way"})
 		}
 		class, secret := c.MachineClass("shoot", "small"), c.Secret("shoot", "small")

@@ -177,7 +177,7 @@ func TestSideResourcesPassThroughIfTheDriverHasThem(t *testing.T) {
 	gone := &driver.DeleteSideResourceRequest{Resource: got.Resources[0], MachineClass: class, Secret: secret}
 	_, err = deleter.DeleteSideResource(t.Context(), gone)
 	require.Equal(t, codes.FailedPrecondition, codes.Of(err), "its VM exists")
-	c.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Machine: "b", Times: 1, Kind: drivertest.Half})
+	c.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Machine: "b", Times: 1, Kind: drivertest.Partial})
 	_, err = c.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: machineNamed("b"), MachineClass: class, Secret: secret})
 	require.Error(t, err)
 	left := c.Snapshot().Leftovers()

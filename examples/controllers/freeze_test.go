@@ -119,7 +119,7 @@ func TestFreeze_ProbesFail_OrphansStay(t *testing.T) {
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 		r.probeFails()
 		time.Sleep(2 * time.Minute)
-		r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
+		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 		time.Sleep(time.Hour)
 		require.Len(t, r.cloud.Snapshot().VMs, 2, "nothing is collected during a freeze")
 		r.target.ClearFaults()

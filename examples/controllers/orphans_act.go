@@ -35,7 +35,7 @@ func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret
 	if response != nil {
 		vms = response.MachineList
 	}
-	l := safety.List(types.NamespacedName{Namespace: class.Namespace, Name: class.Name}, vms, err, r.cfg.Clock.Now())
+	l := safety.NewListing(types.NamespacedName{Namespace: class.Namespace, Name: class.Name}, vms, err, r.cfg.Clock.Now())
 	lister, ok := driver.As[driver.SideResourceLister](r.cfg.Driver)
 	if !ok || err != nil {
 		return l
@@ -60,7 +60,7 @@ func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret
 func (r *orphans) act(ctx context.Context, do safety.Action) error {
 	switch a := do.(type) {
 	case safety.DeleteVM:
-		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.MachineName, a.StillRight)
+		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.MachineName, a.StillValid)
 		if err != nil || !right {
 			return err
 		}
@@ -72,7 +72,7 @@ func (r *orphans) act(ctx context.Context, do safety.Action) error {
 		r.deleteNodesOf(a)
 		return nil
 	case safety.DeleteSideResource:
-		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.Resource.MachineName, a.StillRight)
+		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.Resource.MachineName, a.StillValid)
 		if err != nil || !right {
 			return err
 		}

@@ -128,7 +128,7 @@ func TestOrphans_VMWithoutMachine_EventSaysWhatTheDeletionRestsOn(t *testing.T) 
 		r.create("m")
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 		r.cloud.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Machine: "lost", Times: 1, Code: codes.Unavailable})
-		lost := r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
+		lost := r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 		time.Sleep(10 * time.Minute)
 		require.Len(t, r.cloud.Snapshot().VMs, 1)
 		var deleted, failed []string
@@ -181,7 +181,7 @@ func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 		}
 		r.eventually("running", func() bool { return r.phase("m-2") == v1alpha1.MachineRunning })
 		for i := range 2 {
-			r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: fmt.Sprint("lost-", i), Class: "class"})
+			r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: fmt.Sprint("lost-", i), Class: "class"})
 		}
 		time.Sleep(time.Hour)
 		require.Len(t, r.cloud.Snapshot().VMs, 6)
@@ -193,7 +193,7 @@ func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Len(t, r.cloud.Snapshot().VMs, 4, "one is not too many")
 		for i := range 2 {
-			r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: fmt.Sprint("late-", i), Class: "class"})
+			r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: fmt.Sprint("late-", i), Class: "class"})
 		}
 		time.Sleep(10 * time.Minute)
 		require.Len(t, told(recorder, "OrphansHeld"), 1, "it changed in between")
@@ -232,7 +232,7 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 				r.start()
 				r.create("m")
 				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-				r.cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Machine: "lost", Kind: drivertest.Half, Code: codes.Internal})
+				r.cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Machine: "lost", Kind: drivertest.Partial, Code: codes.Internal})
 				r.another("lost")
 				time.Sleep(30 * time.Second) // a step that found something in its way is repeated after 5
 				require.Len(t, r.cloud.Snapshot().Leftovers(), 2)
@@ -346,7 +346,7 @@ func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 		class.ObjectMeta, class.ProviderSpec.Raw = metav1.ObjectMeta{Name: "other"}, []byte(`{"scope":"elsewhere"}`)
 		_, err = r.machines.MachineV1alpha1().MachineClasses(namespace).Create(t.Context(), class, metav1.CreateOptions{})
 		require.NoError(t, err)
-		lost := r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "other", Scope: "elsewhere"})
+		lost := r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "other", Scope: "elsewhere"})
 		require.NoError(t, r.target.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{ProviderID: lost.ProviderID}}))
 		time.Sleep(2 * time.Minute)
 		r.start()
@@ -387,7 +387,7 @@ func TestOrphans_NodeOfDeletedVM_GoesAlthoughTheAnswerIsLost(t *testing.T) {
 				r.create("m")
 				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 				trouble(r)
-				lost := r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
+				lost := r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 				r.eventually("joined", func() bool { return slices.Contains(r.nodeNames(), "lost") })
 				time.Sleep(5 * time.Minute)
 				require.Len(t, r.cloud.Snapshot().VMs, 1)

@@ -68,17 +68,17 @@ func (r *overshoots) pass(ctx context.Context, _ cache.ObjectName) (time.Time, e
 	if err != nil {
 		return time.Time{}, err
 	}
-	state, d := safety.Overshoot(r.state, in, r.cfg.Overshoot, r.cfg.Clock.Now())
-	if slices.ContainsFunc(d.Writes, freezesSet) {
-		if err := r.refresh(ctx, in, d.Writes); err != nil {
+	state, d := safety.StepOvershoot(r.state, in, r.cfg.Overshoot, r.cfg.Clock.Now())
+	if slices.ContainsFunc(d.Actions, freezesSet) {
+		if err := r.refresh(ctx, in, d.Actions); err != nil {
 			return time.Time{}, err
 		}
-		state, d = safety.Overshoot(r.state, in, r.cfg.Overshoot, r.cfg.Clock.Now())
+		state, d = safety.StepOvershoot(r.state, in, r.cfg.Overshoot, r.cfg.Clock.Now())
 	}
 	r.state = state
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
-	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d sets", len(in.Sets)), Text: d.String(), Holds: d.Holds, Acts: len(d.Writes) > 0, Waits: len(d.Holds) > 0})
-	for _, w := range d.Writes {
+	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d sets", len(in.Sets)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	for _, w := range d.Actions {
 		if writeErr := r.write(ctx, w); writeErr != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", w, writeErr))
 		}

@@ -54,7 +54,7 @@ func (r *machines) takePermit(ctx context.Context, in *machine.Observation, a ma
 }
 
 // failureGuard tells failures of machines that are one event from independent ones; see
-// [safety.Assess]. What it remembers is what caches do not show yet, and the verdicts that
+// [safety.DecideGuard]. What it remembers is what caches do not show yet, and the verdicts that
 // were told. It is safe for several goroutines.
 type failureGuard struct {
 	cfg        *Config
@@ -114,9 +114,9 @@ func (f *failureGuard) ask(m *v1alpha1.Machine, vmGone bool, now time.Time) mach
 	defer f.mu.Unlock()
 	before, ok := f.seen[m.Namespace]
 	if ok && !before.at.After(now) && now.Sub(before.at) < reuse {
-		if a := f.assess(m, vmGone, before.members, now); a.Hold.Reason == safety.ReplacementsHeld {
+		if a := f.assess(m, vmGone, before.members, now); a.Action == safety.ReplaceNone {
 			f.tell(m, a, now)
-			return a.Hold
+			return a.Holds[0]
 		}
 	}
 	return f.decide(m, vmGone, f.look(m.Namespace, now), now)
@@ -138,12 +138,12 @@ func (f *failureGuard) decide(m *v1alpha1.Machine, vmGone bool, members []safety
 	if !vmGone {
 		f.tell(m, a, now)
 	}
-	if a.Hold.Reason != "" {
+	if len(a.Holds) > 0 {
 		delete(f.granted, m.UID)
-		return a.Hold
+		return a.Holds[0]
 	}
 	member := f.member(m, now)
-	member.Serves, member.FailingSince, member.ReplacedAt = false, time.Time{}, now
+	member.Available, member.FailingSince, member.ReplacedAt = false, time.Time{}, now
 	f.granted[m.UID] = member
 	return machinist.Hold{}
 }
@@ -155,12 +155,12 @@ func (f *failureGuard) giveBack(uid types.UID) {
 	delete(f.granted, uid)
 }
 
-func (f *failureGuard) assess(m *v1alpha1.Machine, vmGone bool, members []safety.GuardMember, now time.Time) safety.Assessment {
+func (f *failureGuard) assess(m *v1alpha1.Machine, vmGone bool, members []safety.GuardMember, now time.Time) safety.GuardDecision {
 	in := safety.GuardObservation{Machine: f.member(m, now), VMGone: vmGone, Members: members, Complete: true}
 	if owner := f.owner(m); owner != nil {
 		in.Override = owner.GetAnnotations()[v1alpha1.ReplaceUntilAnnotation]
 	}
-	return safety.Assess(in, f.cfg.Guard, now)
+	return safety.DecideGuard(in, f.cfg.Guard, now)
 }
 
 // look counts the machines of a namespace that the cache shows.
@@ -230,7 +230,7 @@ func (f *failureGuard) member(m *v1alpha1.Machine, now time.Time) safety.GuardMe
 	traits := machine.TraitsOf(status.Phase)
 	member := safety.GuardMember{
 		ID: string(m.UID), Pool: f.groups.of(m).String(), Zone: f.zone(m),
-		Serves: !going && (traits.Available || traits.Updating), FailingSince: machine.FailingSince(m, f.cfg.Policy, now),
+		Available: !going && (traits.Available || traits.Updating), FailingSince: machine.FailingSince(m, f.cfg.Policy, now),
 	}
 	switch failing := !member.FailingSince.IsZero(); {
 	case going && failing:
@@ -281,7 +281,7 @@ type tellKey struct {
 
 // toldVerdict is a verdict that was reported, and when it was last confirmed.
 type toldVerdict struct {
-	verdict safety.Verdict
+	verdict safety.GuardAction
 	at      time.Time
 }
 
@@ -291,24 +291,20 @@ type toldVerdict struct {
 const tellPause = 2 * time.Minute
 
 // tell reports a verdict once, when it differs from the last one of its machines.
-func (f *failureGuard) tell(m *v1alpha1.Machine, a safety.Assessment, now time.Time) {
+func (f *failureGuard) tell(m *v1alpha1.Machine, a safety.GuardDecision, now time.Time) {
 	key := f.tellKey(m)
 	before := f.told[key]
 	switch {
-	case a.Verdict < before.verdict && now.Sub(before.at) < tellPause:
-	case a.Verdict == before.verdict:
-		if a.Verdict > safety.Replace {
-			f.told[key] = toldVerdict{a.Verdict, now}
+	case a.Action < before.verdict && now.Sub(before.at) < tellPause:
+	case a.Action == before.verdict:
+		if a.Action > safety.ReplaceAll {
+			f.told[key] = toldVerdict{a.Action, now}
 		}
-	case a.Verdict == safety.Replace:
+	case a.Action == safety.ReplaceAll:
 		f.resume(m, key, a.Message)
 	default:
-		f.told[key] = toldVerdict{a.Verdict, now}
-		reason := safety.ReplacementsHeld
-		if a.Verdict == safety.Slow {
-			reason = safety.ReplacementsSlowed
-		}
-		f.event(m, machinist.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: a.Message})
+		f.told[key] = toldVerdict{a.Action, now}
+		f.event(m, machinist.Event{Type: corev1.EventTypeWarning, Reason: a.Reason, Message: a.Message})
 	}
 }
 

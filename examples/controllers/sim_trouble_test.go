@@ -175,7 +175,7 @@ func driverCall[R any](ctx context.Context, p *process, op driver.Operation, nam
 	var out *R
 	p.w.driverCalls++
 	err := p.through(ctx, arrow{operation: op, name: name, write: true}, func(t trouble) error {
-		kinds := map[what]drivertest.FaultKind{driverFails: drivertest.Refuse, driverLoses: drivertest.LoseResponse, driverHalf: drivertest.Half}
+		kinds := map[what]drivertest.FaultKind{driverFails: drivertest.Refuse, driverLoses: drivertest.LoseResponse, driverHalf: drivertest.Partial}
 		if kind, faulty := kinds[t.what]; faulty {
 			defer p.w.cloud.Inject(drivertest.Fault{Kind: kind, Code: t.code, Steps: t.steps, LastKnownState: "half-way"})()
 		}

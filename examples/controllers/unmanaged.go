@@ -72,11 +72,11 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 		Nodes: nodes, Machines: machines, Complete: true, // the caches were filled before the first pass
 		Frozen: r.cfg.freeze.now().Frozen,
 	}
-	state, d := safety.Unmanaged(r.state, in, safety.UnmanagedPolicy{Timeout: r.cfg.Policy.CreationTimeout}, r.cfg.Clock.Now())
+	state, d := safety.StepUnmanaged(r.state, in, safety.UnmanagedPolicy{Timeout: r.cfg.Policy.CreationTimeout}, r.cfg.Clock.Now())
 	r.state = state
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
-	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d nodes", len(nodes)), Text: d.String(), Holds: d.Holds, Acts: len(d.Writes) > 0, Waits: len(d.Holds) > 0})
-	for _, w := range d.Writes {
+	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d nodes", len(nodes)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
+	for _, w := range d.Actions {
 		if writeErr := r.write(ctx, w); writeErr != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", w, writeErr)) // it keeps no other Node from being written
 		}

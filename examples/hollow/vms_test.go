@@ -19,7 +19,7 @@ func TestAVMIsUpOnceItRunsAndIsInitialised(t *testing.T) {
 	require.Empty(t, hollow.VMsOf(nil)())
 	cloud := drivertest.NewCloud(drivertest.CloudOptions{Clock: clocktesting.NewFakeClock(start), NeedsInitialization: true})
 	h := cloud.Harness()
-	m := cloud.Plant(drivertest.VM{Namespace: "default", Machine: "planted"})
+	m := cloud.AddVM(drivertest.VM{Namespace: "default", Machine: "planted"})
 	vms := hollow.VMsOf(cloud)
 	require.Equal(t, []hollow.VM{{ProviderID: m.ProviderID, NodeName: "planted", UpSince: start}}, vms())
 	cloud.Stop(m.ProviderID)

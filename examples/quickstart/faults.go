@@ -31,9 +31,9 @@ func driverFaults() []drivertest.Fault {
 		{Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Unavailable},
 		{Operation: driver.OpCreateMachine, Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Internal},
 		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
-		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.Half, Code: codes.Aborted},
+		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.Partial, Code: codes.Aborted},
 		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
-		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.Half, Code: codes.Aborted},
+		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.Partial, Code: codes.Aborted},
 		{Operation: driver.OpGetMachineStatus, Probability: 0.05, Kind: drivertest.Hang},
 	}
 }

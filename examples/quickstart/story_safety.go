@@ -61,7 +61,7 @@ func (s *story) hasOrphan() chapter {
 			}
 			from = s.progress.said()
 			d := s.m.deployments[0]
-			vm = s.w.cloud.Plant(drivertest.VM{Namespace: d.Namespace, Machine: orphan, Class: d.Spec.Template.Spec.Class.Name})
+			vm = s.w.cloud.AddVM(drivertest.VM{Namespace: d.Namespace, Machine: orphan, Class: d.Spec.Template.Spec.Class.Name})
 			return nil
 		},
 		until: func(ctx context.Context) (string, error) {

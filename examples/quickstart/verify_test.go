@@ -19,7 +19,7 @@ func TestABrokenBoundFailsTheDemo(t *testing.T) {
 	require.NoError(t, err)
 	m, err := w.machines.MachineV1alpha1().Machines("default").Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	w.cloud.Plant(drivertest.VM{Namespace: m.Namespace, Machine: m.Name, UID: string(m.UID)})
+	w.cloud.AddVM(drivertest.VM{Namespace: m.Namespace, Machine: m.Name, UID: string(m.UID)})
 	f, err := w.verify()
 	var breach audit.Violation
 	require.ErrorAs(t, err, &breach)

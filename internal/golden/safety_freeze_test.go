@@ -44,7 +44,7 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	} else {
 		set.OwnerReferences = nil
 	}
-	state, _ := safety.Overshoot(safety.OvershootState{}, seen, policy, now.Add(-time.Hour))
+	state, _ := safety.StepOvershoot(safety.OvershootState{}, seen, policy, now.Add(-time.Hour))
 	for i := range in.MachineCount { // created since
 		m := machine{Name: fmt.Sprint("m", i), Phase: v1alpha1.MachineRunning, Labels: set.Spec.Template.Labels, Owner: set.Name}.object()
 		m.CreationTimestamp = metav1.NewTime(now)
@@ -52,8 +52,8 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	}
 	after, d := set, &v1alpha1.MachineDeployment{}
 	var events []string
-	_, decision := safety.Overshoot(state, seen, policy, now)
-	for _, w := range decision.Writes {
+	_, decision := safety.StepOvershoot(state, seen, policy, now)
+	for _, w := range decision.Actions {
 		switch {
 		case w.Set != nil:
 			after = w.Set

@@ -96,7 +96,7 @@ var stories = []struct {
 	{name: "an orphan that cannot be deleted", fires: []string{"MachinistOrphansRefused"}, may: []string{"MachinistDriverFailing"}, tell: func(f *fleet) {
 		f.deploy(3)
 		f.pass(10 * time.Minute)
-		f.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "small"})
+		f.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "small"})
 		over := f.cloud.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Code: codes.PermissionDenied})
 		f.pass(3 * time.Hour)
 		over()

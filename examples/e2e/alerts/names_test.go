@@ -166,7 +166,7 @@ func everything(f *fleet) {
 	f.deploy(5) // beyond the quota
 	f.create("cursed")
 	f.pass(40 * time.Minute)
-	f.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "small"})
+	f.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "small"})
 	f.pass(time.Hour)
 }
 

@@ -118,7 +118,7 @@ func TestOrphans_ProviderListsWronglyForTenScans_DeletesNothing(t *testing.T) {
 	s.Wait(t, patience, "the class is held", tells(s, "MachineClass", "small", "OrphansHeld"))
 
 	l.answer(nil)
-	lost := s.Cloud.Plant(drivertest.VM{Namespace: s.Namespace, Machine: "lost", Class: "small"})
+	lost := s.Cloud.AddVM(drivertest.VM{Namespace: s.Namespace, Machine: "lost", Class: "small"})
 	s.Wait(t, patience, "the VM without a machine is gone", vmless(s, "lost"))
 	s.Wait(t, patience, "its deletion is told", tells(s, "MachineClass", "small", "OrphansHeld", "OrphanDeleted"))
 	require.Equal(t, 1, deletions(s))

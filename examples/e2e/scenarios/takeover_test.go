@@ -51,7 +51,7 @@ func (h *inherited) guarded(name string) {
 
 // plant gives a machine a VM, and says which it is.
 func (h *inherited) plant(name string) string {
-	vm := h.Cloud.Plant(drivertest.VM{Namespace: h.Namespace, Machine: name, Class: "small"})
+	vm := h.Cloud.AddVM(drivertest.VM{Namespace: h.Namespace, Machine: name, Class: "small"})
 	h.planted[vm.ProviderID] = true
 	return vm.ProviderID
 }

@@ -278,7 +278,7 @@ func manifestsAllow(t *testing.T, servers map[string]*options.MCServer) {
 	owned, err := api.MachineSets(namespace).Get(ctx, "stray", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Len(t, owned.OwnerReferences, 1, "adopted by the deployment")
-	r.cloud.Plant(drivertest.VM{Namespace: namespace, Machine: "nobody", Class: "c"})
+	r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "nobody", Class: "c"})
 	r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
 
 	// A roll-out, up and down, what a set pushes into its machines, what the machine pushes into its Node.
