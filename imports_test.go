@@ -101,7 +101,7 @@ var importRules = []importRule{
 	}, underClientGo, "client-go comes in by way of nodeops only"},
 	{"drain/runner", []string{
 		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/nodeops",
-	}, underFakes, "the executor takes the typed client, the adapter its informers; the fence has owners"},
+	}, underFakes, "the executor takes the typed client, the adapter its informers; the cordon has owners"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
 	}, underFakes, "the kinds of v1alpha1 in a cluster in memory"},

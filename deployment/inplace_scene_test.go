@@ -239,7 +239,7 @@ func TestInPlace_NodeOfAMovedMachine_AllMarksAreTakenOffBeforeItIsAcknowledged(t
 			n.Labels[c.label] = v1alpha1.LabelValueNodeUpdateSuccessful
 			n.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineUpdateFailedReason: "an earlier attempt"}
 			if c.claims != "" {
-				n.Annotations["fence.machinist.dev/another"] = c.claims
+				n.Annotations["cordon.machinist.dev/another"] = c.claims
 			}
 			n.Spec.Unschedulable = true
 			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule}}

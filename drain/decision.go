@@ -43,11 +43,11 @@ type Decision struct {
 	Reason machinist.Reason
 	// Message is why, in words for people.
 	Message string
-	// Fence is what has to be done to the Node before anything else, or nil.
-	Fence *SetFence
-	// FencedAt is when the fence was first seen to stand. Zero means that it does not,
+	// Cordon is what has to be done to the Node before anything else, or nil.
+	Cordon *SetCordon
+	// CordonedAt is when the cordon was first seen to stand. Zero means that it does not,
 	// or that the policy has none.
-	FencedAt time.Time
+	CordonedAt time.Time
 	// Rows are the pods, by namespace, name and UID.
 	Rows []Row
 	// Volumes are those that are waited for after the pods, and those that are not.
@@ -71,14 +71,14 @@ type Decision struct {
 	NextCheck time.Time
 }
 
-// SetFence is the fence to set before anything else.
-type SetFence struct {
+// SetCordon is the cordon to set before anything else.
+type SetCordon struct {
 	// Node is its name, UID that of the Node which is meant; empty means any Node of that
 	// name.
 	Node string
 	UID  types.UID
-	// Fence to set.
-	Fence nodeops.Fence
+	// Cordon to set.
+	Cordon nodeops.Cordon
 	// At is the time of the decision.
 	At time.Time
 }
@@ -162,8 +162,8 @@ func RequestOrder(a, b Row) int {
 // about now: what concerns the Node first, then pods, then volumes.
 func (d Decision) Holds() []machinist.Hold {
 	var holds []machinist.Hold
-	if d.Reason == ReasonNotObserved || d.Fence != nil && d.Outcome == Draining {
-		hold := nodeHold(d.Node, cmp.Or(d.Reason, ReasonNotFenced), d.Message)
+	if d.Reason == ReasonNotObserved || d.Cordon != nil && d.Outcome == Draining {
+		hold := nodeHold(d.Node, cmp.Or(d.Reason, ReasonNotCordoned), d.Message)
 		hold.Until = d.NextCheck
 		holds = append(holds, hold)
 	}
@@ -182,7 +182,7 @@ func (d Decision) Holds() []machinist.Hold {
 }
 
 // Feasible reports whether the drain can come to its end with what is known now. It is false if
-// there are obstacles, if the policy contradicts itself, if the fence was taken away, if the
+// there are obstacles, if the policy contradicts itself, if the cordon was taken away, if the
 // drain was given up, or if nothing could be decided. True is no promise: what is not evaluated
 // may still refuse.
 func (d Decision) Feasible() bool {
@@ -203,7 +203,7 @@ func (d Decision) Obstacles() []Row {
 	return stuck
 }
 
-// Refusals returns why the caller's policy, or a fence that was taken away, keeps the drain
+// Refusals returns why the caller's policy, or a cordon that was taken away, keeps the drain
 // from its end. It is empty if the drain may begin. What belongs to others, such as a budget,
 // or is not evaluated, does not count.
 func (d Decision) Refusals() []machinist.Hold {

@@ -35,8 +35,8 @@
 // A pod is a namespace, a name and a UID. Every request carries the UID, so that a
 // successor of the same name is never meant. An accepted eviction is not a pod that has
 // gone: a drain is [Drained] only when every pod that was to go has gone and the Node
-// is fenced. A deadline, a refusal or the end of a context never looks like that.
-// The fence has owners, see [nodeops.Fence].
+// is cordoned. A deadline, a refusal or the end of a context never looks like that.
+// The cordon has owners, see [nodeops.Cordon].
 //
 // The package does not decide whether a Node may be drained now, as package permits
 // does, nor what becomes of its machine.

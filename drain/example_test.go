@@ -103,7 +103,7 @@ func ExampleDecide() {
 		Looked: true, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}},
 		Pods: drain.All(pod("web", "ReplicaSet"), pod("agent", "DaemonSet"), pod("debug", "")),
 	}, drain.Policy{}, now)
-	fmt.Println(plan.Fence)
+	fmt.Println(plan.Cordon)
 	for _, row := range plan.Rows {
 		fmt.Println(row)
 	}

@@ -165,7 +165,7 @@ func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
 		s := drain.State{Answers: map[types.UID]drain.Answer{"uid-a": budget}}
 		_, d := drain.Step(s, observed(pods...), anchored(drain.Ladder{{Action: end}}), now)
 		require.Equal(t, want, rows(d))
-		require.True(t, d.NextCheck.IsZero() && d.Fence == nil && d.Next == "")
+		require.True(t, d.NextCheck.IsZero() && d.Cordon == nil && d.Next == "")
 		for _, row := range d.Rows {
 			require.True(t, row.Next == "" && row.NextAt.IsZero() && row.Until.IsZero(), row)
 		}
@@ -190,7 +190,7 @@ func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
 		"whichever ladder has it":                     {silent, drain.Policy{Ladder: giveUp, UnreachableLadder: proceed}, drain.Proceeded},
 		"a drain that was given up climbs no further": {silent, drain.Policy{Ladder: giveUp, UnreachableLadder: drain.Ladder{{After: time.Hour, Action: drain.ForceDeletePods}}}, drain.GaveUp},
 		"an end without pods is an ordinary one":      {observed(newPod("d", mirror)), anchored(giveUp), drain.Drained},
-		"an end that never fenced the Node":           {onOpenNode(), anchored(proceed), drain.Proceeded},
+		"an end that never cordoned the Node":         {onOpenNode(), anchored(proceed), drain.Proceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := drain.Decide(tt.in, tt.p, now)
@@ -365,7 +365,7 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 	}{
 		"nothing was observed":            {drain.Decide(drain.Observation{}, drain.Policy{}, now), false},
 		"a policy that is not valid":      {drain.Decide(observed(newPod("a")), anchored(drain.Ladder{{After: -1, Action: drain.GiveUp}}), now), false},
-		"a fence that was taken away":     {drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}, false},
+		"a cordon that was taken away":    {drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}, false},
 		"another gate":                    {drain.Decision{Gates: []machinist.Hold{{Reason: "Other"}}}, true},
 		"an obstacle that ends":           {drain.Decision{Rows: []drain.Row{{Verdict: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}, true},
 		"a drain that was given up":       {drain.Decision{Outcome: drain.GaveUp, Rows: []drain.Row{{Verdict: drain.Wait, Reason: drain.ReasonOverdue}}}, false},

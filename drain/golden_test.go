@@ -52,8 +52,8 @@ func goldenText(d drain.Decision) string {
 	} else if d.Message != "" {
 		fmt.Fprintln(&b, d.Message)
 	}
-	if d.Fence != nil {
-		fmt.Fprintln(&b, d.Fence)
+	if d.Cordon != nil {
+		fmt.Fprintln(&b, d.Cordon)
 	}
 	for _, g := range d.Gates {
 		fmt.Fprintln(&b, g)
@@ -120,7 +120,7 @@ func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 		"cautious":    {Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}},
 		"forced":      drain.ForMachine(now.Add(-time.Second)),
 		"unreachable": drain.ForMachine(time.Time{}),
-		"fenced":      {Fence: nodeops.Fence{Owner: "drainer", Taint: "example.com/drain", ExcludeFromLoadBalancers: true}},
+		"cordoned":    {Cordon: nodeops.Cordon{Owner: "drainer", Taint: "example.com/drain", ExcludeFromLoadBalancers: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := observed(
@@ -134,7 +134,7 @@ func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 				in.Reachability = drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
 			}
 			g := &goldenStory{p: p}
-			plan := g.at(0, "nobody has fenced the Node, and nobody asked for budgets", in)
+			plan := g.at(0, "nobody has cordoned the Node, and nobody asked for budgets", in)
 			in.Node = newNode()
 			in.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/drain", Effect: corev1.TaintEffectNoSchedule}}
 			in.Results = goldenRefused(plan, answerRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0), "web-2")

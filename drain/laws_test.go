@@ -50,7 +50,7 @@ func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.De
 	holds := plan.Holds()
 	if plan.Over() {
 		require.True(t, plan.NextCheck.IsZero(), "what is over need not be looked at")
-		require.Nil(t, plan.Fence)
+		require.Nil(t, plan.Cordon)
 		require.Empty(t, plan.Next)
 	} else {
 		require.True(t, plan.NextCheck.After(now), "a drain that waits has a next check in the future: %s", plan)
@@ -60,8 +60,8 @@ func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.De
 		require.NotEmpty(t, h.Subject)
 		require.NotEmpty(t, h.Reason)
 	}
-	if plan.Fence != nil {
-		require.False(t, plan.Fence.Fence.OutOfService, "its pods may run")
+	if plan.Cordon != nil {
+		require.False(t, plan.Cordon.Cordon.OutOfService, "its pods may run")
 	}
 	switch plan.Outcome {
 	case drain.Drained:
@@ -331,7 +331,7 @@ func TestStep_RandomInput_KeepsTheLaws(t *testing.T) {
 		}
 		_, blind := checkLaws(t, s, drain.Observation{}, p)
 		require.Empty(t, blind.Rows, "nothing is done on the zero observation")
-		require.Nil(t, blind.Fence)
+		require.Nil(t, blind.Cordon)
 	}
 	for _, want := range []string{
 		"outcome ", "outcome Drained", "outcome Proceeded", "outcome GaveUp", "outcome NodeGone",

@@ -27,7 +27,7 @@ type Observation struct {
 	// Pods are the pods on the Node. Pods of other Nodes do no harm. While the list is not
 	// complete nothing is done, and the drain never ends. A cache may lag behind: before a
 	// caller with a cache believes that a drain is over, it decides once more on a list that
-	// was read from the API server after the fence was seen.
+	// was read from the API server after the cordon was seen.
 	Pods List[*corev1.Pod]
 	// Budgets are the PodDisruptionBudgets of the namespaces of these pods. Without
 	// them the drain asks for evictions until the API server allows them.

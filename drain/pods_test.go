@@ -65,7 +65,7 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 	agent := ownedBy("DaemonSet")
 	everything := tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})
 	cordon := tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})
-	fenced := drain.State{Started: now.Add(-time.Hour), FencedAt: now.Add(-time.Minute)}
+	cordoned := drain.State{Started: now.Add(-time.Hour), CordonedAt: now.Add(-time.Minute)}
 	const label = "cluster.x-k8s.io/drain"
 	heeds := drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true}
 	for _, tt := range []struct {
@@ -100,17 +100,17 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 		{name: "its DaemonSet was replaced", edit: agent, sets: daemonSets("uid-new"), want: evicted},
 		{name: "its DaemonSet is in another namespace", edit: both(agent, func(p *corev1.Pod) { p.Namespace = "bar" }), sets: here, want: evicted},
 		{name: "its DaemonSet is gone, its data is not", edit: both(agent, emptyDir), sets: none, want: data},
-		{name: "its DaemonSet is gone, it tolerates the fence", edit: both(agent, everything), sets: none, policy: drain.Policy{Fence: nodeops.Fence{Taint: "example.com/drained"}}, want: evicted},
+		{name: "its DaemonSet is gone, it tolerates the cordon", edit: both(agent, everything), sets: none, policy: drain.Policy{Cordon: nodeops.Cordon{Taint: "example.com/drained"}}, want: evicted},
 		{name: "a DaemonSet of another project", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), sets: none, want: stays},
 		{name: "a DaemonSet without UID", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.UID = "" })), sets: none, want: stays},
 		{name: "a finished pod of a DaemonSet", edit: both(agent, inPhase(corev1.PodFailed)), sets: none, want: gone},
 
-		{name: "created after the fence, which it tolerates", edit: both(cordon, created(now.Add(-time.Second))), state: fenced, want: stays},
-		{name: "and terminating", edit: both(cordon, both(created(now.Add(-time.Second)), leaving(time.Minute, 60))), state: fenced, want: stays},
-		{name: "created when the fence was seen", edit: both(cordon, created(now.Add(-time.Minute))), state: fenced, want: evicted},
-		{name: "created after the fence, which it does not tolerate", edit: created(now.Add(-time.Second)), state: fenced, want: evicted},
-		{name: "created after a fence that was not seen", edit: both(cordon, created(now.Add(-time.Second))), want: evicted},
-		{name: "no controller creates it again", edit: both(unmanaged, both(cordon, created(now.Add(-time.Second)))), state: fenced, want: lonely},
+		{name: "created after the cordon, which it tolerates", edit: both(cordon, created(now.Add(-time.Second))), state: cordoned, want: stays},
+		{name: "and terminating", edit: both(cordon, both(created(now.Add(-time.Second)), leaving(time.Minute, 60))), state: cordoned, want: stays},
+		{name: "created when the cordon was seen", edit: both(cordon, created(now.Add(-time.Minute))), state: cordoned, want: evicted},
+		{name: "created after the cordon, which it does not tolerate", edit: created(now.Add(-time.Second)), state: cordoned, want: evicted},
+		{name: "created after a cordon that was not seen", edit: both(cordon, created(now.Add(-time.Second))), want: evicted},
+		{name: "no controller creates it again", edit: both(unmanaged, both(cordon, created(now.Add(-time.Second)))), state: cordoned, want: lonely},
 
 		{name: "the label skip", edit: labeled(label, "SKIP"), policy: heeds, want: "ignore Rule: label cluster.x-k8s.io/drain=SKIP"},
 		{name: "the label skip, terminating", edit: both(labeled(label, "skip"), leaving(time.Second, 1)), policy: heeds, want: "ignore Rule"},
@@ -152,7 +152,7 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 }
 
 // What the scheduler's own rules say, of a taint without value and effect NoSchedule.
-func TestDecide_TaintOfTheFence_TolerationsDecide(t *testing.T) {
+func TestDecide_TaintOfTheCordon_TolerationsDecide(t *testing.T) {
 	const key = "example.com/drained"
 	for _, tt := range []struct {
 		toleration corev1.Toleration
@@ -171,7 +171,7 @@ func TestDecide_TaintOfTheFence_TolerationsDecide(t *testing.T) {
 		{corev1.Toleration{Key: key, Operator: "Like"}, "evict Evictable"},
 	} {
 		in := observed(newPod("web", tolerating(corev1.Toleration{Key: "example.com/other"}, tt.toleration)))
-		require.Equal(t, "web "+tt.want, rows(drain.Decide(in, drain.Policy{Fence: nodeops.Fence{Taint: key}}, now)), "%v", tt.toleration)
+		require.Equal(t, "web "+tt.want, rows(drain.Decide(in, drain.Policy{Cordon: nodeops.Cordon{Taint: key}}, now)), "%v", tt.toleration)
 		require.Equal(t, "web evict Evictable", rows(drain.Decide(in, drain.Policy{}, now)), "a cordon alone is not tolerated")
 	}
 }

@@ -32,12 +32,12 @@ type Policy struct {
 	// unreachable, counted from [NodeReachability.Since]. Empty means not at all.
 	UnreachableLadder Ladder
 
-	// Fence keeps new pods off the Node. The zero Fence cordons it without an owner.
-	Fence nodeops.Fence
+	// Cordon keeps new pods off the Node. The zero Cordon cordons it without an owner.
+	Cordon nodeops.Cordon
 	// KeepSchedulable leaves the Node as it is: something else, such as a taint,
-	// keeps new pods away. The drain does not wait for a fence then.
+	// keeps new pods away. The drain does not wait for a cordon then.
 	KeepSchedulable bool
-	// Reassert fences the Node again if the fence is taken away during the drain. Without it
+	// Reassert cordons the Node again if the cordon is taken away during the drain. Without it
 	// the drain stops there and says so. A claim of the owner that an earlier drain has left,
 	// without its marks, looks like that from the beginning.
 	Reassert bool
@@ -96,14 +96,14 @@ const (
 	shortestGrace = time.Second
 )
 
-// Validate returns what is wrong with the policy, or nil: its ladders, its fence, or its
+// Validate returns what is wrong with the policy, or nil: its ladders, its cordon, or its
 // selector. A drain with a policy that is not valid does nothing but say so.
 func (p Policy) Validate() error { return errors.Join(p.problems()...) }
 
 func (p *Policy) problems() []error {
 	errs := []error{p.Ladder.Validate(), p.UnreachableLadder.Validate()}
 	if !p.KeepSchedulable {
-		errs = append(errs, p.Fence.Validate())
+		errs = append(errs, p.Cordon.Validate())
 	}
 	if _, err := labels.Parse(p.PodSelector); err != nil {
 		errs = append(errs, fmt.Errorf("drain: pod selector: %w", err))
@@ -121,21 +121,21 @@ func (p Policy) Sources() []Source {
 	return sources
 }
 
-// baseFence returns what the policy's fence always consists of. The taint out-of-service is
+// baseCordon returns what the policy's cordon always consists of. The taint out-of-service is
 // for instances that are known to be off, which a drain does not know. The reason is a text.
-func (p *Policy) baseFence() nodeops.Fence {
-	fence := p.Fence
-	fence.OutOfService, fence.Reason = false, ""
-	return fence
+func (p *Policy) baseCordon() nodeops.Cordon {
+	cordon := p.Cordon
+	cordon.OutOfService, cordon.Reason = false, ""
+	return cordon
 }
 
-// fenceTaint returns the taint that keeps new pods off the Node: that of the fence or,
+// cordonTaint returns the taint that keeps new pods off the Node: that of the cordon or,
 // for a Node that is marked unschedulable, the one that stands for the mark. There is
 // none that the drain knows of if something else keeps pods away.
-func (p *Policy) fenceTaint() (corev1.Taint, bool) {
+func (p *Policy) cordonTaint() (corev1.Taint, bool) {
 	switch {
-	case p.Fence.Taint != "":
-		return corev1.Taint{Key: p.Fence.Taint, Effect: corev1.TaintEffectNoSchedule}, true
+	case p.Cordon.Taint != "":
+		return corev1.Taint{Key: p.Cordon.Taint, Effect: corev1.TaintEffectNoSchedule}, true
 	case p.KeepSchedulable:
 		return corev1.Taint{}, false
 	default:

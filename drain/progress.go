@@ -17,10 +17,10 @@ type ProgressType string
 const (
 	// ProgressStarted: the first decision was made.
 	ProgressStarted ProgressType = "Started"
-	// ProgressFenced: the Node was fenced, or Err says why not.
-	ProgressFenced ProgressType = "Fenced"
-	// ProgressUnfenced: the fence was taken back, or Err says why not.
-	ProgressUnfenced ProgressType = "Unfenced"
+	// ProgressCordoned: the Node was cordoned, or Err says why not.
+	ProgressCordoned ProgressType = "Cordoned"
+	// ProgressUncordoned: the cordon was taken back, or Err says why not.
+	ProgressUncordoned ProgressType = "Uncordoned"
 	// ProgressRequested: a pod was asked to go; Err says if the API server refused.
 	ProgressRequested ProgressType = "Requested"
 	// ProgressWaiting: a pod, volume or gate is waited for, with a new reason.
@@ -70,7 +70,7 @@ type Progress struct {
 // A decision that could observe nothing tells of its requests alone. Do not compare with it;
 // the one before it still counts.
 //
-// The result has the beginning, the fence, rungs, requests, what is not waited for any more,
+// The result has the beginning, the cordon, rungs, requests, what is not waited for any more,
 // what is waited for with another reason, and the end, in this order. Each pod that is waited for has
 // exactly one ProgressGone or ProgressLeft, unless it comes back or its Node is gone. That a
 // pod is waited for since it was asked, or refused, is told by its ProgressRequested alone.
@@ -80,8 +80,8 @@ func Compare(before, after Decision, results []Result, now time.Time) []Progress
 	if before.Started.IsZero() && !after.Started.IsZero() && !after.Started.Before(now) {
 		c.add(Progress{Type: ProgressStarted, Subject: node})
 	}
-	if before.FencedAt.IsZero() && !after.FencedAt.IsZero() && (!before.Started.IsZero() || !after.FencedAt.Before(now)) {
-		c.add(Progress{Type: ProgressFenced, Subject: node})
+	if before.CordonedAt.IsZero() && !after.CordonedAt.IsZero() && (!before.Started.IsZero() || !after.CordonedAt.Before(now)) {
+		c.add(Progress{Type: ProgressCordoned, Subject: node})
 	}
 	c.escalated(node)
 	for _, r := range results {

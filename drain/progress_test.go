@@ -64,17 +64,17 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			want:  []string{"Started node/node-1", "Waiting pod/shop/b (Unmanaged)"},
 		},
 		"the first plan of a program that was restarted": {
-			after: progressPlan(waits, func(p *drain.Decision) { p.Started, p.FencedAt = now.Add(-time.Hour), now.Add(-time.Hour) }),
+			after: progressPlan(waits, func(p *drain.Decision) { p.Started, p.CordonedAt = now.Add(-time.Hour), now.Add(-time.Hour) }),
 			want:  []string{"Waiting pod/shop/a (Terminating)"},
 		},
-		"a fence that stands from the beginning": {
-			after: progressPlan(func(p *drain.Decision) { p.FencedAt = now }),
-			want:  []string{"Started node/node-1", "Fenced node/node-1"},
+		"a cordon that stands from the beginning": {
+			after: progressPlan(func(p *drain.Decision) { p.CordonedAt = now }),
+			want:  []string{"Started node/node-1", "Cordoned node/node-1"},
 		},
-		"a fence that stands now": {
-			before: progressPlan(func(p *drain.Decision) { p.Fence = &drain.SetFence{} }),
-			after:  progressPlan(func(p *drain.Decision) { p.FencedAt = now.Add(-time.Second) }),
-			want:   []string{"Fenced node/node-1"},
+		"a cordon that stands now": {
+			before: progressPlan(func(p *drain.Decision) { p.Cordon = &drain.SetCordon{} }),
+			after:  progressPlan(func(p *drain.Decision) { p.CordonedAt = now.Add(-time.Second) }),
+			want:   []string{"Cordoned node/node-1"},
 		},
 		"an accepted request": {
 			before: progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict)), after: progressPlan(waits), results: result(nil),
@@ -202,5 +202,5 @@ func TestCompare_Results_HaveTheirTimeAndError(t *testing.T) {
 	require.ErrorIs(t, events[0].Err, errBudgetRefusal)
 	require.NoError(t, events[1].Err)
 	require.Empty(t, drain.Progress{}.String())
-	require.Equal(t, "Fenced node/n (NotFenced): no", drain.Progress{Type: drain.ProgressFenced, Subject: "node/n", Reason: drain.ReasonNotFenced, Err: errors.New("no")}.String())
+	require.Equal(t, "Cordoned node/n (NotCordoned): no", drain.Progress{Type: drain.ProgressCordoned, Subject: "node/n", Reason: drain.ReasonNotCordoned, Err: errors.New("no")}.String())
 }

@@ -93,7 +93,7 @@ func (d *dice) policy() drain.Policy {
 		EscalateFrom: d.when(), Ladder: d.ladder(), UnreachableLadder: d.ladder(), Reassert: d.yes(), KeepSchedulable: d.roll(6) == 1,
 		EvictUnmanaged: d.yes(), EvictLocalStorage: d.yes(), AllAtOnce: d.yes(),
 		MaxGrace: pick(d, 0, 0, time.Second, 10*time.Second, -1, time.Hour), SkipTerminatingAfter: pick(d, 0, 0, 0, time.Second, time.Hour),
-		Fence:   nodeops.Fence{OutOfService: d.roll(6) == 1},
+		Cordon:  nodeops.Cordon{OutOfService: d.roll(6) == 1},
 		Volumes: drain.VolumePolicy{Wait: d.roll(3) == 1, DetachTimeout: d.duration(), ReattachTimeout: d.duration()},
 	}
 	if d.roll(4) == 1 {
@@ -181,7 +181,7 @@ func (d *dice) state() drain.State {
 		return drain.State{}
 	}
 	s := drain.State{
-		Started: d.when(), FencedAt: d.when(), UnreachableSince: d.when(), Gone: d.roll(3),
+		Started: d.when(), CordonedAt: d.when(), UnreachableSince: d.when(), Gone: d.roll(3),
 		Pods: map[types.UID]drain.PodState{}, Answers: map[types.UID]drain.Answer{},
 	}
 	for _, l := range []drain.Ladder{d.ladder(), d.ladder()} {

@@ -45,8 +45,8 @@ func (v Verdict) strength() int {
 // The reasons that concern the drain as a whole.
 const (
 	ReasonNotObserved   machinist.Reason = "NotObserved"   // the Node or its pods are not known
-	ReasonUncordoned    machinist.Reason = "Uncordoned"    // the fence was taken away
-	ReasonNotFenced     machinist.Reason = "NotFenced"     // the fence does not stand yet
+	ReasonUncordoned    machinist.Reason = "Uncordoned"    // the cordon was taken away
+	ReasonNotCordoned   machinist.Reason = "NotCordoned"   // the cordon does not stand yet
 	ReasonInvalidPolicy machinist.Reason = "InvalidPolicy" // the policy contradicts itself
 )
 

@@ -133,10 +133,10 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 		}
 		namespace, known := daemonSets[owner.UID]
 		return v.orAbandoned(pod, row, known && namespace == pod.Namespace)
-	case v.p.Fence.Taint != "" && v.toleratesFence(pod):
-		row.Message = "it tolerates the taint of the fence"
-	case !v.s.FencedAt.IsZero() && pod.CreationTimestamp.After(v.s.FencedAt) && owner != nil && v.toleratesFence(pod):
-		row.Message = "it was created after the fence, which it tolerates"
+	case v.p.Cordon.Taint != "" && v.toleratesCordon(pod):
+		row.Message = "it tolerates the taint of the cordon"
+	case !v.s.CordonedAt.IsZero() && pod.CreationTimestamp.After(v.s.CordonedAt) && owner != nil && v.toleratesCordon(pod):
+		row.Message = "it was created after the cordon, which it tolerates"
 	default:
 		return v.orAbandoned(pod, row, false)
 	}
@@ -162,14 +162,14 @@ func (v *view) abandonAt(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(v.p.SkipTerminatingAfter)
 }
 
-// toleratesFence reports whether nothing that the drain knows of keeps a pod off the Node.
-func (v *view) toleratesFence(pod *corev1.Pod) bool {
-	taint, known := v.p.fenceTaint()
+// toleratesCordon reports whether nothing that the drain knows of keeps a pod off the Node.
+func (v *view) toleratesCordon(pod *corev1.Pod) bool {
+	taint, known := v.p.cordonTaint()
 	return !known || slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(&t, &taint) })
 }
 
-// tolerates reports whether a toleration covers the taint of a fence, by the rules of the
-// scheduler. Operators that compare numbers do not: a fence has none.
+// tolerates reports whether a toleration covers the taint of a cordon, by the rules of the
+// scheduler. Operators that compare numbers do not: a cordon has none.
 func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false

@@ -26,13 +26,13 @@ type State struct {
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	// Started is the time of the first step that could decide.
 	Started time.Time `json:"started,omitzero"`
-	// FencedAt is when the fence was first seen to stand.
-	FencedAt time.Time `json:"fencedAt,omitzero"`
-	// Fence is the one that stood last.
-	Fence nodeops.Fence `json:"fence,omitzero"`
-	// FencedVersion is the resource version of the Node with it. An older Node does not show
-	// whether the fence was taken away since.
-	FencedVersion string `json:"fencedVersion,omitempty"`
+	// CordonedAt is when the cordon was first seen to stand.
+	CordonedAt time.Time `json:"cordonedAt,omitzero"`
+	// Cordon is the one that stood last.
+	Cordon nodeops.Cordon `json:"cordon,omitzero"`
+	// CordonedVersion is the resource version of the Node with it. An older Node does not show
+	// whether the cordon was taken away since.
+	CordonedVersion string `json:"cordonedVersion,omitempty"`
 	// UnreachableSince is when the Node was first seen unreachable.
 	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
 	// Reached are the rungs that were acted on, of the ladder and of that of
@@ -105,15 +105,15 @@ func (s State) VolumesUnderWay() []string {
 	return volumes
 }
 
-// Fenced returns the state of a drain whose fence was set just now. The Node is the one that
+// Cordoned returns the state of a drain whose cordon was set just now. The Node is the one that
 // the API server returned; nil changes nothing.
-func (s State) Fenced(node *corev1.Node, p Policy, now time.Time) State {
+func (s State) Cordoned(node *corev1.Node, p Policy, now time.Time) State {
 	if node == nil {
 		return s
 	}
-	s.Fence, s.FencedVersion = p.baseFence(), node.ResourceVersion
-	if !recorded.Known(s.FencedAt, now) {
-		s.FencedAt = now
+	s.Cordon, s.CordonedVersion = p.baseCordon(), node.ResourceVersion
+	if !recorded.Known(s.CordonedAt, now) {
+		s.CordonedAt = now
 	}
 	return s
 }

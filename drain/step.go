@@ -38,9 +38,9 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	budgets := newBudgetIndex(in.Budgets)
 	forgetRefusals(s.Answers, &in, budgets)
 	v := newView(s, &in, &p, &allow, now)
-	fence := gatesOf(v, &d)
-	if fence.seen {
-		s = s.Fenced(in.Node, p, now)
+	cordon := gatesOf(v, &d)
+	if cordon.seen {
+		s = s.Cordoned(in.Node, p, now)
 		v.s = s
 	}
 	pods, rows := selectPods(v)
@@ -57,7 +57,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	s = s.waits(rows, now)
 	s.Volumes = volumes.state
 	d.Rows, d.Volumes, d.Started, d.GoneSoFar = rows, volumes.rows, s.Started, s.Gone
-	conclude(&d, v, fence.stands)
+	conclude(&d, v, cordon.stands)
 	return s, d
 }
 
@@ -84,21 +84,21 @@ func begin(s State, in *Observation, p *Policy, now time.Time) (State, allowance
 	return s, allow
 }
 
-// gatesOf fills what holds the drain as a whole: a policy that is not valid, and the fence.
-func gatesOf(v *view, d *Decision) fencing {
+// gatesOf fills what holds the drain as a whole: a policy that is not valid, and the cordon.
+func gatesOf(v *view, d *Decision) cordoning {
 	for _, err := range v.p.problems() {
 		d.Gates = append(d.Gates, machinist.Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()})
 	}
-	fence := fenceOf(v, len(d.Gates) == 0)
-	if fence.gate != nil {
-		d.Gates = append(d.Gates, *fence.gate)
+	cordon := cordonOf(v, len(d.Gates) == 0)
+	if cordon.gate != nil {
+		d.Gates = append(d.Gates, *cordon.gate)
 	}
-	d.Fence, d.Message = fence.set, fence.message
-	return fence
+	d.Cordon, d.Message = cordon.set, cordon.message
+	return cordon
 }
 
 // conclude says whether the drain is over, and if not, when to decide again.
-func conclude(d *Decision, v *view, fenced bool) {
+func conclude(d *Decision, v *view, cordoned bool) {
 	d.Rungs = v.allow.rungs
 	for _, l := range []Ladder{v.p.Ladder, v.p.UnreachableLadder} {
 		if l.Validate() == nil {
@@ -108,10 +108,10 @@ func conclude(d *Decision, v *view, fenced bool) {
 			break
 		}
 	}
-	if fenced && !v.p.KeepSchedulable {
-		d.FencedAt = v.s.FencedAt
+	if cordoned && !v.p.KeepSchedulable {
+		d.CordonedAt = v.s.CordonedAt
 	}
-	waits, left := d.Fence != nil || len(d.Gates) > 0, !fenced
+	waits, left := d.Cordon != nil || len(d.Gates) > 0, !cordoned
 	for i := range d.Rows {
 		row := &d.Rows[i]
 		waits = waits || row.Verdict != Ignore
@@ -160,7 +160,7 @@ func nextCheck(d *Decision, now time.Time) time.Time {
 	for _, g := range d.Gates {
 		consider(g.Until)
 	}
-	if d.Fence != nil {
+	if d.Cordon != nil {
 		consider(now.Add(retryEvery))
 	}
 	if next.IsZero() {

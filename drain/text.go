@@ -71,17 +71,17 @@ func (b Budget) appendPods(s []byte) []byte {
 	return append(s, " desired"...)
 }
 
-// String returns in one line how the Node is fenced.
-func (f SetFence) String() string {
+// String returns in one line how the Node is cordoned.
+func (f SetCordon) String() string {
 	var said []string
-	if f.Fence.ExcludeFromLoadBalancers {
+	if f.Cordon.ExcludeFromLoadBalancers {
 		said = append(said, "excluded from load balancers")
 	}
-	if f.Fence.Owner != "" {
-		said = append(said, "owner "+f.Fence.Owner)
+	if f.Cordon.Owner != "" {
+		said = append(said, "owner "+f.Cordon.Owner)
 	}
-	if f.Fence.Taint != "" {
-		return sentence("taint node "+f.Node+" with "+f.Fence.Taint, said)
+	if f.Cordon.Taint != "" {
+		return sentence("taint node "+f.Node+" with "+f.Cordon.Taint, said)
 	}
 	return sentence("cordon node "+f.Node, said)
 }

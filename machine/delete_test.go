@@ -73,10 +73,10 @@ func TestAMachineLeaves(t *testing.T) {
 	waiting := func(in *machine.Observation) {
 		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Second), Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget", Until: now.Add(time.Second)}}}
 	}
-	fencing := func(since time.Duration) change {
+	cordoning := func(since time.Duration) change {
 		return func(in *machine.Observation) {
 			in.Machine.DeletionTimestamp, in.Machine.Status.CurrentStatus.LastUpdateTime = new(metav1.NewTime(now.Add(-since))), metav1.Time{}
-			in.Drain = machine.DrainView{Round: now, Holds: []machinist.Hold{{Subject: "node/n", Reason: "NotFenced"}}}
+			in.Drain = machine.DrainView{Round: now, Holds: []machinist.Hold{{Subject: "node/n", Reason: "NotCordoned"}}}
 		}
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
@@ -97,8 +97,8 @@ func TestAMachineLeaves(t *testing.T) {
 		"nor a class that is missing":                             {after(leaving, intended, noClass), begin},
 		"also why, if the machine had failed (DM-16)":             {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
 		"a condition that does not hold tells nothing":            {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
-		"not if only the Node is waited for":                      {terminating(node(marked), fencing(29*time.Second)), "nothing (Draining); waits for node/n: NotFenced"},
-		"unless that takes long":                                  {terminating(node(marked), fencing(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain; waits for node/n: NotFenced)`},
+		"not if only the Node is waited for":                      {terminating(node(marked), cordoning(29*time.Second)), "nothing (Draining); waits for node/n: NotCordoned"},
+		"unless that takes long":                                  {terminating(node(marked), cordoning(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain; waits for node/n: NotCordoned)`},
 		"if that takes long, it is written down (I-12)":           {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
 		"once": {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"and again if it waits for something else":               {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},

@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// FenceNode sets a fence, and returns the Node as the API server has it then. A uid that is not empty says which Node is meant: one that
-// took its name later is left alone, and the error is [ErrNodeReplaced]. The fence of
+// CordonNode sets a cordon, and returns the Node as the API server has it then. A uid that is not empty says which Node is meant: one that
+// took its name later is left alone, and the error is [ErrNodeReplaced]. The cordon of
 // nobody, which only cordons, is one patch; any other is made by the rules of [UpdateNode].
-// A Node that does not exist is an error, which is NotFound; a fence that makes no
-// sense is a *[FenceError], without a call.
-func FenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f Fence, now time.Time) (*corev1.Node, error) {
+// A Node that does not exist is an error, which is NotFound; a cordon that makes no
+// sense is a *[CordonError], without a call.
+func CordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f Cordon, now time.Time) (*corev1.Node, error) {
 	if err := f.Validate(); err != nil {
 		return nil, fmt.Errorf("node %q: %w", nodeName, err)
 	}
@@ -33,12 +33,12 @@ func FenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid
 	return node, err
 }
 
-// UnfenceNode removes the claim of an owner, and the marks that no other owner
-// holds, as [Unfence] does, by the rules of [UpdateNode]. It reports whether there was
-// something to write. The uid is as for [FenceNode], and so is the answer about a Node
+// UncordonNode removes the claim of an owner, and the marks that no other owner
+// holds, as [Uncordon] does, by the rules of [UpdateNode]. It reports whether there was
+// something to write. The uid is as for [CordonNode], and so is the answer about a Node
 // that does not exist.
-func UnfenceNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, owner string) (changed bool, err error) {
-	_, changed, err = UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return unfence(node, owner) }))
+func UncordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, owner string) (changed bool, err error) {
+	_, changed, err = UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return uncordon(node, owner) }))
 	return changed, err
 }
 

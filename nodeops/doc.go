@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeops decides what a node looks like with a condition, a taint, a label, a fence
+// Package nodeops decides what a node looks like with a condition, a taint, a label, a cordon
 // or the template of its machine, and which machine a node belongs to.
 //
 // The decisions are pure functions: a node, or the part of it that matters, goes in; a new one comes
@@ -36,19 +36,19 @@
 // provider ID. Provider IDs are compared in the spelling of [NormalizeProviderID].
 // Contradicting evidence is a conflict with the names of the machines involved, and never a guess.
 //
-// # Fences
+// # Cordons
 //
-// A [Fence] keeps pods off a node: by spec.unschedulable, which is one flag for everybody, people included,
+// A [Cordon] keeps pods off a node: by spec.unschedulable, which is one flag for everybody, people included,
 // or by a taint of the owner's; if wished it also takes the node out of load balancers, and declares it out of service.
-// Each owner keeps a claim in an annotation, and another annotation remembers what fences have
-// set. So [Unfence] opens the node when the last owner leaves, and only if a fence had closed it:
+// Each owner keeps a claim in an annotation, and another annotation remembers what cordons have
+// set. So [Uncordon] opens the node when the last owner leaves, and only if a cordon had closed it:
 //
-//	fence := nodeops.Fence{Owner: "os-update", Reason: "kernel 7.1"}
-//	_, err := nodeops.FenceNode(ctx, client, name, uid, fence, now)
+//	cordon := nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}
+//	_, err := nodeops.CordonNode(ctx, client, name, uid, cordon, now)
 //	… // drain, update, reboot
-//	_, err = nodeops.UnfenceNode(ctx, client, name, uid, fence.Owner)
+//	_, err = nodeops.UncordonNode(ctx, client, name, uid, cordon.Owner)
 //
-// [Fences] tells who holds a node, since when, and what somebody took away meanwhile.
+// [Cordons] tells who holds a node, since when, and what somebody took away meanwhile.
 //
 // # What this package does not do
 //

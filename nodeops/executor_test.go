@@ -163,7 +163,7 @@ func TestTheEndOfTheContextEndsTheRetries(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, err := nodeops.FenceNode(ctx, s, "n1", "", owned, t0)
+		_, err := nodeops.CordonNode(ctx, s, "n1", "", owned, t0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, apierrors.IsConflict(err), "the last answer is not lost: %v", err)
 		require.Equal(t, 50*time.Millisecond, time.Since(start))
@@ -197,12 +197,12 @@ func everyExecutor(ctx context.Context, s *server, name string) map[string]error
 	if s != nil {
 		client = s
 	}
-	_, unfence := nodeops.UnfenceNode(ctx, client, name, "", "nobody")
+	_, uncordon := nodeops.UncordonNode(ctx, client, name, "", "nobody")
 	_, _, update := nodeops.UpdateNode(ctx, client, name, func(*corev1.Node) (bool, error) { return true, nil })
 	return map[string]error{
 		"conditions": nodeops.AddOrUpdateConditionsOnNode(ctx, client, name, cond("A", "True", "", t0)), "update": update,
-		"cordon": fenceErr(nodeops.FenceNode(ctx, client, name, "", nodeops.Fence{}, t0)),
-		"fence":  fenceErr(nodeops.FenceNode(ctx, client, name, "", owned, t0)), "unfence": unfence,
+		"cordon without owner": cordonErr(nodeops.CordonNode(ctx, client, name, "", nodeops.Cordon{}, t0)),
+		"cordon":               cordonErr(nodeops.CordonNode(ctx, client, name, "", owned, t0)), "uncordon": uncordon,
 	}
 }
 
@@ -226,7 +226,7 @@ func TestNothingIsWrittenIfNothingChanges(t *testing.T) {
 		for range 3 {
 			require.NoError(t, nodeops.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", cond("A", "True", "R", time.Time{})))
 			require.NoError(t, setTaintOnNode(t.Context(), s, since(taint("ours", "", noSchedule), metav1.Now())))
-			require.NoError(t, fenceErr(nodeops.FenceNode(t.Context(), s, "n1", "", owned, time.Now())))
+			require.NoError(t, cordonErr(nodeops.CordonNode(t.Context(), s, "n1", "", owned, time.Now())))
 			time.Sleep(time.Minute) // time of the bubble, to tell apart the times that are stored
 		}
 		require.Equal(t, 3, s.writes, "each of the three writes once")

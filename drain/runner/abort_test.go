@@ -33,9 +33,9 @@ type abortable struct {
 	results []drain.Result
 }
 
-func newAbortable(t *testing.T, node *corev1.Node, fence nodeops.Fence) *abortable {
+func newAbortable(t *testing.T, node *corev1.Node, cordon nodeops.Cordon) *abortable {
 	t.Helper()
-	return &abortable{world: stillWorld(t, node, newPod("web-1"), newPod("web-2"), newPod("web-3")), policy: drain.Policy{Fence: fence}}
+	return &abortable{world: stillWorld(t, node, newPod("web-1"), newPod("web-2"), newPod("web-3")), policy: drain.Policy{Cordon: cordon}}
 }
 
 // node returns the Node without its version.
@@ -72,23 +72,23 @@ func TestAbort_AfterEachStep_RestoresTheNode(t *testing.T) {
 	marked := newNode("node-1")
 	marked.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 	marked.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: "by-hand"}
-	claimed, _, err := nodeops.Fence{Owner: "other", ExcludeFromLoadBalancers: true}.Set(newNode("node-1"), now)
+	claimed, _, err := nodeops.Cordon{Owner: "other", ExcludeFromLoadBalancers: true}.Set(newNode("node-1"), now)
 	require.NoError(t, err)
-	nodes := map[string]*corev1.Node{"open": newNode("node-1"), "cordoned by hand": newNode("node-1", cordoned), "with marks": marked, "fenced by another": claimed}
+	nodes := map[string]*corev1.Node{"open": newNode("node-1"), "cordoned by hand": newNode("node-1", cordoned), "with marks": marked, "cordoned by another": claimed}
 	for from, node := range nodes {
-		for _, fence := range []nodeops.Fence{
+		for _, cordon := range []nodeops.Cordon{
 			{Owner: "me", Reason: "test"}, {Owner: "me", Taint: "example.com/drain"},
 			{Owner: "me", Taint: "example.com/drain", ExcludeFromLoadBalancers: true, OutOfService: true},
 		} {
 			for steps := range 5 {
-				a := newAbortable(t, node, fence)
+				a := newAbortable(t, node, cordon)
 				before := a.node(t)
 				for range steps {
 					a.step(t)
 				}
-				require.Equal(t, steps > 0, len(nodeops.Fences(a.node(t))) > len(nodeops.Fences(before)))
+				require.Equal(t, steps > 0, len(nodeops.Cordons(a.node(t))) > len(nodeops.Cordons(before)))
 				a.abort(t)
-				require.Empty(t, cmp.Diff(before, a.node(t)), "%s, %v, %d steps", from, fence, steps)
+				require.Empty(t, cmp.Diff(before, a.node(t)), "%s, %v, %d steps", from, cordon, steps)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestAbort_AfterEachStep_RestoresTheNode(t *testing.T) {
 func TestAbort_OthersEditTheNode_LeavesTheirMarks(t *testing.T) {
 	for steps := range 6 {
 		t.Run(fmt.Sprintf("after %d steps", steps), func(t *testing.T) {
-			a := newAbortable(t, newNode("node-1"), nodeops.Fence{Owner: "me", Taint: "example.com/drain", ExcludeFromLoadBalancers: true})
+			a := newAbortable(t, newNode("node-1"), nodeops.Cordon{Owner: "me", Taint: "example.com/drain", ExcludeFromLoadBalancers: true})
 			want := a.node(t)
 			for range steps {
 				a.step(t)
@@ -112,7 +112,7 @@ func TestAbort_OthersEditTheNode_LeavesTheirMarks(t *testing.T) {
 			require.NoError(t, err)
 			condition := corev1.NodeCondition{Type: "Theirs", Status: corev1.ConditionTrue}
 			require.NoError(t, nodeops.AddOrUpdateConditionsOnNode(t.Context(), a.client, "node-1", condition))
-			require.NoError(t, second(nodeops.FenceNode(t.Context(), a.client, "node-1", "", nodeops.Fence{}, now))) // kubectl cordon
+			require.NoError(t, second(nodeops.CordonNode(t.Context(), a.client, "node-1", "", nodeops.Cordon{}, now))) // kubectl cordon
 			a.step(t)
 			a.abort(t)
 
@@ -125,7 +125,7 @@ func TestAbort_OthersEditTheNode_LeavesTheirMarks(t *testing.T) {
 }
 
 func TestAbort_NoOwnerOrClient_IsUnusable(t *testing.T) {
-	a := newAbortable(t, newNode("node-1"), nodeops.Fence{})
+	a := newAbortable(t, newNode("node-1"), nodeops.Cordon{})
 	version := a.ResourceVersion()
 	require.ErrorIs(t, a.executor().Abort(t.Context(), "node-1", "", a.policy), runner.ErrUnusable)
 	require.ErrorIs(t, runner.Executor{}.Abort(t.Context(), "node-1", "", owned), runner.ErrUnusable)
@@ -136,11 +136,11 @@ func TestAbort_NoOwnerOrClient_IsUnusable(t *testing.T) {
 
 func TestAbort_NodeIsGoneOrReplaced_ChangesNothing(t *testing.T) {
 	for _, uid := range []types.UID{"uid-node-1", "uid-of-old"} {
-		a := newAbortable(t, newNode("node-1"), owned.Fence)
+		a := newAbortable(t, newNode("node-1"), owned.Cordon)
 		if uid == "uid-node-1" {
 			require.NoError(t, a.client.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{}))
 		} else {
-			a.step(t) // the new Node is fenced by the same owner
+			a.step(t) // the new Node is cordoned by the same owner
 		}
 		version := a.ResourceVersion()
 		require.NoError(t, a.executor().Abort(t.Context(), "node-1", uid, a.policy))
@@ -150,13 +150,13 @@ func TestAbort_NodeIsGoneOrReplaced_ChangesNothing(t *testing.T) {
 }
 
 func TestAbort_RequestFails_ReturnsAndTellsTheError(t *testing.T) {
-	a := newAbortable(t, newNode("node-1"), owned.Fence)
+	a := newAbortable(t, newNode("node-1"), owned.Cordon)
 	a.step(t)
 	remove := a.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "update", Resource: "nodes"})
 	err := a.executor().Abort(t.Context(), "node-1", "", a.policy)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.Len(t, a.heard, 1)
-	require.Equal(t, drain.ProgressUnfenced, a.heard[0].Type)
+	require.Equal(t, drain.ProgressUncordoned, a.heard[0].Type)
 	require.Error(t, a.heard[0].Err)
 	remove()
 	a.abort(t)

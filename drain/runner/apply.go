@@ -16,11 +16,11 @@ import (
 // Pass makes one pass over the drain of a Node: it decides, applies the decision, and decides
 // again with the answers of the API server. It returns the next state and the last decision.
 // The pods of the observation may come from a cache, which need not show what was bound to the
-// Node just before it was fenced. So a Node that looks drained is confirmed by a list of its
+// Node just before it was cordoned. So a Node that looks drained is confirmed by a list of its
 // pods from the API server.
 //
 // An error says that the pass could not be carried out, as of [Executor.Apply] or of the list;
-// then the drain is not over. An error of the fence is no error when the ladder has ended.
+// then the drain is not over. An error of the cordon is no error when the ladder has ended.
 //
 // Pass takes no longer than its requests. Callers with a queue come back when something
 // observed changes, or at the decision's NextCheck. The Observer is told of the requests;
@@ -39,14 +39,14 @@ type Observer interface {
 }
 
 // report tells the observer what has happened between two decisions, and if the Node could
-// not be fenced.
+// not be cordoned.
 func (e Executor) report(before, after drain.Decision, results []drain.Result, err error, now time.Time) {
 	if e.Observer == nil {
 		return
 	}
-	if fence, failed := errors.AsType[*FenceError](err); failed {
+	if cordon, failed := errors.AsType[*CordonError](err); failed {
 		e.Observer.Observe(drain.Progress{
-			Type: drain.ProgressFenced, Time: now, Node: after.Node, Subject: "node/" + after.Node, Reason: drain.ReasonNotFenced, Err: fence,
+			Type: drain.ProgressCordoned, Time: now, Node: after.Node, Subject: "node/" + after.Node, Reason: drain.ReasonNotCordoned, Err: cordon,
 		})
 	}
 	for _, one := range drain.Compare(before, after, results, now) {
@@ -71,15 +71,15 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 		confirm(&in, pods)
 		next, d = drain.Step(s, in, p, now)
 	}
-	results, fenced, err := e.apply(ctx, d)
+	results, cordoned, err := e.apply(ctx, d)
 	switch {
 	case !d.Over():
 		in.Results = results
 		next, d = drain.Step(next, in, p, now)
-		next = next.Fenced(fenced, p, now)
+		next = next.Cordoned(cordoned, p, now)
 	case ctx.Err() != nil:
 		return s, unknown, results, err
-	case errors.As(err, new(*FenceError)):
+	case errors.As(err, new(*CordonError)):
 		err = nil
 	}
 	return next, d, results, err

@@ -33,7 +33,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-func TestApply_OpenNode_IsFencedBeforeItsPodsAreEvicted(t *testing.T) {
+func TestApply_OpenNode_IsCordonedBeforeItsPodsAreEvicted(t *testing.T) {
 	node := newNode("node-1")
 	node.Spec.Taints = []corev1.Taint{{Key: "of-another", Effect: corev1.TaintEffectNoSchedule}}
 	w := stillWorld(t, node, newPod("a"), newPod("b"))
@@ -75,39 +75,39 @@ func TestApply_SuccessorOfAPod_IsNotAsked(t *testing.T) {
 	}
 }
 
-func TestApply_SuccessorOfTheNode_IsNotFenced(t *testing.T) {
+func TestApply_SuccessorOfTheNode_IsNotCordoned(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"), newPod("a"))
 	d := drain.Decide(w.observe(t), drain.Policy{}, now)
 	require.NoError(t, w.Add(newNode("node-1", func(n *corev1.Node) { n.UID = "uid-successor" })))
 	results, err := w.executor().Apply(t.Context(), d)
-	require.ErrorAs(t, err, new(*runner.FenceError))
+	require.ErrorAs(t, err, new(*runner.CordonError))
 	require.Empty(t, results)
 	require.False(t, w.observe(t).Node.Spec.Unschedulable)
 }
 
-func TestApply_NodeIsGone_NeedsNoFence(t *testing.T) {
+func TestApply_NodeIsGone_NeedsNoCordon(t *testing.T) {
 	w := stillWorld(t, newPod("a"))
 	d := requests(drain.Evict, "a")
-	d.Fence = &drain.SetFence{Node: "node-1"}
+	d.Cordon = &drain.SetCordon{Node: "node-1"}
 	results, err := w.executor().Apply(t.Context(), d)
 	require.NoError(t, err)
 	require.Len(t, results, 1)
 	require.NoError(t, results[0].Err)
 }
 
-// Without the fence an evicted pod may come back to the Node. Force does not wait for it.
-func TestApply_FenceIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
+// Without the cordon an evicted pod may come back to the Node. Force does not wait for it.
+func TestApply_CordonIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
 	for verdict, want := range map[drain.Verdict]int{drain.Evict: 0, drain.Delete: 2, drain.ForceDelete: 2} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
 		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
 		d := requests(verdict, "a", "b")
-		d.Fence = &drain.SetFence{Node: "node-1"}
+		d.Cordon = &drain.SetCordon{Node: "node-1"}
 		results, err := w.executor().Apply(t.Context(), d)
 		require.True(t, apierrors.IsForbidden(err), err)
-		fence, ok := errors.AsType[*runner.FenceError](err)
+		cordon, ok := errors.AsType[*runner.CordonError](err)
 		require.True(t, ok)
-		require.Equal(t, "node-1", fence.Node)
-		require.ErrorContains(t, err, "fence node node-1: ")
+		require.Equal(t, "node-1", cordon.Node)
+		require.ErrorContains(t, err, "cordon node node-1: ")
 		require.Len(t, results, want, verdict)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner carries out what package drain decides: it reads a Node and its pods, fences
+// Package runner carries out what package drain decides: it reads a Node and its pods, cordons
 // the Node, and evicts and deletes pods.
 //
 // A tool that wants a drain and nothing else calls [Executor.Run], which watches the Node and

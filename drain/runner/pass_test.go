@@ -51,9 +51,9 @@ func TestPass_ListShowsAPodOfADaemonSet_IsNotEvicted(t *testing.T) {
 	require.Equal(t, map[string]int{"list pods": 1}, w.asked())
 }
 
-// The list that confirms is asked for after the fence was seen, so that it shows every pod
+// The list that confirms is asked for after the cordon was seen, so that it shows every pod
 // that the scheduler bound before.
-func TestPass_EmptyOpenNode_EndsAfterTheFenceIsSeen(t *testing.T) {
+func TestPass_EmptyOpenNode_EndsAfterTheCordonIsSeen(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"))
 	in := w.observe(t)
 	state, d, err := w.pass(t, drain.State{}, in, drain.Policy{})
@@ -112,7 +112,7 @@ func TestPass_PodsCannotBeListed_IsNotOver(t *testing.T) {
 	require.False(t, d.Over(), "nothing was observed")
 }
 
-func TestPass_FenceIsRefused_EndsByTheLadderAlone(t *testing.T) {
+func TestPass_CordonIsRefused_EndsByTheLadderAlone(t *testing.T) {
 	for over, policy := range map[bool]drain.Policy{false: {}, true: ended} {
 		w := stillWorld(t, newNode("node-1"))
 		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
@@ -161,13 +161,13 @@ func TestPass_PolicyChanges_CountsFromTheNextPass(t *testing.T) {
 	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp)
 }
 
-func TestPass_Observer_HearsOfRequestsAndFailedFences(t *testing.T) {
+func TestPass_Observer_HearsOfRequestsAndFailedCordons(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"), newPod("a"))
 	w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
 	state, _, err := w.pass(t, drain.State{}, w.observe(t), drain.Policy{})
 	require.Error(t, err)
 	require.NoError(t, func() error { _, _, err := w.pass(t, state, w.observe(t), drain.Policy{}); return err }())
-	require.Equal(t, map[drain.ProgressType]int{drain.ProgressFenced: 1, drain.ProgressRequested: 1}, w.told())
+	require.Equal(t, map[drain.ProgressType]int{drain.ProgressCordoned: 1, drain.ProgressRequested: 1}, w.told())
 	require.Error(t, w.heard[0].Err)
 	require.NoError(t, w.heard[1].Err)
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // ErrUnusable is the error of a call that lacks what it needs: a client, the name of a Node,
-// an owner of the fence, or a list that the informers do not watch. The error that wraps it
+// an owner of the cordon, or a list that the informers do not watch. The error that wraps it
 // says what is missing.
 var ErrUnusable = errors.New("drain: unusable")
 
@@ -68,14 +68,14 @@ func (e Executor) usable(nodeName string) error {
 	}
 }
 
-// Apply carries out the actions of one decision: it fences the Node, then evicts and deletes
+// Apply carries out the actions of one decision: it cordons the Node, then evicts and deletes
 // pods, each by its UID, in the order of [drain.RequestOrder]. It makes one request for each
 // pod, several at a time, waits for nothing but the answers, and starts nothing that outlives
 // it.
 //
-// An error of the fence is returned. Then no pod was evicted, since it might come back.
+// An error of the cordon is returned. Then no pod was evicted, since it might come back.
 // Deletions were made nevertheless, since the time for caution is over. A Node that is gone
-// needs no fence. If the context ends, nothing more is asked, and its error is returned. The
+// needs no cordon. If the context ends, nothing more is asked, and its error is returned. The
 // results are returned beside any error, in the order of the rows. What the API server said
 // about a pod is in its result alone.
 func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, error) {
@@ -86,25 +86,25 @@ func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, 
 	return results, err
 }
 
-// apply is [Executor.Apply]. It also returns the Node that was fenced, or nil.
+// apply is [Executor.Apply]. It also returns the Node that was cordoned, or nil.
 func (e Executor) apply(ctx context.Context, d drain.Decision) ([]drain.Result, *corev1.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("drain: %w", err)
 	}
-	fenced, err := e.fence(ctx, d.Fence)
+	cordoned, err := e.cordon(ctx, d.Cordon)
 	rows := toAsk(d, err == nil)
 	results := e.askAll(ctx, rows)
 	if len(results) < len(rows) {
-		return results, fenced, errors.Join(err, fmt.Errorf("drain: %w", ctx.Err()))
+		return results, cordoned, errors.Join(err, fmt.Errorf("drain: %w", ctx.Err()))
 	}
-	return results, fenced, err
+	return results, cordoned, err
 }
 
 // toAsk returns the rows that ask for something.
-func toAsk(d drain.Decision, fenced bool) []drain.Row {
+func toAsk(d drain.Decision, cordoned bool) []drain.Row {
 	var rows []drain.Row
 	for _, row := range d.Rows {
-		if row.Verdict.Asks() && (fenced || row.Verdict != drain.Evict) {
+		if row.Verdict.Asks() && (cordoned || row.Verdict != drain.Evict) {
 			rows = append(rows, row)
 		}
 	}

@@ -20,7 +20,7 @@ var (
 	// Node that is deleted later is the outcome [drain.NodeGone].
 	ErrNodeNotFound = errors.New("drain: there is no such node")
 	// ErrNotFeasible is the error of an [Executor.Run] that was refused before it changed
-	// anything: the policy protects a pod, or an earlier drain's fence was taken away.
+	// anything: the policy protects a pod, or an earlier drain's cordon was taken away.
 	ErrNotFeasible = errors.New("drain: not feasible, and nothing was changed")
 )
 
@@ -81,8 +81,8 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 //
 // A drain that cannot end is refused before it changes anything: an invalid policy, a Node
 // that does not exist ([ErrNodeNotFound]), and a pod that the policy protects for ever or a
-// fence that a person took away ([ErrNotFeasible]). Budgets are waited for, since their owner
-// may act when the Node is fenced. So are pods that come later.
+// cordon that a person took away ([ErrNotFeasible]). Budgets are waited for, since their owner
+// may act when the Node is cordoned. So are pods that come later.
 //
 // The error is nil if the outcome is [drain.Drained] or [drain.NodeGone], and otherwise an
 // *[UnfinishedError]. When Run returns, nothing that it started is left.
@@ -163,9 +163,9 @@ func (r *run) step(ctx context.Context) time.Time {
 	d.Node = r.node
 	reported := d
 	switch {
-	case d.Fence == nil:
+	case d.Cordon == nil:
 	case err == nil: // it was set, and what was observed is older
-		reported.Fence, reported.FencedAt = nil, now
+		reported.Cordon, reported.CordonedAt = nil, now
 		if len(reported.Holds()) > 0 {
 			d = reported
 		}

@@ -122,13 +122,13 @@ func TestRun_InvalidInput_RefusedWithoutACall(t *testing.T) {
 		"canceled":         {over, w.executor(), "node-1", drain.Policy{}, context.Canceled},
 		"rung 0: its time": {t.Context(), w.executor(), "node-1", drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}, nil},
 		"rung 0: the acti": {t.Context(), w.executor(), "node-1", drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}, nil},
-		"fence":            {t.Context(), w.executor(), "node-1", drain.Policy{Fence: nodeops.Fence{Owner: "a/b"}}, nil},
+		"cordon":           {t.Context(), w.executor(), "node-1", drain.Policy{Cordon: nodeops.Cordon{Owner: "a/b"}}, nil},
 	} {
 		d, err := tt.executor.Run(tt.ctx, tt.node, tt.policy)
 		require.ErrorContains(t, err, says)
 		require.ErrorContains(t, err, tt.node)
 		require.ErrorAs(t, err, new(*runner.UnfinishedError))
-		require.Equal(t, says == "fence", errors.As(err, new(*nodeops.FenceError)))
+		require.Equal(t, says == "cordon", errors.As(err, new(*nodeops.CordonError)))
 		require.True(t, tt.want == nil || errors.Is(err, tt.want), err)
 		require.False(t, d.Over())
 	}
@@ -155,7 +155,7 @@ func TestRun_NodeDoesNotExist_ReturnsErrNodeNotFound(t *testing.T) {
 	}, newPod("a"))
 }
 
-func TestRun_PolicyProtectsAPod_RefusedBeforeTheFence(t *testing.T) {
+func TestRun_PolicyProtectsAPod_RefusedBeforeTheCordon(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, err := w.run(t, drain.Policy{})
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
@@ -174,22 +174,22 @@ func TestRun_PolicyProtectsAPod_RefusedBeforeTheFence(t *testing.T) {
 	}, append(fullNode(2), newPod("lonely", unmanaged))...)
 }
 
-// openedNode returns a Node that an owner had fenced, and that a person has opened since.
-func openedNode(t *testing.T, fence nodeops.Fence) *corev1.Node {
+// openedNode returns a Node that an owner had cordoned, and that a person has opened since.
+func openedNode(t *testing.T, cordon nodeops.Cordon) *corev1.Node {
 	t.Helper()
-	node, _, err := fence.Set(newNode("node-1"), now)
+	node, _, err := cordon.Set(newNode("node-1"), now)
 	require.NoError(t, err)
 	node.Spec.Unschedulable = false
 	return node
 }
 
-var owned = drain.Policy{Fence: nodeops.Fence{Owner: "updater"}}
+var owned = drain.Policy{Cordon: nodeops.Cordon{Owner: "updater"}}
 
-func TestRun_FenceTakenAwayBefore_Refused(t *testing.T) {
+func TestRun_CordonTakenAwayBefore_Refused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, err := w.run(t, owned)
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
-		require.ErrorContains(t, err, "fence the Node again")
+		require.ErrorContains(t, err, "cordon the Node again")
 		require.Equal(t, drain.ReasonUncordoned, d.Gates[0].Reason)
 		w.requireNoWrites(t)
 		policy := owned
@@ -197,19 +197,19 @@ func TestRun_FenceTakenAwayBefore_Refused(t *testing.T) {
 		d, err = w.run(t, policy)
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, d.Outcome)
-	}, openedNode(t, owned.Fence), newPod("a"))
+	}, openedNode(t, owned.Cordon), newPod("a"))
 }
 
 // The first list may come from a cache that does not show yet what the caller has just done.
 func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
-	for _, before := range []runtime.Object{openedNode(t, owned.Fence), newPod("a")} { // an opened Node, and none
+	for _, before := range []runtime.Object{openedNode(t, owned.Cordon), newPod("a")} { // an opened Node, and none
 		inWorld(t, func(t *testing.T, w *world) {
 			old, err := w.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
 			if len(old.Items) == 0 {
 				require.NoError(t, w.Add(newNode("node-1")))
 			}
-			require.NoError(t, second(nodeops.FenceNode(t.Context(), w.Client(), "node-1", "", owned.Fence, now)))
+			require.NoError(t, second(nodeops.CordonNode(t.Context(), w.Client(), "node-1", "", owned.Cordon, now)))
 			first := true
 			w.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 				defer func() { first = false }()
@@ -222,7 +222,7 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 	}
 }
 
-// Budgets are not the policy's: their owner may change them when the Node is fenced. A pod that
+// Budgets are not the policy's: their owner may change them when the Node is cordoned. A pod that
 // comes after the beginning does not end the drain either. Both are told once.
 func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -238,7 +238,7 @@ func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 		require.False(t, d.Over())
 		require.Len(t, d.Obstacles(), 2)
 		require.Less(t, len(w.client.Actions()), 130, "a blocked drain is no hot loop")
-		require.Equal(t, map[drain.ProgressType]int{drain.ProgressStarted: 1, drain.ProgressFenced: 1, drain.ProgressWaiting: 2}, w.told())
+		require.Equal(t, map[drain.ProgressType]int{drain.ProgressStarted: 1, drain.ProgressCordoned: 1, drain.ProgressWaiting: 2}, w.told())
 		waiting := w.heard[2]
 		require.Equal(t, []any{"pod/shop/web-00", drain.ReasonBudgetNever}, []any{waiting.Subject, waiting.Reason})
 		require.WithinDuration(t, w.start, waiting.Time, time.Second)
@@ -246,8 +246,8 @@ func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 	}, stuckNode(1)...)
 }
 
-// Until the Node is fenced the drain waits for the fence, and says of no pod that it waits.
-func TestRun_FenceFails_TellsPodsOnlyAfterIt(t *testing.T) {
+// Until the Node is cordoned the drain waits for the cordon, and says of no pod that it waits.
+func TestRun_CordonFails_TellsPodsOnlyAfterIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 3})
 		_, err := w.run(t, drain.Policy{})
@@ -255,24 +255,24 @@ func TestRun_FenceFails_TellsPodsOnlyAfterIt(t *testing.T) {
 		var told []string
 		for _, e := range w.heard {
 			told = append(told, string(e.Type))
-			if e.Type == drain.ProgressFenced {
+			if e.Type == drain.ProgressCordoned {
 				require.Equal(t, len(told) < 5, e.Err != nil) // the fourth attempt succeeds
 			}
 		}
-		require.Equal(t, []string{"Fenced", "Started", "Fenced", "Fenced", "Fenced", "Waiting"}, told)
+		require.Equal(t, []string{"Cordoned", "Started", "Cordoned", "Cordoned", "Cordoned", "Waiting"}, told)
 	}, stuckNode(1)...)
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
 		_, err := w.run(t, drain.Policy{})
-		require.ErrorAs(t, err, new(*runner.FenceError))
+		require.ErrorAs(t, err, new(*runner.CordonError))
 		require.True(t, apierrors.IsForbidden(err))
 	}, fullNode(1)...)
 }
 
-// A person opens the Node before the watch has shown the drain its own fence. The drain
-// remembers its fence from the answer to its write, and does not set it again.
-func TestRun_UncordonedBeforeTheWatchShowsTheFence_Stops(t *testing.T) {
-	for _, policy := range []drain.Policy{{}, {Fence: nodeops.Fence{Owner: "one", ExcludeFromLoadBalancers: true}}} {
+// A person opens the Node before the watch has shown the drain its own cordon. The drain
+// remembers its cordon from the answer to its write, and does not set it again.
+func TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops(t *testing.T) {
+	for _, policy := range []drain.Policy{{}, {Cordon: nodeops.Cordon{Owner: "one", ExcludeFromLoadBalancers: true}}} {
 		for _, late := range []bool{false, true} {
 			inWorld(t, func(t *testing.T, w *world) {
 				release := w.HoldWatches()
@@ -432,7 +432,7 @@ func TestRun_PodIsReplacedElsewhere_SparesTheSuccessor(t *testing.T) {
 	}, stuckNode(1)...)
 }
 
-func TestRun_PodsAreBoundBeforeTheFence_AreEvictedToo(t *testing.T) {
+func TestRun_PodsAreBoundBeforeTheCordon_AreEvictedToo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var release func()
 		w.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -497,8 +497,8 @@ func TestRun_Observer_HearsOfEverything(t *testing.T) {
 		require.NoError(t, second(w.run(t, drain.Policy{})))
 		told := w.told()
 		require.Equal(t, []int{1, 2, 4, 3, 1}, []int{
-			told[drain.ProgressStarted], told[drain.ProgressFenced], told[drain.ProgressRequested], told[drain.ProgressGone], told[drain.ProgressEnded],
-		}, "the first fence and one request were refused")
+			told[drain.ProgressStarted], told[drain.ProgressCordoned], told[drain.ProgressRequested], told[drain.ProgressGone], told[drain.ProgressEnded],
+		}, "the first cordon and one request were refused")
 		require.Equal(t, drain.Drained, w.heard[len(w.heard)-1].Outcome)
 		failed := 0
 		for _, e := range w.heard {

@@ -44,7 +44,7 @@ type sim struct {
 	blind    bool           // budgets are not observed
 	nodeOnly bool           // nor attachments
 	crashes  bool           // and the state is lost then
-	people   bool           // a person takes the fence away now and then
+	people   bool           // a person takes the cordon away now and then
 	vanishes bool           // the Node is deleted
 	lost     bool           // a crash lost the state at least once
 	born     int
@@ -202,9 +202,9 @@ func (s *sim) run(t *testing.T) {
 		s.decision = d
 		s.notice(d, at)
 		if err != nil {
-			_, fence := err.(*runner.FenceError) //nolint:errorlint // exactly this
+			_, cordon := err.(*runner.CordonError) //nolint:errorlint // exactly this
 			require.False(t, d.Over(), "what failed is not over")
-			require.True(t, fence || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown, err)
+			require.True(t, cordon || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown, err)
 		}
 		if d.Over() || at.Sub(now) > simLimit {
 			break
@@ -243,7 +243,7 @@ func (s *sim) keep(t *testing.T, before, next drain.State) drain.State {
 	return read
 }
 
-// others do what they do: controllers make pods, people take the fence away.
+// others do what they do: controllers make pods, people take the cordon away.
 func (s *sim) others(t *testing.T) {
 	t.Helper()
 	nodes := s.Client().CoreV1().Nodes()
@@ -368,7 +368,7 @@ func (s *sim) check(t *testing.T) {
 		case drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonUncordoned, drain.ReasonWave:
 		case drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever, drain.ReasonEvict, drain.ReasonRefused, drain.ReasonAbandoned, drain.ReasonUnavailable, drain.ReasonForbidden:
 			require.False(t, at.Sub(forced) > 100*time.Second && s.decision.Outcome != drain.GaveUp, "force does not wait for a budget: %v", h)
-		case drain.ReasonOverdue, drain.ReasonTerminating, drain.ReasonNotFenced, machinist.Reason(drain.IgnoreBudgets), machinist.Reason(drain.ForceDeletePods):
+		case drain.ReasonOverdue, drain.ReasonTerminating, drain.ReasonNotCordoned, machinist.Reason(drain.IgnoreBudgets), machinist.Reason(drain.ForceDeletePods):
 		case drain.ReasonInUse, drain.ReasonDetaching, drain.ReasonReattaching:
 			require.True(t, s.policy.Volumes.Wait, "%v", h)
 		default:

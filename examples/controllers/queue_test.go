@@ -37,7 +37,7 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 		"a conflict":                   {conflict, false},
 		"a wrapped conflict":           {fmt.Errorf("status: %w", conflict), false},
 		"conflicts":                    {errors.Join(conflict, fmt.Errorf("update: %w", conflict)), false},
-		"a conflict of a fence":        {&runner.FenceError{Node: "n", Err: conflict}, false},
+		"a conflict of a cordon":       {&runner.CordonError{Node: "n", Err: conflict}, false},
 		"forbidden":                    {forbidden, true},
 		"a conflict, then forbidden":   {errors.Join(conflict, forbidden), true},
 		"forbidden, then a conflict":   {errors.Join(forbidden, conflict), true},

@@ -32,7 +32,7 @@
 // carried out; 1 that it is not drained, since it was blocked until the time was over,
 // was interrupted, or the cluster failed; 2 that nothing was changed, since the
 // command line makes no sense, there is no such node, or the plan cannot end.
-// The first Ctrl-C ends the drain, and takes the fence back with --undo; the second
+// The first Ctrl-C ends the drain, and takes the cordon back with --undo; the second
 // ends the process.
 //
 // What it needs to be allowed to do:

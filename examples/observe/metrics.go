@@ -23,7 +23,7 @@ type Metrics struct {
 	gone        prometheus.Histogram
 	left        *prometheus.CounterVec
 	escalations *prometheus.CounterVec
-	fences      *prometheus.CounterVec
+	cordons     *prometheus.CounterVec
 
 	mu     sync.Mutex
 	drains map[string]*underWay // by Node
@@ -48,7 +48,7 @@ type underWay struct {
 //	machinist_drain_pod_seconds                   from the first request that was accepted until the pod has gone
 //	machinist_drain_left_total{reason}            pods and volumes that were not waited for to the end
 //	machinist_drain_escalations_total{rung}       rungs of ladders that were reached
-//	machinist_drain_fences_total{result}          Nodes that were fenced or not, or unfenced or not
+//	machinist_drain_cordons_total{result}          Nodes that were cordoned or not, or uncordoned or not
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	minutes := []float64{1, 5, 10, 30, 60, 2 * 60, 5 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60}
 	m := &Metrics{
@@ -68,7 +68,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}),
 		left:        counters("left_total", "Pods and volumes that were not waited for to the end.", "reason"),
 		escalations: counters("escalations_total", "Rungs of ladders that were reached.", "rung"),
-		fences:      counters("fences_total", "Fences that were set or taken back, or could not be.", "result"),
+		cordons:     counters("cordons_total", "Cordons that were set or taken back, or could not be.", "result"),
 		drains:      map[string]*underWay{},
 	}
 	if registerer == nil {
@@ -76,7 +76,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	}
 	var failed []error
 	for _, c := range []prometheus.Collector{
-		m.active, m.ended, m.duration, m.requests, m.waiting, m.gone, m.left, m.escalations, m.fences,
+		m.active, m.ended, m.duration, m.requests, m.waiting, m.gone, m.left, m.escalations, m.cordons,
 	} {
 		failed = append(failed, registerer.Register(c))
 	}
@@ -91,16 +91,16 @@ func counters(name, help string, labels ...string) *prometheus.CounterVec {
 func (m *Metrics) Observe(e drain.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.Type == drain.ProgressUnfenced {
-		m.fenced(e, "unfenced", "not unfenced")
+	if e.Type == drain.ProgressUncordoned {
+		m.cordoned(e, "uncordoned", "not uncordoned")
 		m.forget(e.Node)
 		return
 	}
 	d := m.drain(e)
 	switch e.Type {
-	case drain.ProgressStarted, drain.ProgressUnfenced: // known by now, and handled above
-	case drain.ProgressFenced:
-		m.fenced(e, "fenced", "not fenced")
+	case drain.ProgressStarted, drain.ProgressUncordoned: // known by now, and handled above
+	case drain.ProgressCordoned:
+		m.cordoned(e, "cordoned", "not cordoned")
 	case drain.ProgressRequested:
 		m.requested(d, e)
 	case drain.ProgressWaiting:
@@ -158,11 +158,11 @@ func (m *Metrics) forget(node string) {
 	m.active.Dec()
 }
 
-func (m *Metrics) fenced(e drain.Progress, done, failed string) {
+func (m *Metrics) cordoned(e drain.Progress, done, failed string) {
 	if e.Err != nil {
 		done = failed
 	}
-	m.fences.WithLabelValues(done).Inc()
+	m.cordons.WithLabelValues(done).Inc()
 }
 
 // requested counts a request. What it says of the pod is what the pod waits for.

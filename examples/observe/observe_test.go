@@ -40,7 +40,7 @@ func story() []drain.Progress {
 	gone := &drain.Row{Verdict: drain.Wait}
 	return []drain.Progress{
 		after(0, drain.Progress{Type: drain.ProgressStarted, Subject: "node/worker-1"}),
-		after(0, drain.Progress{Type: drain.ProgressFenced, Subject: "node/worker-1"}),
+		after(0, drain.Progress{Type: drain.ProgressCordoned, Subject: "node/worker-1"}),
 		after(0, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/a", Reason: drain.ReasonEvict, Row: evict}),
 		after(time.Second, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/b", Reason: drain.ReasonBudget, Message: "web allows none", Row: evict, Err: errors.New("429")}),
 		after(time.Second, drain.Progress{Type: drain.ProgressWaiting, Subject: "pod/shop/c", Reason: drain.ReasonUnmanaged, Message: "nobody brings it back", Row: protected}),
@@ -63,17 +63,17 @@ func tell(o runner.Observer, events ...drain.Progress) {
 func TestEventsTellWhatPeopleShouldRead(t *testing.T) {
 	recorder := record.NewFakeRecorder(100)
 	tell(observe.Events(recorder, nil), story()...)
-	tell(observe.Events(recorder, nil), after(0, drain.Progress{Type: drain.ProgressFenced, Subject: "node/worker-1", Err: errors.New("no")}))
+	tell(observe.Events(recorder, nil), after(0, drain.Progress{Type: drain.ProgressCordoned, Subject: "node/worker-1", Err: errors.New("no")}))
 	require.Equal(t, []string{
 		"Normal DrainStarted Started node/worker-1",
-		"Normal DrainFenced Fenced node/worker-1",
+		"Normal DrainCordoned Cordoned node/worker-1",
 		"Warning DrainRefused Requested pod/shop/b to evict (DisruptionBudget): web allows none",
 		"Warning DrainWaiting Waiting pod/shop/c (Unmanaged): nobody brings it back",
 		"Normal DrainWaiting Waiting volumeattachment/v (Detaching)",
 		"Warning DrainEscalated Escalated node/worker-1 (IgnoreBudgets): after 1h0m0s IgnoreBudgets",
 		"Warning DrainLeft Left pod/shop/c (Abandoned)",
 		"Warning DrainEnded Ended node/worker-1 (Proceeded)",
-		"Warning DrainNotFenced Fenced node/worker-1: no",
+		"Warning DrainNotCordoned Cordoned node/worker-1: no",
 	}, received(recorder))
 	tell(observe.Events(nil, nil), story()...)
 }
@@ -183,13 +183,13 @@ func TestMetricsCountADrain(t *testing.T) {
 	require.NoError(t, err)
 	tell(metrics, story()[:6]...)
 	require.Equal(t, []string{
-		"active[] 1", "fences_total[fenced] 1", "pod_seconds[] 0 0",
+		"active[] 1", "cordons_total[cordoned] 1", "pod_seconds[] 0 0",
 		"requests_total[DisruptionBudget evict] 1", "requests_total[Terminating evict] 1",
 		"waiting[Detaching] 1", "waiting[DisruptionBudget] 1", "waiting[Terminating] 1", "waiting[Unmanaged] 1",
 	}, figures(t, registry))
 	tell(metrics, story()[6:]...)
 	require.Equal(t, []string{
-		"duration_seconds[Proceeded] 1 3660", "ended_total[Proceeded] 1", "escalations_total[IgnoreBudgets] 1", "fences_total[fenced] 1",
+		"cordons_total[cordoned] 1", "duration_seconds[Proceeded] 1 3660", "ended_total[Proceeded] 1", "escalations_total[IgnoreBudgets] 1",
 		"left_total[Abandoned] 1", "pod_seconds[] 1 20",
 		"requests_total[DisruptionBudget evict] 1", "requests_total[Terminating delete] 1", "requests_total[Terminating evict] 1",
 	}, figures(t, registry))
@@ -198,7 +198,7 @@ func TestMetricsCountADrain(t *testing.T) {
 func TestMetricsOfADrainThatIsGivenUp(t *testing.T) {
 	for name, stop := range map[string]func(*observe.Metrics){
 		"by its program": func(m *observe.Metrics) { m.Forget("worker-1"); m.Forget("worker-1") },
-		"by an abort":    func(m *observe.Metrics) { tell(m, after(0, drain.Progress{Type: drain.ProgressUnfenced})) },
+		"by an abort":    func(m *observe.Metrics) { tell(m, after(0, drain.Progress{Type: drain.ProgressUncordoned})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()

@@ -34,7 +34,7 @@ const (
 	Refused = 2
 )
 
-// undoTime is how long taking back the fence may take.
+// undoTime is how long taking back the cordon may take.
 const undoTime = 30 * time.Second
 
 // Command is the drain command. The zero value writes nothing and goes by the
@@ -127,14 +127,14 @@ func (c Command) drain(ctx context.Context, o options) error {
 		return nil
 	}
 	if again {
-		if _, err := nodeops.FenceNode(ctx, client, o.node, in.Node.UID, p.Fence, now); err != nil {
-			return fmt.Errorf("fence: %w", err)
+		if _, err := nodeops.CordonNode(ctx, client, o.node, in.Node.UID, p.Cordon, now); err != nil {
+			return fmt.Errorf("cordon: %w", err)
 		}
 	}
 	return c.carryOut(ctx, client, o, o.policy(), in.Node.UID, plan)
 }
 
-// uncordoned says whether an earlier drain of the same owner left a fence that somebody took
+// uncordoned says whether an earlier drain of the same owner left a cordon that somebody took
 // away since, such as with kubectl uncordon.
 func uncordoned(plan drain.Decision) bool {
 	return slices.ContainsFunc(plan.Gates, func(g machinist.Hold) bool { return g.Reason == drain.ReasonUncordoned })
@@ -142,7 +142,7 @@ func uncordoned(plan drain.Decision) bool {
 
 func (c Command) words() words { return words{now: c.Clock.Now(), zone: c.Zone} }
 
-// carryOut drains the Node, and takes back the fence if that fails and is
+// carryOut drains the Node, and takes back the cordon if that fails and is
 // wanted.
 func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o options, p drain.Policy, uid types.UID, before drain.Decision) error {
 	progress := newProgress(c, o, before)
@@ -212,12 +212,12 @@ func (c Command) failed(o options, plan drain.Decision, err error, interrupted b
 	return f
 }
 
-// takeBack takes back the fence.
+// takeBack takes back the cordon.
 func (c Command) takeBack(ctx context.Context, e runner.Executor, o options, p drain.Policy, uid types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, undoTime)
 	defer cancel()
 	if err := e.Abort(ctx, o.node, uid, p); err != nil {
-		return fmt.Errorf("the fence stays: %w", err)
+		return fmt.Errorf("the cordon stays: %w", err)
 	}
 	return nil
 }

@@ -28,8 +28,8 @@ type Document struct {
 	// the form namespace/name.
 	Feasible  bool     `json:"feasible"`
 	Obstacles []string `json:"obstacles,omitempty"`
-	// Fence is what has to be done to the Node first, if anything.
-	Fence *Fence `json:"fence,omitempty"`
+	// Cordon is what has to be done to the Node first, if anything.
+	Cordon *Cordon `json:"cordon,omitempty"`
 	// Pods, Volumes and Gates are what something is done about, or not.
 	Pods    []Pod    `json:"pods"`
 	Volumes []Volume `json:"volumes,omitempty"`
@@ -45,8 +45,8 @@ type Document struct {
 	NextCheck time.Time `json:"nextCheck,omitzero"`
 }
 
-// Fence is what keeps new pods off the Node.
-type Fence struct {
+// Cordon is what keeps new pods off the Node.
+type Cordon struct {
 	// Unschedulable says that the Node is cordoned, Taint that it is tainted instead.
 	Unschedulable bool   `json:"unschedulable,omitempty"`
 	Taint         string `json:"taint,omitempty"`
@@ -119,8 +119,8 @@ func NewDocument(plan drain.Decision, p drain.Policy, now time.Time) Document {
 		Feasible: plan.Feasible(), Pods: []Pod{},
 		NotEvaluated: texts(plan.NotEvaluated), Next: string(plan.Next), NextAt: utc(plan.NextAt), NextCheck: utc(plan.NextCheck),
 	}
-	if f := plan.Fence; f != nil {
-		d.Fence = &Fence{Owner: f.Fence.Owner, Taint: f.Fence.Taint, Unschedulable: f.Fence.Taint == ""}
+	if f := plan.Cordon; f != nil {
+		d.Cordon = &Cordon{Owner: f.Cordon.Owner, Taint: f.Cordon.Taint, Unschedulable: f.Cordon.Taint == ""}
 	}
 	for _, o := range plan.Obstacles() {
 		d.Obstacles = append(d.Obstacles, o.Namespace+"/"+o.Name)

@@ -103,14 +103,14 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 	fs.StringVar(&o.owner, "owner", "", "`name` to claim the node for, beside the claims of others")
 	fs.StringVar(&o.taint, "taint", "", "set a taint of this `key` instead of a cordon; needs an owner")
-	fs.BoolVar(&o.undo, "undo", false, "take the fence back if the drain fails; the owner is "+defaultOwner+" unless given")
+	fs.BoolVar(&o.undo, "undo", false, "take the cordon back if the drain fails; the owner is "+defaultOwner+" unless given")
 }
 
 // complete checks what was given and fills in what follows from it.
 func (o *options) complete(args []string) error {
 	for _, step := range []func() error{
 		func() error { return o.completeNode(args) },
-		o.checkCluster, o.checkOutput, o.checkPods, o.checkTimes, o.checkForce, o.completeFence,
+		o.checkCluster, o.checkOutput, o.checkPods, o.checkTimes, o.checkForce, o.completeCordon,
 	} {
 		if err := step(); err != nil {
 			return err

@@ -15,29 +15,29 @@ import (
 // is named.
 const defaultOwner = "drain"
 
-// completeFence names an owner where one is needed and checks the fence.
-func (o *options) completeFence() error {
+// completeCordon names an owner where one is needed and checks the cordon.
+func (o *options) completeCordon() error {
 	if o.undo && o.owner == "" {
 		o.owner = defaultOwner
 	}
 	if o.taint != "" && o.owner == "" {
 		return errors.New("--taint needs --owner, who takes it off again")
 	}
-	if err := o.fence().Validate(); err != nil {
+	if err := o.cordon().Validate(); err != nil {
 		return fmt.Errorf("--owner or --taint: %s", oneLine(err))
 	}
 	return nil
 }
 
-func (o *options) fence() nodeops.Fence {
-	return nodeops.Fence{Owner: o.owner, Reason: "drain", Taint: o.taint}
+func (o *options) cordon() nodeops.Cordon {
+	return nodeops.Cordon{Owner: o.owner, Reason: "drain", Taint: o.taint}
 }
 
 // policy returns what the drain may do.
 func (o *options) policy() drain.Policy {
 	p := drain.Policy{
 		Ladder:               o.ladder(),
-		Fence:                o.fence(),
+		Cordon:               o.cordon(),
 		EvictUnmanaged:       o.force,
 		EvictLocalStorage:    o.deleteEmptyDirData,
 		PodSelector:          o.podSelector,

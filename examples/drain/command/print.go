@@ -40,8 +40,8 @@ func printPlan(out io.Writer, o options, plan drain.Decision, now time.Time, zon
 func table(d Document, plan drain.Decision, w words, explain bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %s, dry run: nothing is changed\n", d.Node)
-	if plan.Fence != nil {
-		fmt.Fprintf(&b, "first: %s\n", plan.Fence)
+	if plan.Cordon != nil {
+		fmt.Fprintf(&b, "first: %s\n", plan.Cordon)
 	}
 	for _, g := range plan.Gates {
 		fmt.Fprintln(&b, w.hold(g))

@@ -111,8 +111,8 @@ func (p *progress) text(e drain.Progress) string {
 	switch e.Type {
 	case drain.ProgressStarted:
 		return fmt.Sprintf("draining node %s of %s", e.Node, plural(p.total, "pod"))
-	case drain.ProgressFenced:
-		return orError("fenced node "+e.Node, "could not fence node "+e.Node, e.Err)
+	case drain.ProgressCordoned:
+		return orError("cordoned node "+e.Node, "could not cordon node "+e.Node, e.Err)
 	case drain.ProgressRequested:
 		return p.requested(e, name)
 	case drain.ProgressWaiting:
@@ -124,8 +124,8 @@ func (p *progress) text(e drain.Progress) string {
 		return gone(p.asked[e.Subject]) + " " + name
 	case drain.ProgressLeft:
 		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
-	case drain.ProgressUnfenced:
-		return orError("took the fence off node "+e.Node, "could not take the fence off node "+e.Node, e.Err)
+	case drain.ProgressUncordoned:
+		return orError("took the cordon off node "+e.Node, "could not take the cordon off node "+e.Node, e.Err)
 	case drain.ProgressEscalated:
 		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
 	default: // the command says how it ended

@@ -40,7 +40,7 @@ func TestATerminalKeepsTheCountInItsLastLine(t *testing.T) {
 		count string
 	}{
 		{event(drain.ProgressStarted, "", drain.Row{}, nil), []string{"12:00:00 draining node node-1 of 3 pods"}, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.ProgressFenced, "", drain.Row{}, nil), []string{"12:00:00 fenced node node-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
+		{event(drain.ProgressCordoned, "", drain.Row{}, nil), []string{"12:00:00 cordoned node node-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
 		{event(drain.ProgressRequested, "web-1", evict, nil), []string{"12:00:00 evicting shop/web-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
 		{event(drain.ProgressRequested, "web-2", evict, errors.New("no")), nil, "0 of 3 pods gone, 0 held, 3 on their way"},
 		{event(drain.ProgressWaiting, "web-2", budget, nil), []string{
@@ -71,7 +71,7 @@ func TestOddEventsDoNoHarm(t *testing.T) {
 	var out bytes.Buffer
 	o := command.NewTerminal(&out, 0, noon)
 	for _, kind := range []drain.ProgressType{
-		drain.ProgressStarted, drain.ProgressFenced, drain.ProgressRequested, drain.ProgressWaiting, drain.ProgressGone, drain.ProgressGone,
+		drain.ProgressStarted, drain.ProgressCordoned, drain.ProgressRequested, drain.ProgressWaiting, drain.ProgressGone, drain.ProgressGone,
 		drain.ProgressEscalated, drain.ProgressEnded, "", "Nonsense",
 	} {
 		for _, e := range []drain.Progress{{Type: kind}, {Type: kind, Subject: "pod/"}, {Type: kind, Subject: "pod/a/b", Row: &drain.Row{}}, {Type: kind, Err: errors.New("x\ny")}} {

@@ -44,7 +44,7 @@ func TestADrainEvictsWhatItCanAndSaysSo(t *testing.T) {
 		require.True(t, r.there("web-2"))
 		require.True(t, r.node().Spec.Unschedulable)
 		r.out.line(t, "draining node node-1 of 1 pod")
-		r.out.line(t, "fenced node node-1")
+		r.out.line(t, "cordoned node node-1")
 		r.out.line(t, "evicting shop/web-1")
 		r.out.line(t, "evicted shop/web-1")
 		r.out.line(t, "node node-1 drained")
@@ -244,11 +244,11 @@ func TestWhatTheClusterRefusesIsAFailureAndNeverDone(t *testing.T) {
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
 		r.errOut.line(t, "shop/web-1", "Forbidden")
 	}))
-	t.Run("the fence", bubble(func(t *testing.T) {
+	t.Run("the cordon", bubble(func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
-		r.out.line(t, "could not fence node node-1")
+		r.out.line(t, "could not cordon node node-1")
 		require.True(t, r.there("web-1"))
 	}))
 }
@@ -282,8 +282,8 @@ func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		status := r.start(ctx, "node-1")
 		r.out.line(t, "waiting for shop/web-1")
-		r.out.line(t, "fenced node node-1")
-		synctest.Wait() // until it has seen its own fence
+		r.out.line(t, "cordoned node node-1")
+		synctest.Wait() // until it has seen its own cordon
 		cancel()
 		require.Equal(t, command.Failed, r.ends(status))
 		r.errOut.line(t, "drain: node node-1: interrupted; it waits for shop/web-1: DisruptionBudget", "shop/web-budget", "since")
@@ -292,7 +292,7 @@ func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
+func TestUndoTakesTheCordonBackAndNothingElse(t *testing.T) {
 	cases := []struct {
 		name string
 		args []string
@@ -309,12 +309,12 @@ func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
 			status := r.start(ctx, c.args...)
 			r.out.line(t, "waiting for shop/web-1")
 			synctest.Wait()
-			require.NotEmpty(t, cmp.Diff(bare(before), bare(r.node())), "the node is fenced")
+			require.NotEmpty(t, cmp.Diff(bare(before), bare(r.node())), "the node is cordoned")
 			cancel()
 			require.Equal(t, command.Failed, r.ends(status))
 			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
-			r.out.line(t, "took the fence off node node-1")
-			require.NotContains(t, r.errOut.String(), "the fence stays")
+			r.out.line(t, "took the cordon off node node-1")
+			require.NotContains(t, r.errOut.String(), "the cordon stays")
 		}))
 		t.Run("after the time is over: "+c.name, bubble(func(t *testing.T) {
 			r := newRig(t, blocked()...)
@@ -346,7 +346,7 @@ func TestUndoTakesTheFenceBackAndNothingElse(t *testing.T) {
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes"})
 		cancel()
 		require.Equal(t, command.Failed, r.ends(status))
-		r.errOut.line(t, "the fence stays", "forbidden")
+		r.errOut.line(t, "the cordon stays", "forbidden")
 	}))
 }
 

@@ -35,10 +35,10 @@ func (w *town) schedulable(t *testing.T, yes bool) {
 	require.NoError(t, err)
 }
 
-// by is a policy whose fence is somebody's.
+// by is a policy whose cordon is somebody's.
 func by(owner string) drain.Policy {
 	p := lenient
-	p.Fence = nodeops.Fence{Owner: owner, ExcludeFromLoadBalancers: true}
+	p.Cordon = nodeops.Cordon{Owner: owner, ExcludeFromLoadBalancers: true}
 	return p
 }
 
@@ -56,7 +56,7 @@ func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
 		g.waits(t, w, "pod/"+w.ns+"/web", drain.ReasonBudgetNever)
 	}
 	n := w.nodeA(t)
-	require.Len(t, nodeops.Fences(n), 2, "no write is lost")
+	require.Len(t, nodeops.Cordons(n), 2, "no write is lost")
 	require.True(t, n.Spec.Unschedulable)
 	require.Contains(t, n.Labels, corev1.LabelNodeExcludeBalancers)
 	cancel()
@@ -68,7 +68,7 @@ func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
 	n = w.nodeA(t)
 	require.False(t, n.Spec.Unschedulable)
 	require.NotContains(t, n.Labels, corev1.LabelNodeExcludeBalancers)
-	require.Empty(t, nodeops.Fences(n))
+	require.Empty(t, nodeops.Cordons(n))
 	require.True(t, w.there(t, pod))
 
 	// Somebody had cordoned it before.
@@ -85,7 +85,7 @@ func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
 	require.NotContains(t, n.Labels, corev1.LabelNodeExcludeBalancers)
 }
 
-// Whoever takes the fence away in mid-drain is told about, and nothing goes on.
+// Whoever takes the cordon away in mid-drain is told about, and nothing goes on.
 func TestADrainStopsWhenAPersonOpensItsNode(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
@@ -107,5 +107,5 @@ func TestADrainStopsWhenAPersonOpensItsNode(t *testing.T) {
 	require.False(t, n.Spec.Unschedulable, "it was not closed again")
 	require.NoError(t, runner.Executor{Client: w.client}.Abort(t.Context(), w.a, n.UID, by("one")))
 	require.False(t, w.nodeA(t).Spec.Unschedulable)
-	require.Empty(t, nodeops.Fences(w.nodeA(t)))
+	require.Empty(t, nodeops.Cordons(w.nodeA(t)))
 }

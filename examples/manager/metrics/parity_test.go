@@ -86,7 +86,7 @@ func live(t *testing.T, s *shown, m, failing *v1alpha1.Machine) {
 func drains(s *shown) {
 	at := drain.Progress{Node: "node-1", Started: epoch, Time: epoch.Add(time.Minute), Subject: "pod/ns/a", Reason: drain.ReasonBudget}
 	for _, kind := range []drain.ProgressType{
-		drain.ProgressStarted, drain.ProgressFenced, drain.ProgressRequested, drain.ProgressGone, drain.ProgressWaiting, drain.ProgressLeft, drain.ProgressEscalated, drain.ProgressEnded,
+		drain.ProgressStarted, drain.ProgressCordoned, drain.ProgressRequested, drain.ProgressGone, drain.ProgressWaiting, drain.ProgressLeft, drain.ProgressEscalated, drain.ProgressEnded,
 	} {
 		at.Type, at.Outcome = kind, drain.Drained
 		s.Drains().Observe(at)

@@ -15,8 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// FenceError says that a Node could not be fenced.
-type FenceError struct {
+// CordonError says that a Node could not be cordoned.
+type CordonError struct {
 	// Node is its name.
 	Node string
 	// Err is the answer of the API server.
@@ -24,31 +24,31 @@ type FenceError struct {
 }
 
 // Error returns the name of the Node and what the API server said.
-func (e *FenceError) Error() string { return fmt.Sprintf("drain: fence node %s: %v", e.Node, e.Err) }
+func (e *CordonError) Error() string { return fmt.Sprintf("drain: cordon node %s: %v", e.Node, e.Err) }
 
 // Unwrap returns what the API server said.
-func (e *FenceError) Unwrap() error { return e.Err }
+func (e *CordonError) Unwrap() error { return e.Err }
 
-// fence sets a fence and returns the Node with it. A Node that is gone needs none.
-func (e Executor) fence(ctx context.Context, f *drain.SetFence) (*corev1.Node, error) {
+// cordon sets a cordon and returns the Node with it. A Node that is gone needs none.
+func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node, error) {
 	if f == nil {
 		return nil, nil
 	}
 	ctx, cancel := e.call(ctx)
 	defer cancel()
-	node, err := nodeops.FenceNode(ctx, e.Client, f.Node, f.UID, f.Fence, f.At)
+	node, err := nodeops.CordonNode(ctx, e.Client, f.Node, f.UID, f.Cordon, f.At)
 	switch {
 	case err == nil:
 		return node, nil
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	default:
-		return nil, &FenceError{Node: f.Node, Err: err}
+		return nil, &CordonError{Node: f.Node, Err: err}
 	}
 }
 
 // Abort undoes what a drain with this policy did to a Node: it takes the claim of the
-// fence's owner back, and with it the marks that a fence had set and no other owner holds.
+// cordon's owner back, and with it the marks that a cordon had set and no other owner holds.
 // Marks that others set stay. Evicted pods are not brought back. Abort may be called at any
 // time, again and again, also after a drain that was successful: it opens a Node again after
 // its maintenance.
@@ -56,24 +56,24 @@ func (e Executor) fence(ctx context.Context, f *drain.SetFence) (*corev1.Node, e
 // The uid is that of the Node that was drained; empty means any Node of that name. A Node
 // that is gone, or that was replaced by another, leaves nothing to undo. Neither does a policy
 // that keeps the Node schedulable. The error is [ErrUnusable] without a client or without an
-// owner of the fence, or the answer of the API server.
+// owner of the cordon, or the answer of the API server.
 func (e Executor) Abort(ctx context.Context, nodeName string, uid types.UID, p drain.Policy) error {
 	switch {
 	case p.KeepSchedulable:
 		return nil
-	case p.Fence.Owner == "":
-		return missing("owner of the fence")
+	case p.Cordon.Owner == "":
+		return missing("owner of the cordon")
 	case e.Client == nil:
 		return missing("client")
 	}
 	bounded, cancel := e.call(ctx)
 	defer cancel()
-	changed, err := nodeops.UnfenceNode(bounded, e.Client, nodeName, uid, p.Fence.Owner)
+	changed, err := nodeops.UncordonNode(bounded, e.Client, nodeName, uid, p.Cordon.Owner)
 	if apierrors.IsNotFound(err) || errors.Is(err, nodeops.ErrNodeReplaced) {
 		return nil
 	}
 	if e.Observer != nil && (changed || err != nil) {
-		e.Observer.Observe(drain.Progress{Type: drain.ProgressUnfenced, Time: e.clock().Now(), Node: nodeName, Subject: "node/" + nodeName, Err: err})
+		e.Observer.Observe(drain.Progress{Type: drain.ProgressUncordoned, Time: e.clock().Now(), Node: nodeName, Subject: "node/" + nodeName, Err: err})
 	}
 	if err != nil {
 		return fmt.Errorf("drain: abort: %w", err)

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Fence is what keeps pods, and perhaps traffic, off a Node. The zero Fence cordons
+// Cordon is what keeps pods, and perhaps traffic, off a Node. The zero Cordon cordons
 // the Node for nobody in particular.
 //
-// Several owners may fence one Node. Each keeps a claim in an annotation of its
+// Several owners may cordon one Node. Each keeps a claim in an annotation of its
 // own, and a mark on the Node stands as long as one of them holds it. A second annotation
-// remembers which marks a fence has set; what was there before the first fence, or came
+// remembers which marks a cordon has set; what was there before the first cordon, or came
 // from somebody else, is never taken away.
-type Fence struct {
-	// Owner names who fences, as the name part of an annotation: letters, digits and
+type Cordon struct {
+	// Owner names who cordons, as the name part of an annotation: letters, digits and
 	// dashes, dots or underscores in between. The Node then carries a claim of the owner,
 	// so that it can be opened again when its last owner leaves. Without an owner nobody
 	// is recorded, and nothing is ever taken back.
@@ -30,7 +30,7 @@ type Fence struct {
 	Reason string `json:"reason,omitempty"`
 	// Taint is the key of a taint of the owner's, with effect NoSchedule, that is set
 	// instead of the mark unschedulable, which people use as well. Empty means that
-	// the Node is marked. Since the key belongs to owners of fences, the taint goes
+	// the Node is marked. Since the key belongs to owners of cordons, the taint goes
 	// with the last of them, whoever has set it.
 	Taint string `json:"taint,omitempty"`
 	// ExcludeFromLoadBalancers sets the label that takes the Node out of load
@@ -41,44 +41,44 @@ type Fence struct {
 	OutOfService bool `json:"outOfService,omitempty"`
 }
 
-// FenceError says what is wrong with a [Fence].
-type FenceError struct {
-	// Field of the fence, and its value.
+// CordonError says what is wrong with a [Cordon].
+type CordonError struct {
+	// Field of the cordon, and its value.
 	Field, Value string
 	// Problem in words.
 	Problem string
 }
 
 // Error returns the field, its value and what is wrong with it.
-func (e *FenceError) Error() string {
-	return fmt.Sprintf("fence: %s %q: %s", e.Field, e.Value, e.Problem)
+func (e *CordonError) Error() string {
+	return fmt.Sprintf("cordon: %s %q: %s", e.Field, e.Value, e.Problem)
 }
 
-// Validate says what is wrong with the fence, as a *[FenceError], or nil: an owner that
+// Validate says what is wrong with the cordon, as a *[CordonError], or nil: an owner that
 // cannot be part of an annotation's key, a taint whose key the API server would refuse or
 // that Kubernetes sets itself.
-func (f Fence) Validate() error {
+func (f Cordon) Validate() error {
 	if f.Owner != "" {
 		if wrong := validation.IsQualifiedName(claimAnnotationPrefix + f.Owner); len(wrong) > 0 {
-			return &FenceError{Field: "owner", Value: f.Owner, Problem: strings.Join(wrong, "; ")}
+			return &CordonError{Field: "owner", Value: f.Owner, Problem: strings.Join(wrong, "; ")}
 		}
 	}
 	if f.Taint == "" {
 		return nil
 	}
 	if wrong := validation.IsQualifiedName(f.Taint); len(wrong) > 0 {
-		return &FenceError{Field: "taint", Value: f.Taint, Problem: strings.Join(wrong, "; ")}
+		return &CordonError{Field: "taint", Value: f.Taint, Problem: strings.Join(wrong, "; ")}
 	}
 	if prefix, _, _ := strings.Cut(f.Taint, "/"); prefix == "node.kubernetes.io" || prefix == "node.cloudprovider.kubernetes.io" {
-		return &FenceError{Field: "taint", Value: f.Taint, Problem: "Kubernetes sets and removes the taints of " + prefix + " itself"}
+		return &CordonError{Field: "taint", Value: f.Taint, Problem: "Kubernetes sets and removes the taints of " + prefix + " itself"}
 	}
 	return nil
 }
 
-// Stands says whether the Node is fenced so: all marks are there, and the claim if
-// the fence has an owner, which has outlived nothing. A nil Node is not. A claim without
+// Stands says whether the Node is cordoned so: all marks are there, and the claim if
+// the cordon has an owner, which has outlived nothing. A nil Node is not. A claim without
 // its marks does not stand: see [Claim.Missing].
-func (f Fence) Stands(node *corev1.Node) bool {
+func (f Cordon) Stands(node *corev1.Node) bool {
 	if node == nil {
 		return false
 	}
@@ -96,9 +96,9 @@ func (f Fence) Stands(node *corev1.Node) bool {
 }
 
 // Outlived says whether the claim of the owner still keeps the Node out of service although
-// the fence does not: the instance is on again. Setting the fence takes that back. A nil
+// the cordon does not: the instance is on again. Setting the cordon takes that back. A nil
 // Node is not.
-func (f Fence) Outlived(node *corev1.Node) bool {
+func (f Cordon) Outlived(node *corev1.Node) bool {
 	if node == nil || f.OutOfService {
 		return false
 	}
@@ -106,11 +106,11 @@ func (f Fence) Outlived(node *corev1.Node) bool {
 	return ok && claim.Holds(markOutOfService) && markOutOfService.on(node)
 }
 
-// Set returns a deep copy of node with the fence, and whether that differs from node. It
-// does not if the fence stands; a claim that is there already keeps its time, and the marks
-// that it held, but for what it has outlived. The only error is that of [Fence.Validate];
+// Set returns a deep copy of node with the cordon, and whether that differs from node. It
+// does not if the cordon stands; a claim that is there already keeps its time, and the marks
+// that it held, but for what it has outlived. The only error is that of [Cordon.Validate];
 // nothing is set then. A nil node gives nil.
-func (f Fence) Set(node *corev1.Node, now time.Time) (_ *corev1.Node, changed bool, err error) {
+func (f Cordon) Set(node *corev1.Node, now time.Time) (_ *corev1.Node, changed bool, err error) {
 	if err := f.Validate(); err != nil {
 		return node.DeepCopy(), false, err
 	}
@@ -122,12 +122,12 @@ func (f Fence) Set(node *corev1.Node, now time.Time) (_ *corev1.Node, changed bo
 }
 
 // set is Set on a node that it may change.
-func (f Fence) set(node *corev1.Node, now time.Time) bool {
+func (f Cordon) set(node *corev1.Node, now time.Time) bool {
 	if f.Stands(node) {
 		return false
 	}
 	outlived := f.Outlived(node)
-	ours := fenceMarks(node)
+	ours := cordonMarks(node)
 	known := ours.whichStand(node)
 	for _, m := range f.marks() {
 		if m.on(node) {
@@ -149,8 +149,8 @@ func (f Fence) set(node *corev1.Node, now time.Time) bool {
 	return true
 }
 
-// extend returns the claim for the fence, which holds what an earlier one held.
-func (f Fence) extend(c Claim, ours markSet, now time.Time) Claim {
+// extend returns the claim for the cordon, which holds what an earlier one held.
+func (f Cordon) extend(c Claim, ours markSet, now time.Time) Claim {
 	held := c.Marks
 	if c.Unreadable {
 		held = ours
@@ -170,32 +170,32 @@ func (f Fence) extend(c Claim, ours markSet, now time.Time) Claim {
 	return Claim{Owner: f.Owner, Reason: c.Reason, Since: c.Since, Marks: held}
 }
 
-// Unfence returns a deep copy of node without the claim of owner, and whether that
-// differs from node. The marks that no claim holds any more are taken away, if a fence has
+// Uncordon returns a deep copy of node without the claim of owner, and whether that
+// differs from node. The marks that no claim holds any more are taken away, if a cordon has
 // set them and they are still as it did: a cordon that was there before stays, and one
 // that somebody took away is not put back. A nil node gives nil.
 //
-// An owner without a claim, and the empty one, only take away what a fence has left
+// An owner without a claim, and the empty one, only take away what a cordon has left
 // behind: marks that nobody holds, because their claim was removed by hand.
 //
 // A mark is not known to be another's if somebody took it away and set it again while
-// no fence was set or taken back in between: the Node then looks as before. Those who
-// want to be sure of that use a [Fence.Taint].
-func Unfence(node *corev1.Node, owner string) (_ *corev1.Node, changed bool) {
+// no cordon was set or taken back in between: the Node then looks as before. Those who
+// want to be sure of that use a [Cordon.Taint].
+func Uncordon(node *corev1.Node, owner string) (_ *corev1.Node, changed bool) {
 	if node == nil {
 		return nil, false
 	}
 	out := node.DeepCopy()
-	return out, unfence(out, owner)
+	return out, uncordon(out, owner)
 }
 
-// unfence is Unfence on a node that it may change.
-func unfence(node *corev1.Node, owner string) bool {
+// uncordon is Uncordon on a node that it may change.
+func uncordon(node *corev1.Node, owner string) bool {
 	claim, changed := claimOf(node, owner)
 	if changed {
 		deleteAnnotation(node, claimAnnotationPrefix+owner)
 	}
-	ours := fenceMarks(node)
+	ours := cordonMarks(node)
 	known := ours.whichStand(node)
 	for _, m := range claim.Marks {
 		if m.isTaint() && m.on(node) {

@@ -15,18 +15,18 @@ import (
 )
 
 // Two programs keep pods off a node. It is open again when the last of them has left.
-func ExampleFence() {
+func ExampleCordon() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
 
-	node, _, _ = nodeops.Fence{Owner: "os-update", Reason: "kernel 7.1"}.Set(node, now)
-	node, _, _ = nodeops.Fence{Owner: "scale-down", Reason: "idle", ExcludeFromLoadBalancers: true}.Set(node, now.Add(time.Minute))
-	for _, claim := range nodeops.Fences(node) {
+	node, _, _ = nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}.Set(node, now)
+	node, _, _ = nodeops.Cordon{Owner: "scale-down", Reason: "idle", ExcludeFromLoadBalancers: true}.Set(node, now.Add(time.Minute))
+	for _, claim := range nodeops.Cordons(node) {
 		fmt.Println(claim.Owner, claim.Marks, "since", claim.Since.Format(time.TimeOnly), claim.Reason)
 	}
-	node, _ = nodeops.Unfence(node, "os-update")
+	node, _ = nodeops.Uncordon(node, "os-update")
 	fmt.Println("unschedulable:", node.Spec.Unschedulable)
-	node, _ = nodeops.Unfence(node, "scale-down")
+	node, _ = nodeops.Uncordon(node, "scale-down")
 	fmt.Println("unschedulable:", node.Spec.Unschedulable)
 	// Output:
 	// os-update [unschedulable] since 12:00:00 kernel 7.1
@@ -36,33 +36,33 @@ func ExampleFence() {
 }
 
 // A cordon that somebody had set by hand is not taken away.
-func ExampleUnfence() {
+func ExampleUncordon() {
 	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
-	node, _, _ = nodeops.Fence{Owner: "os-update"}.Set(node, time.Time{})
-	node, changed := nodeops.Unfence(node, "os-update")
+	node, _, _ = nodeops.Cordon{Owner: "os-update"}.Set(node, time.Time{})
+	node, changed := nodeops.Uncordon(node, "os-update")
 	fmt.Println(changed, node.Spec.Unschedulable)
 	// Output:
 	// true true
 }
 
 // A human uncordons the node while it is claimed: nothing fights back, and everybody can see it.
-func ExampleFences() {
-	node, _, _ := nodeops.Fence{Owner: "os-update"}.Set(&corev1.Node{}, time.Time{})
+func ExampleCordons() {
+	node, _, _ := nodeops.Cordon{Owner: "os-update"}.Set(&corev1.Node{}, time.Time{})
 	node.Spec.Unschedulable = false // kubectl uncordon
-	for _, claim := range nodeops.Fences(node) {
+	for _, claim := range nodeops.Cordons(node) {
 		fmt.Println(claim.Owner, "misses", claim.Missing)
 	}
 	// Output:
 	// os-update misses [unschedulable]
 }
 
-func ExampleUnfenceNode() {
+func ExampleUncordonNode() {
 	ctx, now := context.Background(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "4711"}})
-	_, err := nodeops.FenceNode(ctx, client, "worker-1", "4711", nodeops.Fence{Owner: "os-update"}, now)
+	_, err := nodeops.CordonNode(ctx, client, "worker-1", "4711", nodeops.Cordon{Owner: "os-update"}, now)
 	fmt.Println(err)
-	fmt.Println(nodeops.UnfenceNode(ctx, client, "worker-1", "4711", "os-update"))
-	fmt.Println(nodeops.UnfenceNode(ctx, client, "worker-1", "0815", "os-update"))
+	fmt.Println(nodeops.UncordonNode(ctx, client, "worker-1", "4711", "os-update"))
+	fmt.Println(nodeops.UncordonNode(ctx, client, "worker-1", "0815", "os-update"))
 	// Output:
 	// <nil>
 	// true <nil>

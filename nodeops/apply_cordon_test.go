@@ -23,8 +23,8 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// fencePlace returns a cluster with one node, and a way to read it.
-func fencePlace(t *testing.T) (*draintest.Cluster, kubernetes.Interface, func() *corev1.Node) {
+// cordonPlace returns a cluster with one node, and a way to read it.
+func cordonPlace(t *testing.T) (*draintest.Cluster, kubernetes.Interface, func() *corev1.Node) {
 	t.Helper()
 	cluster := draintest.New(draintest.Options{})
 	require.NoError(t, cluster.Add(crowdedNode()))
@@ -36,35 +36,35 @@ func fencePlace(t *testing.T) (*draintest.Cluster, kubernetes.Interface, func() 
 	}
 }
 
-// fenceErr is the error of a call whose Node is of no interest.
-func fenceErr(_ *corev1.Node, err error) error { return err }
+// cordonErr is the error of a call whose Node is of no interest.
+func cordonErr(_ *corev1.Node, err error) error { return err }
 
 // asBefore compares nodes but for the version.
 var asBefore = cmp.Options{cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "ManagedFields"), cmpopts.EquateEmpty()}
 
-func TestAFenceIsSetAndTakenBackWithOneWriteEach(t *testing.T) {
-	cluster, client, read := fencePlace(t)
+func TestACordonIsSetAndTakenBackWithOneWriteEach(t *testing.T) {
+	cluster, client, read := cordonPlace(t)
 	before := read()
 	for range 2 {
-		require.NoError(t, fenceErr(nodeops.FenceNode(t.Context(), client, "n1", before.UID, everything("a"), t0)))
+		require.NoError(t, cordonErr(nodeops.CordonNode(t.Context(), client, "n1", before.UID, everything("a"), t0)))
 	}
 	require.True(t, everything("a").Stands(read()))
 	require.Len(t, cluster.HistorySince(before.ResourceVersion), 1)
 
-	changed, err := nodeops.UnfenceNode(t.Context(), client, "n1", before.UID, "a")
+	changed, err := nodeops.UncordonNode(t.Context(), client, "n1", before.UID, "a")
 	require.NoError(t, err)
 	require.True(t, changed)
-	changed, err = nodeops.UnfenceNode(t.Context(), client, "n1", before.UID, "a")
+	changed, err = nodeops.UncordonNode(t.Context(), client, "n1", before.UID, "a")
 	require.NoError(t, err)
 	require.False(t, changed)
 	require.Len(t, cluster.HistorySince(before.ResourceVersion), 2)
 	require.Empty(t, cmp.Diff(before, read(), asBefore))
 }
 
-func TestTheFenceOfNobodyIsOnePatch(t *testing.T) {
-	cluster, _, _ := fencePlace(t)
+func TestTheCordonOfNobodyIsOnePatch(t *testing.T) {
+	cluster, _, _ := cordonPlace(t)
 	clientset := cluster.Clientset()
-	node, err := nodeops.FenceNode(t.Context(), clientset, "n1", "u1", nodeops.Fence{Reason: "not kept"}, t0)
+	node, err := nodeops.CordonNode(t.Context(), clientset, "n1", "u1", nodeops.Cordon{Reason: "not kept"}, t0)
 	require.NoError(t, err)
 	require.Len(t, clientset.Actions(), 1)
 	require.Equal(t, "patch", clientset.Actions()[0].GetVerb())
@@ -72,22 +72,22 @@ func TestTheFenceOfNobodyIsOnePatch(t *testing.T) {
 	require.Equal(t, crowdedNode().Annotations, node.Annotations)
 }
 
-func TestFenceNode_OtherNodeOrRefusalOrNonsense_IsAnErrorOfItsKind(t *testing.T) {
-	cluster, client, read := fencePlace(t)
+func TestCordonNode_OtherNodeOrRefusalOrNonsense_IsAnErrorOfItsKind(t *testing.T) {
+	cluster, client, read := cordonPlace(t)
 	before := read()
-	for _, f := range []nodeops.Fence{{}, owned, everything("")} {
-		require.ErrorIs(t, fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "another", f, t0)), nodeops.ErrNodeReplaced)
+	for _, f := range []nodeops.Cordon{{}, owned, everything("")} {
+		require.ErrorIs(t, cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "another", f, t0)), nodeops.ErrNodeReplaced)
 	}
-	_, err := nodeops.UnfenceNode(t.Context(), client, "n1", "another", "a")
+	_, err := nodeops.UncordonNode(t.Context(), client, "n1", "another", "a")
 	require.ErrorIs(t, err, nodeops.ErrNodeReplaced)
 	require.Contains(t, err.Error(), `"n1"`)
 
-	_, wrong := errors.AsType[*nodeops.FenceError](fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "", nodeops.Fence{Owner: "a/b"}, t0)))
+	_, wrong := errors.AsType[*nodeops.CordonError](cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "", nodeops.Cordon{Owner: "a/b"}, t0)))
 	require.True(t, wrong)
 
 	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"}, draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "update"})
-	for _, f := range []nodeops.Fence{{}, owned} {
-		err := fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0))
+	for _, f := range []nodeops.Cordon{{}, owned} {
+		err := cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "u1", f, t0))
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 		require.NotErrorIs(t, err, nodeops.ErrNodeReplaced)
 	}
@@ -118,17 +118,17 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		group.Go(func() {
 			for range 10 {
-				f := nodeops.Fence{Owner: owner, ExcludeFromLoadBalancers: random.IntN(2) == 0, OutOfService: random.IntN(2) == 0}
+				f := nodeops.Cordon{Owner: owner, ExcludeFromLoadBalancers: random.IntN(2) == 0, OutOfService: random.IntN(2) == 0}
 				if random.IntN(2) == 0 {
 					f.Taint = "example.com/drain-" + strconv.Itoa(i%4)
 				}
-				insist(func() error { return fenceErr(nodeops.FenceNode(t.Context(), client, "n1", "u1", f, t0)) })
+				insist(func() error { return cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "u1", f, t0)) })
 				pause(random)
 				if node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil || !f.Stands(node) {
-					t.Errorf("the fence of %s does not stand while it holds: %v", owner, err)
+					t.Errorf("the cordon of %s does not stand while it holds: %v", owner, err)
 				}
 				insist(func() error {
-					_, err := nodeops.UnfenceNode(t.Context(), client, "n1", "u1", owner)
+					_, err := nodeops.UncordonNode(t.Context(), client, "n1", "u1", owner)
 					return err
 				})
 				pause(random)

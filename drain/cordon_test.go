@@ -34,13 +34,13 @@ func TestDecide_StateOfTheNode_OutcomeAndNextCheck(t *testing.T) {
 		policy  drain.Policy
 		outcome drain.Outcome
 		reason  machinist.Reason
-		fences  bool
+		cordons bool
 		next    time.Duration // zero for none
 	}{
 		{"a cordoned Node without pods", observed(), drain.Policy{}, drain.Drained, "", false, 0},
 		{"an open Node without pods", onOpenNode(), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
 		{"one that stays schedulable", onOpenNode(), drain.Policy{KeepSchedulable: true}, drain.Drained, "", false, 0},
-		{"evictions come with the fence", onOpenNode(pod), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
+		{"evictions come with the cordon", onOpenNode(pod), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
 		{"pods that are not all known", partial, forcedSince(time.Hour), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
 		{"a Node that was not looked for", drain.Observation{Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
 		{"a Node without name", nameless, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
@@ -56,22 +56,22 @@ func TestDecide_StateOfTheNode_OutcomeAndNextCheck(t *testing.T) {
 			if tt.next > 0 {
 				next = now.Add(tt.next)
 			}
-			require.Equal(t, []any{tt.outcome, tt.reason, tt.fences, next}, []any{d.Outcome, d.Reason, d.Fence != nil, d.NextCheck})
+			require.Equal(t, []any{tt.outcome, tt.reason, tt.cordons, next}, []any{d.Outcome, d.Reason, d.Cordon != nil, d.NextCheck})
 			require.True(t, d.Reason == "" || len(d.Rows) == 0)
-			if d.Fence != nil {
-				require.Equal(t, drain.SetFence{Node: "node-1", UID: "uid-node-1", At: now}, *d.Fence)
+			if d.Cordon != nil {
+				require.Equal(t, drain.SetCordon{Node: "node-1", UID: "uid-node-1", At: now}, *d.Cordon)
 			}
 		})
 	}
 }
 
-const uncordoned = "the fence was taken away: fence the Node again to go on"
+const uncordoned = "the cordon was taken away: cordon the Node again to go on"
 
 // A person uncordons the Node in the middle of the drain.
 func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
-	fenced, d := drain.Step(drain.State{}, observed(newPod("a")), drain.Policy{}, now)
-	require.Nil(t, d.Fence)
-	require.Equal(t, []time.Time{now, now}, []time.Time{fenced.FencedAt, d.FencedAt})
+	cordoned, d := drain.Step(drain.State{}, observed(newPod("a")), drain.Policy{}, now)
+	require.Nil(t, d.Cordon)
+	require.Equal(t, []time.Time{now, now}, []time.Time{cordoned.CordonedAt, d.CordonedAt})
 	at := now.Add(time.Minute)
 	for _, tt := range []struct {
 		name   string
@@ -83,17 +83,17 @@ func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
 		want   string
 	}{
 		{"it yields and says so", onOpenNode(newPod("a")), drain.Policy{}, false, uncordoned, "", "a wait Uncordoned"},
-		{"another reason is the same fence", onOpenNode(newPod("a")), drain.Policy{Fence: nodeops.Fence{Reason: "other"}}, false, uncordoned, "", "a wait Uncordoned"},
+		{"another reason is the same cordon", onOpenNode(newPod("a")), drain.Policy{Cordon: nodeops.Cordon{Reason: "other"}}, false, uncordoned, "", "a wait Uncordoned"},
 		{"a Node without pods is not drained", onOpenNode(), drain.Policy{}, false, uncordoned, "", ""},
-		{"it is fenced again", observed(newPod("a")), drain.Policy{}, false, "", "", "a evict Evictable"},
-		{"the policy reasserts", onOpenNode(newPod("a")), drain.Policy{Reassert: true}, true, "", "Uncordoned: the fence was taken away, and it is set again", "a evict Evictable"},
-		{"the policy changed the fence", onOpenNode(newPod("a")), drain.Policy{Fence: nodeops.Fence{ExcludeFromLoadBalancers: true}}, true, "", "", "a evict Evictable"},
+		{"it is cordoned again", observed(newPod("a")), drain.Policy{}, false, "", "", "a evict Evictable"},
+		{"the policy reasserts", onOpenNode(newPod("a")), drain.Policy{Reassert: true}, true, "", "Uncordoned: the cordon was taken away, and it is set again", "a evict Evictable"},
+		{"the policy changed the cordon", onOpenNode(newPod("a")), drain.Policy{Cordon: nodeops.Cordon{ExcludeFromLoadBalancers: true}}, true, "", "", "a evict Evictable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, d := drain.Step(fenced, tt.in, tt.policy, at)
-			require.Equal(t, []any{tt.sets, tt.says, tt.want, drain.Draining}, []any{d.Fence != nil, d.Message, rows(d), d.Outcome})
-			require.Equal(t, now, s.FencedAt, "the time of the first fence is kept")
-			require.Equal(t, tt.in.Node.Spec.Unschedulable, !d.FencedAt.IsZero())
+			s, d := drain.Step(cordoned, tt.in, tt.policy, at)
+			require.Equal(t, []any{tt.sets, tt.says, tt.want, drain.Draining}, []any{d.Cordon != nil, d.Message, rows(d), d.Outcome})
+			require.Equal(t, now, s.CordonedAt, "the time of the first cordon is kept")
+			require.Equal(t, tt.in.Node.Spec.Unschedulable, !d.CordonedAt.IsZero())
 			require.True(t, d.NextCheck.After(at))
 			if tt.gate != "" {
 				require.Equal(t, []machinist.Hold{{Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: tt.gate}}, d.Gates)
@@ -103,9 +103,9 @@ func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
 		})
 	}
 	p := anchored(drain.Ladder{{After: time.Minute, Action: drain.Proceed}})
-	_, d = drain.Step(fenced, onOpenNode(newPod("a")), p, at)
+	_, d = drain.Step(cordoned, onOpenNode(newPod("a")), p, at)
 	require.Equal(t, drain.Proceeded, d.Outcome, "the end of the ladder passes it")
-	require.Zero(t, d.FencedAt)
+	require.Zero(t, d.CordonedAt)
 }
 
 func TestDecide_InvalidPolicy_IsAGate(t *testing.T) {
@@ -113,12 +113,12 @@ func TestDecide_InvalidPolicy_IsAGate(t *testing.T) {
 	const rung = `drain: rung 1: the action "Pray" is not known`
 	for says, p := range map[string]drain.Policy{
 		rung: {Ladder: broken}, rung + " ": {UnreachableLadder: broken},
-		"fence": {Fence: nodeops.Fence{Owner: "not an owner"}}, "pod selector": {PodSelector: "!!"},
+		"cordon": {Cordon: nodeops.Cordon{Owner: "not an owner"}}, "pod selector": {PodSelector: "!!"},
 	} {
 		in := onOpenNode(newPod("a"))
 		in.Reachability.Unreachable = true
 		d := drain.Decide(in, p, now)
-		require.Nil(t, d.Fence)
+		require.Nil(t, d.Cordon)
 		require.Equal(t, "a wait InvalidPolicy", rows(d))
 		require.Len(t, d.Gates, 1)
 		require.Equal(t, []any{"policy", drain.ReasonInvalidPolicy}, []any{d.Gates[0].Subject, d.Gates[0].Reason})
@@ -126,13 +126,13 @@ func TestDecide_InvalidPolicy_IsAGate(t *testing.T) {
 		require.True(t, d.NextCheck.After(now))
 		require.Equal(t, drain.Draining, drain.Decide(observed(), p, now).Outcome, "and it is never done")
 	}
-	keeps := drain.Policy{Fence: nodeops.Fence{Owner: "not an owner"}, KeepSchedulable: true}
-	require.Empty(t, drain.Decide(onOpenNode(newPod("a")), keeps, now).Gates, "there is no fence then")
+	keeps := drain.Policy{Cordon: nodeops.Cordon{Owner: "not an owner"}, KeepSchedulable: true}
+	require.Empty(t, drain.Decide(onOpenNode(newPod("a")), keeps, now).Gates, "there is no cordon then")
 }
 
-func TestStep_FenceOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
-	set := func(fence nodeops.Fence) *corev1.Node {
-		node, _, err := fence.Set(openNode(), now)
+func TestStep_CordonOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
+	set := func(cordon nodeops.Cordon) *corev1.Node {
+		node, _, err := cordon.Set(openNode(), now)
 		require.NoError(t, err)
 		return node
 	}
@@ -140,17 +140,17 @@ func TestStep_FenceOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
 		node.Spec.Unschedulable = false
 		return node
 	}
-	mine, taint := nodeops.Fence{Owner: "me"}, nodeops.Fence{Taint: "example.com/drain"}
+	mine, taint := nodeops.Cordon{Owner: "me"}, nodeops.Cordon{Taint: "example.com/drain"}
 	for name, tt := range map[string]struct {
 		first, node *corev1.Node
 		before      drain.Policy
 		policy      drain.Policy
 		taken       bool
 	}{
-		"mine":                      {nil, opened(set(mine)), drain.Policy{}, drain.Policy{Fence: mine}, true},
-		"that of another owner":     {nil, opened(set(nodeops.Fence{Owner: "other"})), drain.Policy{}, drain.Policy{Fence: mine}, false},
-		"one that is to grow":       {nil, set(mine), drain.Policy{}, drain.Policy{Fence: nodeops.Fence{Owner: "me", ExcludeFromLoadBalancers: true}}, false},
-		"one without owner":         {set(taint), openNode(), drain.Policy{Fence: taint}, drain.Policy{Fence: taint}, true},
+		"mine":                      {nil, opened(set(mine)), drain.Policy{}, drain.Policy{Cordon: mine}, true},
+		"that of another owner":     {nil, opened(set(nodeops.Cordon{Owner: "other"})), drain.Policy{}, drain.Policy{Cordon: mine}, false},
+		"one that is to grow":       {nil, set(mine), drain.Policy{}, drain.Policy{Cordon: nodeops.Cordon{Owner: "me", ExcludeFromLoadBalancers: true}}, false},
+		"one without owner":         {set(taint), openNode(), drain.Policy{Cordon: taint}, drain.Policy{Cordon: taint}, true},
 		"none, as it was not to be": {openNode(), openNode(), drain.Policy{KeepSchedulable: true}, drain.Policy{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,28 +161,28 @@ func TestStep_FenceOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
 			}
 			in.Node = tt.node
 			_, d := drain.Step(s, in, tt.policy, now)
-			require.Equal(t, []any{tt.taken, !tt.taken}, []any{len(d.Gates) == 1, d.Fence != nil})
+			require.Equal(t, []any{tt.taken, !tt.taken}, []any{len(d.Gates) == 1, d.Cordon != nil})
 		})
 	}
 }
 
-// A Node as it was read before the drain fenced it does not show that the fence was taken
+// A Node as it was read before the drain cordoned it does not show that the cordon was taken
 // away; a later one does.
-func TestStep_NodeOlderThanTheFence_CountsAsFenced(t *testing.T) {
-	past := drain.State{NodeUID: "uid-node-1", Started: now, FencedAt: now, FencedVersion: "100"}
+func TestStep_NodeOlderThanTheCordon_CountsAsCordoned(t *testing.T) {
+	past := drain.State{NodeUID: "uid-node-1", Started: now, CordonedAt: now, CordonedVersion: "100"}
 	in := onOpenNode(newPod("a"))
 	in.Node.ResourceVersion = "99"
 	_, d := drain.Step(past, in, drain.Policy{}, now)
-	require.Nil(t, d.Fence)
+	require.Nil(t, d.Cordon)
 	require.Equal(t, "a evict Evictable", rows(d))
-	_, d = drain.Step(past, in, drain.Policy{Fence: nodeops.Fence{ExcludeFromLoadBalancers: true}}, now)
-	require.NotNil(t, d.Fence, "the policy has another fence by now")
+	_, d = drain.Step(past, in, drain.Policy{Cordon: nodeops.Cordon{ExcludeFromLoadBalancers: true}}, now)
+	require.NotNil(t, d.Cordon, "the policy has another cordon by now")
 	in.Node.ResourceVersion = "101"
 	_, d = drain.Step(past, in, drain.Policy{}, now)
 	require.Equal(t, "a wait Uncordoned", rows(d))
 }
 
-// A State is that of one Node: a successor of the same name is neither fenced nor drained.
+// A State is that of one Node: a successor of the same name is neither cordoned nor drained.
 func TestStep_NodeIsReplaced_IsGone(t *testing.T) {
 	p := drain.Policy{Reassert: true}
 	s, _ := drain.Step(drain.State{}, observed(newPod("a")), p, now)
@@ -190,7 +190,7 @@ func TestStep_NodeIsReplaced_IsGone(t *testing.T) {
 	in.Node.UID = "uid-successor"
 	s, d := drain.Step(s, in, p, now.Add(time.Minute))
 	require.Equal(t, drain.NodeGone, d.Outcome)
-	require.Nil(t, d.Fence)
+	require.Nil(t, d.Cordon)
 	require.Empty(t, d.Rows)
 	_, d = drain.Step(s, observed(newPod("a")), p, now.Add(time.Minute))
 	require.Equal(t, "a evict Evictable", rows(d), "a cache that goes back to the first one does no harm")
@@ -250,7 +250,7 @@ func TestStep_ClockWasPutBack_TimesBeginAnew(t *testing.T) {
 	var s drain.State
 	for _, at := range []time.Time{now.Add(time.Hour), now} {
 		s, _ = drain.Step(s, in, policy, at)
-		require.Equal(t, []time.Time{at, at, at, at}, []time.Time{s.FencedAt, s.UnreachableSince, s.Reached[0].At, s.UnreachableReached[0].At})
+		require.Equal(t, []time.Time{at, at, at, at}, []time.Time{s.CordonedAt, s.UnreachableSince, s.Reached[0].At, s.UnreachableReached[0].At})
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // claimAnnotationPrefix is what the annotations of claims begin with. The owner follows.
-const claimAnnotationPrefix = "fence.machinist.dev/"
+const claimAnnotationPrefix = "cordon.machinist.dev/"
 
-// Claim is what one owner of fences holds on a Node, as its annotation says.
+// Claim is what one owner of cordons holds on a Node, as its annotation says.
 type Claim struct {
 	// Owner of the claim.
 	Owner string
@@ -25,7 +25,7 @@ type Claim struct {
 	// Marks that it holds, sorted. They stay as long as it does.
 	Marks []Mark
 	// Missing are those of them that are not on the Node any more, because somebody
-	// else took them away: the fence is broken. Setting it again repairs it.
+	// else took them away: the cordon is broken. Setting it again repairs it.
 	Missing []Mark
 	// Unreadable says that the annotation makes no sense. Its owner then holds every
 	// mark that there is.
@@ -40,8 +40,8 @@ func (c Claim) holdsAll(marks []Mark) bool {
 	return !slices.ContainsFunc(marks, func(m Mark) bool { return !c.Holds(m) })
 }
 
-// Fences returns the claims on the node, by owner. A nil node has none.
-func Fences(node *corev1.Node) []Claim {
+// Cordons returns the claims on the node, by owner. A nil node has none.
+func Cordons(node *corev1.Node) []Claim {
 	if node == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func claimOf(node *corev1.Node, owner string) (Claim, bool) {
 	}
 	var text claimText
 	if err := json.Unmarshal([]byte(value), &text); err != nil || len(text.Marks) == 0 {
-		return Claim{Owner: owner, Unreadable: true, Missing: missingMarks(node, fenceMarks(node))}, true
+		return Claim{Owner: owner, Unreadable: true, Missing: missingMarks(node, cordonMarks(node))}, true
 	}
 	slices.Sort(text.Marks)
 	marks := slices.Compact(text.Marks)

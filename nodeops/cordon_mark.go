@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fenceMarksAnnotation is the annotation that remembers which marks fences have set, so
+// cordonMarksAnnotation is the annotation that remembers which marks cordons have set, so
 // that no other is ever taken away: a list of [Mark], separated by commas.
-const fenceMarksAnnotation = "machinist.dev/fence-marks"
+const cordonMarksAnnotation = "machinist.dev/cordon-marks"
 
-// Mark is one thing on a Node that a [Fence] sets.
+// Mark is one thing on a Node that a [Cordon] sets.
 type Mark string
 
 // MarkUnschedulable is spec.unschedulable.
@@ -26,17 +26,17 @@ const (
 	markExcluded Mark = "exclude-from-external-load-balancers"
 	// markOutOfService is the taint node.kubernetes.io/out-of-service with effect NoExecute.
 	markOutOfService Mark = "out-of-service"
-	// taintMark stands before the key of a [Fence.Taint], whose effect is NoSchedule.
+	// taintMark stands before the key of a [Cordon.Taint], whose effect is NoSchedule.
 	taintMark Mark = "taint/"
-	// excludedValue is what a fence sets. Another value was set by another.
+	// excludedValue is what a cordon sets. Another value was set by another.
 	excludedValue = "true"
 )
 
 // outOfService is the taint that Kubernetes documents for Nodes that are off.
 var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 
-// marks returns what the fence sets, in order.
-func (f Fence) marks() []Mark {
+// marks returns what the cordon sets, in order.
+func (f Cordon) marks() []Mark {
 	marks := make([]Mark, 0, 3)
 	if f.ExcludeFromLoadBalancers {
 		marks = append(marks, markExcluded)
@@ -81,7 +81,7 @@ func (m Mark) on(node *corev1.Node) bool {
 	}
 }
 
-// asSet says whether the mark is on the node as a fence sets it.
+// asSet says whether the mark is on the node as a cordon sets it.
 func (m Mark) asSet(node *corev1.Node) bool {
 	switch m {
 	case markExcluded:
@@ -136,15 +136,15 @@ func (s markSet) with(m Mark) markSet {
 	return slices.Insert(slices.Clone(s), i, m)
 }
 
-// whichStand returns a copy with those marks that are on the node as a fence sets them.
+// whichStand returns a copy with those marks that are on the node as a cordon sets them.
 func (s markSet) whichStand(node *corev1.Node) markSet {
 	return slices.DeleteFunc(slices.Clone(s), func(m Mark) bool { return !m.asSet(node) })
 }
 
-// fenceMarks returns the marks that fences have set on the node, as far as it remembers.
-func fenceMarks(node *corev1.Node) markSet {
+// cordonMarks returns the marks that cordons have set on the node, as far as it remembers.
+func cordonMarks(node *corev1.Node) markSet {
 	var s markSet
-	for m := range strings.SplitSeq(node.Annotations[fenceMarksAnnotation], ",") {
+	for m := range strings.SplitSeq(node.Annotations[cordonMarksAnnotation], ",") {
 		if m = strings.TrimSpace(m); m != "" {
 			s = s.with(Mark(m))
 		}
@@ -155,7 +155,7 @@ func fenceMarks(node *corev1.Node) markSet {
 // release takes those marks off the node that no claim holds, and returns the rest, and
 // whether that changed the node.
 func (s markSet) release(node *corev1.Node) (rest markSet, changed bool) {
-	claims := Fences(node)
+	claims := Cordons(node)
 	rest = slices.DeleteFunc(slices.Clone(s), func(m Mark) bool {
 		held := slices.ContainsFunc(claims, func(c Claim) bool { return c.Holds(m) })
 		if held || !m.known() {
@@ -170,18 +170,18 @@ func (s markSet) release(node *corev1.Node) (rest markSet, changed bool) {
 
 // store writes the set to the node, and reports whether it was another one before.
 func (s markSet) store(node *corev1.Node) bool {
-	if slices.Equal(s, fenceMarks(node)) {
+	if slices.Equal(s, cordonMarks(node)) {
 		return false
 	}
 	if len(s) == 0 {
-		deleteAnnotation(node, fenceMarksAnnotation)
+		deleteAnnotation(node, cordonMarksAnnotation)
 		return true
 	}
 	names := make([]string, len(s))
 	for i, m := range s {
 		names[i] = string(m)
 	}
-	node.Annotations = setKey(node.Annotations, fenceMarksAnnotation, strings.Join(names, ","))
+	node.Annotations = setKey(node.Annotations, cordonMarksAnnotation, strings.Join(names, ","))
 	return true
 }
 
