@@ -72,7 +72,7 @@ var importRules = []importRule{
 	{"internal/line", []string{sdk}, nil, "the text of a decision"},
 	{"codes", nil, nil, "a provider's error handling must cost nothing"},
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
-	{"permits", nil, nil, "a ledger must cost nothing"},
+	{"permits", []string{sdk}, nil, "a ledger must cost nothing"},
 	{"nodeops", []string{api, apimachinery, clients}, underClientGo, "the executors take the interface of the typed client"},
 	{"machine/v1alpha1", []string{api, apimachinery}, underAPI, "objects, without a client"},
 	{"machine/client/...", []string{

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
-// An account is what is held under one key, sorted by holder. The zero account
-// is empty. It has no lock; whoever owns it does.
+// account has the leases of one key, sorted by holder. Its owner has the lock.
 type account struct {
 	leases []Lease
 }
 
-// prune forgets the leases that are over at now. What was forgotten does not
-// come back if time goes backwards; so the number of leases kept is the upper
-// bound of those live at any time.
+// prune removes the leases that have expired at now. They do not return if time goes
+// backwards, so the number of leases is an upper bound at any time.
 func (a *account) prune(now time.Time) {
 	for i := range a.leases {
 		if a.leases[i].ended(now) {
@@ -26,19 +26,20 @@ func (a *account) prune(now time.Time) {
 	}
 }
 
-// full reports whether limit leases or more are held.
+// full reports whether the account has limit leases or more.
 func (a *account) full(limit int) bool {
 	return len(a.leases) >= limit
 }
 
-// find returns the index of holder's lease, or the index where it belongs.
+// find returns the index of the lease of holder, and whether there is one. Without one it
+// returns the index to insert it at.
 func (a *account) find(holder string) (int, bool) {
 	return slices.BinarySearchFunc(a.leases, holder, func(l Lease, name string) int {
 		return strings.Compare(l.Holder, name)
 	})
 }
 
-// put adds a lease at index i, which has to come from find, and returns it.
+// put inserts a lease at an index that find returned, and returns the lease.
 func (a *account) put(i int, l Lease) Lease {
 	a.leases = slices.Insert(a.leases, i, l)
 	return l
@@ -49,8 +50,8 @@ func (a *account) take(i int) {
 	a.leases = slices.Delete(a.leases, i, i+1)
 }
 
-// renew gives the lease at index i at least until expires, and returns it. A time
-// that was promised is never taken back, also if time went backwards since.
+// renew extends the lease at index i until expires, and returns it. It never shortens it, even
+// if time went backwards.
 func (a *account) renew(i int, expires time.Time) Lease {
 	l := &a.leases[i]
 	if !l.Expires.IsZero() && (expires.IsZero() || expires.After(l.Expires)) {
@@ -59,10 +60,10 @@ func (a *account) renew(i int, expires time.Time) Lease {
 	return *l
 }
 
-// refuse explains to holder why there is nothing for it.
-func (a *account) refuse(why Reason, limit int, key, holder string) *Refusal {
+// refuse returns the refusal of a call.
+func (a *account) refuse(why machinist.Reason, limit int, key, holder string) *Refusal {
 	r := &Refusal{Key: key, Holder: holder, Reason: why, Limit: limit}
-	if len(a.leases) > 0 { // else nil, whether or not the account was used before
+	if len(a.leases) > 0 { // else nil, also if the account had leases before
 		r.Holders = slices.Clone(a.leases)
 	}
 	if why == LimitReached {
@@ -71,8 +72,8 @@ func (a *account) refuse(why Reason, limit int, key, holder string) *Refusal {
 	return r
 }
 
-// freeAt returns the earliest instant at which fewer than limit leases are left,
-// of an account that is full, if nobody releases any; zero if that never happens.
+// freeAt returns when a full account has fewer than limit leases if none is released. It
+// returns zero if that never happens.
 func (a *account) freeAt(limit int) time.Time {
 	ends := make([]time.Time, 0, len(a.leases))
 	for _, l := range a.leases {

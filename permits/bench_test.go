@@ -11,8 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/permits"
 )
 
-// BenchmarkTryRelease measures TryPermit and ReleasePermit together, as a caller
-// pays for them when the permit is free.
+// BenchmarkTryRelease measures TryPermit and ReleasePermit of a free permit.
 func BenchmarkTryRelease(b *testing.B) {
 	b.Run("single", func(b *testing.B) {
 		pg := permits.NewPermitGiver(time.Hour, time.Minute)
@@ -63,7 +62,7 @@ func BenchmarkTryRelease(b *testing.B) {
 	})
 }
 
-// BenchmarkSweep measures a call that looks at 10,000 keys in passing.
+// BenchmarkSweep measures a call that looks for stale keys among 10,000.
 func BenchmarkSweep(b *testing.B) {
 	pg := permits.NewPermitGiver(time.Hour, time.Hour)
 	for i := range 10_000 {

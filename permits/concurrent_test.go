@@ -17,7 +17,7 @@ import (
 
 const hammers = 16
 
-func TestLedgerConcurrentSafe(t *testing.T) {
+func TestLedger_Concurrent_IsSafe(t *testing.T) {
 	const limit = 3
 	l := permits.NewLedger(limit, time.Hour)
 	var in [2]atomic.Int32
@@ -35,10 +35,10 @@ func TestLedgerConcurrentSafe(t *testing.T) {
 					t.Errorf("%d holders, limit %d", n, limit)
 				}
 				in[key].Add(-1)
-				if l.Release(fmt.Sprint(key), me, t0) != permits.Released {
-					t.Error("somebody took my lease")
+				if !l.Release(fmt.Sprint(key), me, t0) {
+					t.Error("the lease has ended")
 				}
-				l.Release(fmt.Sprint(key), me, t0) // once too often: nobody's business
+				l.Release(fmt.Sprint(key), me, t0) // a repeated release changes nothing
 			}
 		})
 	}
@@ -46,9 +46,9 @@ func TestLedgerConcurrentSafe(t *testing.T) {
 	require.Empty(t, l.Leases(t0))
 }
 
-// With timeouts so short that they race with the hand-over, and a stale timeout so
-// short that keys are dropped all the time, nobody is let in who should not be.
-func TestPermitGiverConcurrentSafe(t *testing.T) {
+// Timeouts race with releases, and stale keys are removed all the time. No key has more permits
+// than registered.
+func TestPermitGiver_Concurrent_IsSafe(t *testing.T) {
 	const limit = 2
 	pg := permits.NewPermitGiver(20*time.Microsecond, time.Nanosecond)
 	var in [3]atomic.Int32
@@ -81,9 +81,8 @@ func TestPermitGiverConcurrentSafe(t *testing.T) {
 	require.Zero(t, permits.Gates(pg))
 }
 
-// No permit is lost in the race between a timeout and a hand-over: with a giver
-// that forgets nothing, all are there in the end.
-func TestNoPermitIsLostConcurrentSafe(t *testing.T) {
+// Timeouts race with releases. With a giver that removes no key, all permits are free at the end.
+func TestPermitGiver_TimeoutRaces_LoseNoPermit(t *testing.T) {
 	pg := permits.NewPermitGiver(0, 0)
 	pg.RegisterPermits("pool", 2)
 	var wg sync.WaitGroup
@@ -102,7 +101,7 @@ func TestNoPermitIsLostConcurrentSafe(t *testing.T) {
 	require.False(t, pg.TryPermit("pool", 0))
 }
 
-func TestPermitGiverCloseAndDeleteConcurrentSafe(t *testing.T) {
+func TestPermitGiver_CloseAndDeleteConcurrent_IsSafe(t *testing.T) {
 	for round := range 100 {
 		pg := permits.NewPermitGiver(stale, janitor)
 		var wg sync.WaitGroup

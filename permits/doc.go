@@ -1,59 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package permits decides who may be disrupted now.
+// Package permits limits how many machines or Nodes are disrupted at the same time. A
+// [Ledger] grants at most a fixed number of [Lease] values per key: see [NewLedger],
+// [Ledger.Acquire] and [Ledger.Release].
 //
-// A permit is a [Lease]: it has a key (what is being protected: a pool, a zone,
-// a service), a holder (who is being disrupted: a machine, a node) and an end. A
-// [Ledger] hands leases out, at most a fixed number per key at any time. In a
-// reconcile loop:
+//	package main
 //
-//	lease, refusal := ledger.Acquire(pool, machine, now)
-//	if refusal != nil {
-//		report(refusal.String())           // who has the permits, and until when
-//		requeueAt(refusal.RetryAt)         // zero: wait for a release
-//		return
+//	import (
+//		"fmt"
+//		"time"
+//
+//		"github.com/machinist-dev/machinist/permits"
+//	)
+//
+//	func main() {
+//		ledger := permits.NewLedger(1, 10*time.Minute)
+//		now := time.Now()
+//		lease, refusal := ledger.Acquire("pool-a", "machine-1", now)
+//		if refusal != nil {
+//			fmt.Println(refusal) // says who holds the permits; try again at refusal.RetryAt
+//			return
+//		}
+//		fmt.Println("replace", lease.Holder) // acquire again before lease.Expires to renew
+//		ledger.Release("pool-a", "machine-1", now) // when the replacement is observed
 //	}
-//	disrupt(machine, lease)                // repeat the loop; asking again renews
-//	…
-//	ledger.Release(pool, machine, now)     // once the disruption is *seen* to be over
 //
-// Because the holder is named, asking twice is the same as asking once, and a
-// release can only ever end the holder's own lease, however late or often it
-// comes. Because a lease ends by itself, a holder that died blocks nobody for
-// ever. Because a refusal is data, nobody has to block a worker to wait.
+// A key is what is protected: a pool, a zone, a service. A holder is what is disrupted: a
+// machine, a Node. A holder that acquires twice renews its lease and uses one permit. A
+// release ends the lease of its own holder only, so it may be repeated. A lease expires, so
+// that a holder which crashed blocks its permit for a limited time.
 //
-// # What a lease is for
+// # When to release
 //
-// A component that counts what is disrupted in its cache, and then disrupts one
-// more, counts too low while the cache is behind its own writes. A lease stands
-// for exactly that disruption which cannot be seen yet. So it is released by the
-// observation that shows the end of the disruption, not by the end of a call.
+// A controller that counts disruptions in its cache counts too few while the cache does not
+// show its last writes. A lease stands for such a disruption. Release it when the end of the
+// disruption is observed, not when a call returns.
 //
-// A Ledger lives in memory and may be lost at any time. A new one learns what it
-// has to know from the world: call [Ledger.Adopt] once for every disruption that
-// is seen to be in progress, before anything is acquired. Adopting counts what is
-// there even if it is more than the limit. [Ledger.Leases] is the content as a
-// plain, serialisable value, to show or to keep.
+// # After a restart
 //
-// # The blocking form
+// A Ledger is in memory and may be lost at any time. Call [Ledger.Adopt] once for every
+// disruption in progress before anything is acquired. Adopted leases count even if they are
+// more than the limit. [Ledger.Leases] returns the content as plain values.
 //
-// [PermitGiver] is the interface of the reference system over the same book-keeping,
-// for programs which already wait for permits. Its permits have no holder, so it
-// cannot tell whose permit a release ends; new code is better served by a Ledger.
+// # Limits that change
 //
-// # What this package does not do
+// [Ledger.AcquireWithin] takes the limit as an argument, for a percentage of a pool. To
+// acquire several keys, acquire them in a fixed order, and release the new ones if one is
+// refused. A Ledger limits how many are disrupted at the same time. It does not limit a rate,
+// and it counts within one process.
 //
-// It does not elect leaders or talk to anybody: a Ledger counts inside one
-// process. It does not decide how large a limit is, and it limits how many are
-// disrupted at the same time, which is not a rate. Both have a place beside the
-// Ledger, not inside it:
+// # Blocking permits
 //
-//   - A budget (a number or a percentage of an observed population, less those who
-//     are unavailable anyway) is a pure function from a population to a limit. Its
-//     result goes into [Ledger.AcquireWithin], which takes the limit with each call.
-//   - A rate ("two per hour") or a spacing is a pure step over a log of past grants,
-//     which the caller keeps. It is asked before Acquire. A grant belongs in the log
-//     once, under its holder and Since; renewing changes neither.
-//   - Several keys at once (pool and zone) are acquired one after the other, in a
-//     fixed order; if one of them refuses, those that are new are released again.
+// [PermitGiver] is the interface of MCM, for programs that use it. Its permits have no
+// holder, so a release may free the permit of another caller. Use a Ledger in new programs.
 package permits

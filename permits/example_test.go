@@ -9,15 +9,15 @@ import (
 	"github.com/machinist-dev/machinist/permits"
 )
 
-// A reconcile loop asks, does what it may, and comes back when it was told to.
+// A reconcile loop acquires, replaces, and requeues until the release.
 func ExampleLedger() {
 	ledger := permits.NewLedger(1, 10*time.Minute)
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	replaced := map[string]bool{} // what the world shows
+	replaced := map[string]bool{} // as observed
 
 	reconcile := func(machine string) (requeueAt time.Time) {
 		if replaced[machine] {
-			fmt.Println(machine, "is back:", ledger.Release("pool-a", machine, now))
+			fmt.Println(machine, "is replaced, released:", ledger.Release("pool-a", machine, now))
 			return time.Time{}
 		}
 		lease, refusal := ledger.Acquire("pool-a", machine, now)
@@ -26,7 +26,7 @@ func ExampleLedger() {
 			return refusal.RetryAt
 		}
 		fmt.Println("replace", lease)
-		return now.Add(5 * time.Minute) // look again, and renew, well before the end
+		return now.Add(5 * time.Minute) // renew before the end
 	}
 
 	reconcile("m-1")
@@ -40,15 +40,15 @@ func ExampleLedger() {
 	// replace "m-1" until 2026-01-01T12:10:00Z
 	// no permit for "m-2" under "pool-a": 1 held, limit 1 ("m-1" until 2026-01-01T12:10:00Z); ask again at 2026-01-01T12:10:00Z
 	// m-2 again in 8m0s or when m-1 changes
-	// m-1 is back: Released
+	// m-1 is replaced, released: true
 	// replace "m-2" until 2026-01-01T12:12:00Z
 }
 
-// After a restart the ledger is empty, but the world is not.
+// After a restart, a new ledger adopts the disruptions in progress.
 func ExampleLedger_Adopt() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ledger := permits.NewLedger(1, 10*time.Minute)
-	for _, machine := range []string{"m-3", "m-7"} { // seen in progress, more than allowed
+	for _, machine := range []string{"m-3", "m-7"} { // in progress, more than the limit
 		ledger.Adopt(permits.Lease{Key: "pool-a", Holder: machine}, now)
 	}
 
@@ -68,7 +68,7 @@ func ExampleLedger_Adopt() {
 	// granted
 }
 
-// A limit can follow from what is observed: here, a tenth of the pool.
+// The limit is a tenth of the machines in the pool.
 func ExampleLedger_AcquireWithin() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ledger := permits.NewLedger(1, 10*time.Minute)
@@ -83,7 +83,7 @@ func ExampleLedger_AcquireWithin() {
 	// m-3 no permit for "m-3" under "pool-a": 2 held, limit 2 ("m-1" until 2026-01-01T12:10:00Z, "m-2" until 2026-01-01T12:10:00Z); ask again at 2026-01-01T12:10:00Z
 }
 
-// Code written against the reference system goes on as it is.
+// Programs that use the permit giver of MCM need another import path only.
 func ExampleNewPermitGiver() {
 	giver := permits.NewPermitGiver(time.Hour, 10*time.Minute)
 	defer giver.Close()
@@ -94,12 +94,12 @@ func ExampleNewPermitGiver() {
 			return false
 		}
 		defer giver.ReleasePermit(deployment)
-		fmt.Println("alone in", deployment, "- anybody else?", giver.TryPermit(deployment, 0))
+		fmt.Println(deployment, "has one permit; a second one:", giver.TryPermit(deployment, 0))
 		return true
 	}
 	fmt.Println(failOneMachine("pool-a"), failOneMachine("pool-a"))
 	// Output:
-	// alone in pool-a - anybody else? false
-	// alone in pool-a - anybody else? false
+	// pool-a has one permit; a second one: false
+	// pool-a has one permit; a second one: false
 	// true true
 }

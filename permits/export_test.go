@@ -4,14 +4,14 @@ package permits
 
 import "time"
 
-// Accounts returns how many keys l has in memory, empty ones included.
+// Accounts returns how many keys l has in memory, including empty ones.
 func Accounts(l *Ledger) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.accounts)
 }
 
-// Gates returns how many keys pg has in memory, stale ones included.
+// Gates returns how many keys pg has in memory, including stale ones.
 func Gates(pg PermitGiver) int {
 	g := pg.(*permitGiver)
 	g.mu.Lock()
@@ -19,7 +19,7 @@ func Gates(pg PermitGiver) int {
 	return len(g.gates)
 }
 
-// Sweep makes pg look through its keys now, as a call does when it is due.
+// Sweep removes stale keys of pg now, as a call does when it is due.
 func Sweep(pg PermitGiver) {
 	g := pg.(*permitGiver)
 	g.mu.Lock()

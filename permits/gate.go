@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// A gate is one key of a PermitGiver: an account of endless leases without a
-// holder, and those who wait for one. It has no lock; the giver does. Somebody
-// waits only while the account is full.
+// gate is one key of a PermitGiver: an account of leases without holder and end, and the calls
+// that wait for one. Calls wait only while the account is full. The giver has the lock.
 type gate struct {
 	account
 	permits int
 	used    time.Duration // when the gate was last used, since the giver's epoch
-	waiting []chan bool   // the longest first; each takes exactly one answer
+	waiting []chan bool   // the longest wait first; each channel takes one result
 }
 
 // enter takes a permit if one is free.
@@ -26,8 +25,8 @@ func (g *gate) enter() bool {
 	return true
 }
 
-// exit hands a taken permit to the next in the queue, or frees it. It reports
-// whether there was one.
+// exit gives a taken permit to the call that has waited longest, or frees it. It reports
+// whether a permit was taken.
 func (g *gate) exit() bool {
 	if len(g.leases) == 0 {
 		return false
@@ -41,14 +40,14 @@ func (g *gate) exit() bool {
 	return true
 }
 
-// queue adds a waiter and returns where its answer will be.
+// queue adds a waiting call and returns the channel of its result.
 func (g *gate) queue() chan bool {
-	turn := make(chan bool, 1) // so that answering never blocks
+	turn := make(chan bool, 1) // so that sending the result never blocks
 	g.waiting = append(g.waiting, turn)
 	return turn
 }
 
-// leave removes a waiter that has had no answer, and reports whether it was so.
+// leave removes a waiting call, and reports whether it was still waiting.
 func (g *gate) leave(turn chan bool) bool {
 	i := slices.Index(g.waiting, turn)
 	if i < 0 {
@@ -58,7 +57,7 @@ func (g *gate) leave(turn chan bool) bool {
 	return true
 }
 
-// dismiss answers everybody who waits with false.
+// dismiss ends all waiting calls with false.
 func (g *gate) dismiss() {
 	for _, turn := range g.waiting {
 		turn <- false
@@ -66,13 +65,13 @@ func (g *gate) dismiss() {
 	g.waiting = nil
 }
 
-// touch notes a use. Callers read the clock before they get the lock, so that
-// now may be a little older than what is noted.
+// touch records a use. Callers read the clock before they get the lock, so now may be earlier
+// than the recorded use.
 func (g *gate) touch(now time.Duration) {
 	g.used = max(g.used, now)
 }
 
-// idle returns for how long nobody has used the gate; zero if a permit is taken.
+// idle returns the time since the last use, and zero while a permit is taken.
 func (g *gate) idle(now time.Duration) time.Duration {
 	if len(g.leases) > 0 {
 		return 0

@@ -9,9 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These two races are too narrow to be met from outside.
-
-func TestAnAnswerThatComesWithTheTimeoutIsKept(t *testing.T) {
+func TestGiveUp_ResultWithTimeout_IsKept(t *testing.T) {
 	g := &permitGiver{}
 	gt := &gate{permits: 1}
 	require.True(t, gt.enter())
@@ -26,7 +24,7 @@ func TestAnAnswerThatComesWithTheTimeoutIsKept(t *testing.T) {
 	require.True(t, gt.full(1))
 }
 
-func TestALaterUseIsNotForgottenForAnEarlierOne(t *testing.T) {
+func TestTouch_EarlierTime_KeepsTheLater(t *testing.T) {
 	gt := &gate{permits: 1}
 	gt.touch(2 * time.Second) // got the lock first
 	gt.touch(time.Second)     // has read the clock first

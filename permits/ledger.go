@@ -10,45 +10,38 @@ import (
 	"time"
 )
 
-// A Ledger hands out leases, at most a fixed number per key at any time.
+// Ledger grants leases, at most a fixed number per key at any time. It is safe for concurrent
+// use. It starts no goroutine, needs no Close and reads no clock: each method takes the current
+// time. If these times go backwards, leases last longer, and no key has more leases than
+// allowed.
 //
-// A Ledger is safe for use by multiple goroutines. It starts no goroutine, needs
-// no Close, and never reads the clock: every method takes the current time. What
-// it promises does not depend on these times being in order: if they go
-// backwards, leases last longer, and never are there more than allowed.
-//
-// Leases that are over, and keys without leases, are forgotten in passing, so
-// that a Ledger is never much larger than what is held in it.
-//
-// The zero Ledger, and a nil one, grant nothing.
+// Expired leases and keys without leases are removed by later calls, so the size of a Ledger
+// follows the number of its leases. The zero Ledger and a nil Ledger grant nothing.
 type Ledger struct {
 	limit int
 	ttl   time.Duration
 
 	mu       sync.Mutex
 	accounts map[string]*account
-	sweepAt  int // number of accounts at which the empty ones are looked for
+	sweepAt  int // number of accounts at which the empty ones are removed
 }
 
-// minSweep is the number of keys below which nobody looks for empty ones.
+// minSweep is the number of keys below which empty ones are not removed.
 const minSweep = 64
 
-// NewLedger returns a Ledger that allows limit leases per key; a limit of zero or
-// less allows none. A lease that is neither renewed nor released ends ttl after
-// it was last acquired: ttl has to be longer than the pause between two renewals,
-// not than the disruption. With a ttl of zero or less, leases end by release only,
-// and a holder that disappears blocks its permit until somebody releases it.
+// NewLedger returns a Ledger that allows limit leases per key; a limit of zero or less allows
+// none. A lease expires ttl after it was last acquired, so ttl has to be longer than the time
+// between two renewals. With a ttl of zero or less, leases end by release only.
 func NewLedger(limit int, ttl time.Duration) *Ledger {
 	return &Ledger{limit: limit, ttl: ttl}
 }
 
-// Acquire grants holder a lease under key, or says why not: exactly one of the
-// results is set. A holder that has a lease already has it renewed, which never
-// uses a second permit, and is never refused; its end never moves to an earlier
-// time.
+// Acquire grants holder a lease under key, or returns why not: exactly one result is set. A
+// holder that has a lease renews it: it uses one permit, is never refused, and never expires
+// earlier than before.
 //
-// A holder is its name. If two attempts on the same machine must not take each
-// other's lease for their own, the name has to tell them apart.
+// Callers with the same holder name share one lease. Two attempts on one machine that must
+// exclude each other need two names.
 func (l *Ledger) Acquire(key, holder string, now time.Time) (Lease, *Refusal) {
 	if l == nil {
 		return l.AcquireWithin(0, key, holder, now)
@@ -56,10 +49,8 @@ func (l *Ledger) Acquire(key, holder string, now time.Time) (Lease, *Refusal) {
 	return l.AcquireWithin(l.limit, key, holder, now)
 }
 
-// AcquireWithin is [Ledger.Acquire] with a limit of its own instead of the
-// Ledger's: for keys of different sizes, and for limits that follow from what is
-// observed. The Ledger does not remember it; leases that are held already, under
-// whatever limit, count.
+// AcquireWithin is [Ledger.Acquire] with the given limit in place of that of the Ledger, for
+// this call only. All leases of the key count, under whatever limit they were granted.
 func (l *Ledger) AcquireWithin(limit int, key, holder string, now time.Time) (Lease, *Refusal) {
 	if l == nil {
 		return Lease{}, &Refusal{Key: key, Holder: holder, Reason: NothingAllowed}
@@ -82,15 +73,14 @@ func (l *Ledger) AcquireWithin(limit int, key, holder string, now time.Time) (Le
 	return a.put(i, Lease{Key: key, Holder: holder, Since: now, Expires: l.expiry(now)}), nil
 }
 
-// Adopt records that seen.Holder is being disrupted under seen.Key already,
-// whoever allowed it, and returns its lease. It does not ask for the limit: what is
-// in progress counts, and as long as it exceeds the limit nothing is granted to
-// others. Call it after a restart, once for every disruption that is seen, before
+// Adopt records that the disruption of seen.Holder under seen.Key is in progress, and returns
+// its lease. It ignores the limit. While a key has as many leases as its limit or more, other
+// holders are refused. Call it after a restart, for every disruption that is observed, before
 // anything is acquired.
 //
-// The lease ends as if it had been acquired now; seen.Expires is not looked at.
-// seen.Since is kept if it is set. Adopting a lease that exists renews it. A holder
-// without a name cannot be adopted; the lease returned is then zero.
+// The lease expires as if it was acquired now; seen.Expires is ignored. A seen.Since that is
+// not zero is kept. Adopting an existing lease renews it. Without a holder, Adopt returns the
+// zero Lease.
 func (l *Ledger) Adopt(seen Lease, now time.Time) Lease {
 	if l == nil || seen.Holder == "" {
 		return Lease{}
@@ -110,42 +100,30 @@ func (l *Ledger) Adopt(seen Lease, now time.Time) Lease {
 	return a.put(i, seen)
 }
 
-// An Outcome says what a release did.
-type Outcome string
-
-const (
-	// Released means that the holder had a lease, which has ended now.
-	Released Outcome = "Released"
-	// NotHeld means that the holder had no lease, and nothing has changed. It never had one,
-	// or has released it before, or the lease expired, in which case others may
-	// have been let in while the holder still believed to be alone.
-	NotHeld Outcome = "NotHeld"
-)
-
-// Release ends holder's lease under key, and says whether there was one to end.
-// It never affects the lease of anybody else, and may be repeated.
-func (l *Ledger) Release(key, holder string, now time.Time) Outcome {
+// Release ends the lease of holder under key, and reports whether there was one. There is none
+// if it expired; another holder may have a lease since then. Release never ends the lease of
+// another holder, and may be repeated.
+func (l *Ledger) Release(key, holder string, now time.Time) bool {
 	if l == nil {
-		return NotHeld
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	a := l.accounts[key]
 	if a == nil {
-		return NotHeld
+		return false
 	}
 	a.prune(now)
 	i, held := a.find(holder)
-	if !held {
-		return NotHeld
+	if held {
+		a.take(i)
 	}
-	a.take(i)
-	return Released
+	return held
 }
 
-// Held returns the leases under key that count at now, sorted by holder. The
-// slice belongs to the caller; it is nil if there are none.
+// Held returns the leases of key that count at now, sorted by holder. It returns nil if there
+// are none. Changing the slice does not change the Ledger.
 func (l *Ledger) Held(key string, now time.Time) []Lease {
 	if l == nil {
 		return nil
@@ -155,9 +133,8 @@ func (l *Ledger) Held(key string, now time.Time) []Lease {
 	return appendLive(nil, l.accounts[key], now)
 }
 
-// Leases returns everything that counts at now, sorted by key and holder. The
-// slice belongs to the caller; it is nil if there is nothing. To continue from
-// such a list after a restart, [Ledger.Adopt] each.
+// Leases returns all leases that count at now, sorted by key and holder. It returns nil if
+// there are none. To restore a Ledger after a restart, [Ledger.Adopt] each of them.
 func (l *Ledger) Leases(now time.Time) []Lease {
 	if l == nil {
 		return nil
@@ -175,10 +152,9 @@ func (l *Ledger) Leases(now time.Time) []Lease {
 	return all
 }
 
-// account returns the account of key, without what is over at now; a new one if
-// there is none. Every time the number of accounts has doubled, it drops the
-// empty ones first, so that the work per call is constant on average and the size
-// at most about twice that of what is live. The caller holds l.mu.
+// account returns the account of key without its expired leases, or a new account. Each time
+// the number of accounts has doubled, it removes the empty ones: the work per call is constant
+// on average, and at most about half of the accounts are empty. The caller holds l.mu.
 func (l *Ledger) account(key string, now time.Time) *account {
 	if a := l.accounts[key]; a != nil {
 		a.prune(now)
@@ -199,8 +175,8 @@ func (l *Ledger) account(key string, now time.Time) *account {
 	return a
 }
 
-// expiry returns when a lease acquired at now ends; zero for never. Never is also
-// the answer at the end of what a time can hold, where adding stops to work.
+// expiry returns when a lease that is acquired at now expires. It returns zero if leases do not
+// expire, or if the end cannot be represented.
 func (l *Ledger) expiry(now time.Time) time.Time {
 	if l.ttl <= 0 {
 		return time.Time{}

@@ -17,13 +17,13 @@ import (
 	"github.com/machinist-dev/machinist/permits"
 )
 
-// naive is the obvious ledger: a list of leases, searched from end to end.
+// naive is the simplest ledger: one list of all leases.
 type naive struct {
 	ttl    time.Duration
 	leases []permits.Lease
 }
 
-// under removes what is over under key and returns the rest of it, sorted.
+// under removes the expired leases of key and returns the others, sorted.
 func (n *naive) under(key string, now time.Time) []permits.Lease {
 	var kept, found []permits.Lease
 	for _, l := range n.leases {
@@ -69,7 +69,7 @@ func (n *naive) refusal(limit int, key, holder string, held []permits.Lease) *pe
 		return no
 	}
 	no.Reason = permits.LimitReached
-	for _, candidate := range held { // the first end at which too few are left
+	for _, candidate := range held { // the first end after which fewer than limit are left
 		left := 0
 		for _, l := range held {
 			if l.Expires.IsZero() || l.Expires.After(candidate.Expires) {
@@ -84,25 +84,24 @@ func (n *naive) refusal(limit int, key, holder string, held []permits.Lease) *pe
 	return no
 }
 
-func (n *naive) release(key, holder string, now time.Time) permits.Outcome {
+func (n *naive) release(key, holder string, now time.Time) bool {
 	n.under(key, now)
 	for i, l := range n.leases {
 		if l.Key == key && l.Holder == holder {
 			n.leases = slices.Delete(n.leases, i, i+1)
-			return permits.Released
+			return true
 		}
 	}
-	return permits.NotHeld
+	return false
 }
 
-// runLedger reads program as a list of calls, two bytes each, makes them on a
-// ledger and on the naive one, and compares everything they say. With forward,
-// time does not go backwards, and the leases that callers were given are never
-// live for more holders than allowed.
+// runLedger reads program as a list of calls of two bytes each, makes them on a ledger and on
+// the naive one, and compares the results. With forward, time does not go backwards, and the
+// leases that were returned are never live for more holders than allowed.
 func runLedger(t *testing.T, limit int, ttl time.Duration, forward bool, program []byte) {
 	t.Helper()
-	l, twin := permits.NewLedger(limit, ttl), &naive{ttl: ttl}
-	given := map[[2]string]permits.Lease{} // what callers believe to have
+	l, model := permits.NewLedger(limit, ttl), &naive{ttl: ttl}
+	given := map[[2]string]permits.Lease{} // the leases that were returned
 	adopted := false
 	now := t0
 	for len(program) >= 2 {
@@ -116,17 +115,17 @@ func runLedger(t *testing.T, limit int, ttl time.Duration, forward bool, program
 		now = now.Add(step)
 		switch op & 7 {
 		case 0:
-			require.Equal(t, twin.release(key, holder, now), l.Release(key, holder, now))
+			require.Equal(t, model.release(key, holder, now), l.Release(key, holder, now))
 			delete(given, [2]string{key, holder})
 		case 1:
-			if op&8 == 0 { // seldom: it goes beyond the limit
+			if op&8 == 0 { // seldom: it exceeds the limit
 				break
 			}
-			want, _ := twin.acquire(limit, key, holder, now, true)
+			want, _ := model.acquire(limit, key, holder, now, true)
 			require.Equal(t, want, l.Adopt(permits.Lease{Key: key, Holder: holder}, now))
 			adopted = true
 		default:
-			want, wantNo := twin.acquire(limit, key, holder, now, false)
+			want, wantNo := model.acquire(limit, key, holder, now, false)
 			got, no := l.Acquire(key, holder, now)
 			if want != got || !reflect.DeepEqual(wantNo, no) {
 				t.Fatalf("acquire %s %s at %v (-naive +ledger):\n%s%s", key, holder, now, cmp.Diff(want, got), cmp.Diff(wantNo, no))
@@ -134,7 +133,7 @@ func runLedger(t *testing.T, limit int, ttl time.Duration, forward bool, program
 			if no == nil {
 				given[[2]string{key, holder}] = got
 			} else if !no.RetryAt.IsZero() && !no.RetryAt.After(now) {
-				t.Fatalf("told at %v to ask again at %v", now, no.RetryAt)
+				t.Fatalf("refused at %v with RetryAt %v", now, no.RetryAt)
 			}
 		}
 		if adopted {
@@ -153,13 +152,13 @@ func runLedger(t *testing.T, limit int, ttl time.Duration, forward bool, program
 				}
 			}
 			if live > max(limit, 0) {
-				t.Fatalf("callers believe to hold %d at %v, limit %d", live, now, limit)
+				t.Fatalf("callers have %d live leases at %v, limit %d", live, now, limit)
 			}
 		}
 	}
 }
 
-func TestTheLedgerAgreesWithTheNaiveOne(t *testing.T) {
+func TestLedger_RandomCalls_AgreesWithModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 1500 {
 		program := make([]byte, 200)

@@ -7,50 +7,46 @@ import (
 	"time"
 )
 
-// A PermitGiver hands out permits that are waited for: the interface of the
-// reference system, for programs written against it.
+// PermitGiver grants permits that callers wait for. It is the interface of MCM, for programs
+// that use it.
 //
-// Its permits are anonymous. A release frees one permit of the key, whoever calls
-// it: releasing twice, or after the key was deleted and registered anew, frees
-// the permit of somebody else. A program has to pair its calls, usually by
-// deferring the release right after a successful TryPermit. Where that cannot be
-// guaranteed, or where a worker should not wait, use a [Ledger], whose leases have
-// a holder.
+// Its permits have no holder. A second release, or one after the key was deleted and registered
+// again, frees the permit of another caller. Pair the calls: defer ReleasePermit right after a
+// successful TryPermit. Where that is not possible, or where a worker must not wait, use a
+// [Ledger].
 //
-// A PermitGiver made by [NewPermitGiver] is safe for use by multiple goroutines,
-// in any order of calls, also during and after Close and DeletePermits.
+// The PermitGiver of [NewPermitGiver] is safe for concurrent use, also during and after Close
+// and DeletePermits.
 type PermitGiver interface {
-	// RegisterPermits makes numPermits permits available under key; zero or less
-	// means none. If the key is known already, the number it has stays as it is,
-	// and the key counts as used.
+	// RegisterPermits makes numPermits permits available under key. Zero or less means none.
+	// The number of a known key stays the same, and the key counts as used.
 	RegisterPermits(key string, numPermits int)
-	// TryPermit takes a permit of the key and reports whether it got one. If all
-	// are taken it waits for a release for at most timeout, in order of arrival; a
-	// timeout of zero or less means not to wait. It returns false at once if the key
-	// is unknown or has no permits at all, or after Close; and as soon as the key is
-	// deleted or the giver closed while it waits.
+	// TryPermit takes a permit of the key and reports whether it got one. If all are taken,
+	// it waits for a release for at most timeout, in order of arrival. A timeout of zero or
+	// less means no wait. It returns false without a wait if the key is unknown or has no
+	// permits, and after Close. It returns false when the key is deleted or the giver is
+	// closed during the wait.
 	TryPermit(key string, timeout time.Duration) bool
-	// ReleasePermit gives one permit of the key back, to whoever waits the longest.
-	// It does nothing if the key is unknown or none of its permits is taken.
+	// ReleasePermit returns one permit of the key, to the call that has waited longest. It
+	// does nothing if the key is unknown or none of its permits is taken.
 	ReleasePermit(key string)
-	// DeletePermits forgets the key with the permits taken under it. Whoever waits
-	// for one is told false. It does nothing if the key is unknown.
+	// DeletePermits removes the key with the permits taken under it. Calls that wait for the
+	// key return false. It does nothing if the key is unknown.
 	DeletePermits(key string)
-	// Close forgets everything. Whoever waits is told false. From then on TryPermit
-	// returns false and the other methods do nothing. It may be called again.
+	// Close removes all keys. Waiting calls return false. After it, TryPermit returns false
+	// and the other methods do nothing. It may be repeated.
 	Close()
 }
 
-// NewPermitGiver returns a PermitGiver that forgets keys which are not in use.
+// NewPermitGiver returns a PermitGiver that removes keys which are not in use.
 //
-// A key of which no permit is taken, and which was neither registered nor asked
-// for nor released for longer than stalePermitKeyTimeout, counts as unknown from
-// then on. With a timeout of zero or less only DeletePermits forgets a key.
+// A key without taken permits is unknown again when it was not registered, tried or released for
+// longer than stalePermitKeyTimeout. With a timeout of zero or less, only DeletePermits removes
+// a key.
 //
-// There is no background goroutine. The memory of forgotten keys is freed in
-// passing, by calls of RegisterPermits and TryPermit, at most once every
-// janitorFrequency; zero or less means once every stalePermitKeyTimeout.
-// Dropping the giver without Close leaks nothing.
+// There is no background goroutine, and a giver that is dropped without Close leaks nothing.
+// Calls of RegisterPermits and TryPermit free the memory of unknown keys, at most once every
+// janitorFrequency. Zero or less means once every stalePermitKeyTimeout.
 func NewPermitGiver(stalePermitKeyTimeout, janitorFrequency time.Duration) PermitGiver {
 	if janitorFrequency <= 0 {
 		janitorFrequency = stalePermitKeyTimeout
@@ -65,11 +61,11 @@ func NewPermitGiver(stalePermitKeyTimeout, janitorFrequency time.Duration) Permi
 
 type permitGiver struct {
 	stale, sweepEvery time.Duration
-	epoch             time.Time // with a monotonic reading; all stamps count from here
+	epoch             time.Time // with a monotonic reading; all times count from it
 
 	mu    sync.Mutex       // guards everything, so that no gate is dropped while in use
 	gates map[string]*gate // nil after Close
-	swept time.Duration    // when stale gates were last looked for
+	swept time.Duration    // when stale gates were last removed
 }
 
 func (g *permitGiver) RegisterPermits(key string, numPermits int) {
@@ -105,7 +101,7 @@ func (g *permitGiver) TryPermit(key string, timeout time.Duration) bool {
 	return g.await(gt, turn, timeout)
 }
 
-// await waits for the answer to a queued request, at most for timeout.
+// await returns the result of a queued call, or gives up after timeout.
 func (g *permitGiver) await(gt *gate, turn chan bool, timeout time.Duration) bool {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -117,8 +113,8 @@ func (g *permitGiver) await(gt *gate, turn chan bool, timeout time.Duration) boo
 	}
 }
 
-// giveUp takes back a queued request. If it has been answered in the meantime it
-// returns the answer: a permit that was handed over must not get lost.
+// giveUp withdraws a queued call. If the call has a result already, giveUp returns it: a permit
+// that was given must not be lost.
 func (g *permitGiver) giveUp(gt *gate, turn chan bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,8 +151,8 @@ func (g *permitGiver) Close() {
 	g.gates = nil
 }
 
-// find returns the gate of key, or nil if it is unknown or stale by now. In
-// passing it frees what is stale, if that is due. The caller holds g.mu.
+// find returns the gate of key, or nil if the key is unknown or stale. It removes stale gates if
+// that is due. The caller holds g.mu.
 func (g *permitGiver) find(key string, now time.Duration) *gate {
 	if g.stale <= 0 {
 		return g.gates[key]

@@ -14,8 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/permits"
 )
 
-// giverModel drives a PermitGiver one call at a time, and knows what has to come
-// of each: one plain record per key, and a list of those who wait.
+// giverModel makes one call of a PermitGiver at a time and compares its result with that of a
+// model: one record per key, and a list of waiting calls.
 type giverModel struct {
 	pg      permits.PermitGiver
 	keys    map[string]*keyModel // nil once closed
@@ -33,7 +33,7 @@ type waiterModel struct {
 	answer   <-chan answer
 }
 
-// known returns the record of a key that is neither unknown nor stale.
+// known returns the record of a key, or nil if it is unknown or stale.
 func (m *giverModel) known(key string) *keyModel {
 	k := m.keys[key]
 	if k != nil && k.taken == 0 && time.Since(k.used) > stale {
@@ -80,7 +80,7 @@ func (m *giverModel) release(t *testing.T, key string) {
 	}
 	k.used = time.Now()
 	for i, w := range m.waiting {
-		if w.key == key { // the first to come is the one who gets it
+		if w.key == key { // in order of arrival
 			require.True(t, receive(t, w.answer).granted)
 			m.waiting = append(m.waiting[:i:i], m.waiting[i+1:]...)
 			return
@@ -89,15 +89,15 @@ func (m *giverModel) release(t *testing.T, key string) {
 	k.taken--
 }
 
-// dismiss checks that those for whom it holds were told false, and only those.
-func (m *giverModel) dismiss(t *testing.T, it func(w waiterModel) bool) {
+// dismiss checks that exactly the waiting calls that match have returned false.
+func (m *giverModel) dismiss(t *testing.T, matches func(w waiterModel) bool) {
 	synctest.Wait()
 	var rest []waiterModel
 	for _, w := range m.waiting {
-		if it(w) {
+		if matches(w) {
 			require.False(t, receive(t, w.answer).granted)
 		} else {
-			require.Empty(t, w.answer, "answered without a reason")
+			require.Empty(t, w.answer, "the call has returned too early")
 			rest = append(rest, w)
 		}
 	}
@@ -110,7 +110,7 @@ func receive(t *testing.T, from <-chan answer) answer {
 	return <-from
 }
 
-// runGiver reads program as a list of calls, one byte each.
+// runGiver reads program as a list of calls of one byte each.
 func runGiver(t *testing.T, program []byte) {
 	t.Helper()
 	m := giverModel{pg: permits.NewPermitGiver(stale, janitor), keys: map[string]*keyModel{}}
@@ -145,7 +145,7 @@ func runGiver(t *testing.T, program []byte) {
 	m.dismiss(t, func(waiterModel) bool { return true })
 }
 
-func TestTheGiverAgreesWithItsModel(t *testing.T) {
+func TestPermitGiver_RandomCalls_AgreesWithModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for round := range 400 {
 		program := []byte{0x20, 0x38} // one permit of key 0, two of key 1

@@ -19,13 +19,13 @@ const (
 	janitor = 10 * time.Minute
 )
 
-// pass lets d go by in the fake time of a synctest bubble.
+// pass advances the time of the synctest bubble by d.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// giver runs f in fake time with a giver that has one permit under "pool".
+// giver runs f in a synctest bubble with a giver that has one permit under "pool".
 func giver(t *testing.T, f func(t *testing.T, pg permits.PermitGiver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,13 +35,13 @@ func giver(t *testing.T, f func(t *testing.T, pg permits.PermitGiver)) {
 	})
 }
 
-// answer is what a TryPermit in another goroutine came to.
+// answer is the result of a TryPermit in another goroutine.
 type answer struct {
 	granted bool
 	after   time.Duration
 }
 
-// try calls TryPermit in a goroutine and returns when it has answered or waits.
+// try calls TryPermit in a goroutine, and returns when the call has returned or waits.
 func try(pg permits.PermitGiver, key string, timeout time.Duration) <-chan answer {
 	got, began := make(chan answer, 1), time.Now()
 	go func() {
@@ -52,7 +52,7 @@ func try(pg permits.PermitGiver, key string, timeout time.Duration) <-chan answe
 	return got
 }
 
-func TestTryPermit(t *testing.T) {
+func TestTryPermit_AnySequence_WaitsInOrder(t *testing.T) {
 	cases := map[string]func(t *testing.T, pg permits.PermitGiver){
 		"a free permit is taken at once": func(t *testing.T, pg permits.PermitGiver) {
 			require.Equal(t, answer{true, 0}, <-try(pg, "pool", time.Hour))
@@ -72,7 +72,7 @@ func TestTryPermit(t *testing.T) {
 			require.Equal(t, answer{true, 7 * time.Second}, <-waiting)
 			require.False(t, pg.TryPermit("pool", 0), "the permit was handed over, not freed")
 		},
-		"waiters get their turn in order of arrival, and nobody overtakes": func(t *testing.T, pg permits.PermitGiver) {
+		"waiting calls get permits in order of arrival": func(t *testing.T, pg permits.PermitGiver) {
 			require.True(t, pg.TryPermit("pool", 0))
 			first, second := try(pg, "pool", time.Minute), try(pg, "pool", time.Minute)
 			pg.ReleasePermit("pool")
@@ -82,13 +82,13 @@ func TestTryPermit(t *testing.T) {
 			pg.ReleasePermit("pool")
 			require.True(t, (<-second).granted)
 		},
-		"who gave up waiting gets nothing later": func(t *testing.T, pg permits.PermitGiver) {
+		"a call that timed out gets no permit later": func(t *testing.T, pg permits.PermitGiver) {
 			require.True(t, pg.TryPermit("pool", 0))
 			require.False(t, (<-try(pg, "pool", time.Second)).granted)
 			pg.ReleasePermit("pool")
 			require.True(t, pg.TryPermit("pool", 0), "the permit is free")
 		},
-		"a key without permits is refused at once, since no release can help": func(t *testing.T, pg permits.PermitGiver) {
+		"a key without permits is refused at once": func(t *testing.T, pg permits.PermitGiver) {
 			for i, n := range []int{0, -1, math.MinInt} {
 				key := fmt.Sprint(i)
 				pg.RegisterPermits(key, n)
@@ -108,7 +108,7 @@ func TestTryPermit(t *testing.T) {
 			require.True(t, pg.TryPermit("pool", 0))
 			require.False(t, pg.TryPermit("pool", 0))
 		},
-		"releasing what is not taken adds no permit": func(t *testing.T, pg permits.PermitGiver) {
+		"releasing a free permit adds none": func(t *testing.T, pg permits.PermitGiver) {
 			pg.ReleasePermit("pool")
 			pg.ReleasePermit("unknown")
 			require.True(t, pg.TryPermit("pool", 0))
@@ -130,18 +130,18 @@ func TestTryPermit(t *testing.T) {
 	}
 }
 
-func TestStaleKeys(t *testing.T) {
+func TestPermitGiver_StaleKeys_AreRemoved(t *testing.T) {
 	cases := map[string]func(t *testing.T, pg permits.PermitGiver){
 		"an unused key is known for the whole time": func(t *testing.T, pg permits.PermitGiver) {
 			pass(stale)
 			require.True(t, pg.TryPermit("pool", 0))
 		},
-		"and unknown after it, whenever memory was last looked through": func(t *testing.T, pg permits.PermitGiver) {
+		"and unknown after it": func(t *testing.T, pg permits.PermitGiver) {
 			pass(stale - time.Second)
-			pg.RegisterPermits("other", 1) // looks
+			pg.RegisterPermits("other", 1) // removes stale keys
 			pass(time.Second + 1)
 			require.False(t, pg.TryPermit("pool", 0))
-			pg.RegisterPermits("pool", 2) // anew, with a number of its own
+			pg.RegisterPermits("pool", 2) // again, with another number
 			require.True(t, pg.TryPermit("pool", 0))
 			require.True(t, pg.TryPermit("pool", 0))
 		},
@@ -158,7 +158,7 @@ func TestStaleKeys(t *testing.T) {
 			pass(stale)
 			require.True(t, pg.TryPermit("pool", 0))
 		},
-		"a hand-over is a use": func(t *testing.T, pg permits.PermitGiver) {
+		"a permit given to a waiting call is a use": func(t *testing.T, pg permits.PermitGiver) {
 			require.True(t, pg.TryPermit("pool", 0))
 			waiting := try(pg, "pool", 2*stale)
 			pg.ReleasePermit("pool")
@@ -167,19 +167,19 @@ func TestStaleKeys(t *testing.T) {
 			pass(stale)
 			require.True(t, pg.TryPermit("pool", 0))
 		},
-		"a release of nothing is not": func(t *testing.T, pg permits.PermitGiver) {
+		"releasing a free permit is not a use": func(t *testing.T, pg permits.PermitGiver) {
 			pass(stale)
 			pg.ReleasePermit("pool")
 			pass(1)
 			require.False(t, pg.TryPermit("pool", 0))
 		},
-		"memory is freed in passing, once per period": func(t *testing.T, pg permits.PermitGiver) {
+		"memory is freed by later calls, once per period": func(t *testing.T, pg permits.PermitGiver) {
 			for i := range 1000 {
 				pg.RegisterPermits(fmt.Sprint(i), 1)
 			}
 			require.True(t, pg.TryPermit("7", 0))
 			pass(stale)
-			pg.RegisterPermits("pool", 1) // looks, finds nothing
+			pg.RegisterPermits("pool", 1) // removes nothing
 			pass(janitor - 1)
 			pg.RegisterPermits("pool", 1)
 			require.Equal(t, 1001, permits.Gates(pg), "not due yet")
@@ -200,7 +200,7 @@ func TestStaleKeys(t *testing.T) {
 			require.True(t, pg.TryPermit("pool", 0), "a timeout of %v forgets nothing", never)
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // without a period of its own, the timeout is the period
+	synctest.Test(t, func(t *testing.T) { // without a janitor frequency the timeout is the frequency
 		pg := permits.NewPermitGiver(time.Hour, 0)
 		pg.RegisterPermits("a", 1)
 		pass(time.Hour / 2)
@@ -210,14 +210,14 @@ func TestStaleKeys(t *testing.T) {
 		require.Equal(t, 2, permits.Gates(pg), "a is gone")
 		pass(time.Hour / 2)
 		pg.RegisterPermits("c", 1)
-		require.Equal(t, 2, permits.Gates(pg), "b is stale, but nobody looks yet")
+		require.Equal(t, 2, permits.Gates(pg), "b is stale, and not removed yet")
 		pass(time.Hour / 2)
 		pg.RegisterPermits("c", 1)
 		require.Equal(t, 1, permits.Gates(pg))
 	})
 }
 
-func TestClose(t *testing.T) {
+func TestClose_Giver_ReturnsFalse(t *testing.T) {
 	giver(t, func(t *testing.T, pg permits.PermitGiver) {
 		require.True(t, pg.TryPermit("pool", 0))
 		waiting := try(pg, "pool", time.Hour)
@@ -235,8 +235,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A bubble with a goroutine left in it does not end: synctest would panic.
-func TestAGiverHasNoGoroutineEvenIfItIsNeverClosed(t *testing.T) {
+// synctest panics if a goroutine of the bubble does not end.
+func TestPermitGiver_NeverClosed_HasNoGoroutine(t *testing.T) {
 	giver(t, func(t *testing.T, pg permits.PermitGiver) {
 		require.True(t, pg.TryPermit("pool", time.Second))
 		require.False(t, pg.TryPermit("pool", time.Second))
@@ -244,7 +244,7 @@ func TestAGiverHasNoGoroutineEvenIfItIsNeverClosed(t *testing.T) {
 	})
 }
 
-func TestAFreePermitCostsNoAllocation(t *testing.T) {
+func TestTryPermit_Free_NoAllocation(t *testing.T) {
 	pg := permits.NewPermitGiver(stale, janitor)
 	l := permits.NewLedger(1, time.Minute)
 	key := fmt.Sprint("pool-", t.Name())

@@ -6,47 +6,42 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/machinist-dev/machinist"
 )
 
-// A Reason says in one word why a permit was refused. Reasons are stable: they
-// may be used in conditions and metric labels.
-type Reason string
-
+// Reasons of a [Refusal].
 const (
-	// LimitReached means that as many leases as allowed, or more, are held by others.
-	LimitReached Reason = "LimitReached"
-	// NothingAllowed means that the limit is zero or negative. Neither waiting nor a release
-	// helps, only another limit.
-	NothingAllowed Reason = "NothingAllowed"
-	// HolderMissing means that the holder's name is empty. Two callers who do not know their
-	// names would otherwise share one permit.
-	HolderMissing Reason = "HolderMissing"
+	// LimitReached means that other holders have as many leases as are allowed, or more.
+	LimitReached machinist.Reason = "LimitReached"
+	// NothingAllowed means that the limit is zero or negative.
+	NothingAllowed machinist.Reason = "NothingAllowed"
+	// HolderMissing means that the name of the holder is empty.
+	HolderMissing machinist.Reason = "HolderMissing"
 )
 
-// A Refusal says why a permit was not granted, who has the permits, and when to
-// ask again. It is the caller's own: nothing in it is shared with the [Ledger].
+// Refusal is why a permit was not granted, which leases hold the permits, and when to acquire
+// again. Changing it does not change the [Ledger].
 type Refusal struct {
-	// Key and Holder are what was asked for.
+	// Key and Holder are the arguments of the refused call.
 	Key, Holder string
-	// Reason is why it was refused.
-	Reason Reason
-	// Limit is the number of leases that were allowed under the key.
+	// Reason is why the permit was refused.
+	Reason machinist.Reason
+	// Limit is how many leases the key may have.
 	Limit int
-	// Holders are the leases that counted under the key, sorted by holder. There
-	// can be more than Limit, after [Ledger.Adopt] or with a smaller limit than
-	// before.
+	// Holders are the leases of the key, sorted by holder. They are more than Limit after
+	// [Ledger.Adopt], or if the limit was lowered.
 	Holders []Lease
-	// RetryAt is the earliest instant at which a permit becomes free by itself,
-	// always after the time of asking. It is zero if waiting does not help, because
-	// leases end by release only, or because of the Reason.
+	// RetryAt is when enough leases have expired for a permit to be free. Zero means that
+	// only a release or another limit helps.
 	RetryAt time.Time
 }
 
-// maxNamed is how many holders a Refusal names in its text.
+// maxNamed is how many holders the text of a Refusal names.
 const maxNamed = 3
 
-// String describes the refusal in one line, for people. The text may change. It
-// names a few of the holders if there are many. A nil Refusal reads "granted".
+// String returns the refusal in one line, with at most three holders. The text may change. A
+// nil Refusal is "granted".
 func (r *Refusal) String() string {
 	switch {
 	case r == nil:

@@ -13,11 +13,10 @@ import (
 	"github.com/machinist-dev/machinist/permits"
 )
 
-// The tests in this file are named after the defects of the reference system
-// which they would show; docs/parity.md lists them.
+// The tests in this file fail on the behavior of MCM that docs/parity.md describes.
 
-// A key counts as stale from its last use, not from its registration.
-func TestDM12AndDD24TheLastUseIsRemembered(t *testing.T) {
+// A key is stale some time after its last use, not after its registration.
+func TestPermitGiver_KeyInUse_IsNotStale(t *testing.T) {
 	giver(t, func(t *testing.T, pg permits.PermitGiver) {
 		for range 10 { // in use all the time, registered long ago
 			pass(stale / 2)
@@ -25,19 +24,19 @@ func TestDM12AndDD24TheLastUseIsRemembered(t *testing.T) {
 			pg.ReleasePermit("pool")
 		}
 		pass(time.Millisecond)
-		pg.RegisterPermits("other", 1) // looks for stale keys
+		pg.RegisterPermits("other", 1) // removes stale keys
 		require.True(t, pg.TryPermit("pool", 0))
 	})
 }
 
-// A key is not dropped while a permit of it is held or waited for, so that
-// registering it anew lets nobody else in.
-func TestDM12AndDD25DroppingNeverLetsTwoHoldersIn(t *testing.T) {
+// A key is kept while a permit of it is taken or awaited, so registering it again makes no
+// permit available.
+func TestPermitGiver_PermitTakenOrAwaited_KeyIsKept(t *testing.T) {
 	giver(t, func(t *testing.T, pg permits.PermitGiver) {
 		require.True(t, pg.TryPermit("pool", 0))
 		waiting := try(pg, "pool", 100*stale)
 		pass(10 * stale)
-		pg.RegisterPermits("other", 1) // looks for stale keys
+		pg.RegisterPermits("other", 1) // removes stale keys
 		pg.RegisterPermits("pool", 1)
 		require.False(t, pg.TryPermit("pool", 0))
 		pg.ReleasePermit("pool")
@@ -48,8 +47,8 @@ func TestDM12AndDD25DroppingNeverLetsTwoHoldersIn(t *testing.T) {
 	})
 }
 
-// Deleting a key or closing the giver while somebody waits tells them false.
-func TestDD26WaitersSurviveDeleteAndClose(t *testing.T) {
+// Waiting calls return false when their key is deleted or the giver is closed.
+func TestPermitGiver_DeleteOrClose_EndsWaitingCalls(t *testing.T) {
 	for name, end := range map[string]func(pg permits.PermitGiver){
 		"delete": func(pg permits.PermitGiver) { pg.DeletePermits("pool") },
 		"close":  func(pg permits.PermitGiver) { pg.Close() },
@@ -73,7 +72,7 @@ func TestDD26WaitersSurviveDeleteAndClose(t *testing.T) {
 }
 
 // Closing and deleting may be repeated, also at the same time.
-func TestDD27CloseAndDeleteAreIdempotent(t *testing.T) {
+func TestPermitGiver_CloseAndDelete_Repeatable(t *testing.T) {
 	pg := permits.NewPermitGiver(stale, janitor)
 	pg.RegisterPermits("pool", 1)
 	var wg sync.WaitGroup
@@ -85,9 +84,8 @@ func TestDD27CloseAndDeleteAreIdempotent(t *testing.T) {
 	pg.Close()
 }
 
-// A timeout of zero or less is a question, not a panic. (That a free permit needs
-// no timer is in TestAFreePermitCostsNoAllocation.)
-func TestDD28NoTimeoutMeansNoWaiting(t *testing.T) {
+// With a timeout of zero or less a call returns at once. (A free permit needs no timer: TestTryPermit_Free_NoAllocation.)
+func TestPermitGiver_NoTimeout_DoesNotWait(t *testing.T) {
 	for _, timeout := range []time.Duration{0, -1, -time.Hour} {
 		giver(t, func(t *testing.T, pg permits.PermitGiver) {
 			require.Equal(t, answer{true, 0}, <-try(pg, "pool", timeout))
@@ -96,21 +94,19 @@ func TestDD28NoTimeoutMeansNoWaiting(t *testing.T) {
 	}
 }
 
-// A release ends the lease of the one who has it, and nobody else's. (The
-// PermitGiver cannot do this: its interface has no holder.)
-func TestDD29AReleaseFreesOnlyTheReleaser(t *testing.T) {
+// A release ends the lease of its holder only. The interface of PermitGiver has no holder.
+func TestRelease_OtherHolder_KeepsTheLease(t *testing.T) {
 	l := permits.NewLedger(1, time.Minute)
 	granted(t, l, "a", t0)
-	require.Equal(t, permits.NotHeld, l.Release("pool", "b", t0), "by another")
-	require.Equal(t, permits.Released, l.Release("pool", "a", t0))
+	require.False(t, l.Release("pool", "b", t0), "by another")
+	require.True(t, l.Release("pool", "a", t0))
 	granted(t, l, "b", t0)
-	require.Equal(t, permits.NotHeld, l.Release("pool", "a", t0), "twice")
+	require.False(t, l.Release("pool", "a", t0), "twice")
 	require.Equal(t, []permits.Lease{lease("b", 0, 60)}, l.Held("pool", t0))
 }
 
-// Nobody has to wait in order to learn when to come back; and who does wait is
-// woken by the release, not by looking again.
-func TestDD30AndDM18ARefusalDoesNotBlock(t *testing.T) {
+// A refusal says when to acquire again. A waiting call returns when a permit is released.
+func TestAcquire_LimitReached_DoesNotBlock(t *testing.T) {
 	l := permits.NewLedger(1, time.Minute)
 	granted(t, l, "a", t0)
 	no := refused(t, l, "b", at(1)) // at once; there is nothing to wait with
@@ -128,10 +124,9 @@ func TestDD30AndDM18ARefusalDoesNotBlock(t *testing.T) {
 	})
 }
 
-// The reference system sleeps within the permit until its cache shows what was
-// done. Here the lease counts in place of what the cache does not show yet,
-// across workers and restarts.
-func TestDM18ALeaseStandsForWhatTheCacheDoesNotShow(t *testing.T) {
+// MCM sleeps until its cache shows the disruption. Here the lease counts as long as the cache
+// does not show it, for all workers and after restarts.
+func TestLedger_StaleCache_LeaseCounts(t *testing.T) {
 	l := permits.NewLedger(1, 10*time.Minute)
 	cached := map[string]bool{} // machines seen as being replaced
 	replace := func(l *permits.Ledger, machine string, now time.Time) bool {
@@ -146,13 +141,12 @@ func TestDM18ALeaseStandsForWhatTheCacheDoesNotShow(t *testing.T) {
 	cached["a"] = true
 	require.False(t, replace(permits.NewLedger(1, 10*time.Minute), "b", at(1)), "after a restart, the cache counts")
 	delete(cached, "a")
-	require.Equal(t, permits.Released, l.Release("pool", "a", at(2)))
+	require.True(t, l.Release("pool", "a", at(2)))
 	require.True(t, replace(l, "b", at(2)))
 }
 
-// Machines without a deployment share the empty key. It is limited like any
-// other; who wants each of them on its own uses a key of its own.
-func TestDM52TheEmptyKeyIsLimitedToo(t *testing.T) {
+// Machines without a deployment share the empty key, which is limited like any other.
+func TestLedger_EmptyKey_IsLimited(t *testing.T) {
 	l := permits.NewLedger(1, time.Minute)
 	_, no := l.Acquire("", "a", t0)
 	require.Nil(t, no)
