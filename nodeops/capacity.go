@@ -14,18 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// lastAppliedCapacity is the annotation that records the virtual capacity which was applied to
-// a Node last. Key and form are those of the reference system: the JSON of a resource list.
+// lastAppliedCapacity is the annotation of the virtual capacity that was applied last. Key and
+// form, the JSON of a resource list, are those of MCM.
 const lastAppliedCapacity = "node.machine.sapcloud.io/last-applied-virtual-capacity"
 
-// SyncCapacity returns what node needs so that its status.capacity contains desired, by the
-// comparison of three states of [SyncTemplate]. Quantities are compared by amount: 1Gi and
-// 1024Mi are the same. A resource without a name is passed over. An empty desired removes
-// what was applied before, and the record. If the record cannot be read, the error says so,
-// and there is no change. A nil node needs nothing.
+// SyncCapacity returns the change after which status.capacity of node contains desired. It
+// compares three states, as [SyncTemplate] does. Quantities are compared by amount: 1Gi and
+// 1024Mi are equal. A resource without a name is ignored. An empty desired removes what was
+// applied before, and its record. If the record cannot be read, it returns an error and no
+// change. A nil node has no change.
 //
-// Store the new Node with an update of the status subresource, which for Nodes also stores
-// the annotations.
+// Store the Node of the change with an update of the status subresource, which also stores the
+// annotations of Nodes.
 func SyncCapacity(node *corev1.Node, desired corev1.ResourceList) (Change, error) {
 	if node == nil {
 		return Change{}, nil
@@ -53,17 +53,17 @@ func SyncCapacity(node *corev1.Node, desired corev1.ResourceList) (Change, error
 	return Change{Node: e.apply(node), Text: e.text()}, nil
 }
 
-// capacityEdit is the difference between a Node and the virtual capacity that it has to report.
+// capacityEdit is the difference between a Node and its desired virtual capacity.
 type capacityEdit struct {
 	set    corev1.ResourceList
 	remove []corev1.ResourceName
-	// record is the new text of the annotation, or empty if the old one still holds.
+	// record is the new value of the annotation. Empty means no change.
 	record string
-	// drop removes the annotation, because nothing is applied any more.
+	// drop removes the annotation.
 	drop bool
 }
 
-// plan compares what is there, what was applied before and what is desired.
+// plan compares the live capacity, that applied before (base) and the desired one.
 func (e *capacityEdit) plan(live, base, desired corev1.ResourceList) {
 	for name, want := range desired {
 		if have, ok := live[name]; ok && have.Cmp(want) == 0 {
@@ -104,7 +104,7 @@ func (e *capacityEdit) apply(node *corev1.Node) *corev1.Node {
 	return node
 }
 
-// text lists the edit for people.
+// text returns the edit as text.
 func (e *capacityEdit) text() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(e.set)) {
@@ -123,7 +123,7 @@ func (e *capacityEdit) text() string {
 	return strings.Join(parts, "; ")
 }
 
-// encodeCapacity returns the text under which capacity is recorded on a Node.
+// encodeCapacity returns the value of the annotation for a capacity.
 func encodeCapacity(capacity corev1.ResourceList) string {
 	text, err := json.Marshal(capacity)
 	if err != nil { // names and quantities always encode
@@ -132,11 +132,12 @@ func encodeCapacity(capacity corev1.ResourceList) string {
 	return string(text)
 }
 
-// decodeCapacity reads a text as encodeCapacity or the reference system writes it. An empty or
-// blank text is nil.
+// decodeCapacity reads a value of the annotation, as encodeCapacity and MCM write it. It returns
+// nil for a blank value.
 //
-// Every writer of a Node may write this annotation. A quantity with an exponent of many digits
-// takes minutes to parse. More than three digits there, or 256 characters, are an error.
+// Every writer of Nodes can write the annotation, and a quantity with an exponent of many digits
+// takes minutes to parse. More than three digits in the exponent, or more than 256 characters,
+// are an error.
 func decodeCapacity(text string) (corev1.ResourceList, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -152,13 +153,13 @@ func decodeCapacity(text string) (corev1.ResourceList, error) {
 	return capacity, nil
 }
 
-// errCostlyQuantity is why a quantity is not parsed that no resource has.
+// errCostlyQuantity is the error of a quantity that is not parsed because of its length.
 var errCostlyQuantity = errors.New("a quantity has too many digits")
 
-// boundedQuantity is a quantity that does not parse if that would be costly.
+// boundedQuantity is a quantity of limited length.
 type boundedQuantity resource.Quantity
 
-// UnmarshalJSON looks at the length and the exponent before it parses.
+// UnmarshalJSON checks the length and the exponent before it parses.
 func (q *boundedQuantity) UnmarshalJSON(value []byte) error {
 	text := string(value)
 	if strings.HasPrefix(text, `"`) {

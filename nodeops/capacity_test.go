@@ -27,7 +27,7 @@ func resources(pairs ...string) corev1.ResourceList {
 	return out
 }
 
-func TestSyncCapacity(t *testing.T) {
+func TestSyncCapacity_Table_Change(t *testing.T) {
 	node := func(base string, capacity corev1.ResourceList) *corev1.Node {
 		n := &corev1.Node{Status: corev1.NodeStatus{Capacity: capacity}}
 		if base != "" {
@@ -90,7 +90,7 @@ func TestSyncCapacity_CostlyQuantityInTheRecord_IsAnError(t *testing.T) {
 }
 
 // A quantity beyond 63 bits is a pointer inside, and Add changes what it points to.
-func TestSyncCapacitySharesNoQuantity(t *testing.T) {
+func TestSyncCapacity_Result_SharesNoQuantity(t *testing.T) {
 	const large = "99999999999999999999"
 	desired := resources("a", large)
 	out, _ := applied(t, nil)(nodeops.SyncCapacity(&corev1.Node{}, desired))
@@ -135,7 +135,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-func TestCapacityLaws(t *testing.T) {
+func TestSyncCapacity_Random_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	random := func() corev1.ResourceList {
 		out := corev1.ResourceList{}

@@ -13,17 +13,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// CloneAndAddCondition returns a copy of conditions that contains condition: in the place of
-// the one of the same type, or at the end if there was none. A condition without a type or a
-// status is left out, and the copy equals conditions.
+// CloneAndAddCondition returns a copy of conditions that contains condition, in place of the one
+// of the same type or at the end. A condition without a type or a status is not added.
 //
-// LastTransitionTime moves when the status or the reason changes, as in the reference system:
-// the conditions InPlaceUpdate and Preserved carry their progress in the reason. While neither
-// changes, the recorded time stays, unless it is zero or later than the new one, which says
-// that a clock was ahead. Otherwise the times are stored as given, and a zero time stays zero.
+// LastTransitionTime changes when the status or the reason changes, as in MCM: the conditions
+// InPlaceUpdate and Preserved have their progress in the reason. While neither changes, the
+// earlier time stays, unless it is zero or later than the new one. Otherwise times are stored as
+// given, and a zero time stays zero.
 //
-// The name and signature are those of the reference system. It moves a known condition to the
-// end, and returns the very slice that it was given if there is nothing to add.
+// Name and signature are those of MCM, which moves a known condition to the end, and returns its
+// argument if there is nothing to add.
 func CloneAndAddCondition(conditions []corev1.NodeCondition, condition corev1.NodeCondition) []corev1.NodeCondition {
 	if condition.Type == "" || condition.Status == "" {
 		return slices.Clone(conditions)
@@ -39,7 +38,7 @@ func CloneAndAddCondition(conditions []corev1.NodeCondition, condition corev1.No
 	return replaceCondition(conditions, i, &condition)
 }
 
-// GetNodeCondition reads the Node and returns its condition of the given type, or nil if it has
+// GetNodeCondition reads the Node and returns its condition of the given type, or nil if there is
 // none. Errors of the API server are wrapped.
 func GetNodeCondition(
 	ctx context.Context, c kubernetes.Interface, nodeName string, conditionType corev1.NodeConditionType,
@@ -58,12 +57,12 @@ func GetNodeCondition(
 	return nil, nil
 }
 
-// AddOrUpdateConditionsOnNode stores condition in the status of the Node. Conflicts and errors
-// are treated as by [UpdateNode]. Nothing is written if the Node has the condition already.
+// AddOrUpdateConditionsOnNode stores condition in the status of the Node, with the retries and
+// errors of [UpdateNode]. It writes nothing if the Node has the condition already.
 //
-// No zero time is stored. A zero LastHeartbeatTime keeps the recorded one. LastTransitionTime
-// moves when the status or the reason changes: to the given time, or to the present if the
-// given time is zero or not after the recorded one.
+// A zero LastHeartbeatTime keeps the stored one. LastTransitionTime changes when the status or
+// the reason changes: to the given time, or to the present time if the given one is zero or not
+// after the stored one. No zero time is stored.
 func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, condition corev1.NodeCondition) error {
 	_, _, err := updateNodeStatus(ctx, c, nodeName, func(node *corev1.Node) (changed bool, _ error) {
 		node.Status.Conditions, changed = setCondition(node.Status.Conditions, condition, time.Now())
@@ -72,8 +71,8 @@ func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, no
 	return err
 }
 
-// setCondition is CloneAndAddCondition with the times filled in. It also returns whether the
-// copy differs from conditions.
+// setCondition is CloneAndAddCondition without zero times. It also returns whether the copy
+// differs from conditions.
 func setCondition(conditions []corev1.NodeCondition, condition corev1.NodeCondition, now time.Time) (_ []corev1.NodeCondition, changed bool) {
 	if condition.Type == "" || condition.Status == "" {
 		return conditions, false
@@ -92,8 +91,8 @@ func setCondition(conditions []corev1.NodeCondition, condition corev1.NodeCondit
 	return out, len(out) != len(conditions) || !sameCondition(&conditions[i], &condition)
 }
 
-// inheritTimes gives next the times of old that still hold, and clears a transition time
-// that cannot be right.
+// inheritTimes copies the times that stay from old to next, and clears a transition time that is
+// not after that of old.
 func inheritTimes(old, next *corev1.NodeCondition) {
 	if next.LastHeartbeatTime.IsZero() {
 		next.LastHeartbeatTime = old.LastHeartbeatTime
@@ -108,13 +107,13 @@ func inheritTimes(old, next *corev1.NodeCondition) {
 	}
 }
 
-// transition reports whether LastTransitionTime moves between the two conditions.
+// transition reports whether the status or the reason differs.
 func transition(old, next *corev1.NodeCondition) bool {
 	return old.Status != next.Status || old.Reason != next.Reason
 }
 
-// replaceCondition returns a new slice in which c stands at index i, or at the end if i is
-// negative. Further entries of the same type are dropped. It allocates once.
+// replaceCondition returns a new slice with c at index i, or at the end if i is negative, without
+// other entries of the same type. It allocates once.
 func replaceCondition(conditions []corev1.NodeCondition, i int, c *corev1.NodeCondition) []corev1.NodeCondition {
 	if i < 0 {
 		out := make([]corev1.NodeCondition, len(conditions)+1)
@@ -144,7 +143,7 @@ func indexOfCondition(conditions []corev1.NodeCondition, conditionType corev1.No
 	return -1
 }
 
-// sameCondition reports whether two conditions are equal, with times compared as instants.
+// sameCondition reports whether two conditions are equal.
 func sameCondition(a, b *corev1.NodeCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
 		a.LastHeartbeatTime.Time.Equal(b.LastHeartbeatTime.Time) &&

@@ -32,7 +32,7 @@ func cond(kind, status, reason string, at time.Time) corev1.NodeCondition {
 	}
 }
 
-func TestCloneAndAddCondition(t *testing.T) {
+func TestCloneAndAddCondition_Table_Result(t *testing.T) {
 	a, b := cond("A", "True", "R", t0), cond("B", "True", "R", t0)
 	withTransition := func(c corev1.NodeCondition, at time.Time) corev1.NodeCondition {
 		c.LastTransitionTime = metav1.NewTime(at)
@@ -166,7 +166,7 @@ func TestAddOrUpdateConditionsOnNode_Laws(t *testing.T) {
 	})
 }
 
-func TestCloneAndAddConditionAllocatesOnce(t *testing.T) {
+func TestCloneAndAddCondition_Any_AllocatesOnce(t *testing.T) {
 	have := manyConditions(10)
 	for _, c := range []corev1.NodeCondition{have[3], cond("New", "True", "", t0)} {
 		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { sinkConditions = nodeops.CloneAndAddCondition(have, c) }), 1.0)

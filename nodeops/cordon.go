@@ -12,40 +12,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Cordon is what keeps pods, and perhaps traffic, off a Node. The zero Cordon cordons
-// the Node for nobody in particular.
+// Cordon keeps pods, and optionally traffic, off a Node. The zero Cordon sets
+// spec.unschedulable without an owner.
 //
-// Several owners may cordon one Node. Each keeps a claim in an annotation of its
-// own, and a mark on the Node stands as long as one of them holds it. A second annotation
-// remembers which marks a cordon has set; what was there before the first cordon, or came
-// from somebody else, is never taken away.
+// Several owners may cordon one Node. Each has a claim in an annotation, and a mark on the Node
+// stays as long as one claim holds it. Another annotation records which marks were set by
+// cordons. Marks of other writers are never removed.
 type Cordon struct {
-	// Owner names who cordons, as the name part of an annotation: letters, digits and
-	// dashes, dots or underscores in between. The Node then carries a claim of the owner,
-	// so that it can be opened again when its last owner leaves. Without an owner nobody
-	// is recorded, and nothing is ever taken back.
+	// Owner is the name part of the annotation with the claim: letters, digits, and dashes,
+	// dots or underscores between them. Without an owner there is no claim, and Uncordon
+	// removes nothing.
 	Owner string `json:"owner,omitempty"`
-	// Reason is kept with the claim, for people. Another reason alone is nothing that
-	// would be written.
+	// Reason is stored with the claim, for people. A change of the reason alone is not
+	// stored.
 	Reason string `json:"reason,omitempty"`
-	// Taint is the key of a taint of the owner's, with effect NoSchedule, that is set
-	// instead of the mark unschedulable, which people use as well. Empty means that
-	// the Node is marked. Since the key belongs to owners of cordons, the taint goes
-	// with the last of them, whoever has set it.
+	// Taint is the key of a taint with effect NoSchedule that is set instead of
+	// spec.unschedulable, which users set too. Empty means spec.unschedulable. The key
+	// belongs to cordons: Uncordon of the last owner removes the taint, even if another
+	// writer has set it.
 	Taint string `json:"taint,omitempty"`
-	// ExcludeFromLoadBalancers sets the label that takes the Node out of load
-	// balancers.
+	// ExcludeFromLoadBalancers sets the label that excludes the Node from load balancers.
 	ExcludeFromLoadBalancers bool `json:"excludeFromLoadBalancers,omitempty"`
-	// OutOfService sets the taint that tells Kubernetes to detach the volumes of
-	// the Node and to remove its pods. It may be set only once the instance is off.
+	// OutOfService sets the taint with which Kubernetes detaches the volumes of the Node and
+	// deletes its pods. Set it only when the instance is shut down.
 	OutOfService bool `json:"outOfService,omitempty"`
 }
 
-// CordonError says what is wrong with a [Cordon].
+// CordonError is the error of an invalid [Cordon].
 type CordonError struct {
-	// Field of the cordon, and its value.
+	// Field is the invalid field of the cordon, and Value its value.
 	Field, Value string
-	// Problem in words.
+	// Problem is why the value is invalid.
 	Problem string
 }
 
@@ -54,9 +51,9 @@ func (e *CordonError) Error() string {
 	return fmt.Sprintf("cordon: %s %q: %s", e.Field, e.Value, e.Problem)
 }
 
-// Validate says what is wrong with the cordon, as a *[CordonError], or nil: an owner that
-// cannot be part of an annotation's key, a taint whose key the API server would refuse or
-// that Kubernetes sets itself.
+// Validate returns a *[CordonError] if the cordon is invalid: if the owner cannot be part of the
+// key of an annotation, or if the taint has a key that the API server refuses or that Kubernetes
+// sets itself.
 func (f Cordon) Validate() error {
 	if f.Owner != "" {
 		if wrong := validation.IsQualifiedName(claimAnnotationPrefix + f.Owner); len(wrong) > 0 {
@@ -75,9 +72,8 @@ func (f Cordon) Validate() error {
 	return nil
 }
 
-// Stands says whether the Node is cordoned so: all marks are there, and the claim if
-// the cordon has an owner, which has outlived nothing. A nil Node is not. A claim without
-// its marks does not stand: see [Claim.Missing].
+// Stands reports whether the Node has all marks of the cordon and, if there is an owner, its
+// claim. It returns false if [Cordon.Outlived] does not, and for a nil Node.
 func (f Cordon) Stands(node *corev1.Node) bool {
 	if node == nil {
 		return false
@@ -95,9 +91,9 @@ func (f Cordon) Stands(node *corev1.Node) bool {
 	return ok && claim.holdsAll(marks) && !f.Outlived(node)
 }
 
-// Outlived says whether the claim of the owner still keeps the Node out of service although
-// the cordon does not: the instance is on again. Setting the cordon takes that back. A nil
-// Node is not.
+// Outlived reports whether the claim of the owner holds the out-of-service taint and the cordon
+// does not: the instance runs again. [Cordon.Set] then removes the taint. It returns false for a
+// nil Node.
 func (f Cordon) Outlived(node *corev1.Node) bool {
 	if node == nil || f.OutOfService {
 		return false
@@ -106,10 +102,10 @@ func (f Cordon) Outlived(node *corev1.Node) bool {
 	return ok && claim.Holds(markOutOfService) && markOutOfService.on(node)
 }
 
-// Set returns a deep copy of node with the cordon, and whether that differs from node. It
-// does not if the cordon stands; a claim that is there already keeps its time, and the marks
-// that it held, but for what it has outlived. The only error is that of [Cordon.Validate];
-// nothing is set then. A nil node gives nil.
+// Set returns a deep copy of node with the cordon, and whether it differs from node. It does not
+// differ if the cordon stands. An existing claim keeps its time and its marks, except for a taint
+// that is outlived. The error is that of [Cordon.Validate]; the copy is then unchanged. Set
+// returns nil for a nil node.
 func (f Cordon) Set(node *corev1.Node, now time.Time) (_ *corev1.Node, changed bool, err error) {
 	if err := f.Validate(); err != nil {
 		return node.DeepCopy(), false, err
@@ -121,7 +117,7 @@ func (f Cordon) Set(node *corev1.Node, now time.Time) (_ *corev1.Node, changed b
 	return out, f.set(out, now), nil
 }
 
-// set is Set on a node that it may change.
+// set is Set without a copy.
 func (f Cordon) set(node *corev1.Node, now time.Time) bool {
 	if f.Stands(node) {
 		return false
@@ -149,7 +145,7 @@ func (f Cordon) set(node *corev1.Node, now time.Time) bool {
 	return true
 }
 
-// extend returns the claim for the cordon, which holds what an earlier one held.
+// extend returns the claim of the cordon, with the marks of an earlier claim.
 func (f Cordon) extend(c Claim, ours markSet, now time.Time) Claim {
 	held := c.Marks
 	if c.Unreadable {
@@ -170,17 +166,15 @@ func (f Cordon) extend(c Claim, ours markSet, now time.Time) Claim {
 	return Claim{Owner: f.Owner, Reason: c.Reason, Since: c.Since, Marks: held}
 }
 
-// Uncordon returns a deep copy of node without the claim of owner, and whether that
-// differs from node. The marks that no claim holds any more are taken away, if a cordon has
-// set them and they are still as it did: a cordon that was there before stays, and one
-// that somebody took away is not put back. A nil node gives nil.
+// Uncordon returns a deep copy of node without the claim of owner, and whether it differs from
+// node. It removes the marks that a cordon has set and no claim holds. Marks of other writers
+// stay, and removed marks are not restored. It returns nil for a nil node.
 //
-// An owner without a claim, and the empty one, only take away what a cordon has left
-// behind: marks that nobody holds, because their claim was removed by hand.
+// For an owner without a claim, Uncordon only removes marks that no claim holds, because a claim
+// was removed by hand.
 //
-// A mark is not known to be another's if somebody took it away and set it again while
-// no cordon was set or taken back in between: the Node then looks as before. Those who
-// want to be sure of that use a [Cordon.Taint].
+// A mark that another writer removed and set again between two calls cannot be told from one of
+// a cordon. A [Cordon.Taint] avoids that.
 func Uncordon(node *corev1.Node, owner string) (_ *corev1.Node, changed bool) {
 	if node == nil {
 		return nil, false
@@ -189,7 +183,7 @@ func Uncordon(node *corev1.Node, owner string) (_ *corev1.Node, changed bool) {
 	return out, uncordon(out, owner)
 }
 
-// uncordon is Uncordon on a node that it may change.
+// uncordon is Uncordon without a copy.
 func uncordon(node *corev1.Node, owner string) bool {
 	claim, changed := claimOf(node, owner)
 	if changed {

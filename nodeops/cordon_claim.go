@@ -11,36 +11,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// claimAnnotationPrefix is what the annotations of claims begin with. The owner follows.
+// claimAnnotationPrefix is the prefix of the annotations of claims. The owner follows.
 const claimAnnotationPrefix = "cordon.machinist.dev/"
 
-// Claim is what one owner of cordons holds on a Node, as its annotation says.
+// Claim is what one owner holds on a Node, as its annotation says.
 type Claim struct {
-	// Owner of the claim.
+	// Owner is the owner of the claim.
 	Owner string
-	// Reason it gave, for people.
+	// Reason is that of the [Cordon].
 	Reason string
-	// Since when it has the claim. Zero means that this is not known.
+	// Since is when the claim was made. Zero means that the annotation does not say.
 	Since time.Time
-	// Marks that it holds, sorted. They stay as long as it does.
+	// Marks are the marks that the claim holds, sorted.
 	Marks []Mark
-	// Missing are those of them that are not on the Node any more, because somebody
-	// else took them away: the cordon is broken. Setting it again repairs it.
+	// Missing are the marks that are not on the Node, because another writer removed them.
+	// [Cordon.Set] restores them.
 	Missing []Mark
-	// Unreadable says that the annotation makes no sense. Its owner then holds every
-	// mark that there is.
+	// Unreadable means that the annotation cannot be read. Its owner then holds all marks.
 	Unreadable bool
 }
 
-// Holds says whether the claim keeps a mark from being taken away.
+// Holds reports whether the claim keeps a mark on the Node.
 func (c Claim) Holds(m Mark) bool { return c.Unreadable || slices.Contains(c.Marks, m) }
 
-// holdsAll says whether the claim holds each of marks.
+// holdsAll reports whether the claim holds all of marks.
 func (c Claim) holdsAll(marks []Mark) bool {
 	return !slices.ContainsFunc(marks, func(m Mark) bool { return !c.Holds(m) })
 }
 
-// Cordons returns the claims on the node, by owner. A nil node has none.
+// Cordons returns the claims on the node, sorted by owner. A nil node has none.
 func Cordons(node *corev1.Node) []Claim {
 	if node == nil {
 		return nil
@@ -56,7 +55,7 @@ func Cordons(node *corev1.Node) []Claim {
 	return claims
 }
 
-// claimText is the claim as its annotation spells it.
+// claimText is the JSON of a claim.
 type claimText struct {
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -78,7 +77,7 @@ func claimOf(node *corev1.Node, owner string) (Claim, bool) {
 	return Claim{Owner: owner, Reason: text.Reason, Since: text.Since, Marks: marks, Missing: missingMarks(node, marks)}, true
 }
 
-// missingMarks returns those of marks that are not on the node.
+// missingMarks returns the marks that are not on the node.
 func missingMarks(node *corev1.Node, marks []Mark) []Mark {
 	var missing []Mark
 	for _, m := range marks {
@@ -92,11 +91,11 @@ func missingMarks(node *corev1.Node, marks []Mark) []Mark {
 // store writes the claim to the node.
 func (c Claim) store(node *corev1.Node) {
 	text, err := json.Marshal(claimText{Reason: c.Reason, Since: c.Since, Marks: c.Marks})
-	if err != nil { // a year that RFC 3339 cannot say
+	if err != nil { // RFC 3339 cannot express the year
 		text, err = json.Marshal(claimText{Reason: c.Reason, Marks: c.Marks})
 	}
 	if err != nil {
-		text = nil // which holds everything
+		text = nil // unreadable, which holds all marks
 	}
 	node.Annotations = setKey(node.Annotations, claimAnnotationPrefix+c.Owner, string(text))
 }

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// cordonMarksAnnotation is the annotation that remembers which marks cordons have set, so
-// that no other is ever taken away: a list of [Mark], separated by commas.
+// cordonMarksAnnotation is the annotation that records which marks were set by cordons: a list
+// of [Mark], separated by commas. Other marks are never removed.
 const cordonMarksAnnotation = "machinist.dev/cordon-marks"
 
 // Mark is one thing on a Node that a [Cordon] sets.
@@ -26,16 +26,16 @@ const (
 	markExcluded Mark = "exclude-from-external-load-balancers"
 	// markOutOfService is the taint node.kubernetes.io/out-of-service with effect NoExecute.
 	markOutOfService Mark = "out-of-service"
-	// taintMark stands before the key of a [Cordon.Taint], whose effect is NoSchedule.
+	// taintMark is the prefix of a mark for a [Cordon.Taint] with effect NoSchedule.
 	taintMark Mark = "taint/"
-	// excludedValue is what a cordon sets. Another value was set by another.
+	// excludedValue is the value that a cordon sets. Other writers set other values.
 	excludedValue = "true"
 )
 
-// outOfService is the taint that Kubernetes documents for Nodes that are off.
+// outOfService is the taint that Kubernetes documents for Nodes that are shut down.
 var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 
-// marks returns what the cordon sets, in order.
+// marks returns the marks of the cordon, sorted.
 func (f Cordon) marks() []Mark {
 	marks := make([]Mark, 0, 3)
 	if f.ExcludeFromLoadBalancers {
@@ -50,15 +50,15 @@ func (f Cordon) marks() []Mark {
 	return append(marks, MarkUnschedulable)
 }
 
-// isTaint says whether the mark is the taint of an owner.
+// isTaint reports whether the mark is the taint of an owner.
 func (m Mark) isTaint() bool { return strings.HasPrefix(string(m), string(taintMark)) }
 
-// known says whether this package knows how to set the mark.
+// known reports whether this package knows how to set the mark.
 func (m Mark) known() bool {
 	return m == MarkUnschedulable || m == markExcluded || m == markOutOfService || m.isTaint()
 }
 
-// taint returns the taint of a mark that is one.
+// taint returns the taint of a mark.
 func (m Mark) taint() corev1.Taint {
 	if m == markOutOfService {
 		return outOfService
@@ -66,7 +66,7 @@ func (m Mark) taint() corev1.Taint {
 	return corev1.Taint{Key: strings.TrimPrefix(string(m), string(taintMark)), Effect: corev1.TaintEffectNoSchedule}
 }
 
-// on says whether the mark is on the node, whoever set it.
+// on reports whether the mark is on the node, by any writer.
 func (m Mark) on(node *corev1.Node) bool {
 	switch {
 	case m == MarkUnschedulable:
@@ -77,11 +77,11 @@ func (m Mark) on(node *corev1.Node) bool {
 	case m.known():
 		return HasTaint(node.Spec.Taints, m.taint())
 	default:
-		return true // it was set by a later version, which knows
+		return true // a later version has set it
 	}
 }
 
-// asSet says whether the mark is on the node as a cordon sets it.
+// asSet reports whether the mark is on the node as a cordon sets it.
 func (m Mark) asSet(node *corev1.Node) bool {
 	switch m {
 	case markExcluded:
@@ -93,7 +93,7 @@ func (m Mark) asSet(node *corev1.Node) bool {
 	}
 }
 
-// set puts the mark on node.
+// set sets the mark on node.
 func (m Mark) set(node *corev1.Node, now time.Time) {
 	switch {
 	case m == MarkUnschedulable:
@@ -109,7 +109,7 @@ func (m Mark) set(node *corev1.Node, now time.Time) {
 	}
 }
 
-// take takes the mark off node.
+// take removes the mark from node.
 func (m Mark) take(node *corev1.Node) {
 	switch {
 	case m == MarkUnschedulable:
@@ -136,12 +136,12 @@ func (s markSet) with(m Mark) markSet {
 	return slices.Insert(slices.Clone(s), i, m)
 }
 
-// whichStand returns a copy with those marks that are on the node as a cordon sets them.
+// whichStand returns the marks that are on the node as a cordon sets them.
 func (s markSet) whichStand(node *corev1.Node) markSet {
 	return slices.DeleteFunc(slices.Clone(s), func(m Mark) bool { return !m.asSet(node) })
 }
 
-// cordonMarks returns the marks that cordons have set on the node, as far as it remembers.
+// cordonMarks returns the marks that cordons have set, as the annotation of the node records.
 func cordonMarks(node *corev1.Node) markSet {
 	var s markSet
 	for m := range strings.SplitSeq(node.Annotations[cordonMarksAnnotation], ",") {
@@ -152,8 +152,8 @@ func cordonMarks(node *corev1.Node) markSet {
 	return s
 }
 
-// release takes those marks off the node that no claim holds, and returns the rest, and
-// whether that changed the node.
+// release removes the marks that no claim holds from the node. It returns the other marks, and
+// whether the node was changed.
 func (s markSet) release(node *corev1.Node) (rest markSet, changed bool) {
 	claims := Cordons(node)
 	rest = slices.DeleteFunc(slices.Clone(s), func(m Mark) bool {
@@ -168,7 +168,7 @@ func (s markSet) release(node *corev1.Node) (rest markSet, changed bool) {
 	return rest, changed
 }
 
-// store writes the set to the node, and reports whether it was another one before.
+// store writes the set to the annotation of the node, and reports whether it changed.
 func (s markSet) store(node *corev1.Node) bool {
 	if slices.Equal(s, cordonMarks(node)) {
 		return false
@@ -185,7 +185,7 @@ func (s markSet) store(node *corev1.Node) bool {
 	return true
 }
 
-// deleteAnnotation takes an annotation off node.
+// deleteAnnotation removes an annotation from node.
 func deleteAnnotation(node *corev1.Node, key string) {
 	delete(node.Annotations, key)
 	if len(node.Annotations) == 0 {

@@ -66,18 +66,18 @@ func uncordoned(t *testing.T, node *corev1.Node, owner string) *corev1.Node {
 	return got
 }
 
-func TestACordonIsWhatItSays(t *testing.T) {
+func TestCordon_Set_HasItsMarks(t *testing.T) {
 	for name, test := range map[string]struct {
 		cordon                                    nodeops.Cordon
 		unschedulable, taint, excluded, noService bool
 	}{
-		"a cordon":                         {cordon: owned, unschedulable: true},
-		"a taint instead of the cordon":    {cordon: nodeops.Cordon{Owner: "a", Taint: "example.com/drain"}, taint: true},
-		"a cordon without traffic":         {cordon: nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true}, unschedulable: true, excluded: true},
-		"an instance that is off":          {cordon: nodeops.Cordon{Owner: "a", OutOfService: true}, unschedulable: true, noService: true},
-		"nobody in charge":                 {unschedulable: true},
-		"everything":                       {cordon: everything("a"), taint: true, excluded: true, noService: true},
-		"everything, and nobody in charge": {cordon: everything(""), taint: true, excluded: true, noService: true},
+		"a cordon":                      {cordon: owned, unschedulable: true},
+		"a taint instead of the cordon": {cordon: nodeops.Cordon{Owner: "a", Taint: "example.com/drain"}, taint: true},
+		"a cordon without traffic":      {cordon: nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true}, unschedulable: true, excluded: true},
+		"an instance that is off":       {cordon: nodeops.Cordon{Owner: "a", OutOfService: true}, unschedulable: true, noService: true},
+		"no owner":                      {unschedulable: true},
+		"everything":                    {cordon: everything("a"), taint: true, excluded: true, noService: true},
+		"everything, no owner":          {cordon: everything(""), taint: true, excluded: true, noService: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := crowdedNode()
@@ -88,7 +88,7 @@ func TestACordonIsWhatItSays(t *testing.T) {
 			require.Equal(t, test.noService, nodeops.HasTaint(got.Spec.Taints, taint("node.kubernetes.io/out-of-service", "nodeshutdown", noExecute)))
 			if test.cordon.Owner == "" {
 				require.Equal(t, node.Annotations, got.Annotations)
-				require.Empty(t, cmp.Diff(got, uncordoned(t, got, "")), "what nobody holds is not taken back")
+				require.Empty(t, cmp.Diff(got, uncordoned(t, got, "")), "without a claim nothing is removed")
 				return
 			}
 			require.Empty(t, cmp.Diff(node, uncordoned(t, got, "a")), "taking it back leaves no trace")
@@ -96,7 +96,7 @@ func TestACordonIsWhatItSays(t *testing.T) {
 	}
 }
 
-func TestACordonThatMakesNoSenseIsATypedErrorAndSetsNothing(t *testing.T) {
+func TestCordon_Invalid_TypedErrorNothingSet(t *testing.T) {
 	for name, test := range map[string]struct {
 		cordon nodeops.Cordon
 		field  string
@@ -127,7 +127,7 @@ func TestACordonThatMakesNoSenseIsATypedErrorAndSetsNothing(t *testing.T) {
 	require.Nil(t, none)
 }
 
-func TestAClaimSaysWhoWhySinceWhenAndWhat(t *testing.T) {
+func TestCordons_Claim_OwnerReasonSinceMarks(t *testing.T) {
 	node := cordoned(t, crowdedNode(), owned)
 	node = cordoned(t, node, nodeops.Cordon{Owner: "b", ExcludeFromLoadBalancers: true})
 	require.Equal(t, []nodeops.Claim{
@@ -161,7 +161,7 @@ func TestAClaimSaysWhoWhySinceWhenAndWhat(t *testing.T) {
 	})
 }
 
-func TestN1WhatWasThereBeforeSurvives(t *testing.T) {
+func TestUncordon_EarlierMarks_Stay(t *testing.T) {
 	before := cordoned(t, crowdedNode(), everything(""))
 	before.Spec.Unschedulable = true
 	before.Labels[excluded] = "by-hand"
@@ -170,7 +170,7 @@ func TestN1WhatWasThereBeforeSurvives(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, uncordoned(t, node, "a")))
 }
 
-func TestN1TheTaintOfOwnersGoesWithTheLastOfThem(t *testing.T) {
+func TestUncordon_LastOwner_RemovesTheTaint(t *testing.T) {
 	node := cordoned(t, crowdedNode(), everything("")) // by an earlier version without claims, say
 	node = cordoned(t, node, nodeops.Cordon{Owner: "a", Taint: "example.com/drain"})
 	node = cordoned(t, node, nodeops.Cordon{Owner: "b", Taint: "example.com/drain"})
@@ -187,7 +187,7 @@ func TestN1TheTaintOfOwnersGoesWithTheLastOfThem(t *testing.T) {
 	})
 }
 
-func TestN1AManualUncordonIsSeenAndNotUndone(t *testing.T) {
+func TestCordons_UncordonedByHand_IsMissing(t *testing.T) {
 	node := cordoned(t, crowdedNode(), owned)
 	node.Spec.Unschedulable = false
 	require.False(t, owned.Stands(node))
@@ -198,7 +198,7 @@ func TestN1AManualUncordonIsSeenAndNotUndone(t *testing.T) {
 	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, repaired, "a")))
 }
 
-func TestWhatSomebodyChangedIsTheirs(t *testing.T) {
+func TestUncordon_MarkChangedByOthers_Stays(t *testing.T) {
 	node := cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true, OutOfService: true})
 	node.Labels[excluded] = "by-hand"
 	node.Spec.Taints, _ = nodeops.SetTaint(node.Spec.Taints, taint("node.kubernetes.io/out-of-service", "by-hand", noExecute))
@@ -209,7 +209,7 @@ func TestWhatSomebodyChangedIsTheirs(t *testing.T) {
 }
 
 // The taint for an instance that is off would remove the pods of one that is on.
-func TestANodeIsPutBackIntoServiceWhenItsInstanceIsOn(t *testing.T) {
+func TestCordon_InstanceRunsAgain_RemovesOutOfService(t *testing.T) {
 	off, on := nodeops.Cordon{Owner: "a", OutOfService: true}, nodeops.Cordon{Owner: "a"}
 	node := cordoned(t, crowdedNode(), off)
 	require.False(t, off.Outlived(node))
@@ -222,11 +222,11 @@ func TestANodeIsPutBackIntoServiceWhenItsInstanceIsOn(t *testing.T) {
 	other := cordoned(t, cordoned(t, node, nodeops.Cordon{Owner: "b", OutOfService: true}), on)
 	require.True(t, nodeops.Cordon{Owner: "b", OutOfService: true}.Stands(other), "another owner still says that it is off")
 	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, uncordoned(t, other, "a"), "b")))
-	require.False(t, nodeops.Cordon{}.Outlived(node), "nobody's cordon has no claim")
+	require.False(t, nodeops.Cordon{}.Outlived(node), "without an owner there is no claim")
 	require.False(t, on.Outlived(nil))
 }
 
-func TestMalformedAnnotationsDoNoHarm(t *testing.T) {
+func TestCordon_MalformedAnnotations_KeepMarks(t *testing.T) {
 	for name, value := range map[string]string{
 		"no JSON": "yes", "no marks": `{"reason":"x","marks":[]}`,
 		"a time that is none": `{"since":"today","marks":["unschedulable"]}`,
@@ -261,7 +261,7 @@ func TestMalformedAnnotationsDoNoHarm(t *testing.T) {
 	})
 }
 
-func TestN7WhatNobodyHoldsIsTakenAwayByAnybody(t *testing.T) {
+func TestUncordon_MarksWithoutClaim_AreRemoved(t *testing.T) {
 	node := cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true})
 	node = cordoned(t, node, nodeops.Cordon{Owner: "b"})
 	delete(node.Annotations, claimPrefix+"a") // by hand
@@ -272,7 +272,7 @@ func TestN7WhatNobodyHoldsIsTakenAwayByAnybody(t *testing.T) {
 }
 
 // I-13 in every order of two owners and a human, up to six acts.
-func TestI13TwoOwnersAndAHumanInAnyOrder(t *testing.T) {
+func TestUncordon_TwoOwnersAndAUserInAnyOrder_LastOwnerOpens(t *testing.T) {
 	for name, w := range map[string]*cordonWorld{
 		"one cordon": {a: owned, b: nodeops.Cordon{Owner: "b"}, see: unschedulable, flip: setUnschedulable},
 		"one owner with a taint of its own": {
@@ -426,7 +426,7 @@ func (w *cordonWorld) require(ok bool, h cordonHistory, law string) {
 	}
 }
 
-func FuzzCordonsOnAnyAnnotations(f *testing.F) {
+func FuzzCordons_Annotations(f *testing.F) {
 	f.Add("a", `{"marks":["unschedulable"]}`, "unschedulable", "example.com/drain", uint8(7))
 	f.Add("b", `{"marks":["taint/x","later"]}`, "taint/x,later,,", "x", uint8(0))
 	f.Add("a.b", `{"since":"2026-03-01T12:00:00Z","marks":["out-of-service"]}`, "out-of-service,unschedulable", "", uint8(3))

@@ -1,57 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeops decides what a node looks like with a condition, a taint, a label, a cordon
-// or the template of its machine, and which machine a node belongs to.
+// Package nodeops decides what a Node looks like with a taint, a condition, a [Cordon] or the
+// [Template] of its machine, and which machine a Node belongs to: [SetTaint], [SyncTemplate],
+// [Cordon.Set] and [Index.Match] are pure functions. [UpdateNode] and [CordonNode] store the
+// result.
 //
-// The decisions are pure functions: a node, or the part of it that matters, goes in; a new one comes
-// out, together with whether it differs. Nothing that goes in is modified or shared with
-// what comes out. Doing the same twice changes nothing the second time, so that a loop can ask every
-// time and write only when there is something to write:
+//	package main
 //
-//	taints, changed := nodeops.SetTaint(node.Spec.Taints, preserved)
-//	if changed {
-//		// store node with these taints
+//	import (
+//		"context"
+//		"fmt"
+//		"time"
+//
+//		"k8s.io/client-go/kubernetes/fake"
+//
+//		"github.com/machinist-dev/machinist/nodeops"
+//	)
+//
+//	func main() {
+//		client := fake.NewClientset() // use kubernetes.NewForConfig
+//		cordon := nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}
+//		_, err := nodeops.CordonNode(context.Background(), client, "node-1", "", cordon, time.Now())
+//		fmt.Println(err) // drain, update and reboot the Node, and then:
+//		_, err = nodeops.UncordonNode(context.Background(), client, "node-1", "", cordon.Owner)
+//		fmt.Println(err)
 //	}
 //
-// [UpdateNode] stores any such edit: it reads, edits and writes the node, and begins again if
-// another writer came first. No such write loses what another one did. A function that takes a
-// [context.Context] calls the API server; one that takes none does no I/O.
-//
-//	_, changed, err := nodeops.UpdateNode(ctx, client, name, func(node *corev1.Node) (changed bool, _ error) {
-//		node.Spec.Taints, changed = nodeops.SetTaint(node.Spec.Taints, preserved)
-//		return changed, nil
-//	})
-//
-// # Templates
-//
-// A [Template] is kept on a node by comparison of three states: what is wanted, what was applied last
-// (recorded in an annotation of the node), and what is there. Only what was applied before is ever
-// removed. [SyncTemplate] is for labels, annotations and taints, [SyncCapacity] for virtual
-// capacity; they go to the API server separately, because one is part of the node proper and the other
-// of its status, and a write of the one drops changes of the other.
-//
-// # Matching
-//
-// An [Index] finds the machine of a node by the node name that the machine recorded, or by
-// provider ID. Provider IDs are compared in the spelling of [NormalizeProviderID].
-// Contradicting evidence is a conflict with the names of the machines involved, and never a guess.
+// The pure functions return a copy and whether it differs, so that a controller writes only if
+// there is something to write. They do not change their arguments. A function that takes a
+// context.Context sends requests; the others do no I/O. The functions that write read the Node
+// first and retry after conflicts, so that no change of another writer is lost.
 //
 // # Cordons
 //
-// A [Cordon] keeps pods off a node: by spec.unschedulable, which is one flag for everybody, people included,
-// or by a taint of the owner's; if wished it also takes the node out of load balancers, and declares it out of service.
-// Each owner keeps a claim in an annotation, and another annotation remembers what cordons have
-// set. So [Uncordon] opens the node when the last owner leaves, and only if a cordon had closed it:
+// A [Cordon] keeps pods off a Node by spec.unschedulable or by a taint of its owner. It can also
+// exclude the Node from load balancers, or declare it out of service. Each owner has a claim in
+// an annotation. [Uncordon] opens the Node when the last owner leaves, and only if a cordon had
+// closed it. [Cordons] lists the owners.
 //
-//	cordon := nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}
-//	_, err := nodeops.CordonNode(ctx, client, name, uid, cordon, now)
-//	… // drain, update, reboot
-//	_, err = nodeops.UncordonNode(ctx, client, name, uid, cordon.Owner)
+// # Templates
 //
-// [Cordons] tells who holds a node, since when, and what somebody took away meanwhile.
+// [SyncTemplate] keeps labels, annotations and taints on a Node, and [SyncCapacity] virtual
+// capacity. Both compare what is desired, what was applied before and what is on the Node, and
+// remove only what was applied before. An annotation of the Node records it.
 //
-// # What this package does not do
+// # The machine of a Node
 //
-// It does not decide which taint, label or condition a node should have, does not drain, does not
-// know whether the owner of a claim still lives, and does not watch anything.
+// An [Index] finds the machine by the Node name that the machine recorded, or by provider ID.
+// [NormalizeProviderID] says when two provider IDs are equal. Contradictions are returned with
+// the names of the machines.
 package nodeops

@@ -35,7 +35,7 @@ func ExampleCordon() {
 	// unschedulable: false
 }
 
-// A cordon that somebody had set by hand is not taken away.
+// A cordon that a user has set stays.
 func ExampleUncordon() {
 	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
 	node, _, _ = nodeops.Cordon{Owner: "os-update"}.Set(node, time.Time{})

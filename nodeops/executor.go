@@ -19,22 +19,20 @@ import (
 var (
 	errNoClient   = errors.New("nodeops: no client")
 	errNoNodeName = errors.New("nodeops: no node name")
-	// ErrNodeReplaced is returned when the node was deleted and created again under the same
-	// name between two attempts at one write. Nothing was written to the new one.
+	// ErrNodeReplaced means that the Node is another one of the same name than the caller
+	// meant, or than the one that was read first. It was not changed.
 	ErrNodeReplaced = errors.New("nodeops: the node was replaced by another of the same name")
 )
 
-// UpdateNode reads the node, lets edit change it, and stores metadata and spec; changes of
-// the status are not stored. It returns the node as stored, or as read if edit changed
-// nothing, in which case nothing is written. The Node that edit gets is a copy of its own; edit
-// may be called several times, each time with what the API server has by then. A nil edit
-// changes nothing.
+// UpdateNode reads the Node, calls edit with a copy, and stores metadata and spec if edit returns
+// true. It returns the Node as stored, or as read. Changes of the status are not stored. A nil
+// edit changes nothing.
 //
-// The write carries the version that was read, so that no change of another writer is
-// lost: if there was one, the API server refuses, and edit gets the new state. That happens at most
-// five times, with 100 to 200 ms in between, and ends with the context. Errors are wrapped:
-// NotFound and Conflict of [k8s.io/apimachinery/pkg/api/errors] are recognised, and so is whatever
-// edit returned. Conflict means that all attempts met one.
+// The write carries the resource version that was read, so no change of another writer is lost.
+// After a conflict, UpdateNode reads and edits again, at most five times, with pauses of 100 to
+// 200 ms, until the context ends. Errors are wrapped: NotFound and Conflict of
+// [k8s.io/apimachinery/pkg/api/errors], and errors of edit, can be matched. Conflict means that
+// all attempts met one.
 func UpdateNode(
 	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
 ) (_ *corev1.Node, changed bool, err error) {
@@ -43,8 +41,8 @@ func UpdateNode(
 	})
 }
 
-// updateNodeStatus is UpdateNode for the status subresource. The API server then stores
-// status and metadata; changes of the spec are not stored.
+// updateNodeStatus is UpdateNode for the status subresource, which stores status and metadata.
+// Changes of the spec are not stored.
 func updateNodeStatus(
 	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
 ) (_ *corev1.Node, changed bool, err error) {
@@ -89,7 +87,7 @@ func modify(
 	return node, changed, nil
 }
 
-// nodesOf returns the client for nodes, or says what is missing.
+// nodesOf returns the client of Nodes, or an error if an argument is missing.
 func nodesOf(c kubernetes.Interface, nodeName string) (typedcorev1.NodeInterface, error) {
 	switch {
 	case c == nil:
@@ -100,9 +98,8 @@ func nodesOf(c kubernetes.Interface, nodeName string) (typedcorev1.NodeInterface
 	return c.CoreV1().Nodes(), nil
 }
 
-// retryOnConflict calls attempt until it does not end in a conflict, at most five times,
-// with a pause of 100 to 200 ms, as the reference system meant to. It returns the last error, and the
-// end of the context together with it.
+// retryOnConflict calls attempt until it returns no conflict, at most five times, with pauses of
+// 100 to 200 ms. It returns the last error, joined with that of the context if it has ended.
 func retryOnConflict(ctx context.Context, attempt func() error) error {
 	pause := wait.Backoff{Steps: 5, Duration: 100 * time.Millisecond, Jitter: 1}
 	for {

@@ -142,7 +142,7 @@ func TestUpdateNode_OtherWriters_LoseNothing(t *testing.T) {
 	})
 }
 
-func TestConflictsAreRetriedFiveTimesWithPauses(t *testing.T) {
+func TestUpdateNode_Conflicts_FiveAttemptsWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, crowdedNode())
 		s.meddle = addTaint(100)
@@ -156,7 +156,7 @@ func TestConflictsAreRetriedFiveTimesWithPauses(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheContextEndsTheRetries(t *testing.T) {
+func TestUpdateNode_ContextEnds_NoRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, crowdedNode())
 		s.meddle = addTaint(100)
@@ -171,7 +171,7 @@ func TestTheEndOfTheContextEndsTheRetries(t *testing.T) {
 	})
 }
 
-func TestErrorsOfTheServerAreRecognisedAndNotRetried(t *testing.T) {
+func TestUpdateNode_OtherErrors_MatchedNotRetried(t *testing.T) {
 	s := newServer(t, crowdedNode())
 	got, err := nodeops.GetNodeCondition(t.Context(), s, "n1", "Ready")
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func everyExecutor(ctx context.Context, s *server, name string) map[string]error
 	if s != nil {
 		client = s
 	}
-	_, uncordon := nodeops.UncordonNode(ctx, client, name, "", "nobody")
+	_, uncordon := nodeops.UncordonNode(ctx, client, name, "", "absent")
 	_, _, update := nodeops.UpdateNode(ctx, client, name, func(*corev1.Node) (bool, error) { return true, nil })
 	return map[string]error{
 		"conditions": nodeops.AddOrUpdateConditionsOnNode(ctx, client, name, cond("A", "True", "", t0)), "update": update,
@@ -206,7 +206,7 @@ func everyExecutor(ctx context.Context, s *server, name string) map[string]error
 	}
 }
 
-func TestExecutors_NoClientOrNoName_ReturnAnErrorWithoutACall(t *testing.T) {
+func TestExecutors_NoClientOrName_ErrorWithoutRequest(t *testing.T) {
 	for what, err := range everyExecutor(t.Context(), nil, "n1") {
 		require.ErrorContains(t, err, "no client", what)
 	}
@@ -220,7 +220,7 @@ func TestExecutors_NoClientOrNoName_ReturnAnErrorWithoutACall(t *testing.T) {
 	require.False(t, changed)
 }
 
-func TestNothingIsWrittenIfNothingChanges(t *testing.T) {
+func TestExecutors_NoChange_NoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, crowdedNode())
 		for range 3 {
@@ -274,7 +274,7 @@ func TestUpdateNode_Edit_ReturnsTheStoredNodeOrTheError(t *testing.T) {
 }
 
 // A Node that was deleted and created again between two attempts is another Node.
-func TestUpdateNode_NodeReplacedBetweenAttempts_IsLeftAlone(t *testing.T) {
+func TestUpdateNode_NodeReplaced_IsNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, crowdedNode())
 		s.meddle = func(_ int, node *corev1.Node) bool {

@@ -17,8 +17,8 @@ func setKey(m map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// editKeys returns m without the keys of remove and with the entries of set. It leaves m
-// alone, and returns it if there is nothing to do.
+// editKeys returns m without the keys of remove and with the entries of set. It does not change
+// m, and returns m itself if both are empty.
 func editKeys(m, set map[string]string, remove []string) map[string]string {
 	if len(remove) == 0 && len(set) == 0 {
 		return m
@@ -32,8 +32,8 @@ func editKeys(m, set map[string]string, remove []string) map[string]string {
 	return out
 }
 
-// planKeys compares what is there, what was applied before and what is desired. It returns what
-// to set, and the sorted keys to remove. Both are nil if there is nothing to do.
+// planKeys compares the live entries, those applied before (base) and the desired ones. It returns
+// the entries to set and the sorted keys to remove, both nil if there are none.
 func planKeys(live, base, desired map[string]string) (set map[string]string, remove []string) {
 	for key, value := range desired {
 		if have, ok := live[key]; ok && have == value {
@@ -70,5 +70,5 @@ func without(m map[string]string, keys ...string) (_ map[string]string, dropped 
 	return m, dropped
 }
 
-// sortedKeys returns the keys of m in order.
+// sortedKeys returns the sorted keys of m.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

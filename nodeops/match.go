@@ -11,43 +11,41 @@ import (
 
 // Candidate is a machine that a Node may belong to.
 type Candidate struct {
-	// Name identifies the machine in the result. It is not compared with anything.
+	// Name identifies the machine in the result. It is not compared.
 	Name string
-	// NodeName is the Node that the machine names as its own (the value of its label "node").
-	// Empty means that it does not know yet.
+	// NodeName is the Node that the machine records, in its label "node". Empty means none.
 	NodeName string
-	// ProviderID is the machine's provider ID. Empty means that it does not know yet, or that
-	// the IDs of this cloud's machines and Nodes cannot be compared.
+	// ProviderID is the provider ID of the machine. Empty means none, or that the provider IDs
+	// of machines and Nodes cannot be compared.
 	ProviderID string
 }
 
-// MatchReason says how a match was found, or why there is none. The values are stable.
+// MatchReason is how a match was found, or why there is none. The values are stable.
 type MatchReason string
 
 const (
-	// NoMatch means that no candidate knows the Node, or that the Node is nil or has neither a
-	// name nor a provider ID.
+	// NoMatch means that no candidate has the name or the provider ID of the Node.
 	NoMatch MatchReason = "NoMatch"
-	// MatchedByNodeName means that exactly one candidate names the Node, and nothing speaks against it.
+	// MatchedByNodeName means that exactly one candidate names the Node, without contradiction.
 	MatchedByNodeName MatchReason = "NodeName"
-	// MatchedByProviderID means that no candidate names the Node, that exactly one has its provider ID,
-	// and that this one names no other Node.
+	// MatchedByProviderID means that no candidate names the Node, and that exactly one has its
+	// provider ID and names no other Node.
 	MatchedByProviderID MatchReason = "ProviderID"
-	// Ambiguous means that several candidates name the Node, or that none does and several have its
-	// provider ID.
+	// Ambiguous means that several candidates name the Node, or that none names it and several
+	// have its provider ID.
 	Ambiguous MatchReason = "Ambiguous"
-	// Contradiction means that name and provider ID point to different machines: the candidate
-	// that names the Node has the ID of another instance (a Node name was used again), or
-	// another candidate has the Node's ID, or the candidate with the Node's ID names another Node.
+	// Contradiction means that the name and the provider ID belong to different machines: the
+	// candidate that names the Node has another provider ID, or another candidate has that of
+	// the Node, or the candidate with that of the Node names another Node.
 	Contradiction MatchReason = "Contradiction"
 )
 
-// MatchResult says which machine a Node belongs to.
+// MatchResult is which machine a Node belongs to.
 type MatchResult struct {
-	// Reason says how the match was found, or why there is none.
+	// Reason is how the match was found, or why there is none.
 	Reason MatchReason
-	// Names are the names of the candidates that the result is about, sorted: one for a match, all of
-	// those in conflict for [Ambiguous] and [Contradiction], none otherwise.
+	// Names are candidates, sorted: one for a match, those in conflict for [Ambiguous] and
+	// [Contradiction], none for [NoMatch].
 	Names []string
 }
 
@@ -64,9 +62,9 @@ func (r MatchResult) String() string {
 	return string(r.Reason) + ": " + strings.Join(r.Names, ", ")
 }
 
-// Index finds the machine of a Node among many in constant time. It does not follow later
-// changes of the machines. The zero and the nil Index contain nothing. An Index is read only,
-// and safe for use by multiple goroutines.
+// Index finds the machine of a Node in constant time. Later changes of the machines do not change
+// it. The zero Index and a nil Index are empty. An Index is read-only and safe for concurrent
+// use.
 type Index struct {
 	candidates []Candidate
 	byNodeName map[string][]int
@@ -80,7 +78,7 @@ func NewIndex(candidates []Candidate) *Index {
 		byNodeName: make(map[string][]int, len(candidates)),
 		byID:       make(map[string][]int, len(candidates)),
 	}
-	// One array for the lists of one, which nearly all are.
+	// Nearly all lists have one element: they share one array.
 	numbers := make([]int, len(candidates))
 	for i, c := range x.candidates {
 		numbers[i] = i
@@ -91,7 +89,7 @@ func NewIndex(candidates []Candidate) *Index {
 	return x
 }
 
-// insert adds the number in one to those under key, unless key is empty.
+// insert appends the element of one to the list of key, unless key is empty.
 func insert(m map[string][]int, key string, one []int) {
 	if key == "" {
 		return
@@ -103,10 +101,10 @@ func insert(m map[string][]int, key string, one []int) {
 	m[key] = one
 }
 
-// Match returns the machine that node belongs to: the one that names it, or else the one with
-// its provider ID, compared as [NormalizeProviderID] says. It never guesses: several candidates
-// are [Ambiguous], and evidence for different machines is a [Contradiction]. An empty name or
-// ID matches nothing. The result does not depend on the order of the candidates.
+// Match returns the machine that names the Node, or else the machine with its provider ID,
+// compared by [NormalizeProviderID]. Several candidates are [Ambiguous], and evidence for
+// different machines is a [Contradiction]. An empty name or provider ID matches nothing. The
+// result does not depend on the order of the candidates.
 func (x *Index) Match(node *corev1.Node) MatchResult {
 	if x == nil || node == nil {
 		return MatchResult{Reason: NoMatch}

@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-func TestNormalizeProviderID(t *testing.T) {
+func TestNormalizeProviderID_Table_Canonical(t *testing.T) {
 	for id, want := range map[string]string{
 		"aws:///eu-west-1a/i-0abc":     "aws://eu-west-1a/i-0abc",
 		"AWS:////eu-west-1a//i-0abc/ ": "aws://eu-west-1a/i-0abc",
@@ -36,7 +36,7 @@ func TestNormalizeProviderID(t *testing.T) {
 	}
 }
 
-func TestSameInstanceComparesTheLastElement(t *testing.T) {
+func TestSameInstance_AnyPrefix_ComparesLastElement(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want bool
@@ -77,7 +77,7 @@ func named(name, id string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
 }
 
-func TestMatch(t *testing.T) {
+func TestMatch_Table_Result(t *testing.T) {
 	const a, b = "aws:///eu-west-1a/i-a", "aws:///eu-west-1a/i-b"
 	for name, tc := range map[string]struct {
 		node       *corev1.Node
@@ -125,7 +125,7 @@ func TestMatch(t *testing.T) {
 }
 
 // The order of the candidates does not matter, and a match is never one of an empty ID.
-func TestMatchLaws(t *testing.T) {
+func TestMatch_Random_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	ids := []string{"", "aws:///", "aws:///z/a", "aws://z//a/", "aws:///y/a", "aws:///z/b", "azure:///z/A", "azure:///Z/a", "a"}
 	for range 5000 {

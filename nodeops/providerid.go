@@ -4,22 +4,20 @@ package nodeops
 
 import "strings"
 
-// azureScheme is the scheme of the one cloud whose resource ids do not distinguish case, and
-// whose components spell them in several ways.
+// azureScheme is the scheme of Azure, whose provider IDs are not case-sensitive.
 const azureScheme = "azure"
 
-// NormalizeProviderID returns the canonical spelling of a provider id, or "" if nothing in it
-// identifies anything. Two ids are the same exactly if their canonical spellings are equal and
-// not empty.
+// NormalizeProviderID returns the canonical form of a provider ID, or "" if it identifies nothing.
+// Two provider IDs are equal if their canonical forms are equal and not empty.
 //
-// The rules: space around the id and around each path element is dropped; the scheme, if there is one, is
-// lower case; path elements are separated by one slash, with none at either end, so that
-// "gce:///p/z/n/" is "gce://p/z/n"; with the scheme azure the whole id is lower case.
+// Spaces around the ID and its path elements are removed. The scheme is lower case. Path elements
+// are separated by one slash, with none at the ends: "gce:///p/z/n/" becomes "gce://p/z/n". An ID
+// with the scheme azure is lower case.
 //
-// The limits: the path is compared as it stands. An id with the zone and an id with the region of the same
-// instance ("aws:///eu-west-1a/i-0abc", "aws:///eu-west-1/i-0abc") are not equal, nor is an id without
-// its scheme or without its leading path elements; [SameInstance] sees through that. Escapes such as
-// %2F are not decoded. Letters outside ASCII keep their case.
+// Otherwise the path is compared as it is. IDs with the zone and with the region of one instance
+// ("aws:///eu-west-1a/i-0abc", "aws:///eu-west-1/i-0abc") are not equal, nor is an ID without its
+// scheme or its first path elements: see [SameInstance]. Escapes such as %2F are not decoded.
+// Letters outside ASCII keep their case.
 func NormalizeProviderID(id string) string {
 	scheme, path := splitProviderID(id)
 	var b strings.Builder
@@ -48,18 +46,17 @@ func NormalizeProviderID(id string) string {
 	return b.String()
 }
 
-// SameInstance reports whether two provider ids end in the same path element, in any case of letters if
-// one of them has the scheme azure. Ids that identify nothing are not the same.
+// SameInstance reports whether two provider IDs have the same last path element. It ignores case if
+// one of them has the scheme azure. IDs that identify nothing are not the same.
 //
-// This is the looser rule by which the cluster autoscaler and the reference system recognise
-// an instance, whatever zone, region or project stands before its name. It cannot tell apart two instances of
-// the same name in different places, and so it is good for doubting a match, not for making one:
-// [Index.Match] uses it only to see that two ids cannot belong together.
+// The cluster autoscaler and MCM recognize instances by this rule. It cannot tell two instances of
+// one name in different zones, regions or projects apart. [Index.Match] uses it only to see that
+// two IDs cannot belong together.
 func SameInstance(a, b string) bool {
 	return sameLastElement(NormalizeProviderID(a), NormalizeProviderID(b))
 }
 
-// sameLastElement is SameInstance for ids that are normalized.
+// sameLastElement is SameInstance for normalized provider IDs.
 func sameLastElement(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -71,11 +68,10 @@ func sameLastElement(a, b string) bool {
 	return x == y
 }
 
-// lastElement returns what stands behind the last slash of a normalized id.
+// lastElement returns the last path element of a normalized provider ID.
 func lastElement(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
 
-// splitProviderID returns the scheme, in lower case, and the rest. What is not a scheme by
-// RFC 3986 belongs to the rest.
+// splitProviderID returns the scheme by RFC 3986, in lower case, and the rest.
 func splitProviderID(id string) (scheme, path string) {
 	scheme, path, found := strings.Cut(id, "://")
 	scheme = lowerASCII(strings.TrimSpace(scheme))

@@ -8,12 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// record reads the text of what was applied, in the very words in which this package writes it,
-// without decoding it: that is asked for at every look at every node, and the answer is nearly always that
-// nothing has changed. What it cannot read is not wrong, but has to be decoded.
+// record compares the recorded JSON with what is desired without decoding it, because nearly every
+// call for every Node finds no difference. A text that differs in form has to be decoded.
 type record struct{ rest string }
 
-// isTemplate reports whether a text says exactly t, whose taints are distinct.
+// isTemplate reports whether text is the JSON of t, whose taints are distinct.
 func isTemplate(text string, t Template) bool {
 	r := record{text}
 	return r.is(`{"metadata":{`) &&
@@ -25,7 +24,7 @@ func isTemplate(text string, t Template) bool {
 		r.is(`}}`) && r.rest == ""
 }
 
-// isCapacity reports whether a text says exactly capacity.
+// isCapacity reports whether text is the JSON of capacity.
 func isCapacity(text string, capacity corev1.ResourceList) bool {
 	r := record{text}
 	return r.entries(len(capacity), func(name, amount string) bool {
@@ -39,14 +38,14 @@ func isCapacity(text string, capacity corev1.ResourceList) bool {
 	}) && r.rest == ""
 }
 
-// is passes over what comes next if that is s.
+// is reads s if the rest begins with it, and reports whether it does.
 func (r *record) is(s string) bool {
 	rest, ok := strings.CutPrefix(r.rest, s)
 	r.rest = rest
 	return ok
 }
 
-// quoted returns the text between two quotes if it is plain.
+// quoted reads a quoted text of printable ASCII without escapes.
 func (r *record) quoted() (string, bool) {
 	if !r.is(`"`) {
 		return "", false
@@ -64,8 +63,8 @@ func (r *record) quoted() (string, bool) {
 	return "", false
 }
 
-// entries reports whether an object with n entries comes next, in the order of their keys, each of
-// which matches.
+// entries reads an object with n entries in the order of their keys, and reports whether all of
+// them match.
 func (r *record) entries(n int, matches func(key, value string) bool) bool {
 	if !r.is(`{`) {
 		return false
@@ -88,7 +87,7 @@ func (r *record) entries(n int, matches func(key, value string) bool) bool {
 	return r.is(`}`)
 }
 
-// isMap reports whether m comes next.
+// isMap reads m, and reports whether the rest began with it.
 func (r *record) isMap(m map[string]string) bool {
 	return r.entries(len(m), func(key, value string) bool {
 		want, ok := m[key]
@@ -96,7 +95,8 @@ func (r *record) isMap(m map[string]string) bool {
 	})
 }
 
-// isTaints reports whether taints come next, in their order and without their times.
+// isTaints reads taints in their order and without times, and reports whether the rest began with
+// them.
 func (r *record) isTaints(taints []corev1.Taint) bool {
 	field := func(name, want string) bool {
 		if !r.is(name) {

@@ -8,38 +8,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetTaint returns a copy of taints in which t is present, and whether that differs from what
-// was given. Taints are a set by key and effect, as for the API server: a taint with the key
-// and effect of t and another value is replaced where it stands; otherwise t goes to the end.
+// SetTaint returns a copy of taints with t, and whether it differs from taints. Key and effect
+// identify a taint, as for the API server: a taint with the key and effect of t and another value
+// is replaced. Otherwise t is appended.
 //
-// TimeAdded is not compared, and a taint which is there already keeps the time that it has, so
-// that a fresh time does not turn every check into a write. A taint without a key or without
-// an effect is no taint, and changes nothing.
+// TimeAdded is not compared, and a taint that is present keeps its time. A taint without a key or
+// an effect is not set.
 func SetTaint(taints []corev1.Taint, t corev1.Taint) (_ []corev1.Taint, changed bool) {
 	out := cloneTaints(taints, 1)
 	return setTaint(out, t)
 }
 
-// RemoveTaint returns a copy of taints without those that have the key and the effect of t,
-// and whether there was one. Value and TimeAdded of t do not matter.
+// RemoveTaint returns a copy of taints without those with the key and effect of t, and whether
+// there was one. Value and TimeAdded of t are ignored.
 func RemoveTaint(taints []corev1.Taint, t corev1.Taint) (_ []corev1.Taint, changed bool) {
 	return removeTaints(taints, func(x *corev1.Taint) bool { return sameTaintIdentity(x, &t) })
 }
 
-// RemoveTaintKey returns a copy of taints without those that have the key, whatever their
-// effect, and whether there was one.
+// RemoveTaintKey returns a copy of taints without those with the key and any effect, and whether
+// there was one.
 func RemoveTaintKey(taints []corev1.Taint, key string) (_ []corev1.Taint, changed bool) {
 	return removeTaints(taints, func(x *corev1.Taint) bool { return x.Key == key })
 }
 
-// HasTaint reports whether taints contains one with the key and the effect of t.
+// HasTaint reports whether taints contains one with the key and effect of t.
 func HasTaint(taints []corev1.Taint, t corev1.Taint) bool {
 	return indexOfTaint(taints, &t) >= 0
 }
 
-// equalTaints reports whether a and b are the same set: the same values under the same
-// keys and effects. Order, TimeAdded and repetitions do not matter; of several with the same key and
-// effect the last one counts.
+// equalTaints reports whether a and b have the same values for the same keys and effects. Order
+// and TimeAdded are ignored. Of several with one key and effect the last one counts.
 func equalTaints(a, b []corev1.Taint) bool {
 	a, b = distinctTaints(a), distinctTaints(b)
 	if len(a) != len(b) {
@@ -54,7 +52,7 @@ func equalTaints(a, b []corev1.Taint) bool {
 	return true
 }
 
-// setTaint sets t in taints, which it owns and may change.
+// setTaint is SetTaint without a copy.
 func setTaint(taints []corev1.Taint, t corev1.Taint) ([]corev1.Taint, bool) {
 	if t.Key == "" || t.Effect == "" {
 		return taints, false
@@ -67,13 +65,13 @@ func setTaint(taints []corev1.Taint, t corev1.Taint) ([]corev1.Taint, bool) {
 		return taints, false
 	}
 	taints[i] = *t.DeepCopy()
-	// The API server accepts no repetition; leave none with the old value.
+	// The API server accepts one taint per key and effect.
 	rest := slices.DeleteFunc(taints[i+1:], func(x corev1.Taint) bool { return sameTaintIdentity(&x, &t) })
 	return taints[:i+1+len(rest)], true
 }
 
-// removeTaints returns a deep copy of those taints for which drop is false. What is empty
-// after a removal is nil.
+// removeTaints returns a deep copy of the taints for which drop is false. It returns nil if it
+// removed all of them.
 func removeTaints(taints []corev1.Taint, drop func(*corev1.Taint) bool) ([]corev1.Taint, bool) {
 	out := slices.DeleteFunc(cloneTaints(taints, 0), func(x corev1.Taint) bool { return drop(&x) })
 	changed := len(out) != len(taints)
@@ -83,8 +81,8 @@ func removeTaints(taints []corev1.Taint, drop func(*corev1.Taint) bool) ([]corev
 	return slices.Clip(out), changed
 }
 
-// distinctTaints returns taints with one entry per key and effect: the last one, where the
-// first one stands. What it returns shares TimeAdded with taints and must not leave the package.
+// distinctTaints returns one taint per key and effect: the last one, at the index of the first.
+// The result shares TimeAdded with taints.
 func distinctTaints(taints []corev1.Taint) []corev1.Taint {
 	out := make([]corev1.Taint, 0, len(taints))
 	for i := range taints {
@@ -97,7 +95,7 @@ func distinctTaints(taints []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// cloneTaints returns a deep copy with room for some more, or nil if taints is nil.
+// cloneTaints returns a deep copy with spare capacity, or nil if taints is nil.
 func cloneTaints(taints []corev1.Taint, room int) []corev1.Taint {
 	if taints == nil {
 		return nil
@@ -119,7 +117,7 @@ func indexOfTaint(taints []corev1.Taint, t *corev1.Taint) int {
 	return -1
 }
 
-// carriesTaint reports whether taints has t with its value, and not with another one as well.
+// carriesTaint reports whether taints has t with its value only.
 func carriesTaint(taints []corev1.Taint, t *corev1.Taint) bool {
 	found := false
 	for i := range taints {

@@ -30,7 +30,7 @@ const (
 	noExecute  = corev1.TaintEffectNoExecute
 )
 
-func TestSetTaint(t *testing.T) {
+func TestSetTaint_Table_Result(t *testing.T) {
 	a, b := taint("a", "1", noSchedule), taint("b", "", noSchedule)
 	for name, tc := range map[string]struct {
 		have    []corev1.Taint
@@ -52,7 +52,7 @@ func TestSetTaint(t *testing.T) {
 	}
 }
 
-func TestRemoveTaint(t *testing.T) {
+func TestRemoveTaint_Table_Result(t *testing.T) {
 	a, x, b := taint("a", "1", noSchedule), taint("a", "", noExecute), taint("b", "", noSchedule)
 	all := []corev1.Taint{a, x, b}
 
@@ -96,7 +96,7 @@ func cloned(taints []corev1.Taint) []corev1.Taint {
 	return (&corev1.NodeSpec{Taints: taints}).DeepCopy().Taints
 }
 
-func TestTaintLaws(t *testing.T) {
+func TestTaints_Random_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 3000 {
 		have, x := randomTaints(rng, 6, false), since(taint(pick(rng, "a", "b", "c", "d"), pick(rng, "", "1", "2"), pick(rng, noSchedule, noExecute)), metav1.NewTime(t1))

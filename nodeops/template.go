@@ -12,49 +12,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// lastAppliedTemplate is the annotation that records the Template which was applied to a Node
-// last. Key and form are those of the reference system: the JSON of a machine's node template.
+// lastAppliedTemplate is the annotation of the [Template] that was applied last. Key and form, the
+// JSON of the node template of a machine, are those of MCM.
 const lastAppliedTemplate = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
 
-// Template is what a machine asks its Node to carry. The zero Template asks for nothing.
-//
-// Two sorts of entries are not carried over: the annotations in which this package records
-// what it applied, and taints without a key or an effect. [Change.Ignored] names them.
+// Template is the metadata and taints that a machine wants its Node to have. The zero Template wants
+// nothing. Taints without a key or an effect, and annotations in which this package records what
+// it applied, are ignored: see [Change.Ignored].
 type Template struct {
-	// Labels the Node must have.
+	// Labels are the labels of the Node.
 	Labels map[string]string
-	// Annotations the Node must have.
+	// Annotations are the annotations of the Node.
 	Annotations map[string]string
-	// Taints the Node must have, as a set by key and effect. Of several with the same key and
-	// effect the last one counts. TimeAdded does not matter for the comparison.
+	// Taints are the taints of the Node. Of several with one key and effect the last one counts.
+	// TimeAdded is not compared.
 	Taints []corev1.Taint
 }
 
-// Change is what a Node needs to carry a template or a virtual capacity. The zero Change is
-// nothing.
+// Change is what has to be written to a Node. The zero Change is no change.
 type Change struct {
-	// Node is a deep copy of the Node with the change. Nil means that nothing is to be done.
+	// Node is a deep copy of the Node with the change. Nil means no change.
 	Node *corev1.Node
-	// Text lists the change for people. It is the same for the same change; its form may
-	// change. Empty means that nothing is to be done.
+	// Text is the change for people. Empty means no change.
 	Text string
-	// Ignored names the entries of the template that no Node can carry, sorted.
+	// Ignored are the entries of the template that no Node can have, sorted.
 	Ignored []string
 }
 
-// SyncTemplate returns what node needs to carry desired, by a comparison of three states:
+// SyncTemplate returns the change after which node has desired. It compares three states:
 //
-//	desired, missing or different on the Node         set
-//	applied before, not desired, and on the Node      remove
-//	anything else                                     leave alone: it is another writer's
+//	desired, and missing or different on the Node    is set
+//	applied before, not desired, and on the Node     is removed
+//	everything else                                  stays: another writer owns it
 //
-// An annotation of the Node records what was applied. It is renewed also if the Node matches
-// already: otherwise an entry that was there from the start would never be removed later. If
-// the record cannot be read, the error says so, and there is no change. A nil node needs
-// nothing. Nothing is allocated if nothing is to be done.
+// An annotation of the Node records what was applied. It is also written if the Node has desired
+// already, so that these entries can be removed later. If the record cannot be read, SyncTemplate
+// returns an error and no change. A nil node has no change.
 //
-// Store the new Node with an update of the Node itself. An update of the status subresource
-// would store the record without the taints; [SyncCapacity] is for that subresource.
+// Store the Node of the change with an update of the Node. An update of the status subresource
+// would store the record without the taints.
 func SyncTemplate(node *corev1.Node, desired Template) (Change, error) {
 	if node == nil {
 		return Change{}, nil
@@ -84,16 +80,16 @@ func SyncTemplate(node *corev1.Node, desired Template) (Change, error) {
 	return Change{Node: e.apply(node), Text: e.text(ignored), Ignored: ignored}, nil
 }
 
-// templateEdit is the difference between a Node and what it has to carry.
+// templateEdit is the difference between a Node and its template.
 type templateEdit struct {
 	setLabels, setAnnotations       map[string]string
 	removeLabels, removeAnnotations []string
 	setTaints, removeTaints         []corev1.Taint
-	// record is the new text of the annotation, or empty if the old one still holds.
+	// record is the new value of the annotation. Empty means no change.
 	record string
 }
 
-// empty reports whether nothing is to be done.
+// empty reports whether there is no change.
 func (e *templateEdit) empty() bool {
 	return len(e.setLabels) == 0 && len(e.setAnnotations) == 0 && len(e.removeLabels) == 0 &&
 		len(e.removeAnnotations) == 0 && len(e.setTaints) == 0 && len(e.removeTaints) == 0 && e.record == ""
@@ -116,7 +112,7 @@ func (e *templateEdit) apply(node *corev1.Node) *corev1.Node {
 	return node
 }
 
-// text lists the edit for people.
+// text returns the edit as text.
 func (e *templateEdit) text(ignored []string) string {
 	var parts []string
 	add := func(what string, keys []string) {
@@ -137,7 +133,8 @@ func (e *templateEdit) text(ignored []string) string {
 	return strings.Join(parts, "; ")
 }
 
-// planTaints compares three sets of taints. The results are in the order of desired and of live.
+// planTaints returns the taints to set, in the order of desired, and those to remove, in the order of
+// live.
 func planTaints(live, base, desired []corev1.Taint) (set, remove []corev1.Taint) {
 	for i := range desired {
 		if !carriesTaint(live, &desired[i]) {
@@ -152,8 +149,8 @@ func planTaints(live, base, desired []corev1.Taint) (set, remove []corev1.Taint)
 	return set, remove
 }
 
-// applicable returns the part of t that can be applied to a Node, sharing memory with t, and
-// the sorted names of the rest.
+// applicable returns the part of t that a Node can have, which shares memory with t, and the sorted
+// names of the rest.
 func applicable(t Template) (_ Template, ignored []string) {
 	if !applicableTaints(t.Taints) {
 		t.Taints = slices.DeleteFunc(distinctTaints(t.Taints), func(x corev1.Taint) bool {
@@ -196,8 +193,7 @@ func taintNames(taints []corev1.Taint) []string {
 	return names
 }
 
-// templateRecord is the part of the recorded JSON that matters: that of a machine's node
-// template, with its object metadata and its node spec.
+// templateRecord is the recorded JSON: object metadata and node spec of a node template.
 type templateRecord struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels,omitempty"`
@@ -208,7 +204,7 @@ type templateRecord struct {
 	} `json:"spec"`
 }
 
-// encodeTemplate returns the text under which t is recorded on a Node.
+// encodeTemplate returns the value of the annotation for a template.
 func encodeTemplate(t Template) string {
 	var record templateRecord
 	record.Metadata.Labels = t.Labels
@@ -221,8 +217,8 @@ func encodeTemplate(t Template) string {
 	return string(text)
 }
 
-// decodeTemplate reads a text as encodeTemplate or the reference system writes it. Other fields
-// of a node template are passed over. An empty or blank text is the zero Template.
+// decodeTemplate reads a value of the annotation, as encodeTemplate and MCM write it. It ignores
+// other fields of a node template. A blank value is the zero Template.
 func decodeTemplate(text string) (Template, error) {
 	if strings.TrimSpace(text) == "" {
 		return Template{}, nil

@@ -58,7 +58,7 @@ func applied(t *testing.T, node *corev1.Node) func(nodeops.Change, error) (*core
 	}
 }
 
-func TestSyncTemplateAddsChangesAndRemovesOnlyWhatIsOurs(t *testing.T) {
+func TestSyncTemplate_Entries_SetsAndRemovesItsOwn(t *testing.T) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"foreign": "f", "clash": "theirs"}, Annotations: map[string]string{"foreign": "f"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{taint("foreign", "", noExecute)}},
@@ -84,7 +84,7 @@ func TestSyncTemplateAddsChangesAndRemovesOnlyWhatIsOurs(t *testing.T) {
 	require.Equal(t, []corev1.Taint{taint("foreign", "", noExecute)}, node.Spec.Taints)
 }
 
-func TestSyncTemplateRecordsWhatMatchedFromTheStart(t *testing.T) {
+func TestSyncTemplate_MatchesFromTheStart_IsRecorded(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "1"}}}
 	node, change := synced(t, node, nodeops.Template{Labels: map[string]string{"l": "1"}})
 	require.Equal(t, "record what was applied", change.Text)
@@ -99,7 +99,7 @@ func TestSyncTemplateRecordsWhatMatchedFromTheStart(t *testing.T) {
 	require.JSONEq(t, `{"metadata":{"labels":{"l":"1"}},"spec":{}}`, node.Annotations[templateKey])
 }
 
-func TestSyncTemplateComparesTaintsWithoutTheirTimes(t *testing.T) {
+func TestSyncTemplate_TaintTimes_AreIgnored(t *testing.T) {
 	desired := nodeops.Template{Taints: []corev1.Taint{since(taint("t", "1", noSchedule), metav1.NewTime(t1))}}
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{since(taint("t", "1", noSchedule), metav1.NewTime(t0))}}}
 	node, _ = synced(t, node, desired)
@@ -108,7 +108,7 @@ func TestSyncTemplateComparesTaintsWithoutTheirTimes(t *testing.T) {
 	require.Nil(t, change.Node, change.Text)
 }
 
-func TestSyncTemplateNeverTouchesItsOwnRecords(t *testing.T) {
+func TestSyncTemplate_OwnRecords_AreNotSet(t *testing.T) {
 	reserved := map[string]string{templateKey: "x", capacityKey: "y", "": "z"}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{capacityKey: `{"cpu":"1"}`}}}
 	_, change := synced(t, node, nodeops.Template{
@@ -151,13 +151,13 @@ func TestSync_NilNode_NeedsNothing(t *testing.T) {
 	require.Zero(t, change)
 }
 
-// referenceTemplate has the shape of a machine's node template in the reference system.
+// referenceTemplate has the shape of a machine's node template in MCM.
 type referenceTemplate struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              corev1.NodeSpec `json:"spec,omitempty"`
 }
 
-// record returns the text that the reference system would record.
+// record returns the text that MCM would record.
 func record(t *testing.T, template nodeops.Template) string {
 	text, err := json.Marshal(referenceTemplate{
 		ObjectMeta: metav1.ObjectMeta{Labels: template.Labels, Annotations: template.Annotations},
@@ -175,7 +175,7 @@ func recorded(text string) (reference referenceTemplate, err error) {
 	return reference, err
 }
 
-func TestTheRecordIsTheJSONOfANodeTemplate(t *testing.T) {
+func TestSyncTemplate_Record_IsJSONOfNodeTemplate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 500 {
 		template := nodeops.Template{Labels: randomEntries(rng), Annotations: randomEntries(rng), Taints: randomTaints(rng, 3, false)}
@@ -237,7 +237,7 @@ func TestSyncTemplate_AnyRecord_IsRenewedIfItMeansAnotherTemplate(t *testing.T) 
 	}
 }
 
-func TestARecordInOtherWordsIsNotRewritten(t *testing.T) {
+func TestSyncTemplate_EqualRecord_IsNotRewritten(t *testing.T) {
 	taints := []corev1.Taint{taint("a", "", noSchedule), taint("b", "", noSchedule)}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -266,7 +266,7 @@ func TestSyncTemplate_NothingToDo_AllocatesNothing(t *testing.T) {
 }
 
 // The laws of the comparison of three states, over random sequences of templates and of changes by others.
-func TestTemplateLaws(t *testing.T) {
+func TestSyncTemplate_Random_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 1500 {
 		node := &corev1.Node{

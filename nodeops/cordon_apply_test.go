@@ -42,7 +42,7 @@ func cordonErr(_ *corev1.Node, err error) error { return err }
 // asBefore compares nodes but for the version.
 var asBefore = cmp.Options{cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "ManagedFields"), cmpopts.EquateEmpty()}
 
-func TestACordonIsSetAndTakenBackWithOneWriteEach(t *testing.T) {
+func TestCordonNode_SetAndUncordon_OneWriteEach(t *testing.T) {
 	cluster, client, read := cordonPlace(t)
 	before := read()
 	for range 2 {
@@ -61,7 +61,7 @@ func TestACordonIsSetAndTakenBackWithOneWriteEach(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, read(), asBefore))
 }
 
-func TestTheCordonOfNobodyIsOnePatch(t *testing.T) {
+func TestCordonNode_NoOwner_IsOnePatch(t *testing.T) {
 	cluster, _, _ := cordonPlace(t)
 	clientset := cluster.Clientset()
 	node, err := nodeops.CordonNode(t.Context(), clientset, "n1", "u1", nodeops.Cordon{Reason: "not kept"}, t0)
@@ -72,7 +72,7 @@ func TestTheCordonOfNobodyIsOnePatch(t *testing.T) {
 	require.Equal(t, crowdedNode().Annotations, node.Annotations)
 }
 
-func TestCordonNode_OtherNodeOrRefusalOrNonsense_IsAnErrorOfItsKind(t *testing.T) {
+func TestCordonNode_OtherNodeRefusedOrInvalid_TypedError(t *testing.T) {
 	cluster, client, read := cordonPlace(t)
 	before := read()
 	for _, f := range []nodeops.Cordon{{}, owned, everything("")} {
@@ -96,7 +96,7 @@ func TestCordonNode_OtherNodeOrRefusalOrNonsense_IsAnErrorOfItsKind(t *testing.T
 
 // I-14: eight owners come and go, others write taints, labels and heartbeats in between, and requests
 // meet conflicts and answers that get lost. At rest every mark is as it should be.
-func TestI14ManyOwnersAtOnceLoseNothing(t *testing.T) {
+func TestCordonNode_ConcurrentOwners_LoseNothing(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { crowdOfOwners(t, seed) })

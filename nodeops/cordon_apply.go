@@ -17,11 +17,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// CordonNode sets a cordon, and returns the Node as the API server has it then. A uid that is not empty says which Node is meant: one that
-// took its name later is left alone, and the error is [ErrNodeReplaced]. The cordon of
-// nobody, which only cordons, is one patch; any other is made by the rules of [UpdateNode].
-// A Node that does not exist is an error, which is NotFound; a cordon that makes no
-// sense is a *[CordonError], without a call.
+// CordonNode sets a cordon and returns the Node as stored. With a uid, another Node of the same
+// name is not changed, and the error is [ErrNodeReplaced]. An empty uid means any Node of the
+// name. The zero Cordon is one patch; others are written as by [UpdateNode]. A Node that does
+// not exist is a NotFound error. An invalid cordon is a *[CordonError], without a request.
 func CordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f Cordon, now time.Time) (*corev1.Node, error) {
 	if err := f.Validate(); err != nil {
 		return nil, fmt.Errorf("node %q: %w", nodeName, err)
@@ -33,16 +32,15 @@ func CordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, ui
 	return node, err
 }
 
-// UncordonNode removes the claim of an owner, and the marks that no other owner
-// holds, as [Uncordon] does, by the rules of [UpdateNode]. It reports whether there was
-// something to write. The uid is as for [CordonNode], and so is the answer about a Node
-// that does not exist.
+// UncordonNode removes the claim of an owner and the marks that no other claim holds, as
+// [Uncordon] does, and writes the Node as [UpdateNode] does. It reports whether the Node was
+// written. The uid and the errors are those of [CordonNode].
 func UncordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, owner string) (changed bool, err error) {
 	_, changed, err = UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return uncordon(node, owner) }))
 	return changed, err
 }
 
-// onlyIf makes an edit of the Node with this uid; empty means any.
+// onlyIf returns an edit that fails for a Node with another uid. Empty means any Node.
 func onlyIf(uid types.UID, edit func(*corev1.Node) bool) func(*corev1.Node) (bool, error) {
 	return func(node *corev1.Node) (bool, error) {
 		if uid != "" && node.UID != uid {
@@ -52,7 +50,7 @@ func onlyIf(uid types.UID, edit func(*corev1.Node) bool) func(*corev1.Node) (boo
 	}
 }
 
-// patchUnschedulable cordons with one patch, whatever else the Node carries.
+// patchUnschedulable sets spec.unschedulable with one patch.
 func patchUnschedulable(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID) (*corev1.Node, error) {
 	nodes, err := nodesOf(c, nodeName)
 	if err != nil {
@@ -77,8 +75,7 @@ func patchUnschedulable(ctx context.Context, c kubernetes.Interface, nodeName st
 	return node, nil
 }
 
-// refusesUID says whether the API server refused a patch because of its uid. That an
-// object has another one is a value that cannot be set.
+// refusesUID reports whether the API server refused a patch because the object has another uid.
 func refusesUID(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
