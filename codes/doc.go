@@ -1,28 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codes says how a machine provider failed, what the caller should do
-// about it, and how long to wait before trying again.
+// Package codes classifies the errors of machine providers: [Of] returns the [Code] of an error,
+// [Code.Category] what the caller should do about it, and [Backoff] how long to wait before the
+// next attempt.
 //
-// A driver returns a [Code] inside an ordinary Go error (package
-// codes/status makes such errors; any error with a method Code() codes.Code
-// will do). A caller asks three questions:
+//	package main
 //
-//	err := drv.CreateMachine(ctx, req)      // the effect
-//	switch codes.Of(err).Category() {       // what does that mean for us?
-//	case codes.Proceed:
-//		// record the machine
-//	case codes.Investigate:
-//		// look what is there before any other step
-//	default:
-//		failures++                          // the caller's own memory
-//		wait := codes.Backoff(codes.BackoffPolicy{}, codes.FailureOf(err, failures), rand.Float64)
-//		// ask again at now + wait
+//	import (
+//		"fmt"
+//		"math/rand/v2"
+//
+//		"github.com/machinist-dev/machinist/codes"
+//		"github.com/machinist-dev/machinist/codes/status"
+//	)
+//
+//	func main() {
+//		err := status.Error(codes.ResourceExhausted, "no capacity in zone a") // of a driver
+//		switch category := codes.Of(err).Category(); category {
+//		case codes.Proceed:
+//			fmt.Println("done")
+//		case codes.TreatAsAbsent:
+//			fmt.Println("there is no VM")
+//		default:
+//			wait := codes.Backoff(codes.BackoffPolicy{}, codes.FailureOf(err, 1), rand.Float64)
+//			fmt.Println(category, "try again in", wait)
+//		}
 //	}
 //
-// # What to do about a code
+// A driver returns a code inside an ordinary error. Package codes/status makes such errors; any
+// error with a method Code() codes.Code has one. The code is found through errors that wrap it.
+// The text of an error is never read.
 //
-// Several codes overlap, so that a code alone does not say what to do. Each
-// code therefore has exactly one [Category]:
+// # Categories
+//
+// Each code has one [Category]:
 //
 //	 0  OK                  Proceed
 //	 1  Canceled            RetryLater
@@ -43,16 +54,6 @@
 //	16  Unauthenticated     FixCredentials
 //	17  Uninitialized       Investigate
 //
-// A code that this version cannot name is RetryLater: never a reason to go on, never a hot loop.
-//
-// A category is advice for the operation that was asked. Where the advice makes
-// no sense for it (a creation that answers NotFound), the caller waits: every
-// category but Proceed has a waiting time.
-//
-// # What it does not do
-//
-// The package calls nobody, reads no clock, draws no random numbers and keeps
-// no state; the count of failures is the caller's. It never looks at the text
-// of an error: for errors that crossed a process boundary as a string there is
-// status.FromError.
+// Other codes are RetryLater. Every category but Proceed has a waiting time, for operations
+// where its advice does not apply. The caller counts the failures.
 package codes

@@ -12,13 +12,16 @@
 //		"fmt"
 //		"time"
 //
+//		corev1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //		"k8s.io/client-go/kubernetes/fake"
 //
 //		"github.com/machinist-dev/machinist/nodeops"
 //	)
 //
 //	func main() {
-//		client := fake.NewClientset() // use kubernetes.NewForConfig
+//		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+//		client := fake.NewClientset(node) // use kubernetes.NewForConfig
 //		cordon := nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}
 //		_, err := nodeops.CordonNode(context.Background(), client, "node-1", "", cordon, time.Now())
 //		fmt.Println(err) // drain, update and reboot the Node, and then:

@@ -21,7 +21,7 @@
 //			fmt.Println(refusal) // says who holds the permits; try again at refusal.RetryAt
 //			return
 //		}
-//		fmt.Println("replace", lease.Holder) // acquire again before lease.Expires to renew
+//		fmt.Println("replace", lease.Holder)       // acquire again before lease.Expires to renew
 //		ledger.Release("pool-a", "machine-1", now) // when the replacement is observed
 //	}
 //

@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status makes the errors with which a driver answers, and reads them
-// back.
+// Package status makes the errors that drivers return, and reads them: [Error] and [WrapError]
+// return an error with a code, and [FromError] returns the [Status] in an error.
 //
-// A [Status] is an ordinary Go error with a code, a message for people, and
-// perhaps a cause:
+//	package main
 //
-//	func (d *Driver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-//		err := d.cloud.Terminate(ctx, req.Machine.Name)
-//		if d.cloud.IsMissing(err) {
-//			return nil, status.WrapError(codes.NotFound, "no such instance", err)
-//		}
-//		…
+//	import (
+//		"errors"
+//		"fmt"
+//
+//		"github.com/machinist-dev/machinist/codes"
+//		"github.com/machinist-dev/machinist/codes/status"
+//	)
+//
+//	func main() {
+//		err := status.WrapError(codes.NotFound, "there is no instance vm-1", errors.New("404"))
+//		fmt.Println(err)           // machine codes error: code = [NotFound] message = [there is no instance vm-1]
+//		fmt.Println(codes.Of(err)) // NotFound
+//		s, ok := status.FromError(fmt.Errorf("delete: %w", err))
+//		fmt.Println(s.Message(), s.Cause(), ok)
 //	}
 //
-// It may be wrapped with %w and joined with others. Who only wants the code asks
-// codes.Of; who wants the message and the cause asks [FromError] or [errors.As].
-//
-// # Text
-//
-// The text of a Status is
-//
-//	machine codes error: code = [NotFound] message = [no such instance]
-//
-// and is stable, because other programs store and compare it. It carries neither
-// the cause nor, once it stands inside a longer text, a reliable end. Codes are
-// therefore taken from the type of an error. Only for an error that has lost its
-// type does FromError read the text, in exactly this form.
-//
-// # What it does not do
-//
-// It does not say what a code means for the caller (codes.Category does), and it
-// does not classify the errors of any cloud.
+// A Status is an ordinary error: it can be wrapped with %w, joined, and found with [errors.As].
+// Its text is stable, because other programs store and compare it. The text does not have the
+// cause. [FromError] reads a text only if the error has no code, and only if the whole text has
+// this form.
 package status
