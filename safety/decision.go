@@ -19,93 +19,87 @@ import (
 
 // Reasons to delete a VM.
 const (
-	// NoMachine means that there is no machine of the VM's name.
+	// NoMachine means that no machine has the name of the VM.
 	NoMachine machinist.Reason = "NoMachine"
-	// SecondVM means that the machine of the VM's name has another VM, which is
-	// there as well.
+	// SecondVM means that the machine with the name of the VM has another VM, which is
+	// listed too.
 	SecondVM machinist.Reason = "SecondVM"
 )
 
-// Leftover is the reason to delete a side resource: neither a machine nor a listed VM
-// has its name, or the provider ID of its VM.
+// Leftover is the reason to delete a side resource. No machine and no listed VM has its
+// machine name or its provider ID.
 const Leftover machinist.Reason = "Leftover"
 
-// Reasons not to delete yet which are about one VM, side resource or Node.
+// Reasons to hold one VM, side resource or Node.
 const (
-	// WaitingForGrace means that the VM has not been unowned for long enough.
+	// WaitingForGrace means that [Policy.Grace] is not over.
 	WaitingForGrace machinist.Reason = "WaitingForGrace"
-	// DeletionProposed means that the deletion was proposed a while ago and the VM
-	// is still listed.
+	// DeletionProposed means that the deletion was proposed, and the VM is still listed.
 	DeletionProposed machinist.Reason = "DeletionProposed"
 	// ReportOnly means that the policy deletes nothing, or that the driver cannot delete
 	// side resources.
 	ReportOnly machinist.Reason = "ReportOnly"
-	// RateLimited means that enough deletions were proposed for now.
+	// RateLimited means that [Policy.MaxDeletions] is reached.
 	RateLimited machinist.Reason = "RateLimited"
-	// Unidentified means that the VM has no provider ID, or not exactly one name of a
-	// machine. A deletion without a provider ID would be of everything under the
-	// machine's name.
+	// Unidentified means that the VM has no provider ID, no machine name, or several.
 	Unidentified machinist.Reason = "Unidentified"
-	// InDoubt means that the VM may be that of a machine of its name, which is in another
-	// namespace, has a similar provider ID, or has a VM that is not listed.
+	// InDoubt means that the VM may belong to the machine with its name. That machine is in
+	// another namespace, has a similar provider ID, or has a VM that is not listed.
 	InDoubt machinist.Reason = "InDoubt"
-	// NodeWithoutVM means that a Node has neither a machine nor a listed VM. Nothing is
-	// deleted.
+	// NodeWithoutVM means that a Node has no machine and no listed VM. Nothing is deleted.
 	NodeWithoutVM machinist.Reason = "NodeWithoutVM"
 )
 
-// Reasons not to delete which are about a whole class, or about all.
+// Reasons to hold a whole class, or all classes.
 const (
 	// Unsupported means that the driver cannot list VMs.
 	Unsupported machinist.Reason = "Unsupported"
-	// ListingUnusable means that the listing is not complete, too old, from the future,
-	// or one of several of its class.
+	// ListingUnusable means that the listing is incomplete, older than 5 minutes, from the
+	// future, or not the only one of its class.
 	ListingUnusable machinist.Reason = "ListingUnusable"
-	// MachinesUnusable means that the machines were not all read, too long ago, in the
-	// future, before the VMs, or not in the class's namespace.
+	// MachinesUnusable means that the list of machines is incomplete, older than 5 minutes,
+	// from the future, older than the VMs, or of another namespace.
 	MachinesUnusable machinist.Reason = "MachinesUnusable"
-	// Suspicious means that so many VMs or side resources are unowned, or that there is no
-	// machine at all, that the machines are doubted; or that so many machines have no VM in
-	// the listing that it is doubted.
+	// Suspicious means that one of the lists is probably wrong. Too many VMs or side resources
+	// have no machine, no machine exists, or too many machines have no listed VM.
 	Suspicious machinist.Reason = "Suspicious"
 )
 
-// Action is something to do. It is one of [DeleteVM] and [DeleteSideResource].
+// Action is one effect of a decision: [DeleteVM] or [DeleteSideResource].
 type Action interface {
 	fmt.Stringer
 	isAction()
 }
 
-// DeleteVM deletes a VM that nobody owns, and what belongs to it. To repeat it is
-// harmless; if it is lost or fails, it is proposed again.
+// DeleteVM deletes a VM without a machine, and its side resources. It is safe to repeat. A
+// deletion that failed is proposed again after [Policy.Grace].
 type DeleteVM struct {
 	// ProviderID of the VM, as listed. It is never empty.
-	ProviderID string
-	// MachineName is the name that the VM carries. It is never empty.
-	MachineName string
-	// Namespace and Class are those of the class that listed it.
-	Namespace, Class string
+	ProviderID string `json:"providerID"`
+	// MachineName is the machine name in the listing. It is never empty.
+	MachineName string `json:"machineName"`
+	// Namespace and Class name the MachineClass of the listing.
+	Namespace string `json:"namespace"`
+	Class     string `json:"class"`
 	// Reason is [NoMachine] or [SecondVM].
-	Reason machinist.Reason
-	// OwnerUID and OwnerProviderID are, for SecondVM, those of the machine whose
-	// VM is another one.
-	OwnerUID        types.UID
-	OwnerProviderID string
-	// Message is what the proposal rests on, for people: the times of the first and the
-	// last listing, how much of the class is unowned, how many machines were read, and how
-	// many deletions were proposed lately. Its text may change.
-	Message string
+	Reason machinist.Reason `json:"reason"`
+	// OwnerUID and OwnerProviderID identify the machine with another VM, for SecondVM.
+	OwnerUID        types.UID `json:"ownerUID,omitempty"`
+	OwnerProviderID string    `json:"ownerProviderID,omitempty"`
+	// Message names the evidence: the times of the listings, the share of VMs without a
+	// machine, and the number of machines and deletions. Its text may change.
+	Message string `json:"message"`
 }
 
 func (DeleteVM) isAction() {}
 
 // String returns the action in one line.
 func (a DeleteVM) String() string {
-	return fmt.Sprintf("delete VM %s of machine %s/%s: %s: %s", a.ProviderID, a.Namespace, a.MachineName, a.Reason, a.Message)
+	return fmt.Sprintf("delete vm/%s of machine/%s/%s: %s: %s", a.ProviderID, a.Namespace, a.MachineName, a.Reason, a.Message)
 }
 
-// Machine returns the machine to call the driver's DeleteMachine with: it has
-// nothing but name, namespace and provider ID. The caller owns it.
+// Machine returns the machine for a DeleteMachineRequest. It has a name, a namespace and a
+// provider ID only. The caller owns it.
 func (a DeleteVM) Machine() *v1alpha1.Machine {
 	return &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.MachineName},
@@ -113,9 +107,8 @@ func (a DeleteVM) Machine() *v1alpha1.Machine {
 	}
 }
 
-// OwnsNode reports whether a Node is that of the deleted VM and may be deleted with it:
-// the Node has the provider ID of the VM, and its label names no other machine. A nil
-// Node, and one without provider ID, is not.
+// OwnsNode reports whether a Node belongs to the VM and may be deleted with it. It has the
+// provider ID of the VM, and its label names no other machine. It is false for nil.
 func (a DeleteVM) OwnsNode(node *corev1.Node) bool {
 	if node == nil || node.Spec.ProviderID == "" ||
 		nodeops.NormalizeProviderID(node.Spec.ProviderID) != nodeops.NormalizeProviderID(a.ProviderID) {
@@ -125,10 +118,9 @@ func (a DeleteVM) OwnsNode(node *corev1.Node) bool {
 	return name == "" || name == a.MachineName
 }
 
-// StillValid says whether the deletion may go ahead, given the machine of that
-// name as it was just read from the API server, or nil if there is none. Any
-// news about the machine stops the deletion, also news that would be another
-// reason to delete: the next [Step] will see.
+// StillValid reports whether the VM may be deleted now. live is the machine with its name,
+// just read from the API server, or nil if it does not exist. Any change of the machine
+// makes the deletion invalid, and the next [Step] decides again.
 func (a DeleteVM) StillValid(live *v1alpha1.Machine) bool {
 	switch a.Reason {
 	case NoMachine:
@@ -142,42 +134,43 @@ func (a DeleteVM) StillValid(live *v1alpha1.Machine) bool {
 	}
 }
 
-// DeleteSideResource deletes a side resource that no machine and no VM has. To repeat it
-// is harmless; if it is lost or fails, it is proposed again.
+// DeleteSideResource deletes a side resource without a machine and without a VM. It is safe
+// to repeat. A deletion that failed is proposed again after [Policy.Grace].
 type DeleteSideResource struct {
 	// Resource as listed. Its kind, ID and machine name are never empty.
-	Resource driver.SideResource
-	// Namespace and Class are those of the class that listed it.
-	Namespace, Class string
+	Resource driver.SideResource `json:"resource"`
+	// Namespace and Class name the MachineClass of the listing.
+	Namespace string `json:"namespace"`
+	Class     string `json:"class"`
 	// Reason is [Leftover].
-	Reason machinist.Reason
-	// Message is what the proposal rests on, as in [DeleteVM].
-	Message string
+	Reason machinist.Reason `json:"reason"`
+	// Message names the evidence, as in [DeleteVM].
+	Message string `json:"message"`
 }
 
 func (DeleteSideResource) isAction() {}
 
 // String returns the action in one line.
 func (a DeleteSideResource) String() string {
-	return fmt.Sprintf("delete %s %s of machine %s/%s: %s: %s", a.Resource.Kind, a.Resource.ID, a.Namespace, a.Resource.MachineName, a.Reason, a.Message)
+	return fmt.Sprintf("delete %s of machine/%s/%s: %s: %s", sideSubject(a.Resource), a.Namespace, a.Resource.MachineName, a.Reason, a.Message)
 }
 
-// StillValid says whether the deletion may go ahead, given the machine of that name as it
-// was just read from the API server, or nil if there is none.
+// StillValid reports whether the side resource may be deleted now. live is the machine with
+// its machine name, just read from the API server, or nil if it does not exist.
 func (a DeleteSideResource) StillValid(live *v1alpha1.Machine) bool {
 	return a.Reason == Leftover && live == nil
 }
 
-// Decision is what to do now, what is not done, and when to look again.
+// Decision is the result of [Step].
 type Decision struct {
-	// Actions, each right without the others. Those never proposed before come
-	// first, and of them those that were found first.
-	Actions []Action
-	// Holds sorted by subject.
-	Holds []machinist.Hold
-	// NextCheck is when to list again. Zero means that there is nothing to list.
-	// It is never zero next to an action, and never before now.
-	NextCheck time.Time
+	// Actions are independent of each other. New deletions come first, ordered by the time of
+	// the first listing.
+	Actions []Action `json:"actions,omitempty"`
+	// Holds are sorted by subject.
+	Holds []machinist.Hold `json:"holds,omitempty"`
+	// NextCheck is when to list again, never before now. Zero means that nothing can be
+	// listed.
+	NextCheck time.Time `json:"nextCheck,omitzero"`
 }
 
 // String returns the decision in one line.

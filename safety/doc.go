@@ -1,70 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package safety decides which VMs nobody owns, and which of those may be
-// deleted now. It decides which sets create more machines than they were asked for, and
-// may create no more: [StepOvershoot]. It decides which Nodes no machine stands for: [StepUnmanaged].
+// Package safety decides which VMs without a machine are deleted, which sets are frozen
+// because they have too many machines, and which failures are too many to be replaced.
 //
-// [Step] is a pure function with a small memory; a controller is the loop around
-// it:
+// [Step] decides about VMs: it takes an [Observation] and a [Policy] and returns a [Decision].
+// [StepOvershoot] freezes sets, [StepUnmanaged] marks Nodes without a machine, [StepFreeze]
+// watches the API servers, and [DecideGuard] holds the replacement of many machines.
 //
-//	vms, err := list(ctx, class)                  // first the cloud, with ListMachines …
-//	listing := safety.NewListing(class, vms, err, time.Now())
-//	asOf := time.Now()
-//	machines, err := allMachines(ctx)             // … then the machines, from the API server
-//	in := safety.Observation{
-//		Listings:  []safety.Listing{listing},
-//		Machines:  safety.View[*v1alpha1.Machine]{Items: machines, AsOf: asOf, Complete: err == nil},
-//		Namespace: safety.AllNamespaces,
-//	}
-//	state, decision = safety.Step(state, in, safety.DefaultPolicy(), time.Now())
-//	for _, a := range decision.Actions {
-//		switch a := a.(type) {
-//		case safety.DeleteVM:
-//			// get the machine a.Namespace/a.MachineName; if a.StillValid(machine),
-//			// call DeleteMachine with a.Machine()
-//		case safety.DeleteSideResource:
-//			// the same, with DeleteSideResource of a driver.SideResourceDeleter
+//	package main
+//
+//	import (
+//		"fmt"
+//		"time"
+//
+//		"k8s.io/apimachinery/pkg/types"
+//
+//		"github.com/machinist-dev/machinist/machine/v1alpha1"
+//		"github.com/machinist-dev/machinist/safety"
+//	)
+//
+//	func main() {
+//		web1 := new(v1alpha1.Machine)
+//		web1.Namespace, web1.Name, web1.Spec.ProviderID = "shop", "web-1", "cloud:///1"
+//		vms := map[string]string{"cloud:///1": "web-1", "cloud:///2": "web-2"}
+//		class := types.NamespacedName{Namespace: "shop", Name: "small"}
+//		var state safety.State
+//		for now := time.Now(); ; {
+//			var d safety.Decision
+//			state, d = safety.Step(state, safety.Observation{
+//				Listings:  []safety.Listing{safety.NewListing(class, vms, nil, now)},
+//				Machines:  safety.View[*v1alpha1.Machine]{Items: []*v1alpha1.Machine{web1}, AsOf: now, Complete: true},
+//				Namespace: safety.AllNamespaces,
+//			}, safety.DefaultPolicy(), now)
+//			fmt.Println(d) // first: web-2 waits; 10 minutes later: delete VM cloud:///2
+//			if len(d.Actions) > 0 {
+//				return
+//			}
+//			now = d.NextCheck
 //		}
 //	}
-//	// look again at decision.NextCheck
 //
-// # What is promised
+// A controller lists the VMs first and reads the machines afterwards. Before each deletion it
+// reads the machine again and asks [DeleteVM.StillValid]. It repeats this at NextCheck.
 //
-// "Not in my list" is not "does not exist". Nothing is deleted unless all of
-// this holds:
+// # Conditions for a deletion
 //
-//  1. The listing of the VMs and that of the machines are complete, not old, and
-//     the machines cover the namespace of the class and were read after the VMs. A
-//     machine exists before its VM, so a VM without a machine in that order had
-//     none when it was listed.
-//  2. No machine says that the VM is its own, and none of the VM's name may still
-//     be on its way to learn of it. See [Step] for what protects a VM.
-//  3. The machines are not suspiciously few. A namespace without any machine looks like a
-//     lost API server, and a listing of which a large part is unowned looks like a half
-//     restored one. What was deleted within 24 hours counts as listed and unowned, so a
-//     list of machines that decays over days costs no more than one that is lost at once:
-//     at most [Policy.MaxPercent] of the VMs in 24 hours, or one.
-//  4. The listing shows the VMs of the machines of its class. One that lacks many of them
-//     is of another account, or half of one.
-//  5. The VM was found unowned in two listings at least [Policy.Grace] apart, each compared
-//     with its own list of the machines, and in none between them found owned or missing.
-//  6. Fewer than [Policy.MaxDeletions] deletions were proposed within
-//     [Policy.Period], however often Step is asked.
+//   - Both lists are complete and recent, and the machines were read after the VMs.
+//   - No machine has the provider ID of the VM. No machine with the name of the VM is waiting
+//     for its provider ID.
+//   - There is at least one machine, and at most [Policy.MaxPercent] of the VMs have none.
+//     VMs deleted within 24 hours count as VMs without a machine.
+//   - The listing has the VMs of most machines of its class.
+//   - Two listings at least [Policy.Grace] apart show the VM without a machine.
+//   - Fewer than [Policy.MaxDeletions] deletions were proposed within [Policy.Period].
 //
-// [StepOvershoot] is a pure function of all deployments, sets and machines, with a memory that
-// may be lost. It freezes a set that has too many machines and goes on creating them, and
-// unfreezes a set that has fewer. It is the net below package machineset. On lists that are
-// not complete nothing is frozen or unfrozen.
-//
-// A class whose listing fails holds nothing but itself. Everything that is not
-// done is a [machinist.Hold] that names what is in the way and when to look again.
-//
-// # What it does not do
-//
-// It lists, reads and deletes nothing, and it cannot see what happens between
-// its answer and the deletion: [DeleteVM.StillValid] is the last look at the
-// machine, and what remains is the time between that look and the call. A machine
-// that two lists lack, and that the API server does not show by name either, cannot be
-// told from one that was deleted: for its VM only the share of a day is left. VMs
-// whose classes are all gone are out of its sight.
+// If a condition fails, the decision has a [machinist.Hold]. A listing that fails holds only
+// its own class. The package makes no requests. A VM whose class was deleted is not found.
 package safety

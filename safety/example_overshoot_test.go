@@ -6,28 +6,41 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// A set creates machines without end. It is frozen, and its deployment with it.
+// exampleMachines returns machines of a set, created at a time.
+func exampleMachines(set *v1alpha1.MachineSet, n int, created time.Time) []*v1alpha1.Machine {
+	var machines []*v1alpha1.Machine
+	for i := range n {
+		m := &v1alpha1.Machine{}
+		m.Namespace, m.Name, m.UID = set.Namespace, fmt.Sprintf("%s-%d", set.Name, i), types.UID(fmt.Sprint(i))
+		m.CreationTimestamp = metav1.NewTime(created)
+		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
+		machines = append(machines, m)
+	}
+	return machines
+}
+
+// A set of 3 replicas creates 9 machines and is frozen.
 func ExampleStepOvershoot() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	in := safety.OvershootObservation{
-		Deployments: []*v1alpha1.MachineDeployment{overDeployment("workers", 3, 1)},
-		Sets:        []*v1alpha1.MachineSet{overSet("workers-x7d2k", "workers", 3)},
-		Complete:    true,
-	}
+	set := &v1alpha1.MachineSet{Spec: v1alpha1.MachineSetSpec{Replicas: 3}}
+	set.Namespace, set.Name, set.UID = "shop", "web", "set-1"
+	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{set}, Complete: true}
 	state, _ := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), now.Add(-time.Hour))
 
-	in.Machines = overMachines("workers-x7d2k", 9)
+	in.Machines = exampleMachines(set, 9, now)
 	_, d := safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), now)
-	for _, w := range d.Actions {
-		fmt.Println(w) // write metadata, then status, of w.Set or w.Deployment; report w.Event
+	fmt.Println(d)
+	for _, w := range d.Actions { // write the metadata and then the status of w.Set
+		fmt.Println(w.Set.Labels, w.Event)
 	}
-	fmt.Println("look again at", d.NextCheck.Format("15:04"))
 	// Output:
-	// Freeze set workers-x7d2k: The number of machines backing MachineSet: workers-x7d2k is 9 >= 6 which is the Max-ScaleUp-Limit
-	// Freeze deployment workers: The number of machines backing MachineSet: workers-x7d2k is 9 >= 6 which is the Max-ScaleUp-Limit
-	// look again at 12:01
+	// freeze machineset/shop/web: The number of machines backing MachineSet: web is 9 >= 8 which is the Max-ScaleUp-Limit
+	// map[freeze:True] Normal FrozeMachineSet SafetyController: Froze MachineSet web due to replica overshooting
 }

@@ -15,14 +15,13 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-// FreezePolicy says how long an API server may fail to answer, and how often it is asked.
+// FreezePolicy defines when an unreachable API server causes a freeze.
 type FreezePolicy struct {
-	// Timeout is how long a server may fail to answer until there is a freeze. While one
-	// does not answer, it is asked five times in that time. Zero or less means 30 seconds,
-	// as in MCM.
+	// Timeout is how long a server may fail to answer before the freeze. During this time it
+	// is probed five times. Zero or less means 30s, as in MCM.
 	Timeout time.Duration
-	// Period is the time between two probes while all servers answer. Zero or less means 1
-	// minute, as in MCM.
+	// Period is the time between two probes while all servers answer. Zero or less means 1m,
+	// as in MCM.
 	Period time.Duration
 }
 
@@ -37,46 +36,47 @@ func (p FreezePolicy) withDefaults() FreezePolicy {
 	return p
 }
 
-// suspended returns the longest time between two steps of a process that works. After a
-// longer one the process was suspended and has seen nothing meanwhile.
+// suspended returns the longest time between two steps of a running process. After a longer
+// time the process was suspended.
 func (p FreezePolicy) suspended() time.Duration { return 2*p.Period + p.Timeout }
 
-// Probe is the result of one request to an API server. The request needs a deadline of
-// its own.
+// Probe is the result of one request to an API server. Give each request its own deadline.
 type Probe struct {
 	// Server names the API server, such as "control" or "target".
 	Server string
-	// Err is the error of the request, nil for success. See [Answered].
+	// Err is the error of the request. Nil means success. See [Answered].
 	Err error
 }
 
-// Answered reports whether an API server has answered a request that returned err. It
-// has if it succeeded, and if the error is NotFound, Forbidden or Unauthorized: the server
-// works and knows what it may tell. A deadline, a connection that fails, TooManyRequests
-// and every error of the server are no answer.
+// Answered reports whether an API server answered a request that returned err. Success,
+// NotFound, Forbidden and Unauthorized are answers. A deadline, a failed connection,
+// TooManyRequests and internal errors are not.
 func Answered(err error) bool {
 	return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// FreezeState is what [StepFreeze] remembers. It can be stored as JSON. The zero state
-// remembers nothing: there is a freeze until every server has answered once.
+// FreezeState is the memory of [StepFreeze]. It can be stored as JSON. The zero state is
+// frozen until every server has answered once.
 type FreezeState struct {
-	// Down is since when a server does not answer, by its name.
+	// Down has the time of the first failed probe of each server that does not answer.
 	Down map[string]time.Time `json:"down,omitempty"`
-	// ClocksFrom is since when there is no freeze. Zero means that there is one.
+	// ClocksFrom is the time of the end of the last freeze. Zero means frozen.
 	ClocksFrom time.Time `json:"clocksFrom,omitzero"`
 	// Last is the time of the last step.
 	Last time.Time `json:"last,omitzero"`
 }
 
-// FreezeDecision says whether there is a freeze, and when to probe again.
+// FreezeDecision is the result of [StepFreeze].
 type FreezeDecision struct {
-	// Freeze is what the observations of packages machine, machineset and deployment take.
-	Freeze machine.Freeze
-	// Began and Ended report that the freeze began or ended with this step.
-	Began, Ended bool
+	// Freeze is the input for the observations of packages machine, machineset and
+	// deployment.
+	Freeze machine.Freeze `json:"freeze"`
+	// Began reports that the freeze began with this step.
+	Began bool `json:"began,omitempty"`
+	// Ended reports that the freeze ended with this step.
+	Ended bool `json:"ended,omitempty"`
 	// NextCheck is when to probe again. It is after now.
-	NextCheck time.Time
+	NextCheck time.Time `json:"nextCheck"`
 }
 
 // String returns the decision in one line.
@@ -87,25 +87,20 @@ func (d FreezeDecision) String() string {
 	return "not frozen since " + d.Freeze.ClocksFrom.UTC().Format(time.RFC3339)
 }
 
-// StepFreeze decides from one probe of each API server whether there is a freeze: a time
-// in which nothing that was observed proves that a machine is unhealthy. It returns what to
-// remember for the next step; state is not changed.
+// StepFreeze decides from one probe of each API server whether health timeouts are frozen.
+// During a freeze the observed health of a machine proves nothing. It returns the state for
+// the next call and does not change state.
 //
-// A freeze begins when a server has not answered for [FreezePolicy.Timeout], counted from
-// the first probe that failed. One answer ends that count. The freeze ends with the first
-// step in which every probe was answered. [machine.Freeze.ClocksFrom] is then the time of
-// that step: every timeout that rests on reports of Nodes counts from it, as Nodes could
-// not report before. Nothing else has to be done to end a freeze, so that it cannot fail
-// to end.
+// A freeze begins when a server has not answered for [FreezePolicy.Timeout], counted from the
+// first failed probe. One answer ends the count. The freeze ends with the first step in which
+// every server answered. Health timeouts then count from [machine.Freeze.ClocksFrom], the
+// time of that step. To end a freeze needs no write.
 //
-// A process that was suspended has seen nothing meanwhile: after a gap between two steps
-// that is longer than two periods and a timeout, timeouts begin anew too. So they do in a
-// process that starts, which begins with the zero state. That is how a freeze outlives a
-// restart.
+// A pause of more than two periods and a timeout means that the process was suspended. Then
+// the timeouts start again. They also start again with the zero state of a new process.
 //
-// Every step needs one probe of each server. A step without probes ends no freeze, but one
-// may begin with it. Extra steps with probes change nothing as long as servers fail and
-// answer at the same times.
+// Every step needs one probe of each server. A step without probes may begin a freeze, but
+// does not end one.
 func StepFreeze(state FreezeState, probes []Probe, policy FreezePolicy, now time.Time) (FreezeState, FreezeDecision) {
 	p := policy.withDefaults()
 	next := state.at(p, now)
@@ -133,14 +128,14 @@ func StepFreeze(state FreezeState, probes []Probe, policy FreezePolicy, now time
 	return next, d
 }
 
-// learn notes what the probes show, and returns for people which servers do not answer.
+// learn records the probes and returns a message for each server that does not answer.
 func (s FreezeState) learn(probes []Probe, now time.Time) (problems []string) {
 	for _, probe := range probes {
 		if Answered(probe.Err) {
 			delete(s.Down, probe.Server)
 		}
 	}
-	for _, probe := range probes { // a failure counts, also beside an answer of the same server
+	for _, probe := range probes { // a failure counts even if the same server answered another probe
 		if Answered(probe.Err) {
 			continue
 		}
@@ -154,8 +149,8 @@ func (s FreezeState) learn(probes []Probe, now time.Time) (problems []string) {
 	return problems
 }
 
-// at returns a copy of the state without times after now, as the clock may have been set
-// back. After a gap nothing is known.
+// at returns a copy of the state in which times after now count as now, because the clock may
+// have been set back. After a suspension it is frozen.
 func (s FreezeState) at(p FreezePolicy, now time.Time) FreezeState {
 	next := FreezeState{Down: map[string]time.Time{}, ClocksFrom: s.ClocksFrom, Last: now}
 	for server, since := range s.Down {

@@ -8,13 +8,13 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// idKey is a provider ID in a form for comparison. Two IDs have the same key if and only
-// if [nodeops.NormalizeProviderID] returns the same for both. The empty key is that of an
-// ID that identifies nothing.
+// idKey is a provider ID for comparison. Two IDs have the same key if and only if
+// [nodeops.NormalizeProviderID] returns the same for both. An ID that identifies no VM has
+// the empty key.
 type idKey string
 
-// idKeys makes keys. It is the scheme that most IDs have: their keys are the rest of the
-// ID, which costs no allocation.
+// idKeys is the scheme of most provider IDs. The key of an ID with that scheme is the rest of
+// the ID, which needs no allocation.
 type idKeys string
 
 // of returns the key of a provider ID.
@@ -36,7 +36,7 @@ func (k idKeys) of(id string) idKey {
 	}
 }
 
-// schemeOf returns the scheme of a provider ID, in lower case; empty if it has none.
+// schemeOf returns the scheme of a provider ID in lower case, or an empty string.
 func schemeOf(id string) string {
 	scheme, _, found := strings.Cut(nodeops.NormalizeProviderID(id), "://")
 	if !found {
@@ -45,8 +45,8 @@ func schemeOf(id string) string {
 	return scheme
 }
 
-// cutPlain returns scheme and path of a provider ID in the usual form, such as
-// "aws:///zone/i-1": nothing in it has to be changed but the number of slashes in front.
+// cutPlain returns the scheme and path of a provider ID such as "aws:///zone/i-1". plain
+// reports that the ID is normalized, except for the number of leading slashes.
 func cutPlain(id string) (scheme, path string, plain bool) {
 	i := 0
 	for i < len(id) && ('a' <= id[i] && id[i] <= 'z' || i > 0 && '0' <= id[i] && id[i] <= '9') {

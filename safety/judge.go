@@ -13,31 +13,31 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// findings are the unowned VMs of one listing.
+// findings are the VMs without a machine in one listing.
 type findings struct {
 	class   types.NamespacedName
 	asOf    time.Time
-	vms     map[string]VM // those that no machine has, by normalized provider ID
-	unowned map[string]verdict
+	vms     map[string]VM // no machine has their provider ID; by normalized provider ID
+	unowned map[string]ownership
 	share   share
 }
 
-// judge looks at the VMs of a listing that can be trusted, and at its side resources, and
-// forgets what it disproves.
+// judge finds the VMs and side resources without an owner in a usable listing, and deletes
+// the records that it disproves.
 func (s *step) judge(l Listing) {
 	machines := &listedMachines{owners: s.owners, listed: make([]bool, len(s.owners.machines))}
-	f := findings{class: l.Class, asOf: l.VMs.AsOf, unowned: map[string]verdict{}, share: share{of: "VMs"}}
+	f := findings{class: l.Class, asOf: l.VMs.AsOf, unowned: map[string]ownership{}, share: share{of: "VMs"}}
 	f.vms, f.share.unowned = s.distinct(l.VMs.Items, machines)
 	f.share.listed = machines.count + len(f.vms) + f.share.unowned
 	for id, vm := range f.vms {
 		switch v := machines.judge(vm, l.Class.Namespace); {
 		case v.unowned != "":
 			f.unowned[id] = v
-			if v.unowned == NoMachine { // of a second VM the machine itself is the proof
+			if v.unowned == NoMachine { // the machine of a second VM exists
 				f.share.unowned++
 			}
 		case v.doubt != "":
-			s.hold("vm "+vm.ProviderID, InDoubt, "machine "+vm.MachineName+v.doubt, s.now.Add(s.policy.Period))
+			s.hold("vm/"+vm.ProviderID, InDoubt, "machine "+vm.MachineName+v.doubt, s.now.Add(s.policy.Period))
 			f.share.unowned++
 		}
 	}
@@ -45,7 +45,7 @@ func (s *step) judge(l Listing) {
 	f.share.addDeleted(s.next.deletedOf(false, l.Class.Namespace), func(id string) bool { return f.unowned[id].unowned == NoMachine }, listed)
 	if h, ok := s.suspicious(l.Class, f.share, machines); ok {
 		s.holds = append(s.holds, h)
-		clear(f.unowned) // what such evidence shows is not remembered either
+		clear(f.unowned) // a suspicious listing is not recorded either
 	} else {
 		s.judgeSides(l)
 	}
@@ -53,9 +53,9 @@ func (s *step) judge(l Listing) {
 	s.found = append(s.found, f)
 }
 
-// distinct returns the listed VMs that no machine has and that can be told apart, by
-// normalized provider ID, and how many cannot. A machine that has the provider ID makes
-// up for a bad name.
+// distinct returns the listed VMs without a machine that have a provider ID and one machine
+// name, by normalized provider ID. unclear is the number of the others. A VM whose provider
+// ID a machine has needs no name.
 func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM, unclear int) {
 	vms = map[string]VM{}
 	names := map[string][]string{}
@@ -63,7 +63,7 @@ func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM
 	for _, vm := range items {
 		key := s.owners.keys.of(vm.ProviderID)
 		if key == "" {
-			s.hold("vm of machine "+vm.MachineName, Unidentified, "no provider ID", until)
+			s.hold("vm/", Unidentified, fmt.Sprintf("the VM of machine %q has no provider ID", vm.MachineName), until)
 			unclear++
 			continue
 		}
@@ -72,7 +72,7 @@ func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM
 		}
 		id := nodeops.NormalizeProviderID(vm.ProviderID)
 		if known, twice := vms[id]; !twice || vm.ProviderID < known.ProviderID {
-			vms[id] = vm // of several spellings the same one, whatever the order
+			vms[id] = vm // the smallest of several spellings
 		}
 		if !slices.Contains(names[id], vm.MachineName) {
 			names[id] = append(names[id], vm.MachineName)
@@ -82,13 +82,13 @@ func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM
 		var why string
 		switch {
 		case len(names[id]) > 1:
-			why = "several names"
+			why = "it has several machine names"
 		case vm.MachineName == "":
-			why = "no name"
+			why = "it has no machine name"
 		default:
 			continue
 		}
-		s.hold("vm "+vm.ProviderID, Unidentified, why, until)
+		s.hold("vm/"+vm.ProviderID, Unidentified, why, until)
 		unclear++
 		delete(s.next.Seen, id)
 		delete(vms, id)
@@ -96,15 +96,15 @@ func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM
 	return vms, unclear
 }
 
-// suspicious says whether the unowned VMs speak against the machines, or the machines
-// against the listing.
+// suspicious returns a hold and true if the list of machines or the listing is probably
+// wrong.
 func (s *step) suspicious(class types.NamespacedName, vms share, machines *listedMachines) (machinist.Hold, bool) {
-	h := machinist.Hold{Subject: "class " + class.String(), Reason: Suspicious, Until: s.now.Add(s.policy.Period)}
+	h := machinist.Hold{Subject: classSubject(class), Reason: Suspicious, Until: s.now.Add(s.policy.Period)}
 	if vms.unowned == 0 {
 		return h, false
 	}
 	if machines.in[class.Namespace] == 0 {
-		h.Message = fmt.Sprintf("%d VMs are listed, and there is no machine in namespace %q", vms.listed, class.Namespace)
+		h.Message = fmt.Sprintf("%d VMs are listed, but namespace %q has no machine", vms.listed, class.Namespace)
 		return h, true
 	}
 	if vms.tooMany(s.allowed()) {
@@ -118,3 +118,6 @@ func (s *step) suspicious(class types.NamespacedName, vms share, machines *liste
 	}
 	return h, false
 }
+
+// classSubject returns the subject of a class.
+func classSubject(class types.NamespacedName) string { return "machineclass/" + class.String() }

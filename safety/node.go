@@ -12,9 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// reportNodes holds each Node that belongs to no machine and whose VM is in no listing. It
-// concludes nothing unless every listing can be trusted, and passes over Nodes of another
-// provider than that of the listed VMs.
+// reportNodes holds each Node without a machine and without a listed VM. It needs usable
+// listings of all classes, and skips Nodes of other providers.
 func (s *step) reportNodes() {
 	if !s.Nodes.Complete || s.stale(s.Nodes.AsOf) || len(s.found) == 0 || len(s.found) < len(s.Listings) {
 		return
@@ -34,14 +33,14 @@ func (s *step) reportNodes() {
 			index = indexOf(s.Machines.Items)
 		}
 		if index.Match(node).Reason == nodeops.NoMatch {
-			s.hold("node "+node.Name, NodeWithoutVM, fmt.Sprintf("no machine has its provider ID %s, and none of %d listings of VMs: nothing is deleted; delete the Node if its VM is gone",
+			s.hold("node/"+node.Name, NodeWithoutVM, fmt.Sprintf("provider ID %s is in no machine and in none of %d listings; delete the Node if its VM does not exist",
 				node.Spec.ProviderID, len(s.found)), s.now.Add(s.policy.Period))
 		}
 	}
 }
 
-// unlisted reports whether a Node that is older than the listings has a provider ID which
-// neither a machine nor a listed VM has.
+// unlisted reports whether a Node is older than the listings and has a provider ID that no
+// machine and no listed VM has.
 func (s *step) unlisted(node *corev1.Node, listings time.Time) bool {
 	if node == nil || !node.CreationTimestamp.Time.Before(listings) {
 		return false

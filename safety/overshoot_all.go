@@ -17,115 +17,103 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// OvershootObservation is what [StepOvershoot] is told. The zero observation is of a
-// world that nobody has looked at.
+// OvershootObservation is the input of [StepOvershoot]. With the zero value nothing is done.
 type OvershootObservation struct {
-	// Deployments of the sets. Nil deployments are skipped.
+	// Deployments are all MachineDeployments. Nil is skipped.
 	Deployments []*v1alpha1.MachineDeployment
-	// Sets of all of them, and those without one. Nil sets are skipped.
+	// Sets are all MachineSets, with and without a deployment. Nil is skipped.
 	Sets []*v1alpha1.MachineSet
-	// Machines of all sets. Nil machines are skipped.
+	// Machines are all machines. Nil is skipped.
 	Machines []*v1alpha1.Machine
-	// Complete says that these are all there are. Without that nothing is decided.
+	// Complete reports that no object is missing. If false, nothing is done.
 	Complete bool
 }
 
-// A FreezeWrite is one object whose freeze changes. Metadata and status are two requests:
-// a freeze writes the metadata first, an end the status. A write that was lost, or of which
-// one request was lost, is decided again by the next call. It is safe to repeat.
+// FreezeWrite is one object to write, frozen or unfrozen. Metadata and status need two
+// requests. Write the metadata first to freeze, and the status first to unfreeze. It is safe
+// to repeat. If a request fails, the next call returns the write again.
 type FreezeWrite struct {
-	// Set or Deployment is the edited copy, resource version included; the other one
-	// is nil. The receiver of the decision owns it.
-	Set        *v1alpha1.MachineSet
-	Deployment *v1alpha1.MachineDeployment
-	// Frozen says that the object is frozen; if not, it is unfrozen.
-	Frozen bool
-	// Message says why, for people.
-	Message string
-	// Event is what to report on the object once it is written.
-	Event *machinist.Event
+	// Subject names the object, such as "machineset/shop/web-6f7d".
+	Subject string `json:"subject"`
+	// Set or Deployment is the changed copy with its resource version. The other one is nil.
+	// The caller owns it.
+	Set        *v1alpha1.MachineSet        `json:"-"`
+	Deployment *v1alpha1.MachineDeployment `json:"-"`
+	// Frozen reports that the object is frozen by this write. False means unfrozen.
+	Frozen bool `json:"frozen"`
+	// Message is the reason for people. Its text may change.
+	Message string `json:"message"`
+	// Event to report on the object after the write.
+	Event *machinist.Event `json:"event,omitempty"`
 }
 
 // String returns the write in one line.
 func (w FreezeWrite) String() string {
-	what, name := "set", ""
-	switch {
-	case w.Set != nil:
-		name = w.Set.Name
-	case w.Deployment != nil:
-		what, name = "deployment", w.Deployment.Name
-	}
-	verb := "Unfreeze"
+	verb := "unfreeze"
 	if w.Frozen {
-		verb = "Freeze"
+		verb = "freeze"
 	}
-	return fmt.Sprintf("%s %s %s: %s", verb, what, name, w.Message)
+	return fmt.Sprintf("%s %s: %s", verb, w.Subject, w.Message)
 }
 
-// OvershootState is what [StepOvershoot] remembers from one call to the next: since when each
-// set has been asked for the same number of machines. It need not be stored. After a loss a
-// set is frozen only once it creates another machine. It is not changed by calls.
+// OvershootState is the memory of [StepOvershoot]: since when each set has its current limit.
+// It need not be stored. After a loss a set is frozen only if it creates another machine.
 type OvershootState struct {
-	sets map[types.UID]asked
+	sets map[types.UID]limitRecord
 }
 
-// asked is what a set was asked for at the last call.
-type asked struct {
+// limitRecord is the limit of a set at the last call.
+type limitRecord struct {
 	generation, parentGeneration int64
 	parent                       types.UID
 	high                         int
-	labelled                     bool // it was frozen
-	// since is the time after which each creation was decided knowing all this.
+	labelled                     bool // the set had the freeze label
+	// since is the time from which creations were decided with this limit.
 	since time.Time
 }
 
-// settle is for how long requests may still create machines that were decided about
-// before the last change of a set.
+// settle is how long requests that were decided before a change of a set may still create
+// machines.
 const settle = 10 * time.Second
 
-// OvershootDecision is which objects are frozen and unfrozen.
+// OvershootDecision is the result of [StepOvershoot].
 type OvershootDecision struct {
-	// Actions of all sets, then of all deployments, by their names.
-	Actions []FreezeWrite
-	// Holds are the sets that have too many machines or stay frozen, by their names, and the
-	// deployments that wait for their sets.
-	Holds []machinist.Hold
-	// NextCheck is when to look again. It is after now.
-	NextCheck time.Time
+	// Actions are the sets, then the deployments, sorted by name.
+	Actions []FreezeWrite `json:"actions,omitempty"`
+	// Holds are the sets with too many machines, the sets that stay frozen, and the
+	// deployments that wait for their sets, sorted by name.
+	Holds []machinist.Hold `json:"holds,omitempty"`
+	// NextCheck is when to decide again. It is after now.
+	NextCheck time.Time `json:"nextCheck"`
 }
 
-// String returns the writes and the holds in one line.
+// String returns the decision in one line.
 func (d OvershootDecision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }
 
-// Overshoot freezes sets that create more machines than they were asked for, and unfreezes
-// them when they have fewer. A frozen set creates no machine; it deletes as before. This is
-// the net below package machineset, which counts what it asks for.
+// StepOvershoot freezes sets that create too many machines, and unfreezes them when they have
+// fewer. A frozen set creates no machines; it still deletes them. It protects against errors
+// in the decisions of package machineset.
 //
-//   - A set is frozen if it has too many machines and one of them was created since the set
-//     has been asked for what it is asked for now. A set whose replicas were lowered has too
-//     many machines as well, and creates none.
-//   - Machines of a set are those that it controls, by its UID, and that are not being
-//     deleted. The deployment of a set is the one that controls it. See [OvershootPolicy].
-//   - A set that carries the annotation [v1alpha1.UnfreezeAnnotation], or whose deployment
-//     does, is unfrozen. It is frozen again only if it then creates another machine and still
-//     has too many.
-//   - A set from which the label was taken by hand counts as one whose unfreezing was asked for.
-//   - A deployment is frozen while one of its sets is. Its annotation stays until all of its
-//     sets are seen unfrozen.
-//   - Sets and deployments that are being deleted, or have no UID, are left alone.
+//   - A set is frozen if it has too many machines and created one of them with its current
+//     limit. Lowered replicas alone do not freeze a set. See [OvershootPolicy].
+//   - The machines of a set are those that it controls and that are not being deleted.
+//   - The annotation [v1alpha1.UnfreezeAnnotation] on a set or its deployment unfreezes it.
+//     It is frozen again only if it creates another machine and has too many.
+//   - Removing the freeze label by hand has the same effect.
+//   - A deployment is frozen while one of its sets is. Its annotation is removed after all of
+//     its sets are unfrozen.
+//   - Sets and deployments that are being deleted or have no UID do not change.
 //
-// All sets are judged in one call. On lists that are not complete nothing is decided.
-//
-// Caches may show machines that were created for replicas which they do not show yet. Decide
-// again with the set and its deployment as the API server has them before a freeze is written.
+// Before it writes a freeze, a controller reads the set and its deployment from the API
+// server and decides again. A cache may show new machines before the new replicas.
 func StepOvershoot(state OvershootState, in OvershootObservation, p OvershootPolicy, now time.Time) (OvershootState, OvershootDecision) {
-	s := overshoot{in: in, policy: p, now: now, before: state, next: map[types.UID]asked{}, frozen: map[types.UID]cause{}, waits: map[types.UID]string{}}
+	s := overshoot{in: in, policy: p, now: now, before: state, next: map[types.UID]limitRecord{}, frozen: map[types.UID]cause{}, waits: map[types.UID]string{}}
 	s.d.NextCheck = now.Add(p.period())
 	if !in.Complete {
-		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: MachinesUnusable, Message: "the lists may not be whole", Until: s.d.NextCheck})
+		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: MachinesUnusable, Message: "the lists may be incomplete", Until: s.d.NextCheck})
 		return state, s.d
 	}
-	s.look()
+	s.index()
 	for _, set := range byName(in.Sets) {
 		if set.UID != "" && set.DeletionTimestamp == nil {
 			s.judge(set)
@@ -146,28 +134,29 @@ func (p OvershootPolicy) period() time.Duration {
 	return p.Period
 }
 
-// cause is why a deployment is frozen.
+// cause is the reason why a deployment is frozen.
 type cause struct {
 	reason  machinist.Reason
 	message string
 }
 
-// overshoot is one decision in the making.
+// overshoot holds the intermediate results of one [StepOvershoot].
 type overshoot struct {
 	in          OvershootObservation
 	policy      OvershootPolicy
 	now         time.Time
 	before      OvershootState
-	next        map[types.UID]asked
+	next        map[types.UID]limitRecord
 	machines    map[types.UID][]*v1alpha1.Machine // by the UID of their controller
 	deployments []*v1alpha1.MachineDeployment
 	parents     map[types.UID]*v1alpha1.MachineDeployment
-	frozen      map[types.UID]cause  // why, by the UID of the deployment
-	waits       map[types.UID]string // for which set, by the UID of the deployment
+	frozen      map[types.UID]cause  // by the UID of the deployment
+	waits       map[types.UID]string // the set to wait for, by the UID of the deployment
 	d           OvershootDecision
 }
 
-func (s *overshoot) look() {
+// index builds the maps of machines and deployments.
+func (s *overshoot) index() {
 	s.machines = map[types.UID][]*v1alpha1.Machine{}
 	for _, m := range s.in.Machines {
 		if m != nil {
@@ -185,40 +174,40 @@ func (s *overshoot) look() {
 	slices.SortStableFunc(s.deployments, func(a, b *v1alpha1.MachineDeployment) int { return compareNames(a, b) })
 }
 
-// judge decides about a set.
+// judge decides whether a set is frozen or unfrozen.
 func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	parent, machines := s.parents[controllerOf(set)], s.machines[set.UID]
 	n := machineset.Count(set, machines, nil, s.now).Present
-	high, low := s.policy.marks(set.Spec.Replicas, parent)
-	labelled, told := isFrozen(set.Labels), setTold(set)
+	high, low := s.policy.thresholds(set.Spec.Replicas, parent)
+	labelled, told := isFrozen(set.Labels), setConditionFrozen(set)
 	unfreeze := asksUnfreeze(set) || parent != nil && asksUnfreeze(parent)
 	created := s.created(set, parent, high, unfreeze)
-	verdict, message := stays, ""
+	change, message := stays, ""
 	switch {
 	case unfreeze:
 		if labelled || told || asksUnfreeze(set) {
-			verdict, message = ends, "the annotation "+v1alpha1.UnfreezeAnnotation+" asks for it"
+			change, message = ends, "annotation "+v1alpha1.UnfreezeAnnotation+" is set"
 		}
 	case n >= high && created && !labelled:
-		verdict, message = begins, overshootMessage(set, n, high)
+		change, message = begins, overshootMessage(set, n, high)
 	case n <= low && (labelled || slices.ContainsFunc(set.Status.Conditions, aboutFreeze)):
-		verdict, message = ends, fmt.Sprintf("%d machines <= %d", n, low)
+		change, message = ends, fmt.Sprintf("it has %d machines, at most %d", n, low)
 	case told && !labelled:
-		verdict, message = ends, "the label "+v1alpha1.FreezeLabelKey+" was taken off"
+		change, message = ends, "label "+v1alpha1.FreezeLabelKey+" was removed"
 	case labelled && !told:
-		verdict, message = begins, fmt.Sprintf("MachineSet %s has %d machines and stays frozen until it has %d", set.Name, n, low)
+		change, message = begins, fmt.Sprintf("MachineSet %s has %d machines and stays frozen until it has %d", set.Name, n, low)
 	case labelled:
 		s.frozen[controllerOf(set)] = cmp.Or(s.frozen[controllerOf(set)], cause{follows, "MachineSet " + set.Name + " is frozen"})
-		s.hold(set, fmt.Sprintf("%d machines; it goes on at %d", n, low))
+		s.hold(set, fmt.Sprintf("it has %d machines and is unfrozen at %d", n, low))
 	case n >= high:
-		s.hold(set, fmt.Sprintf("%d machines >= %d; it is frozen once it creates another", n, high))
+		s.hold(set, fmt.Sprintf("it has %d machines, at least %d; it is frozen if it creates another machine", n, high))
 	}
-	s.write(set, verdict, message)
+	s.write(set, change, message)
 }
 
-// write writes the verdict about a set.
-func (s *overshoot) write(set *v1alpha1.MachineSet, verdict freezing, message string) {
-	switch verdict {
+// write adds the action for a set.
+func (s *overshoot) write(set *v1alpha1.MachineSet, change freezing, message string) {
+	switch change {
 	case stays:
 		return
 	case begins:
@@ -226,19 +215,18 @@ func (s *overshoot) write(set *v1alpha1.MachineSet, verdict freezing, message st
 	case ends:
 		s.waits[controllerOf(set)] = set.Name
 	}
-	next, event := freezeSet(set, verdict, message, s.now)
-	s.d.Actions = append(s.d.Actions, FreezeWrite{Set: next, Frozen: verdict == begins, Message: message, Event: event})
+	next, event := freezeSet(set, change, message, s.now)
+	s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: setSubject(set), Set: next, Frozen: change == begins, Message: message, Event: event})
 }
 
 func (s *overshoot) hold(set *v1alpha1.MachineSet, message string) {
-	s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "set " + set.Name, Reason: Overshooting, Message: message, Until: s.d.NextCheck})
+	s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: setSubject(set), Reason: Overshooting, Message: message, Until: s.d.NextCheck})
 }
 
-// created reports whether a machine of a set was created since the set has been asked for
-// what it is asked for now, and remembers that. The time begins anew with unfreeze, and when
-// the label was taken off.
+// created reports whether a machine of a set was created with its current limit, and records
+// the limit. The time starts again with unfreeze and when the label is removed.
 func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDeployment, high int, unfreeze bool) bool {
-	is := asked{generation: set.Generation, high: high, labelled: isFrozen(set.Labels)}
+	is := limitRecord{generation: set.Generation, high: high, labelled: isFrozen(set.Labels)}
 	if parent != nil {
 		is.parent, is.parentGeneration = parent.UID, parent.Generation
 	}
@@ -255,33 +243,49 @@ func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDe
 			is.since = newest
 		}
 		is.since = is.since.Add(settle)
-	} else { // a cache may show an older one than was read before
+	} else { // a cache may show an older generation
 		is.since, is.generation, is.parentGeneration = was.since, was.generation, was.parentGeneration
 	}
 	s.next[set.UID] = is
 	return newest.After(is.since)
 }
 
-// follow makes a deployment what its sets are.
+// follow freezes or unfreezes a deployment like its sets.
 func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 	why, frozen := s.frozen[d.UID]
-	labelled, told := isFrozen(d.Labels), deploymentTold(d)
+	labelled, told := isFrozen(d.Labels), deploymentConditionFrozen(d)
 	switch {
 	case frozen && (!labelled || !told):
 		next, event := freezeDeployment(d, begins, why.reason, why.message, s.now)
-		s.d.Actions = append(s.d.Actions, FreezeWrite{Deployment: next, Frozen: true, Message: why.message, Event: event})
+		s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: deploymentSubject(d), Deployment: next, Frozen: true, Message: why.message, Event: event})
 	case !frozen && s.waits[d.UID] != "" && asksUnfreeze(d):
 		s.d.Holds = append(s.d.Holds, machinist.Hold{
-			Subject: "deployment " + d.Name, Reason: follows, Until: s.d.NextCheck,
-			Message: "it is unfrozen once MachineSet " + s.waits[d.UID] + " is seen unfrozen",
+			Subject: deploymentSubject(d), Reason: follows, Until: s.d.NextCheck,
+			Message: "MachineSet " + s.waits[d.UID] + " is not unfrozen yet; the deployment is unfrozen after it",
 		})
 	case !frozen && (labelled || told || asksUnfreeze(d)):
 		next, event := freezeDeployment(d, ends, "", "", s.now)
-		s.d.Actions = append(s.d.Actions, FreezeWrite{Deployment: next, Message: "none of its sets is frozen", Event: event})
+		s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: deploymentSubject(d), Deployment: next, Message: "none of its sets is frozen", Event: event})
 	}
 }
 
-// controllerOf returns the UID of an object's controller, empty if it has none.
+// setSubject returns the subject of a set.
+func setSubject(set *v1alpha1.MachineSet) string { return subject("machineset", set) }
+
+// deploymentSubject returns the subject of a deployment.
+func deploymentSubject(d *v1alpha1.MachineDeployment) string {
+	return subject("machinedeployment", d)
+}
+
+// subject returns "kind/namespace/name", or "kind/name" without a namespace.
+func subject(kind string, o metav1.Object) string {
+	if o.GetNamespace() == "" {
+		return kind + "/" + o.GetName()
+	}
+	return kind + "/" + o.GetNamespace() + "/" + o.GetName()
+}
+
+// controllerOf returns the UID of an object's controller. Empty means none.
 func controllerOf(object metav1.Object) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 		return owner.UID
@@ -289,6 +293,7 @@ func controllerOf(object metav1.Object) types.UID {
 	return ""
 }
 
+// byName returns the sets without nil, sorted by name.
 func byName(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	var out []*v1alpha1.MachineSet
 	for _, set := range sets {

@@ -271,14 +271,14 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labelled}, Machines: overMachines("a", 9), Complete: true}
 	_, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "Freeze set a: MachineSet a has 9 machines and stays frozen until it has 3", d.String())
+	require.Equal(t, "freeze machineset/shoot/a: MachineSet a has 9 machines and stays frozen until it has 3", d.String())
 	require.Len(t, d.Actions[0].Set.Status.Conditions, 1)
 
 	unlabelled := frozenSet(overSet("a", "", 1))
 	unlabelled.Labels = nil
 	in.Sets[0] = unlabelled
 	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "Unfreeze set a: the label freeze was taken off", d.String())
+	require.Equal(t, "unfreeze machineset/shoot/a: label freeze was removed", d.String())
 
 	in.Sets[0] = d.Actions[0].Set
 	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
@@ -298,7 +298,7 @@ func TestOvershoot_FirstLook_WaitsForAnotherCreation(t *testing.T) {
 	ahead := in.Machines[0] // by the clock of the API server, which is ahead
 	ahead.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
 	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "nothing; waits for set a: OverShootingReplicaCount: 9 machines >= 4; it is frozen once it creates another", d.String())
+	require.Equal(t, "nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 9 machines, at least 4; it is frozen if it creates another machine", d.String())
 	same, d := safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
 	require.Empty(t, d.Actions)
 	require.Equal(t, state, same)

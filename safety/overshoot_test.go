@@ -96,10 +96,10 @@ func TestOvershoot_NoSurge_IsJudgedLikeAnyOther(t *testing.T) {
 	recreate := overDeployment("recreate", 3, 9)
 	recreate.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
 	require.Equal(t, []string{
-		"Freeze set a: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
-		"Freeze set b: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
-		"Freeze deployment recreate: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
-		"Freeze deployment rolling: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
+		"freeze machineset/shoot/a: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
+		"freeze machineset/shoot/b: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
+		"freeze machinedeployment/shoot/recreate: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
+		"freeze machinedeployment/shoot/rolling: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
 	}, overshoot(safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{overDeployment("rolling", 2, 1), recreate},
 		Sets:        []*v1alpha1.MachineSet{overSet("b", "rolling", 2), overSet("a", "recreate", 3)},
@@ -125,8 +125,8 @@ func TestOvershoot_AllSets_CountControlledMachinesOnly(t *testing.T) {
 	other := overDeployment("other", 100, 0)
 	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: selected.Labels}
 	require.Equal(t, []string{
-		"Freeze set a: The number of machines backing MachineSet: a is 4 >= 4 which is the Max-ScaleUp-Limit",
-		"Freeze set d: The number of machines backing MachineSet: d is 5 >= 4 which is the Max-ScaleUp-Limit",
+		"freeze machineset/shoot/a: The number of machines backing MachineSet: a is 4 >= 4 which is the Max-ScaleUp-Limit",
+		"freeze machineset/shoot/d: The number of machines backing MachineSet: d is 5 >= 4 which is the Max-ScaleUp-Limit",
 	}, overshoot(safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{other},
 		Sets:        []*v1alpha1.MachineSet{selected, overSet("c", "", 1), overSet("b", "", 1), overSet("a", "", 1)},
@@ -142,17 +142,17 @@ func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 		Machines:    overMachines("a", 6), Complete: true,
 	}
 	require.Equal(t, []string{
-		"Freeze deployment md: MachineSet a is frozen",
-		"nothing; waits for set a: OverShootingReplicaCount: 6 machines; it goes on at 5",
+		"freeze machinedeployment/shoot/md: MachineSet a is frozen",
+		"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 6 machines and is unfrozen at 5",
 	}, overshoot(in))
 
 	in.Deployments[0] = frozenDeployment(d)
-	require.Equal(t, []string{"nothing; waits for set a: OverShootingReplicaCount: 6 machines; it goes on at 5"}, overshoot(in))
+	require.Equal(t, []string{"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 6 machines and is unfrozen at 5"}, overshoot(in))
 
 	in.Machines = in.Machines[:5]
 	require.Equal(t, []string{
-		"Unfreeze set a: 5 machines <= 5",
-		"Unfreeze deployment md: none of its sets is frozen",
+		"unfreeze machineset/shoot/a: it has 5 machines, at most 5",
+		"unfreeze machinedeployment/shoot/md: none of its sets is frozen",
 	}, overshoot(in))
 }
 
@@ -162,16 +162,16 @@ func TestOvershoot_DeploymentHalfWritten_IsCompleted(t *testing.T) {
 	told.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
 	in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{labelled, told}, Complete: true}
 	require.Equal(t, []string{
-		"Unfreeze deployment labelled: none of its sets is frozen",
-		"Unfreeze deployment told: none of its sets is frozen",
+		"unfreeze machinedeployment/shoot/labelled: none of its sets is frozen",
+		"unfreeze machinedeployment/shoot/told: none of its sets is frozen",
 	}, overshoot(in))
 	in.Sets = []*v1alpha1.MachineSet{frozenSet(overSet("a", "labelled", 3)), frozenSet(overSet("b", "told", 3))}
 	in.Machines = slices.Concat(overMachines("a", 5), overMachines("b", 5))
 	require.Equal(t, []string{
-		"Freeze deployment labelled: MachineSet a is frozen",
-		"Freeze deployment told: MachineSet b is frozen",
-		"nothing; waits for set a: OverShootingReplicaCount: 5 machines; it goes on at 4",
-		"nothing; waits for set b: OverShootingReplicaCount: 5 machines; it goes on at 4",
+		"freeze machinedeployment/shoot/labelled: MachineSet a is frozen",
+		"freeze machinedeployment/shoot/told: MachineSet b is frozen",
+		"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",
+		"nothing; waits for machineset/shoot/b: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",
 	}, overshoot(in))
 }
 
@@ -187,10 +187,10 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
 	}
 	state, decision := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), noon)
-	require.Equal(t, "Unfreeze set a: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
-		"Unfreeze set alone: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
-		"Unfreeze set b: the annotation safety.machine.sapcloud.io/unfreeze asks for it; "+
-		"waits for deployment md: MachineDeploymentStateSync: it is unfrozen once MachineSet b is seen unfrozen", decision.String())
+	require.Equal(t, "unfreeze machineset/shoot/a: annotation safety.machine.sapcloud.io/unfreeze is set; "+
+		"unfreeze machineset/shoot/alone: annotation safety.machine.sapcloud.io/unfreeze is set; "+
+		"unfreeze machineset/shoot/b: annotation safety.machine.sapcloud.io/unfreeze is set; "+
+		"waits for machinedeployment/shoot/md: MachineDeploymentStateSync: MachineSet b is not unfrozen yet; the deployment is unfrozen after it", decision.String())
 	for _, w := range decision.Actions {
 		require.False(t, machineset.Frozen(w.Set))
 		require.Empty(t, w.Set.Annotations)
@@ -198,8 +198,8 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 	}
 	in.Sets = []*v1alpha1.MachineSet{decision.Actions[0].Set, decision.Actions[1].Set, decision.Actions[2].Set}
 	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
-	require.Equal(t, "Unfreeze deployment md: none of its sets is frozen; "+
-		"waits for set alone: OverShootingReplicaCount: 50 machines >= 4; it is frozen once it creates another", decision.String())
+	require.Equal(t, "unfreeze machinedeployment/shoot/md: none of its sets is frozen; "+
+		"waits for machineset/shoot/alone: OverShootingReplicaCount: it has 50 machines, at least 4; it is frozen if it creates another machine", decision.String())
 	freed := decision.Actions[0].Deployment
 	require.Empty(t, freed.Annotations)
 	require.Empty(t, freed.Labels)

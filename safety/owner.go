@@ -13,14 +13,14 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// owners are machines, findable by what ties a VM to one.
+// owners is an index of machines by provider ID and by name.
 type owners struct {
 	machines []*v1alpha1.Machine
 	keys     idKeys
-	byID     map[idKey]int32    // one machine of each provider ID
-	byName   map[string]int32   // one machine of each name
-	further  map[string][]int32 // the other machines of a name
-	in       map[string]int     // machines per namespace
+	byID     map[idKey]int32    // one machine for each provider ID
+	byName   map[string]int32   // one machine for each name
+	further  map[string][]int32 // the other machines with the same name
+	in       map[string]int     // number of machines by namespace
 }
 
 func ownersOf(machines []*v1alpha1.Machine) *owners {
@@ -54,7 +54,7 @@ func ownersOf(machines []*v1alpha1.Machine) *owners {
 	return o
 }
 
-// named returns the machines of a name in every namespace, in a total order.
+// named returns the machines with a name in all namespaces, sorted.
 func (o *owners) named(name string) []*v1alpha1.Machine {
 	i, ok := o.byName[name]
 	if !ok {
@@ -70,14 +70,14 @@ func (o *owners) named(name string) []*v1alpha1.Machine {
 	return same
 }
 
-// listedMachines are the machines whose VM stands in one listing.
+// listedMachines are the machines whose VM is in one listing.
 type listedMachines struct {
 	*owners
-	listed []bool // by the number that byID has
+	listed []bool // by index of machines
 	count  int
 }
 
-// mark notes that the VM with an ID is listed, and reports whether a machine has that ID.
+// mark records that the VM with an ID is listed, and reports whether a machine has that ID.
 func (l *listedMachines) mark(id idKey) bool {
 	i, owned := l.byID[id]
 	if owned && !l.listed[i] {
@@ -87,14 +87,14 @@ func (l *listedMachines) mark(id idKey) bool {
 	return owned
 }
 
-// lists reports whether the VM with an ID, which a machine has, is listed.
+// lists reports whether a machine has an ID and its VM is listed.
 func (l *listedMachines) lists(id idKey) bool {
 	i, owned := l.byID[id]
 	return owned && l.listed[i]
 }
 
-// ofClass returns how many machines of a class should be listed, and how many of them
-// are not. A machine that is being deleted, and one without a provider ID, may have no VM.
+// ofClass returns the number of machines of a class with a VM, and how many of these VMs are
+// not listed. Machines that are being deleted or have no provider ID do not count.
 func (l *listedMachines) ofClass(class types.NamespacedName) (expected, missing int) {
 	for i, m := range l.machines {
 		if m.Spec.Class.Name != class.Name || m.Namespace != class.Namespace || m.DeletionTimestamp != nil || m.Spec.ProviderID == "" {
@@ -108,32 +108,31 @@ func (l *listedMachines) ofClass(class types.NamespacedName) (expected, missing 
 	return expected, missing
 }
 
-// verdict is what is found of one VM: owned (the zero verdict), unowned, or in
-// doubt.
-type verdict struct {
-	unowned machinist.Reason
-	doubt   string            // what is in doubt
+// ownership is whether a VM has a machine. The zero value means that it has one.
+type ownership struct {
+	unowned machinist.Reason  // why it has none
+	doubt   string            // why it may have one
 	owner   *v1alpha1.Machine // the machine with another VM
 }
 
-// judge returns the owner of a VM whose provider ID no machine has. Whatever speaks for
-// an owner protects the VM, and the first rule that fits decides:
+// judge returns the ownership of a VM whose provider ID no machine has. The first rule that
+// matches decides:
 //
-//  1. a machine of its name, in any namespace, has no provider ID: owned, for its
-//     creation may be under way;
-//  2. there is no machine of its name: unowned;
-//  3. a machine of its name is elsewhere than the class, has an ID that differs
-//     only in front, or has a VM that is not listed: in doubt;
-//  4. otherwise the machine has another VM: unowned.
-func (l *listedMachines) judge(vm VM, namespace string) verdict {
+//  1. A machine with its name, in any namespace, has no provider ID: the VM has a machine,
+//     because the creation may be unfinished.
+//  2. No machine has its name: the VM has no machine.
+//  3. A machine with its name is in another namespace than the class, has a similar provider
+//     ID, or has a VM that is not listed: the VM may have a machine.
+//  4. Otherwise the machine has another VM: the VM has no machine.
+func (l *listedMachines) judge(vm VM, namespace string) ownership {
 	same := l.named(vm.MachineName)
 	for _, m := range same {
 		if l.keys.of(m.Spec.ProviderID) == "" {
-			return verdict{}
+			return ownership{}
 		}
 	}
 	if len(same) == 0 {
-		return verdict{unowned: NoMachine}
+		return ownership{unowned: NoMachine}
 	}
 	var doubt string
 	for _, m := range same {
@@ -141,13 +140,13 @@ func (l *listedMachines) judge(vm VM, namespace string) verdict {
 		case m.Namespace != namespace:
 			doubt = cmp.Or(doubt, " is in another namespace")
 		case nodeops.SameInstance(m.Spec.ProviderID, vm.ProviderID):
-			doubt = cmp.Or(doubt, " has a provider ID that differs only in front")
+			doubt = cmp.Or(doubt, " has a provider ID that differs only in its prefix")
 		case !l.lists(l.keys.of(m.Spec.ProviderID)):
 			doubt = cmp.Or(doubt, " has another VM, which is not listed")
 		}
 	}
 	if doubt != "" {
-		return verdict{doubt: doubt}
+		return ownership{doubt: doubt}
 	}
-	return verdict{unowned: SecondVM, owner: same[0]}
+	return ownership{unowned: SecondVM, owner: same[0]}
 }

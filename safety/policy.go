@@ -8,45 +8,39 @@ import (
 	"time"
 )
 
-// Policy says how much evidence is asked for, and how much may be deleted. The
-// zero Policy deletes nothing: it reports what it would delete as holds.
-//
-// A duration of zero or less means the default. There is no policy without a
-// grace.
+// Policy limits the deletion of VMs and side resources. The zero Policy deletes nothing and
+// reports them as holds. A duration of zero or less means the default.
 type Policy struct {
-	// Grace is how far apart two listings must be that show the VM unowned, with
-	// no other finding between them; and how long a deletion may take before it is
-	// proposed again. Default 10 minutes, which is longer than a cloud's listing
-	// lags behind, and than an API server is usually restored in.
+	// Grace is the minimum time between the two listings that show a VM without a machine.
+	// It is also the time until a deletion is proposed again. Default 10m, longer than the
+	// delay of a cloud's listing.
 	Grace time.Duration
-	// Period is the time between two looks when nothing is wrong, and the window
-	// of MaxDeletions. Default 15 minutes, as in the reference system.
+	// Period is the time between two listings without problems, and the period of
+	// MaxDeletions. Default 15m, as in MCM.
 	Period time.Duration
 
-	// MaxDeletions is how many deletions are proposed within Period, in all
-	// classes that share a [State]. Zero or less deletes nothing.
+	// MaxDeletions is the number of deletions within Period, in all classes that share a
+	// [State]. Zero or less deletes nothing.
 	MaxDeletions int
-	// MaxPercent is how much of a listing may be without a machine or in doubt, in
-	// percent; one VM is never too many. What was deleted within the last 24 hours in
-	// the namespace of the class counts as listed and without a machine. A younger State
-	// allows as much of MaxPercent as its age is of 24 hours. If there is more, the
-	// machines are doubted, not the VMs: the class is held, and Grace begins anew when
-	// there is less. The class is held as well if the listing lacks the VMs of more than
-	// MaxPercent of its machines, or of all. A [SecondVM] does not count: the
-	// machine that has another one is there. Below 0 counts as 0. With 100 or more the
-	// share does not matter.
+	// MaxPercent is the percentage of VMs in a listing that may have no certain machine. One
+	// VM is always allowed. Above it the class is held and Grace starts again. The class is
+	// also held if more than MaxPercent of its machines have no listed VM.
+	//
+	// VMs deleted within 24 hours in the namespace count as VMs without a machine. A State
+	// younger than 24 hours allows the part of MaxPercent that its age is of 24 hours. A
+	// [SecondVM] does not count. Below 0 means 0. At 100 or more there is no limit.
 	MaxPercent int
 }
 
-// DefaultPolicy returns a policy that deletes: at most 5 VMs in 15 minutes, each
-// unowned for 10 minutes, and at most 20 % of the VMs of a class in a day, or one.
+// DefaultPolicy returns a policy that deletes at most 5 VMs in 15 minutes, after a grace of
+// 10 minutes. It deletes at most 20 % of the VMs of a class in a day, or one.
 func DefaultPolicy() Policy {
 	p := Policy{MaxDeletions: 5, MaxPercent: 20}
 	return p.withDefaults()
 }
 
-// Validate tells of numbers that make no sense. [Step] does not need it: it
-// reads every policy in the cautious way.
+// Validate returns an error for negative numbers and for a percentage above 100. [Step]
+// accepts them as the policy documents.
 func (p Policy) Validate() error {
 	var errs []error
 	for name, d := range map[string]time.Duration{"Grace": p.Grace, "Period": p.Period} {
@@ -63,13 +57,13 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxAge is how old listings may be.
+// maxAge is the maximum age of a list.
 const maxAge = 5 * time.Minute
 
-// maxDuration keeps sums of durations from overflowing.
+// maxDuration limits durations so that sums do not overflow.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
-// withDefaults returns the policy as it is read.
+// withDefaults returns the policy with defaults and limits applied.
 func (p Policy) withDefaults() Policy {
 	fill := func(d *time.Duration, value time.Duration) {
 		if *d <= 0 {
@@ -84,8 +78,9 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// retry is the time to the next look after evidence that was not good enough.
+// retry returns the time to the next listing after an unusable one.
 func (p Policy) retry() time.Duration { return min(time.Minute, p.Period) }
 
-// memory is how long a finding counts that is not confirmed. After it, Grace begins anew.
+// memory returns how long a VM without a machine is remembered between two listings that
+// show it. After that Grace starts again.
 func (p Policy) memory() time.Duration { return max(2*time.Hour, 2*p.Grace, 2*p.Period) }

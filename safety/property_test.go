@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -231,8 +232,8 @@ func TestLawsOfStep(t *testing.T) {
 	require.Greater(t, nodes, 5, "the world is too dull")
 }
 
-// checkHolds is I-12, and I-2: every VM of a listing is owned, about to be
-// deleted, or held, or its class is.
+// checkHolds asserts that every listed VM has a machine, is deleted, or is held, itself or with
+// its class.
 func checkHolds(t testing.TB, in safety.Observation, d safety.Decision, now time.Time) {
 	t.Helper()
 	about := map[string]bool{}
@@ -251,36 +252,33 @@ func checkHolds(t testing.TB, in safety.Observation, d safety.Decision, now time
 		if !ok {
 			continue
 		}
-		about["vm "+nodeops.NormalizeProviderID(a.ProviderID)] = true
+		about["vm/"+nodeops.NormalizeProviderID(a.ProviderID)] = true
 	}
 	for subject := range about {
 		if id, ok := cutVM(subject); ok {
-			about["vm "+nodeops.NormalizeProviderID(id)] = true
+			about["vm/"+nodeops.NormalizeProviderID(id)] = true
 		}
 	}
-	for _, l := range in.Listings { // what one listing says of a VM counts for all
-		held := about["machines"] || about["class "+l.Class.String()]
+	for _, l := range in.Listings { // a VM in one listing counts for all listings
+		held := about["machines"] || about["machineclass/"+l.Class.String()]
 		for _, vm := range l.VMs.Items {
 			id := nodeops.NormalizeProviderID(vm.ProviderID)
 			if held || id == "" || slices.ContainsFunc(in.Machines.Items, func(m *v1alpha1.Machine) bool {
 				return nodeops.NormalizeProviderID(m.Spec.ProviderID) == id || m.Name == vm.MachineName && m.Spec.ProviderID == ""
 			}) {
-				about["vm "+id] = true
+				about["vm/"+id] = true
 			}
 		}
 	}
 	for _, l := range in.Listings {
 		for _, vm := range l.VMs.Items {
-			require.True(t, about["vm "+nodeops.NormalizeProviderID(vm.ProviderID)], "nobody speaks of %v", vm)
+			require.True(t, about["vm/"+nodeops.NormalizeProviderID(vm.ProviderID)], "no action and no hold is about %v", vm)
 		}
 	}
 }
 
 func cutVM(subject string) (string, bool) {
-	if len(subject) < 3 || subject[:3] != "vm " {
-		return "", false
-	}
-	return subject[3:], true
+	return strings.CutPrefix(subject, "vm/")
 }
 
 func toJSON(t testing.TB, v any) string {

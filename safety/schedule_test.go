@@ -4,6 +4,7 @@ package safety_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -283,16 +284,17 @@ func (s *schedule) deleteSide(in safety.Observation, a safety.DeleteSideResource
 	maps.DeleteFunc(s.disks, func(_ string, r driver.SideResource) bool { return r == a.Resource })
 }
 
-// TestStep_Schedules_NoOwnedVMIsDeleted plays 20,000 schedules. The provider and the list
-// of machines are wrong at times. While the API server shows a machine that is asked for
-// by name, nothing that has an owner is deleted. In a quarter of the schedules it does not
-// show the machines that the list lacks: then at most the share of a day is lost.
+// scheduleCount is the number of schedules of TestStep_Schedules_NoOwnedVMIsDeleted. For a
+// long run: go test ./safety -run Schedules -safety.schedules 20000
+var scheduleCount = flag.Int("safety.schedules", 2000, "number of schedules with random failures")
+
+// TestStep_Schedules_NoOwnedVMIsDeleted runs schedules in which the listing and the list of
+// machines are wrong at times. While the API server returns each existing machine, no VM and
+// no side resource with an owner is deleted. In a quarter of the schedules the API server does
+// not return the machines that the list lacks. Then at most the share of a day is deleted.
 func TestStep_Schedules_NoOwnedVMIsDeleted(t *testing.T) {
 	t.Parallel()
-	schedules := 20_000
-	if testing.Short() {
-		schedules = 1000
-	}
+	schedules := *scheduleCount
 	total, deleted, wrong := map[trouble]int{}, map[string]int{}, 0
 	for seed := range uint64(schedules) {
 		s := newSchedule(t, seed)

@@ -4,6 +4,7 @@ package safety
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// sideFindings are the unowned side resources of one listing.
+// sideFindings are the side resources without an owner in one listing.
 type sideFindings struct {
 	class     types.NamespacedName
 	asOf      time.Time
@@ -24,20 +25,19 @@ type sideFindings struct {
 // sideKey is the key of a side resource in a [State].
 func sideKey(r driver.SideResource) string { return r.Kind + " " + r.ID }
 
-// sideSubject names a side resource in a hold.
+// sideSubject returns the subject of a side resource.
 func sideSubject(r driver.SideResource) string {
-	return fmt.Sprintf("side resource %s %s", r.Kind, r.ID)
+	return fmt.Sprintf("sideresource/%s/%s", r.Kind, r.ID)
 }
 
-// judgeSides looks at the side resources of a class whose VMs can be trusted, and forgets
-// what the listing disproves.
-//
-// The share is one of names of machines, because a machine has several side resources.
+// judgeSides finds the side resources without an owner in a usable listing, and deletes the
+// records that it disproves. The share counts machine names, because a machine has several
+// side resources.
 func (s *step) judgeSides(l Listing) {
 	if l.SideResources.AsOf.IsZero() {
 		return
 	}
-	if h := s.doubtSides(l); h.Reason != "" {
+	if h := s.unusableSides(l); h.Reason != "" {
 		s.holds = append(s.holds, h)
 		return
 	}
@@ -55,15 +55,15 @@ func (s *step) judgeSides(l Listing) {
 	f.share = share{of: "machine names of side resources", unowned: len(unowned) + len(unclear), listed: len(names) + len(unclear)}
 	f.share.addDeleted(s.next.deletedOf(true, l.Class.Namespace), has(unowned), has(names))
 	if f.share.tooMany(s.allowed()) {
-		s.hold(sidesOf(l.Class), Suspicious, s.tooMany(f.share), s.now.Add(s.policy.Period))
+		s.hold(classSubject(l.Class), Suspicious, s.tooMany(f.share), s.now.Add(s.policy.Period))
 		clear(f.resources)
 	}
 	s.next.forget(true, l.Class, listed, has(f.resources))
 	s.sides = append(s.sides, f)
 }
 
-// distinctSides returns the listed side resources that can be told apart, and the keys of
-// those that cannot.
+// distinctSides returns the listed side resources that are identified, and the keys of the
+// others.
 func (s *step) distinctSides(items []driver.SideResource) (resources map[string]driver.SideResource, unclear map[string]bool) {
 	resources, unclear = map[string]driver.SideResource{}, map[string]bool{}
 	for _, r := range items {
@@ -78,26 +78,24 @@ func (s *step) distinctSides(items []driver.SideResource) (resources map[string]
 	}
 	for key := range unclear {
 		delete(resources, key)
-		s.hold("side resource "+key, Unidentified, "listed without a kind, an ID or the name of a machine, or twice and with differences", s.now.Add(s.policy.Period))
+		s.hold("sideresource/"+strings.Replace(key, " ", "/", 1), Unidentified, "it has no kind, no ID or no machine name, or is listed twice with differences", s.now.Add(s.policy.Period))
 	}
 	return resources, unclear
 }
-
-func sidesOf(class types.NamespacedName) string { return "side resources of class " + class.String() }
 
 func has[V any](m map[string]V) func(string) bool {
 	return func(key string) bool { _, ok := m[key]; return ok }
 }
 
-// doubtSides returns why nothing can be concluded from a listing of side resources, or a
+// unusableSides returns the hold of a listing of side resources that cannot be used, or a
 // hold without a reason.
-func (s *step) doubtSides(l Listing) machinist.Hold {
-	h := machinist.Hold{Subject: sidesOf(l.Class), Reason: ListingUnusable, Until: s.now.Add(s.policy.retry())}
+func (s *step) unusableSides(l Listing) machinist.Hold {
+	h := machinist.Hold{Subject: classSubject(l.Class), Reason: ListingUnusable, Until: s.now.Add(s.policy.retry())}
 	switch at := l.SideResources.AsOf; {
 	case !l.SideResources.Complete:
-		h.Message = "the listing is not complete"
+		h.Message = "the listing of side resources is incomplete"
 	case s.stale(at):
-		h.Message = s.age(at)
+		h.Message = s.age("listing of side resources", at)
 	case s.Machines.AsOf.Before(at):
 		h.Reason, h.Message = MachinesUnusable, fmt.Sprintf("the machines were read %s before the side resources", at.Sub(s.Machines.AsOf))
 	default:
@@ -106,8 +104,8 @@ func (s *step) doubtSides(l Listing) machinist.Hold {
 	return h
 }
 
-// protects reports whether a side resource has an owner: a machine of its name in any
-// namespace, a machine with the provider ID of its VM, or a listed VM of that name or ID.
+// protects reports whether a side resource has an owner: a machine with its machine name in
+// any namespace, a machine with its provider ID, or a listed VM with that name or ID.
 func (s *step) protects(r driver.SideResource) bool {
 	if _, ok := s.owners.byName[r.MachineName]; ok {
 		return true
@@ -120,25 +118,25 @@ func (s *step) protects(r driver.SideResource) bool {
 	return vms.names[r.MachineName] || vms.ids[id]
 }
 
-// considerSide notes an unowned side resource, and takes it for a candidate.
+// considerSide records a side resource without an owner and adds it to the candidates.
 func (s *step) considerSide(f sideFindings, key string, r driver.SideResource) {
-	g := s.next.see(key, sighting{Class: f.class.String(), Kind: r.Kind, MachineName: r.MachineName, Reason: Leftover}, f.asOf)
-	s.candidate(candidate{
-		sighting: g, key: key, subject: sideSubject(r), share: f.share, namespace: f.class.Namespace, reportOnly: !f.deletable,
+	g := s.next.see(key, unownedRecord{Class: f.class.String(), Kind: r.Kind, MachineName: r.MachineName, Reason: Leftover}, f.asOf)
+	s.addCandidate(candidate{
+		unownedRecord: g, key: key, subject: sideSubject(r), share: f.share, namespace: f.class.Namespace, reportOnly: !f.deletable,
 		action: func(message string) Action {
 			return DeleteSideResource{Resource: r, Namespace: f.class.Namespace, Class: f.class.Name, Reason: Leftover, Message: message}
 		},
 	})
 }
 
-// listedVMs are all VMs that stand in any listing, also in one that is held.
+// listedVMs are the VMs of all listings, including held ones.
 type listedVMs struct {
 	ids     map[idKey]bool
 	names   map[string]bool
 	schemes map[string]bool
 }
 
-// listedVMs returns what it has worked out when it is called first.
+// listedVMs returns the VMs of all listings. It computes them once.
 func (s *step) listedVMs() *listedVMs {
 	if s.listed != nil {
 		return s.listed

@@ -47,13 +47,13 @@ func TestStep_SideResourceWithoutMachineAndVM_IsDeletedAfterGrace(t *testing.T) 
 		safety.DeleteSideResource{Resource: disk("lost", ""), Namespace: "shoot", Class: "small", Reason: safety.Leftover},
 		safety.DeleteSideResource{Resource: nic, Namespace: "shoot", Class: "small", Reason: safety.Leftover},
 	}, plain(d))
-	require.Equal(t, "delete disk disk-of-lost of machine shoot/lost: Leftover: unowned in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:11:00Z; "+
+	require.Equal(t, "delete sideresource/disk/disk-of-lost of machine/shoot/lost: Leftover: without a machine in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:11:00Z; "+
 		"1 of 11 machine names of side resources have no machine; 10 machines were read; deletion 1 of at most 5 within 15m0s", d.Actions[0].String())
 
 	gone := late.Add(time.Minute)
 	s, d = safety.Step(s, withSides(w.at(gone), nic), safety.DefaultPolicy(), gone)
 	require.Empty(t, d.Actions)
-	require.Equal(t, []string{"side resource nic disk-of-lost"}, subjects(d), "what is gone is forgotten")
+	require.Equal(t, []string{"sideresource/nic/disk-of-lost"}, subjects(d), "what is gone is forgotten")
 	require.Len(t, s.Seen, 1)
 }
 
@@ -223,7 +223,7 @@ func TestStep_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	in.Nodes = safety.View[*corev1.Node]{Items: []*corev1.Node{left}, AsOf: start, Complete: true}
 	_, d := safety.Step(old, in, safety.DefaultPolicy(), start)
 	require.Equal(t, []machinist.Hold{{
-		Subject: "node left", Reason: safety.NodeWithoutVM, Until: start.Add(15 * time.Minute),
-		Message: "no machine has its provider ID cloud:///zone/gone, and none of 1 listings of VMs: nothing is deleted; delete the Node if its VM is gone",
+		Subject: "node/left", Reason: safety.NodeWithoutVM, Until: start.Add(15 * time.Minute),
+		Message: "provider ID cloud:///zone/gone is in no machine and in none of 1 listings; delete the Node if its VM does not exist",
 	}}, d.Holds)
 }

@@ -12,63 +12,60 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// State is what [Step] remembers. It can be stored as JSON, or be kept in
-// memory: losing it costs time, never safety. The zero State remembers nothing.
-// No two steps may go out from the same State at a time, or [Policy.MaxDeletions]
-// counts for each.
+// State is the memory of [Step]. Store it as JSON or keep it in memory. After a loss the
+// grace starts again. Only one Step at a time may use a State, so that [Policy.MaxDeletions]
+// limits all of them. The zero State is empty.
 type State struct {
-	// Seen are the VMs found unowned, by normalized provider ID, and the side resources,
-	// by kind and ID.
-	Seen map[string]sighting `json:"seen,omitempty"`
-	// Proposed are the times of the latest proposals to delete.
+	// Seen are the VMs without a machine by normalized provider ID, and the side resources
+	// without an owner by kind and ID.
+	Seen map[string]unownedRecord `json:"seen,omitempty"`
+	// Proposed are the times of the latest proposed deletions.
 	Proposed []time.Time `json:"proposed,omitempty"`
-	// Deleted are the VMs and side resources without a machine whose deletion was
-	// proposed within the last day.
+	// Deleted are the VMs and side resources whose deletion was proposed within 24 hours.
 	Deleted []deletion `json:"deleted,omitempty"`
-	// Since is when the memory began: what was deleted before is not known.
+	// Since is when the memory began. Earlier deletions are unknown.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// sighting is what is remembered of one VM or side resource that was found unowned.
-type sighting struct {
-	// Class is the one that listed it first, as namespace/name.
+// unownedRecord is one VM or side resource without an owner.
+type unownedRecord struct {
+	// Class that listed it first, as namespace/name.
 	Class string `json:"class"`
-	// Kind of the side resource; empty for a VM.
+	// Kind of the side resource. Empty for a VM.
 	Kind string `json:"kind,omitempty"`
-	// MachineName that it carries.
+	// MachineName in the listing.
 	MachineName string `json:"machineName"`
-	// Reason why it has no owner: [NoMachine], [SecondVM] or [Leftover].
+	// Reason is [NoMachine], [SecondVM] or [Leftover].
 	Reason machinist.Reason `json:"reason"`
-	// First and Last are the times of the first and the latest listing which show
-	// it so, without another finding between them.
+	// First and Last are the times of the first and the latest listing that show it without
+	// an owner. All listings between them show the same.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
-	// Proposed is when its deletion was proposed last; zero means not yet.
+	// Proposed is the time of the latest proposed deletion. Zero means never.
 	Proposed time.Time `json:"proposed,omitzero"`
 }
 
-// deletion is what is remembered of a VM or side resource whose deletion was proposed.
+// deletion is one VM or side resource whose deletion was proposed.
 type deletion struct {
 	// Key in State.Seen.
 	Key string `json:"key"`
-	// Kind of the side resource; empty for a VM.
+	// Kind of the side resource. Empty for a VM.
 	Kind string `json:"kind,omitempty"`
-	// Namespace of the class, and MachineName that it carried.
+	// Namespace of the class, and MachineName in its listing.
 	Namespace   string `json:"namespace"`
 	MachineName string `json:"machineName"`
-	// At is when the deletion was proposed last.
+	// At is the time of the latest proposal.
 	At time.Time `json:"at"`
 }
 
-// at returns a copy of the state without what no longer counts. A state from
-// elsewhere may hold anything. A time after now is that of a clock that was set back: it
-// counts as now, not for ever.
+// at returns a copy of the state without expired entries. A time after now counts as now,
+// because the clock may have been set back.
 func (s State) at(p Policy, now time.Time) State {
 	next := State{Seen: maps.Clone(s.Seen), Proposed: slices.Clone(s.Proposed), Deleted: slices.Clone(s.Deleted), Since: notAfter(s.Since, now)}
 	if next.Seen == nil {
-		next.Seen = map[string]sighting{}
+		next.Seen = map[string]unownedRecord{}
 	}
-	maps.DeleteFunc(next.Seen, func(_ string, g sighting) bool {
+	maps.DeleteFunc(next.Seen, func(_ string, g unownedRecord) bool {
 		return g.First.After(g.Last) || g.Last.After(now) || now.Sub(g.Last) > p.memory()
 	})
 	for id, g := range next.Seen {
@@ -97,9 +94,9 @@ func notAfter(t, now time.Time) time.Time {
 	return t
 }
 
-// see notes that a listing of time at shows a VM or side resource as unowned, and returns
-// what is known of it by now.
-func (s State) see(key string, g sighting, at time.Time) sighting {
+// see records that a listing at a time shows a VM or side resource without an owner. It
+// returns the updated record.
+func (s State) see(key string, g unownedRecord, at time.Time) unownedRecord {
 	known, ok := s.Seen[key]
 	if !ok || known.MachineName != g.MachineName || known.Reason != g.Reason || known.Kind != g.Kind {
 		known = g
@@ -112,17 +109,17 @@ func (s State) see(key string, g sighting, at time.Time) sighting {
 	return known
 }
 
-// forget drops what a listing of a class disproves: what it shows otherwise, and what it
-// shows no more.
+// forget deletes the records that a listing of a class disproves: the listed ones with an
+// owner, and those of the class that are no longer listed.
 func (s State) forget(sides bool, class types.NamespacedName, listed, unowned func(key string) bool) {
 	name := class.String()
-	maps.DeleteFunc(s.Seen, func(key string, g sighting) bool {
+	maps.DeleteFunc(s.Seen, func(key string, g unownedRecord) bool {
 		return (g.Kind != "") == sides && !unowned(key) && (listed(key) || g.Class == name)
 	})
 }
 
-// delete notes that the deletion of a candidate is proposed. Second VMs do not count: the
-// machine that has another one is there.
+// delete records that the deletion of a candidate is proposed. A [SecondVM] is not recorded,
+// because its machine exists.
 func (s *State) delete(c candidate, now time.Time) {
 	if c.Reason == SecondVM {
 		return
@@ -136,8 +133,8 @@ func (s *State) delete(c candidate, now time.Time) {
 	s.Deleted = append(s.Deleted, d)
 }
 
-// deletedOf returns what was deleted in a namespace within a day: the normalized provider
-// IDs of VMs, or the names of the machines of side resources.
+// deletedOf returns the deletions in a namespace within a day: normalized provider IDs of
+// VMs, or machine names of side resources.
 func (s State) deletedOf(sides bool, namespace string) (out []string) {
 	for _, d := range s.Deleted {
 		switch {
@@ -151,7 +148,7 @@ func (s State) deletedOf(sides bool, namespace string) (out []string) {
 	return out
 }
 
-// compact returns the state as it is stored.
+// compact returns the state with nil for empty fields, the form for storage.
 func (s State) compact() State {
 	if len(s.Seen) == 0 {
 		s.Seen = nil

@@ -35,7 +35,7 @@ func TestAVMWithoutAMachineIsDeletedAfterTwoListingsAGraceApart(t *testing.T) {
 		ProviderID: id("lost"), MachineName: "lost", Namespace: "shoot", Class: "small", Reason: safety.NoMachine,
 	}}, plain(d))
 	require.False(t, d.NextCheck.IsZero())
-	require.Equal(t, "delete VM cloud:///zone/lost of machine shoot/lost: NoMachine: unowned in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:11:00Z; "+
+	require.Equal(t, "delete vm/cloud:///zone/lost of machine/shoot/lost: NoMachine: without a machine in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:11:00Z; "+
 		"1 of 11 VMs have no machine; 10 machines were read; deletion 1 of at most 5 within 15m0s", d.String())
 }
 
@@ -255,7 +255,7 @@ func TestAClassThatFailsHoldsOnlyItself(t *testing.T) {
 	d := twice(mixed(start), mixed(late), safety.DefaultPolicy())
 	require.Equal(t, []string{"lost"}, names(d))
 	require.Equal(t, []machinist.Hold{{
-		Subject: "class shoot/bad", Reason: safety.ListingUnusable, Message: "the listing failed with Unauthenticated", Until: late.Add(time.Minute),
+		Subject: "machineclass/shoot/bad", Reason: safety.ListingUnusable, Message: "the listing failed with Unauthenticated", Until: late.Add(time.Minute),
 	}}, d.Holds)
 }
 
@@ -326,7 +326,7 @@ func TestTheZeroPolicyOnlyReports(t *testing.T) {
 	w := newWorld(vm("lost"))
 	d := twice(w.at(start), w.at(late), safety.Policy{})
 	require.Empty(t, d.Actions)
-	require.Equal(t, []machinist.Hold{{Subject: "vm " + id("lost"), Reason: safety.ReportOnly, Message: "NoMachine", Until: late.Add(15 * time.Minute)}}, d.Holds)
+	require.Equal(t, []machinist.Hold{{Subject: "vm/" + id("lost"), Reason: safety.ReportOnly, Message: "NoMachine; the policy deletes nothing", Until: late.Add(15 * time.Minute)}}, d.Holds)
 	w = newWorld(vm("lost"), vm("found"))
 	require.Equal(t, []machinist.Reason{safety.Suspicious}, reasons(twice(w.at(start), w.at(late), safety.Policy{})))
 }

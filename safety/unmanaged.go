@@ -19,51 +19,53 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// UnmanagedObservation is what [StepUnmanaged] is told. The zero observation proves nothing.
+// UnmanagedObservation is the input of [StepUnmanaged]. With the zero value nothing is done.
 type UnmanagedObservation struct {
-	// Nodes of the cluster that the machines join. Nil Nodes are skipped.
+	// Nodes are all Nodes of the target cluster. Nil is skipped.
 	Nodes []*corev1.Node
-	// Machines of all Nodes. Nil machines are skipped.
+	// Machines are all machines of the Nodes. Nil is skipped.
 	Machines []*v1alpha1.Machine
-	// Complete says that these are all there are. Without that nothing is decided.
+	// Complete reports that no object is missing. If false, nothing is done.
 	Complete bool
-	// Frozen says that an API server was away and the caches may be old. Marks are taken
-	// back then, and nothing else is done.
+	// Frozen reports that an API server does not answer and the caches may be old. Then marks
+	// are only removed.
 	Frozen bool
 }
 
-// UnmanagedPolicy says which Nodes are marked. The zero policy marks none.
+// UnmanagedPolicy defines when a Node is marked. The zero policy marks none.
 type UnmanagedPolicy struct {
-	// Timeout is the age at which a Node without a machine is marked. Machines that have
-	// not joined, and may take longer, prolong it. Zero or less means never.
+	// Timeout is the age at which a Node without a machine is marked. A longer creation
+	// timeout of a machine that has not joined extends it. Zero or less means never.
 	Timeout time.Duration
 }
 
-// NodeEdit is what a [NodeWrite] does.
+// NodeEdit is the change of a [NodeWrite].
 type NodeEdit string
 
 // Edits of a Node.
 const (
 	// Mark adds the annotation [v1alpha1.NotManagedByMCM].
 	Mark NodeEdit = "Mark"
-	// Unmark removes it.
+	// Unmark removes that annotation.
 	Unmark NodeEdit = "Unmark"
 	// RemoveFinalizer removes the machine finalizer, so that the Node can be deleted.
 	RemoveFinalizer NodeEdit = "RemoveFinalizer"
 )
 
-// A NodeWrite is one edit of a Node. It is safe to lose and to repeat.
+// NodeWrite is one change of a Node. It is safe to repeat.
 type NodeWrite struct {
-	// Edit is what is done.
-	Edit NodeEdit
+	// Edit is the change.
+	Edit NodeEdit `json:"edit"`
+	// Subject names the Node, such as "node/n1".
+	Subject string `json:"subject"`
 	// Node as it was observed. It is read only.
-	Node *corev1.Node
-	// Message says why, for people.
-	Message string
+	Node *corev1.Node `json:"-"`
+	// Message is the reason for people. Its text may change.
+	Message string `json:"message"`
 }
 
-// Patch returns the patch of the edit. It changes nothing else of the Node, and fails for
-// another Node of the same name.
+// Patch returns the patch for the Node. It changes nothing else, and the API server refuses
+// it for a new Node with the same name.
 func (w NodeWrite) Patch() (types.PatchType, []byte, error) {
 	if w.Edit == RemoveFinalizer {
 		patch, _ := machine.ReleaseNode(w.Node)
@@ -83,73 +85,70 @@ func (w NodeWrite) Patch() (types.PatchType, []byte, error) {
 
 // String returns the write in one line.
 func (w NodeWrite) String() string {
-	name := ""
-	if w.Node != nil {
-		name = w.Node.Name
-	}
-	return fmt.Sprintf("%s node %s: %s", w.Edit, name, w.Message)
+	verb := map[NodeEdit]string{Mark: "mark", Unmark: "unmark", RemoveFinalizer: "remove the finalizer of"}[w.Edit]
+	return fmt.Sprintf("%s %s: %s", verb, w.Subject, w.Message)
 }
 
 const (
 	// notManaged is the value of the annotation.
 	notManaged = "1"
-	// objection is how long a mark stands before the finalizer is removed, so that another
-	// manager, whose machines are not seen here, can take it back.
+	// objection is the time between the mark and the removal of the finalizer. In it a manager
+	// of other machines can remove the mark.
 	objection = 5 * time.Minute
 )
 
-// Reasons why nothing is done about a Node without exactly one machine.
+// Reasons to hold a Node without exactly one machine.
 const (
-	// NodeTooYoung means that the machine of the Node may still appear.
+	// NodeTooYoung means that [UnmanagedPolicy.Timeout] is not over.
 	NodeTooYoung machinist.Reason = "NodeTooYoung"
-	// NodeAmbiguous means that several machines may be that of the Node.
+	// NodeAmbiguous means that the Node matches several machines.
 	NodeAmbiguous machinist.Reason = "NodeAmbiguous"
-	// MarkTakenBack means that another client removed the mark.
-	MarkTakenBack machinist.Reason = "MarkTakenBack"
-	// NodeMarked means that the Node is marked and keeps its finalizer for now.
+	// MarkRemoved means that another client removed the mark.
+	MarkRemoved machinist.Reason = "MarkRemoved"
+	// NodeMarked means that the Node is marked and keeps its finalizer.
 	NodeMarked machinist.Reason = "NodeMarked"
 )
 
-// UnmanagedState is since when [StepUnmanaged] has known the marks of Nodes. It need not be
-// stored: a loss makes a finalizer stay longer. It is not changed by calls.
+// UnmanagedState is the memory of [StepUnmanaged]: when it first saw each mark. It need not be
+// stored. After a loss a finalizer stays longer.
 type UnmanagedState struct {
 	marked map[types.UID]time.Time
 }
 
-// UnmanagedDecision is which Nodes are written.
+// UnmanagedDecision is the result of [StepUnmanaged].
 type UnmanagedDecision struct {
-	// Actions by the names of the Nodes. A write that fails is no reason to leave the others.
-	Actions []NodeWrite
-	// Holds are the Nodes that are neither a machine's nor marked yet, by their names.
-	Holds []machinist.Hold
-	// NextCheck is when to look again. Zero means when a Node or a machine changes.
-	NextCheck time.Time
+	// Actions are independent of each other, and sorted by the name of the Node.
+	Actions []NodeWrite `json:"actions,omitempty"`
+	// Holds are the Nodes without exactly one machine that do not change, sorted by name.
+	Holds []machinist.Hold `json:"holds,omitempty"`
+	// NextCheck is when to decide again. Zero means when a Node or a machine changes.
+	NextCheck time.Time `json:"nextCheck,omitzero"`
 }
 
-// String returns the decision in one line, for logs and golden tests.
+// String returns the decision in one line.
 func (d UnmanagedDecision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }
 
-// Unmanaged marks Nodes that no machine stands for, and takes the mark back when a machine
-// appears. The machine of a Node is found as [nodeops.Index] says: by its label "node", or by
-// its provider ID. A machine that is being deleted counts.
+// StepUnmanaged marks Nodes without a machine, and removes the mark when a machine appears.
+// [nodeops.Index] finds the machine of a Node by its label "node" or by its provider ID. A
+// machine that is being deleted counts.
 //
-//   - A Node without a machine is marked once it is as old as the timeout.
-//   - 5m after its mark was first seen, a Node without a machine also loses our finalizer, so
-//     that it can be deleted. It keeps the finalizer while there is no machine at all.
-//   - The mark of a Node with exactly one machine is taken back.
-//   - A Node for which several machines are in question, or whose label names a machine that
-//     exists, is left as it is.
-//   - A mark that another client removed is not set again: the Node may belong to a manager
-//     of another namespace.
+//   - A Node without a machine is marked at the age of [UnmanagedPolicy.Timeout].
+//   - 5m after the mark, the machine finalizer is removed, so that the Node can be deleted. It
+//     stays while no machine exists at all.
+//   - The mark of a Node with exactly one machine is removed.
+//   - A Node that matches several machines, or whose label names another machine, does not
+//     change.
+//   - A mark that another client removed is not set again. The Node may belong to a manager of
+//     another namespace.
 //
-// It takes time in proportion to the Nodes and the machines.
+// The time is proportional to the number of Nodes and machines.
 func StepUnmanaged(state UnmanagedState, in UnmanagedObservation, p UnmanagedPolicy, now time.Time) (UnmanagedState, UnmanagedDecision) {
 	u := unmanaged{in: in, now: now, before: state, next: map[types.UID]time.Time{}}
 	if !in.Complete {
-		u.d.Holds = []machinist.Hold{{Subject: "nodes", Reason: MachinesUnusable, Message: "the lists may not be whole"}}
+		u.d.Holds = []machinist.Hold{{Subject: "nodes", Reason: MachinesUnusable, Message: "the lists may be incomplete"}}
 		return state, u.d
 	}
-	u.look(p)
+	u.prepare(p)
 	nodes := slices.DeleteFunc(slices.Clone(in.Nodes), func(n *corev1.Node) bool { return n == nil })
 	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return compareNames(a, b) })
 	for _, node := range nodes {
@@ -158,7 +157,7 @@ func StepUnmanaged(state UnmanagedState, in UnmanagedObservation, p UnmanagedPol
 	return UnmanagedState{marked: u.next}, u.d
 }
 
-// unmanaged is one decision in the making.
+// unmanaged holds the intermediate results of one [StepUnmanaged].
 type unmanaged struct {
 	in      UnmanagedObservation
 	now     time.Time
@@ -170,7 +169,8 @@ type unmanaged struct {
 	d       UnmanagedDecision
 }
 
-func (u *unmanaged) look(p UnmanagedPolicy) {
+// prepare builds the index of machines and the timeout.
+func (u *unmanaged) prepare(p UnmanagedPolicy) {
 	u.timeout, u.index, u.names = p.Timeout, indexOf(u.in.Machines), make(map[string]bool, len(u.in.Machines))
 	for _, m := range u.in.Machines {
 		if m == nil {
@@ -184,7 +184,7 @@ func (u *unmanaged) look(p UnmanagedPolicy) {
 	}
 }
 
-// indexOf returns what finds the machine of a Node.
+// indexOf returns the index that finds the machine of a Node.
 func indexOf(machines []*v1alpha1.Machine) *nodeops.Index {
 	candidates := make([]nodeops.Candidate, 0, len(machines))
 	for _, m := range machines {
@@ -195,21 +195,21 @@ func indexOf(machines []*v1alpha1.Machine) *nodeops.Index {
 	return nodeops.NewIndex(candidates)
 }
 
-// judge decides about a Node.
+// judge decides what is done with a Node.
 func (u *unmanaged) judge(node *corev1.Node) {
 	_, marked := node.Annotations[v1alpha1.NotManagedByMCM]
 	match := u.index.Match(node)
 	switch {
 	case match.Found():
 		if marked {
-			u.write(Unmark, node, "machine "+match.Names[0]+" is its machine")
+			u.write(Unmark, node, "it belongs to machine "+match.Names[0])
 		}
 	case match.Reason != nodeops.NoMatch:
 		u.keep(node, marked)
-		u.hold(node, NodeAmbiguous, fmt.Sprintf("%d machines may be its machine (%s)", len(match.Names), strings.Join(match.Names, ", ")), time.Time{})
+		u.hold(node, NodeAmbiguous, fmt.Sprintf("%d machines match: %s", len(match.Names), strings.Join(match.Names, ", ")), time.Time{})
 	case u.names[node.Labels[v1alpha1.MachineNameLabelKey]]:
 		u.keep(node, marked)
-		u.hold(node, NodeAmbiguous, "its label names machine "+node.Labels[v1alpha1.MachineNameLabelKey]+", which names no Node or another one", time.Time{})
+		u.hold(node, NodeAmbiguous, "its label names machine "+node.Labels[v1alpha1.MachineNameLabelKey]+", but that machine does not name this Node", time.Time{})
 	case u.timeout <= 0:
 	case marked:
 		u.release(node)
@@ -225,30 +225,30 @@ func (u *unmanaged) mark(node *corev1.Node) {
 	switch {
 	case known:
 		u.keep(node, true)
-		u.hold(node, MarkTakenBack, "it has no machine, and another client removed the annotation "+v1alpha1.NotManagedByMCM, time.Time{})
+		u.hold(node, MarkRemoved, "it has no machine, but another client removed the annotation "+v1alpha1.NotManagedByMCM+"; it is not marked again", time.Time{})
 	case u.now.Before(due):
-		u.hold(node, NodeTooYoung, fmt.Sprintf("it has no machine, and is marked once it is %s old", u.timeout), due)
+		u.hold(node, NodeTooYoung, fmt.Sprintf("it has no machine and is marked at the age of %s", u.timeout), due)
 	case u.in.Frozen:
 	default:
-		u.write(Mark, node, fmt.Sprintf("it has no machine for %s", u.timeout))
+		u.write(Mark, node, fmt.Sprintf("it has had no machine for %s", u.timeout))
 	}
 }
 
-// release removes our finalizer from a Node that has been marked for long enough.
+// release removes the machine finalizer from a Node 5m after the mark.
 func (u *unmanaged) release(node *corev1.Node) {
 	due := u.keep(node, true).Add(objection)
 	switch {
 	case !slices.Contains(node.Finalizers, v1alpha1.NodeFinalizerName) || u.in.Frozen:
 	case u.now.Before(due):
-		u.hold(node, NodeMarked, fmt.Sprintf("it keeps its finalizer until the mark has been seen for %s", objection), due)
+		u.hold(node, NodeMarked, fmt.Sprintf("its finalizer is removed %s after the mark", objection), due)
 	case len(u.names) == 0:
-		u.hold(node, NodeMarked, "it keeps its finalizer: there is no machine at all, and the list may be empty by mistake", time.Time{})
+		u.hold(node, NodeMarked, "its finalizer stays because no machine exists; the list may be wrong", time.Time{})
 	default:
 		u.write(RemoveFinalizer, node, "it has no machine")
 	}
 }
 
-// keep remembers a mark, and returns since when it is known.
+// keep records a mark and returns the time at which it was first seen.
 func (u *unmanaged) keep(node *corev1.Node, marked bool) time.Time {
 	since, known := u.before.marked[node.UID]
 	if !known {
@@ -262,10 +262,10 @@ func (u *unmanaged) keep(node *corev1.Node, marked bool) time.Time {
 }
 
 func (u *unmanaged) write(edit NodeEdit, node *corev1.Node, message string) {
-	u.d.Actions = append(u.d.Actions, NodeWrite{Edit: edit, Node: node, Message: message})
+	u.d.Actions = append(u.d.Actions, NodeWrite{Edit: edit, Subject: subject("node", node), Node: node, Message: message})
 }
 
 func (u *unmanaged) hold(node *corev1.Node, reason machinist.Reason, message string, until time.Time) {
-	u.d.Holds = append(u.d.Holds, machinist.Hold{Subject: "node " + node.Name, Reason: reason, Message: message, Until: until})
+	u.d.Holds = append(u.d.Holds, machinist.Hold{Subject: subject("node", node), Reason: reason, Message: message, Until: until})
 	u.d.NextCheck = machinist.Earliest(u.d.NextCheck, until)
 }

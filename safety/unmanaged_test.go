@@ -62,19 +62,19 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 		machines []*v1alpha1.Machine
 		want     string
 	}{
-		{"none", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "other", "sim:///other"), nil}, "Mark node n: it has no machine for 20m0s"},
-		{"none, young", young, nil, "nothing; waits for node n: NodeTooYoung: it has no machine, and is marked once it is 20m0s old"},
+		{"none", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "other", "sim:///other"), nil}, "mark node/n: it has had no machine for 20m0s"},
+		{"none, young", young, nil, "nothing; waits for node/n: NodeTooYoung: it has no machine and is marked at the age of 20m0s"},
 		{"none, marked", marked(joined("n", "")), nil, "nothing"},
 		{"one by name", joined("n", ""), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
-		{"one by name, marked", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "Unmark node n: machine m is its machine"},
-		{"one by provider ID, marked", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "Unmark node n: machine m is its machine"},
+		{"one by name, marked", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "unmark node/n: it belongs to machine m"},
+		{"one by provider ID, marked", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "unmark node/n: it belongs to machine m"},
 		{"one by provider ID", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
 		{"one that is being deleted", joined("n", ""), []*v1alpha1.Machine{deleted}, "nothing"},
-		{"several", joined("n", ""), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "nothing; waits for node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
-		{"several, marked", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "nothing; waits for node n: NodeAmbiguous: 2 machines may be its machine (a, b)"},
-		{"named by the Node", named, []*v1alpha1.Machine{of("m", "", "")}, "nothing; waits for node n: NodeAmbiguous: its label names machine m, which names no Node or another one"},
-		{"a machine may take longer", joined("n", ""), []*v1alpha1.Machine{slow}, "nothing; waits for node n: NodeTooYoung: it has no machine, and is marked once it is 2h0m0s old"},
-		{"marked just now", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("m", "other", "")}, "nothing; waits for node n: NodeMarked: it keeps its finalizer until the mark has been seen for 5m0s"},
+		{"several", joined("n", ""), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "nothing; waits for node/n: NodeAmbiguous: 2 machines match: a, b"},
+		{"several, marked", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "nothing; waits for node/n: NodeAmbiguous: 2 machines match: a, b"},
+		{"named by the Node", named, []*v1alpha1.Machine{of("m", "", "")}, "nothing; waits for node/n: NodeAmbiguous: its label names machine m, but that machine does not name this Node"},
+		{"a machine may take longer", joined("n", ""), []*v1alpha1.Machine{slow}, "nothing; waits for node/n: NodeTooYoung: it has no machine and is marked at the age of 2h0m0s"},
+		{"marked just now", guarded(marked(joined("n", ""))), []*v1alpha1.Machine{of("m", "other", "")}, "nothing; waits for node/n: NodeMarked: its finalizer is removed 5m0s after the mark"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := safety.UnmanagedObservation{Nodes: []*corev1.Node{nil, c.node}, Machines: c.machines, Complete: true}
@@ -115,30 +115,30 @@ func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 	empty := in
 	empty.Machines = nil
 	_, d = safety.StepUnmanaged(state, empty, joinTime, noon.Add(5*time.Minute))
-	require.Equal(t, "nothing; waits for node n: NodeMarked: it keeps its finalizer: there is no machine at all, and the list may be empty by mistake", d.String())
+	require.Equal(t, "nothing; waits for node/n: NodeMarked: its finalizer stays because no machine exists; the list may be wrong", d.String())
 	_, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(5*time.Minute))
-	require.Equal(t, "RemoveFinalizer node n: it has no machine", d.String())
+	require.Equal(t, "remove the finalizer of node/n: it has no machine", d.String())
 	kind, patch, err := d.Actions[0].Patch()
 	require.NoError(t, err)
 	require.Equal(t, types.StrategicMergePatchType, kind)
 	require.JSONEq(t, `{"metadata":{"uid":"uid-n","$deleteFromPrimitiveList/finalizers":["`+v1alpha1.NodeFinalizerName+`"]}}`, string(patch))
 }
 
-func TestUnmanaged_MarkTakenBackByAnother_IsNotSetAgain(t *testing.T) {
+func TestUnmanaged_MarkRemovedByAnother_IsNotSetAgain(t *testing.T) {
 	in := safety.UnmanagedObservation{Nodes: []*corev1.Node{marked(joined("n", ""))}, Complete: true}
 	state, _ := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
 	in.Nodes = []*corev1.Node{joined("n", "")}
 	for i := range 3 {
 		var d safety.UnmanagedDecision
 		state, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(time.Duration(i)*time.Hour))
-		require.Equal(t, "nothing; waits for node n: MarkTakenBack: it has no machine, and another client removed the annotation "+v1alpha1.NotManagedByMCM, d.String())
+		require.Equal(t, "nothing; waits for node/n: MarkRemoved: it has no machine, but another client removed the annotation "+v1alpha1.NotManagedByMCM+"; it is not marked again", d.String())
 	}
 	in.Machines = []*v1alpha1.Machine{of("m", "n", "")} // it came and went: the Node is judged anew
 	state, d := safety.StepUnmanaged(state, in, joinTime, noon)
 	require.Equal(t, "nothing", d.String())
 	in.Machines = nil
 	_, d = safety.StepUnmanaged(state, in, joinTime, noon)
-	require.Equal(t, "Mark node n: it has no machine for 20m0s", d.String())
+	require.Equal(t, "mark node/n: it has had no machine for 20m0s", d.String())
 }
 
 func TestUnmanaged_Patch_TouchesOneKey(t *testing.T) {

@@ -4,18 +4,15 @@ package safety
 
 import "time"
 
-// A View is a list with the evidence of what it is a list of. The zero View
-// proves nothing: nobody has looked.
+// A View is a list with its time and completeness. The zero View was never read.
 type View[T any] struct {
 	// Items in any order. They are read only.
 	Items []T
-	// AsOf is an instant from which on the list is no older. What is listed first
-	// carries the time at which its answer had come, and what is listed
-	// afterwards the time at which it was asked for; so "after" can be compared. A
-	// cache may be used only if it is known to have caught up with that instant;
-	// that it was filled once is no such knowledge.
+	// AsOf is a time at which the list was correct. For the list that is read first, use the
+	// time of the response. For the list that is read afterwards, use the time of the
+	// request. A cache that has synced once may be older than that.
 	AsOf time.Time
-	// Complete says that nothing which belongs into the list is missing: no page,
-	// no region, no error. False holds whatever depends on the list.
+	// Complete reports that no item is missing: all pages and regions were read, without an
+	// error. If false, everything that depends on the list is held.
 	Complete bool
 }

@@ -135,7 +135,7 @@ func (r *orphans) tellDeletion(class *v1alpha1.MachineClass, kind, name string, 
 func (r *orphans) tellDoubts(listings []safety.Listing, holds []machinist.Hold) {
 	for _, l := range listings {
 		i := slices.IndexFunc(holds, func(h machinist.Hold) bool {
-			return h.Reason == safety.Suspicious && (h.Subject == "class "+l.Class.String() || h.Subject == "side resources of class "+l.Class.String())
+			return h.Reason == safety.Suspicious && h.Subject == "machineclass/"+l.Class.String()
 		})
 		r.mu.Lock()
 		told := r.doubted[l.Class]

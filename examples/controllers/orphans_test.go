@@ -144,7 +144,7 @@ func TestOrphans_VMWithoutMachine_EventSaysWhatTheDeletionRestsOn(t *testing.T) 
 		require.Len(t, failed, 1)
 		require.Contains(t, failed[0], "Warning OrphanDeletionFailed VM "+lost.ProviderID+" of machine lost could not be deleted (NoMachine): ")
 		require.Contains(t, failed[0], "it is proposed again if it is still listed")
-		require.Contains(t, deleted[0], "Normal OrphanDeleted VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): unowned in the listings from ")
+		require.Contains(t, deleted[0], "Normal OrphanDeleted VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): without a machine in the listings from ")
 		require.Contains(t, deleted[0], "1 of 2 VMs have no machine, 1 of them deleted within 24h0m0s; 1 machines were read; deletion 1 of at most 5 within 1m0s")
 	})
 }
@@ -187,7 +187,7 @@ func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 		require.Len(t, r.cloud.Snapshot().VMs, 6)
 		held := told(recorder, "OrphansHeld")
 		require.Len(t, held, 1, "told once, not at every pass")
-		require.Contains(t, held[0], "Warning OrphansHeld class default/class: nothing is deleted: 2 of 6 VMs have no machine; more than 1 and more than 0.")
+		require.Contains(t, held[0], "Warning OrphansHeld machineclass/default/class: nothing is deleted: 2 of 6 VMs have no machine; at most 1 or 0.")
 
 		require.True(t, r.cloud.Terminate("simulated:///default/lost-0/1"))
 		time.Sleep(10 * time.Minute)
@@ -283,9 +283,9 @@ func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 		require.ElementsMatch(t, []string{"foreign", "left", "m"}, r.nodeNames())
 		mu.Lock()
 		defer mu.Unlock()
-		require.Contains(t, last, "node left: NodeWithoutVM: no machine has its provider ID simulated:///default/left/1, and none of 1 listings of VMs")
+		require.Contains(t, last, "node/left: NodeWithoutVM: provider ID simulated:///default/left/1 is in no machine and in none of 1 listings")
 		require.NotContains(t, last, "foreign")
-		require.NotContains(t, last, "node m:")
+		require.NotContains(t, last, "node/m:")
 	})
 }
 
@@ -301,7 +301,7 @@ func TestOrphans_ListLacksAMachine_TheLastLookSavesItsVM(t *testing.T) {
 		r.observe = func(n controllers.Note) {
 			mu.Lock()
 			defer mu.Unlock()
-			proposed = proposed || n.Kind == "orphan" && strings.Contains(n.Text, "of machine default/hidden: NoMachine")
+			proposed = proposed || n.Kind == "orphan" && strings.Contains(n.Text, "of machine/default/hidden: NoMachine")
 		}
 		r.start()
 		r.create("m")

@@ -67,7 +67,7 @@ func TestOvershoot_MachinesByHand_AreNoticedInTheSchedules(t *testing.T) {
 			}
 		})
 		w.run()
-		require.Contains(t, strings.Join(w.wrongs, "\n"), "sets create too many machines: Freeze set")
+		require.Contains(t, strings.Join(w.wrongs, "\n"), "sets create too many machines: freeze machineset/")
 		w.process.cancel()
 	})
 }

@@ -80,7 +80,7 @@ func (s *story) hasOrphan() chapter {
 			if err != nil {
 				return nil, err
 			}
-			deletes, err := s.told(from, "orphan", "delete VM "+vm.ProviderID)
+			deletes, err := s.told(from, "orphan", "delete vm/"+vm.ProviderID)
 			return []string{"first: " + waits, "then: " + deletes}, err
 		},
 	}

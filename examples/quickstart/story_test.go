@@ -46,7 +46,7 @@ func TestTheDemoTellsItsWholeStoryAndEndsOk(t *testing.T) {
 		"== apply the manifests", "== roll to a new machine class", "== roll on, pause, and resume", "== roll back", "== roll to a class that does not work, and back",
 		"== update the machines in place", "== scale up by 2, one of which never joins",
 		"== the API server of the Nodes does not answer for 1m30s", "no machine was failed, created or deleted meanwhile: frozen since ",
-		"== a VM appears that belongs to no machine", "first: vm simulated:///demo/lost/1: WaitingForGrace", "then: delete VM simulated:///demo/lost/1",
+		"== a VM appears that belongs to no machine", "first: vm/simulated:///demo/lost/1: WaitingForGrace", "then: delete vm/simulated:///demo/lost/1",
 		"== all Nodes fall silent at once, and come back", "none of 5 machines was replaced: pool/demo/workers: ReplacementsHeld",
 		"== two Nodes fall silent at once", "== preserve a machine that fails, and release it", "== delete everything",
 		": Pending (", ": Running (", ": Terminating (", ": gone", "the cloud holds: nothing",

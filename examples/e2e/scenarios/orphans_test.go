@@ -128,7 +128,7 @@ func TestOrphans_ProviderListsWronglyForTenScans_DeletesNothing(t *testing.T) {
 		t.Logf("%s %s %s", e.Type, e.Reason, e.Message)
 		if e.Reason == "OrphanDeleted" {
 			require.Equal(t, corev1.EventTypeNormal, e.Type)
-			require.Contains(t, e.Message, "VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): unowned in the listings from ")
+			require.Contains(t, e.Message, "VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): without a machine in the listings from ")
 		}
 	}
 	require.Len(t, machines(t, s), 6)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safety_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/safety"
+)
+
+func TestDecisions_JSON_HasLowerCamelCaseAndNoEmptyFields(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 10, 0, 0, time.UTC)
+	delete := safety.Decision{NextCheck: at, Actions: []safety.Action{safety.DeleteVM{
+		ProviderID: "cloud:///2", MachineName: "web-2", Namespace: "shop", Class: "small", Reason: safety.NoMachine, Message: "why",
+	}}}
+	require.JSONEq(t, `{"actions":[{"providerID":"cloud:///2","machineName":"web-2","namespace":"shop","class":"small","reason":"NoMachine","message":"why"}],
+		"nextCheck":"2026-03-01T12:10:00Z"}`, toJSON(t, delete))
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	mark := safety.UnmanagedDecision{Actions: []safety.NodeWrite{{Edit: safety.Mark, Subject: "node/n1", Node: node, Message: "why"}}}
+	require.JSONEq(t, `{"actions":[{"edit":"Mark","subject":"node/n1","message":"why"}]}`, toJSON(t, mark))
+
+	require.JSONEq(t, `{"action":"ReplaceAll"}`, toJSON(t, safety.GuardDecision{}))
+	require.JSONEq(t, `{}`, toJSON(t, safety.Decision{}))
+}
