@@ -23,7 +23,7 @@ TESTFLAGS ?=
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e race lint generate bench bench-e2e fuzz clean controlplane
+.PHONY: help demo test test-e2e race lint words generate bench bench-e2e fuzz clean controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the imp
 	done; exit $$rc
 	@echo "== generated files"; cd tools && $(ALONE) go run ./cmd/generate -check
 	@echo "== imports"; $(ALONE) go test -count=1 -run 'TestImports_EveryPackage_OnlyItsRow' .
+
+words: ## Check the words of comments and documents, and the spelling of identifiers.
+	@echo "== words"; cd tools && $(ALONE) go run ./cmd/words
 
 # Make builds the linter anew when its version changes. It takes a minute or two.
 $(LINT): tools/lint/go.mod tools/lint/go.sum
