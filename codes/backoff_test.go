@@ -18,7 +18,7 @@ import (
 
 func constant(x float64) func() float64 { return func() float64 { return x } }
 
-func TestTheFirstWaitIsTheReferenceSystemsAfterAFailedCreation(t *testing.T) {
+func TestBackoff_FirstFailure_WaitsAsMCM(t *testing.T) {
 	t.Parallel()
 	const short, medium, long = 5 * time.Second, 3 * time.Minute, 10 * time.Minute
 	want := map[codes.Code]time.Duration{
@@ -37,7 +37,7 @@ func TestTheFirstWaitIsTheReferenceSystemsAfterAFailedCreation(t *testing.T) {
 	}
 }
 
-func TestBackoff(t *testing.T) {
+func TestBackoff_EachCategory_Waits(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	own := codes.BackoffPolicy{
@@ -74,7 +74,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestAttemptsBeyondAThousandAddNothing(t *testing.T) {
+func TestBackoff_Over1000Attempts_SameWait(t *testing.T) {
 	t.Parallel()
 	p := codes.BackoffPolicy{RetrySoon: codes.Pace{Base: time.Hour, Factor: 1.001, Cap: math.MaxInt64}}
 	at := func(n int) time.Duration {
@@ -85,9 +85,9 @@ func TestAttemptsBeyondAThousandAddNothing(t *testing.T) {
 	require.Equal(t, at(1000), at(math.MaxInt))
 }
 
-// TestBackoffLaws checks on random policies and failures what the doc comment of
+// TestBackoff_AnyPolicy_Laws checks on random policies and failures what the doc comment of
 // Backoff promises.
-func TestBackoffLaws(t *testing.T) {
+func TestBackoff_AnyPolicy_Laws(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))

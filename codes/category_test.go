@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-func TestCategory_EveryCode_IsTheOneOfThePackageComment(t *testing.T) {
+func TestCategory_EveryCode_MatchesPackageComment(t *testing.T) {
 	t.Parallel()
 	want := map[codes.Code]codes.Category{
 		codes.OK:                 codes.Proceed,

@@ -42,7 +42,7 @@ var numbered = []struct {
 // future holds codes that this version cannot name.
 var future = []codes.Code{18, 19, 255, 256, math.MaxInt32, math.MaxUint32}
 
-func TestNumbersAndNamesAreThoseOfTheReferenceSystem(t *testing.T) {
+func TestCode_NumbersAndNames_AreThoseOfMCM(t *testing.T) {
 	t.Parallel()
 	for _, c := range numbered {
 		require.EqualValues(t, c.number, c.code)
@@ -55,7 +55,7 @@ func TestNumbersAndNamesAreThoseOfTheReferenceSystem(t *testing.T) {
 	require.Len(t, codes.All(), len(numbered))
 }
 
-func TestACodeOfTheFuturePrintsItsNumberAndIsParsedBack(t *testing.T) {
+func TestCode_UnknownNumber_IsPrintedAndParsed(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "Code(18)", codes.Code(18).String())
 	for _, c := range future {
@@ -66,7 +66,7 @@ func TestACodeOfTheFuturePrintsItsNumberAndIsParsedBack(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParse_EachText_HasItsCode(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		in   string

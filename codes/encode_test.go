@@ -11,7 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-func TestEveryCodeSurvivesJSONAndText(t *testing.T) {
+func TestCode_JSONAndText_RoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, c := range append(codes.All(), future...) {
 		data, err := json.Marshal(c)
@@ -23,7 +23,7 @@ func TestEveryCodeSurvivesJSONAndText(t *testing.T) {
 	}
 }
 
-func TestDecodeCodeFromJSON(t *testing.T) {
+func TestCode_UnmarshalJSON_AcceptsNamesAndNumbers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		in   string
@@ -52,7 +52,7 @@ func TestDecodeCodeFromJSON(t *testing.T) {
 	}
 }
 
-func TestDecodingDoesNotPanicWithoutAReceiverOrData(t *testing.T) {
+func TestCode_UnmarshalNil_ReturnsError(t *testing.T) {
 	t.Parallel()
 	var noCode *codes.Code
 	var code codes.Code

@@ -55,7 +55,7 @@ type uncomparable []error
 func (uncomparable) Error() string     { return "many" }
 func (u uncomparable) Unwrap() []error { return u }
 
-func TestOf(t *testing.T) {
+func TestOf_EachError_HasItsCode(t *testing.T) {
 	t.Parallel()
 	notFound := status.Error(codes.NotFound, "gone")
 	var nilStatus *status.Status
@@ -101,9 +101,9 @@ func dialTimeout(t *testing.T) error {
 	return err
 }
 
-// TestOfFindsWhatErrorsAsFinds compares Of with the slow and obvious way on
+// TestOf_AnyTree_AgreesWithErrorsAs compares Of with the slow and obvious way on
 // random trees.
-func TestOfFindsWhatErrorsAsFinds(t *testing.T) {
+func TestOf_AnyTree_AgreesWithErrorsAs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5000) {
 		err := randomTree(rand.New(rand.NewPCG(seed, 1)), 5)
@@ -162,7 +162,7 @@ func randomTree(r *rand.Rand, depth int) error {
 	return fmt.Errorf("node: %w", randomTree(r, depth-1))
 }
 
-func TestOfATypedErrorDoesNotAllocate(t *testing.T) {
+func TestOf_TypedError_DoesNotAllocate(t *testing.T) {
 	err := status.Error(codes.NotFound, "gone")
 	wrapped := fmt.Errorf("a: %w", fmt.Errorf("b: %w", err))
 	require.Zero(t, testing.AllocsPerRun(100, func() { sink = codes.Of(err) }))

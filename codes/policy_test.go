@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-func TestPaceFillsWhatIsNotGiven(t *testing.T) {
+func TestPace_ZeroFields_HaveDefaults(t *testing.T) {
 	t.Parallel()
 	const s, m = time.Second, time.Minute
 	for name, tc := range map[string]struct{ given, want codes.Pace }{

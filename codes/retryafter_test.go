@@ -21,7 +21,7 @@ type throttled struct{ after time.Duration }
 func (throttled) Error() string               { return "slow down" }
 func (e throttled) RetryAfter() time.Duration { return e.after }
 
-func TestRetryAfterOf(t *testing.T) {
+func TestRetryAfterOf_EachError_ReturnsTheTime(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("x")
 	for name, tc := range map[string]struct {
@@ -44,7 +44,7 @@ func TestRetryAfterOf(t *testing.T) {
 	}
 }
 
-func TestAttachingARetryAfterTimeHidesNothing(t *testing.T) {
+func TestWithRetryAfter_Error_KeepsCodeAndText(t *testing.T) {
 	t.Parallel()
 	inner := status.WrapError(codes.ResourceExhausted, "quota", context.Canceled)
 	err := codes.WithRetryAfter(inner, time.Minute)

@@ -34,7 +34,7 @@ func loaded() (*v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) {
 		}
 }
 
-func TestRequestsPrintNamesAndNoContent(t *testing.T) {
+func TestRequest_Print_ShowsNamesOnly(t *testing.T) {
 	m, class, secret := loaded()
 	of := `(machine "shoot/m-1" "aws:///i-1", class "shoot/small", secret "shoot/small" with 2 keys)`
 	nothing := `(no machine, no class, no secret)`
@@ -76,7 +76,7 @@ func TestRequestsPrintNamesAndNoContent(t *testing.T) {
 	}
 }
 
-func TestNilRequestsCanBePrinted(t *testing.T) {
+func TestRequest_PrintNil_DoesNotPanic(t *testing.T) {
 	for _, req := range []any{
 		(*driver.CreateMachineRequest)(nil), (*driver.ListMachinesRequest)(nil), (*driver.GetVolumeIDsRequest)(nil),
 	} {
@@ -84,7 +84,7 @@ func TestNilRequestsCanBePrinted(t *testing.T) {
 	}
 }
 
-func TestARequestWithinAnotherValuePrintsNoContent(t *testing.T) {
+func TestRequest_PrintNested_ShowsNamesOnly(t *testing.T) {
 	m, class, secret := loaded()
 	outer := struct{ Req driver.CreateMachineRequest }{driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}}
 	require.NotContains(t, fmt.Sprintf("%+v %#v", outer, outer), confidential)

@@ -81,7 +81,7 @@ func objects() (*v1alpha1.Machine, *v1alpha1.MachineClass) {
 		&v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "small"}}
 }
 
-func TestEveryCallHasADeadline(t *testing.T) {
+func TestWithDeadline_EveryCall_HasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hanging := script(func(ctx context.Context, _ driver.Operation) error {
 			<-ctx.Done()
@@ -106,7 +106,7 @@ func TestEveryCallHasADeadline(t *testing.T) {
 	})
 }
 
-func TestADeadlineChangesNothingElse(t *testing.T) {
+func TestWithDeadline_Result_IsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := errors.New("own")
 		for name, tt := range map[string]struct {
@@ -156,7 +156,7 @@ func TestADeadlineChangesNothingElse(t *testing.T) {
 	})
 }
 
-func TestTimeoutsAreNeverWithoutEnd(t *testing.T) {
+func TestTimeouts_Of_IsPositive(t *testing.T) {
 	for _, op := range append(driver.Operations(), "Unheard") {
 		require.Equal(t, driver.DefaultTimeout, driver.Timeouts{}.Of(op))
 		require.Equal(t, driver.DefaultTimeout, driver.Timeouts{
@@ -170,7 +170,7 @@ func TestTimeoutsAreNeverWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestEveryCallIsObserved(t *testing.T) {
+func TestObserve_EveryCall_IsReported(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
 	failure := status.Error(codes.ResourceExhausted, "full")
 	work := script(func(_ context.Context, op driver.Operation) error {
@@ -210,7 +210,7 @@ func TestEveryCallIsObserved(t *testing.T) {
 	}
 }
 
-func TestDecoratorsSurviveNil(t *testing.T) {
+func TestWrap_NilDriver_FailsWithInternal(t *testing.T) {
 	idle := script(func(context.Context, driver.Operation) error { return nil })
 	for _, d := range []driver.Driver{
 		driver.Observe(idle, nil, nil),
@@ -237,7 +237,7 @@ func (*migrating) GenerateMachineClassForMigration(context.Context, *driver.Gene
 	return &driver.GenerateMachineClassForMigrationResponse{}, nil
 }
 
-func TestOptionalInterfacesAreFoundBehindDecorators(t *testing.T) {
+func TestAs_WrappedDriver_FindsOptionalInterface(t *testing.T) {
 	inner := &migrating{}
 	d := driver.Observe(driver.WithDeadline(inner, driver.Timeouts{}), nil, nil)
 	found, ok := driver.As[driver.MachineClassMigrator](d)

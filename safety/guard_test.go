@@ -70,7 +70,7 @@ func TestGuard_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	}
 }
 
-func TestGuard_Few_AreReplacedWhateverTheirShare(t *testing.T) {
+func TestGuard_FewFailures_AreReplaced(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		members := guardPool("p", "z", n)
 		for i := range members {
@@ -85,8 +85,8 @@ func TestGuard_Few_AreReplacedWhateverTheirShare(t *testing.T) {
 	require.Equal(t, safety.ReplaceNone, assess(members, 0, guardNow.Add(time.Minute)).Action)
 }
 
-// TestGuard_Thresholds asserts where the verdicts change, of a pool of 20.
-func TestGuard_Thresholds(t *testing.T) {
+// TestGuard_NumberOfFailures_SetsTheAction asserts where the verdicts change, of a pool of 20.
+func TestGuard_NumberOfFailures_SetsTheAction(t *testing.T) {
 	for failed, want := range map[int]safety.GuardAction{
 		3: safety.ReplaceAll, 5: safety.ReplaceAll, 6: safety.ReplaceSlowly, 9: safety.ReplaceSlowly, 10: safety.ReplaceNone, 20: safety.ReplaceNone,
 	} {
@@ -99,7 +99,7 @@ func TestGuard_Thresholds(t *testing.T) {
 	}
 }
 
-func TestGuard_FailedZone_RepairsElsewhereGoOn(t *testing.T) {
+func TestGuard_FailedZone_OtherZonesAreRepaired(t *testing.T) {
 	members := slices.Concat(guardPool("p", "a", 10), guardPool("p", "b", 10), guardPool("p", "c", 10), guardPool("q", "c", 10))
 	for i := range 10 {
 		fail(&members[i], guardNow)
@@ -135,7 +135,7 @@ func TestGuard_WithoutGuardOrVM_NotHeld(t *testing.T) {
 	require.True(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)), "nothing is destroyed")
 }
 
-func TestGuard_Override(t *testing.T) {
+func TestGuard_Annotation_AllowsReplacement(t *testing.T) {
 	members := guardPool("p", "z", 10)
 	for i := range members {
 		fail(&members[i], guardNow)
@@ -191,10 +191,10 @@ func (w *guardWorld) tick(r *rand.Rand) {
 	}
 }
 
-// TestGuard_SilentForGood_ReplacedAtThePaceWhateverTheInterval has a part of a pool, or
+// TestGuard_PermanentOutage_ReplacedAtThePace has a part of a pool, or
 // all of it, never recover. In the end all are replaced, and as long as they are one event
 // no more than one within ten minutes, however often it is asked.
-func TestGuard_SilentForGood_ReplacedAtThePaceWhateverTheInterval(t *testing.T) {
+func TestGuard_PermanentOutage_ReplacedAtThePace(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []int{8, 10, 20} { // of 20
 		var firstHours []int
@@ -295,8 +295,8 @@ func TestGuard_AnySchedule_EveryHoldEnds(t *testing.T) {
 	require.Greater(t, seen[safety.ReplaceAll], 500)
 }
 
-// TestGuard_Burst_IsTheMostWithinOneWindow compares the verdict with a count of all pairs.
-func TestGuard_Burst_IsTheMostWithinOneWindow(t *testing.T) {
+// TestGuard_Burst_IsTheMaximumWithinTheWindow compares the verdict with a count of all pairs.
+func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	p := safety.GuardPolicy{HoldPercent: 40, AlwaysFew: 2, Window: 10 * time.Minute, HoldFor: 1000 * time.Hour}
 	seen := map[safety.GuardAction]int{}

@@ -82,9 +82,9 @@ func (c *creation) collect(t testing.TB) {
 	}
 }
 
-// TestStep_EveryInterleavingOfTwoCreations_NoVMThatIsOrWillBeRecordedIsDeleted tries every
+// TestStep_EveryInterleavingOfTwoCreations_NoOwnedVMIsDeleted tries every
 // sequence of eight steps.
-func TestStep_EveryInterleavingOfTwoCreations_NoVMThatIsOrWillBeRecordedIsDeleted(t *testing.T) {
+func TestStep_EveryInterleavingOfTwoCreations_NoOwnedVMIsDeleted(t *testing.T) {
 	t.Parallel()
 	sequences, proposed := 0, 0
 	var try func(c creation, left int)

@@ -291,9 +291,9 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	require.Empty(t, d.Actions)
 }
 
-// TestOvershoot_FirstLook_WaitsForAnotherCreation looks at a set that has too many
+// TestOvershoot_FirstStep_WaitsForAnotherCreation looks at a set that has too many
 // machines, as after a restart.
-func TestOvershoot_FirstLook_WaitsForAnotherCreation(t *testing.T) {
+func TestOvershoot_FirstStep_WaitsForAnotherCreation(t *testing.T) {
 	p, in := safety.DefaultOvershootPolicy(), safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{overSet("a", "", 1)}, Machines: overMachines("a", 9), Complete: true}
 	ahead := in.Machines[0] // by the clock of the API server, which is ahead
 	ahead.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
@@ -310,9 +310,9 @@ func TestOvershoot_FirstLook_WaitsForAnotherCreation(t *testing.T) {
 	require.True(t, d.Actions[0].Frozen)
 }
 
-// TestOvershoot_AskedForSomethingElse_WaitsForAnotherCreation changes what a set is asked
+// TestOvershoot_LimitChanged_WaitsForAnotherCreation changes what a set is asked
 // for after it has created too many machines, and then has it create one more.
-func TestOvershoot_AskedForSomethingElse_WaitsForAnotherCreation(t *testing.T) {
+func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: ""}
 	for name, change := range map[string]func(s *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment){
 		"the set changes":                func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Generation++ },

@@ -92,7 +92,7 @@ func overshoot(in safety.OvershootObservation) []string {
 	return lines
 }
 
-func TestOvershoot_NoSurge_IsJudgedLikeAnyOther(t *testing.T) {
+func TestOvershoot_NoSurge_IsChecked(t *testing.T) {
 	recreate := overDeployment("recreate", 3, 9)
 	recreate.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
 	require.Equal(t, []string{
@@ -221,7 +221,7 @@ func TestOvershoot_IncompleteLists_DecideNothing(t *testing.T) {
 	require.Empty(t, zero.Actions)
 }
 
-func TestOvershoot_DeletedOrWithoutUID_IsLeftAlone(t *testing.T) {
+func TestOvershoot_DeletedOrWithoutUID_IsSkipped(t *testing.T) {
 	deleted, nameless := overSet("a", "", 1), overSet("b", "", 1)
 	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
 	nameless.UID = ""
@@ -239,7 +239,7 @@ func TestOvershoot_DeletedOrWithoutUID_IsLeftAlone(t *testing.T) {
 	require.NotEmpty(t, safety.FreezeWrite{}.String())
 }
 
-func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
+func TestOvershoot_FreezeAndUnfreeze_RestoreTheObject(t *testing.T) {
 	set, d := overSet("a", "md", 1), overDeployment("md", 1, 0)
 	set.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
 	in := safety.OvershootObservation{
@@ -267,7 +267,7 @@ func TestOvershoot_FreezeAndItsEnd_CancelOut(t *testing.T) {
 
 // Written and observed again, a decision has nothing more to say: there is no
 // flapping, for any marks that are apart.
-func TestOvershoot_Written_ComesToRest(t *testing.T) {
+func TestOvershoot_AfterWrites_ComesToRest(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		in := safety.OvershootObservation{Complete: true}

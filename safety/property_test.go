@@ -174,7 +174,7 @@ func shuffled(r *rand.Rand, in safety.Observation) safety.Observation {
 	return in
 }
 
-func TestLawsOfStep(t *testing.T) {
+func TestStep_AnyHistory_Laws(t *testing.T) {
 	var deleted, twins, sides, nodes int
 	for seed := range uint64(280) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -166,8 +166,8 @@ func TestStep_MachineListDecays_TheShareOfADayIsReached(t *testing.T) {
 	require.Contains(t, c.last.Holds[0].Message, "19 of 20 VMs have no machine, 4 of them deleted within 24h0m0s; at most 1 or 20.0 % is allowed")
 }
 
-// TestStep_YoungState_AllowsThePartOfTheShareThatItsAgeIsOfADay loses the state.
-func TestStep_YoungState_AllowsThePartOfTheShareThatItsAgeIsOfADay(t *testing.T) {
+// TestStep_YoungState_AllowsPartOfTheShare loses the state.
+func TestStep_YoungState_AllowsPartOfTheShare(t *testing.T) {
 	t.Parallel()
 	w := pool(18)
 	w.vms = append(w.vms, vm("lost-0"), vm("lost-1"))
@@ -185,8 +185,8 @@ func TestStep_YoungState_AllowsThePartOfTheShareThatItsAgeIsOfADay(t *testing.T)
 	}
 }
 
-// TestStep_SecondVMs_DoNotCountAsDeletedOfTheDay deletes second VMs of half of the machines.
-func TestStep_SecondVMs_DoNotCountAsDeletedOfTheDay(t *testing.T) {
+// TestStep_SecondVMs_DoNotCountAsDeleted deletes second VMs of half of the machines.
+func TestStep_SecondVMs_DoNotCountAsDeleted(t *testing.T) {
 	t.Parallel()
 	w := pool(10)
 	for i := range 5 {
@@ -252,9 +252,9 @@ func TestStep_WrongListingTenTimes_DeletesNothing(t *testing.T) {
 	}
 }
 
-// TestStep_ListingLacksTheVMsOfAllMachines_IsNotBelievedWhateverTheShare has a policy to
+// TestStep_ListingLacksAllVMs_IsSuspicious has a policy to
 // which the share does not matter.
-func TestStep_ListingLacksTheVMsOfAllMachines_IsNotBelievedWhateverTheShare(t *testing.T) {
+func TestStep_ListingLacksAllVMs_IsSuspicious(t *testing.T) {
 	t.Parallel()
 	w := pool(10)
 	w.vms = foreign(10)
@@ -265,9 +265,9 @@ func TestStep_ListingLacksTheVMsOfAllMachines_IsNotBelievedWhateverTheShare(t *t
 	require.Equal(t, "the VMs of 10 of the 10 machines of the class are not listed", d.Holds[0].Message)
 }
 
-// TestStep_MachinesWithoutAListedVM_OnlyThoseThatShouldHaveOneCount has an orphan beside
+// TestStep_MachinesWithoutListedVM_CountIfTheyHaveAProviderID has an orphan beside
 // machines that have no VM for good reasons.
-func TestStep_MachinesWithoutAListedVM_OnlyThoseThatShouldHaveOneCount(t *testing.T) {
+func TestStep_MachinesWithoutListedVM_CountIfTheyHaveAProviderID(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(m *v1alpha1.Machine){
 		"they are being deleted":     func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: start} },
@@ -293,8 +293,8 @@ func TestStep_MachinesWithoutAListedVM_OnlyThoseThatShouldHaveOneCount(t *testin
 	}
 }
 
-// TestStep_DeletionsOfTheNamespace_CountForEveryClass deletes VMs of two namespaces.
-func TestStep_DeletionsOfTheNamespace_CountForEveryClass(t *testing.T) {
+// TestStep_DeletionsInNamespace_CountForEveryClass deletes VMs of two namespaces.
+func TestStep_DeletionsInNamespace_CountForEveryClass(t *testing.T) {
 	t.Parallel()
 	w := pool(20)
 	w.vms = append(w.vms, vm("lost-0"), vm("lost-1"), vm("lost-2"), vm("lost-3"))

@@ -64,7 +64,7 @@ func subjects(d safety.Decision) (out []string) {
 	return out
 }
 
-func TestStep_SideResource_WhatProtectsIt(t *testing.T) {
+func TestStep_SideResource_IsProtectedByMachineOrVM(t *testing.T) {
 	t.Parallel()
 	left := disk("lost", "")
 	for name, tc := range map[string]struct {
@@ -140,9 +140,9 @@ func TestStep_SideResource_WhatProtectsIt(t *testing.T) {
 	}
 }
 
-// TestStep_LeftoversOfManyDays_AtMostTheShareOfADay decays the machines, with VMs that are
+// TestStep_ManySideResources_AtMostTheShareOfADay decays the machines, with VMs that are
 // gone already, so that only disks show them.
-func TestStep_LeftoversOfManyDays_AtMostTheShareOfADay(t *testing.T) {
+func TestStep_ManySideResources_AtMostTheShareOfADay(t *testing.T) {
 	t.Parallel()
 	w, state, now := pool(20), old, start
 	var deleted []time.Time
@@ -164,7 +164,7 @@ func TestStep_LeftoversOfManyDays_AtMostTheShareOfADay(t *testing.T) {
 	require.Len(t, deleted, 4)
 }
 
-func TestDeleteSideResource_AnyLiveMachine_StopsIt(t *testing.T) {
+func TestDeleteSideResource_MachineExists_IsInvalid(t *testing.T) {
 	t.Parallel()
 	a := safety.DeleteSideResource{Resource: disk("x", ""), Reason: safety.Leftover}
 	require.True(t, a.StillValid(nil))

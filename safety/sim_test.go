@@ -200,7 +200,7 @@ func (s *sim) run(d time.Duration) {
 	}
 }
 
-func TestNoOwnedVMIsEverDeletedAndEveryOrphanFinallyIs(t *testing.T) {
+func TestStep_Simulation_DeletesEveryOrphanAndNoOwnedVM(t *testing.T) {
 	total := map[machinist.Reason]int{}
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

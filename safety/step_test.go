@@ -20,7 +20,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-func TestAVMWithoutAMachineIsDeletedAfterTwoListingsAGraceApart(t *testing.T) {
+func TestStep_VMWithoutMachine_DeletedAfterGrace(t *testing.T) {
 	w := newWorld(vm("lost"))
 	s, d := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
 	require.Empty(t, d.Actions)
@@ -39,7 +39,7 @@ func TestAVMWithoutAMachineIsDeletedAfterTwoListingsAGraceApart(t *testing.T) {
 		"1 of 11 VMs have no machine; 10 machines were read; deletion 1 of at most 5 within 15m0s", d.String())
 }
 
-func TestWhoOwnsAVM(t *testing.T) {
+func TestStep_EachOwnership_DeletesOrProtects(t *testing.T) {
 	second := safety.VM{ProviderID: id("other"), MachineName: "m1"}
 	for name, tc := range map[string]struct {
 		vm      safety.VM
@@ -85,7 +85,7 @@ func TestWhoOwnsAVM(t *testing.T) {
 }
 
 // The reference system deletes in most of these (DM-20, DD-31).
-func TestAMachineIsProtectedInEveryPhase(t *testing.T) {
+func TestStep_MachineInAnyPhase_ProtectsItsVM(t *testing.T) {
 	for _, phase := range []v1alpha1.MachinePhase{
 		"", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning, v1alpha1.MachineUnknown,
 		v1alpha1.MachineFailed, v1alpha1.MachineTerminating, v1alpha1.MachineCrashLoopBackOff,
@@ -98,7 +98,7 @@ func TestAMachineIsProtectedInEveryPhase(t *testing.T) {
 	}
 }
 
-func TestASecondVMIsNamedWithTheOneThatStays(t *testing.T) {
+func TestStep_SecondVM_NamesTheOwner(t *testing.T) {
 	w := newWorld(safety.VM{ProviderID: id("twin"), MachineName: "m3"})
 	d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
 	require.Equal(t, []safety.Action{safety.DeleteVM{
@@ -107,7 +107,7 @@ func TestASecondVMIsNamedWithTheOneThatStays(t *testing.T) {
 	}}, plain(d))
 }
 
-func TestManySecondVMsDoNotLookLikeLostMachines(t *testing.T) {
+func TestStep_ManySecondVMs_AreNotSuspicious(t *testing.T) {
 	var twins []safety.VM
 	for i := range 8 {
 		twins = append(twins, safety.VM{ProviderID: id(fmt.Sprintf("twin%d", i)), MachineName: fmt.Sprintf("m%d", i)})
@@ -146,7 +146,7 @@ var spoilers = map[string]struct {
 	"one machine restored of them all": {func(o *safety.Observation) { o.Machines.Items = o.Machines.Items[:1] }, safety.Suspicious},
 }
 
-func TestWithoutEvidenceNothingIsDeleted(t *testing.T) {
+func TestStep_UnusableLists_DeleteNothing(t *testing.T) {
 	w := newWorld(vm("lost"))
 	require.Equal(t, []string{"lost"}, names(twice(w.at(start), w.at(late), safety.DefaultPolicy())))
 	for name, tc := range spoilers {
@@ -162,7 +162,7 @@ func TestWithoutEvidenceNothingIsDeleted(t *testing.T) {
 	}
 }
 
-func TestEvidenceThatLookedBadOnceMakesGraceBeginAnew(t *testing.T) {
+func TestStep_SuspiciousListing_GraceStartsAgain(t *testing.T) {
 	w := newWorld(vm("lost"))
 	for _, name := range []string{"no machine at all", "half of the machines"} {
 		s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
@@ -175,7 +175,7 @@ func TestEvidenceThatLookedBadOnceMakesGraceBeginAnew(t *testing.T) {
 	}
 }
 
-func TestAFindingBetweenTheTwoListingsMakesGraceBeginAnew(t *testing.T) {
+func TestStep_OwnedBetweenListings_GraceStartsAgain(t *testing.T) {
 	w := newWorld(vm("lost"))
 	owned := newWorld(vm("lost"))
 	owned.machines = append(owned.machines, machine("shoot", "lost", id("lost")))
@@ -192,7 +192,7 @@ func TestAFindingBetweenTheTwoListingsMakesGraceBeginAnew(t *testing.T) {
 	}
 }
 
-func TestAnotherReasonMakesGraceBeginAnew(t *testing.T) {
+func TestStep_OtherReason_GraceStartsAgain(t *testing.T) {
 	w := newWorld(safety.VM{ProviderID: id("twin"), MachineName: "m3"})
 	first := w.at(start)
 	first.Machines.Items = append(first.Machines.Items[:3], first.Machines.Items[4:]...)
@@ -203,7 +203,7 @@ func TestAnotherReasonMakesGraceBeginAnew(t *testing.T) {
 	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
 }
 
-func TestAnotherClassThatDoubtsTheVMMakesGraceBeginAnew(t *testing.T) {
+func TestStep_OtherClassDiffers_GraceStartsAgain(t *testing.T) {
 	w := newWorld(vm("lost"))
 	middle := start.Add(5 * time.Minute)
 	other := newWorld(vm("lost"), safety.VM{ProviderID: id("lost"), MachineName: "found"}).at(middle)
@@ -214,7 +214,7 @@ func TestAnotherClassThatDoubtsTheVMMakesGraceBeginAnew(t *testing.T) {
 	require.Empty(t, d.Actions)
 }
 
-func TestAnOlderListingAddsNothing(t *testing.T) {
+func TestStep_OlderListing_IsIgnored(t *testing.T) {
 	w := newWorld(vm("lost"))
 	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
 	again, d := safety.Step(s, w.at(start.Add(-4*time.Minute)), safety.DefaultPolicy(), start)
@@ -222,7 +222,7 @@ func TestAnOlderListingAddsNothing(t *testing.T) {
 	require.Empty(t, d.Actions)
 }
 
-func TestAFailedListingBetweenTheTwoNeitherHelpsNorHarms(t *testing.T) {
+func TestStep_FailedListing_ChangesNothing(t *testing.T) {
 	w := newWorld(vm("lost"))
 	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
 	bad := w.at(start.Add(9 * time.Minute))
@@ -234,7 +234,7 @@ func TestAFailedListingBetweenTheTwoNeitherHelpsNorHarms(t *testing.T) {
 	require.Equal(t, []string{"lost"}, names(d))
 }
 
-func TestAFindingOfLongAgoIsForgotten(t *testing.T) {
+func TestStep_OldRecord_Expires(t *testing.T) {
 	w := newWorld(vm("lost"))
 	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
 	day := start.Add(24 * time.Hour)
@@ -244,7 +244,7 @@ func TestAFindingOfLongAgoIsForgotten(t *testing.T) {
 }
 
 // DD-33: in the reference system the first class that fails ends the run.
-func TestAClassThatFailsHoldsOnlyItself(t *testing.T) {
+func TestStep_ListingFails_HoldsOnlyItsClass(t *testing.T) {
 	w := newWorld(vm("lost"))
 	bad := types.NamespacedName{Namespace: "shoot", Name: "bad"}
 	mixed := func(at time.Time) safety.Observation {
@@ -259,7 +259,7 @@ func TestAClassThatFailsHoldsOnlyItself(t *testing.T) {
 	}}, d.Holds)
 }
 
-func TestAVMThatTwoClassesListIsDeletedOnce(t *testing.T) {
+func TestStep_TwoClassesListAVM_DeletedOnce(t *testing.T) {
 	w := newWorld(vm("lost"))
 	both := func(at time.Time) safety.Observation {
 		in := w.at(at)
@@ -278,7 +278,7 @@ func TestAVMThatTwoClassesListIsDeletedOnce(t *testing.T) {
 	require.Equal(t, []string{"lost"}, names(twice(one, other, safety.DefaultPolicy())))
 }
 
-func TestAListingThatContradictsItselfIsHeld(t *testing.T) {
+func TestStep_ContradictoryListing_IsHeld(t *testing.T) {
 	w := newWorld(vm("lost"), safety.VM{ProviderID: "cloud:////zone/lost", MachineName: "found"})
 	d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
 	require.Empty(t, d.Actions)
@@ -286,7 +286,7 @@ func TestAListingThatContradictsItselfIsHeld(t *testing.T) {
 }
 
 // DD-32: in the reference system nothing bounds what one run deletes.
-func TestNoMoreThanTheLimitIsDeletedWithinAPeriodHoweverOftenItIsAsked(t *testing.T) {
+func TestStep_ManyCalls_AtMostMaxDeletionsInAPeriod(t *testing.T) {
 	var lost []safety.VM
 	for i := range 12 {
 		lost = append(lost, vm(fmt.Sprintf("lost%02d", i)))
@@ -310,7 +310,7 @@ func TestNoMoreThanTheLimitIsDeletedWithinAPeriodHoweverOftenItIsAsked(t *testin
 	require.NotEmpty(t, s.Proposed)
 }
 
-func TestADeletionIsProposedAgainIfTheVMStays(t *testing.T) {
+func TestStep_VMStillListed_DeletionIsRepeated(t *testing.T) {
 	w := newWorld(vm("lost"))
 	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
 	s, _ = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
@@ -322,7 +322,7 @@ func TestADeletionIsProposedAgainIfTheVMStays(t *testing.T) {
 	require.Equal(t, []string{"lost"}, names(d))
 }
 
-func TestTheZeroPolicyOnlyReports(t *testing.T) {
+func TestStep_ZeroPolicy_OnlyReports(t *testing.T) {
 	w := newWorld(vm("lost"))
 	d := twice(w.at(start), w.at(late), safety.Policy{})
 	require.Empty(t, d.Actions)
@@ -331,12 +331,12 @@ func TestTheZeroPolicyOnlyReports(t *testing.T) {
 	require.Equal(t, []machinist.Reason{safety.Suspicious}, reasons(twice(w.at(start), w.at(late), safety.Policy{})))
 }
 
-func TestAnEmptyCloudIsNothingToHold(t *testing.T) {
+func TestStep_NoVMs_NoHolds(t *testing.T) {
 	d := twice(world{}.at(start), world{}.at(late), safety.DefaultPolicy())
 	require.Equal(t, safety.Decision{NextCheck: late.Add(15 * time.Minute)}, d)
 }
 
-func TestTheZeroObservationIsInert(t *testing.T) {
+func TestStep_ZeroObservation_DoesNothing(t *testing.T) {
 	s, d := safety.Step(safety.State{}, safety.Observation{}, safety.DefaultPolicy(), start)
 	require.Zero(t, s)
 	require.Zero(t, d)
@@ -351,7 +351,7 @@ func TestStep_NoMachineAtAll_DeletesNothing(t *testing.T) {
 	require.Equal(t, []machinist.Reason{safety.Suspicious}, reasons(twice(w.at(start), w.at(late), p)))
 }
 
-func TestTheLastLookStopsADeletionOnAnyNews(t *testing.T) {
+func TestDeleteVM_MachineChanged_IsInvalid(t *testing.T) {
 	alone := safety.DeleteVM{ProviderID: id("x"), MachineName: "x", Namespace: "shoot", Reason: safety.NoMachine}
 	require.True(t, alone.StillValid(nil))
 	require.False(t, alone.StillValid(machine("shoot", "x", "")))
@@ -373,7 +373,7 @@ func TestTheLastLookStopsADeletionOnAnyNews(t *testing.T) {
 	require.Equal(t, []string{"shoot", "x", id("x")}, []string{m.Namespace, m.Name, m.Spec.ProviderID})
 }
 
-func TestListReadsTheAnswerOfADriver(t *testing.T) {
+func TestNewListing_EachResponse_HasItsListing(t *testing.T) {
 	vms := map[string]string{id("x"): "x"}
 	l := safety.NewListing(small, vms, nil, start)
 	require.True(t, l.VMs.Complete)
@@ -387,7 +387,7 @@ func TestListReadsTheAnswerOfADriver(t *testing.T) {
 	require.False(t, l.VMs.Complete)
 }
 
-func TestPoliciesAreValidatedAndReadCautiously(t *testing.T) {
+func TestPolicy_Invalid_ReturnsErrorAndDeletesLess(t *testing.T) {
 	require.NoError(t, safety.Policy{}.Validate())
 	require.NoError(t, safety.DefaultPolicy().Validate())
 	for _, p := range []safety.Policy{
@@ -407,7 +407,7 @@ func TestPoliciesAreValidatedAndReadCautiously(t *testing.T) {
 	require.Empty(t, d.Actions)
 }
 
-func TestAStateFromElsewhereIsNotBelieved(t *testing.T) {
+func TestState_Damaged_DeletesNothingEarly(t *testing.T) {
 	w := newWorld(vm("lost"))
 	known := func(first, last, proposed time.Time) safety.State {
 		var s safety.State
@@ -437,9 +437,9 @@ func TestAStateFromElsewhereIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestStep_TwoClassesListTheVMAGraceApart_OneReadOfTheMachinesIsNotEnough has the listing of
+// TestStep_TwoClassesListAVM_OneReadOfTheMachinesIsNotEnough has the listing of
 // one class older than that of the other.
-func TestStep_TwoClassesListTheVMAGraceApart_OneReadOfTheMachinesIsNotEnough(t *testing.T) {
+func TestStep_TwoClassesListAVM_OneReadOfTheMachinesIsNotEnough(t *testing.T) {
 	w := newWorld(vm("lost"))
 	p := safety.DefaultPolicy()
 	p.Grace = 2 * time.Minute

@@ -156,9 +156,9 @@ func TestUnmanaged_Patch_TouchesOneKey(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestUnmanaged_AnyHistory_OrderDoesNotMatterAndItComesToRest applies decisions, some of them lost or
+// TestUnmanaged_AnyHistory_ComesToRest applies decisions, some of them lost or
 // repeated, to Nodes and machines that come and go.
-func TestUnmanaged_AnyHistory_OrderDoesNotMatterAndItComesToRest(t *testing.T) {
+func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 	t.Parallel()
 	counts := map[safety.NodeEdit]int{}
 	for seed := range uint64(500) {
@@ -238,7 +238,7 @@ func many(n int) (in safety.UnmanagedObservation) {
 	return in
 }
 
-func TestUnmanaged_ManyNodes_TakesTimeInProportion(t *testing.T) {
+func TestUnmanaged_ManyNodes_TimeIsProportional(t *testing.T) {
 	allocations := func(n int) float64 {
 		in := many(n)
 		return testing.AllocsPerRun(2, func() { _, _ = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon) })

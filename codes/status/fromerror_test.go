@@ -23,7 +23,7 @@ type cloudError struct{ code codes.Code }
 func (e cloudError) Error() string    { return "cloud said [NotFound] [no]" }
 func (e cloudError) Code() codes.Code { return e.code }
 
-func TestFromErrorReturnsTheTypedStatusItself(t *testing.T) {
+func TestFromError_TypedStatus_IsReturned(t *testing.T) {
 	t.Parallel()
 	inner := status.WrapError(codes.ResourceExhausted, "quota", errors.New("sdk"))
 	for name, err := range map[string]error{
@@ -42,7 +42,7 @@ func TestFromErrorReturnsTheTypedStatusItself(t *testing.T) {
 	}
 }
 
-func TestFromErrorOfOtherErrors(t *testing.T) {
+func TestFromError_OtherErrors_BecomeStatus(t *testing.T) {
 	t.Parallel()
 	var nilStatus *status.Status
 	okStatus := status.New(codes.OK, "fine")
@@ -82,7 +82,7 @@ func TestFromErrorOfOtherErrors(t *testing.T) {
 	}
 }
 
-func TestFromErrorReadsAStatusThatCrossedAString(t *testing.T) {
+func TestFromError_StatusAsText_IsParsed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		text    string

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-func TestTheJSONForm(t *testing.T) {
+func TestStatus_MarshalJSON_Form(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		status any
@@ -35,7 +35,7 @@ func TestTheJSONForm(t *testing.T) {
 	}
 }
 
-func TestDecodeStatusFromJSON(t *testing.T) {
+func TestStatus_UnmarshalJSON_EachInput(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		in      string
@@ -60,7 +60,7 @@ func TestDecodeStatusFromJSON(t *testing.T) {
 	}
 }
 
-func TestADecodingThatFailsOrSaysNullLeavesWhatWasThere(t *testing.T) {
+func TestStatus_UnmarshalErrorOrNull_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	for in, fails := range map[string]bool{
 		`null`: false, `[]`: true, `"x"`: true, `{"code":-1}`: true, `{"number":-1}`: true,

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-func TestAnErrorIsAStatusWithTheStableText(t *testing.T) {
+func TestError_Text_IsStable(t *testing.T) {
 	t.Parallel()
 	for _, c := range append(codes.All()[1:], codes.Code(99)) {
 		err := status.Error(c, "some [nested] message")
@@ -29,7 +29,7 @@ func TestAnErrorIsAStatusWithTheStableText(t *testing.T) {
 	}
 }
 
-func TestSuccessIsNoError(t *testing.T) {
+func TestError_CodeOK_IsNil(t *testing.T) {
 	t.Parallel()
 	require.True(t, status.Error(codes.OK, "fine") == nil)
 	require.True(t, status.WrapError(codes.OK, "fine", nil) == nil)
@@ -38,7 +38,7 @@ func TestSuccessIsNoError(t *testing.T) {
 	require.Equal(t, codes.OK, status.New(codes.OK, "fine").Code())
 }
 
-func TestACauseIsReachedWithAndWithoutUnwrapping(t *testing.T) {
+func TestWrapError_Cause_IsReachable(t *testing.T) {
 	t.Parallel()
 	cause := fmt.Errorf("sdk: %w", context.Canceled)
 	err := status.WrapError(codes.Internal, "msg", cause)
@@ -50,7 +50,7 @@ func TestACauseIsReachedWithAndWithoutUnwrapping(t *testing.T) {
 	require.Equal(t, cause, s.Unwrap())
 }
 
-func TestACauseDoesNotVanishBehindTheCodeOK(t *testing.T) {
+func TestWrapError_CodeOKWithCause_KeepsTheCause(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cause error
@@ -71,7 +71,7 @@ func TestACauseDoesNotVanishBehindTheCodeOK(t *testing.T) {
 	}
 }
 
-func TestANilStatusIsASuccessWithoutPanic(t *testing.T) {
+func TestStatus_Nil_IsSuccess(t *testing.T) {
 	t.Parallel()
 	var s *status.Status
 	require.Equal(t, codes.OK, s.Code())

@@ -14,19 +14,18 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// patience is how long after the end of its context a call may take to notice.
+// patience is how long a call may take to return after the end of its context.
 const patience = 30 * time.Second
 
 func contextCases() []promise {
 	return []promise{
-		{"EndedContext", "With a context that has ended already a method does nothing, and ends soon with Canceled or DeadlineExceeded.", endedContext},
-		{"CutOffCreate", "A method ends soon after its context does, with Canceled or DeadlineExceeded; what was under way in the cloud at that moment is found by CreateMachine, ListMachines and DeleteMachine.", cutOffCreate},
+		{"EndedContext", "With a canceled context a method does nothing and returns Canceled or DeadlineExceeded soon.", endedContext, needsList},
+		{"CanceledCreate", "CreateMachine returns soon after its context is canceled, with Canceled or DeadlineExceeded. CreateMachine, ListMachines and DeleteMachine find the VM that it may have made.", canceledCreate, needsAll},
 	}
 }
 
-// soon makes a call and returns its error. If the call does not return within
-// the given time after the end of its context, soon returns without it. The
-// driver is broken then, and the goroutine is its own.
+// soon makes a call and returns its error. late is set if the call does not return within
+// patience after the end of its context. The goroutine of the call then goes on.
 func (e *env) soon(ctx context.Context, do func(context.Context) error) (err error, late error) {
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
@@ -45,28 +44,28 @@ func (e *env) soon(ctx context.Context, do func(context.Context) error) (err err
 	}
 }
 
-// endedCode checks that err says that the context of a call has ended.
+// endedCode checks that err is Canceled or DeadlineExceeded.
 func endedCode(op driver.Operation, err error) error {
 	switch codes.Of(err) {
 	case codes.Canceled, codes.DeadlineExceeded:
 		return nil
 	case codes.OK:
-		return fmt.Errorf("%s succeeds with a context that has ended", op)
+		return fmt.Errorf("%s succeeded with a canceled context", op)
 	default:
-		return fmt.Errorf("%s with a context that has ended has the code %s, want Canceled or DeadlineExceeded: %w", op, codes.Of(err), err)
+		return fmt.Errorf("%s with a canceled context has the code %s, want Canceled or DeadlineExceeded: %w", op, codes.Of(err), err)
 	}
 }
 
 func endedContext(ctx context.Context, e *env) error {
-	cancelled, cancel := context.WithCancel(ctx)
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	m := e.Machine()
 	for _, a := range attempts(e, m, e.Class(), e.Secret()) {
-		err, late := e.soon(cancelled, a.do)
+		err, late := e.soon(canceled, a.do)
 		if late != nil {
 			return fmt.Errorf("%s: %w", a.op, late)
 		}
-		if a.mayBeMissing() && codes.Of(err) == codes.Unimplemented {
+		if a.optional() && codes.Of(err) == codes.Unimplemented {
 			continue
 		}
 		if err := endedCode(a.op, err); err != nil {
@@ -78,12 +77,12 @@ func endedContext(ctx context.Context, e *env) error {
 	}
 	ids, err := e.Owned(ctx, m)
 	if err == nil && len(ids) > 0 {
-		err = fmt.Errorf("CreateMachine with a context that had ended made %q", ids)
+		err = fmt.Errorf("CreateMachine with a canceled context made the VMs %q", ids)
 	}
 	return err
 }
 
-func cutOffCreate(ctx context.Context, e *env) error {
+func canceledCreate(ctx context.Context, e *env) error {
 	begin := e.clock.Now()
 	if _, _, err := create(ctx, e); err != nil {
 		return err
@@ -93,50 +92,49 @@ func cutOffCreate(ctx context.Context, e *env) error {
 	errs := make([]error, len(moments))
 	var wg sync.WaitGroup
 	for i, after := range moments {
-		wg.Go(func() { errs[i] = cutOffOnce(ctx, e, after) })
+		wg.Go(func() { errs[i] = cancelOnce(ctx, e, after) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// cutOffOnce cuts a create off after a while, and checks that what it may have
-// made is found.
-func cutOffOnce(ctx context.Context, e *env, after time.Duration) error {
+// cancelOnce cancels a CreateMachine after a while and checks that its VM is found.
+func cancelOnce(ctx context.Context, e *env, after time.Duration) error {
 	m := e.Machine()
-	if err := cutOff(ctx, e, m, after); err != nil {
+	if err := createCanceled(ctx, e, m, after); err != nil {
 		return err
 	}
 	resp, err := e.Create(ctx, m)
 	if err != nil {
-		return fmt.Errorf("CreateMachine after one that was cut off: %w", err)
+		return fmt.Errorf("CreateMachine after a canceled one: %w", err)
 	}
 	if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
 		return err
 	}
 	if err := e.Delete(ctx, m); err != nil {
-		return fmt.Errorf("DeleteMachine after a CreateMachine that was cut off: %w", err)
+		return fmt.Errorf("DeleteMachine after a canceled CreateMachine: %w", err)
 	}
 	return nothing(ctx, e, m)
 }
 
-// cutOff creates the VM of m with a context that ends after a while.
-func cutOff(ctx context.Context, e *env, m *v1alpha1.Machine, after time.Duration) error {
+// createCanceled calls CreateMachine for m with a context that is canceled after a while.
+func createCanceled(ctx context.Context, e *env, m *v1alpha1.Machine, after time.Duration) error {
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cancelled := make(chan struct{})
+	canceled := make(chan struct{})
 	go func() {
-		defer close(cancelled)
+		defer close(canceled)
 		_ = e.sleep(short, after)
 		cancel()
 	}()
 	err, late := e.soon(short, func(ctx context.Context) error { _, err := e.Create(ctx, m); return err })
 	cancel()
-	<-cancelled
+	<-canceled
 	if late != nil {
 		return fmt.Errorf("CreateMachine: %w", late)
 	}
 	if err == nil {
-		return nil // it was quicker
+		return nil // the call was faster
 	}
 	return endedCode(driver.OpCreateMachine, err)
 }

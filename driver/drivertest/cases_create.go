@@ -15,17 +15,16 @@ import (
 
 func createCases() []promise {
 	return []promise{
-		{"CreateAnswers", "CreateMachine: next to a nil error the response has a ProviderID and a NodeName.", withVM(createAnswers)},
-		{"CreateAdopts", "CreateMachine is idempotent by the machine's name: if a VM with the mark of the machine exists, that VM is returned and no second one is made.", withVM(createAdopts)},
-		{"CreateAdoptsFromOthers", "CreateMachine adopts a VM that was made by another process.", withVM(createAdoptsFromOthers)},
-		{"CreateIgnoresUID", "The name is the key, not the UID: a Machine that was restored from a backup has a new UID and the same VM.", withVM(createIgnoresUID)},
-		{"CreateConcurrently", "CreateMachine is idempotent also with respect to a call that is still running.", createConcurrently},
-		{"CreateCleansUp", "CreateMachine that failed half-way leaves nothing, or only things that carry the marks, so that CreateMachine completes them and DeleteMachine removes them.", createCleansUp},
+		{"CreateReturnsIdentity", "CreateMachine returns a ProviderID and a NodeName if its error is nil.", withVM(createReturnsIdentity), needsDelete},
+		{"CreateTwice", "CreateMachine is idempotent by the name of the machine: it returns an existing VM of the machine and does not make a second one.", withVM(createTwice), needsList},
+		{"CreateByAnotherProcess", "CreateMachine returns an existing VM of the machine that another process made.", withVM(createByAnotherProcess), needsList},
+		{"CreateWithNewUID", "The name of the machine is the key, not its UID: a Machine restored from a backup has a new UID and the same VM.", withVM(createWithNewUID), needsList},
+		{"CreateConcurrently", "CreateMachine makes one VM for a machine, even if several calls run at the same time.", createConcurrently, needsList},
+		{"CreateAfterFailure", "CreateMachine that failed after some steps leaves nothing, or only objects with the name of the machine, so that CreateMachine completes them and DeleteMachine deletes them.", createAfterFailure, needsAll},
 	}
 }
 
-// create makes the VM of a new machine, checks the answer, and notes the
-// provider ID in the machine that it returns.
+// create makes the VM of a new machine. It returns the machine with its provider ID.
 func create(ctx context.Context, e *env) (*v1alpha1.Machine, *driver.CreateMachineResponse, error) {
 	m := e.Machine()
 	resp, err := e.Create(ctx, m)
@@ -33,7 +32,7 @@ func create(ctx context.Context, e *env) (*v1alpha1.Machine, *driver.CreateMachi
 		return nil, nil, fmt.Errorf("CreateMachine: %w", err)
 	}
 	if resp.ProviderID == "" {
-		return nil, nil, errors.New("CreateMachine answers without a ProviderID")
+		return nil, nil, errors.New("CreateMachine returned no ProviderID")
 	}
 	withID := m.DeepCopy()
 	withID.Spec.ProviderID = resp.ProviderID
@@ -51,8 +50,8 @@ func withVM(then func(context.Context, *env, *v1alpha1.Machine, *driver.CreateMa
 	}
 }
 
-// withShownVM returns a check that first makes the VM of a new machine, and waits until
-// ListMachines shows it.
+// withShownVM returns a check that first makes the VM of a new machine and waits until
+// ListMachines returns it.
 func withShownVM(then func(context.Context, *env, *v1alpha1.Machine, *driver.CreateMachineResponse) error) func(context.Context, *env) error {
 	return withVM(func(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 		if err := exactly(ctx, e, m, resp.ProviderID); err != nil {
@@ -62,23 +61,23 @@ func withShownVM(then func(context.Context, *env, *v1alpha1.Machine, *driver.Cre
 	})
 }
 
-// unnamed returns a copy of m without its provider ID, as it is when the answer
-// of CreateMachine was lost.
+// unnamed returns a copy of m without its provider ID, as after a lost response of
+// CreateMachine.
 func unnamed(m *v1alpha1.Machine) *v1alpha1.Machine {
 	m = m.DeepCopy()
 	m.Spec.ProviderID = ""
 	return m
 }
 
-func createAnswers(_ context.Context, _ *env, _ *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
+func createReturnsIdentity(_ context.Context, _ *env, _ *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if resp.NodeName == "" {
-		return errors.New("CreateMachine answers without a NodeName")
+		return errors.New("CreateMachine returned no NodeName")
 	}
 	return nil
 }
 
-// createAgain creates the VM of m a second time by some driver, and checks that
-// it is the same VM, and that there is only this one.
+// createAgain calls CreateMachine of a driver for m again. It checks that the VM is the same
+// and the only one.
 func createAgain(ctx context.Context, e *env, d driver.Driver, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
 	second, err := e.CreateBy(ctx, d, &driver.CreateMachineRequest{Machine: unnamed(m), MachineClass: e.Class(), Secret: e.Secret()})
 	switch {
@@ -87,13 +86,13 @@ func createAgain(ctx context.Context, e *env, d driver.Driver, m *v1alpha1.Machi
 	case second.ProviderID != first.ProviderID:
 		return fmt.Errorf("two calls of CreateMachine for one machine made %q and %q", first.ProviderID, second.ProviderID)
 	case second.NodeName != first.NodeName:
-		return fmt.Errorf("two calls of CreateMachine for one machine named the node %q and %q", first.NodeName, second.NodeName)
+		return fmt.Errorf("two calls of CreateMachine for one machine returned the node names %q and %q", first.NodeName, second.NodeName)
 	}
 	return exactly(ctx, e, m, first.ProviderID)
 }
 
-// exactly checks that when the cloud has settled, ListMachines shows one VM
-// under the name of m, and which.
+// exactly waits until the cloud has settled and checks that the VM with this ID is the only
+// one of m.
 func exactly(ctx context.Context, e *env, m *v1alpha1.Machine, id string) error {
 	if err := e.Settled(ctx); err != nil {
 		return err
@@ -101,24 +100,24 @@ func exactly(ctx context.Context, e *env, m *v1alpha1.Machine, id string) error 
 	return onlyVM(ctx, e, m, id)
 }
 
-// onlyVM checks that ListMachines shows one VM under the name of m, and which.
+// onlyVM checks that ListMachines returns the VM with this ID as the only one of m.
 func onlyVM(ctx context.Context, e *env, m *v1alpha1.Machine, id string) error {
 	ids, err := e.Owned(ctx, m)
 	if err == nil && (len(ids) != 1 || ids[0] != id) {
-		err = fmt.Errorf("ListMachines shows the VMs %q of the machine, want only %q", ids, id)
+		err = fmt.Errorf("ListMachines returned the VMs %q of the machine, want only %q", ids, id)
 	}
 	return err
 }
 
-func createAdopts(ctx context.Context, e *env, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
+func createTwice(ctx context.Context, e *env, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
 	return createAgain(ctx, e, e.Driver, m, first)
 }
 
-func createAdoptsFromOthers(ctx context.Context, e *env, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
+func createByAnotherProcess(ctx context.Context, e *env, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
 	return createAgain(ctx, e, e.Harness.New(), m, first)
 }
 
-func createIgnoresUID(ctx context.Context, e *env, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
+func createWithNewUID(ctx context.Context, e *env, m *v1alpha1.Machine, first *driver.CreateMachineResponse) error {
 	m.UID += "-restored"
 	return createAgain(ctx, e, e.Driver, m, first)
 }
@@ -156,15 +155,15 @@ func createConcurrently(ctx context.Context, e *env) error {
 	return exactly(ctx, e, m, last.ProviderID)
 }
 
-func createCleansUp(ctx context.Context, e *env) error {
+func createAfterFailure(ctx context.Context, e *env) error {
 	if e.Harness.FailCreate == nil {
-		return fmt.Errorf("the harness has no FailCreate: %w", errNotOffered)
+		return fmt.Errorf("%w: the harness has no FailCreate", errNotChecked)
 	}
 	completed, removed := e.Machine(), e.Machine()
 	for _, m := range []*v1alpha1.Machine{completed, removed} {
 		e.Harness.FailCreate(m.Name)
 		if _, err := e.Create(ctx, m); err == nil {
-			return errors.New("drivertest: FailCreate of the harness did not make CreateMachine fail")
+			return errors.New("drivertest: Harness.FailCreate did not make CreateMachine fail")
 		}
 	}
 	if err := e.Settled(ctx); err != nil {
@@ -172,14 +171,14 @@ func createCleansUp(ctx context.Context, e *env) error {
 	}
 	resp, err := e.Create(ctx, completed)
 	if err != nil {
-		return fmt.Errorf("CreateMachine after one that failed half-way: %w", err)
+		return fmt.Errorf("CreateMachine after a failed one: %w", err)
 	}
 	if err := exactly(ctx, e, completed, resp.ProviderID); err != nil {
 		return err
 	}
 	for _, m := range []*v1alpha1.Machine{completed, removed} {
 		if err := e.Delete(ctx, m); err != nil {
-			return fmt.Errorf("DeleteMachine after a CreateMachine that failed half-way: %w", err)
+			return fmt.Errorf("DeleteMachine after a failed CreateMachine: %w", err)
 		}
 		if err := nothing(ctx, e, m); err != nil {
 			return err

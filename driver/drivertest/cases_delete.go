@@ -13,16 +13,15 @@ import (
 
 func deleteCases() []promise {
 	return []promise{
-		{"DeleteRemoves", "DeleteMachine removes the VM of a machine with all its side resources.", deleteAs((*v1alpha1.Machine).DeepCopy)},
-		{"DeleteFindsByName", "DeleteMachine: if the ProviderID is empty, because the answer of CreateMachine was lost, everything under the name of the machine is removed.", deleteAs(unnamed)},
-		{"DeleteOfNothing", "DeleteMachine: NotFound means that there was nothing, and is as good as OK.", deleteOfNothing},
-		{"DeleteTwice", "DeleteMachine: deleting twice is fine.", withShownVM(deleteTwice)},
-		{"DeleteSparesOthers", "DeleteMachine removes the VM of a machine, and no other.", withShownVM(deleteSparesOthers)},
+		{"DeleteRemovesAll", "DeleteMachine deletes the VM of a machine with all its side resources.", deleteAs((*v1alpha1.Machine).DeepCopy), needsAll},
+		{"DeleteFindsByName", "DeleteMachine deletes everything with the name of the machine if its ProviderID is empty, because the response of CreateMachine may have been lost.", deleteAs(unnamed), needsAll},
+		{"DeleteWithoutVM", "DeleteMachine returns NotFound or no error if nothing of the machine exists.", deleteWithoutVM, nil},
+		{"DeleteTwice", "DeleteMachine may be called twice.", withShownVM(deleteTwice), needsAll},
+		{"DeleteKeepsOthers", "DeleteMachine deletes the VM of the machine and no other VM.", withShownVM(deleteKeepsOthers), needsAll},
 	}
 }
 
-// nothing checks that eventually nothing of m is left: no VM in the list, none
-// by name, and no side resource.
+// nothing checks that eventually no VM and no side resource of m exists.
 func nothing(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	return e.Eventually(ctx, func() error {
 		ids, err := e.Owned(ctx, m)
@@ -30,16 +29,16 @@ func nothing(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 			return err
 		}
 		if len(ids) > 0 {
-			return fmt.Errorf("ListMachines still shows %q, which was deleted", ids)
+			return fmt.Errorf("ListMachines still returns the deleted VMs %q", ids)
 		}
-		if err := absent(ctx, e, unnamed(m)); err != nil && !errors.Is(err, errNotOffered) {
+		if err := absent(ctx, e, unnamed(m)); err != nil && !errors.Is(err, errNotChecked) {
 			return err
 		}
 		return noSides(ctx, e, m)
 	})
 }
 
-// noSides checks that m has no side resources, if the driver can tell.
+// noSides checks that m has no side resources, if the driver lists them.
 func noSides(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	lister, ok := driver.As[driver.SideResourceLister](e.Driver)
 	if !ok {
@@ -51,14 +50,13 @@ func noSides(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	}
 	for _, r := range resp.Resources {
 		if r.MachineName == m.Name {
-			return fmt.Errorf("the %s %q of a machine that was deleted is left", r.Kind, r.ID)
+			return fmt.Errorf("%s %q of a deleted machine still exists", r.Kind, r.ID)
 		}
 	}
 	return nil
 }
 
-// deleteAs returns a check that deletes a VM under some form of its machine, and that nothing
-// of it is left.
+// deleteAs returns a check that deletes a VM with the machine in the given form.
 func deleteAs(form func(*v1alpha1.Machine) *v1alpha1.Machine) func(context.Context, *env) error {
 	return withShownVM(func(ctx context.Context, e *env, m *v1alpha1.Machine, _ *driver.CreateMachineResponse) error {
 		if err := e.Delete(ctx, form(m)); err != nil {
@@ -68,7 +66,7 @@ func deleteAs(form func(*v1alpha1.Machine) *v1alpha1.Machine) func(context.Conte
 	})
 }
 
-func deleteOfNothing(ctx context.Context, e *env) error {
+func deleteWithoutVM(ctx context.Context, e *env) error {
 	if err := e.Delete(ctx, e.Machine()); err != nil {
 		return fmt.Errorf("DeleteMachine of a machine that never had a VM: %w", err)
 	}
@@ -86,13 +84,13 @@ func deleteTwice(ctx context.Context, e *env, m *v1alpha1.Machine, _ *driver.Cre
 	}
 	for _, m := range []*v1alpha1.Machine{m, unnamed(m)} {
 		if err := e.Delete(ctx, m); err != nil {
-			return fmt.Errorf("DeleteMachine of a VM that is gone: %w", err)
+			return fmt.Errorf("DeleteMachine of a deleted VM: %w", err)
 		}
 	}
 	return nil
 }
 
-func deleteSparesOthers(ctx context.Context, e *env, stays *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
+func deleteKeepsOthers(ctx context.Context, e *env, stays *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	gone, _, err := create(ctx, e)
 	if err != nil {
 		return err

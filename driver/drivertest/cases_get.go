@@ -14,16 +14,15 @@ import (
 
 func getCases() []promise {
 	return []promise{
-		{"GetFindsByName", "GetMachineStatus finds the VM of a machine by the machine's name if its ProviderID is not set.", withVM(getFindsByName)},
-		{"GetFindsByProviderID", "GetMachineStatus finds the VM of a machine by its ProviderID if that is set.", withVM(get)},
-		{"GetOfNothing", "GetMachineStatus: NotFound means that there is no such VM.", getOfNothing},
-		{"GetAfterDelete", "GetMachineStatus: NotFound means that there is no such VM, also one that was deleted.", withVM(getAfterDelete)},
-		{"IdentityIsStable", "A provider ID is not empty, belongs to one VM, is the same in every answer, and never changes while the VM exists. The same holds for the name of the Node.", withVM(identityIsStable)},
+		{"GetFindsByName", "GetMachineStatus finds the VM by the name of the machine if its ProviderID is empty.", withVM(getFindsByName), needsCreate},
+		{"GetFindsByProviderID", "GetMachineStatus finds the VM by the ProviderID of the machine if it is set.", withVM(get), needsCreate},
+		{"GetWithoutVM", "GetMachineStatus returns NotFound if the VM does not exist.", getWithoutVM, needsDelete},
+		{"GetAfterDelete", "GetMachineStatus returns NotFound after the VM was deleted.", withVM(getAfterDelete), needsAll},
+		{"IdentityIsStable", "A provider ID is not empty, belongs to one VM, is the same in every response, and never changes while the VM exists. The same holds for the name of the Node.", withVM(identityIsStable), needsList},
 	}
 }
 
-// get checks that GetMachineStatus answers eventually with what CreateMachine
-// answered.
+// get checks that GetMachineStatus eventually returns the same as CreateMachine.
 func get(ctx context.Context, e *env, m *v1alpha1.Machine, want *driver.CreateMachineResponse) error {
 	return e.Eventually(ctx, func() error {
 		got, err := e.Found(ctx, m)
@@ -31,7 +30,7 @@ func get(ctx context.Context, e *env, m *v1alpha1.Machine, want *driver.CreateMa
 		case err != nil:
 			return fmt.Errorf("GetMachineStatus of a VM that exists: %w", err)
 		case got.ProviderID != want.ProviderID || got.NodeName != want.NodeName:
-			return fmt.Errorf("GetMachineStatus says provider ID %q, node %q; CreateMachine said %q, %q",
+			return fmt.Errorf("GetMachineStatus returned provider ID %q and node %q, CreateMachine %q and %q",
 				got.ProviderID, got.NodeName, want.ProviderID, want.NodeName)
 		}
 		return nil
@@ -42,22 +41,22 @@ func getFindsByName(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driv
 	return get(ctx, e, unnamed(m), resp)
 }
 
-// absent checks that GetMachineStatus answers NotFound now.
+// absent checks that GetMachineStatus returns NotFound.
 func absent(ctx context.Context, e *env, m *v1alpha1.Machine) error {
 	_, err := e.Get(ctx, m)
 	switch codes.Of(err) {
 	case codes.NotFound:
 		return nil
 	case codes.Unimplemented:
-		return fmt.Errorf("GetMachineStatus is Unimplemented: %w", errNotOffered)
+		return fmt.Errorf("%w: GetMachineStatus is Unimplemented", errNotChecked)
 	case codes.OK:
-		return errors.New("GetMachineStatus finds a VM that does not exist")
+		return errors.New("GetMachineStatus found a VM that does not exist")
 	default:
 		return fmt.Errorf("GetMachineStatus of a VM that does not exist has the code %s, want NotFound: %w", codes.Of(err), err)
 	}
 }
 
-func getOfNothing(ctx context.Context, e *env) error { return absent(ctx, e, e.Machine()) }
+func getWithoutVM(ctx context.Context, e *env) error { return absent(ctx, e, e.Machine()) }
 
 func getAfterDelete(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if err := get(ctx, e, m, resp); err != nil {
@@ -85,7 +84,7 @@ func identityIsStable(ctx context.Context, e *env, m *v1alpha1.Machine, first *d
 		return err
 	}
 	for range 3 {
-		if err := get(ctx, e, unnamed(m), first); err != nil && !errors.Is(err, errNotOffered) {
+		if err := get(ctx, e, unnamed(m), first); err != nil && !errors.Is(err, errNotChecked) {
 			return err
 		}
 	}

@@ -14,23 +14,23 @@ import (
 
 func initializeCases() []promise {
 	return []promise{
-		{"InitializeFinishes", "InitializeMachine finishes a VM that exists but is not usable yet, and is idempotent; afterwards GetMachineStatus does not answer Uninitialized.", withVM(initializeFinishes)},
-		{"InitializeOfNothing", "InitializeMachine: NotFound means that there is no VM.", initializeOfNothing},
-		{"UninitializedTellsIdentity", "GetMachineStatus: Uninitialized means that InitializeMachine has to be called; the response next to it has ProviderID and NodeName. If InitializeMachine is Unimplemented, it must never answer Uninitialized.", withVM(uninitializedTellsIdentity)},
+		{"InitializeCompletes", "InitializeMachine completes a VM that exists and is not usable yet, and is idempotent. Afterwards GetMachineStatus does not return Uninitialized.", withVM(initializeCompletes), needsCreate},
+		{"InitializeWithoutVM", "InitializeMachine returns NotFound if the VM does not exist.", initializeWithoutVM, needsDelete},
+		{"UninitializedHasIdentity", "GetMachineStatus with the code Uninitialized returns a ProviderID and a NodeName. It never returns Uninitialized if InitializeMachine is Unimplemented.", withVM(uninitializedHasIdentity), needsCreate},
 	}
 }
 
-func initializeFinishes(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
+func initializeCompletes(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	for _, nth := range []string{"first", "second"} {
 		err := e.Eventually(ctx, func() error {
 			got, err := e.Initialize(ctx, m)
 			switch {
 			case codes.Of(err) == codes.Unimplemented:
-				return fmt.Errorf("InitializeMachine is Unimplemented: %w", errNotOffered)
+				return fmt.Errorf("%w: InitializeMachine is Unimplemented", errNotChecked)
 			case err != nil:
 				return fmt.Errorf("the %s InitializeMachine: %w", nth, err)
 			case got.ProviderID != resp.ProviderID || got.NodeName != resp.NodeName:
-				return fmt.Errorf("InitializeMachine says provider ID %q, node %q; CreateMachine said %q, %q",
+				return fmt.Errorf("InitializeMachine returned provider ID %q and node %q, CreateMachine %q and %q",
 					got.ProviderID, got.NodeName, resp.ProviderID, resp.NodeName)
 			}
 			return nil
@@ -48,30 +48,30 @@ func initializeFinishes(ctx context.Context, e *env, m *v1alpha1.Machine, resp *
 	})
 }
 
-func initializeOfNothing(ctx context.Context, e *env) error {
+func initializeWithoutVM(ctx context.Context, e *env) error {
 	_, err := e.Initialize(ctx, e.Machine())
 	switch codes.Of(err) {
 	case codes.NotFound:
 		return nil
 	case codes.Unimplemented:
-		return fmt.Errorf("InitializeMachine is Unimplemented: %w", errNotOffered)
+		return fmt.Errorf("%w: InitializeMachine is Unimplemented", errNotChecked)
 	case codes.OK:
-		return errors.New("InitializeMachine of a VM that does not exist succeeds")
+		return errors.New("InitializeMachine of a VM that does not exist succeeded")
 	default:
 		return fmt.Errorf("InitializeMachine of a VM that does not exist: %w", err)
 	}
 }
 
-func uninitializedTellsIdentity(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
+func uninitializedHasIdentity(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if err := get(ctx, e, unnamed(m), resp); err != nil {
-		return err // also if there is no response next to Uninitialized
+		return err // also for Uninitialized without a response
 	}
 	_, err := e.Get(ctx, m)
 	if codes.Of(err) != codes.Uninitialized {
-		return fmt.Errorf("GetMachineStatus does not answer Uninitialized: %w", errNotOffered)
+		return fmt.Errorf("%w: GetMachineStatus does not return Uninitialized", errNotChecked)
 	}
 	if _, err := e.Initialize(ctx, m); codes.Of(err) == codes.Unimplemented {
-		return errors.New("GetMachineStatus answers Uninitialized, and InitializeMachine is Unimplemented")
+		return errors.New("GetMachineStatus returned Uninitialized, but InitializeMachine is Unimplemented")
 	}
 	return nil
 }

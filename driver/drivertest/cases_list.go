@@ -12,9 +12,9 @@ import (
 
 func listCases() []promise {
 	return []promise{
-		{"ListIsComplete", "ListMachines returns every VM in the scope of a class, by provider ID with the name of its machine: all of them or an error, never a part.", listIsComplete},
-		{"ListForgets", "ListMachines does not show a VM that is gone.", withShownVM(listForgets)},
-		{"ListStaysInScope", "ListMachines shows no VM with the marks of another scope.", withShownVM(listStaysInScope)},
+		{"ListIsComplete", "ListMachines returns every VM in the scope of the class, by provider ID with the name of its machine. It returns all of them or an error.", listIsComplete, needsCreate},
+		{"ListAfterDelete", "ListMachines does not return a VM after its deletion is complete.", withShownVM(listAfterDelete), needsList},
+		{"ListStaysInScope", "ListMachines returns no VM of another scope.", withShownVM(listStaysInScope), needsList},
 	}
 }
 
@@ -34,21 +34,21 @@ func listIsComplete(ctx context.Context, e *env) error {
 		}
 		for id, name := range want {
 			if got, ok := list[id]; !ok || got != name {
-				return fmt.Errorf("ListMachines maps %q to %q (there: %t), want machine %q", id, got, ok, name)
+				return fmt.Errorf("ListMachines returned machine %q for VM %q (listed: %t), want %q", got, id, ok, name)
 			}
 		}
 		return nil
 	})
 }
 
-func listForgets(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
+func listAfterDelete(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if err := e.Delete(ctx, m); err != nil {
 		return fmt.Errorf("DeleteMachine: %w", err)
 	}
 	return e.Eventually(ctx, func() error {
 		list, err := e.List(ctx, e.Class())
 		if _, there := list[resp.ProviderID]; there && err == nil {
-			err = fmt.Errorf("ListMachines still shows %q, which was deleted", resp.ProviderID)
+			err = fmt.Errorf("ListMachines still returns the deleted VM %q", resp.ProviderID)
 		}
 		return err
 	})
@@ -56,11 +56,11 @@ func listForgets(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.
 
 func listStaysInScope(ctx context.Context, e *env, _ *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	if e.Harness.OtherScope == nil {
-		return fmt.Errorf("the harness has no OtherScope: %w", errNotOffered)
+		return fmt.Errorf("%w: the harness has no OtherScope", errNotChecked)
 	}
 	list, err := e.List(ctx, e.Harness.OtherScope.DeepCopy())
 	if name, there := list[resp.ProviderID]; there && err == nil {
-		err = fmt.Errorf("ListMachines of another scope shows %q of machine %q", resp.ProviderID, name)
+		err = fmt.Errorf("ListMachines of another scope returned VM %q of machine %q", resp.ProviderID, name)
 	}
 	return err
 }

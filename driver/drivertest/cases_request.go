@@ -21,27 +21,27 @@ import (
 
 func requestCases() []promise {
 	return []promise{
-		{"WrongProvider", "InvalidArgument: a class of another provider.", wrongProvider},
-		{"NothingInRequest", "InvalidArgument: a nil request, Machine, MachineClass or (if one is needed) Secret.", nothingInRequest},
-		{"ErrorsHaveCodes", "An error carries a code in the sense of codes.Of; context errors may be passed on as they are.", errorsHaveCodes},
-		{"SecretsStaySecret", "No text contains anything out of the Secret or the user data.", secretsStaySecret},
-		{"RequestsStayUntouched", "Requests belong to the caller. A driver does not change them.", requestsStayUntouched},
+		{"WrongProvider", "Every method returns InvalidArgument for a class of another provider.", wrongProvider, needsDelete},
+		{"InvalidRequest", "Every method returns InvalidArgument for a nil request, Machine, MachineClass or required Secret.", invalidRequest, needsDelete},
+		{"ErrorsHaveCodes", "Every error has a code, as codes.Of reads it. Context errors have one.", errorsHaveCodes, needsDelete},
+		{"SecretsStaySecret", "No error contains a value of the Secret or the user data.", secretsStaySecret, needsDelete},
+		{"RequestsAreUnchanged", "A method does not change its request.", requestsAreUnchanged, needsCreate},
 	}
 }
 
-// an attempt is one call that a case makes for the sake of its error.
+// attempt is one call of an operation.
 type attempt struct {
 	op driver.Operation
 	do func(ctx context.Context) error
 }
 
-// mayBeMissing reports whether the contract allows a driver to leave op out.
-func (a attempt) mayBeMissing() bool {
+// optional reports whether the operation may be Unimplemented.
+func (a attempt) optional() bool {
 	return a.op == driver.OpInitializeMachine || a.op == driver.OpGetMachineStatus || a.op == driver.OpGetVolumeIDs
 }
 
-// attempts returns one call of every operation that takes a class, on the given
-// objects, the most harmless first.
+// attempts returns one call of every operation that needs a class, with the given objects.
+// CreateMachine is the last.
 func attempts(e *env, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) []attempt {
 	return []attempt{
 		{driver.OpGetMachineStatus, func(ctx context.Context) error {
@@ -65,7 +65,7 @@ func attempts(e *env, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret 
 // failed returns the error of a call.
 func failed[R any](_ *R, err error) error { return err }
 
-// withoutRequest returns one call of every operation without a request.
+// withoutRequest returns one call of every operation with a nil request.
 func withoutRequest(e *env) []attempt {
 	d := e.Driver
 	return []attempt{
@@ -78,13 +78,13 @@ func withoutRequest(e *env) []attempt {
 	}
 }
 
-// invalid checks that all attempts are refused with InvalidArgument.
+// invalid checks that all attempts return InvalidArgument.
 func invalid(ctx context.Context, what string, list []attempt) error {
 	var errs []error
 	for _, a := range list {
 		err := a.do(ctx)
 		code := codes.Of(err)
-		if code == codes.InvalidArgument || code == codes.Unimplemented && a.mayBeMissing() {
+		if code == codes.InvalidArgument || code == codes.Unimplemented && a.optional() {
 			continue
 		}
 		errs = append(errs, fmt.Errorf("%s with %s: the code is %s, want InvalidArgument (error: %w)", a.op, what, code, cmp.Or(err, errors.New("none"))))
@@ -92,7 +92,7 @@ func invalid(ctx context.Context, what string, list []attempt) error {
 	return errors.Join(errs...)
 }
 
-// ofOtherProvider returns a class that is not for the driver.
+// ofOtherProvider returns a class of another provider.
 func ofOtherProvider(e *env) *v1alpha1.MachineClass {
 	class := e.Class()
 	class.Provider = "not-" + class.Provider
@@ -103,7 +103,7 @@ func wrongProvider(ctx context.Context, e *env) error {
 	return invalid(ctx, "a class of another provider", attempts(e, e.Machine(), ofOtherProvider(e), e.Secret()))
 }
 
-func nothingInRequest(ctx context.Context, e *env) error {
+func invalidRequest(ctx context.Context, e *env) error {
 	noMachine := slices.DeleteFunc(attempts(e, nil, e.Class(), e.Secret()), func(a attempt) bool {
 		return a.op == driver.OpListMachines // needs none
 	})
@@ -118,7 +118,7 @@ func nothingInRequest(ctx context.Context, e *env) error {
 	return errors.Join(errs...)
 }
 
-// wrongSecret returns a Secret like that of the harness, with other content.
+// wrongSecret returns the Secret of the harness with random values.
 func wrongSecret(e *env) *corev1.Secret {
 	secret := e.Secret()
 	if secret == nil {
@@ -130,8 +130,7 @@ func wrongSecret(e *env) *corev1.Secret {
 	return secret
 }
 
-// provoked makes calls that should fail, each in another way, and returns the
-// errors by what was done.
+// provoked makes calls that should fail. It returns the errors by a description of the call.
 func provoked(ctx context.Context, e *env) (map[string]error, *corev1.Secret) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -147,10 +146,10 @@ func provoked(ctx context.Context, e *env) (map[string]error, *corev1.Secret) {
 		}
 	}
 	for _, a := range attempts(e, e.Machine(), e.Class(), e.Secret()) {
-		errs[string(a.op)+" with a cancelled context"] = a.do(ended)
+		errs[string(a.op)+" with a canceled context"] = a.do(ended)
 	}
-	_, errs["GetMachineStatus of nothing"] = e.Get(ctx, e.Machine())
-	_, errs["InitializeMachine of nothing"] = e.Initialize(ctx, e.Machine())
+	_, errs["GetMachineStatus without a VM"] = e.Get(ctx, e.Machine())
+	_, errs["InitializeMachine without a VM"] = e.Initialize(ctx, e.Machine())
 	return errs, wrong
 }
 
@@ -160,7 +159,7 @@ func errorsHaveCodes(ctx context.Context, e *env) error {
 	for what, err := range errs {
 		_, typed := errors.AsType[codes.Coder](err)
 		if err != nil && !typed && codes.Of(err) == codes.Unknown {
-			broken = append(broken, fmt.Errorf("the error of %s carries no code: %w", what, err))
+			broken = append(broken, fmt.Errorf("the error of %s has no code: %w", what, err))
 		}
 	}
 	return errors.Join(broken...)
@@ -168,10 +167,10 @@ func errorsHaveCodes(ctx context.Context, e *env) error {
 
 func secretsStaySecret(ctx context.Context, e *env) error {
 	if e.Harness.Secret == nil {
-		return fmt.Errorf("the harness has no Secret: %w", errNotOffered)
+		return fmt.Errorf("%w: the harness has no Secret", errNotChecked)
 	}
 	errs, wrong := provoked(ctx, e)
-	words := append(tellTale(e.Harness.Secret), tellTale(wrong)...)
+	words := append(secretWords(e.Harness.Secret), secretWords(wrong)...)
 	for what, err := range errs {
 		if err == nil {
 			continue
@@ -179,16 +178,16 @@ func secretsStaySecret(ctx context.Context, e *env) error {
 		text := err.Error() + fmt.Sprintf("%+v", err)
 		for _, word := range words {
 			if strings.Contains(text, word) {
-				return fmt.Errorf("the error of %s contains something out of the Secret", what) // and we do not repeat it
+				return fmt.Errorf("the error of %s contains a value of the Secret", what) // the value is not repeated
 			}
 		}
 	}
 	return nil
 }
 
-// tellTale returns the content of a Secret in the forms in which it might turn
-// up in a text. Very short values are left out: they turn up by chance.
-func tellTale(secret *corev1.Secret) (words []string) {
+// secretWords returns the values of a Secret as text and in base64. Values under 8 bytes are
+// skipped because they match by chance.
+func secretWords(secret *corev1.Secret) (words []string) {
 	for _, value := range secret.Data {
 		if len(value) >= 8 {
 			words = append(words, string(value), base64.StdEncoding.EncodeToString(value))
@@ -197,7 +196,7 @@ func tellTale(secret *corev1.Secret) (words []string) {
 	return words
 }
 
-func requestsStayUntouched(ctx context.Context, e *env) error {
+func requestsAreUnchanged(ctx context.Context, e *env) error {
 	m, class, secret := e.Machine(), e.Class(), e.Secret()
 	m.Labels = map[string]string{"node": ""}
 	if secret != nil && secret.Data == nil {
@@ -214,7 +213,7 @@ func requestsStayUntouched(ctx context.Context, e *env) error {
 			return fmt.Errorf("CreateMachine: %w", err)
 		}
 		if !reflect.DeepEqual(m, m0) || !reflect.DeepEqual(class, class0) || !reflect.DeepEqual(secret, secret0) {
-			return fmt.Errorf("%s has changed its request", a.op)
+			return fmt.Errorf("%s changed its request", a.op)
 		}
 	}
 	specs := []*corev1.PersistentVolumeSpec{foreign()}
@@ -228,7 +227,7 @@ func requestsStayUntouched(ctx context.Context, e *env) error {
 	}
 	_, _ = ask(ctx, e.Driver.GetVolumeIDs, &req)
 	if !reflect.DeepEqual(req.PVSpecs, before) {
-		return errors.New("GetVolumeIDs has changed its request")
+		return errors.New("GetVolumeIDs changed its request")
 	}
 	return nil
 }

@@ -14,26 +14,26 @@ import (
 
 func sideCases() []promise {
 	return []promise{
-		{"DeleteSideResourceRemovesOne", "DeleteSideResource deletes the one side resource that the request names, and no other. To repeat a call is harmless.", deleteSideRemovesOne},
-		{"DeleteSideResourceSparesVMs", "DeleteSideResource: a side resource that belongs to an existing VM is not deleted: the error is FailedPrecondition.", withShownVM(deleteSideSparesVMs)},
+		{"DeleteSideResourceRemovesOne", "DeleteSideResource deletes the side resource of the request and no other. It may be repeated.", deleteSideRemovesOne, needsCreate},
+		{"DeleteSideResourceKeepsVMs", "DeleteSideResource returns FailedPrecondition for a side resource of an existing VM and does not delete it.", withShownVM(deleteSideKeepsVMs), needsList},
 	}
 }
 
 // sideDeleter returns the optional interface of the driver, or an error that wraps
-// errNotOffered.
+// errNotChecked.
 func sideDeleter(e *env) (driver.SideResourceDeleter, error) {
 	d, ok := driver.As[driver.SideResourceDeleter](e.Driver)
 	if !ok {
-		return nil, fmt.Errorf("the driver is no SideResourceDeleter: %w", errNotOffered)
+		return nil, fmt.Errorf("%w: the driver does not implement driver.SideResourceDeleter", errNotChecked)
 	}
 	return d, nil
 }
 
-// sidesOfMachine returns the side resources that are listed under the name of m.
+// sidesOfMachine returns the listed side resources of m.
 func sidesOfMachine(ctx context.Context, e *env, d driver.SideResourceDeleter, m *v1alpha1.Machine) (out []driver.SideResource, err error) {
 	resp, err := ask(ctx, d.ListSideResources, &driver.ListSideResourcesRequest{MachineClass: e.Class(), Secret: e.Secret()})
 	if codes.Of(err) == codes.Unimplemented {
-		return nil, fmt.Errorf("ListSideResources is Unimplemented: %w", errNotOffered)
+		return nil, fmt.Errorf("%w: ListSideResources is Unimplemented", errNotChecked)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ListSideResources: %w", err)
@@ -46,11 +46,11 @@ func sidesOfMachine(ctx context.Context, e *env, d driver.SideResourceDeleter, m
 	return out, nil
 }
 
-// deleteSide calls DeleteSideResource. Unimplemented becomes errNotOffered.
+// deleteSide calls DeleteSideResource. Unimplemented becomes errNotChecked.
 func deleteSide(ctx context.Context, e *env, d driver.SideResourceDeleter, r driver.SideResource) error {
 	_, err := ask(ctx, d.DeleteSideResource, &driver.DeleteSideResourceRequest{Resource: r, MachineClass: e.Class(), Secret: e.Secret()})
 	if codes.Of(err) == codes.Unimplemented {
-		return fmt.Errorf("DeleteSideResource is Unimplemented: %w", errNotOffered)
+		return fmt.Errorf("%w: DeleteSideResource is Unimplemented", errNotChecked)
 	}
 	return err
 }
@@ -61,12 +61,12 @@ func deleteSideRemovesOne(ctx context.Context, e *env) error {
 		return err
 	}
 	if e.Harness.FailCreate == nil {
-		return fmt.Errorf("the harness has no FailCreate: %w", errNotOffered)
+		return fmt.Errorf("%w: the harness has no FailCreate", errNotChecked)
 	}
 	m := e.Machine()
 	e.Harness.FailCreate(m.Name)
 	if _, err := e.Create(ctx, m); err == nil {
-		return errors.New("drivertest: FailCreate of the harness did not make CreateMachine fail")
+		return errors.New("drivertest: Harness.FailCreate did not make CreateMachine fail")
 	}
 	if err := e.Settled(ctx); err != nil {
 		return err
@@ -76,7 +76,7 @@ func deleteSideRemovesOne(ctx context.Context, e *env) error {
 		return err
 	}
 	if len(before) == 0 {
-		return fmt.Errorf("a create that failed half-way left no side resource: %w", errNotOffered)
+		return fmt.Errorf("%w: the failed CreateMachine left no side resource", errNotChecked)
 	}
 	gone := before[0]
 	for _, nth := range []string{"first", "second"} {
@@ -91,17 +91,17 @@ func deleteSideRemovesOne(ctx context.Context, e *env) error {
 		}
 		for _, r := range after {
 			if r.Kind == gone.Kind && r.ID == gone.ID {
-				return fmt.Errorf("the %s %q that was deleted is still listed", r.Kind, r.ID)
+				return fmt.Errorf("deleted %s %q is still listed", r.Kind, r.ID)
 			}
 		}
 		if len(after) != len(before)-1 {
-			return fmt.Errorf("of %d side resources one was deleted, and %d are left", len(before), len(after))
+			return fmt.Errorf("one of %d side resources was deleted, but %d are left", len(before), len(after))
 		}
 		return nil
 	})
 }
 
-func deleteSideSparesVMs(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
+func deleteSideKeepsVMs(ctx context.Context, e *env, m *v1alpha1.Machine, resp *driver.CreateMachineResponse) error {
 	d, err := sideDeleter(e)
 	if err != nil {
 		return err
@@ -111,15 +111,15 @@ func deleteSideSparesVMs(ctx context.Context, e *env, m *v1alpha1.Machine, resp 
 		return err
 	}
 	if len(before) == 0 {
-		return fmt.Errorf("a VM has no side resource: %w", errNotOffered)
+		return fmt.Errorf("%w: the VM has no side resource", errNotChecked)
 	}
 	for _, r := range before {
 		err := deleteSide(ctx, e, d, r)
-		if errors.Is(err, errNotOffered) {
+		if errors.Is(err, errNotChecked) {
 			return err
 		}
 		if codes.Of(err) != codes.FailedPrecondition {
-			return fmt.Errorf("DeleteSideResource of the %s %q of a VM answers %s, want FailedPrecondition", r.Kind, r.ID, codes.Of(err))
+			return fmt.Errorf("DeleteSideResource of %s %q of a VM returned the code %s, want FailedPrecondition", r.Kind, r.ID, codes.Of(err))
 		}
 	}
 	if err := e.Settled(ctx); err != nil {
@@ -130,7 +130,7 @@ func deleteSideSparesVMs(ctx context.Context, e *env, m *v1alpha1.Machine, resp 
 		return err
 	}
 	if len(after) != len(before) {
-		return fmt.Errorf("a VM had %d side resources, and has %d", len(before), len(after))
+		return fmt.Errorf("the VM had %d side resources and now has %d", len(before), len(after))
 	}
 	return onlyVM(ctx, e, m, resp.ProviderID)
 }

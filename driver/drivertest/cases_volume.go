@@ -15,33 +15,33 @@ import (
 
 func volumeCases() []promise {
 	return []promise{
-		{"VolumesOfOthers", "GetVolumeIDs: a volume of another storage system is left out, without an error.", volumesOfOthers},
-		{"VolumesInOrder", "GetVolumeIDs translates volumes to the names under which the cloud attaches them, in the order of the request.", volumesInOrder},
+		{"VolumesOfOtherSystems", "GetVolumeIDs skips a volume of another storage system without an error.", volumesOfOtherSystems, nil},
+		{"VolumesInOrder", "GetVolumeIDs returns the IDs of the volumes at the cloud, in the order of the request.", volumesInOrder, nil},
 	}
 }
 
-// foreign is a volume that no cloud attaches to a VM.
+// foreign returns a volume that no cloud attaches to a VM.
 func foreign() *corev1.PersistentVolumeSpec {
 	return &corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"},
 	}}
 }
 
-// volumes checks that GetVolumeIDs translates specs into want.
+// volumes checks that GetVolumeIDs returns want for specs.
 func volumes(ctx context.Context, e *env, specs []*corev1.PersistentVolumeSpec, want []string) error {
 	resp, err := ask(ctx, e.Driver.GetVolumeIDs, &driver.GetVolumeIDsRequest{PVSpecs: specs})
 	switch {
 	case codes.Of(err) == codes.Unimplemented:
-		return fmt.Errorf("GetVolumeIDs is Unimplemented: %w", errNotOffered)
+		return fmt.Errorf("%w: GetVolumeIDs is Unimplemented", errNotChecked)
 	case err != nil:
 		return fmt.Errorf("GetVolumeIDs: %w", err)
 	case !slices.Equal(resp.VolumeIDs, want):
-		return fmt.Errorf("GetVolumeIDs answers %q, want %q", resp.VolumeIDs, want)
+		return fmt.Errorf("GetVolumeIDs returned %q, want %q", resp.VolumeIDs, want)
 	}
 	return nil
 }
 
-func volumesOfOthers(ctx context.Context, e *env) error {
+func volumesOfOtherSystems(ctx context.Context, e *env) error {
 	if err := volumes(ctx, e, nil, nil); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func volumesOfOthers(ctx context.Context, e *env) error {
 
 func volumesInOrder(ctx context.Context, e *env) error {
 	if len(e.Harness.Volumes) == 0 {
-		return fmt.Errorf("the harness has no Volumes: %w", errNotOffered)
+		return fmt.Errorf("%w: the harness has no Volumes", errNotChecked)
 	}
 	var specs []*corev1.PersistentVolumeSpec
 	var want []string

@@ -82,7 +82,7 @@ func kindsOf(h History) (out []string) {
 	return out
 }
 
-func TestVMLivesItsLifeOnTheClock(t *testing.T) {
+func TestCloud_TimePasses_VMChangesState(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: 30 * time.Second})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestVMLivesItsLifeOnTheClock(t *testing.T) {
 	require.NotEqual(t, resp.ProviderID, again.ProviderID, "a provider ID is never used again")
 }
 
-func TestAVMThatIsDeletedBeforeItIsReadyNeverGetsReady(t *testing.T) {
+func TestCloud_DeletedWhilePending_NeverReady(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Hour})
 	_, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestAVMThatIsDeletedBeforeItIsReadyNeverGetsReady(t *testing.T) {
 	require.Equal(t, []string{"0s VMCreated", "0s VMDeletionBegan", "0s VMCreated", "1h0m0s VMDeleted"}, kindsOf(u.History()))
 }
 
-func TestNothingOfAnotherScopeIsFound(t *testing.T) {
+func TestCloud_OtherScope_IsNotFound(t *testing.T) {
 	u, _ := standing(CloudOptions{NeedsInitialization: true})
 	other := u.AddVM(VM{Namespace: "elsewhere", Machine: "m-1"})
 	for _, id := range []string{"", other.ProviderID} {
@@ -151,7 +151,7 @@ func TestNothingOfAnotherScopeIsFound(t *testing.T) {
 	require.Len(t, u.Snapshot().Of("m-1").VMs, 2)
 }
 
-func TestInitializationHappensOnce(t *testing.T) {
+func TestCloud_Initialize_HappensOnce(t *testing.T) {
 	u, clk := standing(CloudOptions{NeedsInitialization: true, ShutdownTime: time.Minute})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestInitializationHappensOnce(t *testing.T) {
 	require.Equal(t, codes.OutOfRange, codes.Of(err))
 }
 
-func TestCallsTakeTheirTime(t *testing.T) {
+func TestCloud_Latency_DelaysCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := use(NewCloud(CloudOptions{
 			CreateLatency: time.Minute, DeleteLatency: 10 * time.Second, CallLatency: time.Second, BootTime: time.Hour,
@@ -196,7 +196,7 @@ func TestCallsTakeTheirTime(t *testing.T) {
 	})
 }
 
-func TestWhoeverGivesUpACreateHasMadeAVM(t *testing.T) {
+func TestCloud_CreateCanceled_VMExists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := use(NewCloud(CloudOptions{CreateLatency: time.Minute}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -212,7 +212,7 @@ func TestWhoeverGivesUpACreateHasMadeAVM(t *testing.T) {
 	})
 }
 
-func TestChangesAreSeenLate(t *testing.T) {
+func TestCloud_Lag_DelaysVisibility(t *testing.T) {
 	u, clk := standing(CloudOptions{Lag: 10 * time.Second})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -248,7 +248,7 @@ func TestChangesAreSeenLate(t *testing.T) {
 	expect(false, false, 0)
 }
 
-func TestForgetfulCreateMakesDuplicates(t *testing.T) {
+func TestCloud_ForgetfulCreate_MakesDuplicates(t *testing.T) {
 	u, clk := standing(CloudOptions{Lag: 10 * time.Second, ForgetfulCreate: true})
 	for range 2 {
 		_, err := u.make(t.Context(), "m-1")
@@ -265,7 +265,7 @@ func TestForgetfulCreateMakesDuplicates(t *testing.T) {
 	require.Equal(t, "m-1", machine)
 }
 
-func TestDeleteByProviderIDSparesADuplicate(t *testing.T) {
+func TestCloud_DeleteByProviderID_KeepsDuplicate(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -281,7 +281,7 @@ func TestDeleteByProviderIDSparesADuplicate(t *testing.T) {
 	require.True(t, u.Snapshot().Empty(), "without a provider ID all of them go")
 }
 
-func TestQuotaCountsWhatIsBeingDeleted(t *testing.T) {
+func TestCloud_Quota_CountsDeletingVMs(t *testing.T) {
 	u, clk := standing(CloudOptions{Quota: 1, ShutdownTime: time.Minute})
 	_, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -296,7 +296,7 @@ func TestQuotaCountsWhatIsBeingDeleted(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestCredentialsCanChange(t *testing.T) {
+func TestCloud_SetCredential_TakesEffect(t *testing.T) {
 	u, _ := standing(CloudOptions{Credential: "old"})
 	_, err := u.list(t.Context())
 	require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestCredentialsCanChange(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestScopeComesFromTheProviderSpec(t *testing.T) {
+func TestCloud_ProviderSpec_SetsScope(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	_, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -326,7 +326,7 @@ func TestScopeComesFromTheProviderSpec(t *testing.T) {
 	}
 }
 
-func TestUserDataIsKept(t *testing.T) {
+func TestCloud_UserData_IsKept(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	u.secret.Data["userData"] = []byte("join m-1")
 	resp, err := u.make(t.Context(), "m-1")
@@ -342,7 +342,7 @@ func TestUserDataIsKept(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, codes.Of(err), "a create needs user data")
 }
 
-func TestOutsideHandsChangeTheCloud(t *testing.T) {
+func TestCloud_ChangesFromOutside_AreVisible(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Minute})
 	a, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -366,7 +366,7 @@ func TestOutsideHandsChangeTheCloud(t *testing.T) {
 	require.False(t, u.Stop("no such VM"))
 }
 
-func TestSubscribersAreToldOutsideOfAllLocks(t *testing.T) {
+func TestCloud_Subscriber_MayCallTheCloud(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute})
 	var told []string
 	var ready []time.Time
@@ -392,7 +392,7 @@ func TestSubscribersAreToldOutsideOfAllLocks(t *testing.T) {
 	}
 }
 
-func TestCopiesBelongToTheCaller(t *testing.T) {
+func TestCloud_Results_AreCopies(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	_, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -415,7 +415,7 @@ func TestCopiesBelongToTheCaller(t *testing.T) {
 	require.Equal(t, 1, u.Calls(driver.OpGetMachineStatus, codes.OK))
 }
 
-func TestSameCallsGiveTheSameCloud(t *testing.T) {
+func TestCloud_SameCalls_SameResult(t *testing.T) {
 	story := func(order []int) Snapshot {
 		u, clk := standing(CloudOptions{BootTime: time.Minute})
 		var wg sync.WaitGroup
@@ -435,7 +435,7 @@ func TestSameCallsGiveTheSameCloud(t *testing.T) {
 	require.Empty(t, cmp.Diff(story([]int{0, 1, 2, 3}), story([]int{3, 1, 0, 2})))
 }
 
-func TestCloudIsSafeForConcurrentUse(t *testing.T) {
+func TestCloud_ConcurrentUse_IsSafe(t *testing.T) {
 	u := use(NewCloud(CloudOptions{Faults: []Fault{{Probability: 0.3}, {Probability: 0.3, Kind: Partial}}}))
 	defer u.Subscribe(func(Event) { _ = u.Snapshot() })()
 	var wg sync.WaitGroup

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,37 +17,35 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A Harness gives the kit a driver to check, and what it takes to use it.
+// A Harness has the driver to check and the objects for its requests.
 type Harness struct {
-	// New returns a driver, as a new process would make one. All drivers of a
-	// harness share one cloud. Returning the same one again is allowed.
+	// New returns a driver, like a new process does. All drivers of a harness use the same
+	// cloud. It may return the same driver again.
 	New func() driver.Driver
-	// MachineClass is a valid class for that cloud, in a scope to play in.
+	// MachineClass is a valid class of that cloud, in a scope for tests.
 	MachineClass *v1alpha1.MachineClass
-	// Secret is valid for that class, with user data as for any machine. Nil
-	// means that the driver needs none.
+	// Secret is valid for that class and has user data. Nil means that the driver needs none.
 	Secret *corev1.Secret
-	// Settle is how long the cloud may take until everybody sees what was done,
-	// deletions to their end included. Zero means at once; for a real cloud it is
-	// minutes.
+	// Settle is how long the cloud needs until every request sees a change, including a
+	// complete deletion. Zero means none. A real cloud needs minutes.
 	Settle time.Duration
 
-	// Clock is what the kit waits on. Nil means the real clock.
+	// Clock is the clock on which the kit waits. Nil means the real clock.
 	Clock clock.Clock
-	// OtherScope, if set, is a class like MachineClass in another scope.
+	// OtherScope is a class like MachineClass in another scope. Optional.
 	OtherScope *v1alpha1.MachineClass
-	// Volumes, if any, are volumes of the cloud.
+	// Volumes are volumes of the cloud. Optional.
 	Volumes []Volume
-	// FailCreate, if set, makes the next CreateMachine for a machine fail when
-	// some of its steps are done.
+	// FailCreate makes the next CreateMachine for a machine fail after some of its steps.
+	// Optional.
 	FailCreate func(machine string)
 }
 
-// A Volume is a persistent volume with the ID that the cloud knows it by.
+// A Volume is a persistent volume and its ID at the cloud.
 type Volume struct {
 	// Spec of the volume.
 	Spec *corev1.PersistentVolumeSpec
-	// ID that GetVolumeIDs has to answer.
+	// ID that GetVolumeIDs must return.
 	ID string
 }
 
@@ -59,39 +55,49 @@ type promise struct {
 	Name string
 	// Text is the sentence of the contract.
 	Text string
-	// Check returns an error that says how the promise was broken; one that wraps
-	// errNotOffered if the promise is about something that driver or harness do
-	// not offer; nil if it was kept.
+	// Check returns nil if the promise is kept, and otherwise describes the violation. Its
+	// error wraps errNotChecked if the driver or the harness lacks what the check needs.
 	Check func(ctx context.Context, e *env) error
+	// Needs are the fundamental promises that Check builds on.
+	Needs []string
 }
 
-// errNotOffered is wrapped by the error of a check if there is nothing to
-// check, because the driver may leave it out and does, or because the harness
-// lacks what it takes.
-var errNotOffered = errors.New("not offered")
+// errNotChecked is wrapped by the error of a check that cannot run.
+var errNotChecked = errors.New("not checked")
 
-// Run checks a driver: every case is a parallel subtest of t. It ends with a
-// line in the log that says how many promises were checked and which were not.
+// The fundamental promises. Most checks use these calls, so that each of them would report
+// the same violation again.
+var (
+	needsDelete = []string{"DeleteWithoutVM"}
+	needsCreate = []string{"DeleteWithoutVM", "CreateReturnsIdentity"}
+	needsList   = []string{"DeleteWithoutVM", "CreateReturnsIdentity", "ListIsComplete"}
+	needsAll    = []string{"DeleteWithoutVM", "CreateReturnsIdentity", "ListIsComplete", "GetWithoutVM"}
+)
+
+// fundamental reports whether other promises need p.
+func (p promise) fundamental() bool { return slices.Contains(needsAll, p.Name) }
+
+// Run checks a driver. Every promise of the contract is a subtest of t.
 //
-// Against a real cloud a run makes about thirty VMs, as many at a time as -parallel
-// allows, and takes a few times Settle: mind -timeout. Without -parallel and with
-// a small quota, cases fail with ResourceExhausted.
+// The fundamental promises are checked first: create, list, delete, and NotFound. If one is
+// broken, the promises that need it are skipped. The others are parallel subtests. At the
+// end the log lists the broken promises and those that were not checked, with the reason.
+//
+// A run on a real cloud makes about thirty VMs and takes a few times Settle. The flag
+// -parallel limits the VMs at the same time, and -timeout must be long enough. If the quota
+// is too small, promises fail with ResourceExhausted.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	h := newHarness(t)
-	var mu sync.Mutex
-	var absent []string
-	all := promises()
-	t.Cleanup(func() { t.Log(closingLine(len(all), absent)) })
-	for _, c := range all {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			err := check(t.Context(), h, c)
-			switch {
-			case errors.Is(err, errNotOffered):
-				mu.Lock()
-				absent = append(absent, fmt.Sprintf("%s (%v)", c.Name, err))
-				mu.Unlock()
+	s := &report{}
+	t.Cleanup(func() { t.Log(s) })
+	for _, p := range promises() {
+		t.Run(p.Name, func(t *testing.T) {
+			if !p.fundamental() {
+				t.Parallel()
+			}
+			switch err := s.check(t.Context(), h, p); {
+			case errors.Is(err, errNotChecked):
 				t.Skip(err)
 			case err != nil:
 				t.Error(err)
@@ -100,35 +106,24 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 }
 
-// closingLine sums up a run.
-func closingLine(all int, absent []string) string {
-	if len(absent) == 0 {
-		return fmt.Sprintf("all %d promises of the driver contract were checked", all)
-	}
-	slices.Sort(absent)
-	return fmt.Sprintf("%d of %d promises of the driver contract were checked; the others: %s",
-		all-len(absent), all, strings.Join(absent, "; "))
-}
-
-// check runs one case and returns nil if the promise was kept, an error that
-// wraps errNotOffered if there was nothing to check, and otherwise an error
-// that says how the promise was broken and what it was. It removes what the case
-// made, whatever the outcome; if that fails, this is an error, too.
-func check(ctx context.Context, h Harness, c promise) error {
+// check checks one promise and removes what the check made. It returns nil if the promise
+// is kept, an error that wraps errNotChecked if the check cannot run, and otherwise an error
+// with the violation and the contract.
+func check(ctx context.Context, h Harness, p promise) error {
 	if h.New == nil || h.MachineClass == nil {
-		return errors.New("drivertest: a harness needs New and MachineClass")
+		return errors.New("drivertest: Harness.New and Harness.MachineClass are required")
 	}
-	if c.Check == nil {
-		return fmt.Errorf("drivertest: case %s checks nothing", c.Name)
+	if p.Check == nil {
+		return fmt.Errorf("drivertest: promise %s has no check", p.Name)
 	}
 	e := newEnv(h)
-	err := c.Check(ctx, e)
-	absent := errors.Is(err, errNotOffered)
+	err := p.Check(ctx, e)
+	absent := errors.Is(err, errNotChecked)
 	if err != nil && !absent {
-		err = fmt.Errorf("%w\nthe contract says: %s", err, c.Text)
+		err = fmt.Errorf("%w\ncontract: %s", err, p.Text)
 	}
 	if left := e.cleanUp(context.WithoutCancel(ctx)); left != nil {
-		left = fmt.Errorf("the clean-up failed, look for machines named %s-*: %w", e.prefix, left)
+		left = fmt.Errorf("cleanup failed; delete the VMs of the machines %s-* by hand: %w", e.prefix, left)
 		if absent {
 			return left
 		}
@@ -137,8 +132,15 @@ func check(ctx context.Context, h Harness, c promise) error {
 	return err
 }
 
-// promises returns the cases in the order in which [Run] starts them. The caller
-// owns the slice.
+// promises returns all promises, the fundamental ones first and in the order of needsAll.
 func promises() []promise {
-	return slices.Concat(createCases(), getCases(), deleteCases(), listCases(), sideCases(), initializeCases(), volumeCases(), requestCases(), contextCases())
+	all := slices.Concat(createCases(), getCases(), deleteCases(), listCases(), sideCases(), initializeCases(), volumeCases(), requestCases(), contextCases())
+	rank := func(p promise) int {
+		if i := slices.Index(needsAll, p.Name); i >= 0 {
+			return i
+		}
+		return len(needsAll)
+	}
+	slices.SortStableFunc(all, func(a, b promise) int { return rank(a) - rank(b) })
+	return all
 }

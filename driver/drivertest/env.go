@@ -21,25 +21,24 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// env is what a check works with: the driver, machines that no other case
-// uses, and calls that survive a driver which panics or returns nothing. It is
-// safe for use by multiple goroutines.
+// env has the driver and the machines of one check. Its calls turn a panic of the driver into
+// an error. It is safe for use by multiple goroutines.
 type env struct {
-	// Driver under check. The methods of env are the safer way to call it.
+	// Driver under check.
 	Driver driver.Driver
-	// Harness as it was given.
+	// Harness of the run.
 	Harness Harness
 
 	clock  clock.Clock
 	prefix string
 
 	mu        sync.Mutex
-	machines  []*v1alpha1.Machine // as handed out
+	machines  []*v1alpha1.Machine // all machines of the check
 	known     map[string][]string // provider IDs by machine name
-	uncertain bool                // a create failed: there may be more than is known
+	uncertain bool                // a create failed and may have made an unknown VM
 }
 
-// newEnv returns the env of one run of one case.
+// newEnv returns the env of one check.
 func newEnv(h Harness) *env {
 	e := &env{Driver: h.New(), Harness: h, clock: h.Clock, known: map[string][]string{}}
 	if e.clock == nil {
@@ -58,7 +57,7 @@ func random(n int) string {
 	return string(b)
 }
 
-// Machine returns a new machine, without a provider ID. The case may change it.
+// Machine returns a new machine without a provider ID. The check may change it.
 func (e *env) Machine() *v1alpha1.Machine {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,14 +73,14 @@ func (e *env) Machine() *v1alpha1.Machine {
 	return m
 }
 
-// Secret returns a copy of the Secret of the harness; nil if it has none.
+// Secret returns a copy of the Secret of the harness. Nil if it has none.
 func (e *env) Secret() *corev1.Secret { return e.Harness.Secret.DeepCopy() }
 
 // Class returns a copy of the class of the harness.
 func (e *env) Class() *v1alpha1.MachineClass { return e.Harness.MachineClass.DeepCopy() }
 
-// ask makes a call with a deadline. A panic of the driver becomes an error, and
-// so does a nil response next to a nil error.
+// ask makes a call with a deadline. It returns an error for a panic of the driver, and if
+// response and error are both nil.
 func ask[Q, R any](ctx context.Context, call func(context.Context, *Q) (*R, error), q *Q) (r *R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
 	defer cancel()
@@ -92,7 +91,7 @@ func ask[Q, R any](ctx context.Context, call func(context.Context, *Q) (*R, erro
 	}()
 	r, err = call(ctx, q)
 	if r == nil && err == nil {
-		return nil, errors.New("the response is nil, and the error as well")
+		return nil, errors.New("the response and the error are both nil")
 	}
 	return r, err
 }
@@ -102,8 +101,7 @@ func (e *env) Create(ctx context.Context, m *v1alpha1.Machine) (*driver.CreateMa
 	return e.CreateBy(ctx, e.Driver, &driver.CreateMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
-// CreateBy calls CreateMachine of a driver, with a request of the case's own. What
-// was made is removed when the case is over.
+// CreateBy calls CreateMachine of a driver with a request. The VM is deleted after the check.
 func (e *env) CreateBy(ctx context.Context, d driver.Driver, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	resp, err := ask(ctx, d.CreateMachine, req)
 	e.mu.Lock()
@@ -122,8 +120,7 @@ func (e *env) Initialize(ctx context.Context, m *v1alpha1.Machine) (*driver.Init
 	return ask(ctx, e.Driver.InitializeMachine, &driver.InitializeMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
-// Delete calls DeleteMachine for m. The promise that NotFound is as good as OK
-// is made use of: the error is nil then.
+// Delete calls DeleteMachine for m. NotFound is a success.
 func (e *env) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	_, err := ask(ctx, e.Driver.DeleteMachine, &driver.DeleteMachineRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 	if codes.Of(err) == codes.NotFound {
@@ -137,18 +134,18 @@ func (e *env) Get(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineS
 	return ask(ctx, e.Driver.GetMachineStatus, &driver.GetMachineStatusRequest{Machine: m, MachineClass: e.Class(), Secret: e.Secret()})
 }
 
-// Found is env.Get, but takes Uninitialized for success, and Unimplemented for
-// errNotOffered.
+// Found calls GetMachineStatus for m. Uninitialized is a success, and Unimplemented becomes
+// errNotChecked.
 func (e *env) Found(ctx context.Context, m *v1alpha1.Machine) (*driver.GetMachineStatusResponse, error) {
 	resp, err := e.Get(ctx, m)
 	switch codes.Of(err) {
 	case codes.Uninitialized:
 		if resp == nil {
-			return nil, errors.New("GetMachineStatus answers Uninitialized without a response")
+			return nil, errors.New("GetMachineStatus returned Uninitialized without a response")
 		}
 		return resp, nil
 	case codes.Unimplemented:
-		return nil, fmt.Errorf("GetMachineStatus is Unimplemented: %w", errNotOffered)
+		return nil, fmt.Errorf("%w: GetMachineStatus is Unimplemented", errNotChecked)
 	}
 	return resp, err
 }
@@ -162,8 +159,7 @@ func (e *env) List(ctx context.Context, class *v1alpha1.MachineClass) (map[strin
 	return resp.MachineList, nil
 }
 
-// Owned returns the sorted provider IDs that ListMachines shows under the name of
-// m.
+// Owned returns the sorted provider IDs of m in ListMachines.
 func (e *env) Owned(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
 	list, err := e.List(ctx, e.Class())
 	var ids []string
@@ -176,15 +172,14 @@ func (e *env) Owned(ctx context.Context, m *v1alpha1.Machine) ([]string, error) 
 	return ids, err
 }
 
-// Eventually calls f until it returns nil, or the cloud has had its time to
-// settle, or ctx ends; then it returns what f returned last. It calls f at least
-// once, and once more after the time is over.
+// Eventually calls f until it returns nil, the cloud has settled, or ctx ends. It returns the
+// last result of f. It calls f at least once, and once more after the cloud has settled.
 func (e *env) Eventually(ctx context.Context, f func() error) error {
 	settle := max(0, e.Harness.Settle)
 	step := min(max(settle/20, time.Millisecond), 10*time.Second)
 	for end := e.clock.Now().Add(settle); ; {
 		err := f()
-		if err == nil || errors.Is(err, errNotOffered) || !e.clock.Now().Before(end) {
+		if err == nil || errors.Is(err, errNotChecked) || !e.clock.Now().Before(end) {
 			return err
 		}
 		if late := e.sleep(ctx, step); late != nil {
@@ -193,7 +188,7 @@ func (e *env) Eventually(ctx context.Context, f func() error) error {
 	}
 }
 
-// Settled waits until the cloud has had its time to settle.
+// Settled waits until the cloud has settled.
 func (e *env) Settled(ctx context.Context) error { return e.sleep(ctx, e.Harness.Settle) }
 
 // sleep waits on the clock of the harness.
@@ -211,9 +206,8 @@ func (e *env) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cleanUp removes all that the case made, as far as the driver lets it: by
-// provider ID what is known, by name what is not, and after a create that failed
-// once more when the cloud has settled.
+// cleanUp deletes the VMs of all machines of the check. After a failed create it deletes them
+// again when the cloud has settled.
 func (e *env) cleanUp(ctx context.Context) error {
 	e.mu.Lock()
 	machines, uncertain := e.machines, e.uncertain
@@ -227,7 +221,7 @@ func (e *env) cleanUp(ctx context.Context) error {
 	return err
 }
 
-// removeAll deletes machines under every provider ID that is known, and by name.
+// removeAll deletes each machine with every known provider ID and by name.
 func (e *env) removeAll(ctx context.Context, machines []*v1alpha1.Machine) error {
 	var errs []error
 	for _, m := range machines {

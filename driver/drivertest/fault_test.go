@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-func TestZeroFaultRefusesEverythingWithUnavailable(t *testing.T) {
+func TestFault_Zero_RefusesEveryCallWithUnavailable(t *testing.T) {
 	u, _ := standing(CloudOptions{Faults: []Fault{{}}})
 	_, err := u.make(t.Context(), "m-1")
 	require.EqualError(t, err, "machine codes error: code = [Unavailable] message = [simulated fault]")
@@ -30,7 +30,7 @@ func TestZeroFaultRefusesEverythingWithUnavailable(t *testing.T) {
 	require.Equal(t, 1, u.Calls(driver.OpListMachines, codes.Unavailable))
 }
 
-func TestFaultIsPickedByOperationMachineAndNumber(t *testing.T) {
+func TestFault_OperationMachineAndTimes_SelectCalls(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	remove := u.Inject(Fault{Operation: driver.OpGetMachineStatus, Machine: "m-1", Times: 2, Code: codes.Internal})
 	var got []codes.Code
@@ -45,7 +45,7 @@ func TestFaultIsPickedByOperationMachineAndNumber(t *testing.T) {
 	remove()
 }
 
-func TestFirstFaultThatFitsActs(t *testing.T) {
+func TestFault_Several_FirstMatchActs(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	remove := u.Inject(Fault{Code: codes.Internal})
 	u.Inject(Fault{Code: codes.DataLoss})
@@ -59,7 +59,7 @@ func TestFirstFaultThatFitsActs(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestFaultSaysWhatItIsTold(t *testing.T) {
+func TestFault_CodeAndMessage_AreReturned(t *testing.T) {
 	u, _ := standing(CloudOptions{Faults: []Fault{
 		{Operation: driver.OpCreateMachine, Times: 1, Code: codes.ResourceExhausted, Message: "zone b is full", LastKnownState: "waiting"},
 		{Operation: driver.OpDeleteMachine, LastKnownState: "stuck"},
@@ -72,7 +72,7 @@ func TestFaultSaysWhatItIsTold(t *testing.T) {
 	require.Equal(t, "stuck", gone.LastKnownState)
 }
 
-func TestHangEndsWithItsContext(t *testing.T) {
+func TestFault_Hang_EndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := use(NewCloud(CloudOptions{Faults: []Fault{{Kind: Hang}}}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -87,7 +87,7 @@ func TestHangEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestHalfACreateIsCompletedOrRemovedWhateverTheStep(t *testing.T) {
+func TestFault_PartialCreate_IsCompletedOrDeleted(t *testing.T) {
 	for steps := range 5 {
 		half := Fault{Operation: driver.OpCreateMachine, Kind: Partial, Steps: steps, Times: 1, Code: codes.Internal}
 		wantSides := []int{2, 1, 2, 2, 2}[steps]
@@ -120,7 +120,7 @@ func TestHalfACreateIsCompletedOrRemovedWhateverTheStep(t *testing.T) {
 	}
 }
 
-func TestHalfADeleteLeavesSideResources(t *testing.T) {
+func TestFault_PartialDelete_LeavesSideResources(t *testing.T) {
 	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestHalfADeleteLeavesSideResources(t *testing.T) {
 	require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
 }
 
-func TestASecondDeleteDuringTheShutdownTakesWhatTheFirstLeft(t *testing.T) {
+func TestFault_SecondDelete_DeletesTheRest(t *testing.T) {
 	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
 	resp, err := u.make(t.Context(), "m-1")
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestASecondDeleteDuringTheShutdownTakesWhatTheFirstLeft(t *testing.T) {
 	require.True(t, u.Snapshot().Empty())
 }
 
-func TestChanceDependsOnTheSeedAndNotOnOtherMachines(t *testing.T) {
+func TestFault_Probability_DependsOnSeedAndMachine(t *testing.T) {
 	draw := func(seed uint64, noise bool) (out []codes.Code) {
 		u, _ := standing(CloudOptions{Seed: seed, Faults: []Fault{{Probability: 0.5}}})
 		for range 64 {
@@ -174,10 +174,10 @@ func TestChanceDependsOnTheSeedAndNotOnOtherMachines(t *testing.T) {
 	require.InDelta(t, 1000, hit, 150)
 }
 
-// TestNoFaultBreaksIdempotency lets an impatient caller create and delete
+// TestFault_AnyFault_KeepsIdempotency lets an impatient caller create and delete
 // machines on a cloud on which everything goes wrong: there is never a second VM
 // of a machine, and in the end nothing is left.
-func TestNoFaultBreaksIdempotency(t *testing.T) {
+func TestFault_AnyFault_KeepsIdempotency(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))

@@ -29,7 +29,7 @@ var contextFlaws = map[string]flaw{
 				return b.Cloud.CreateMachine(ctx, r)
 			}
 		},
-		caught: []string{"EndedContext", "CutOffCreate"},
+		caught: []string{"EndedContext", "CanceledCreate"},
 	},
 	"calls the end of its context Internal": {
 		options: slow(),
@@ -42,7 +42,7 @@ var contextFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"EndedContext", "CutOffCreate"},
+		caught: []string{"EndedContext", "CanceledCreate"},
 	},
 	"makes a VM in the background when it is cut off": {
 		options: slow(),
@@ -55,6 +55,6 @@ var contextFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"EndedContext", "CutOffCreate"},
+		caught: []string{"EndedContext", "CanceledCreate"},
 	},
 }

@@ -26,12 +26,12 @@ var createFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"CreateAdopts", "CreateAdoptsFromOthers", "CreateConcurrently"},
+		caught: []string{"CreateTwice", "CreateByAnotherProcess", "CreateConcurrently"},
 	},
 	"looks for an existing VM only where it may not be shown yet": {
 		options: CloudOptions{Lag: 10 * time.Second, ForgetfulCreate: true},
 		breakIt: func(*broken) {},
-		caught:  []string{"CreateAdopts", "CreateAdoptsFromOthers", "CreateConcurrently", "CreateIgnoresUID"},
+		caught:  []string{"CreateTwice", "CreateByAnotherProcess", "CreateConcurrently", "CreateWithNewUID"},
 	},
 	"remembers in memory what it made": {
 		breakIt: func(b *broken) { rememberInMemory(b) },
@@ -43,7 +43,7 @@ var createFlaws = map[string]flaw{
 				return b
 			}
 		},
-		caught: []string{"CreateAdoptsFromOthers"},
+		caught: []string{"CreateByAnotherProcess"},
 	},
 	"keys by UID": {
 		breakIt: func(b *broken) {
@@ -61,19 +61,19 @@ var createFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"CreateIgnoresUID"},
+		caught: []string{"CreateWithNewUID"},
 	},
 	"answers without a provider ID": {
 		breakIt: func(b *broken) {
 			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) { resp.ProviderID = "" })
 		},
-		caught: []string{"CreateAnswers"},
+		caught: []string{"CreateReturnsIdentity"},
 	},
 	"answers without a node name": {
 		breakIt: func(b *broken) {
 			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) { resp.NodeName = "" })
 		},
-		caught: []string{"CreateAnswers"},
+		caught: []string{"CreateReturnsIdentity"},
 	},
 	"makes a second VM and says nothing of it": {
 		breakIt: func(b *broken) {
@@ -85,7 +85,7 @@ var createFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"CreateAdopts"},
+		caught: []string{"CreateTwice"},
 	},
 	"answers with another provider ID the second time": {
 		breakIt: func(b *broken) {
@@ -95,14 +95,14 @@ var createFlaws = map[string]flaw{
 				}
 			})
 		},
-		caught: []string{"CreateAdopts"},
+		caught: []string{"CreateTwice"},
 	},
 	"names the node anew every time": {
 		breakIt: func(b *broken) {
 			var n atomic.Int64
 			b.create = answering(b.Cloud.CreateMachine, func(resp *driver.CreateMachineResponse) { resp.NodeName = fmt.Sprintf("ip-10-0-0-%d", n.Add(1)) })
 		},
-		caught: []string{"CreateAdopts", "GetFindsByName"},
+		caught: []string{"CreateTwice", "GetFindsByName"},
 	},
 	"answers nothing": {
 		breakIt: func(b *broken) {
@@ -111,7 +111,7 @@ var createFlaws = map[string]flaw{
 				return nil, err
 			}
 		},
-		caught: []string{"CreateAnswers"},
+		caught: []string{"CreateReturnsIdentity"},
 	},
 	"takes the last answer for a lost one as a failure": {
 		breakIt: func(b *broken) {
@@ -122,7 +122,7 @@ var createFlaws = map[string]flaw{
 				return b.Cloud.CreateMachine(ctx, r)
 			}
 		},
-		caught: []string{"CreateAdopts", "CreateConcurrently", "RequestsStayUntouched"},
+		caught: []string{"CreateTwice", "CreateConcurrently", "RequestsAreUnchanged"},
 	},
 }
 

@@ -22,7 +22,7 @@ var deleteFlaws = map[string]flaw{
 				return b.Cloud.DeleteMachine(ctx, r)
 			}
 		},
-		caught: []string{"DeleteFindsByName", "CreateCleansUp"},
+		caught: []string{"DeleteFindsByName", "CreateAfterFailure"},
 	},
 	"fails to delete what is not there": {
 		breakIt: func(b *broken) {
@@ -34,7 +34,7 @@ var deleteFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"DeleteOfNothing", "DeleteTwice"},
+		caught: []string{"DeleteWithoutVM", "DeleteTwice"},
 	},
 	"leaves the disks behind": {
 		breakIt: func(b *broken) {
@@ -47,7 +47,7 @@ var deleteFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"DeleteRemoves"},
+		caught: []string{"DeleteRemovesAll"},
 	},
 	"only says that it deletes": {
 		breakIt: func(b *broken) {
@@ -61,7 +61,7 @@ var deleteFlaws = map[string]flaw{
 				return &driver.DeleteMachineResponse{}, nil
 			}
 		},
-		caught: []string{"DeleteRemoves", "DeleteTwice", "ListForgets", "GetAfterDelete"},
+		caught: []string{"DeleteRemovesAll", "DeleteTwice", "ListAfterDelete", "GetAfterDelete"},
 	},
 	"deletes all that it finds": {
 		breakIt: func(b *broken) {
@@ -75,7 +75,7 @@ var deleteFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"DeleteSparesOthers"},
+		caught: []string{"DeleteKeepsOthers"},
 	},
 	"leaves what a failed create made": {
 		breakIt: func(b *broken) {
@@ -86,6 +86,6 @@ var deleteFlaws = map[string]flaw{
 				return b.Cloud.DeleteMachine(ctx, r)
 			}
 		},
-		caught: []string{"CreateCleansUp"},
+		caught: []string{"CreateAfterFailure"},
 	},
 }

@@ -26,7 +26,7 @@ var getFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"GetOfNothing", "GetAfterDelete"},
+		caught: []string{"GetWithoutVM", "GetAfterDelete"},
 	},
 	"says it in the text and not in the code": {
 		breakIt: func(b *broken) {
@@ -38,7 +38,7 @@ var getFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"GetOfNothing", "ErrorsHaveCodes"},
+		caught: []string{"GetWithoutVM", "ErrorsHaveCodes"},
 	},
 	"finds nothing without a provider ID": {
 		breakIt: func(b *broken) {
@@ -72,7 +72,7 @@ var getFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"GetAfterDelete", "DeleteRemoves"},
+		caught: []string{"GetAfterDelete", "DeleteRemovesAll"},
 	},
 	"looks without minding its context": {
 		breakIt: func(b *broken) {
@@ -109,6 +109,6 @@ var getFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"UninitializedTellsIdentity"},
+		caught: []string{"UninitializedHasIdentity"},
 	},
 }

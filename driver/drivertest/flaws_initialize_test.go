@@ -22,7 +22,7 @@ var initializeFlaws = map[string]flaw{
 				return b.Cloud.InitializeMachine(ctx, r)
 			}
 		},
-		caught: []string{"InitializeFinishes"},
+		caught: []string{"InitializeCompletes"},
 	},
 	"initialises nothing": {
 		options: CloudOptions{NeedsInitialization: true},
@@ -31,14 +31,14 @@ var initializeFlaws = map[string]flaw{
 				return &driver.InitializeMachineResponse{}, nil
 			}
 		},
-		caught: []string{"InitializeFinishes", "InitializeOfNothing"},
+		caught: []string{"InitializeCompletes", "InitializeWithoutVM"},
 	},
 	"initialises under another identity": {
 		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.initialize = answering(b.Cloud.InitializeMachine, func(resp *driver.InitializeMachineResponse) { resp.ProviderID = "another" })
 		},
-		caught: []string{"InitializeFinishes"},
+		caught: []string{"InitializeCompletes"},
 	},
 	"is Uninitialized for ever": {
 		options: CloudOptions{NeedsInitialization: true},
@@ -47,6 +47,6 @@ var initializeFlaws = map[string]flaw{
 				return nil, status.Error(codes.Unimplemented, "not here")
 			}
 		},
-		caught: []string{"UninitializedTellsIdentity"},
+		caught: []string{"UninitializedHasIdentity"},
 	},
 }

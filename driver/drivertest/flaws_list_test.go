@@ -53,7 +53,7 @@ var listFlaws = map[string]flaw{
 				return &driver.ListMachinesResponse{MachineList: maps.Clone(cache)}, nil
 			}
 		},
-		caught: []string{"ListForgets", "DeleteRemoves"},
+		caught: []string{"ListAfterDelete", "DeleteRemovesAll"},
 	},
 	"lists what belongs to others": {
 		breakIt: func(b *broken) {

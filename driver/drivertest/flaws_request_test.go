@@ -33,7 +33,7 @@ var requestFlaws = map[string]flaw{
 				return b.Cloud.ListMachines(ctx, r)
 			}
 		},
-		caught: []string{"NothingInRequest"},
+		caught: []string{"InvalidRequest"},
 	},
 	"prints its request in errors": {
 		breakIt: func(b *broken) {
@@ -70,6 +70,6 @@ var requestFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"RequestsStayUntouched"},
+		caught: []string{"RequestsAreUnchanged"},
 	},
 }

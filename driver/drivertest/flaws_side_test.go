@@ -30,7 +30,7 @@ var sideFlaws = map[string]flaw{
 				return &driver.DeleteSideResourceResponse{}, nil
 			}
 		},
-		caught: []string{"DeleteSideResourceRemovesOne", "DeleteSideResourceSparesVMs"},
+		caught: []string{"DeleteSideResourceRemovesOne", "DeleteSideResourceKeepsVMs"},
 	},
 	"fails to delete a side resource that is gone": {
 		breakIt: func(b *broken) {
@@ -54,6 +54,6 @@ var sideFlaws = map[string]flaw{
 				return resp, err
 			}
 		},
-		caught: []string{"DeleteSideResourceSparesVMs"},
+		caught: []string{"DeleteSideResourceKeepsVMs"},
 	},
 }

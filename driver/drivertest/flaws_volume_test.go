@@ -21,7 +21,7 @@ var volumeFlaws = map[string]flaw{
 				return resp, nil
 			}
 		},
-		caught: []string{"VolumesOfOthers", "NothingInRequest"},
+		caught: []string{"VolumesOfOtherSystems", "InvalidRequest"},
 	},
 	"sorts the volumes": {
 		breakIt: func(b *broken) {

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-func TestCloudKeepsTheContract(t *testing.T) {
+func TestCloud_KeepsTheContract(t *testing.T) {
 	t.Parallel()
 	Run(t, func(*testing.T) Harness { return new(Cloud).Harness() })
 }
@@ -28,7 +28,7 @@ func slow() CloudOptions {
 	}
 }
 
-func TestCloudKeepsTheContractUnderEveryOption(t *testing.T) {
+func TestCloud_EveryOption_KeepsTheContract(t *testing.T) {
 	for name, options := range map[string]CloudOptions{
 		"with latency":                 {CreateLatency: time.Minute, DeleteLatency: time.Second, CallLatency: time.Second},
 		"with lag":                     {Lag: 10 * time.Second},
@@ -54,7 +54,7 @@ func TestCloudKeepsTheContractUnderEveryOption(t *testing.T) {
 						}
 						h := cloud.Harness()
 						err := check(t.Context(), h, c)
-						if !errors.Is(err, errNotOffered) {
+						if !errors.Is(err, errNotChecked) {
 							require.NoError(t, err)
 						}
 						time.Sleep(h.Settle) // of the bubble
@@ -69,7 +69,7 @@ func TestCloudKeepsTheContractUnderEveryOption(t *testing.T) {
 	}
 }
 
-func TestEveryPromiseIsOfferedBySomeCloud(t *testing.T) {
+func TestPromises_Each_IsCheckedOnSomeCloud(t *testing.T) {
 	// A case that nobody can reach is none.
 	for _, c := range promises() {
 		require.NotEmpty(t, c.Text)
@@ -79,7 +79,7 @@ func TestEveryPromiseIsOfferedBySomeCloud(t *testing.T) {
 	}
 }
 
-func TestKitCatchesBrokenDrivers(t *testing.T) {
+func TestPromises_BrokenDriver_IsReported(t *testing.T) {
 	cases := map[string]promise{}
 	for _, c := range promises() {
 		cases[c.Name] = c
@@ -104,7 +104,7 @@ func TestKitCatchesBrokenDrivers(t *testing.T) {
 					err := check(t.Context(), h, cases[want])
 					time.Sleep(time.Hour) // of the bubble: calls that were left behind come to their end
 					require.Error(t, err, "the case %s lets this pass", want)
-					require.NotErrorIs(t, err, errNotOffered)
+					require.NotErrorIs(t, err, errNotChecked)
 					require.ErrorContains(t, err, cases[want].Text, "the failure does not name the promise")
 				})
 			}
@@ -113,32 +113,32 @@ func TestKitCatchesBrokenDrivers(t *testing.T) {
 	require.Empty(t, missed, "no broken driver shows that these cases can fail")
 }
 
-func TestKitNamesWhatIsNotOffered(t *testing.T) {
+func TestPromises_NotOffered_AreNotChecked(t *testing.T) {
 	cloud := NewCloud(CloudOptions{Unimplemented: []driver.Operation{driver.OpGetMachineStatus, driver.OpGetVolumeIDs}})
 	h := cloud.Harness()
 	h.OtherScope, h.FailCreate = nil, nil
 	var absent []string
 	for _, c := range promises() {
-		if err := check(t.Context(), h, c); errors.Is(err, errNotOffered) {
+		if err := check(t.Context(), h, c); errors.Is(err, errNotChecked) {
 			absent = append(absent, c.Name)
 		} else {
 			require.NoError(t, err)
 		}
 	}
 	require.Equal(t, []string{
-		"CreateCleansUp", "GetFindsByName", "GetFindsByProviderID", "GetOfNothing", "GetAfterDelete", "ListStaysInScope",
-		"DeleteSideResourceRemovesOne", "InitializeFinishes", "InitializeOfNothing", "UninitializedTellsIdentity", "VolumesOfOthers", "VolumesInOrder",
+		"GetWithoutVM", "CreateAfterFailure", "GetFindsByName", "GetFindsByProviderID", "GetAfterDelete", "ListStaysInScope",
+		"DeleteSideResourceRemovesOne", "InitializeCompletes", "InitializeWithoutVM", "UninitializedHasIdentity", "VolumesOfOtherSystems", "VolumesInOrder",
 	}, absent)
 }
 
-func TestKitRefusesAHarnessThatLacksTheNecessary(t *testing.T) {
+func TestCheck_IncompleteHarness_Fails(t *testing.T) {
 	for _, c := range promises() {
 		require.Error(t, check(t.Context(), Harness{}, c))
 	}
 	require.Error(t, check(t.Context(), new(Cloud).Harness(), promise{}))
 }
 
-func TestKitCleansUpAfterACaseThatFails(t *testing.T) {
+func TestCheck_Fails_CleansUp(t *testing.T) {
 	cloud := NewCloud(CloudOptions{})
 	failing := promise{Name: "Failing", Text: "Something.", Check: func(ctx context.Context, e *env) error {
 		for range 3 {
@@ -153,7 +153,7 @@ func TestKitCleansUpAfterACaseThatFails(t *testing.T) {
 	require.Len(t, cloud.History(), 12, "four events of each VM")
 }
 
-func TestKitCleansUpWhatItCannotSeeYet(t *testing.T) {
+func TestCheck_ResponseLost_CleansUpAfterSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := NewCloud(CloudOptions{Lag: time.Minute})
 		cloud.Inject(Fault{Operation: driver.OpCreateMachine, Kind: LoseResponse})
@@ -168,17 +168,17 @@ func TestKitCleansUpWhatItCannotSeeYet(t *testing.T) {
 	})
 }
 
-func TestKitTellsWhenTheCleanUpFails(t *testing.T) {
+func TestCheck_CleanupFails_NamesTheMachines(t *testing.T) {
 	cloud := NewCloud(CloudOptions{})
 	cloud.Inject(Fault{Operation: driver.OpDeleteMachine, Code: codes.PermissionDenied})
 	only := promise{Name: "Only", Text: "Something.", Check: func(ctx context.Context, e *env) error {
 		_, err := e.Create(ctx, e.Machine())
 		return err
 	}}
-	require.ErrorContains(t, check(t.Context(), cloud.Harness(), only), "look for machines named conformance-")
+	require.ErrorContains(t, check(t.Context(), cloud.Harness(), only), "delete the VMs of the machines conformance-")
 }
 
-func TestKitChecksDriversWithoutSecret(t *testing.T) {
+func TestPromises_DriverWithoutSecret_AreChecked(t *testing.T) {
 	b := &broken{Cloud: NewCloud(CloudOptions{})}
 	h := b.Harness()
 	secret := h.Secret
@@ -200,7 +200,7 @@ func TestKitChecksDriversWithoutSecret(t *testing.T) {
 		return b.Cloud.ListMachines(ctx, edited(r, func(q *driver.ListMachinesRequest) { q.Secret = secret }))
 	}
 	for _, c := range promises() {
-		if err := check(t.Context(), h, c); !errors.Is(err, errNotOffered) {
+		if err := check(t.Context(), h, c); !errors.Is(err, errNotChecked) {
 			require.NoError(t, err, c.Name)
 		}
 	}

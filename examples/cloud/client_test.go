@@ -36,7 +36,7 @@ func hanging() (d driver.Driver, begun chan context.Context, ended chan error) {
 	}}, begun, ended
 }
 
-func TestWhenTheCallerGivesUpTheContextOfTheDriverEnds(t *testing.T) {
+func TestClient_Canceled_DriverContextEnds(t *testing.T) {
 	d, begun, ended := hanging()
 	client := dial(t, d)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func TestWhenTheCallerGivesUpTheContextOfTheDriverEnds(t *testing.T) {
 	require.Equal(t, "last word", resp.NodeName)
 }
 
-func TestAfterACallWasGivenUpItTakesNoEffectAnyMore(t *testing.T) {
+func TestClient_Canceled_NoLaterEffect(t *testing.T) {
 	simulated := drivertest.NewCloud(drivertest.CloudOptions{})
 	client := dial(t, simulated)
 	class, secret := simulated.MachineClass("shoot", "small"), simulated.Secret("shoot", "small")
@@ -79,7 +79,7 @@ func TestAfterACallWasGivenUpItTakesNoEffectAnyMore(t *testing.T) {
 	require.Eventually(t, func() bool { return simulated.Snapshot().Empty() }, 20*time.Second, time.Millisecond)
 }
 
-func TestWhoGivesUpDisturbsNobodyElse(t *testing.T) {
+func TestClient_Canceled_OtherCallsGoOn(t *testing.T) {
 	client := dial(t, drivertest.NewCloud(drivertest.CloudOptions{}))
 	errs := make([]error, 16)
 	var wg sync.WaitGroup
@@ -107,7 +107,7 @@ func TestWhoGivesUpDisturbsNobodyElse(t *testing.T) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-func TestACallReturnsEvenIfTheDriverDoesNot(t *testing.T) {
+func TestClient_DriverHangs_CallReturns(t *testing.T) {
 	t.Parallel()
 	stuck := make(chan struct{})
 	begun := make(chan struct{})
@@ -123,7 +123,7 @@ func TestACallReturnsEvenIfTheDriverDoesNot(t *testing.T) {
 	require.Equal(t, codes.Canceled, codes.Of(err))
 }
 
-func TestTheDeadlineOfTheCallerIsThatOfTheDriver(t *testing.T) {
+func TestClient_Deadline_ReachesTheDriver(t *testing.T) {
 	d, begun, ended := hanging()
 	client := dial(t, d)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -143,7 +143,7 @@ func TestTheDeadlineOfTheCallerIsThatOfTheDriver(t *testing.T) {
 	require.False(t, ok, "without a deadline here there is none there")
 }
 
-func TestWithAContextThatHasEndedNothingIsSent(t *testing.T) {
+func TestClient_CanceledBefore_SendsNothing(t *testing.T) {
 	var calls int
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
 	defer server.Close()
@@ -159,7 +159,7 @@ func TestWithAContextThatHasEndedNothingIsSent(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-func TestAServerThatIsAwayIsUnavailableAndTheSameClientFindsItAgain(t *testing.T) {
+func TestClient_ServerDown_UnavailableUntilItReturns(t *testing.T) {
 	simulated := drivertest.NewCloud(drivertest.CloudOptions{})
 	class, secret := simulated.MachineClass("shoot", "small"), simulated.Secret("shoot", "small")
 	list := &driver.ListMachinesRequest{MachineClass: class, Secret: secret}
@@ -188,7 +188,7 @@ func TestAServerThatIsAwayIsUnavailableAndTheSameClientFindsItAgain(t *testing.T
 	require.NoError(t, err)
 }
 
-func TestWhatIsNoAnswerOfAHandlerIsNeverTakenForOne(t *testing.T) {
+func TestClient_OtherServer_IsUnavailable(t *testing.T) {
 	const ours = "application/vnd.machinist.driver.v1+json"
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -232,7 +232,7 @@ func say(mediaType string, code int, body string) http.HandlerFunc {
 	}
 }
 
-func TestAClientSendsSecretsNowhereElse(t *testing.T) {
+func TestClient_Redirect_SendsNoSecrets(t *testing.T) {
 	for _, address := range []string{
 		"", "127.0.0.1:8484", "http://", "http://10.0.0.1:1", "http://cloud.example", "ftp://127.0.0.1", "https://127.0.0.1", "unix:/x", "http://127.0.0.1.example:1",
 		"http://127.0.0.1/?a=b", "http://127.0.0.1/#a", "http://user:geheim@127.0.0.1", "http://user:geheim@127.0.0.1:x", "http://0.0.0.0:1",
@@ -252,7 +252,7 @@ func TestAClientSendsSecretsNowhereElse(t *testing.T) {
 	require.Equal(t, codes.NotFound, codes.Of(err))
 }
 
-func TestAPathInFrontOfTheOperationIsKept(t *testing.T) {
+func TestClient_PathPrefix_IsKept(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/clouds/a/", http.StripPrefix("/clouds/a", cloud.Handler(failing(status.Error(codes.NotFound, "reached")))))
 	server := httptest.NewServer(mux)
@@ -263,7 +263,7 @@ func TestAPathInFrontOfTheOperationIsKept(t *testing.T) {
 	}
 }
 
-func TestTheZeroClientAndANilOneFail(t *testing.T) {
+func TestClient_ZeroOrNil_Fails(t *testing.T) {
 	for _, client := range []*cloud.Client{nil, {}} {
 		_, err := client.CreateMachine(t.Context(), nil)
 		require.Equal(t, codes.Internal, codes.Of(err))
@@ -271,7 +271,7 @@ func TestTheZeroClientAndANilOneFail(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheClientKeepsSecretsToItself(t *testing.T) {
+func TestClient_Error_HasNoSecrets(t *testing.T) {
 	req := &driver.CreateMachineRequest{Machine: machineNamed("a"), Secret: secretWith(map[string][]byte{"userData": []byte("geheim-geheim")})}
 	server := httptest.NewServer(http.NotFoundHandler())
 	client := dialURL(t, server.URL)

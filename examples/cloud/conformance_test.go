@@ -32,7 +32,7 @@ func dialURL(t testing.TB, url string) *cloud.Client {
 	return client
 }
 
-func TestAClientKeepsTheContract(t *testing.T) {
+func TestClient_KeepsTheContract(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]drivertest.CloudOptions{
 		"of a cloud without latency":   {},
@@ -58,7 +58,7 @@ func TestAClientKeepsTheContract(t *testing.T) {
 	}
 }
 
-func TestTheSameCallsWithAndWithoutTheWireLeaveTheSameCloud(t *testing.T) {
+func TestClient_SameCalls_SameCloud(t *testing.T) {
 	play := func(c *drivertest.Cloud, d driver.Driver) string {
 		for _, kind := range []drivertest.FaultKind{drivertest.Refuse, drivertest.LoseResponse, drivertest.Partial} {
 			c.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Kind: kind, Times: 1, LastKnownState: "half-way"})

@@ -38,7 +38,7 @@ func everything() (*v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) {
 	return m, class, secretWith(map[string][]byte{"userData": {0, 1, 0xff}, "empty": {}, "credential": []byte("x")})
 }
 
-func TestEveryRequestArrivesAsItWasSent(t *testing.T) {
+func TestWire_Request_IsUnchanged(t *testing.T) {
 	m, class, secret := everything()
 	volume := (&drivertest.Cloud{}).Volume("vol-1")
 	var got any
@@ -106,7 +106,7 @@ func TestEveryRequestArrivesAsItWasSent(t *testing.T) {
 }
 
 // what can stand in the specification of a provider, JSON or not.
-func TestTheProviderSpecificationArrivesByteByByte(t *testing.T) {
+func TestWire_ProviderSpec_IsUnchanged(t *testing.T) {
 	var got []byte
 	client := dial(t, says{list: func(_ context.Context, q *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 		got = q.MachineClass.ProviderSpec.Raw
@@ -121,7 +121,7 @@ func TestTheProviderSpecificationArrivesByteByByte(t *testing.T) {
 	}
 }
 
-func TestEveryResponseArrivesAsItWasGiven(t *testing.T) {
+func TestWire_Response_IsUnchanged(t *testing.T) {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	for _, given := range []*driver.CreateMachineResponse{
 		nil, {}, {ProviderID: "id:///a", NodeName: "a", LastKnownState: "<step 3> \u2028 \\ufffd \ufffd", Addresses: addresses},
@@ -145,7 +145,7 @@ func TestEveryResponseArrivesAsItWasGiven(t *testing.T) {
 	}
 }
 
-func TestTextThatJSONWouldChangeIsRefused(t *testing.T) {
+func TestWire_InvalidUTF8_IsRefused(t *testing.T) {
 	client := dial(t, says{list: func(context.Context, *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 		return &driver.ListMachinesResponse{MachineList: map[string]string{"\xff": "a", "\xfe": "b"}}, nil
 	}})
@@ -157,7 +157,7 @@ func TestTextThatJSONWouldChangeIsRefused(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret-")
 }
 
-func TestSideResourcesPassThroughIfTheDriverHasThem(t *testing.T) {
+func TestWire_SideResources_ArePassedOn(t *testing.T) {
 	c := drivertest.NewCloud(drivertest.CloudOptions{})
 	class, secret := c.MachineClass("shoot", "small"), c.Secret("shoot", "small")
 	_, err := c.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: machineNamed("a"), MachineClass: class, Secret: secret})
@@ -194,7 +194,7 @@ func TestSideResourcesPassThroughIfTheDriverHasThem(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, codes.Of(err))
 }
 
-func TestALargeAnswerIsNoPartOfAnAnswer(t *testing.T) {
+func TestClient_LargeResponse_IsRefused(t *testing.T) {
 	text := strings.Repeat("x", cloud.MaxAnswerBytes)
 	resp, err := dial(t, says{status: func(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 		return &driver.GetMachineStatusResponse{NodeName: text}, nil

@@ -21,7 +21,7 @@ type line struct {
 func (l *line) Close() error      { l.closed++; return nil }
 func (l *line) CloseWrite() error { l.halfClosed++; return nil }
 
-func TestAConnectionThatMayServeOthersIsLeftAlone(t *testing.T) {
+func TestClient_SharedConnection_StaysOpen(t *testing.T) {
 	for _, over := range []func(x *exchange){func(x *exchange) { x.settle() }, (*exchange).end} {
 		x, lasting := begin(t.Context())
 		l := &line{}
@@ -34,7 +34,7 @@ func TestAConnectionThatMayServeOthersIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpBeforeThereIsAConnectionSendsNothing(t *testing.T) {
+func TestClient_CanceledWhileConnecting_SendsNothing(t *testing.T) {
 	x, lasting := begin(t.Context())
 	x.giveUp()
 	require.ErrorIs(t, lasting.Err(), context.Canceled)
@@ -44,7 +44,7 @@ func TestWhoGivesUpBeforeThereIsAConnectionSendsNothing(t *testing.T) {
 	x.end()
 }
 
-func TestWhoGivesUpWaitsForTheLastWord(t *testing.T) {
+func TestClient_Canceled_WaitsForTheResponse(t *testing.T) {
 	x, lasting := begin(t.Context())
 	l := &line{}
 	x.got(httptrace.GotConnInfo{Conn: l})

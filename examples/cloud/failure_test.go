@@ -86,7 +86,7 @@ func requireSameStatus(t *testing.T, want, got *status.Status) {
 	}
 }
 
-func TestAnErrorSaysTheSameOnBothSides(t *testing.T) {
+func TestWire_Error_IsUnchanged(t *testing.T) {
 	plain := errors.New("plain")
 	for name, err := range map[string]error{
 		"none":                     nil,
@@ -126,14 +126,14 @@ func TestAnErrorSaysTheSameOnBothSides(t *testing.T) {
 	}
 }
 
-func TestAStatusArrivesAsAStatusAndAContextErrorAsItself(t *testing.T) {
+func TestWire_StatusAndContextError_KeepTheirType(t *testing.T) {
 	_, err := dial(t, failing(status.WrapError(codes.NotFound, "x", context.Canceled))).GetMachineStatus(t.Context(), nil)
 	s, ok := err.(*status.Status) //nolint:errorlint // the error itself
 	require.True(t, ok)
 	require.Same(t, context.Canceled, s.Cause())
 }
 
-func TestTheCodeSurvivesATreeThatDoesNot(t *testing.T) {
+func TestWire_ErrorTree_KeepsTheCode(t *testing.T) {
 	many := make([]error, 1000)
 	for i := range many {
 		many[i] = fmt.Errorf("zone %d", i)
@@ -185,7 +185,7 @@ func randomError(r *rand.Rand, levels int) error {
 	}
 }
 
-func TestAnyErrorSaysTheSameOnBothSides(t *testing.T) {
+func TestWire_AnyError_IsUnchanged(t *testing.T) {
 	const rounds = 3000
 	var sent error
 	client := dial(t, says{create: func(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {

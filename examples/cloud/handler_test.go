@@ -48,7 +48,7 @@ func ask(t testing.TB, h http.Handler, method, path, body string, header ...stri
 	return w, *answer.Code
 }
 
-func TestWhatIsAskedForWronglyIsAnsweredClearly(t *testing.T) {
+func TestHandler_InvalidRequest_ExplainsItself(t *testing.T) {
 	h := cloud.Handler(drivertest.NewCloud(drivertest.CloudOptions{}))
 	for name, c := range map[string]struct {
 		method, path, body string
@@ -82,7 +82,7 @@ func TestWhatIsAskedForWronglyIsAnsweredClearly(t *testing.T) {
 	}
 }
 
-func TestTheFormIsWhatOneWritesByHand(t *testing.T) {
+func TestHandler_JSON_CanBeWrittenByHand(t *testing.T) {
 	simulated := drivertest.NewCloud(drivertest.CloudOptions{})
 	body := `{"Machine": {"metadata": {"name": "a", "namespace": "shoot"}},
 		"MachineClass": {"metadata": {"name": "small"}, "provider": "simulated", "providerSpec": {"scope": "mine"}},
@@ -95,14 +95,14 @@ func TestTheFormIsWhatOneWritesByHand(t *testing.T) {
 	require.Equal(t, simulated.Snapshot().VMs[0].ProviderID, answer.ProviderID)
 }
 
-func TestAWaitingTimeIsAlsoInTheHeader(t *testing.T) {
+func TestHandler_RetryAfter_IsInTheHeader(t *testing.T) {
 	w, code := ask(t, cloud.Handler(failing(codes.WithRetryAfter(status.Error(codes.ResourceExhausted, "x"), 1100*time.Millisecond))), http.MethodPost, "/v1/GetMachineStatus", "{}")
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Equal(t, "2", w.Header().Get("Retry-After"))
 }
 
-func TestEveryCodeButOKIsAnotherStatusThan200(t *testing.T) {
+func TestHandler_EveryFailure_HasAnErrorStatus(t *testing.T) {
 	for _, c := range append(codes.All(), 99) {
 		if c == codes.OK {
 			continue
@@ -113,7 +113,7 @@ func TestEveryCodeButOKIsAnotherStatusThan200(t *testing.T) {
 	}
 }
 
-func TestEveryOperationIsServed(t *testing.T) {
+func TestHandler_EveryOperation_IsServed(t *testing.T) {
 	h := cloud.Handler(drivertest.NewCloud(drivertest.CloudOptions{}))
 	for _, op := range append(driver.Operations(), cloud.OpListSideResources) {
 		_, code := ask(t, h, http.MethodPost, "/v1/"+string(op), "null")
@@ -121,7 +121,7 @@ func TestEveryOperationIsServed(t *testing.T) {
 	}
 }
 
-func TestNothingOfARequestIsInAnAnswer(t *testing.T) {
+func TestHandler_Error_HasNothingOfTheRequest(t *testing.T) {
 	h := cloud.Handler(drivertest.NewCloud(drivertest.CloudOptions{Credential: "right"}))
 	for _, body := range []string{
 		`{"Secret":{"data":{"credential":"geheim!"}}}`,
@@ -143,7 +143,7 @@ func TestNothingOfARequestIsInAnAnswer(t *testing.T) {
 	}
 }
 
-func TestADriverThatPanicsIsInternalAndItsValueStaysWithIt(t *testing.T) {
+func TestHandler_DriverPanics_InternalWithoutTheValue(t *testing.T) {
 	for _, value := range []any{"geheim", fmt.Errorf("geheim"), http.ErrAbortHandler} {
 		d := says{status: func(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 			panic(value)
@@ -166,7 +166,7 @@ type boom struct{}
 
 func (boom) Error() string { panic("boom") }
 
-func TestAnErrorThatPanicsIsInternal(t *testing.T) {
+func TestHandler_ErrorPanics_Internal(t *testing.T) {
 	_, code := ask(t, cloud.Handler(failing(boom{})), http.MethodPost, "/v1/GetMachineStatus", "{}")
 	require.Equal(t, codes.Internal, code)
 }

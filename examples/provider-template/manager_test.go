@@ -22,9 +22,9 @@ import (
 	"example.com/machine-controller-acme/fakeacme"
 )
 
-// TestManager_Machine_GetsAServerAndGivesItBack runs the controllers of machines, without a
+// TestManager_Machine_CreatesAndDeletesAServer runs the controllers of machines, without a
 // cluster that servers join.
-func TestManager_Machine_GetsAServerAndGivesItBack(t *testing.T) {
+func TestManager_Machine_CreatesAndDeletesAServer(t *testing.T) {
 	cloud := &fakeacme.Cloud{}
 	server := httptest.NewServer(cloud)
 	defer server.Close()

@@ -57,7 +57,7 @@ func create(ctx context.Context, d driver.Driver) (*driver.CreateMachineResponse
 	})
 }
 
-func TestAVMBecomesANode(t *testing.T) {
+func TestServe_VM_BecomesANode(t *testing.T) {
 	s, err := parseFlags([]string{"--listen", "127.0.0.1:0", "--create", "1ms", "--boot", "1ms", "--join", "1ms", "--delete", "0", "-v"}, io.Discard)
 	require.NoError(t, err)
 	client := draintest.New(draintest.Options{}).Client()
@@ -93,7 +93,7 @@ func TestAVMBecomesANode(t *testing.T) {
 	require.NotContains(t, log.String(), userData, "no Secret")
 }
 
-func TestTheProgramServesUntilItIsInterrupted(t *testing.T) {
+func TestServe_Interrupted_Ends(t *testing.T) {
 	var errOut bytes.Buffer
 	code := -1
 	url, stop := firstLine(t, func(ctx context.Context, out io.Writer) {
@@ -120,7 +120,7 @@ func (b *bell) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestACallUnderWayIsAnsweredBeforeTheEnd(t *testing.T) {
+func TestServe_Interrupted_AnswersOpenCalls(t *testing.T) {
 	s, err := parseFlags([]string{"--listen", "127.0.0.1:0", "--create", "300ms", "-v"}, io.Discard)
 	require.NoError(t, err)
 	begun := &bell{c: make(chan struct{})}
@@ -138,7 +138,7 @@ func TestACallUnderWayIsAnsweredBeforeTheEnd(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
-func TestFlagsThatCannotBeMeantAreRefused(t *testing.T) {
+func TestServe_InvalidFlags_AreRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"--listen", "0.0.0.0:1"}, {"--listen", ":1"}, {"--listen", "x"}, {"--listen", "10.0.0.1:1"}, {"--listen", "cloud.example:1"},
 		{"--boot", "-1s"}, {"--join", "-1s"}, {"--quota", "-1"}, {"--nope"}, {"extra"}, {"--kubeconfig", "/does/not/exist"},

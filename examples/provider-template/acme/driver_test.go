@@ -64,7 +64,7 @@ func TestDriver_StatusOfTheCloud_HasItsCode(t *testing.T) {
 	}
 }
 
-func TestDriver_ServerOfAnotherCluster_IsNeitherShownNorTouched(t *testing.T) {
+func TestDriver_ServerOfAnotherCluster_IsIgnored(t *testing.T) {
 	cloud := &fakeacme.Cloud{}
 	server := httptest.NewServer(cloud)
 	defer server.Close()
