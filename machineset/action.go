@@ -14,9 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Action is a [SetFinalizers], a [Sync], a [Look], a [Delete] or a [Create]. The set
-// is closed. Each is harmless if it is repeated or lost: the next decision is made from
-// what is there.
+// Action is a [SetFinalizers], a [Sync], a [Look], a [Delete] or a [Create]. The set of actions is
+// closed. An action may be repeated or lost: the next decision follows from what exists.
 //
 //sumtype:decl
 type Action interface {
@@ -24,16 +23,15 @@ type Action interface {
 	reason() machinist.Reason
 }
 
-// SetFinalizers puts this controller's finalizer on the set, before every [Create], or
-// takes it off a deleted set whose machines are gone.
+// SetFinalizers adds the finalizer of this controller to the set, before the first [Create], or
+// removes it from a deleted set without machines.
 type SetFinalizers struct {
-	// Name, UID and ResourceVersion identify the set as it was read. The write must
-	// fail if the UID or the resource version differs.
+	// Name, UID and ResourceVersion identify the set as it was read. The write must fail if the UID
+	// or the resource version differs.
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// Finalizers is the whole list, with those of other controllers in their order;
-	// not nil.
+	// Finalizers is the whole list, including those of other controllers. It is not nil.
 	Finalizers []string
 	// Reason is "FinalizerMissing", or [ReasonSetDeleting] if the finalizer goes.
 	Reason machinist.Reason
@@ -45,14 +43,14 @@ func (a SetFinalizers) Patch() ([]byte, error) {
 	return metadataPatch(a.UID, a.ResourceVersion, map[string]any{"finalizers": append([]string{}, a.Finalizers...)})
 }
 
-// setFinalizer puts this controller's finalizer on a set.
+// setFinalizer returns the action that adds the finalizer of this controller to a set.
 func setFinalizer(set *v1alpha1.MachineSet) SetFinalizers {
 	return SetFinalizers{
 		set.Name, set.UID, set.ResourceVersion, append(slices.Clone(set.Finalizers), v1alpha1.MCMFinalizerName), reasonNoFinalizer,
 	}
 }
 
-// removeFinalizer takes this controller's finalizer off a set.
+// removeFinalizer returns the action that removes the finalizer of this controller from a set.
 func removeFinalizer(set *v1alpha1.MachineSet) SetFinalizers {
 	rest := make([]string, 0, len(set.Finalizers))
 	for _, f := range set.Finalizers {
@@ -63,26 +61,24 @@ func removeFinalizer(set *v1alpha1.MachineSet) SetFinalizers {
 	return SetFinalizers{set.Name, set.UID, set.ResourceVersion, rest, ReasonSetDeleting}
 }
 
-// Sync brings fields of a machine in line with its set: with the template, and
-// with what the set preserves of its own accord. A nil pointer leaves the field
-// alone; at least one is not nil.
+// Sync updates fields of a machine: those of the template of its set, and the preserve annotation.
+// A nil pointer leaves a field unchanged; at least one is not nil.
 type Sync struct {
 	// Name and UID identify the machine.
 	Name string
 	UID  types.UID
-	// NodeTemplate is what spec.nodeTemplate becomes.
+	// NodeTemplate is the new spec.nodeTemplate.
 	NodeTemplate *v1alpha1.NodeTemplateSpec
-	// Configuration is what the inline configuration becomes; if it overrides
-	// nothing, the machine has none afterwards.
+	// Configuration is the new inline configuration. One without any field removes it.
 	Configuration *v1alpha1.MachineConfiguration
-	// ClassKind is what spec.class.kind becomes.
+	// ClassKind is the new spec.class.kind.
 	ClassKind *string
-	// Preserve is what the preserve annotation becomes; empty removes it.
+	// Preserve is the new preserve annotation. Empty removes it.
 	Preserve *string
 }
 
-// Look asks for a live read of a machine, past every cache, whose result is
-// handed to [machine.Expectations.Looked].
+// Look reads a machine from the API server, not from a cache. Give the result to
+// [machine.Expectations.Looked].
 type Look struct {
 	// Name of the machine.
 	Name string
@@ -90,29 +86,28 @@ type Look struct {
 	UID types.UID
 }
 
-// Delete asks for one machine to be deleted, with its UID as a precondition, so
-// that a late call cannot hit another machine of the same name. Record it with
-// [machine.Expectations.Deleting] and [NeverJoined.Deleting] before the call.
+// Delete deletes one machine, with its UID as precondition, so that a late request deletes no other
+// machine of the same name. Record it with [machine.Expectations.Deleting] and
+// [NeverJoined.Deleting] before the request.
 //
-// A machine that is deleted for [ReasonFailed] may run again meanwhile. Read its Node from
-// the API server, ask [ReplaceFailed] once more, and make the resource version of the
-// machine a precondition, too.
+// A machine that is deleted for [ReasonFailed] may recover in the meantime. Before the request,
+// read its Node from the API server, call [ReplaceFailed] again, and make the resource version of
+// the machine a precondition too.
 type Delete struct {
 	// Name and UID identify the machine.
 	Name string
 	UID  types.UID
 	// Reason is one of those documented as reasons of a Delete.
 	Reason machinist.Reason
-	// By says what chose this machine rather than another; see [Victim]. It is empty
-	// if there was no choice.
+	// By is why this machine was chosen and not another: see [Victim]. Empty means that there was
+	// no choice.
 	By string
-	// NeverJoined says that the machine is replaced because it failed before it had
-	// joined.
+	// NeverJoined means that the machine failed before its Node joined.
 	NeverJoined bool
 }
 
-// Create asks for Count new machines; see [NewMachine] and [Batches].
-// Record each with [machine.Expectations.Creating] before the call.
+// Create creates Count machines: see [NewMachine] and [Batches]. Record each with
+// [machine.Expectations.Creating] before its request.
 type Create struct {
 	// Count is at least 1.
 	Count int
@@ -124,15 +119,15 @@ func (Look) reason() machinist.Reason            { return ReasonNotSeen }
 func (a Delete) reason() machinist.Reason        { return a.Reason }
 func (Create) reason() machinist.Reason          { return ReasonTooFew }
 
-// String implements [fmt.Stringer].
+// String returns the action as text.
 func (a SetFinalizers) String() string {
 	if a.Reason == reasonNoFinalizer {
-		return fmt.Sprintf("add finalizer to set %s (%s)", a.Name, a.Reason)
+		return "add finalizer to set " + a.Name
 	}
-	return fmt.Sprintf("remove finalizer from set %s (%s)", a.Name, a.Reason)
+	return "remove finalizer from set " + a.Name
 }
 
-// String implements [fmt.Stringer].
+// String returns the action as text.
 func (a Sync) String() string {
 	var fields []string
 	if a.NodeTemplate != nil {
@@ -147,23 +142,23 @@ func (a Sync) String() string {
 	if a.Preserve != nil {
 		fields = append(fields, "preservation")
 	}
-	return fmt.Sprintf("update %s of %s (%s)", strings.Join(fields, ", "), a.Name, ReasonOutOfSync)
+	return fmt.Sprintf("update %s of machine %s", strings.Join(fields, ", "), a.Name)
 }
 
-// String implements [fmt.Stringer].
-func (a Look) String() string { return fmt.Sprintf("look for %s (%s)", a.Name, ReasonNotSeen) }
+// String returns the action as text.
+func (a Look) String() string { return "look for machine " + a.Name }
 
-// String implements [fmt.Stringer].
+// String returns the action as text.
 func (a Delete) String() string {
 	if a.By == "" {
-		return fmt.Sprintf("delete %s (%s)", a.Name, a.Reason)
+		return fmt.Sprintf("delete machine %s: %s", a.Name, a.Reason)
 	}
-	return fmt.Sprintf("delete %s (%s, by %s)", a.Name, a.Reason, a.By)
+	return fmt.Sprintf("delete machine %s: %s, chosen by %s", a.Name, a.Reason, a.By)
 }
 
-// Event returns what to report on the set once the deletion of the machine has been
-// answered, with the error of the answer or nil. Report nothing for a machine that was
-// gone already, or for an answer that the end of the caller has cut short.
+// Event returns the Event of the set after the response to the deletion, with the error of the
+// response or nil. Report nothing for a machine that did not exist, or for a response that the end
+// of the caller has canceled.
 func (a Delete) Event(err error) machinist.Event {
 	if err != nil {
 		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Message: "Error deleting: " + err.Error()}
@@ -171,9 +166,9 @@ func (a Delete) Event(err error) machinist.Event {
 	return machinist.Event{Type: corev1.EventTypeNormal, Reason: "SuccessfulDelete", Message: "Deleted machine: " + a.Name}
 }
 
-// Event returns what to report on the set once the creation of a machine of this name
-// has been answered, with the error of the answer or nil. Report nothing for an answer
-// that the end of the caller has cut short.
+// Event returns the Event of the set after the response to the creation of a machine of this name,
+// with the error of the response or nil. Report nothing for a response that the end of the caller
+// has canceled.
 func (Create) Event(name string, err error) machinist.Event {
 	if err != nil {
 		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedCreate", Message: "Error creating: " + err.Error()}
@@ -181,5 +176,10 @@ func (Create) Event(name string, err error) machinist.Event {
 	return machinist.Event{Type: corev1.EventTypeNormal, Reason: "SuccessfulCreate", Message: "Created Machine: " + name}
 }
 
-// String implements [fmt.Stringer].
-func (a Create) String() string { return fmt.Sprintf("create %d (%s)", a.Count, ReasonTooFew) }
+// String returns the action as text.
+func (a Create) String() string {
+	if a.Count == 1 {
+		return "create 1 machine"
+	}
+	return fmt.Sprintf("create %d machines", a.Count)
+}

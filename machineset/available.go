@@ -10,10 +10,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// AvailableSince returns since when a machine is available ([machine.PhaseTraits]), and
-// false if it is not. That is since when its Node is ready, as the conditions of
-// the machine say, or else since when it has its phase. If neither is known, the
-// zero time is returned: long ago.
+// AvailableSince returns since when a machine is available, and false if it is not: see
+// [machine.PhaseTraits]. It is available since its Node is ready, by the conditions of the machine,
+// or else since it has its phase. If neither is recorded, it returns the zero time.
 func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
 	if !available(m) {
 		return time.Time{}, false
@@ -26,9 +25,8 @@ func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
 	return m.Status.CurrentStatus.LastUpdateTime.Time, true
 }
 
-// AvailableFor reports whether a machine has been available for at least as long
-// as settle at the instant now. If settle is not above 0, being available is
-// enough.
+// AvailableFor reports whether a machine has been available for at least settle at now. If settle
+// is not positive, it reports whether the machine is available.
 func AvailableFor(m *v1alpha1.Machine, settle time.Duration, now time.Time) bool {
 	if settle <= 0 {
 		return available(m)
@@ -37,11 +35,9 @@ func AvailableFor(m *v1alpha1.Machine, settle time.Duration, now time.Time) bool
 	return ok && !since.Add(settle).After(now)
 }
 
-// NextAvailable returns which of the machines will be the next to have been
-// available for as long as settle, and when; nil if none is on the way there.
-// Nothing but time brings that about, so whoever waits for it has to look again
-// then. Machines that are leaving, and nil ones, are skipped. Of two at the same
-// time, that with the smaller name counts.
+// NextAvailable returns the machine that will be the next one to have been available for settle,
+// and when. It returns nil if there is none. No object changes at that time, so the caller has to
+// decide again then. Machines that are leaving and nil machines are skipped.
 func NextAvailable(machines []*v1alpha1.Machine, settle time.Duration, now time.Time) (*v1alpha1.Machine, time.Time) {
 	var next *v1alpha1.Machine
 	var at time.Time
@@ -58,8 +54,7 @@ func NextAvailable(machines []*v1alpha1.Machine, settle time.Duration, now time.
 	return next, at
 }
 
-// settleTime is how long a machine of the set has to be available before it
-// counts as such.
+// settleTime returns for how long a machine of the set has to be available before it counts.
 func settleTime(set *v1alpha1.MachineSet) time.Duration {
 	if set == nil {
 		return 0

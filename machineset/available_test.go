@@ -21,7 +21,7 @@ func readySince(at time.Time) []corev1.NodeCondition {
 	}
 }
 
-func TestAMachineIsAvailableSinceItsNodeIsReadyOrElseSinceItHasItsPhase(t *testing.T) {
+func TestAvailableSince_Conditions_NodeReadyElsePhase(t *testing.T) {
 	phase, ready := now.Add(-time.Minute), now.Add(-time.Hour)
 	m := newMachine("m", v1alpha1.MachineRunning)
 	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(phase)
@@ -44,10 +44,10 @@ func TestAMachineIsAvailableSinceItsNodeIsReadyOrElseSinceItHasItsPhase(t *testi
 	_, ok = machineset.AvailableSince(nil)
 	require.False(t, ok)
 	require.False(t, machineset.AvailableFor(m, -time.Hour, now))
-	require.True(t, machineset.AvailableFor(newMachine("m", v1alpha1.MachineRunning), time.Hour, now), "nobody knows since when")
+	require.True(t, machineset.AvailableFor(newMachine("m", v1alpha1.MachineRunning), time.Hour, now), "no time is recorded")
 }
 
-func TestTheNextMachineToBecomeAvailableIsTheOneThatHasWaitedLongest(t *testing.T) {
+func TestNextAvailable_SeveralSettling_LongestWait(t *testing.T) {
 	since := func(name string, ago time.Duration) *v1alpha1.Machine {
 		m := newMachine(name, v1alpha1.MachineRunning)
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-ago))

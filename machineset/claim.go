@@ -15,22 +15,20 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Owner is the object that claims others: a set its machines, a deployment
-// its sets. An Owner without a UID owns nothing and adopts nothing.
+// Owner is the object that claims others: a set claims machines, a deployment claims sets. An Owner
+// without a UID owns and adopts nothing.
 type Owner struct {
-	// Kind and group of the owner, as they are written into references.
+	// GroupVersionKind is written into owner references.
 	schema.GroupVersionKind
-	// Namespace and Name of the owner. Objects of other namespaces are never
-	// claimed.
+	// Namespace and Name are those of the owner. Objects of other namespaces are not claimed.
 	Namespace, Name string
-	// UID by which references are compared.
+	// UID is compared with the UIDs of owner references.
 	UID types.UID
-	// Deleting says that the owner is being deleted: it keeps what it has, and
-	// neither adopts nor releases.
+	// Deleting means that the owner is being deleted: it adopts and releases nothing.
 	Deleting bool
 }
 
-// OwnerSet returns a set as an owner; nil gives the zero Owner.
+// OwnerSet returns a set as an owner. A nil set is the zero Owner.
 func OwnerSet(set *v1alpha1.MachineSet) Owner {
 	if set == nil {
 		return Owner{}
@@ -38,7 +36,7 @@ func OwnerSet(set *v1alpha1.MachineSet) Owner {
 	return ownerOf("MachineSet", set)
 }
 
-// OwnerDeployment returns a deployment as an owner; nil gives the zero Owner.
+// OwnerDeployment returns a deployment as an owner. A nil deployment is the zero Owner.
 func OwnerDeployment(d *v1alpha1.MachineDeployment) Owner {
 	if d == nil {
 		return Owner{}
@@ -54,8 +52,8 @@ func ownerOf(kind string, object metav1.Object) Owner {
 	}
 }
 
-// Reference returns the reference by which an object names its owner and
-// controller. It blocks the deletion of the owner in the foreground.
+// Reference returns the owner reference that makes the owner the controller of an object. It blocks
+// a foreground deletion of the owner.
 func (o Owner) Reference() metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{
@@ -64,9 +62,8 @@ func (o Owner) Reference() metav1.OwnerReference {
 	}
 }
 
-// MayAdopt checks a live read of the owner before the first adoption: live is
-// nil if the API server says that there is none. It returns an error if the owner is
-// gone, was replaced by another object of its name, or is being deleted.
+// MayAdopt returns an error if live, the owner as read from the API server, does not exist (nil),
+// is another object of the same name, or is being deleted. Call it before the first adoption.
 func (o Owner) MayAdopt(live metav1.Object) error {
 	switch {
 	case isNil(live):
@@ -80,32 +77,31 @@ func (o Owner) MayAdopt(live metav1.Object) error {
 	}
 }
 
-// Claims is what an owner has, and what it is about to take or let go.
+// Claims are the objects of an owner, and those that it adopts and releases.
 type Claims[T metav1.Object] struct {
-	// Owned are the objects of the owner, in the order in which they came.
+	// Owned are the objects of the owner, in the order of the argument.
 	Owned []T
-	// Released are objects which the owner has let go before, which still exist and
-	// are not leaving, and which nobody has taken since; see [ReleasedAnnotation].
+	// Released are the objects that the owner released earlier, that no other owner controls, and
+	// that are not leaving: see [ReleasedAnnotation].
 	Released []T
-	// Adopt are the objects that the owner takes. Before the first of them is
-	// written, the owner has to be read live and [Owner.MayAdopt] asked.
+	// Adopt are the objects to adopt. Before the first write, read the owner from the API server
+	// and call [Owner.MayAdopt].
 	Adopt []OwnersEdit
-	// Release are the objects that the owner lets go. That one of them is gone
-	// (NotFound), or was replaced (Invalid), is as good.
+	// Release are the objects to release. NotFound and Invalid errors of the write mean that the
+	// object is gone or was replaced, and can be ignored.
 	Release []OwnersEdit
 }
 
-// NeedsLiveOwner reports whether the owner has to be read live, and
-// [Owner.MayAdopt] asked, before anything of Adopt is written.
+// NeedsLiveOwner reports whether [Owner.MayAdopt] has to be called before Adopt is written.
 func (c Claims[T]) NeedsLiveOwner() bool { return len(c.Adopt) > 0 }
 
-// Settled reports whether nothing is to be taken or let go. Until that is so,
-// Owned is not the whole truth: pass it to [Observation].Complete.
+// Settled reports whether nothing is adopted or released. Until then Owned is not complete: see
+// [Observation].Complete.
 func (c Claims[T]) Settled() bool { return len(c.Adopt) == 0 && len(c.Release) == 0 }
 
-// ClaimSelector returns the selector by which a set claims its machines. It is nil
-// while [Validate] refuses the spec, also for a nil set: with a nil selector [Claim]
-// adopts nothing and releases nothing. The result is that of the set, not a copy.
+// ClaimSelector returns the selector by which a set claims machines, and nil for a nil set or one
+// that [Validate] refuses: with a nil selector [Claim] adopts and releases nothing. The result is
+// not a copy.
 func ClaimSelector(set *v1alpha1.MachineSet) *metav1.LabelSelector {
 	if len(Validate(set)) > 0 {
 		return nil
@@ -113,22 +109,19 @@ func ClaimSelector(set *v1alpha1.MachineSet) *metav1.LabelSelector {
 	return set.Spec.Selector
 }
 
-// Claim sorts objects by what an owner does with them. It writes nothing. Of owner
-// references, only those marked as controller count.
+// Claim returns which objects an owner has, adopts and releases. It writes nothing. Only owner
+// references with controller: true count.
 //
-//   - An object of another namespace or controller is left alone, as is every object if
+//   - An object of another namespace or of another controller is ignored, and so is every object if
 //     the owner has no UID.
-//   - An object of the owner is owned. If it is not selected, it is released, unless the
+//   - An object of the owner is owned. If the selector does not match it, it is released, unless
+//     the owner is being deleted.
+//   - An object that the selector matches and that has no controller is adopted, unless it or the
 //     owner is being deleted.
-//   - A selected object without a controller is adopted, unless it or the owner is being
-//     deleted.
 //
-// A selector that is nil, empty or cannot be parsed selects nothing, and so
-// nothing is adopted; the reference system adopts everything in the namespace.
-// As such a selector does not say either what is no longer wanted, nothing is
-// released, and objects that refer to the owner stay owned.
-//
-// Nil objects, and objects without a UID, are skipped.
+// A selector that is nil, empty or invalid matches nothing, so nothing is adopted. Nothing is
+// released either, and objects that refer to the owner stay owned. (MCM adopts every object in the
+// namespace.) Nil objects and objects without a UID are skipped.
 func Claim[T metav1.Object](o Owner, s *metav1.LabelSelector, objects []T) Claims[T] {
 	selector, err := selectorOf(s)
 	usable := err == nil && !selector.Empty()
@@ -185,7 +178,7 @@ func ownersEdit(object metav1.Object, refs []metav1.OwnerReference) OwnersEdit {
 	}
 }
 
-// isNil tells a nil pointer in an interface from an object.
+// isNil reports whether an interface is nil or has a nil pointer.
 func isNil(object metav1.Object) bool {
 	if object == nil {
 		return true
@@ -194,16 +187,16 @@ func isNil(object metav1.Object) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// wasReleased reports whether the owner has let this object go, and no owner has
-// taken it, or is deleting it, since.
+// wasReleased reports whether the owner released this object, and no owner has adopted or deleted
+// it since.
 func wasReleased(o Owner, object metav1.Object) bool {
 	return o.UID != "" && object.GetNamespace() == o.Namespace &&
 		object.GetAnnotations()[ReleasedAnnotation] == string(o.UID) &&
 		object.GetDeletionTimestamp() == nil && metav1.GetControllerOfNoCopy(object) == nil
 }
 
-// releasedBy returns the machines that this set let go and that are still there,
-// by name and each once.
+// releasedBy returns the machines that this set released and that still exist, by name and each
+// once.
 func releasedBy(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	var released []*v1alpha1.Machine
 	for _, m := range machines {

@@ -20,9 +20,9 @@ func notController(ref metav1.OwnerReference) metav1.OwnerReference {
 	return ref
 }
 
-// The reference system sends a list with one entry: adoption wipes foreign
+// MCM sends a list with one entry: adoption wipes foreign
 // owners, and a release leaves the owner in place (DS-22).
-func TestDS22AdoptionAndReleaseKeepForeignOwnersAndNameTheirPrecondition(t *testing.T) {
+func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
 	set := newSet(1)
 	self := machineset.OwnerSet(set).Reference()
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm", UID: "uid-cm"}
@@ -58,7 +58,7 @@ func TestDS22AdoptionAndReleaseKeepForeignOwnersAndNameTheirPrecondition(t *test
 	require.JSONEq(t, `{"metadata":{"uid":"uid-drifted","ownerReferences":[],"annotations":{"machinist.dev/released-by":"uid-ms"}}}`, string(patch))
 }
 
-func TestDS33ASelectorThatSelectsNothingNeitherAdoptsNorReleases(t *testing.T) {
+func TestClaim_EmptySelector_NoAdoptionNoRelease(t *testing.T) {
 	set := newSet(1)
 	owned, orphan := newMachine("owned", v1alpha1.MachineRunning), newMachine("orphan", v1alpha1.MachineRunning)
 	orphan.OwnerReferences = nil
@@ -77,7 +77,7 @@ func TestDS33ASelectorThatSelectsNothingNeitherAdoptsNorReleases(t *testing.T) {
 	}
 }
 
-func TestClaim_ObjectWithoutIdentityOrOfAnotherNamespace_IsLeftAlone(t *testing.T) {
+func TestClaim_NoUIDOrOtherNamespace_IsIgnored(t *testing.T) {
 	set := newSet(1)
 	claims := func(owner machineset.Owner, bend func(m *v1alpha1.Machine)) machineset.Claims[*v1alpha1.Machine] {
 		m := newMachine("m", v1alpha1.MachineRunning)
@@ -100,7 +100,7 @@ func TestClaim_ObjectWithoutIdentityOrOfAnotherNamespace_IsLeftAlone(t *testing.
 	require.Equal(t, machineset.Claims[*v1alpha1.Machine]{}, claims(machineset.OwnerSet(nil), func(*v1alpha1.Machine) {}))
 }
 
-func TestADeploymentClaimsItsSets(t *testing.T) {
+func TestClaim_Deployment_OwnsSets(t *testing.T) {
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Namespace: "ns", UID: "uid-md"}}
 	orphan := newSet(1)
 	orphan.Labels = map[string]string{"app": "w"}
@@ -111,7 +111,7 @@ func TestADeploymentClaimsItsSets(t *testing.T) {
 	require.Equal(t, machineset.Owner{}, machineset.OwnerDeployment(nil))
 }
 
-func TestAdoptionAsksTheLiveOwner(t *testing.T) {
+func TestMayAdopt_LiveOwner_GoneReplacedDeleting(t *testing.T) {
 	set := newSet(1)
 	owner := machineset.OwnerSet(set)
 	require.NoError(t, owner.MayAdopt(set))
@@ -125,7 +125,7 @@ func TestAdoptionAsksTheLiveOwner(t *testing.T) {
 	require.Error(t, owner.MayAdopt(deleting))
 }
 
-func TestClaimSelector_InvalidSet_ReleasesAndAdoptsNothing(t *testing.T) {
+func TestClaimSelector_InvalidSet_ClaimsNothing(t *testing.T) {
 	owned, orphan := newMachine("owned", v1alpha1.MachineRunning), newMachine("orphan", v1alpha1.MachineRunning)
 	orphan.OwnerReferences = nil
 	for name, edit := range map[string]func(s *v1alpha1.MachineSetSpec){

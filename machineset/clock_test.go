@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// TestPlan_AnyRecordedTime_AsksAgainLater has the clock of the set differ from those that
+// TestDecide_AnyRecordedTime_AsksAgainLater has the clock of the set differ from those that
 // recorded the times of an observation.
 func TestDecide_AnyRecordedTime_AsksAgainLater(t *testing.T) {
 	for seed := range uint64(5000) {

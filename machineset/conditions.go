@@ -21,8 +21,8 @@ const (
 	machinesWait = "WaitingForMachines"
 )
 
-// standardConditions returns the conditions Available and Progressing that follow from a
-// set and from the rest of its status. They change only with the spec and the status.
+// standardConditions returns the conditions Available and Progressing, which follow from the spec
+// and the other fields of the status.
 func standardConditions(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, now time.Time) []v1alpha1.MachineSetCondition {
 	conditions := slices.Clone(s.StandardConditions)
 	for _, c := range []v1alpha1.MachineSetCondition{availability(set, s), progress(set, s)} {
@@ -40,7 +40,7 @@ func standardConditions(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, n
 	return conditions
 }
 
-// availability says whether all machines are available that the set wants.
+// availability returns the condition Available: whether all desired machines are available.
 func availability(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha1.MachineSetCondition {
 	c := v1alpha1.MachineSetCondition{
 		Type: v1alpha1.MachineSetAvailable, Status: v1alpha1.ConditionTrue, Reason: v1alpha1.MinimumReplicasAvailable,
@@ -52,7 +52,7 @@ func availability(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha
 	return c
 }
 
-// progress says whether the set comes nearer to its spec, or is there.
+// progress returns the condition Progressing: whether the set approaches its spec.
 func progress(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha1.MachineSetCondition {
 	c := v1alpha1.MachineSetCondition{Type: v1alpha1.MachineSetProgressing, Status: v1alpha1.ConditionFalse}
 	failure := slices.IndexFunc(s.Conditions, func(x v1alpha1.MachineSetCondition) bool {

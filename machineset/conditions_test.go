@@ -58,7 +58,7 @@ func TestStatus_StandardConditions_FollowTheMachines(t *testing.T) {
 	}
 }
 
-func TestStatus_StandardConditionChanges_TransitionTimeFollowsTheStatusAlone(t *testing.T) {
+func TestStatus_StandardCondition_TransitionTimeOfStatusOnly(t *testing.T) {
 	in := observed(1)
 	in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)
 	in.Set.Spec.Replicas, in.Set.Generation = 2, in.Set.Generation+1
@@ -70,7 +70,7 @@ func TestStatus_StandardConditionChanges_TransitionTimeFollowsTheStatusAlone(t *
 	require.Equal(t, now.Add(2*time.Hour), s.StandardConditions[0].LastTransitionTime.Time)
 }
 
-func TestStatus_APIServerDropsStandardConditions_OneWriteAMinute(t *testing.T) {
+func TestStatus_StandardConditionsDropped_OneWritePerMinute(t *testing.T) {
 	in := observed(1)
 	in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)
 	in.Set.Status.StandardConditions = nil
@@ -95,7 +95,7 @@ func TestStatus_ActionFailed_GenerationNotObserved(t *testing.T) {
 	require.EqualValues(t, 6, s.ObservedGeneration)
 }
 
-func TestDecide_InvalidSet_OneEventUntilTheProblemIsAnother(t *testing.T) {
+func TestDecide_InvalidSet_OneEventPerProblem(t *testing.T) {
 	in := observed(1)
 	in.Set.Spec.Template.Spec.Class.Name = ""
 	in.Set.Generation = 3

@@ -13,58 +13,54 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Counts are the machines of one set, each counted as what it is. There is no
-// other arithmetic: what is created and deleted, what the status says, how a
-// deployment shares out its replicas and what a freeze looks at are all made of
-// these numbers.
+// Counts are the numbers of machines of one set. Creations, deletions, the status, rollouts and
+// freezes all follow from these numbers.
 //
-// Machines = Present + Leaving. Of those present, Going are about to leave, and
-// of the others Moving belong to an update in place that has just ended. The rest
-// is Eligible, but for machines without a UID.
+// Machines = Present + Leaving. Of the present ones, Going are about to be deleted, and of the
+// others Moving come from another set by an update in place. The rest is Eligible, except machines
+// without a UID.
 type Counts struct {
-	// Desired is what the set wants. Below 0 counts as 0.
+	// Desired is spec.replicas, and 0 if that is negative.
 	Desired int
-	// Machines are all that exist.
+	// Machines is the number of all machines.
 	Machines int
-	// FullyLabeled are those of them that carry all labels of the template.
+	// FullyLabeled are the machines that have all labels of the template.
 	FullyLabeled int
-	// Leaving are those visibly on their way out; see [Leaving]. They count towards
-	// a surge, and not towards what a set wants.
+	// Leaving are the machines that are being deleted: see [Leaving]. They count for surge and not
+	// for Desired.
 	Leaving int
-	// ShortLived are those leaving that were deleted within 10 minutes of their
-	// creation.
+	// ShortLived are the leaving machines that were deleted within 10 minutes of their creation.
 	ShortLived int
-	// Present are the others. Those whose deletion is in flight are present until it
-	// shows.
+	// Present are the machines that are not leaving, including those whose deletion is not observed
+	// yet.
 	Present int
-	// Going are the present ones whose deletion is in flight.
+	// Going are the present machines whose deletion was requested and is not observed yet.
 	Going int
-	// Moving are those that were updated in place and have just come from another
-	// set; see [Transferred]. They are never chosen for deletion.
+	// Moving are the present machines that come from another set: see [Transferred]. They are not
+	// chosen for deletion.
 	Moving int
-	// Eligible are the present ones that may be chosen for deletion; see [Eligible].
+	// Eligible are the present machines that may be chosen for deletion: see [Eligible].
 	Eligible int
-	// InFlight are creations which do not show yet.
+	// InFlight are the creations that are not observed yet.
 	InFlight int
-	// Ready are those present, and not Going, that are Running.
+	// Ready are the present machines, without Going, whose phase is Running.
 	Ready int
-	// Available are those present, and not Going, that have been available for as
-	// long as the set asks; see [AvailableSince]. Settling are those that are
-	// available and have not been so for long enough; see [NextAvailable].
+	// Available are the present machines, without Going, that have been available for
+	// minReadySeconds: see [AvailableSince]. Settling are those that are available for a shorter
+	// time: see [NextAvailable].
 	Available, Settling int
-	// Updating are those present, and not Going, that are being updated in place.
+	// Updating are the present machines, without Going, that are being updated in place.
 	Updating int
-	// Failed are those present whose phase is Failed, PreservedFailed those of them
-	// that are preserved; see [PreservedFailed].
+	// Failed are the present machines whose phase is Failed. PreservedFailed are those of them with
+	// a preserve expiry time.
 	Failed, PreservedFailed int
-	// AutoPreserved are those present that the set preserves of its own accord, and
-	// AutoPreservedLeaving those on their way out that it did.
+	// AutoPreserved are the present machines that the set preserves because they failed, and
+	// AutoPreservedLeaving the leaving ones.
 	AutoPreserved, AutoPreservedLeaving int
 }
 
-// Count counts the machines of a set. The list must hold them and nothing else;
-// nil machines are skipped, and the set may be nil. The counts depend on the time
-// only if the set has minReadySeconds.
+// Count returns the counts of a set. machines must be those of the set; nil machines are skipped,
+// and the set may be nil. The counts depend on now only if the set has minReadySeconds.
 func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Expectations, now time.Time) Counts {
 	c := Counts{InFlight: len(e.Creates())}
 	var template []label
@@ -90,7 +86,7 @@ func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Exp
 	return c
 }
 
-// leaving counts one machine that is on its way out.
+// leaving counts one machine that is being deleted.
 func (c *Counts) leaving(m *v1alpha1.Machine) {
 	c.Leaving++
 	if autoPreserved(m) {
@@ -101,7 +97,7 @@ func (c *Counts) leaving(m *v1alpha1.Machine) {
 	}
 }
 
-// present counts one machine that is not on its way out.
+// present counts one machine that is not being deleted.
 func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, now time.Time) {
 	c.Present++
 	if Failed(m) {
@@ -136,19 +132,18 @@ func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, 
 	}
 }
 
-// Missing returns how many machines are to be created. What is present and in
-// flight never exceeds what is desired by it.
+// Missing returns how many machines have to be created: Desired - Present - InFlight, at least 0.
 func (c Counts) Missing() int {
 	return max(0, max(0, c.Desired)-max(0, c.Present)-max(0, c.InFlight))
 }
 
-// Surplus returns how many machines are too many. Creations in flight are not
-// part of it: they can be deleted once they show.
+// Surplus returns how many machines have to be deleted: Eligible - Desired, at least 0. Creations
+// in flight do not count.
 func (c Counts) Surplus() int {
 	return max(0, max(0, c.Eligible)-max(0, c.Desired))
 }
 
-// present returns the machines that are neither leaving nor about to.
+// present returns the machines that are not leaving and whose deletion was not requested.
 func present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
 	asked := deleting(e)
 	out := make([]*v1alpha1.Machine, 0, len(machines))
@@ -160,14 +155,12 @@ func present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.M
 	return out
 }
 
-// Missing returns how many machines sets want that do not exist. It is what
-// [machine.Siblings] asks for: between the end of a machine and the creation of the
-// one in its place nothing else tells that it is being replaced. Machines on their
-// way out exist until they are gone.
+// Missing returns how many machines the sets want and do not have, for [machine.Siblings]: between
+// the deletion of a machine and the creation of its replacement no object shows that it is being
+// replaced. Machines that are being deleted count as existing.
 //
-// The machines may be those of other sets, too; they belong to the set that controls
-// them. Sets that create none count for nothing: those which are being deleted, or
-// may not create machines (see [ScaleUpDisabled]). Nil sets and machines are skipped.
+// The machines may include those of other sets. Sets that are being deleted or that may not create
+// machines ([ScaleUpDisabled]) do not count. Nil sets and machines are skipped.
 func Missing(sets []*v1alpha1.MachineSet, machines []*v1alpha1.Machine) int {
 	exist := map[types.UID]int{}
 	for _, m := range machines {
@@ -187,15 +180,13 @@ func Missing(sets []*v1alpha1.MachineSet, machines []*v1alpha1.Machine) int {
 	return n
 }
 
-// Eligible returns the machines among which a set may choose if it has too many:
-// those that are neither leaving nor about to, that do not move to another set
-// ([Transferred]), and that have a UID. Nil machines are skipped.
+// Eligible returns the machines among which a set may choose for deletion: present, not moving to
+// another set ([Transferred]), and with a UID. Nil machines are skipped.
 func Eligible(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
 	return slices.DeleteFunc(present(machines, e), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
 }
 
-// label is one entry of a map that is asked for once for every machine: going
-// through a list is several times as fast as through a map.
+// label is one entry of a map. A loop over a short list is several times faster than over a map.
 type label struct{ key, value string }
 
 func labelsOf(labels map[string]string) []label {

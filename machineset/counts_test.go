@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func TestEachMachineIsCountedAsWhatItIs(t *testing.T) {
+func TestCount_EachMachine_Table(t *testing.T) {
 	for name, c := range map[string]struct {
 		bend func(m *v1alpha1.Machine)
 		want machineset.Counts
@@ -91,7 +91,7 @@ func TestEachMachineIsCountedAsWhatItIs(t *testing.T) {
 	require.Equal(t, machineset.Counts{}, machineset.Count(nil, nil, nil, now))
 }
 
-func TestCountsAddUpAndAreThoseOfDecideAndStatus(t *testing.T) {
+func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		in.Released = nil
 		var mine []*v1alpha1.Machine
@@ -140,7 +140,7 @@ func TestCountsAddUpAndAreThoseOfDecideAndStatus(t *testing.T) {
 
 // MS-5: a machine that is kept for study is not forgotten by any of those who
 // count, rank, choose, replace or report.
-func TestAPreservedMachineIsTreatedAsOneByAll(t *testing.T) {
+func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	kept, good := preserved(newMachine("kept", v1alpha1.MachineFailed)), newMachine("good", v1alpha1.MachineRunning)
 	in := observed(2, kept, good)
 	c := machineset.Count(in.Set, in.Machines, in.Expectations, now)

@@ -11,25 +11,24 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// replaced is how many machines that lost their labels and were released are replaced
-// while they still exist: whatever takes away labels, and however often, a set and what
-// it has released are never more machines than it wants and so many.
+// replaced is how many released machines are replaced while they still exist. It bounds the
+// machines that are created if another client removes labels again and again.
 const replaced = 3
 
-// creations returns how many machines are created, and why not all that are missing.
+// creations returns how many machines are created, and holds for the missing ones that are not.
 func creations(in Observation, machines []*v1alpha1.Machine, c Counts, now time.Time) (int, []machinist.Hold) {
 	set, missing := in.Set, c.Missing()
-	stop := machinist.Hold{Subject: set.Name}
+	stop := machinist.Hold{Subject: subjectOf(set)}
 	switch {
 	case missing == 0:
 		return 0, nil
 	case in.Freeze.Frozen:
 		return 0, []machinist.Hold{in.Freeze.Hold(now)}
 	case Frozen(set):
-		stop.Reason, stop.Message = ReasonFrozen, fmt.Sprintf("%d machines missing, label %s", missing, v1alpha1.FreezeLabelKey)
+		stop.Reason, stop.Message = ReasonFrozen, fmt.Sprintf("missing machines: %d; the label %s forbids to create them", missing, v1alpha1.FreezeLabelKey)
 		return 0, []machinist.Hold{stop}
 	case ScaleUpDisabled(set):
-		stop.Reason, stop.Message = ReasonScaleUpDisabled, fmt.Sprintf("%d machines missing, label %s", missing, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+		stop.Reason, stop.Message = ReasonScaleUpDisabled, fmt.Sprintf("missing machines: %d; the label %s forbids to create them", missing, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 		return 0, []machinist.Hold{stop}
 	}
 	allowed, holds := replaceable(set, in.Released, missing)
@@ -37,8 +36,8 @@ func creations(in Observation, machines []*v1alpha1.Machine, c Counts, now time.
 	return allowed, append(holds, more...)
 }
 
-// replaceable returns how many of the missing machines may be created beside those that
-// the set has released and that still exist.
+// replaceable returns how many of the missing machines may be created beside the released machines
+// that still exist.
 func replaceable(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, missing int) (int, []machinist.Hold) {
 	released := releasedBy(set, machines)
 	allowed := max(0, min(missing, missing+replaced-len(released)))
@@ -46,21 +45,19 @@ func replaceable(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, missing
 		return allowed, nil
 	}
 	return allowed, []machinist.Hold{{
-		Subject: released[0].Name, Reason: ReasonLimited,
-		Message: fmt.Sprintf("%d of %d missing machines are not created: %d that lost their labels and were released still exist, and %d of those are replaced",
+		Subject: machineSubject(released[0].Name), Reason: ReasonLimited,
+		Message: fmt.Sprintf("%d of %d missing machines are not created: %d released machines still exist, of which at most %d are replaced",
 			missing-allowed, missing, len(released), replaced),
 	}}
 }
 
-// worthwhile returns how many of the missing machines may be created if machines do
-// not live: each that fails at once is replaced at once, under a new name, so that
-// nothing else slows that down, and those on their way out pile up. There are never
-// more of them, beside what the set wants, than it wants, or than it replaces of those
-// it has released. Those that never joined and are gone count for as long as shortLife
-// after their deletion, whatever the clocks of others say. The reference system has no
-// such bound.
+// worthwhile returns how many of the missing machines may be created if new machines fail at once.
+// Without a bound, each would be replaced at once, and the machines that are being deleted would
+// accumulate. Their number is at most that of the desired machines, or replaced if that is larger.
+// Machines that were deleted before their Nodes joined count for shortLife after their deletion.
+// MCM has no such bound.
 func worthwhile(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, gone NeverJoined, c Counts, missing int) (int, []machinist.Hold) {
-	for _, m := range machines { // which are counted otherwise
+	for _, m := range machines { // these are counted in Counts
 		if !Leaving(m) || shortLived(m) {
 			delete(gone, m.UID)
 		}
@@ -70,16 +67,16 @@ func worthwhile(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, gone Nev
 	if allowed == missing {
 		return allowed, nil
 	}
-	h := machinist.Hold{Subject: set.Name, Reason: ReasonLimited, Message: fmt.Sprintf("%d of %d missing machines are not created", missing-allowed, missing)}
+	h := machinist.Hold{Subject: subjectOf(set), Reason: ReasonLimited, Message: fmt.Sprintf("%d of %d missing machines are not created", missing-allowed, missing)}
 	if at := slices.IndexFunc(machines, shortLived); at >= 0 {
-		h.Subject = machines[at].Name
-		h.Message += fmt.Sprintf(": %d that were deleted within %s of their creation are still there", c.ShortLived, shortLife)
+		h.Subject = machineSubject(machines[at].Name)
+		h.Message += fmt.Sprintf(": %d machines that were deleted within %s of their creation still exist", c.ShortLived, shortLife)
 	}
 	for _, at := range gone {
 		h.Until = machinist.Earliest(h.Until, at.Add(shortLife))
 	}
 	if len(gone) > 0 {
-		h.Message += fmt.Sprintf(": %d that failed before they joined were deleted within the last %s", len(gone), shortLife)
+		h.Message += fmt.Sprintf(": %d machines that never joined were deleted within the last %s", len(gone), shortLife)
 	}
 	return allowed, []machinist.Hold{h}
 }

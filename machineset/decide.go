@@ -13,41 +13,35 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Decide makes one pass over a set: which machines are created, which deleted,
-// which follow a change of the template, and whether the finalizer comes or goes.
+// Decide returns the decision for one set: which machines are created and deleted, which are
+// updated to the template, and whether the finalizer is added or removed.
 //
-//   - A set which does not pass [Validate] is left alone unless it is deleted. [Status]
-//     shows why, and one Event says so.
-//   - Up to autoPreserveFailedMachineMax Failed machines are marked to be kept
-//     before anything is deleted.
-//   - If the set has fewer machines than it wants, counting those in flight and
-//     not counting those that are leaving, it creates what is missing and
-//     deletes nothing in this pass. Of machines that lost their labels and were
-//     released, it replaces no more than 3 as long as they exist; of those that do not
-//     live for 10 minutes, no more than it wants.
-//   - If the set is frozen, or its scale-up is disabled, it creates nothing, and
-//     goes on with the next rule. While the API servers do not answer
-//     ([Observation.Freeze]), it creates nothing and replaces no Failed machine.
-//   - Else it deletes what it has too much of, as [Choose] tells: machines that an
-//     autoscaler named ([NamedByAutoscaler]), all of them; those that the set
-//     names ([NameVictims]); others in the order of [Policy.Order]. And it
-//     deletes every Failed machine that [ReplaceFailed] lets go. A machine that is
-//     leaving, or whose deletion is in flight, is none of these: it was chosen
-//     before, and counts as gone already for the choice, though not, before that
-//     shows, for a creation.
-//   - If the set is being deleted, it deletes all its machines, and lets its
-//     finalizer go when none is left, and none in flight.
+//   - A set that [Validate] refuses is not changed, unless it is being deleted. [Status] and one
+//     Event say why.
+//   - Up to autoPreserveFailedMachineMax Failed machines are preserved before anything is deleted.
+//   - If fewer machines are present or in flight than desired, the missing ones are created, and
+//     none is deleted in this decision. Of released machines, at most 3 are replaced while they
+//     exist. Of machines that live shorter than 10 minutes, at most as many as are desired.
+//   - A set that is frozen, or whose scale-up is disabled, creates none and continues with the next
+//     rule. While the API servers do not answer ([Observation.Freeze]), no machine is created and
+//     no Failed machine is replaced.
+//   - Otherwise surplus machines are deleted, as [Choose] says: all that an autoscaler named
+//     ([NamedByAutoscaler]), then those that the set names ([NameVictims]), then others by
+//     [Policy.Order]. Failed machines are deleted if [ReplaceFailed] says so. A machine whose
+//     deletion was requested is not chosen again, and counts as present for creations until the
+//     deletion is observed.
+//   - A set that is being deleted deletes all its machines. Its finalizer is removed when there is
+//     no machine and no creation in flight.
 //
-// Machines that have been updated in place and move to another set
-// ([Transferred]) count as present and are never chosen, except when their set is
-// deleted.
+// Machines that move to another set after an update in place ([Transferred]) count as present and
+// are not chosen, except if their set is being deleted.
 //
-// The result does not depend on the order of the machines, and shares nothing
-// with the observation.
+// The result does not depend on the order of the machines, and shares no memory with the
+// observation.
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	d := &draft{now: now}
 	if in.Set == nil {
-		d.hold("", ReasonInvalid, "there is no MachineSet", time.Time{})
+		d.hold("machineset", ReasonInvalid, "there is no MachineSet", time.Time{})
 		return d.done()
 	}
 	if in.Set.DeletionTimestamp != nil && !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
@@ -64,7 +58,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 		}
 		d.deleteSet(in, machines, p)
 	case refused != "":
-		d.hold(in.Set.Name, ReasonInvalid, refused, time.Time{})
+		d.hold(subjectOf(in.Set), ReasonInvalid, refused, time.Time{})
 		d.Events = refusalEvents(in.Set, refused)
 	default:
 		d.keepSet(in, machines, p)
@@ -72,7 +66,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	return d.done()
 }
 
-// keepSet decides about a set that is to stay.
+// keepSet decides about a set that is not being deleted.
 func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) {
 	if !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
 		d.do(setFinalizer(in.Set))
@@ -80,7 +74,7 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 	if !in.Complete {
 		d.sync(in.Set, machines, nil)
 		d.look(in.Expectations, p.burst())
-		d.hold(in.Set.Name, ReasonIncomplete, "the list of machines may not be whole", time.Time{})
+		d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be incomplete", time.Time{})
 		return
 	}
 	counts := Count(in.Set, machines, in.Expectations, d.now)
@@ -113,7 +107,7 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy) {
 	d.look(in.Expectations, p.burst())
 	if !in.Complete {
-		d.hold(in.Set.Name, ReasonIncomplete, "the list of machines may not be whole", time.Time{})
+		d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be incomplete", time.Time{})
 		return
 	}
 	if len(machines) == 0 && len(in.Expectations.Creates()) == 0 {
@@ -128,12 +122,11 @@ func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy
 	}
 	d.deleteAll(in.Set, victims, p.burst())
 	if len(machines) > 0 {
-		d.hold(machines[0].Name, ReasonSetDeleting, fmt.Sprintf("%d machines left", len(machines)), time.Time{})
+		d.hold(machineSubject(machines[0].Name), ReasonSetDeleting, fmt.Sprintf("machines left: %d", len(machines)), time.Time{})
 	}
 }
 
-// sync brings machines in line with the set: one write for each machine, be it
-// for the template, for a preservation, or for both.
+// sync updates machines to the template and to the preservation, with one write per machine.
 func (d *draft) sync(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, preserve map[types.UID]string) {
 	for _, m := range machines {
 		a, changed := syncFromTemplate(set, m)
@@ -146,7 +139,7 @@ func (d *draft) sync(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, pre
 	}
 }
 
-// look asks for live reads of what has been expected for too long.
+// look adds live reads of machines whose creation or deletion has not been observed for too long.
 func (d *draft) look(e machine.Expectations, burst int) {
 	creates, deletes, old := e.Creates(), e.Deletes(), 0
 	pending := slices.Concat(creates, deletes)
@@ -159,19 +152,19 @@ func (d *draft) look(e machine.Expectations, burst int) {
 		}
 	}
 	if len(pending) > 0 {
-		d.hold(pending[0].Name, ReasonNotSeen, fmt.Sprintf("%d creations and %d deletions have not shown up yet",
+		d.hold(machineSubject(pending[0].Name), ReasonNotSeen, fmt.Sprintf("not observed yet: creations %d, deletions %d",
 			len(creates), len(deletes)), d.pending)
 	}
 }
 
-// settling says when the next of n machines will have been available for long enough:
-// the status is to be written then.
+// settling adds a hold until the next of n machines has been available for minReadySeconds. The
+// status has to be written then.
 func (d *draft) settling(in Observation, machines []*v1alpha1.Machine, n int) {
 	if n == 0 {
 		return
 	}
 	if m, at := NextAvailable(present(machines, in.Expectations), settleTime(in.Set), d.now); m != nil {
-		d.hold(m.Name, ReasonSettling, fmt.Sprintf("%d machines do not count as available before they have been so for minReadySeconds", n), at)
+		d.hold(machineSubject(m.Name), ReasonSettling, fmt.Sprintf("available for less than minReadySeconds: %d", n), at)
 	}
 }
 
@@ -184,6 +177,6 @@ func (d *draft) deleteAll(set *v1alpha1.MachineSet, victims []Delete, burst int)
 
 func (d *draft) bounded(set *v1alpha1.MachineSet, n, burst int, what string) {
 	if n > burst {
-		d.hold(set.Name, ReasonLimited, fmt.Sprintf("%d of %d machines are %s in this pass", burst, n, what), time.Time{})
+		d.hold(subjectOf(set), ReasonLimited, fmt.Sprintf("%d of %d machines are %s in one pass", burst, n, what), time.Time{})
 	}
 }

@@ -29,7 +29,7 @@ func (w *world) add(name string, phase v1alpha1.MachinePhase) *v1alpha1.Machine 
 
 func deletedNow() *metav1.Time { return &metav1.Time{Time: epoch} }
 
-func TestDecide(t *testing.T) {
+func TestDecide_Set_Table(t *testing.T) {
 	const running, failed = v1alpha1.MachineRunning, v1alpha1.MachineFailed
 	freeze := map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	disabled := map[string]string{v1alpha1.LabelKeyMachineSetScaleUpDisabled: ""}
@@ -41,49 +41,49 @@ func TestDecide(t *testing.T) {
 		actions []string
 		holds   []string
 	}{
-		{"a creation in flight is not asked for again (DS-2)", 2, machineset.Policy{}, func(w *world) {
+		{"a creation in flight is not repeated", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now)
-		}, nil, []string{"b: NotSeen: 1 creations and 0 deletions have not shown up yet"}},
-		{"a creation in flight for too long is looked for, and not replaced", 1, machineset.Policy{}, func(w *world) {
+		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 1, deletions 0"}},
+		{"a creation in flight for too long is looked up, and not repeated", 1, machineset.Policy{}, func(w *world) {
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now.Add(-time.Hour))
-		}, []string{"look for b (NotSeen)"}, []string{"b: NotSeen: 1 creations and 0 deletions have not shown up yet"}},
-		{"a machine that is leaving by its timestamp alone is not counted and takes nobody along (DS-23)", 1, machineset.Policy{}, func(w *world) {
+		}, []string{"look for machine b"}, []string{"machine/b: NotSeen: not observed yet: creations 1, deletions 0"}},
+		{"a machine that has only a deletion timestamp does not count, and no other is deleted", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running).DeletionTimestamp = deletedNow()
 			w.add("b", running)
 		}, nil, nil},
-		{"a deletion in flight is not replaced before it shows", 2, machineset.Policy{}, func(w *world) {
+		{"a deletion in flight is not replaced before it is observed", 2, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("b", failed)
 			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
-		}, nil, []string{"b: NotSeen: 0 creations and 1 deletions have not shown up yet"}},
-		{"a frozen set creates nothing, and still lets the bad ones go (DS-27)", 5, machineset.Policy{}, func(w *world) {
+		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 0, deletions 1"}},
+		{"a frozen set creates none and still deletes Failed and named machines", 5, machineset.Policy{}, func(w *world) {
 			w.Set.Labels = freeze
 			w.add("a", failed)
 			marked(w.add("b", running))
 			w.add("c", running)
-		}, []string{"delete b (MarkedForDeletion, by NamedByAutoscaler)", "delete a (MachineFailed)"}, []string{"ms: Frozen: 2 machines missing, label freeze"}},
-		{"a set whose scale-up is disabled does the same (DS-27)", 5, machineset.Policy{}, func(w *world) {
+		}, []string{"delete machine b: MarkedForDeletion, chosen by NamedByAutoscaler", "delete machine a: MachineFailed"}, []string{"machineset/ms: Frozen: missing machines: 2; the label freeze forbids to create them"}},
+		{"a set whose scale-up is disabled creates none", 5, machineset.Policy{}, func(w *world) {
 			w.Set.Labels = disabled
 			w.add("a", failed)
-		}, []string{"delete a (MachineFailed)"}, []string{"ms: ScaleUpDisabled: 4 machines missing, label node.machine.sapcloud.io/scale-up-disabled"}},
-		{"freeze is spelled exactly", 1, machineset.Policy{}, func(w *world) {
+		}, []string{"delete machine a: MachineFailed"}, []string{"machineset/ms: ScaleUpDisabled: missing machines: 4; the label node.machine.sapcloud.io/scale-up-disabled forbids to create them"}},
+		{"another value of the freeze label does not freeze", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "true"}
-		}, []string{"create 1 (TooFewMachines)"}, nil},
+		}, []string{"create 1 machine"}, nil},
 		{"a frozen set that is too large shrinks", 0, machineset.Policy{}, func(w *world) {
 			w.Set.Labels = freeze
 			w.add("a", running)
-		}, []string{"delete a (TooManyMachines)"}, nil},
-		{"a named machine goes even from a set that is not too large", 2, machineset.Policy{}, func(w *world) {
+		}, []string{"delete machine a: TooManyMachines"}, nil},
+		{"a named machine is deleted even if the set is not too large", 2, machineset.Policy{}, func(w *world) {
 			marked(w.add("a", running))
 			w.add("b", running)
-		}, []string{"delete a (MarkedForDeletion, by NamedByAutoscaler)"}, nil},
-		{"a named machine goes instead of another, though it is preserved", 1, machineset.Policy{}, func(w *world) {
+		}, []string{"delete machine a: MarkedForDeletion, chosen by NamedByAutoscaler"}, nil},
+		{"a named machine is deleted instead of another, even if it is preserved", 1, machineset.Policy{}, func(w *world) {
 			m := w.add("a", running)
 			marked(m)
 			m.Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
 			w.add("b", v1alpha1.MachinePending)
-		}, []string{"delete a (MarkedForDeletion, by NamedByAutoscaler)"}, nil},
+		}, []string{"delete machine a: MarkedForDeletion, chosen by NamedByAutoscaler"}, nil},
 		{"a mark after the last change of size is for a change to come", 2, machineset.Policy{}, func(w *world) {
 			m := w.add("a", running)
 			marked(m)
@@ -92,132 +92,132 @@ func TestDecide(t *testing.T) {
 		}, nil, nil},
 		{"a preserved Failed machine stays, and says how long", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
-		}, nil, []string{"a: Preserved: machine is Failed and stays"}},
-		{"a Failed machine whose preservation is over goes", 1, machineset.Policy{}, func(w *world) {
+		}, nil, []string{"machine/a: Preserved: it is Failed and stays"}},
+		{"a Failed machine whose preservation has expired is deleted", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(0))
-		}, []string{"delete a (PreservationExpired)"}, nil},
-		{"a Failed machine whose Node nobody has looked at stays", 1, machineset.Policy{}, func(w *world) {
+		}, []string{"delete machine a: PreservationExpired"}, nil},
+		{"a Failed machine whose Node was not read stays", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
-		}, nil, []string{"a: NodeNotLookedAt: machine is Failed and stays"}},
-		{"a Failed machine whose Node is gone is asked itself (DS-28)", 1, machineset.Policy{}, func(w *world) {
+		}, nil, []string{"machine/a: NodeNotLookedAt: it is Failed and stays"}},
+		{"a Failed machine without a Node decides by its own annotation", 1, machineset.Policy{}, func(w *world) {
 			m := w.add("a", failed)
 			m.Labels[v1alpha1.NodeLabelKey] = "n"
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "when-failed"
 			w.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
-		}, nil, []string{"a: PreservationPending: machine is Failed and stays"}},
-		{"the youngest Failed machines are preserved up to the maximum (DS-29: what is there counts, not the status)", 4, machineset.Policy{}, func(w *world) {
+		}, nil, []string{"machine/a: PreservationPending: it is Failed and stays"}},
+		{"the youngest Failed machines are preserved up to the maximum", 4, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 2
 			w.Set.Status.AutoPreserveFailedMachineCount = 0
 			w.add("a", failed).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			w.add("b", failed)
 			w.add("c", failed).CreationTimestamp = metav1.NewTime(now)
 			w.add("d", running)
-		}, []string{"update preservation of c (OutOfSync)", "delete b (MachineFailed)"}, []string{
-			"a: PreservationPending: machine is Failed and stays", "c: PreservationPending: machine is Failed and stays",
+		}, []string{"update preservation of machine c", "delete machine b: MachineFailed"}, []string{
+			"machine/a: PreservationPending: it is Failed and stays", "machine/c: PreservationPending: it is Failed and stays",
 		}},
-		{"a Failed machine whose Node says no, or nobody knows what, is not granted it (DS-29)", 2, machineset.Policy{}, func(w *world) {
+		{"a Failed machine whose Node forbids it, or is unknown, is not preserved", 2, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 2
 			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
 			w.add("b", failed).Labels[v1alpha1.NodeLabelKey] = "unknown"
 			w.Nodes = map[string]machine.NodeView{"n": nodeSaying("false")}
-		}, []string{"delete a (MachineFailed)"}, []string{"b: NodeNotLookedAt: machine is Failed and stays"}},
+		}, []string{"delete machine a: MachineFailed"}, []string{"machine/b: NodeNotLookedAt: it is Failed and stays"}},
 		{"what is granted beyond the maximum is revoked, the oldest first", 2, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", running).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m := w.add("b", running)
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m.CreationTimestamp = metav1.NewTime(now)
-		}, []string{"update preservation of a (OutOfSync)"}, nil},
+		}, []string{"update preservation of machine a"}, nil},
 		{"a preserved machine that is leaving makes room for another", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			m := w.add("a", failed)
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m.DeletionTimestamp = deletedNow()
 			w.add("b", failed)
-		}, []string{"update preservation of b (OutOfSync)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
+		}, []string{"update preservation of machine b"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
 		{"a machine that goes anyway is not preserved first", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).CreationTimestamp = metav1.NewTime(now)
 			marked(w.Machines[0])
 			w.add("b", failed)
-		}, []string{"update preservation of b (OutOfSync)", "delete a (MarkedForDeletion, by NamedByAutoscaler)"}, []string{"b: PreservationPending: machine is Failed and stays"}},
+		}, []string{"update preservation of machine b", "delete machine a: MarkedForDeletion, chosen by NamedByAutoscaler"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
 		{"a machine whose preservation is over is not preserved again", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(-60))
-		}, []string{"delete a (PreservationExpired)"}, nil},
+		}, []string{"delete machine a: PreservationExpired"}, nil},
 		{"of two views of one machine, that which is leaving counts", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running)
 			w.add("a", running).DeletionTimestamp = deletedNow()
-		}, []string{"create 1 (TooFewMachines)"}, nil},
+		}, []string{"create 1 machine"}, nil},
 		{"no more than the burst is looked for in a pass", 2, machineset.Policy{Burst: 1}, func(w *world) {
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", epoch).Creating(machine.KindMachine, "b", epoch)
-		}, []string{"look for a (NotSeen)"}, []string{"a: NotSeen: 2 creations and 0 deletions have not shown up yet"}},
+		}, []string{"look for machine a"}, []string{"machine/a: NotSeen: not observed yet: creations 2, deletions 0"}},
 		{"a machine that moves to another set counts and is not chosen", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful"
 		}, nil, nil},
 		{"a machine without identity counts and is never deleted", 0, machineset.Policy{}, func(w *world) {
 			w.add("a", running).UID = ""
-		}, nil, []string{"a: Invalid: machine has no UID"}},
+		}, nil, []string{"machine/a: Invalid: it has no UID, which the API server sets: set metadata.uid in tests"}},
 		{"a machine of another set does not count", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running).OwnerReferences[0].UID = "uid-another"
 			w.add("b", running)
-		}, nil, []string{"a: ControlledByAnother: left out of every count"}},
-		{"an update freshly done outweighs an Unknown machine (DS-26)", 1, machineset.Policy{}, func(w *world) {
+		}, nil, []string{"machine/a: ControlledByAnother: another object controls it, so it does not count"}},
+		{"an update freshly done outweighs an Unknown machine", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachineInPlaceUpdateSuccessful)
 			w.add("b", v1alpha1.MachineUnknown)
-		}, []string{"delete b (TooManyMachines, by Health)"}, nil},
+		}, []string{"delete machine b: TooManyMachines, chosen by Health"}, nil},
 		{"a named machine whose deletion is in flight is not replaced by another", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
 			machineset.NameVictims(w.Set, []string{"b"})
 			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
-		}, nil, []string{"b: NotSeen: 0 creations and 1 deletions have not shown up yet"}},
+		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 0, deletions 1"}},
 		{"the caller's order counts", 1, machineset.Policy{Order: machineset.Order{{Name: "Youngest", Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running).CreationTimestamp = metav1.NewTime(now)
-		}, []string{"delete b (TooManyMachines, by Youngest)"}, nil},
-		{"a machine that has not been Running for long is waited for (DS-20)", 1, machineset.Policy{}, func(w *world) {
+		}, []string{"delete machine b: TooManyMachines, chosen by Youngest"}, nil},
+		{"a machine that has not been Running for long is waited for", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.MinReadySeconds = 60
 			w.add("a", running).Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Second))
-		}, nil, []string{"a: MinReadySeconds: 1 machines do not count as available before they have been so for minReadySeconds"}},
-		{"nothing is done to a set without a selector (DS-21)", 3, machineset.Policy{}, func(w *world) {
+		}, nil, []string{"machine/a: MinReadySeconds: available for less than minReadySeconds: 1"}},
+		{"nothing is done to a set without a selector", 3, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.Selector = nil
 			w.add("a", failed)
-		}, nil, []string{"ms: Invalid: spec.selector: Required value: Selector must not be empty"}},
+		}, nil, []string{"machineset/ms: Invalid: spec.selector: Required value: Selector must not be empty"}},
 		{"the finalizer comes before the first machine", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Finalizers = nil
-		}, []string{"add finalizer to set ms (FinalizerMissing)", "create 1 (TooFewMachines)"}, nil},
+		}, []string{"add finalizer to set ms", "create 1 machine"}, nil},
 		{"an incomplete view holds everything but what is harmless", 1, machineset.Policy{}, func(w *world) {
 			w.Complete = false
 			w.Set.Spec.Template.Spec.Class.Kind = "New"
 			w.add("a", failed)
 			w.add("b", running)
-		}, []string{"update class kind of a (OutOfSync)", "update class kind of b (OutOfSync)"},
-			[]string{"ms: IncompleteView: the list of machines may not be whole"}},
-		{"a deleted set deletes its machines, no more than the burst (DS-32)", 5, machineset.Policy{Burst: 2}, func(w *world) {
+		}, []string{"update class kind of machine a", "update class kind of machine b"},
+			[]string{"machineset/ms: IncompleteView: the list of machines may be incomplete"}},
+		{"a deleted set deletes its machines, no more than the burst", 5, machineset.Policy{Burst: 2}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.add("a", running)
 			w.add("b", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
 			w.add("c", v1alpha1.MachinePending)
 			w.add("d", running).DeletionTimestamp = deletedNow()
-		}, []string{"delete c (MachineSetDeleting)", "delete a (MachineSetDeleting)"},
-			[]string{"ms: Limited: 2 of 3 machines are deleted in this pass", "a: MachineSetDeleting: 4 machines left"}},
+		}, []string{"delete machine c: MachineSetDeleting", "delete machine a: MachineSetDeleting"},
+			[]string{"machineset/ms: Limited: 2 of 3 machines are deleted in one pass", "machine/a: MachineSetDeleting: machines left: 4"}},
 		{"a deleted set deletes its machines though it is not valid", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Set.Spec.Selector = nil
 			w.add("a", running)
-		}, []string{"delete a (MachineSetDeleting)"}, []string{"a: MachineSetDeleting: 1 machines left"}},
+		}, []string{"delete machine a: MachineSetDeleting"}, []string{"machine/a: MachineSetDeleting: machines left: 1"}},
 		{"a deleted set goes when no machine is left", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
-		}, []string{"remove finalizer from set ms (MachineSetDeleting)"}, nil},
+		}, []string{"remove finalizer from set ms"}, nil},
 		{"a deleted set waits for creations in flight", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", now)
-		}, nil, []string{"a: NotSeen: 1 creations and 0 deletions have not shown up yet"}},
+		}, nil, []string{"machine/a: NotSeen: not observed yet: creations 1, deletions 0"}},
 		{"a deleted set is not let go on a view that may not be whole", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Complete = false
-		}, nil, []string{"ms: IncompleteView: the list of machines may not be whole"}},
+		}, nil, []string{"machineset/ms: IncompleteView: the list of machines may be incomplete"}},
 		{"a deleted set without our finalizer is no longer ours", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Set.Finalizers = []string{"other"}
@@ -245,7 +245,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestNextCheckIsTheEarliestThingThatHelps(t *testing.T) {
+func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
 	in := machineset.Observation{Set: newSet(2), Complete: true}
 	preserved := newMachine("a", v1alpha1.MachineFailed)
 	preserved.Status.CurrentStatus.PreserveExpiryTime = expiry(new(7200))
@@ -274,7 +274,7 @@ func TestNextCheckIsTheEarliestThingThatHelps(t *testing.T) {
 	require.Equal(t, now.Add(10*time.Minute), d.NextCheck, "a hold without an end")
 }
 
-func TestCountsNeverGoBelowZero(t *testing.T) {
+func TestCounts_MissingAndSurplus_NotNegative(t *testing.T) {
 	require.Zero(t, machineset.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
 	require.Zero(t, machineset.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
 	require.Equal(t, 5, machineset.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
@@ -282,13 +282,13 @@ func TestCountsNeverGoBelowZero(t *testing.T) {
 	require.Equal(t, 4, machineset.Counts{Desired: -5, Eligible: 4}.Surplus())
 }
 
-func TestBatchesDouble(t *testing.T) {
+func TestBatches_Sizes_Double(t *testing.T) {
 	require.Equal(t, []int{1, 2, 4, 8, 5}, machineset.Batches(20))
 	require.Empty(t, machineset.Batches(0))
 	require.Empty(t, machineset.Batches(-1))
 }
 
-func TestPredicatesTolerateNil(t *testing.T) {
+func TestPredicates_Nil_False(t *testing.T) {
 	require.True(t, machineset.Leaving(nil))
 	for _, is := range []func(*v1alpha1.Machine) bool{machineset.Failed, machineset.Transferred} {
 		require.False(t, is(nil))

@@ -8,24 +8,24 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/line"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A Decision is what to do now for one set, why the rest is not done, and when
-// to ask again.
+// Decision is what to do for one set, what it waits for, and when to decide again.
 type Decision struct {
-	// Actions are in the order in which they are to be carried out: finalizer,
-	// Syncs, Looks, then Deletes or one Create. If that of the finalizer fails,
-	// leave out the others; they do not depend on each other.
+	// Actions are in the order in which to carry them out: finalizer, Syncs, Looks, then Deletes or
+	// one Create. If the finalizer cannot be written, skip the others. Otherwise they do not depend
+	// on each other.
 	Actions []Action
 	// Holds are what is not done, and why.
 	Holds []machinist.Hold
-	// Events are to be reported once the status that [Status] returns is stored.
+	// Events are reported after the status of [Status] is stored.
 	Events []machinist.Event
-	// Reason sums the decision up: that of the first Delete or Create, else of the
-	// first action, else of the first hold, else [ReasonSettled].
+	// Reason is that of the first Delete or Create, else of the first action, else of the first
+	// hold, else [ReasonSettled].
 	Reason machinist.Reason
-	// NextCheck is when to ask again, after now; zero if only a change of an
-	// object can help. A decision with actions or holds always has one.
+	// NextCheck is when to decide again, after now. Zero means when an object changes. It is not
+	// zero for a decision with actions or holds.
 	NextCheck time.Time
 }
 
@@ -33,20 +33,25 @@ type Decision struct {
 func (d Decision) String() string { return line.Decision(d.Actions, d.Reason, "", d.Holds) }
 
 const (
-	// unseen is how long the cache may take to show an effect before the machine is
-	// read live. It is longer than an API call may take: a creation that is still to
-	// happen is not given up.
+	// unseen is how long an effect may be missing in the cache before the machine is read from the
+	// API server. It is longer than a request may take.
 	unseen = 2 * time.Minute
-	// recheck is when to look again at a hold without an end.
+	// recheck is when to decide again about a hold without an end.
 	recheck = 10 * time.Minute
 )
 
-// draft is a decision in the making.
+// draft is a decision that is being made.
 type draft struct {
 	Decision
 	now     time.Time
 	pending time.Time // earliest next look at an expectation
 }
+
+// subjectOf returns the set as the subject of a hold.
+func subjectOf(set *v1alpha1.MachineSet) string { return "machineset/" + set.Name }
+
+// machineSubject returns a machine as the subject of a hold.
+func machineSubject(name string) string { return "machine/" + name }
 
 func (d *draft) do(a Action) { d.Actions = append(d.Actions, a) }
 
@@ -54,8 +59,8 @@ func (d *draft) hold(subject string, reason machinist.Reason, message string, un
 	d.Holds = append(d.Holds, machinist.Hold{Subject: subject, Reason: reason, Message: message, Until: until})
 }
 
-// wake moves the next look at an expectation forward, never further than unseen from
-// now: an expectation may carry the time of a clock that was ahead.
+// wake sets the time of the next look at an expectation, at most unseen from now, because the clock
+// of an expectation may have been ahead.
 func (d *draft) wake(at time.Time) {
 	if latest := d.now.Add(unseen); at.After(latest) {
 		at = latest
@@ -63,7 +68,7 @@ func (d *draft) wake(at time.Time) {
 	d.pending = machinist.Earliest(d.pending, at)
 }
 
-// done fills in the reason and the next check.
+// done returns the decision with its reason and next check.
 func (d *draft) done() Decision {
 	d.Reason = d.summary()
 	next := d.pending

@@ -12,15 +12,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// deletable returns the machines that are not on their way out already, those
-// that move to another set included, and says which of them cannot be deleted.
+// deletable returns the machines whose deletion was not requested, including those that move to
+// another set, and holds for those that cannot be deleted.
 func deletable(machines []*v1alpha1.Machine, asked map[types.UID]bool) (out []*v1alpha1.Machine, holds []machinist.Hold) {
 	out = make([]*v1alpha1.Machine, 0, len(machines))
 	for _, m := range machines {
 		switch {
 		case Leaving(m) || asked[m.UID]:
 		case m.UID == "":
-			holds = append(holds, machinist.Hold{Subject: m.Name, Reason: ReasonInvalid, Message: "machine has no UID"})
+			holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: ReasonInvalid, Message: "it has no UID, which the API server sets: set metadata.uid in tests"})
 		default:
 			out = append(out, m)
 		}
@@ -28,8 +28,8 @@ func deletable(machines []*v1alpha1.Machine, asked map[types.UID]bool) (out []*v
 	return out, holds
 }
 
-// surplus chooses the machines that go because of the size of the set, and those
-// that were named.
+// surplus returns the deletions because of the size of the set or because an autoscaler named
+// machines.
 func surplus(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, o Order) []Delete {
 	var victims []Delete
 	for _, v := range Choose(set, eligible, int(set.Spec.Replicas), o) {
@@ -42,8 +42,8 @@ func surplus(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, o Order) []
 	return victims
 }
 
-// failed chooses those of the machines that go because they are Failed, and says why
-// other Failed machines stay. preserve is what becomes of preserve annotations.
+// failed returns the deletions of Failed machines, and holds for the Failed machines that stay.
+// preserve has the new preserve annotations.
 func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes map[string]machine.NodeView, now time.Time) (goes []Delete, holds []machinist.Hold) {
 	for _, m := range machines {
 		if !Failed(m) {
@@ -55,18 +55,18 @@ func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes m
 			gone, reason = false, ReasonPreservationAsked
 		}
 		if gone {
-			// Its creation is what was done for it last: it never joined.
+			// The last operation is the creation: its Node never joined.
 			neverJoined := m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate
 			goes = append(goes, Delete{Name: m.Name, UID: m.UID, Reason: reason, NeverJoined: neverJoined})
 			continue
 		}
-		holds = append(holds, machinist.Hold{Subject: m.Name, Reason: reason, Message: "machine is Failed and stays", Until: staysUntil(m, node, reason, now)})
+		holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: reason, Message: "it is Failed and stays", Until: staysUntil(m, node, reason, now)})
 	}
 	return goes, holds
 }
 
-// staysUntil returns when the reason why a Failed machine stays ends, zero if that
-// takes a change of the machine.
+// staysUntil returns when the reason for which a Failed machine stays ends. Zero means when the
+// machine changes.
 func staysUntil(m *v1alpha1.Machine, node machine.NodeView, reason machinist.Reason, now time.Time) time.Time {
 	switch reason {
 	case ReasonPreserved:

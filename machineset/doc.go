@@ -1,62 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machineset decides which machines of a MachineSet are created, which
-// are deleted, and which are kept.
+// Package machineset decides which machines of a MachineSet are created, deleted and kept:
+// [Decide] returns a [Decision] from an [Observation], and [Status] the status of the set.
 //
-// [Decide] makes one pass over one set: it is given the set, its machines, and
-// what this process has asked for but cannot see yet, and returns actions as
-// data, the reasons why other things are not done, and the time at which to ask
-// again. A controller is the loop around it:
+//	package main
 //
-//	set := …   // read live
-//	claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), cached)
-//	…          // write claims.Adopt, after a live read of the set, and claims.Release
-//	expected[set.UID] = expected[set.UID].Observe(cachedMachine, synced)
+//	import (
+//		"fmt"
+//		"time"
 //
-//	in := machineset.Observation{
-//		Set: set, Machines: claims.Owned, Complete: synced && claims.Settled(),
-//		Released: claims.Released, Expectations: expected[set.UID], NeverJoined: neverJoined[set.UID], Nodes: views,
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/machinist-dev/machinist/machine/v1alpha1"
+//		"github.com/machinist-dev/machinist/machineset"
+//	)
+//
+//	func main() {
+//		labels := map[string]string{"pool": "a"}
+//		set := &v1alpha1.MachineSet{} // read it from the API server
+//		set.Name, set.UID, set.Finalizers = "workers", "1", []string{v1alpha1.MCMFinalizerName}
+//		set.Spec.Replicas = 3
+//		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+//		set.Spec.Template.Labels = labels
+//		set.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
+//		in := machineset.Observation{Set: set, Complete: true}
+//		fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()))
 //	}
-//	d := machineset.Decide(in, policy, now)
-//	for _, a := range d.Actions {
-//		switch a := a.(type) {
-//		case machineset.SetFinalizers:
-//			…   // patch the set with a.Patch()
-//		case machineset.Sync:
-//			…   // update the machine to a.Apply(machine)
-//		case machineset.Look:
-//			…   // read the machine live; expected = expected.Looked(machine.KindMachine, a.Name, live, now)
-//		case machineset.Delete:
-//			…   // expected = expected.Deleting(machine.KindMachine, a.Name, a.UID, now); neverJoined = neverJoined.Deleting(a, now)
-//			    // delete with the UID as precondition
-//		case machineset.Create:
-//			…   // for each batch of Batches(a.Count), m := NewMachine(set, Suffix(rand.Float64)):
-//			    // expected = expected.Creating(machine.KindMachine, m.Name, now); create m
-//			    // after an error: expected, look = expected.Failed(machine.KindMachine, m.Name, err)
-//		default:
-//			…   // an error: this loop is older than the package
-//		}
-//	}
-//	if status, changed := machineset.Status(in, failure, now); changed {
-//		…   // write it
-//	}
-//	…       // ask again at d.NextCheck
 //
-// By its own action a set never has more machines than it wants, those on their way
-// out not counted (they are replaced without waiting for their end), however far its
-// cache lags behind, whichever calls fail, and whatever answers are lost; see
-// [machine.Expectations]. If something takes the labels off its machines, so that they have to
-// be released and replaced, it stops after 3. A scale-down by
-// k deletes k machines, beside those that have failed and are replaced: those that
-// an autoscaler named, then those that the set itself names ([NameVictims]), then
-// the first in an [Order]. On a list that is not known to be whole, nothing is
-// created and nothing deleted.
+// A controller reads the set, calls [Claim] to find its machines, and writes adoptions and
+// releases. It then calls Decide, and carries out each [Action]: [SetFinalizers], [Sync],
+// [Look], [Delete] and [Create]. It records creations and deletions in [machine.Expectations]
+// before the requests. At the end it writes the status, and decides again at
+// [Decision.NextCheck] or when an object changes.
 //
-// [Count] is the one place where machines are counted, [Choose] the one where
-// those that go are chosen. Package deployment plans with the same functions, and
-// so knows what its sets are going to do.
+// # What is guaranteed
 //
-// The package does not choose names, back off, balance zones or freeze sets. How
-// one set replaces another is decided in package deployment, and what happens to
-// one machine in package machine.
+// By its own decisions a set never has more machines than it wants, however stale its cache is,
+// and whichever requests fail. Machines that are being deleted do not count; they are replaced
+// at once. If another client removes the labels of machines, 3 of them are replaced. A
+// scale-down by k deletes k machines, besides Failed ones that are replaced. On an incomplete
+// list nothing is created or deleted.
+//
+// # Counting and choosing
+//
+// [Count] is the only function that counts machines, and [Choose] the only one that chooses
+// those to delete: machines that an autoscaler named, then machines that the set names
+// ([NameVictims]), then the first in an [Order]. Package deployment calls the same functions,
+// so it knows what its sets will do.
 package machineset

@@ -10,15 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReleasedAnnotation holds the UID of the owner that let an object go, because
-// the owner's selector did not match it any more. It goes when another owner takes
-// the object. Without it, a controller that takes away the labels of each new machine
-// would make a set create machines for ever.
+// ReleasedAnnotation has the UID of the owner that released an object because its selector did not
+// match. Another owner that adopts the object removes it. It bounds the machines that are created
+// if another client removes the labels of each new machine.
 const ReleasedAnnotation = "machinist.dev/released-by"
 
-// metadataPatch returns a JSON merge patch of fields of the metadata. A merge patch
-// replaces lists, so that a list has to be the whole list. The UID and the resource
-// version are preconditions: another write in between makes the patch fail with a
+// metadataPatch returns a JSON merge patch of metadata fields. A merge patch replaces lists. The
+// UID and the resource version are preconditions: after another write the patch fails with a
 // conflict.
 func metadataPatch(uid types.UID, resourceVersion string, metadata map[string]any) ([]byte, error) {
 	if uid != "" {
@@ -34,23 +32,21 @@ func metadataPatch(uid types.UID, resourceVersion string, metadata map[string]an
 	return patch, nil
 }
 
-// An OwnersEdit is what the owner references of one object become.
+// OwnersEdit is a change of the owner references of one object.
 type OwnersEdit struct {
-	// Name, UID and ResourceVersion identify the object as it was read. The write
-	// must fail if the UID or the resource version differs.
+	// Name, UID and ResourceVersion identify the object as it was read. The write must fail if the
+	// UID or the resource version differs.
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// OwnerReferences is the whole list; it keeps the entries of all other owners. It is
-	// not nil.
+	// OwnerReferences is the whole list, including those of other owners. It is not nil.
 	OwnerReferences []metav1.OwnerReference
-	// ReleasedBy is what the [ReleasedAnnotation] becomes; empty removes it, and nil
-	// leaves it.
+	// ReleasedBy is the new [ReleasedAnnotation]. Empty removes it, nil keeps it.
 	ReleasedBy *string
 }
 
-// Patch returns the edit as a JSON merge patch (types.MergePatchType) with UID
-// and resource version as preconditions. The error is nil for edits of this package.
+// Patch returns the edit as a JSON merge patch (types.MergePatchType) with UID and resource version
+// as preconditions. The error is nil for edits of this package.
 func (e OwnersEdit) Patch() ([]byte, error) {
 	list := e.OwnerReferences
 	if list == nil {

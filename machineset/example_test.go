@@ -36,8 +36,8 @@ func ExampleDecide() {
 	d = machineset.Decide(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 	// Output:
-	// [] [workers-7d4f9: IncompleteView: the list of machines may not be whole]
-	// [delete b (TooManyMachines, by Health)] []
+	// [] [machineset/workers-7d4f9: IncompleteView: the list of machines may be incomplete]
+	// [delete machine b: TooManyMachines, chosen by Health] []
 }
 
 // What was asked for counts from the moment it is asked for, even if the cache
@@ -58,10 +58,10 @@ func ExampleObservation_expectations() {
 	in.Expectations = in.Expectations.Looked(machine.KindMachine, m.Name, nil, now) // a live read: NotFound
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
 	// Output:
-	// [create 1 (TooFewMachines)]
+	// [create 1 machine]
 	// [] NotSeen 2m0s
-	// [look for workers-7d4f9-x8k2p (NotSeen)]
-	// [create 1 (TooFewMachines)]
+	// [look for machine workers-7d4f9-x8k2p]
+	// [create 1 machine]
 }
 
 func ExampleClaim() {
@@ -101,8 +101,8 @@ func ExampleNameVictims() {
 	in.Machines = []*v1alpha1.Machine{in.Machines[0], in.Machines[2]} // b is gone
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Reason)
 	// Output:
-	// [delete c (TooManyMachines, by Health)]
-	// [delete b (TooManyMachines, by NamedByPlan)]
+	// [delete machine c: TooManyMachines, chosen by Health]
+	// [delete machine b: TooManyMachines, chosen by NamedByPlan]
 	// Settled
 }
 

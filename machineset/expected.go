@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// expected drops the expectations that the machines of a view fulfil.
+// expected returns the expectations that the machines do not fulfill yet.
 func expected(e machine.Expectations, machines []*v1alpha1.Machine, complete bool) machine.Expectations {
 	if len(e) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func expected(e machine.Expectations, machines []*v1alpha1.Machine, complete boo
 	return e.Observe(func(_, name string) metav1.Object { return named[name] }, complete)
 }
 
-// deleting returns the UIDs whose deletion has not shown up yet.
+// deleting returns the UIDs of machines whose deletion was requested and is not observed yet.
 func deleting(e machine.Expectations) map[types.UID]bool {
 	uids := map[types.UID]bool{}
 	for _, x := range e.Deletes() {
@@ -36,14 +36,13 @@ func deleting(e machine.Expectations) map[types.UID]bool {
 	return uids
 }
 
-// NeverJoined is when this process deleted machines of one set that failed before they
-// had joined, by UID. Each slows down what is created for 10 minutes after its
-// deletion, by the clock that recorded it. The zero NeverJoined is that there were none.
-// It is a value, and may be stored as JSON; losing it costs creations that fail.
+// NeverJoined has the times at which this process deleted machines of one set that failed before
+// their Nodes joined, by UID. Each reduces creations for 10 minutes. It is a value and may be
+// stored as JSON. Losing it costs creations that fail.
 type NeverJoined map[types.UID]time.Time
 
-// Deleting returns a copy with a machine that is about to be deleted, if it never joined,
-// and without those that count no longer.
+// Deleting returns a copy with the machine of a deletion, if its Node never joined, and without
+// entries older than 10 minutes.
 func (n NeverJoined) Deleting(d Delete, at time.Time) NeverJoined {
 	next := n.recent(at)
 	if d.NeverJoined {
@@ -52,7 +51,7 @@ func (n NeverJoined) Deleting(d Delete, at time.Time) NeverJoined {
 	return next
 }
 
-// recent returns a copy with the deletions of the last shortLife.
+// recent returns a copy with the entries of the last shortLife.
 func (n NeverJoined) recent(now time.Time) NeverJoined {
 	next := NeverJoined{}
 	for uid, at := range n {

@@ -10,25 +10,22 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ReplaceFailed decides whether a Failed machine is deleted, so that another
-// takes its place. The node is that which the machine's label names. The rules are, in
-// this order:
+// ReplaceFailed reports whether a Failed machine is deleted, to be replaced, and why or why not.
+// node is the Node that the label of the machine names. The rules, in this order:
 //
-//  1. Preserved, and its time is not over: it stays ([ReasonPreserved]).
-//  2. Preserved, and its time is over: it goes ([ReasonPreservationOver]).
-//  3. It has a Node that nobody has looked at: it stays ([ReasonNodeUnknown]).
-//  4. The machine controller is about to preserve it, by
-//     [machine.WillPreserve]: it stays ([ReasonPreservationAsked]).
-//  5. Its Node became Ready after the machine failed, by [machine.ReadyAgain]: it stays
-//     for a minute ([ReasonNodeReadyAgain]), as the machine controller is about to make
-//     it Running. The minute begins at read, when the caller first read that. A caller
-//     that does not remember it passes zero: the minute begins when the Node became Ready.
-//  6. It goes ([ReasonFailed]).
+//  1. It is preserved: it stays ([ReasonPreserved]).
+//  2. Its preservation has expired: it is deleted ([ReasonPreservationOver]).
+//  3. Its Node was not read: it stays ([ReasonNodeUnknown]).
+//  4. The machine controller will preserve it, by [machine.WillPreserve]: it stays
+//     ([ReasonPreservationAsked]).
+//  5. Its Node became Ready after the machine failed, by [machine.ReadyAgain]: it stays for a
+//     minute ([ReasonNodeReadyAgain]), because the machine controller is about to make it Running.
+//     The minute begins at read, when the caller first read that. If read is zero, it begins when
+//     the Node became Ready.
+//  6. It is deleted ([ReasonFailed]).
 //
-// A machine whose Node is gone, or belongs to another machine, is asked itself; the
-// reference system's set controller lets it go whatever it asks.
-//
-// A machine that is not Failed, or nil, stays, for no reason.
+// A machine without a Node of its own stays if its own annotation asks for preservation. (MCM
+// deletes it.) For a machine that is nil or not Failed it returns false and no reason.
 func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, read, now time.Time) (bool, machinist.Reason) {
 	if !Failed(m) {
 		return false, ""
@@ -49,12 +46,11 @@ func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, read, now time.Ti
 	}
 }
 
-// recoveryTime is how long a Failed machine whose Node is Ready again may take to become
-// Running.
+// recoveryTime is how long a Failed machine may take to become Running after its Node is Ready.
 const recoveryTime = time.Minute
 
-// mayRecoverUntil returns until when a Failed machine stays because its Node is Ready
-// again, or zero. A Node whose clock is further ahead than that time keeps no machine.
+// mayRecoverUntil returns until when a Failed machine stays because its Node is Ready again, or
+// zero. A Node whose clock is ahead by more than recoveryTime keeps no machine.
 func mayRecoverUntil(m *v1alpha1.Machine, node machine.NodeView, read, now time.Time) time.Time {
 	ready := machine.ReadyAgain(m, node, now)
 	if !ready.IsZero() && !read.IsZero() {
@@ -66,7 +62,7 @@ func mayRecoverUntil(m *v1alpha1.Machine, node machine.NodeView, read, now time.
 	return ready.Add(recoveryTime)
 }
 
-// nodeUnknown reports whether a machine names a Node that was not looked at.
+// nodeUnknown reports whether a machine names a Node that was not read.
 func nodeUnknown(m *v1alpha1.Machine, node machine.NodeView) bool {
 	return m.Labels[v1alpha1.NodeLabelKey] != "" && !node.Looked && !node.NoTarget
 }

@@ -68,7 +68,7 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 }
 
 // After an outage the Node may be Ready for long before the set reads that.
-func TestReplaceFailed_NodeReadyAgainWasReadLater_StaysForAMinuteAfterThat(t *testing.T) {
+func TestReplaceFailed_ReadyAgainReadLater_OneMinuteFromRead(t *testing.T) {
 	m, view := failedWithNode(corev1.ConditionTrue, now.Add(-time.Minute))
 	for at, stays := range map[time.Duration]bool{0: true, 59 * time.Second: true, time.Minute: false} {
 		goes, reason := machineset.ReplaceFailed(m, view, now, now.Add(at))

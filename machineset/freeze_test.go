@@ -17,10 +17,10 @@ import (
 // replacements are the reasons of deletions after which another machine is created.
 var replacements = map[machinist.Reason]bool{machineset.ReasonFailed: true, machineset.ReasonPreservationOver: true}
 
-// TestFreeze_Frozen_NothingIsCreatedOrReplaced decides about any set: while there is a
+// TestDecide_Freeze_NoCreationNoReplacement decides about any set: while there is a
 // freeze, no machine is created and none is deleted because it is Failed. All other
 // deletions go on.
-func TestFreeze_Frozen_NothingIsCreatedOrReplaced(t *testing.T) {
+func TestDecide_Freeze_NoCreationNoReplacement(t *testing.T) {
 	creations, replaced := 0, 0
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		without := machineset.Decide(in, machineset.Policy{}, now)

@@ -29,7 +29,7 @@ func forAll(t *testing.T, law func(t *testing.T, r *rand.Rand, in machineset.Obs
 	}
 }
 
-func TestDecideIsAFunctionOfWhatIsThereInWhateverOrder(t *testing.T) {
+func TestDecide_AnyOrder_SameDecision(t *testing.T) {
 	forAll(t, func(t *testing.T, r *rand.Rand, in machineset.Observation) {
 		before := copyOf(in)
 		d := machineset.Decide(in, machineset.Policy{}, now)
@@ -43,7 +43,7 @@ func TestDecideIsAFunctionOfWhatIsThereInWhateverOrder(t *testing.T) {
 	})
 }
 
-func TestNothingIsCreatedOrDeletedOnAViewThatMayNotBeWhole(t *testing.T) {
+func TestDecide_Incomplete_NoCreationNoDeletion(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		in.Complete = false
 		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
@@ -55,7 +55,7 @@ func TestNothingIsCreatedOrDeletedOnAViewThatMayNotBeWhole(t *testing.T) {
 	})
 }
 
-func TestTheZeroObservationIsInert(t *testing.T) {
+func TestDecide_ZeroObservation_DoesNothing(t *testing.T) {
 	d := machineset.Decide(machineset.Observation{}, machineset.Policy{}, now)
 	require.Empty(t, d.Actions)
 	require.Equal(t, machineset.ReasonInvalid, d.Reason)
@@ -64,7 +64,7 @@ func TestTheZeroObservationIsInert(t *testing.T) {
 	require.Equal(t, machineset.ReasonInvalid, d.Reason)
 }
 
-func TestWhoeverActsOrHoldsAsksAgainAndWhoeverDoesNeitherIsDone(t *testing.T) {
+func TestDecide_ActionsOrHolds_HaveNextCheck(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		d := machineset.Decide(in, machineset.Policy{}, now)
 		require.NotEmpty(t, d.Reason)
@@ -104,7 +104,7 @@ func exhaust(t *testing.T, in machineset.Observation, p machineset.Policy) (mach
 }
 
 // Two passes on one view ask for the difference once (I-4).
-func TestDS2ARepeatOnTheSameViewAddsNothing(t *testing.T) {
+func TestDecide_SameViewAgain_AddsNothing(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		first := machineset.Decide(in, machineset.Policy{}, now)
 		in, n, names := exhaust(t, in, machineset.Policy{})
@@ -130,7 +130,7 @@ func TestDS2ARepeatOnTheSameViewAddsNothing(t *testing.T) {
 	})
 }
 
-func TestBurstBoundsEveryPassAndPassesAddUpToTheSame(t *testing.T) {
+func TestDecide_Burst_BoundsEachDecision(t *testing.T) {
 	forAll(t, func(t *testing.T, r *rand.Rand, in machineset.Observation) {
 		_, n, names := exhaust(t, in, machineset.Policy{})
 		p := machineset.Policy{Burst: 1 + r.IntN(3)}
@@ -143,7 +143,7 @@ func TestBurstBoundsEveryPassAndPassesAddUpToTheSame(t *testing.T) {
 }
 
 // Machines on their way out are neither chosen nor counted (I-5).
-func TestAScaleDownByKDeletesExactlyKAndTheNamedOnesFirst(t *testing.T) {
+func TestDecide_ScaleDown_ExactNumberNamedFirst(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		set := newSet(int32(r.IntN(6))) //nolint:gosec // small
@@ -179,7 +179,7 @@ func TestAScaleDownByKDeletesExactlyKAndTheNamedOnesFirst(t *testing.T) {
 
 // MS-1: what a set creates never makes it and what it has released more than it
 // wants and so many.
-func TestCreationsStayBelowTheCeiling(t *testing.T) {
+func TestDecide_Random_NeverMoreThanDesired(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		const limit = 3
 		if n := created(machineset.Decide(in, machineset.Policy{}, now)); n > 0 {
@@ -201,7 +201,7 @@ func TestCreationsStayBelowTheCeiling(t *testing.T) {
 	})
 }
 
-func TestEveryDeletionNamesTheMachineThatWasSeen(t *testing.T) {
+func TestDecide_Deletions_HaveTheObservedUID(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
 			del, ok := a.(machineset.Delete)

@@ -22,7 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func TestAMachineIsMadeFromTheTemplate(t *testing.T) {
+func TestNewMachine_Template_IsCopied(t *testing.T) {
 	set := newSet(1)
 	set.Spec.Template.Annotations = map[string]string{"a": "b"}
 	set.Spec.Template.Finalizers = []string{"f"}
@@ -45,7 +45,7 @@ func TestAMachineIsMadeFromTheTemplate(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, set), "the machine shares something with its set")
 }
 
-func TestAMachineIsBornWithItsFinalizerAndItsPriority(t *testing.T) {
+func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
 	set := newSet(1)
 	born, err := machineset.NewMachine(set, "m")
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestAMachineIsBornWithItsFinalizerAndItsPriority(t *testing.T) {
 	require.Equal(t, "1", born.Annotations[v1alpha1.MachinePriority], "the template knows better")
 }
 
-func TestTheEffectiveCreationTimeoutIsPassedOnAndKept(t *testing.T) {
+func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {
 	set := newSet(1)
 	set.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "42m"}
 	m, err := machineset.NewMachine(set, "m")
@@ -79,7 +79,7 @@ func TestTheEffectiveCreationTimeoutIsPassedOnAndKept(t *testing.T) {
 	require.Nil(t, m.Spec.MachineConfiguration)
 }
 
-func TestNewMachine_UnusableSet_ReturnsAnError(t *testing.T) {
+func TestNewMachine_InvalidSet_Error(t *testing.T) {
 	for name, bend := range map[string]func(*v1alpha1.MachineSet){
 		"no name":                func(s *v1alpha1.MachineSet) { s.Name = "" },
 		"no UID":                 func(s *v1alpha1.MachineSet) { s.UID = "" },
@@ -119,7 +119,7 @@ func FuzzName(f *testing.F) {
 	})
 }
 
-func TestTemplateChangesReachTheMachinesTheyAreFor(t *testing.T) {
+func TestSync_TemplateChanges_Table(t *testing.T) {
 	set := newSet(1)
 	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
 	set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
@@ -128,7 +128,7 @@ func TestTemplateChangesReachTheMachinesTheyAreFor(t *testing.T) {
 	m := newMachine("m", v1alpha1.MachineRunning)
 	s, changed := syncOf(set, m)
 	require.True(t, changed)
-	require.Equal(t, "update node template, configuration, class kind of m (OutOfSync)", s.String())
+	require.Equal(t, "update node template, configuration, class kind of machine m", s.String())
 	before := m.DeepCopy()
 	next := s.Apply(m)
 	require.Empty(t, cmp.Diff(before, m))
@@ -173,7 +173,7 @@ func TestTemplateChangesReachTheMachinesTheyAreFor(t *testing.T) {
 }
 
 // The comparison without reflection is the comparison with it.
-func TestNodeTemplatesAreTheSameIfNothingOfThemDiffers(t *testing.T) {
+func TestSync_EqualNodeTemplates_NoUpdate(t *testing.T) {
 	when := metav1.NewTime(epoch)
 	bends := []func(n *v1alpha1.NodeTemplateSpec){
 		func(*v1alpha1.NodeTemplateSpec) {},
@@ -204,7 +204,7 @@ func TestNodeTemplatesAreTheSameIfNothingOfThemDiffers(t *testing.T) {
 	}
 }
 
-func TestValidateNamesEachFault(t *testing.T) {
+func TestValidate_EachError_Table(t *testing.T) {
 	for name, c := range map[string]struct {
 		bend func(*v1alpha1.MachineSet)
 		want []string
@@ -214,11 +214,11 @@ func TestValidateNamesEachFault(t *testing.T) {
 			func(s *v1alpha1.MachineSet) { s.Spec.Replicas = -1 },
 			[]string{"spec.replicas: Required value: Replicas has to be a whole number"},
 		},
-		"no selector (DS-21)": {
+		"no selector": {
 			func(s *v1alpha1.MachineSet) { s.Spec.Selector = nil },
 			[]string{"spec.selector: Required value: Selector must not be empty"},
 		},
-		"an empty selector (DS-33)": {
+		"an empty selector": {
 			func(s *v1alpha1.MachineSet) { s.Spec.Selector.MatchLabels = map[string]string{} },
 			[]string{"spec.selector: Required value: Selector must not be empty"},
 		},
@@ -253,7 +253,7 @@ func TestValidateNamesEachFault(t *testing.T) {
 	require.Len(t, machineset.Validate(broken), 1)
 }
 
-func TestSetFinalizers_FinalizersOfOthers_AreKept(t *testing.T) {
+func TestSetFinalizers_FinalizersOfOthers_Stay(t *testing.T) {
 	set := newSet(0)
 	set.Finalizers, set.ResourceVersion = []string{"z", "a"}, "5"
 	edit := machineset.Decide(machineset.Observation{Set: set}, machineset.Policy{}, now).Actions[0].(machineset.SetFinalizers)
@@ -272,7 +272,7 @@ func TestSetFinalizers_FinalizersOfOthers_AreKept(t *testing.T) {
 	require.JSONEq(t, `{"metadata":{"finalizers":[]}}`, string(patch))
 }
 
-func TestActions_AnswerOfACall_HasAnEvent(t *testing.T) {
+func TestActions_Response_HasEvent(t *testing.T) {
 	boom := errors.New("boom")
 	require.Equal(t, "Normal SuccessfulCreate Created Machine: m", machineset.Create{}.Event("m", nil).String())
 	require.Equal(t, "Warning FailedCreate Error creating: boom", machineset.Create{}.Event("m", boom).String())
@@ -280,7 +280,7 @@ func TestActions_AnswerOfACall_HasAnEvent(t *testing.T) {
 	require.Equal(t, "Warning FailedDelete Error deleting: boom", machineset.Delete{Name: "m"}.Event(boom).String())
 }
 
-func TestDS25AFailureIsNamedForWhatFailedAndItsMessageIsRenewed(t *testing.T) {
+func TestStatus_Failure_ReasonAndRenewedMessage(t *testing.T) {
 	in := machineset.Observation{Set: newSet(0), Machines: []*v1alpha1.Machine{newMachine("a", "Running")}, Complete: true}
 	in.Set.Generation = 7
 	s, changed := machineset.Status(in, machineset.Failure{Create: errors.New("quota 1"), Delete: errors.New("no")}, now)
@@ -310,7 +310,7 @@ func TestDS25AFailureIsNamedForWhatFailedAndItsMessageIsRenewed(t *testing.T) {
 	require.Equal(t, "quota 3", s.Conditions[0].Message)
 }
 
-func TestAnIncompleteViewDoesNotChangeTheCounts(t *testing.T) {
+func TestStatus_Incomplete_KeepsCounts(t *testing.T) {
 	in := machineset.Observation{Set: newSet(3)}
 	in.Set.Status.Replicas, in.Set.Generation = 3, 2
 	_, changed := machineset.Status(in, machineset.Failure{}, now)
@@ -352,7 +352,7 @@ func TestStatus_FieldOfTheStoredStatusDiffers_IsWritten(t *testing.T) {
 	}
 }
 
-func TestASuffixIsFitForANameWhateverIsRandom(t *testing.T) {
+func TestSuffix_AnyRandom_IsValid(t *testing.T) {
 	for _, r := range []float64{0, 0.5, 0.999, 1, -1, 1e300, math.NaN(), math.Inf(1)} {
 		suffix := machineset.Suffix(func() float64 { return r })
 		require.Len(t, suffix, 5)

@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func TestMachinesThatSetsWantAndHaveNotAreMissing(t *testing.T) {
+func TestMissing_Sets_Table(t *testing.T) {
 	set := func(uid types.UID, replicas int32, change ...func(*v1alpha1.MachineSet)) *v1alpha1.MachineSet {
 		s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}, Spec: v1alpha1.MachineSetSpec{Replicas: replicas}}
 		for _, f := range change {
@@ -37,15 +37,15 @@ func TestMachinesThatSetsWantAndHaveNotAreMissing(t *testing.T) {
 		machines machines
 		missing  int
 	}{
-		"nothing is missing of nothing":              {},
-		"a set has all it wants":                     {sets{set("a", 2)}, machines{of("a"), of("a")}, 0},
-		"one of two is gone":                         {sets{set("a", 2)}, machines{of("a"), nil}, 1},
-		"one on its way out exists":                  {sets{set("a", 2)}, machines{of("a"), leaving}, 0},
-		"too many of one set do not serve another":   {sets{set("a", 1), nil, set("b", 2)}, machines{of("a"), of("a"), of("b")}, 1},
-		"what nobody controls serves nobody":         {sets{set("a", 1)}, machines{{}}, 1},
-		"a set that is being deleted makes none":     {sets{set("a", 2, deleted)}, nil, 0},
-		"a set that may not make any waits for none": {sets{set("a", 2, disabled)}, nil, 0},
-		"a size below zero wants none":               {sets{set("a", -3), set("b", 1)}, nil, 1},
+		"nothing is missing of nothing":                 {},
+		"a set has all it wants":                        {sets{set("a", 2)}, machines{of("a"), of("a")}, 0},
+		"one of two is gone":                            {sets{set("a", 2)}, machines{of("a"), nil}, 1},
+		"one on its way out exists":                     {sets{set("a", 2)}, machines{of("a"), leaving}, 0},
+		"too many of one set do not serve another":      {sets{set("a", 1), nil, set("b", 2)}, machines{of("a"), of("a"), of("b")}, 1},
+		"a machine without a controller does not count": {sets{set("a", 1)}, machines{{}}, 1},
+		"a set that is being deleted makes none":        {sets{set("a", 2, deleted)}, nil, 0},
+		"a set that may not make any waits for none":    {sets{set("a", 2, disabled)}, nil, 0},
+		"a size below zero wants none":                  {sets{set("a", -3), set("b", 1)}, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.missing, machineset.Missing(c.sets, c.machines))

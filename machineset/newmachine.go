@@ -16,12 +16,11 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// maxNameLength keeps names usable as host names and label values.
+// maxNameLength is the longest name that is also a host name and a label value.
 const maxNameLength = 63
 
-// Suffix returns five random characters for [NewMachine], without vowels so that they
-// spell nothing. random returns numbers from 0 up to 1; nil returns always 0, which
-// makes one name for all.
+// Suffix returns five random characters for [NewMachine], without vowels. random returns numbers in
+// [0, 1). With a nil random the suffix is always the same.
 func Suffix(random func() float64) string {
 	const characters = "bcdfghjklmnpqrstvwxz2456789"
 	var s [5]byte
@@ -35,21 +34,17 @@ func Suffix(random func() float64) string {
 	return string(s[:])
 }
 
-// NewMachine returns a machine made from the template of a set. Its name is that of the
-// set, a dash and the suffix, and is cut before the suffix if it would be longer than 63
-// characters. A suffix that is chosen again after a crash makes a creation idempotent.
+// NewMachine returns a machine from the template of a set. Its name is the name of the set, a dash
+// and the suffix; the name of the set is cut if the result has more than 63 characters. A suffix
+// that is used again after a crash makes a creation idempotent.
 //
-// Labels, annotations, finalizers and spec are copied, and the set is its
-// controller. It has the machine's finalizer and priority from birth, which the
-// machine would otherwise have to be given before anything can be made of it:
-// one write less in every life, and no moment in which it is unguarded. If the
-// set carries the effective-creation-timeout annotation, so does the machine, and
-// if it is readable it is the creation timeout of its configuration. The result
-// shares nothing with the set.
+// Labels, annotations, finalizers and spec are copies, and the set is the controller. The machine
+// has the finalizer and the priority from the beginning, which saves a write. The
+// effective-creation-timeout annotation of the set is copied and, if it is readable, becomes the
+// creation timeout. The result shares no memory with the set.
 //
-// It is an error if the set has no name or UID, if its selector does not match the labels
-// of the template, so that the set would create another machine and another one, or if
-// the name or the suffix is not usable.
+// It returns an error if the set has no name or UID, if the selector does not match the labels of
+// the template, or if the name or the suffix is invalid.
 func NewMachine(set *v1alpha1.MachineSet, suffix string) (*v1alpha1.Machine, error) {
 	if err := canCreate(set); err != nil {
 		return nil, err
@@ -81,7 +76,7 @@ func NewMachine(set *v1alpha1.MachineSet, suffix string) (*v1alpha1.Machine, err
 	return m, nil
 }
 
-// nameOf returns the name of a machine of a set.
+// nameOf returns the name of a new machine.
 func nameOf(set *v1alpha1.MachineSet, suffix string) (string, error) {
 	if problems := validation.IsDNS1123Label(suffix); len(problems) > 0 || len(suffix) > maxNameLength/2 {
 		return "", fmt.Errorf("suffix %q is not usable", suffix)
@@ -108,12 +103,9 @@ func canCreate(set *v1alpha1.MachineSet) error {
 	return nil
 }
 
-// Batches splits n creations into batches of 1, 2, 4, 8, …, of which the last
-// takes what is left. The calls of one batch may run at the same time; a batch
-// is begun only if no call of the batches before it failed. So a set whose
-// machines cannot be created finds out after one call, and not after a hundred.
-//
-// Fewer than 1 creations have no batches.
+// Batches splits n creations into batches of 1, 2, 4, 8, … requests. The requests of one batch may
+// run in parallel. Begin a batch only if all requests before it succeeded: a set whose machines
+// cannot be created learns it from one request. It returns nil for n < 1.
 func Batches(n int) []int {
 	var batches []int
 	for size := 1; n > 0; size *= 2 {

@@ -9,47 +9,38 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Observation is what is known about one set. Neither [Decide] nor [Status]
-// modifies it or keeps anything of it. The zero Observation is that of a world
-// which nobody has looked at: nothing is done on it.
+// Observation is what is known about one set. [Decide] and [Status] do not change it and keep no
+// reference to it. On the zero Observation nothing is done.
 type Observation struct {
-	// Set is the set. Read it live: a cache may hold a number of replicas that
-	// was asked for, and withdrawn, before.
+	// Set is the set as read from the API server: a cache may have replicas of the past.
 	Set *v1alpha1.MachineSet
-	// Machines are the machines of the set, as [Claim] tells them: those that
-	// have it as their controller and that it selects, the failed and the leaving
-	// ones included. Nil machines, and machines that are in another namespace or
-	// that another object controls, are left out of every count.
+	// Machines are the owned machines ([Claims.Owned]), including those that failed or are leaving.
+	// Nil machines, and machines of another namespace or controller, do not count.
 	Machines []*v1alpha1.Machine
-	// Complete says that Machines is known to be whole: the cache has synced, and
-	// nothing is left to be adopted or released ([Claims.Settled]). Unless it is,
-	// nothing is created or deleted.
+	// Complete means that Machines are all machines of the set: the cache has synced, and nothing
+	// has to be adopted or released ([Claims.Settled]). Otherwise nothing is created or deleted.
 	Complete bool
-	// Released are the machines without a controller that this set has let go
-	// because they lost their labels ([Claims.Released]). They are not the set's,
-	// and bound what it creates: while they exist, at most 3 of them are replaced.
+	// Released are the machines without a controller that this set released because they lost their
+	// labels ([Claims.Released]). While they exist, at most 3 of them are replaced.
 	Released []*v1alpha1.Machine
-	// Expectations are the creations and deletions of this process that the cache may
-	// not show yet.
+	// Expectations are the creations and deletions of this process that the cache may not show yet.
 	Expectations machine.Expectations
-	// NeverJoined are the machines that were deleted before they had joined.
+	// NeverJoined are the machines that were deleted before their Nodes joined.
 	NeverJoined NeverJoined
-	// Nodes holds what is known about the Nodes of Failed machines, by the name in
-	// the machine's label. A name that is absent is a Node that nobody has looked
-	// at; its machine stays.
+	// Nodes are the Nodes of Failed machines, by the name in the label of the machine. A missing
+	// name means that the Node was not read; its machine stays.
 	Nodes map[string]machine.NodeView
-	// Freeze is what is known of the API servers. While there is a freeze, no machine is
-	// created and no Failed machine is replaced.
+	// Freeze is whether the API servers answer. During a freeze no machine is created and no Failed
+	// machine is replaced.
 	Freeze machine.Freeze
 }
 
-// A Policy bounds one decision. The zero Policy has the defaults.
+// Policy bounds one decision. The zero Policy has the defaults.
 type Policy struct {
-	// Burst is how many machines a pass creates or deletes at most. Below 1 means
-	// 100, as in the reference system.
+	// Burst is how many machines a decision creates or deletes at most. Below 1 means 100, as in
+	// MCM.
 	Burst int
-	// Order is the order in which machines go, if the set has too many and none is
-	// named. Nil means [DeletionOrder].
+	// Order is the order in which surplus machines are deleted. Nil means [DeletionOrder].
 	Order Order
 }
 
@@ -60,7 +51,7 @@ func (p Policy) burst() int {
 	return p.Burst
 }
 
-// order is that in which machines go at the instant now.
+// order returns the order in which machines are deleted at now.
 func (p Policy) order(now time.Time) Order {
 	if p.Order != nil {
 		return p.Order

@@ -14,14 +14,12 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A Criterion is one question by which machines are put into the order in which
-// they are deleted.
+// Criterion is one rule of an [Order].
 type Criterion struct {
-	// Name is what a plan says when the criterion decided: a stable CamelCase word.
+	// Name is the stable CamelCase name in [Victim].By.
 	Name string
-	// Rank answers it: the lower, the earlier the machine goes. It has to be a
-	// pure function, and is not called with nil. If it is nil itself, the criterion
-	// tells no machines apart.
+	// Rank returns the rank of a machine: machines with lower ranks are deleted earlier. It is a
+	// pure function and is not called with nil. A nil Rank gives all machines the same rank.
 	Rank func(m *v1alpha1.Machine) int64
 }
 
@@ -32,20 +30,17 @@ func (c Criterion) rank(m *v1alpha1.Machine) int64 {
 	return c.Rank(m)
 }
 
-// byName is the criterion that decides when no other does.
+// byName is the last criterion of every order.
 const byName = "Name"
 
-// An Order is the list of criteria that are asked one after the other until one
-// tells two machines apart. If none does, the name and then the UID decide, so
-// that every Order is total. The nil Order is that of names.
+// Order is a list of criteria. The first one that ranks two machines differently decides, then
+// their names, then their UIDs. So every Order is total. The nil Order is by name.
 type Order []Criterion
 
-// DeletionOrder is the order in which a set deletes its machines. These go last: those
-// that are preserved at the instant now, of them those that a person preserves, and
-// those whose preservation ends last. Then the lowest priority goes first, then the
-// earliest mark of an autoscaler, then the lowest [machine.PhaseRank], then the oldest.
-// It is that of the reference system except for the ranks of phases and the names at
-// the end.
+// DeletionOrder returns the order in which a set deletes machines at now: preserved machines last,
+// of them those preserved by a user after those preserved by a set, and those whose preservation
+// expires later after others; then by lowest priority, earliest mark of an autoscaler, lowest
+// [machine.PhaseRank], and greatest age. MCM has other ranks of phases, and does not compare names.
 func DeletionOrder(now time.Time) Order {
 	return Order{
 		{"Preservation", func(m *v1alpha1.Machine) int64 { return last(Preserved(m, now)) }},
@@ -68,8 +63,8 @@ func DeletionOrder(now time.Time) Order {
 	}
 }
 
-// priorityOf returns the priority annotation of a machine, or the default if it is
-// missing or unreadable. Negative numbers are allowed.
+// priorityOf returns the priority annotation of a machine, or the default if it is missing or
+// unreadable. It may be negative.
 func priorityOf(m *v1alpha1.Machine) int64 {
 	if text, found := m.Annotations[v1alpha1.MachinePriority]; found {
 		if priority, err := strconv.Atoi(text); err == nil {
@@ -86,19 +81,17 @@ func last(yes bool) int64 {
 	return 0
 }
 
-// A Victim is a machine that was chosen to be deleted.
+// Victim is a machine that is chosen for deletion.
 type Victim struct {
-	// Machine that is deleted.
+	// Machine is the machine.
 	Machine *v1alpha1.Machine
-	// By names the criterion that told it from the first machine that stays: one of
-	// an [Order], "Name", or one of [ByDemand] and [ByPlan]. It is empty if none
-	// stays.
+	// By is the criterion that ranks it before the first machine that stays: a name of an [Order],
+	// "Name", [ByDemand] or [ByPlan]. It is empty if no machine stays.
 	By string
 }
 
-// Compare reports which of two machines is deleted first: a negative number for a, a
-// positive one for b, and 0 if they are the same; and the name of the criterion
-// that decided. Nil machines go last.
+// Compare returns a negative number if a is deleted before b, a positive one if b is deleted before
+// a, 0 if they are the same, and the name of the criterion that decides. Nil machines are last.
 func (o Order) Compare(a, b *v1alpha1.Machine) (int, string) {
 	if a == nil || b == nil {
 		return int(last(a == nil) - last(b == nil)), byName
@@ -111,9 +104,8 @@ func (o Order) Compare(a, b *v1alpha1.Machine) (int, string) {
 	return compareNames(a, b), byName
 }
 
-// First returns the k machines that are deleted first, in that order. It asks each
-// criterion once for each machine. Nil machines are left out; a k below 0 counts
-// as 0. It takes time n log n and memory n for n machines.
+// First returns the k machines that are deleted first, in that order. It calls each criterion once
+// per machine. Nil machines are skipped. It returns nil if k is below 1.
 func (o Order) First(machines []*v1alpha1.Machine, k int) []Victim {
 	if k <= 0 {
 		return nil
@@ -132,20 +124,20 @@ func (o Order) First(machines []*v1alpha1.Machine, k int) []Victim {
 	return victims
 }
 
-// A table holds the ranks of machines.
+// table has the ranks of machines.
 type table struct {
 	order   Order
 	ranks   []int64 // of all rows, one after the other
-	telling []int   // the criteria to which the answers differ
+	telling []int   // the criteria by which ranks differ
 	rows    []row
 }
 
-// row keeps at hand what most comparisons need.
+// row has what most comparisons need.
 type row struct {
 	machine *v1alpha1.Machine
 	name    string
-	first   int64 // the answer to the first criterion that tells
-	at      int   // where the answers are
+	first   int64 // the rank by the first criterion in telling
+	at      int   // the index of its first rank
 }
 
 func (o Order) ask(machines []*v1alpha1.Machine) table {
@@ -172,7 +164,7 @@ func (o Order) ask(machines []*v1alpha1.Machine) table {
 	return t
 }
 
-// compare is what [Order.Compare] says of two rows.
+// compare is [Order.Compare] for two rows.
 func (t *table) compare(a, b *row) (int, string) {
 	if n := cmp.Compare(a.first, b.first); n != 0 {
 		return n, t.order[t.telling[0]].Name

@@ -62,7 +62,7 @@ func requireTotal(t *testing.T, o machineset.Order, machines [3]*v1alpha1.Machin
 	require.Equal(t, first[0].Machine, o.First(machines[:], 1)[0].Machine)
 }
 
-func FuzzEveryOrderIsTotal(f *testing.F) {
+func FuzzOrder_Total(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6}, uint64(1))
 	f.Add([]byte{}, uint64(2))
 	f.Add([]byte{13, 12, 11, 10, 9, 8, 7, 7}, uint64(3))
@@ -89,7 +89,7 @@ func FuzzEveryOrderIsTotal(f *testing.F) {
 	})
 }
 
-func TestEveryOrderIsTotal(t *testing.T) {
+func TestOrder_Random_IsTotal(t *testing.T) {
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		which := make([]byte, r.IntN(8))
@@ -114,7 +114,7 @@ func TestEveryOrderIsTotal(t *testing.T) {
 }
 
 // Each line is one machine more than the set wants, and what chose it.
-func TestAVictimSaysWhatChoseIt(t *testing.T) {
+func TestFirst_Victim_SaysCriterion(t *testing.T) {
 	machine := func(name string, bend func(m *v1alpha1.Machine)) *v1alpha1.Machine {
 		m := newMachine(name, v1alpha1.MachineRunning)
 		bend(m)
@@ -150,7 +150,7 @@ func TestAVictimSaysWhatChoseIt(t *testing.T) {
 	in := observed(6, machines...)
 	in.Set.Spec.AutoPreserveFailedMachineMax = 1
 	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, "delete cheap (TooManyMachines, by Priority); delete marked (TooManyMachines, by Mark); "+
-		"delete marked late (TooManyMachines, by Mark); delete pending (TooManyMachines, by Health); "+
-		"delete a (TooManyMachines, by Name) (TooManyMachines)", d.String())
+	require.Equal(t, "delete machine cheap: TooManyMachines, chosen by Priority; delete machine marked: TooManyMachines, chosen by Mark; "+
+		"delete machine marked late: TooManyMachines, chosen by Mark; delete machine pending: TooManyMachines, chosen by Health; "+
+		"delete machine a: TooManyMachines, chosen by Name (TooManyMachines)", d.String())
 }

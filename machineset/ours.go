@@ -13,8 +13,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ours returns the machines of an observation that are this set's, once each and
-// in the order of their names, in a slice of its own.
+// ours returns the machines of the set, each once and sorted by name, in a new slice, and holds for
+// the machines of other controllers.
 func ours(in Observation) ([]*v1alpha1.Machine, []machinist.Hold) {
 	machines := make([]*v1alpha1.Machine, 0, len(in.Machines))
 	var holds []machinist.Hold
@@ -22,7 +22,7 @@ func ours(in Observation) ([]*v1alpha1.Machine, []machinist.Hold) {
 		switch {
 		case m == nil:
 		case foreign(in.Set, m):
-			holds = append(holds, machinist.Hold{Subject: m.Name, Reason: ReasonNotOurs, Message: "left out of every count"})
+			holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: ReasonNotOurs, Message: "another object controls it, so it does not count"})
 		default:
 			machines = append(machines, m)
 		}
@@ -31,9 +31,8 @@ func ours(in Observation) ([]*v1alpha1.Machine, []machinist.Hold) {
 	return Distinct(machines), holds
 }
 
-// Distinct returns machines once each, in the order of their names and then of
-// their UIDs; of two views of one machine that which is leaving is kept. None may be
-// nil. It sorts and shortens the slice that it is given.
+// Distinct returns the machines sorted by name and UID, each once. Of two views of one machine it
+// keeps the leaving one. No machine may be nil. It sorts and shortens its argument.
 func Distinct(machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	sortByIdentity(machines)
 	return slices.CompactFunc(machines, func(a, b *v1alpha1.Machine) bool {
@@ -41,8 +40,8 @@ func Distinct(machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	})
 }
 
-// sortByIdentity sorts machines as compareIdentity tells. A cache gives them in no
-// order, and they lie far apart, so their names are brought together first.
+// sortByIdentity sorts machines by compareIdentity. It first copies the names into one slice,
+// because the machines of a cache are far apart in memory.
 func sortByIdentity(machines []*v1alpha1.Machine) {
 	if slices.IsSortedFunc(machines, compareIdentity) {
 		return
@@ -71,8 +70,8 @@ func foreign(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 	return m.Namespace != set.Namespace || controller != nil && controller.UID != set.UID
 }
 
-// compareIdentity orders machines by name; of two views of one machine, that
-// which is leaving comes first.
+// compareIdentity compares machines by name and UID. Of two views of one machine, the leaving one
+// is first.
 func compareIdentity(a, b *v1alpha1.Machine) int {
 	return cmp.Or(
 		strings.Compare(a.Name, b.Name),

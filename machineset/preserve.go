@@ -14,19 +14,17 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// preserve returns what becomes of preserve annotations, by UID; an empty value removes
-// one. The capacity is how many more Failed machines the set may preserve of its own
-// accord than it does.
+// preserve returns the new preserve annotations, by UID; an empty value removes one. capacity is
+// how many more Failed machines the set may preserve.
 //
-//   - If it is positive, so many of the staying machines are granted it, the youngest
-//     first: those that are Failed, ask for nothing themselves, have no preservation
-//     recorded, and whose Node does not overrule them. A machine whose Node is unknown
-//     is passed over.
-//   - If it is negative, so many of all machines have it revoked, the oldest first,
-//     whatever their phase.
+//   - If it is positive, that many of the staying machines are preserved, the youngest first: those
+//     that are Failed, have no preserve annotation and no preserve expiry time, and whose Node does
+//     not overrule them. A machine whose Node is unknown is skipped.
+//   - If it is negative, that many of all machines are no longer preserved, the oldest first, in
+//     any phase.
 //
-// Whether a machine is preserved, and for how long, is up to the machine controller,
-// which reads the annotation.
+// The machine controller reads the annotation, and decides whether a machine is preserved and for
+// how long.
 func preserve(capacity int, all, staying []*v1alpha1.Machine, nodes map[string]machine.NodeView) map[types.UID]string {
 	from, value, first := staying, v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, -1 // the youngest
 	if capacity < 0 {
@@ -50,8 +48,8 @@ func preserve(capacity int, all, staying []*v1alpha1.Machine, nodes map[string]m
 	return values
 }
 
-// mayBeGranted reports whether the annotation would make the machine controller
-// preserve this machine, which says nothing about preservation itself.
+// mayBeGranted reports whether the machine controller would preserve this machine because of the
+// annotation. The machine has no annotation of its own.
 func mayBeGranted(m *v1alpha1.Machine, node machine.NodeView) bool {
 	switch m.Annotations[v1alpha1.PreserveMachineAnnotationKey] {
 	case v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,

@@ -108,7 +108,7 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
 	}
 	if r.IntN(3) == 0 {
-		machineset.NameVictims(set, []string{"m3", "nobody", "m1", "m0"})
+		machineset.NameVictims(set, []string{"m3", "absent", "m1", "m0"})
 	}
 	for i := range max(0, r.IntN(8)-2) {
 		m := randomMachine(r, fmt.Sprintf("released%d", i))

@@ -6,57 +6,56 @@ import "github.com/machinist-dev/machinist"
 
 // Reasons of actions.
 const (
-	// ReasonTooFew explains a [Create]: the set has fewer machines than it wants.
+	// ReasonTooFew is the reason of a [Create]: there are fewer machines than desired.
 	ReasonTooFew machinist.Reason = "TooFewMachines"
-	// ReasonTooMany explains a [Delete]: the set has more machines than it wants.
+	// ReasonTooMany is the reason of a [Delete]: there are more machines than desired.
 	ReasonTooMany machinist.Reason = "TooManyMachines"
-	// ReasonMarked explains a [Delete]: an autoscaler named this machine.
+	// ReasonMarked is the reason of a [Delete]: an autoscaler named the machine.
 	ReasonMarked machinist.Reason = "MarkedForDeletion"
-	// ReasonFailed explains a [Delete]: the machine is Failed, and is replaced.
+	// ReasonFailed is the reason of a [Delete]: the machine is Failed and is replaced.
 	ReasonFailed machinist.Reason = "MachineFailed"
-	// ReasonPreservationOver explains a [Delete]: the machine is Failed, and the
-	// time for which it was preserved is over.
+	// ReasonPreservationOver is the reason of a [Delete]: the machine is Failed, and its
+	// preservation has expired.
 	ReasonPreservationOver machinist.Reason = "PreservationExpired"
-	// ReasonSetDeleting explains a [Delete], the removal of the finalizer, and a hold:
-	// the set is being deleted, and waits for its machines.
+	// ReasonSetDeleting is the reason of a [Delete], of a removed finalizer and of a hold: the set
+	// is being deleted.
 	ReasonSetDeleting machinist.Reason = "MachineSetDeleting"
-	// ReasonOutOfSync explains a [Sync].
+	// ReasonOutOfSync is the reason of a [Sync].
 	ReasonOutOfSync machinist.Reason = "OutOfSync"
-	// reasonNoFinalizer explains that the finalizer is put on the set.
+	// reasonNoFinalizer is the reason of an added finalizer.
 	reasonNoFinalizer machinist.Reason = "FinalizerMissing"
 )
 
 // Reasons of holds.
 const (
-	// ReasonInvalid says that the set does not pass [Validate], or that the set or a
-	// machine has no UID.
+	// ReasonInvalid means that [Validate] refuses the set, or that the set or a machine has no UID.
 	ReasonInvalid machinist.Reason = "Invalid"
-	// ReasonIncomplete says that the list of machines may not be whole.
+	// ReasonIncomplete means that the list of machines may be incomplete.
 	ReasonIncomplete machinist.Reason = "IncompleteView"
-	// ReasonFrozen says that the freeze label keeps the set from creating.
+	// ReasonFrozen means that the freeze label keeps the set from creating machines.
 	ReasonFrozen machinist.Reason = "Frozen"
-	// ReasonScaleUpDisabled says that a label keeps the set from creating.
+	// ReasonScaleUpDisabled means that a label keeps the set from creating machines.
 	ReasonScaleUpDisabled machinist.Reason = "ScaleUpDisabled"
-	// ReasonLimited says that a pass does no more than [Policy.Burst] allows, or that
-	// machines which hardly lived or lost their labels are not replaced without a bound.
+	// ReasonLimited means that [Policy.Burst] is reached, or that too many new machines were
+	// deleted early or lost their labels.
 	ReasonLimited machinist.Reason = "Limited"
-	// ReasonNotSeen says that a creation or deletion has not shown up yet. It explains a
-	// [Look], too.
+	// ReasonNotSeen means that a creation or deletion is not observed yet. It is also the reason of
+	// a [Look].
 	ReasonNotSeen machinist.Reason = "NotSeen"
-	// ReasonPreserved says that a Failed machine is preserved.
+	// ReasonPreserved means that a Failed machine is preserved.
 	ReasonPreserved machinist.Reason = "Preserved"
-	// ReasonPreservationAsked says that a Failed machine is about to be preserved.
+	// ReasonPreservationAsked means that a Failed machine is about to be preserved.
 	ReasonPreservationAsked machinist.Reason = "PreservationPending"
-	// ReasonNodeReadyAgain says that the Node of a Failed machine became Ready after the
-	// machine failed: the machine controller is about to make it Running.
+	// ReasonNodeReadyAgain means that the Node of a Failed machine became Ready after the machine
+	// failed, and that the machine controller is about to make it Running.
 	ReasonNodeReadyAgain machinist.Reason = "NodeReadyAgain"
-	// ReasonNodeUnknown says that the Node of a machine was not looked at.
+	// ReasonNodeUnknown means that the Node of a machine was not read.
 	ReasonNodeUnknown machinist.Reason = "NodeNotLookedAt"
-	// ReasonNotOurs says that another object controls a machine.
+	// ReasonNotOurs means that another object controls a machine.
 	ReasonNotOurs machinist.Reason = "ControlledByAnother"
-	// ReasonSettling says that a machine has not been available for minReadySeconds.
+	// ReasonSettling means that a machine has not been available for minReadySeconds.
 	ReasonSettling machinist.Reason = "MinReadySeconds"
 )
 
-// ReasonSettled says that there is nothing to do and nothing to wait for.
+// ReasonSettled means that there is nothing to do and nothing to wait for.
 const ReasonSettled machinist.Reason = "Settled"

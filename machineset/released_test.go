@@ -42,7 +42,7 @@ func carryOutEdit(t *testing.T, m *v1alpha1.Machine, edit machineset.OwnersEdit)
 
 // MS-1: a client that takes the labels off every machine a set makes. Whatever it
 // does, there are never more than the set wants and three.
-func TestWhoeverTakesAwayLabelsDoesNotMakeASetCreateForEver(t *testing.T) {
+func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 	const most = 2 + 3
 	{
 		set, p := newSet(2), machineset.Policy{}
@@ -73,7 +73,7 @@ func TestWhoeverTakesAwayLabelsDoesNotMakeASetCreateForEver(t *testing.T) {
 		require.Len(t, machines, most)
 		require.Equal(t, machineset.ReasonLimited, last.Reason)
 		require.NotZero(t, last.NextCheck)
-		require.Equal(t, machines[0].Name, last.Holds[0].Subject)
+		require.Equal(t, "machine/"+machines[0].Name, last.Holds[0].Subject)
 
 		// One that gets its labels back is taken back, and is no longer marked.
 		machines[0].Labels = map[string]string{"app": "w"}
@@ -87,7 +87,7 @@ func TestWhoeverTakesAwayLabelsDoesNotMakeASetCreateForEver(t *testing.T) {
 	}
 }
 
-func TestOfMachinesThatWereReleasedOnlyThoseCountThatAreStillThereAndNobodys(t *testing.T) {
+func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
 	released := func(name string) *v1alpha1.Machine {
 		m := newMachine(name, v1alpha1.MachineRunning)
 		m.Labels, m.OwnerReferences = nil, nil
@@ -111,7 +111,7 @@ func TestOfMachinesThatWereReleasedOnlyThoseCountThatAreStillThereAndNobodys(t *
 	in.Released = append(in.Released, released("d"))
 	d := machineset.Decide(in, machineset.Policy{}, now)
 	require.Zero(t, created(d))
-	require.Equal(t, "a", d.Holds[0].Subject)
+	require.Equal(t, "machine/a", d.Holds[0].Subject)
 	in.Set.Spec.Replicas = 4
 	require.Equal(t, 3, created(machineset.Decide(in, machineset.Policy{}, now)), "4 released, 3 created: 4 and 3 in all")
 	in.Released[len(in.Released)-1].Status.CurrentStatus.Phase = v1alpha1.MachineTerminating // its deletion does not show yet

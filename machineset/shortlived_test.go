@@ -20,7 +20,7 @@ import (
 const shortLife = 10 * time.Minute
 
 // A set that wants ten machines has at most twenty, those included that did not live.
-func TestDecide_MachinesDoNotLive_AreReplacedAsLongAsFewAreLeaving(t *testing.T) {
+func TestDecide_ShortLivedMachines_BoundedCreations(t *testing.T) {
 	for name, c := range map[string]struct {
 		desired, present, asked, leaving int
 		lived                            time.Duration
@@ -57,8 +57,8 @@ func TestDecide_MachinesDoNotLive_AreReplacedAsLongAsFewAreLeaving(t *testing.T)
 			require.Equal(t, c.created, created(d), d.String())
 			missing := c.desired - c.present - c.asked
 			limited := machinist.Hold{
-				Subject: "c00", Reason: machineset.ReasonLimited,
-				Message: fmt.Sprintf("%d of %d missing machines are not created: %d that were deleted within 10m0s of their creation are still there", missing-c.created, missing, c.leaving),
+				Subject: "machine/c00", Reason: machineset.ReasonLimited,
+				Message: fmt.Sprintf("%d of %d missing machines are not created: %d machines that were deleted within 10m0s of their creation still exist", missing-c.created, missing, c.leaving),
 			}
 			if c.created < missing {
 				require.True(t, d.NextCheck.After(now))

@@ -24,7 +24,7 @@ import (
 
 // sim is an API server, a cache which lags behind it, a set controller without
 // a rule of its own, a machine controller, an autoscaler, a deployment, a user, and
-// somebody who takes away labels.
+// another client that removes labels.
 type sim struct {
 	t        *testing.T
 	r        *rand.Rand
@@ -149,7 +149,7 @@ func (s *sim) reconcile() machineset.Decision {
 	return d
 }
 
-// claim writes what was adopted and released, where nobody wrote in between.
+// claim writes adoptions and releases of objects that no other client has written since.
 func (s *sim) claim(claims machineset.Claims[*v1alpha1.Machine]) {
 	for _, edit := range append(claims.Release, claims.Adopt...) {
 		m, found := s.api[edit.Name]
@@ -448,7 +448,7 @@ func (s *sim) settle() {
 	s.t.Fatal("the world does not come to rest")
 }
 
-func TestSimulationReachesTheDesiredStateAndNeverLeavesItsBounds(t *testing.T) {
+func TestSimulation_StaleCachesAndLostCalls_KeepBounds(t *testing.T) {
 	seeds := uint64(600)
 	if testing.Short() {
 		seeds = 50

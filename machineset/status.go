@@ -12,53 +12,42 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A Failure is what went wrong when the actions of the last decision were
-// carried out. The zero Failure is nothing. Only the texts of the errors are
-// used, for people; nothing is decided from them.
+// Failure has the errors of the last decision's actions. The zero Failure is no error. The texts of
+// the errors become messages; nothing is decided from them.
 type Failure struct {
 	// Create is the first error of a creation.
 	Create error
-	// Delete is the first error of a deletion. It is reported only if no creation
-	// failed.
+	// Delete is the first error of a deletion. It is reported only if no creation failed.
 	Delete error
-	// Unfinished says that an error of another action kept the set from creating and
-	// deleting: its generation is not observed yet.
+	// Unfinished means that the error of another action kept the set from creating or deleting
+	// machines. The generation is then not observed.
 	Unfinished bool
 }
 
-// messageRefresh is how old a status has to be before a failure that goes on
-// renews the message of its condition. Errors often carry request numbers, and
-// each write of the status wakes the controller.
+// messageRefresh is the minimum age of a status before the message of an ongoing failure is
+// renewed. Errors often have request numbers, and each write of the status wakes the controller.
 const messageRefresh = time.Minute
 
-// Status returns the status of the set in an observation, whole: counts of the
-// machines that are claimed, those on their way out included; the machines whose
-// last operation failed; the conditions; and the generation. Machines that
-// another object controls are left out. changed reports whether it has to be written:
-// anything but the time of the last operation differs.
+// Status returns the whole status of the set: counts of the owned machines including leaving ones,
+// the machines whose last operation failed, the conditions and the generation. changed reports
+// whether it has to be written: whether anything but the time of the last operation differs.
 //
-// The generation is observed once the actions of a pass were carried out, or once [Decide]
+// The generation is observed when the actions of a decision were carried out, or when [Decide]
 // refused the spec.
 //
-// The conditions Available and Progressing follow from the rest of the status, and are
-// written with it. If the stored status has neither, they are written by themselves, but
-// no more than once a minute: an API server with another definition of the kind drops them.
+// The conditions Available and Progressing follow from the other fields and are written with them.
+// If the stored status has neither, they are written once a minute, because an API server with
+// another definition of the kind drops them. The condition ReplicaFailure is True while there is a
+// failure, with reason FailedCreate or FailedDelete and the error as message, and is absent
+// otherwise. Other conditions are kept.
 //
-// The condition ReplicaFailure is True, with the reason FailedCreate or
-// FailedDelete and the error as its message, while there is a failure, and absent
-// else. All other conditions are kept as they are; the condition Frozen belongs to
-// whoever freezes.
+// The numbers are those of [Count]. A machine is available after minReadySeconds:
+// [Decision.NextCheck] says when to call Status again. A machine that is leaving or whose deletion
+// was requested is neither ready nor available. Creations in flight count as existing machines, so
+// that a deployment does not grow another set too early.
 //
-// The numbers are those of [Count]. A machine counts as available once it has been
-// so for minReadySeconds, which only time brings about: [Decide] says when to ask
-// again. A machine that is leaving, or whose deletion is in flight, is neither
-// ready nor available, whatever its phase still says. Creations in flight count as
-// machines that exist: a deployment that believed a smaller number, of a set which
-// became smaller meanwhile, would let another set grow too much.
-//
-// If the observation is not complete, the former status is returned with nothing
-// but a failure recorded: counts of half a list would mislead the deployment.
-// Without a set, the zero status is returned.
+// If the observation is incomplete, only a failure is recorded. Without a set the result is the
+// zero status.
 func Status(in Observation, f Failure, now time.Time) (next v1alpha1.MachineSetStatus, changed bool) {
 	if in.Set == nil {
 		return v1alpha1.MachineSetStatus{}, false
@@ -105,8 +94,7 @@ func number(n int) int32 {
 	return int32(n) //nolint:gosec // a list of 2^31 machines does not fit into memory
 }
 
-// failedMachines lists the machines whose last operation failed. They come in
-// the order of their names, so that the order of a cache makes no change of it.
+// failedMachines returns the machines whose last operation failed, sorted by name.
 func failedMachines(machines []*v1alpha1.Machine) *[]v1alpha1.MachineSummary {
 	var failed []v1alpha1.MachineSummary
 	for _, m := range machines {

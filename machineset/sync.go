@@ -14,16 +14,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// syncFromTemplate returns what has to change in a machine so that it follows
-// the template of its set, and false if nothing has to. Node template and
-// configuration are followed by machines that are neither Failed nor Terminating, the
-// class kind by all. Labels,
-// annotations, finalizers, class name and providerID are those that the machine
-// was created with.
+// syncFromTemplate returns the update of a machine to the template of its set, and whether there is
+// one. The node template and the configuration are updated unless the machine is Failed or
+// Terminating, and the kind of the class always. Labels, annotations, finalizers, the name of the
+// class and the provider ID stay.
 //
-// A machine whose effective-creation-timeout annotation is readable keeps it as
-// its creation timeout, whatever the template says. The reference system writes
-// it at the creation and undoes it on the next pass.
+// A machine with a readable effective-creation-timeout annotation keeps that creation timeout. (MCM
+// writes it at the creation and reverts it in the next pass.)
 func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool) {
 	s := Sync{Name: m.Name, UID: m.UID}
 	template := &set.Spec.Template.Spec
@@ -41,10 +38,9 @@ func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool
 	return s, s.NodeTemplate != nil || s.Configuration != nil || s.ClassKind != nil
 }
 
-// Apply returns a copy of a machine with the edits made, which shares nothing
-// with the machine or with the Sync. Write it with the resource version that the
-// machine was read with. It returns nil if the machine is nil or another one, by
-// its UID.
+// Apply returns a copy of the machine with the update, which shares no memory with its arguments.
+// Write it with the resource version of the machine. It returns nil if the machine is nil or has
+// another UID.
 func (a Sync) Apply(m *v1alpha1.Machine) *v1alpha1.Machine {
 	if m == nil || m.UID != a.UID {
 		return nil
@@ -68,9 +64,8 @@ func (a Sync) Apply(m *v1alpha1.Machine) *v1alpha1.Machine {
 	return next
 }
 
-// configurationFor returns the configuration of a machine that is made from a
-// template and carries these annotations. It is not nil, and shares nothing with
-// its arguments.
+// configurationFor returns the configuration of a machine with these annotations that is made from
+// a template. It is not nil and shares no memory with its arguments.
 func configurationFor(template *v1alpha1.MachineConfiguration, annotations map[string]string) *v1alpha1.MachineConfiguration {
 	c := template.DeepCopy()
 	if c == nil {
@@ -84,8 +79,8 @@ func configurationFor(template *v1alpha1.MachineConfiguration, annotations map[s
 	return c
 }
 
-// sameNodeTemplate compares what node templates are made of without reflection,
-// which would be most of the time that a pass takes.
+// sameNodeTemplate compares the fields of node templates without reflection, which would take most
+// of the time of a decision.
 func sameNodeTemplate(a, b *v1alpha1.NodeTemplateSpec) bool {
 	if !plain(&a.ObjectMeta, &a.Spec) || !plain(&b.ObjectMeta, &b.Spec) {
 		return equality.Semantic.DeepEqual(*a, *b)
@@ -94,11 +89,10 @@ func sameNodeTemplate(a, b *v1alpha1.NodeTemplateSpec) bool {
 		a.Spec.Unschedulable == b.Spec.Unschedulable && slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, sameTaint)
 }
 
-// plain reports whether nothing is set but labels, annotations, taints, and
-// whether the Node is schedulable.
+// plain reports whether only labels, annotations, taints and unschedulable are set.
 func plain(m *metav1.ObjectMeta, s *corev1.NodeSpec) bool {
 	return m.Name == "" && m.GenerateName == "" && m.Namespace == "" && m.UID == "" && m.ResourceVersion == "" && m.Generation == 0 &&
-		m.SelfLink == "" && //nolint:staticcheck // nobody fills it in any more, and it counts if somebody does
+		m.SelfLink == "" && //nolint:staticcheck // deprecated, and compared if it is set
 		m.CreationTimestamp.IsZero() && m.DeletionTimestamp == nil && m.DeletionGracePeriodSeconds == nil &&
 		len(m.OwnerReferences) == 0 && len(m.Finalizers) == 0 && len(m.ManagedFields) == 0 &&
 		s.ConfigSource == nil && //nolint:staticcheck // as above
@@ -109,9 +103,8 @@ func sameTaint(a, b corev1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.TimeAdded.Equal(b.TimeAdded)
 }
 
-// followsConfiguration reports whether the configuration of a machine is what
-// [configurationFor] makes of the template; most machines have no annotation, and
-// nothing needs to be made for them.
+// followsConfiguration reports whether the configuration of a machine equals that of
+// [configurationFor]. It allocates nothing for a machine without the annotation.
 func followsConfiguration(m *v1alpha1.Machine, template *v1alpha1.MachineConfiguration) bool {
 	if _, found := m.Annotations[v1alpha1.EffectiveCreationTimeout]; found {
 		template = configurationFor(template, m.Annotations)
@@ -119,8 +112,8 @@ func followsConfiguration(m *v1alpha1.Machine, template *v1alpha1.MachineConfigu
 	return sameConfiguration(m.Spec.MachineConfiguration, template)
 }
 
-// sameConfiguration takes a configuration that overrides nothing for none, which
-// is what a round trip through the API server makes of it.
+// sameConfiguration reports whether two configurations are equal. An empty configuration equals
+// nil, as the API server stores none.
 func sameConfiguration(a, b *v1alpha1.MachineConfiguration) bool {
 	a, b = noneIfEmpty(a), noneIfEmpty(b)
 	return a == nil && b == nil || equality.Semantic.DeepEqual(a, b)

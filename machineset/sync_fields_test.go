@@ -14,7 +14,7 @@ import (
 
 // Templates are compared field by field. A field that a new version of the API adds
 // must not be forgotten.
-func TestEveryFieldOfANodeTemplateIsFollowed(t *testing.T) {
+func TestSync_EveryNodeTemplateField_IsUpdated(t *testing.T) {
 	for _, part := range []func(*v1alpha1.NodeTemplateSpec) any{
 		func(n *v1alpha1.NodeTemplateSpec) any { return &n.ObjectMeta },
 		func(n *v1alpha1.NodeTemplateSpec) any { return &n.Spec },

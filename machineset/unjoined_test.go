@@ -58,7 +58,7 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 	return created, passes
 }
 
-func TestDecide_MachinesNeverJoin_AreReplacedOnlyOnceInAWhileWhateverTheClock(t *testing.T) {
+func TestDecide_MachinesNeverJoin_BoundedCreations(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 3 * time.Second, 30 * time.Minute, -3 * time.Second, -30 * time.Minute} {
 		t.Run(fmt.Sprintf("API server %s ahead", ahead), func(t *testing.T) {
 			created, passes := failingSet(t, ahead, time.Minute)
@@ -72,7 +72,7 @@ func TestDecide_MachinesNeverJoin_AreReplacedOnlyOnceInAWhileWhateverTheClock(t 
 	}
 }
 
-func TestDecide_MachinesFailAfterTheyJoined_AreAllReplaced(t *testing.T) {
+func TestDecide_MachinesFailAfterJoin_AllReplaced(t *testing.T) {
 	var unjoined machineset.NeverJoined
 	for i := range 50 {
 		unjoined = unjoined.Deleting(machineset.Delete{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, now)
@@ -81,7 +81,7 @@ func TestDecide_MachinesFailAfterTheyJoined_AreAllReplaced(t *testing.T) {
 	require.Equal(t, 5, created(d), d.String())
 }
 
-func TestNeverJoined_Deleting_ReturnsACopyWithoutTheOldOnes(t *testing.T) {
+func TestNeverJoined_Deleting_CopyWithoutOldEntries(t *testing.T) {
 	n := machineset.NeverJoined(nil).Deleting(machineset.Delete{UID: "a", NeverJoined: true}, now)
 	require.Equal(t, machineset.NeverJoined{"a": now}, n)
 	require.Equal(t, n, n.Deleting(machineset.Delete{UID: "b"}, now))
@@ -89,7 +89,7 @@ func TestNeverJoined_Deleting_ReturnsACopyWithoutTheOldOnes(t *testing.T) {
 	require.Len(t, n, 1, "the receiver is a value")
 }
 
-func TestDecide_MachineThatNeverJoinedIsNotDeletedYet_CountsOnce(t *testing.T) {
+func TestDecide_NeverJoinedStillPresent_CountsOnce(t *testing.T) {
 	in := machineset.Observation{Set: newSet(2), Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning)}, Complete: true}
 	in.NeverJoined = machineset.NeverJoined{"uid-a": now, "uid-b": now}
 	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)))

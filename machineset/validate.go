@@ -13,19 +13,17 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Validate returns what is wrong with a set; nothing is decided for a set with
-// which something is, except that it may be deleted. Errors are in the order of
-// this list:
+// Validate returns why a set is invalid. Nothing is decided for an invalid set, except for its
+// deletion. The errors, in this order:
 //
 //   - spec.replicas is negative;
-//   - spec.selector is missing or empty, or cannot be parsed;
-//   - spec.selector does not match the labels of the template, so that a set
-//     would never see the machines it creates;
+//   - spec.selector is missing, empty or invalid;
+//   - spec.selector does not match the labels of the template;
 //   - spec.template.spec.class.kind is empty;
 //   - spec.template.spec.class.name is empty.
 //
-// Beyond the reference system, which panics on a missing selector, takes an
-// empty one to select everything, and looks at spec.selector.matchLabels alone.
+// MCM panics on a missing selector, lets an empty one select everything, and reads only
+// spec.selector.matchLabels.
 func Validate(set *v1alpha1.MachineSet) field.ErrorList {
 	if set == nil {
 		return field.ErrorList{field.Required(field.NewPath(""), "there is no MachineSet")}
@@ -65,8 +63,8 @@ func validateSelector(s *metav1.LabelSelector, template map[string]string, path 
 	return nil
 }
 
-// selectorOf converts a selector. Nil gives the empty selector, which callers
-// have to refuse: it would match everything.
+// selectorOf returns the selector of a label selector. For nil it returns the empty selector, which
+// callers have to refuse because it matches everything.
 func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil

@@ -10,37 +10,33 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// victimsAnnotation on a set names the machines that go first when the set has
-// too many, separated by commas. It is written together with the size, so that
-// one write says how many go and which. Names that are of no machine, or of one
-// that is leaving, say nothing; nor does any name once the set has no more
-// machines than it wants. So a repeated or late reading deletes nothing twice.
+// victimsAnnotation names the machines of a set that are deleted first if it has too many,
+// separated by commas. It is written together with the size, so that one write says how many
+// machines are deleted and which. Names of unknown or leaving machines have no effect, and no name
+// has one if the set is not too large. So nothing is deleted twice.
 //
-// A name outranks a preservation: whoever names a machine has decided that it
-// goes. Whoever is to choose the names finds preserved machines at the end of
-// [DeletionOrder], and so names them only if no others are left. That no name at
-// all keeps a preserved machine from going with a set that shrinks to 0 is as in
-// the reference system.
+// A named machine is deleted even if it is preserved. [DeletionOrder] has preserved machines last,
+// so they are named only if no others are left. A set of size 0 deletes preserved machines, as in
+// MCM.
 const victimsAnnotation = "machinist.dev/delete-first"
 
 // MaxVictims is how many machines one write names at most.
 const MaxVictims = 500
 
-// maxAnnotations is how many bytes the API server stores in the annotations of
-// one object, keys and values together.
+// maxAnnotations is how many bytes the annotations of one object may have, keys and values
+// together.
 const maxAnnotations = 256 << 10
 
 // How a machine came to be chosen, beside the criteria of an [Order].
 const (
-	// ByDemand says that an autoscaler named the machine; see [NamedByAutoscaler].
+	// ByDemand means that an autoscaler named the machine: see [NamedByAutoscaler].
 	ByDemand = "NamedByAutoscaler"
-	// ByPlan says that the set names the machine; see [NameVictims].
+	// ByPlan means that the set names the machine: see [NameVictims].
 	ByPlan = "NamedByPlan"
 )
 
 // Victims returns the names in the annotation machinist.dev/delete-first of a set, in their order
-// and each once. What cannot be the name of a machine is left out. A nil set has
-// none.
+// and each once, without invalid names. It returns nil for a nil set.
 func Victims(set *v1alpha1.MachineSet) []string {
 	if set == nil {
 		return nil
@@ -56,12 +52,11 @@ func Victims(set *v1alpha1.MachineSet) []string {
 	return names
 }
 
-// NameVictims writes the names into the annotations of a set, which is changed,
-// and returns how many of them it wrote; if none, the annotation is taken away.
-// The first [MaxVictims] are written, and fewer if the annotations of the set
-// would get larger than the API server stores. Each is written once, and what
-// cannot be the name of a machine is left out. If a set shrinks by more machines
-// than were written, it chooses the others itself. A nil set stays nil.
+// NameVictims writes the names into the annotation of the set and returns how many it wrote. It
+// writes each name once, at most [MaxVictims], no invalid ones, and fewer if the annotations would
+// exceed what the API server stores. If it writes none, it removes the annotation. If the set
+// shrinks by more machines than are named, it chooses the others itself. For a nil set it returns
+// 0.
 func NameVictims(set *v1alpha1.MachineSet, names []string) int {
 	if set == nil {
 		return 0
@@ -93,23 +88,21 @@ func NameVictims(set *v1alpha1.MachineSet, names []string) int {
 	return len(fit)
 }
 
-// nameable reports whether a text can stand in a list of names: it is neither
-// empty nor too long for a name, and is the same when read back.
+// nameable reports whether a name is valid in the annotation: neither empty nor too long, and the
+// same when it is read.
 func nameable(name string) bool {
 	return name != "" && len(name) <= validation.DNS1123SubdomainMaxLength &&
 		!strings.Contains(name, ",") && strings.TrimSpace(name) == name
 }
 
-// Choose returns which of the eligible machines a set lets go if it is to keep
-// that many: all that an autoscaler named, even if no machine is too many; then,
-// as long as there are too many, those that the set names, in the order of their
-// names there, and then the first in the given order. A keep below 0 counts as 0.
-// Machines are to be eligible as [Eligible] tells; nil ones are skipped.
+// Choose returns the eligible machines that a set deletes to keep the given number: all that an
+// autoscaler named, even if the set is not too large; then, while there are too many, those that
+// the set names, in that order; then the first by o. A negative keep is 0. The machines have to be
+// [Eligible]; nil machines are skipped.
 //
-// The result depends neither on the order of the machines nor on how often it is
-// asked: whoever is chosen stays chosen until it leaves, unless the set is asked
-// to keep more, names others, or the machines change. Once its deletion is in
-// flight it is not eligible any more, and no change chooses another in its place.
+// The result does not depend on the order of the machines. Repeated calls choose the same machines
+// until they are leaving, unless the set keeps more, names others, or machines change. A machine
+// whose deletion was requested is not eligible, so no other is chosen in its place.
 func Choose(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep int, o Order) []Victim {
 	var demanded, rest []*v1alpha1.Machine
 	for _, m := range eligible {
@@ -136,8 +129,8 @@ func Choose(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep int, o 
 	return append(victims, o.First(rest, k-len(named))...)
 }
 
-// named takes the machines with these names, in the order of the names, out of
-// the others. Of several with one name, it takes the one with the smallest UID.
+// named returns the machines with these names, in the order of the names, and the rest. Of several
+// with one name it takes the one with the smallest UID.
 func named(names []string, machines []*v1alpha1.Machine) (taken, rest []*v1alpha1.Machine) {
 	if len(names) == 0 {
 		return nil, machines

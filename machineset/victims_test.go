@@ -22,7 +22,7 @@ func annotated(replicas int32, value string) *v1alpha1.MachineSet {
 	return set
 }
 
-func TestNamesAreReadBackAsTheyWereWritten(t *testing.T) {
+func TestNameVictims_Names_ReadBack(t *testing.T) {
 	set := newSet(1)
 	require.Equal(t, 2, machineset.NameVictims(set, []string{"b", "a", "b", "", " a", "c,d", strings.Repeat("x", 254)}))
 	require.Equal(t, "b,a", set.Annotations[victimsAnnotation])
@@ -34,7 +34,7 @@ func TestNamesAreReadBackAsTheyWereWritten(t *testing.T) {
 	require.Nil(t, machineset.Victims(newSet(1)))
 }
 
-func TestHostileNamesAreHarmless(t *testing.T) {
+func TestNameVictims_InvalidNames_AreSkipped(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                                nil,
 		",,, ,\t,":                        nil,
@@ -62,7 +62,7 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 }
 
 // The API server stores 256 KiB of annotations, keys and values together.
-func TestNamesNeverOutgrowWhatTheAPIServerStores(t *testing.T) {
+func TestNameVictims_ManyNames_FitTheAPIServer(t *testing.T) {
 	size := func(set *v1alpha1.MachineSet) int {
 		n := 0
 		for k, v := range set.Annotations {
@@ -93,7 +93,7 @@ func TestNamesNeverOutgrowWhatTheAPIServerStores(t *testing.T) {
 	}
 }
 
-func TestOfTwoMachinesOfOneNameOneGoesAndAlwaysTheSame(t *testing.T) {
+func TestChoose_TwoMachinesOfOneName_SameOne(t *testing.T) {
 	a, b, c := newMachine("m", v1alpha1.MachineRunning), newMachine("m", v1alpha1.MachineRunning), newMachine("x", v1alpha1.MachineFailed)
 	b.UID = "uid-a"
 	set := annotated(1, "m")
@@ -129,7 +129,7 @@ func choose(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, keep int) []
 	return names
 }
 
-func TestChooseAgreesWithANaiveTwinAndIsSticky(t *testing.T) {
+func TestChoose_Random_AgreesWithModel(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		set := newSet(3)
@@ -144,7 +144,7 @@ func TestChooseAgreesWithANaiveTwinAndIsSticky(t *testing.T) {
 			}
 		}
 		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		machineset.NameVictims(set, append(names, "nobody"))
+		machineset.NameVictims(set, append(names, "absent"))
 		keep := r.IntN(12) - 1
 		victims := machineset.Choose(set, machines, keep, machineset.DeletionOrder(now))
 		require.Equal(t, choose(set, machines, keep), namesOf(victims), "seed %d", seed)
@@ -154,7 +154,7 @@ func TestChooseAgreesWithANaiveTwinAndIsSticky(t *testing.T) {
 			require.True(t, named || v.By != machineset.ByPlan, "seed %d", seed)
 		}
 
-		// What has been chosen goes, in whatever order and part; nobody takes its place.
+		// The chosen machines are deleted, in any order and number; no other is chosen instead.
 		gone := victims[:r.IntN(len(victims)+1)]
 		left := slices.DeleteFunc(slices.Clone(machines), func(m *v1alpha1.Machine) bool { return slices.Contains(namesOf(gone), m.Name) })
 		again := machineset.Choose(set, left, keep, machineset.DeletionOrder(now))
@@ -164,7 +164,7 @@ func TestChooseAgreesWithANaiveTwinAndIsSticky(t *testing.T) {
 
 // MS-2: a set that shrinks by k never asks for more than k machines, though their
 // health changes between all passes, and the cache shows none of the deletions.
-func TestVictimsStickWhileTheHealthOfMachinesFlaps(t *testing.T) {
+func TestChoose_HealthFlaps_SameVictims(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		in := observed(int32(r.IntN(5))) //nolint:gosec // small

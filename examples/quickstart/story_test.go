@@ -67,7 +67,7 @@ func TestVerboseTellsWhatIsDecidedAndWhy(t *testing.T) {
 	out := tell(t, "-v", "-replicas", "1")
 	for _, says := range []string{
 		"record phase \"\", Create Processing (NoVM", "create the VM (NoVM)", "drain node ", "delete the VM (Drained)",
-		"create 1 (TooFewMachines)", "(Referenced: machineclass/small)",
+		"create 1 machine", "(Referenced: machineclass/small)",
 	} {
 		require.Contains(t, out, says)
 	}

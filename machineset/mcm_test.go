@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// Each test of this file fails on what the reference system does.
+// The tests of this file fail on the behavior of MCM that docs/parity.md describes.
 
 func observed(replicas int32, machines ...*v1alpha1.Machine) machineset.Observation {
 	return machineset.Observation{Set: newSet(replicas), Machines: machines, Complete: true}
@@ -26,7 +26,7 @@ func observed(replicas int32, machines ...*v1alpha1.Machine) machineset.Observat
 // A cut that was planned to cost no availability costs none, though the order
 // would take a healthy machine first: preserved ones come last in it, and those of
 // low priority first.
-func TestDS10TheMachinesThatThePlanNamesAreTheOnesThatGo(t *testing.T) {
+func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
 	broken := preserved(newMachine("broken", v1alpha1.MachineFailed))
 	cheap := newMachine("cheap", v1alpha1.MachineRunning)
 	cheap.Annotations[v1alpha1.MachinePriority] = "1"
@@ -39,7 +39,7 @@ func TestDS10TheMachinesThatThePlanNamesAreTheOnesThatGo(t *testing.T) {
 	}, deletes(machineset.Decide(in, machineset.Policy{}, now)))
 }
 
-func TestDS20AMachineIsAvailableOnceItHasBeenSoForMinReadySeconds(t *testing.T) {
+func TestStatus_MinReadySeconds_AvailableAfterwards(t *testing.T) {
 	m, n := newMachine("m", v1alpha1.MachineRunning), newMachine("n", v1alpha1.MachineAvailable)
 	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-2 * time.Minute))
 	m.Status.Conditions = readySince(now.Add(-20 * time.Second))
@@ -66,7 +66,7 @@ func TestDS20AMachineIsAvailableOnceItHasBeenSoForMinReadySeconds(t *testing.T) 
 	}
 }
 
-func TestDS21ASetWithoutASelectorIsHeldAndNothingPanics(t *testing.T) {
+func TestDecide_NoSelector_IsHeld(t *testing.T) {
 	in := observed(3, newMachine("a", v1alpha1.MachineFailed))
 	in.Set.Spec.Selector = nil
 	d := machineset.Decide(in, machineset.Policy{}, now)
@@ -82,7 +82,7 @@ func TestDS21ASetWithoutASelectorIsHeldAndNothingPanics(t *testing.T) {
 
 // Scaling from 2 to 1 while one is being deleted deletes no second one, and what
 // has been deleted is not available.
-func TestDS23AMachineWithADeletionTimestampIsOnItsWayOut(t *testing.T) {
+func TestLeaving_DeletionTimestamp_IsLeaving(t *testing.T) {
 	leaving := newMachine("a", v1alpha1.MachineRunning)
 	leaving.DeletionTimestamp = deletedNow()
 	in := observed(1, leaving, newMachine("b", v1alpha1.MachineRunning))
@@ -100,7 +100,7 @@ func TestDS23AMachineWithADeletionTimestampIsOnItsWayOut(t *testing.T) {
 	require.EqualValues(t, 1, s.AvailableReplicas, "nor one whose deletion is in flight")
 }
 
-func TestDS30AStatusKeepsTheConditionsOfOthers(t *testing.T) {
+func TestStatus_ConditionsOfOthers_Stay(t *testing.T) {
 	in := observed(1, newMachine("a", v1alpha1.MachineRunning))
 	s, _ := machineset.Status(in, machineset.Failure{Create: errors.New("quota")}, now)
 	frozen := v1alpha1.MachineSetCondition{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: "OverShootingReplicaCount"}
@@ -113,7 +113,7 @@ func TestDS30AStatusKeepsTheConditionsOfOthers(t *testing.T) {
 }
 
 // A call that always fails makes one call a pass, and no recursion.
-func TestDS31AnErrorThatPersistsIsAnotherPass(t *testing.T) {
+func TestStatus_PersistentError_StaysFailed(t *testing.T) {
 	in := observed(0, newMachine("a", v1alpha1.MachineRunning))
 	for i := range 100 {
 		at := now.Add(time.Duration(i) * time.Hour)
@@ -125,7 +125,7 @@ func TestDS31AnErrorThatPersistsIsAnotherPass(t *testing.T) {
 	}
 }
 
-func TestDS44AFailedMachineWithoutAnOwnerIsToldWithoutOne(t *testing.T) {
+func TestStatus_FailedMachineWithoutOwner_HasNoOwnerRef(t *testing.T) {
 	a, b := newMachine("a", v1alpha1.MachineFailed), newMachine("b", v1alpha1.MachineFailed)
 	for _, m := range []*v1alpha1.Machine{a, b} {
 		m.Status.LastOperation.State = v1alpha1.MachineStateFailed
