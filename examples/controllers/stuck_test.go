@@ -145,8 +145,8 @@ func TestStuck_SetIsDeletedAndADrainWaits_OneEventOfTheSet(t *testing.T) {
 		time.Sleep(7 * time.Minute)
 		told := slices.DeleteFunc(waitEvents(events), func(e string) bool { return !strings.Contains(e, "MachineSetDeleting") })
 		require.Len(t, told, 1)
-		require.Contains(t, told[0], "has waited for "+all.Items[0].Name)
-		require.Contains(t, told[0], "1 machines left")
+		require.Contains(t, told[0], "has waited for machine/"+all.Items[0].Name)
+		require.Contains(t, told[0], "machines left: 1")
 	})
 }
 
