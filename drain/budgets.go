@@ -25,17 +25,17 @@ const mostUnconfirmed = 2000
 // the order of [RequestOrder], and holds the requests that the API server would refuse.
 // A pod that has been asked, and whose budget has not changed since, has been paid for
 // out of what is seen to be allowed.
-func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[types.UID]Answer, now time.Time) {
+func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[types.UID]Response, now time.Time) {
 	if len(x.all) == 0 {
 		return
 	}
 	order := make([]int, 0, len(rows))
 	for i := range rows {
 		row, pod := &rows[i], pods[i]
-		if row.Verdict == Evict || row.Verdict == Wait {
+		if row.Action == Evict || row.Action == Wait {
 			order = append(order, i)
 		}
-		if row.Verdict == Wait && row.Reason == ReasonTerminating && pod.Status.Phase != corev1.PodPending {
+		if row.Action == Wait && row.Reason == ReasonTerminating && pod.Status.Phase != corev1.PodPending {
 			countAccepted(x.of(pod), pod, answers[row.UID])
 		}
 	}
@@ -52,7 +52,7 @@ func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[ty
 
 // countAccepted takes from a budget what a pod has cost it that is terminating, if the
 // budget has not been seen to change since: a pod may be seen earlier than its budget.
-func countAccepted(covering *coverage, pod *corev1.Pod, answer Answer) {
+func countAccepted(covering *coverage, pod *corev1.Pod, answer Response) {
 	if answer.Asked != Evict || answer.Budgets == "" {
 		return
 	}
@@ -71,10 +71,10 @@ func spend(row *Row, pod *corev1.Pod, covering *coverage, until time.Time) {
 		row.Budgets = covering.shown()
 	}
 	switch many := len(covering.budgets) > 1; {
-	case row.Verdict == Wait && row.Reason == ReasonRefused && many:
+	case row.Action == Wait && row.Reason == ReasonRefused && many:
 		// the API server says so in words alone
 		row.Reason, row.Message, row.Budgets = ReasonBudgets, covering.overlapping(), covering.shown()
-	case row.Verdict == Wait:
+	case row.Action == Wait:
 		if row.Reason == ReasonBudget {
 			row.Budgets = covering.shown()
 		}
@@ -96,7 +96,7 @@ func spend(row *Row, pod *corev1.Pod, covering *coverage, until time.Time) {
 
 // forgetRefusals lets the requests be repeated at once that budgets refused which have
 // changed since.
-func forgetRefusals(answers map[types.UID]Answer, in *Observation, x *budgetIndex) {
+func forgetRefusals(answers map[types.UID]Response, in *Observation, x *budgetIndex) {
 	if !in.Budgets.Complete || len(answers) == 0 {
 		return
 	}

@@ -185,10 +185,10 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 			require.Equal(t, []any{tt.reason, tt.message}, []any{row.Reason, row.Message})
 			require.NotContains(t, plan.NotEvaluated, drain.SourceBudgets)
 			if tt.reason == drain.ReasonEvict {
-				require.Equal(t, drain.Evict, row.Verdict)
+				require.Equal(t, drain.Evict, row.Action)
 				require.Empty(t, row.Budgets)
 			} else {
-				require.Equal(t, drain.Wait, row.Verdict)
+				require.Equal(t, drain.Wait, row.Action)
 				require.Equal(t, now.Add(time.Minute), row.Until)
 				require.NotEmpty(t, row.Budgets)
 			}
@@ -198,13 +198,13 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 			seen.Budgets.Complete = false
 			require.Equal(t, tt.reason, drain.Decide(seen, drain.Policy{}, now).Rows[0].Reason, "what is known counts though it may not be all")
 			force := drain.Policy{EscalateFrom: now, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
-			require.Equal(t, drain.Delete, drain.Decide(seen, force, now).Rows[0].Verdict, "force asks no budget")
+			require.Equal(t, drain.Delete, drain.Decide(seen, force, now).Rows[0].Action, "force asks no budget")
 		})
 	}
 }
 
 // withBudgets returns what is remembered of a pod that was asked under these budgets.
-func withBudgets(answer drain.Answer, budgets string) drain.Answer {
+func withBudgets(answer drain.Response, budgets string) drain.Response {
 	answer.Budgets = budgets
 	return answer
 }
@@ -222,7 +222,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 
 	t.Run("what was accepted is not spent again before it is seen", func(t *testing.T) {
 		for _, row := range plan.Rows {
-			if row.Verdict == drain.Evict {
+			if row.Action == drain.Evict {
 				in.Results = append(in.Results, drain.Result{Row: row})
 			}
 		}
@@ -236,7 +236,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
 		require.Equal(t, "b wait Terminating, c evict Evictable", rows(plan), "two were allowed and one is on its way")
 		seen.Budgets = drain.All(newBudget("web", 1))
-		next.Answers["uid-b"] = withBudgets(next.Answers["uid-b"], "web@7")
+		next.Responses["uid-b"] = withBudgets(next.Responses["uid-b"], "web@7")
 		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
 		require.Equal(t, "b wait Terminating, c wait DisruptionBudget", rows(plan), "one was allowed, and the pod is seen earlier than the budget")
 
@@ -289,7 +289,7 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 		s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
 		in.Results = []drain.Result{{Row: plan.Rows[0], Err: err}}
 		s, plan = drain.Step(s, in, drain.Policy{}, now)
-		require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
+		require.Equal(t, drain.Wait, plan.Rows[0].Action)
 		in.Results = nil
 		return s, in
 	}
@@ -297,7 +297,7 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 		name    string
 		err     error
 		budgets drain.List[*policyv1.PodDisruptionBudget]
-		verdict drain.Verdict
+		action  drain.Action
 		reason  machinist.Reason
 	}{
 		{"a budget that is the same refuses the same", answerRefusal("no", 0), drain.All(newBudget("web", 1)), drain.Wait, drain.ReasonBudget},
@@ -312,7 +312,7 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 			s, in := refused(tt.err)
 			in.Budgets = tt.budgets
 			_, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
-			require.Equal(t, []any{tt.verdict, tt.reason}, []any{plan.Rows[0].Verdict, plan.Rows[0].Reason})
+			require.Equal(t, []any{tt.action, tt.reason}, []any{plan.Rows[0].Action, plan.Rows[0].Reason})
 		})
 	}
 	t.Run("a refusal names the budget behind it", func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 		in.Results = []drain.Result{{Row: plan.Rows[0], Err: answerRefusal("no", 0)}}
 		in.Budgets = drain.All(newBudget("web", 1))
 		_, plan = drain.Step(s, in, drain.Policy{}, now)
-		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+		require.Equal(t, drain.Evict, plan.Rows[0].Action)
 	})
 }
 

@@ -69,7 +69,7 @@ func holdAll(rows []Row, gates []machinist.Hold) {
 		return
 	}
 	for i := range rows {
-		if row := &rows[i]; row.Verdict.Asks() {
+		if row := &rows[i]; row.Action.IsRequest() {
 			row.wait(gates[0].Reason, gates[0].Message, gates[0].Until)
 		}
 	}

@@ -256,14 +256,14 @@ func TestStep_ClockWasPutBack_TimesBeginAnew(t *testing.T) {
 
 func TestStep_ResultsOfNoRequest_DoNoHarm(t *testing.T) {
 	in := observed(newPod("a"))
-	for _, row := range []drain.Row{{}, {UID: "uid-a"}, {UID: "uid-a", Verdict: drain.Wait}, {UID: "uid-a", Verdict: "dance"}, {UID: "uid-b", Verdict: drain.Evict}, {Verdict: drain.Evict}} {
+	for _, row := range []drain.Row{{}, {UID: "uid-a"}, {UID: "uid-a", Action: drain.Wait}, {UID: "uid-a", Action: "dance"}, {UID: "uid-b", Action: drain.Evict}, {Action: drain.Evict}} {
 		in.Results = []drain.Result{{Row: row, Err: errors.New("boom"), At: now.Add(time.Hour)}}
 		s, d := drain.Step(drain.State{}, in, drain.Policy{}, now)
 		require.Equal(t, "a evict Evictable", rows(d))
 		require.Equal(t, map[types.UID]drain.PodState{"uid-a": {Reason: drain.ReasonEvict, Since: now, Waited: true}}, s.Pods)
-		require.Empty(t, s.Answers)
+		require.Empty(t, s.Responses)
 		require.Zero(t, s.Gone)
 		s, _ = drain.Step(drain.State{}, drain.Observation{Results: in.Results}, drain.Policy{}, now)
-		require.Equal(t, row.UID == "uid-b", len(s.Answers) == 1, "a pass that saw nothing forgets no answer")
+		require.Equal(t, row.UID == "uid-b", len(s.Responses) == 1, "a pass that saw nothing forgets no answer")
 	}
 }

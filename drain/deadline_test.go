@@ -82,11 +82,11 @@ func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 			require.False(t, !due.IsZero() && plan.NextCheck.After(due), "seed %d: nobody sleeps through a deadline", seed)
 			row := plan.Rows[0]
 			if fresh > 0 {
-				require.Equal(t, strongest(l[:n]), row.Verdict, "seed %d: %v at %s: a rung that is reached is acted on in that step", seed, l, at.Sub(now))
+				require.Equal(t, strongest(l[:n]), row.Action, "seed %d: %v at %s: a rung that is reached is acted on in that step", seed, l, at.Sub(now))
 			}
-			require.LessOrEqual(t, strengthOf(row.Verdict), strengthOf(strongest(l[:n])), "and not before")
+			require.LessOrEqual(t, strengthOf(row.Action), strengthOf(strongest(l[:n])), "and not before")
 			for i := range plan.Rows {
-				if row := plan.Rows[i]; strengthOf(row.Verdict) > 0 && r.IntN(3) > 0 {
+				if row := plan.Rows[i]; strengthOf(row.Action) > 0 && r.IntN(3) > 0 {
 					err := []error{nil, apierrors.NewTooManyRequests("slow down", r.IntN(90)), apierrors.NewInternalError(errors.New("boom")), apierrors.NewTimeoutError("late", 3)}[r.IntN(4)]
 					results = append(results, drain.Result{Row: row, Err: err, At: at})
 				}
@@ -113,11 +113,11 @@ func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 	}
 }
 
-func strengthOf(v drain.Verdict) int {
-	return map[drain.Verdict]int{drain.Evict: 1, drain.Delete: 2, drain.ForceDelete: 3}[v]
+func strengthOf(v drain.Action) int {
+	return map[drain.Action]int{drain.Evict: 1, drain.Delete: 2, drain.ForceDelete: 3}[v]
 }
 
-func strongest(l drain.Ladder) drain.Verdict {
+func strongest(l drain.Ladder) drain.Action {
 	v := drain.Evict
 	for _, rung := range l {
 		switch rung.Action {

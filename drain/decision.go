@@ -88,8 +88,8 @@ type Row struct {
 	// Namespace, Name and UID of the pod. A later pod of the same name is another.
 	Namespace, Name string
 	UID             types.UID
-	// Verdict is what is done.
-	Verdict Verdict
+	// Action is what is done.
+	Action Action
 	// Reason is why, as a stable word.
 	Reason machinist.Reason
 	// Message is why, in words for people; it may change.
@@ -103,7 +103,7 @@ type Row struct {
 	// Budgets are those that refuse.
 	Budgets []Budget
 	// Versions identifies the budgets of a pod, refusing or not, and their versions. The
-	// [Result] of a request carries it to the [Answer].
+	// [Result] of a request carries it to the [Response].
 	Versions string
 	// Since when this has been the reason, as far as the drain remembers.
 	Since time.Time
@@ -134,8 +134,8 @@ type VolumeRow struct {
 	// Volume is the name of the PersistentVolume or, for one that is only known from
 	// the status of the Node, its unique name there.
 	Volume string
-	// Verdict is [Wait] or [Ignore].
-	Verdict Verdict
+	// Action is [Wait] or [Ignore].
+	Action Action
 	// Reason is why.
 	Reason machinist.Reason
 	// Message is why, in words for people; it may change.
@@ -169,12 +169,12 @@ func (d Decision) Holds() []machinist.Hold {
 	}
 	holds = append(holds, d.Gates...)
 	for i := range d.Rows {
-		if d.Rows[i].Verdict != Ignore {
+		if d.Rows[i].Action != Ignore {
 			holds = append(holds, d.Rows[i].hold())
 		}
 	}
 	for _, v := range d.Volumes {
-		if v.Verdict != Ignore {
+		if v.Action != Ignore {
 			holds = append(holds, machinist.Hold{Subject: v.subject(), Reason: v.Reason, Message: v.Message, Since: v.Since, Until: v.Until})
 		}
 	}
@@ -217,7 +217,7 @@ func (d Decision) Refusals() []machinist.Hold {
 		}
 	}
 	for _, row := range d.Obstacles() {
-		if row.Verdict == Block && row.Reason != ReasonNotEvaluated {
+		if row.Action == Block && row.Reason != ReasonNotEvaluated {
 			refusals = append(refusals, row.hold())
 		}
 	}
@@ -227,20 +227,20 @@ func (d Decision) Refusals() []machinist.Hold {
 // stuck reports whether neither time nor the ladder helps a pod.
 func (d Decision) stuck(row *Row) bool {
 	switch {
-	case row.Verdict != Wait && row.Verdict != Block:
+	case row.Action != Wait && row.Action != Block:
 		return false
 	case d.Outcome == GaveUp:
 		return true
-	case row.Verdict == Block && !row.Until.IsZero(): // it ends by itself
+	case row.Action == Block && !row.Until.IsZero(): // it ends by itself
 		return false
-	case row.Verdict == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && row.Reason != ReasonForbidden:
+	case row.Action == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && row.Reason != ReasonForbidden:
 		return false
 	}
 	return !slices.ContainsFunc(d.Ladder, func(rung Rung) bool { return rung.removes(row.Reason) })
 }
 
 // gone reports whether the pod does not run on the Node any more.
-func (r *Row) gone() bool { return r.Verdict == Ignore && r.Reason == ReasonGone }
+func (r *Row) gone() bool { return r.Action == Ignore && r.Reason == ReasonGone }
 
 // pod returns the name of the pod with its namespace.
 func (r *Row) pod() string { return r.Namespace + "/" + r.Name }
@@ -254,7 +254,7 @@ func (r *Row) hold() machinist.Hold {
 
 // wait makes a row wait that was to be a request.
 func (r *Row) wait(reason machinist.Reason, message string, until time.Time) {
-	r.Verdict, r.Reason, r.Message, r.Grace, r.Until = Wait, reason, message, nil, until
+	r.Action, r.Reason, r.Message, r.Grace, r.Until = Wait, reason, message, nil, until
 }
 
 func (v *VolumeRow) subject() string {
@@ -266,4 +266,4 @@ func (v *VolumeRow) subject() string {
 
 // left reports whether the drain ends although the volume is attached to the Node and was
 // to be waited for.
-func (v *VolumeRow) left() bool { return v.Verdict == Ignore && v.Reason == ReasonAbandoned }
+func (v *VolumeRow) left() bool { return v.Action == Ignore && v.Reason == ReasonAbandoned }

@@ -42,13 +42,13 @@ func (c *climber) at(after time.Duration, pods ...*corev1.Pod) drain.Decision {
 	return d
 }
 
-// verdict is what is done with the last pod, or the outcome.
-func (c *climber) verdict(after time.Duration) string {
+// action is what is done with the last pod, or the outcome.
+func (c *climber) action(after time.Duration) string {
 	d := c.at(after)
 	if d.Over() {
 		return string(d.Outcome)
 	}
-	return string(d.Rows[len(d.Rows)-1].Verdict)
+	return string(d.Rows[len(d.Rows)-1].Action)
 }
 
 func TestStep_RungsAreReached_WhatIsAskedOfAPod(t *testing.T) {
@@ -60,32 +60,32 @@ func TestStep_RungsAreReached_WhatIsAskedOfAPod(t *testing.T) {
 		pod    *corev1.Pod
 		policy drain.Policy
 		reach  drain.NodeReachability
-		answer drain.Answer
+		answer drain.Response
 		want   string
 		until  time.Duration // zero for none
 	}{
-		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, "a delete IgnoreBudgets", 5 * s},
-		{"one moment before its time", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Answer{}, "a evict Evictable", 5 * s},
-		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Until: now.Add(s)}, "a delete IgnoreBudgets", 5 * s},
-		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(s)}, "a wait Unavailable", s},
-		{"it shortens the grace of a terminating pod", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Answer{}, "a delete IgnoreBudgets", 5 * s},
-		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, "a wait Terminating", s},
-		{"it waits for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Answer{}, "a wait Overdue", m},
-		{"a pod on an unreachable Node", newPod("a"), never, silent, drain.Answer{}, "a force-delete ForceDeletePods", 5 * s},
-		{"one that was told to stop", newPod("a", leaving(-time.Hour, 1)), never, silent, drain.Answer{}, "a force-delete ForceDeletePods", 5 * s},
-		{"that does not wait for a refused deletion", newPod("a"), never, silent, drain.Answer{Asked: drain.Delete, Until: now.Add(s)}, "a force-delete ForceDeletePods", 5 * s},
-		{"but waits for finalizers", newPod("a", withFinalizer, leaving(-m, 0)), never, silent, drain.Answer{}, "a wait Overdue", m},
-		{"an unreachable Node without ladder", newPod("a"), drain.Policy{}, silent, drain.Answer{}, "a evict Evictable", 5 * s},
-		{"one that has just become so", newPod("a"), never, drain.NodeReachability{Unreachable: true, Since: now.Add(-5*m + 1)}, drain.Answer{}, "a evict Evictable", 5 * s},
-		{"an unreachable Node alone loses no unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, silent, drain.Answer{}, "a block Unmanaged", 0},
-		{"a machine loses unmanaged pods and local data", newPod("a", unmanaged, emptyDir), never, drain.NodeReachability{}, drain.Answer{}, "a evict Evictable", 5 * s},
-		{"an answer that another clock gave", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Answer{Asked: drain.Evict, Reason: drain.ReasonUnavailable, Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
+		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
+		{"one moment before its time", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
+		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Asked: drain.Evict, Until: now.Add(s)}, "a delete IgnoreBudgets", 5 * s},
+		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(s)}, "a wait Unavailable", s},
+		{"it shortens the grace of a terminating pod", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
+		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Terminating", s},
+		{"it waits for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Overdue", m},
+		{"a pod on an unreachable Node", newPod("a"), never, silent, drain.Response{}, "a force-delete ForceDeletePods", 5 * s},
+		{"one that was told to stop", newPod("a", leaving(-time.Hour, 1)), never, silent, drain.Response{}, "a force-delete ForceDeletePods", 5 * s},
+		{"that does not wait for a refused deletion", newPod("a"), never, silent, drain.Response{Asked: drain.Delete, Until: now.Add(s)}, "a force-delete ForceDeletePods", 5 * s},
+		{"but waits for finalizers", newPod("a", withFinalizer, leaving(-m, 0)), never, silent, drain.Response{}, "a wait Overdue", m},
+		{"an unreachable Node without ladder", newPod("a"), drain.Policy{}, silent, drain.Response{}, "a evict Evictable", 5 * s},
+		{"one that has just become so", newPod("a"), never, drain.NodeReachability{Unreachable: true, Since: now.Add(-5*m + 1)}, drain.Response{}, "a evict Evictable", 5 * s},
+		{"an unreachable Node alone loses no unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, silent, drain.Response{}, "a block Unmanaged", 0},
+		{"a machine loses unmanaged pods and local data", newPod("a", unmanaged, emptyDir), never, drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
+		{"an answer that another clock gave", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Response{Asked: drain.Evict, Reason: drain.ReasonUnavailable, Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
 			in.Reachability = tt.reach
 			state, _ := drain.Step(drain.State{}, in, tt.policy, now.Add(-time.Nanosecond)) // so that no rung is new
-			state.Answers = map[types.UID]drain.Answer{"uid-a": tt.answer}
+			state.Responses = map[types.UID]drain.Response{"uid-a": tt.answer}
 			_, d := drain.Step(state, in, tt.policy, now)
 			require.Equal(t, []any{tt.want, tt.until}, []any{rows(d), max(0, d.Rows[0].Until.Sub(now))})
 			require.True(t, d.Rows[0].Reason != drain.ReasonOverdue || !tt.reach.Unreachable || d.Rows[0].Message[len(d.Rows[0].Message)-len("does not answer"):] == "does not answer")
@@ -102,10 +102,10 @@ func TestStep_NewRung_AsksAtOnceAndOnce(t *testing.T) {
 		c := climber{p: p, reach: drain.NodeReachability{Unreachable: true}}
 		require.Nil(t, c.at(0).Rows[0].Grace)
 		c.at(59 * time.Second)
-		c.state.Answers = map[types.UID]drain.Answer{"uid-z": {Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(110 * time.Second)}}
+		c.state.Responses = map[types.UID]drain.Response{"uid-z": {Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(110 * time.Second)}}
 		d := c.at(time.Minute)
-		require.Equal(t, []any{drain.Delete, int64(1)}, []any{d.Rows[0].Verdict, *d.Rows[0].Grace})
-		require.Equal(t, "wait", c.verdict(time.Minute))
+		require.Equal(t, []any{drain.Delete, int64(1)}, []any{d.Rows[0].Action, *d.Rows[0].Grace})
+		require.Equal(t, "wait", c.action(time.Minute))
 	}
 }
 
@@ -156,13 +156,13 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 
 // A drain whose deadline passed is never called drained, and says what it left and why.
 func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
-	budget := drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
+	budget := drain.Response{Asked: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
 	pods := []*corev1.Pod{newPod("a"), newPod("b", unmanaged), newPod("c", leaving(-time.Minute, 30)), newPod("d", mirror), newPod("e")}
 	for end, want := range map[drain.Escalation]string{
 		drain.GiveUp:  "a block DisruptionBudget, b block Unmanaged, c block Overdue, d ignore Stays, e block Abandoned",
 		drain.Proceed: "a ignore Abandoned, b ignore Abandoned, c ignore Abandoned, d ignore Stays, e ignore Abandoned",
 	} {
-		s := drain.State{Answers: map[types.UID]drain.Answer{"uid-a": budget}}
+		s := drain.State{Responses: map[types.UID]drain.Response{"uid-a": budget}}
 		_, d := drain.Step(s, observed(pods...), anchored(drain.Ladder{{Action: end}}), now)
 		require.Equal(t, want, rows(d))
 		require.True(t, d.NextCheck.IsZero() && d.Cordon == nil && d.Next == "")
@@ -223,7 +223,7 @@ func TestForMachine_Modes_ForceAtTheirTimes(t *testing.T) {
 			require.NoError(t, tt.p.Validate())
 			c := climber{p: tt.p, reach: drain.NodeReachability{Unreachable: tt.silent, Since: now.Add(-5 * m)}}
 			for _, step := range tt.steps {
-				require.Equal(t, step.want, c.verdict(step.at), step.at)
+				require.Equal(t, step.want, c.action(step.at), step.at)
 			}
 		})
 	}
@@ -245,42 +245,42 @@ func TestStep_Deadlines_AreAbsolute(t *testing.T) {
 		c := climber{p: forcedSince(-time.Hour)}
 		require.Equal(t, now.Add(time.Hour), c.at(entered).NextAt)
 		c.p = drain.ForMachine(now)
-		require.Equal(t, "delete", c.verdict(entered), "a label counts in the next step")
+		require.Equal(t, "delete", c.action(entered), "a label counts in the next step")
 	}
 	t.Run("no timeout is too short", func(t *testing.T) {
 		for _, timeout := range []time.Duration{0, 1, time.Second, 19 * time.Second} {
 			c := climber{p: anchored(drain.Ladder{{After: timeout, Action: drain.IgnoreBudgets, Grace: time.Second}})}
-			require.Equal(t, "delete", c.verdict(timeout))
+			require.Equal(t, "delete", c.action(timeout))
 		}
 	})
 	t.Run("without anchor a drain that began in the future begins now", func(t *testing.T) {
 		c := climber{p: drain.Policy{Ladder: drain.Ladder{{After: 10 * m, Action: drain.IgnoreBudgets}, {After: 20 * m, Action: drain.Proceed}}}}
 		c.at(time.Hour)
 		for at, want := range map[time.Duration]string{0: "evict", 10*m - 1: "evict"} {
-			require.Equal(t, want, c.verdict(at))
+			require.Equal(t, want, c.action(at))
 		}
-		require.Equal(t, "delete", c.verdict(10*m), "the hour is not waited for")
+		require.Equal(t, "delete", c.action(10*m), "the hour is not waited for")
 		d := c.at(10 * m)
 		require.Equal(t, []any{drain.Proceed, drain.Proceed, now.Add(20 * m), now.Add(20 * m)}, []any{d.Next, d.Rows[0].Next, d.NextAt, d.Rows[0].NextAt})
 	})
 	t.Run("a policy that is changed counts at once", func(t *testing.T) {
 		c := climber{p: anchored(drain.Ladder{{After: 10 * m, Action: drain.IgnoreBudgets}})}
-		require.Equal(t, "delete", c.verdict(12*m))
+		require.Equal(t, "delete", c.action(12*m))
 		c.p.Ladder = drain.Ladder{{After: 5 * m, Action: drain.IgnoreBudgets}, {After: 15 * m, Action: drain.Proceed}}
 		require.Equal(t, now.Add(22*m), c.at(13*m).NextAt, "budgets have been ignored since 12 minutes")
 		c.p.Ladder = nil
-		require.Equal(t, "evict", c.verdict(30*m))
+		require.Equal(t, "evict", c.action(30*m))
 	})
 	t.Run("an unreachable Node is counted from its condition", func(t *testing.T) {
 		c := climber{p: drain.Policy{UnreachableLadder: drain.Ladder{{After: 5 * m, Action: drain.ForceDeletePods}}}, reach: drain.NodeReachability{Unreachable: true, Since: now.Add(-4 * m)}}
 		require.Equal(t, now.Add(m), c.at(0).NextAt)
-		require.Equal(t, "force-delete", c.verdict(m))
+		require.Equal(t, "force-delete", c.action(m))
 		c.reach = drain.NodeReachability{}
-		require.Equal(t, "evict", c.verdict(2*m))
+		require.Equal(t, "evict", c.action(2*m))
 		require.Empty(t, c.state.UnreachableReached)
 		c.reach = drain.NodeReachability{Unreachable: true, Since: now.Add(time.Hour)}
-		require.Equal(t, "evict", c.verdict(3*m))
-		require.Equal(t, "force-delete", c.verdict(8*m), "another clock's future is not waited for")
+		require.Equal(t, "evict", c.action(3*m))
+		require.Equal(t, "force-delete", c.action(8*m), "another clock's future is not waited for")
 	})
 	t.Run("of two rungs at one time that of the first ladder is next", func(t *testing.T) {
 		c := climber{p: drain.Policy{Ladder: drain.Ladder{{After: m, Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{After: m, Action: drain.ForceDeletePods}}}, reach: drain.NodeReachability{Unreachable: true}}
@@ -355,10 +355,10 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 			d := drain.Decide(in, drain.Policy{Ladder: tt.ladder, UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, now)
 			require.Len(t, d.Obstacles(), tt.obstacles)
 			require.Equal(t, tt.obstacles == 0, d.Feasible())
-			require.Equal(t, drain.Evict, d.Rows[1].Verdict, "the others go")
+			require.Equal(t, drain.Evict, d.Rows[1].Action, "the others go")
 		})
 	}
-	forbidden := []drain.Row{{Verdict: drain.Wait, Reason: drain.ReasonForbidden}}
+	forbidden := []drain.Row{{Action: drain.Wait, Reason: drain.ReasonForbidden}}
 	for name, tt := range map[string]struct {
 		d    drain.Decision
 		want bool
@@ -367,8 +367,8 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 		"a policy that is not valid":      {drain.Decide(observed(newPod("a")), anchored(drain.Ladder{{After: -1, Action: drain.GiveUp}}), now), false},
 		"a cordon that was taken away":    {drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}, false},
 		"another gate":                    {drain.Decision{Gates: []machinist.Hold{{Reason: "Other"}}}, true},
-		"an obstacle that ends":           {drain.Decision{Rows: []drain.Row{{Verdict: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}, true},
-		"a drain that was given up":       {drain.Decision{Outcome: drain.GaveUp, Rows: []drain.Row{{Verdict: drain.Wait, Reason: drain.ReasonOverdue}}}, false},
+		"an obstacle that ends":           {drain.Decision{Rows: []drain.Row{{Action: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}, true},
+		"a drain that was given up":       {drain.Decision{Outcome: drain.GaveUp, Rows: []drain.Row{{Action: drain.Wait, Reason: drain.ReasonOverdue}}}, false},
 		"a missing permission":            {drain.Decision{Rows: forbidden, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}, false},
 		"a missing permission, at an end": {drain.Decision{Rows: forbidden, Ladder: drain.Ladder{{Action: drain.Proceed}}}, true},
 	} {

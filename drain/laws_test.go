@@ -68,7 +68,7 @@ func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.De
 		require.True(t, p.KeepSchedulable || in.Node.Spec.Unschedulable, "nobody can come")
 		require.Empty(t, plan.Gates)
 		for _, row := range plan.Rows {
-			require.Equal(t, drain.Ignore, row.Verdict)
+			require.Equal(t, drain.Ignore, row.Action)
 			require.NotEqual(t, drain.ReasonAbandoned, row.Reason, "who leaves pods behind has not drained")
 		}
 	case drain.GaveUp:
@@ -88,7 +88,7 @@ func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Dec
 	require.False(t, !row.Until.IsZero() && !row.Until.After(now), "no row looks back: %s", row)
 	require.False(t, !row.NextAt.IsZero() && !row.NextAt.After(now), "nor to what was to come: %s", row)
 	require.Equal(t, row.Next == "", row.NextAt.IsZero())
-	if row.Verdict != drain.Ignore && !plan.Over() {
+	if row.Action != drain.Ignore && !plan.Over() {
 		require.False(t, !row.Until.IsZero() && plan.NextCheck.After(row.Until), "the next check is no later than any row's")
 		require.False(t, !row.NextAt.IsZero() && plan.NextCheck.After(row.NextAt), "and no later than what is to come")
 	}
@@ -96,7 +96,7 @@ func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Dec
 		return pod == nil || pod.Name != row.Name || pod.UID != row.UID
 	})
 	require.NotEmpty(t, copies, "no row without pod")
-	asks := row.Verdict == drain.Evict || row.Verdict == drain.Delete || row.Verdict == drain.ForceDelete
+	asks := row.Action == drain.Evict || row.Action == drain.Delete || row.Action == drain.ForceDelete
 	if !asks {
 		require.Nil(t, row.Grace)
 		return
@@ -104,7 +104,7 @@ func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Dec
 	require.False(t, row.Until.IsZero(), "what is asked is looked at again: %s", row)
 	require.False(t, plan.Over(), "nothing is asked when it is over")
 	allows := allowedAt(p, in)
-	switch row.Verdict {
+	switch row.Action {
 	case drain.Delete:
 		require.True(t, allows[drain.IgnoreBudgets] || allows[drain.ForceDeletePods], "no deletion before its time: %s", row)
 		require.False(t, row.Grace != nil && *row.Grace < 1)
@@ -115,7 +115,7 @@ func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Dec
 	}
 	for i := range plan.Rows {
 		other := &plan.Rows[i]
-		require.False(t, row.Verdict == drain.Evict && other.Verdict != drain.Ignore && other.Wave < row.Wave, "%s goes before %s", row, other)
+		require.False(t, row.Action == drain.Evict && other.Action != drain.Ignore && other.Wave < row.Wave, "%s goes before %s", row, other)
 	}
 	for _, pod := range copies {
 		protected := pod.DeletionTimestamp == nil && (!p.EvictUnmanaged && pod.OwnerReferences == nil ||
@@ -137,9 +137,9 @@ func checkVolumes(t *testing.T, in drain.Observation, p drain.Policy, plan drain
 	}
 	kept, told := keptVolumes(in, plan), map[string]machinist.Reason{}
 	for i, v := range plan.Volumes {
-		require.True(t, v.Verdict == drain.Wait || v.Verdict == drain.Ignore, "%v", v)
+		require.True(t, v.Action == drain.Wait || v.Action == drain.Ignore, "%v", v)
 		require.NotEmpty(t, v.Reason, "%v", v)
-		require.False(t, v.Verdict == drain.Wait && kept[v.Volume], "waits for a volume that stays: %v", v)
+		require.False(t, v.Action == drain.Wait && kept[v.Volume], "waits for a volume that stays: %v", v)
 		require.False(t, i > 0 && plan.Reason == "" && plan.Volumes[i-1].Volume > v.Volume && v.Reason != drain.ReasonReattaching, "no order: %v", plan.Volumes)
 		told[v.Volume] = v.Reason
 	}
@@ -165,7 +165,7 @@ func keptVolumes(in drain.Observation, plan drain.Decision) map[string]bool {
 			continue
 		}
 		stays := slices.ContainsFunc(plan.Rows, func(row drain.Row) bool {
-			return row.Name == pod.Name && row.UID == pod.UID && row.Verdict == drain.Ignore && (row.Reason == drain.ReasonStays || row.Reason == drain.ReasonRule)
+			return row.Name == pod.Name && row.UID == pod.UID && row.Action == drain.Ignore && (row.Reason == drain.ReasonStays || row.Reason == drain.ReasonRule)
 		})
 		for _, v := range pod.Spec.Volumes {
 			for _, claim := range in.Claims.Items {
@@ -231,7 +231,7 @@ func reverse(in *drain.Observation) {
 
 func copyState(s drain.State) drain.State {
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
-	s.Pods, s.Answers, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Answers), maps.Clone(s.Volumes)
+	s.Pods, s.Responses, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Responses), maps.Clone(s.Volumes)
 	return s
 }
 
@@ -289,8 +289,8 @@ func checkNoAlias(t *testing.T, s drain.State, in drain.Observation, p drain.Pol
 	for uid := range s.Pods {
 		s.Pods[uid] = drain.PodState{Reason: "spoilt"}
 	}
-	for uid := range s.Answers {
-		s.Answers[uid] = drain.Answer{Reason: "spoilt"}
+	for uid := range s.Responses {
+		s.Responses[uid] = drain.Response{Reason: "spoilt"}
 	}
 	for name := range s.Volumes {
 		s.Volumes[name] = drain.VolumeState{Reason: "spoilt"}
@@ -315,7 +315,7 @@ func TestStep_RandomInput_KeepsTheLaws(t *testing.T) {
 		checkLaws(t, next, in, p)
 		met[fmt.Sprint("outcome ", plan.Outcome)]++
 		for _, row := range plan.Rows {
-			met["verdict "+string(row.Verdict)]++
+			met["action "+string(row.Action)]++
 			met["reason "+string(row.Reason)]++
 		}
 		for _, v := range plan.Volumes {
@@ -326,7 +326,7 @@ func TestStep_RandomInput_KeepsTheLaws(t *testing.T) {
 		}
 		_, zero := checkLaws(t, s, in, drain.Policy{})
 		for _, row := range zero.Rows {
-			require.NotContains(t, []drain.Verdict{drain.Delete, drain.ForceDelete}, row.Verdict, "the zero policy deletes nothing")
+			require.NotContains(t, []drain.Action{drain.Delete, drain.ForceDelete}, row.Action, "the zero policy deletes nothing")
 			require.Nil(t, row.Grace, "and caps nothing")
 		}
 		_, blind := checkLaws(t, s, drain.Observation{}, p)
@@ -335,7 +335,7 @@ func TestStep_RandomInput_KeepsTheLaws(t *testing.T) {
 	}
 	for _, want := range []string{
 		"outcome ", "outcome Drained", "outcome Proceeded", "outcome GaveUp", "outcome NodeGone",
-		"verdict ignore", "verdict evict", "verdict delete", "verdict force-delete", "verdict wait", "verdict block",
+		"action ignore", "action evict", "action delete", "action force-delete", "action wait", "action block",
 		"volume InUse", "volume Detaching", "volume Stays", "volume NotEvaluated", "volume Abandoned", "reason Stays", "reason Rule", "reason WaitCompleted",
 		"reason DoNotDisrupt", "reason Overdue", "reason NotEvaluated", "gate Uncordoned", "gate InvalidPolicy", "reason Abandoned", "reason Wave", "reason DisruptionBudget", "reason ForceDeletePods",
 	} {

@@ -21,7 +21,7 @@ import (
 func rows(d drain.Decision) string {
 	var s []string
 	for _, row := range d.Rows {
-		s = append(s, row.Name+" "+string(row.Verdict)+" "+string(row.Reason))
+		s = append(s, row.Name+" "+string(row.Action)+" "+string(row.Reason))
 	}
 	return strings.Join(s, ", ")
 }
@@ -141,10 +141,10 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 			_, d := drain.Step(tt.state, in, tt.policy, now)
 			require.Len(t, d.Rows, 1)
 			row := d.Rows[0]
-			got := strings.TrimSuffix(string(row.Verdict)+" "+string(row.Reason)+": "+row.Message, ": ")
+			got := strings.TrimSuffix(string(row.Action)+" "+string(row.Reason)+": "+row.Message, ": ")
 			require.True(t, strings.HasPrefix(got, tt.want), got)
 			require.Equal(t, []any{pod.Namespace, pod.Name, pod.UID}, []any{row.Namespace, row.Name, row.UID})
-			require.Equal(t, row.Verdict == drain.Ignore, d.Outcome == drain.Drained)
+			require.Equal(t, row.Action == drain.Ignore, d.Outcome == drain.Drained)
 		})
 	}
 	row := drain.Decide(observed(newPod("a", doNotDisrupt("30m"), startedAt(now))), heeds, now).Rows[0]
@@ -255,10 +255,10 @@ func FuzzDoNotDisrupt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string, started int64) {
 		pod := newPod("a", doNotDisrupt(value), startedAt(now.Add(time.Duration(started))))
 		row := drain.Decide(observed(pod), drain.Policy{DoNotDisrupt: true}, now).Rows[0]
-		if row.Verdict == drain.Block {
+		if row.Action == drain.Block {
 			require.True(t, row.Until.IsZero() && value == "true" || row.Until.After(now), "it has an end, or is for ever")
 			return
 		}
-		require.Equal(t, drain.Evict, row.Verdict)
+		require.Equal(t, drain.Evict, row.Action)
 	})
 }

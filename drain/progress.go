@@ -87,7 +87,7 @@ func Compare(before, after Decision, results []Result, now time.Time) []Progress
 	for _, r := range results {
 		p := Progress{Type: ProgressRequested, Time: r.At, Subject: r.Row.subject(), Reason: r.Row.Reason, Message: r.Row.Message, Row: new(r.Row), Err: r.Err}
 		if r.Err != nil {
-			p.Reason, p.Message, _ = AnswerOf(r.Err)
+			p.Reason, p.Message, _ = ResponseOf(r.Err)
 		}
 		c.add(p)
 	}
@@ -153,14 +153,14 @@ func awaitedOf(d *Decision) []awaited {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		all = append(all, awaited{
-			key: podKey(r), waits: r.Verdict != Ignore && !d.Over(), asks: r.Verdict.Asks(), gone: r.gone(),
+			key: podKey(r), waits: r.Action != Ignore && !d.Over(), asks: r.Action.IsRequest(), gone: r.gone(),
 			told: Progress{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Row: r},
 		})
 	}
 	for i := range d.Volumes {
 		v := &d.Volumes[i]
 		all = append(all, awaited{
-			key: awaitedKey{kind: "volume", name: cmp.Or(v.Volume, v.Attachment)}, waits: v.Verdict != Ignore && !d.Over(),
+			key: awaitedKey{kind: "volume", name: cmp.Or(v.Volume, v.Attachment)}, waits: v.Action != Ignore && !d.Over(),
 			told: Progress{Subject: v.subject(), Reason: v.Reason, Message: v.Message},
 		})
 	}
@@ -191,7 +191,7 @@ func (c *comparison) waiting(results []Result) {
 		}
 	}
 	for i := range results {
-		said[podKey(&results[i].Row)], _, _ = AnswerOf(results[i].Err)
+		said[podKey(&results[i].Row)], _, _ = ResponseOf(results[i].Err)
 	}
 	for _, is := range after {
 		if reason, known := said[is.key]; is.waits && !is.asks && !(known && reason == is.told.Reason) {

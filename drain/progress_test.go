@@ -23,15 +23,15 @@ func progressPlan(edits ...func(*drain.Decision)) drain.Decision {
 	return p
 }
 
-func progressRow(name string, v drain.Verdict, r machinist.Reason) func(*drain.Decision) {
+func progressRow(name string, v drain.Action, r machinist.Reason) func(*drain.Decision) {
 	return func(p *drain.Decision) {
-		p.Rows = append(p.Rows, drain.Row{Namespace: "shop", Name: name, UID: "uid", Verdict: v, Reason: r})
+		p.Rows = append(p.Rows, drain.Row{Namespace: "shop", Name: name, UID: "uid", Action: v, Reason: r})
 	}
 }
 
-func progressVolume(v drain.Verdict, r machinist.Reason) func(*drain.Decision) {
+func progressVolume(v drain.Action, r machinist.Reason) func(*drain.Decision) {
 	return func(p *drain.Decision) {
-		p.Volumes = append(p.Volumes, drain.VolumeRow{Volume: "pv", Verdict: v, Reason: r})
+		p.Volumes = append(p.Volumes, drain.VolumeRow{Volume: "pv", Action: v, Reason: r})
 	}
 }
 
@@ -51,7 +51,7 @@ var errBudgetRefusal = answerRefusal("The disruption budget web needs 3 healthy 
 
 func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 	result := func(err error) []drain.Result {
-		return []drain.Result{{Row: drain.Row{Namespace: "shop", Name: "a", UID: "uid", Verdict: drain.Evict, Reason: drain.ReasonEvict}, Err: err}}
+		return []drain.Result{{Row: drain.Row{Namespace: "shop", Name: "a", UID: "uid", Action: drain.Evict, Reason: drain.ReasonEvict}, Err: err}}
 	}
 	waits := progressRow("a", drain.Wait, drain.ReasonTerminating)
 	for name, test := range map[string]struct {

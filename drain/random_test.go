@@ -166,7 +166,7 @@ func (d *dice) results() []drain.Result {
 		results = append(results, drain.Result{
 			Row: drain.Row{
 				Namespace: "shop", Name: pick(d, "a", "b"), UID: types.UID("uid-" + pick(d, "a", "b", "c", "zz")),
-				Verdict: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, drain.Wait, ""),
+				Action: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, drain.Wait, ""),
 			},
 			Err: pick[error](d, nil, errors.New("boom"), apierrors.NewTooManyRequests("slow down", 7), apierrors.NewNotFound(schema.GroupResource{}, "a"), apierrors.NewForbidden(schema.GroupResource{}, "a", nil)),
 			At:  d.when(),
@@ -182,7 +182,7 @@ func (d *dice) state() drain.State {
 	}
 	s := drain.State{
 		Started: d.when(), CordonedAt: d.when(), UnreachableSince: d.when(), Gone: d.roll(3),
-		Pods: map[types.UID]drain.PodState{}, Answers: map[types.UID]drain.Answer{},
+		Pods: map[types.UID]drain.PodState{}, Responses: map[types.UID]drain.Response{},
 	}
 	for _, l := range []drain.Ladder{d.ladder(), d.ladder()} {
 		for _, rung := range l {
@@ -194,7 +194,7 @@ func (d *dice) state() drain.State {
 		s.Pods[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.PodState{
 			Reason: pick(d, drain.ReasonBudget, drain.ReasonEvict, ""), Since: d.when(), Waited: d.yes(),
 		}
-		s.Answers[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.Answer{
+		s.Responses[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.Response{
 			Asked: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
 			Tries: d.roll(5) - 1,
 		}

@@ -4,32 +4,32 @@ package drain
 
 import "github.com/machinist-dev/machinist"
 
-// Verdict is what is done with a pod.
-type Verdict string
+// Action is what is done with a pod.
+type Action string
 
-// The verdicts.
+// The actions.
 const (
 	// Ignore leaves the pod alone and does not wait for it.
-	Ignore Verdict = "ignore"
+	Ignore Action = "ignore"
 	// Evict asks for the pod's eviction, which budgets may refuse.
-	Evict Verdict = "evict"
+	Evict Action = "evict"
 	// Delete deletes the pod with a grace of a second at least. No budget is asked.
 	// The kubelet still says when it has stopped, so that it never runs twice.
-	Delete Verdict = "delete"
+	Delete Action = "delete"
 	// ForceDelete takes the pod off the API, whether it runs or not.
-	ForceDelete Verdict = "force-delete"
+	ForceDelete Action = "force-delete"
 	// Wait does nothing now, and the drain goes on.
-	Wait Verdict = "wait"
+	Wait Action = "wait"
 	// Block does nothing, and the drain cannot end unless the pod, the policy or what
 	// is observed changes.
-	Block Verdict = "block"
+	Block Action = "block"
 )
 
-// Asks reports whether the verdict is a request to the API server.
-func (v Verdict) Asks() bool { return v.strength() > 0 }
+// Asks reports whether the action is a request to the API server.
+func (v Action) IsRequest() bool { return v.strength() > 0 }
 
 // strength orders the requests; what asks for nothing has none.
-func (v Verdict) strength() int {
+func (v Action) strength() int {
 	switch v {
 	case Evict:
 		return 1

@@ -16,23 +16,23 @@ import (
 // request returns what is asked for a pod that is to go, under what is allowed.
 func (v *view) request(pod *corev1.Pod) Row {
 	a := v.allow
-	row := Row{Verdict: Evict, Reason: ReasonEvict}
+	row := Row{Action: Evict, Reason: ReasonEvict}
 	leaving := !pod.DeletionTimestamp.IsZero()
 	switch {
 	case leaving && !shortens(pod, a):
 		return v.terminating(pod)
 	case a.forceDelete:
-		row.Verdict = ForceDelete
+		row.Action = ForceDelete
 	case a.ignoreBudgets, leaving: // budgets do not protect a pod that is terminating
-		row.Verdict = Delete
+		row.Action = Delete
 	}
-	if row.Verdict != Evict {
+	if row.Action != Evict {
 		row.Reason = machinist.Reason(a.forced)
 	}
-	if last := v.s.Answers[pod.UID]; !a.fresh && last.holds(row.Verdict, v.now) {
+	if last := v.s.Responses[pod.UID]; !a.fresh && last.holds(row.Action, v.now) {
 		return last.row()
 	}
-	row.Grace, row.Until = v.grace(pod, row.Verdict), v.now.Add(retryEvery)
+	row.Grace, row.Until = v.grace(pod, row.Action), v.now.Add(retryEvery)
 	return row
 }
 
@@ -47,8 +47,8 @@ func shortens(pod *corev1.Pod, a *allowances) bool {
 // grace returns how many seconds a request gives a pod, or nil for its own. It is
 // never more than its own, and nothing is deleted with less than a second, so that
 // the kubelet still says when it has stopped.
-func (v *view) grace(pod *corev1.Pod, verdict Verdict) *int64 {
-	if verdict == ForceDelete {
+func (v *view) grace(pod *corev1.Pod, action Action) *int64 {
+	if action == ForceDelete {
 		return new(int64(0))
 	}
 	own := int64(corev1.DefaultTerminationGracePeriodSeconds)
@@ -61,7 +61,7 @@ func (v *view) grace(pod *corev1.Pod, verdict Verdict) *int64 {
 			grace = min(grace, seconds(limit))
 		}
 	}
-	if verdict == Delete {
+	if action == Delete {
 		grace = max(grace, seconds(shortestGrace))
 	}
 	if grace == own && pod.DeletionTimestamp.IsZero() {
@@ -77,7 +77,7 @@ func seconds(d time.Duration) int64 { return max(int64(d/time.Second), 1) }
 func (v *view) terminating(pod *corev1.Pod) Row {
 	end := pod.DeletionTimestamp.Time
 	if end.After(v.now) {
-		return Row{Verdict: Wait, Reason: ReasonTerminating, Until: end}
+		return Row{Action: Wait, Reason: ReasonTerminating, Until: end}
 	}
 	message := "it should have stopped by " + formatTime(end)
 	if len(pod.Finalizers) > 0 {
@@ -86,37 +86,37 @@ func (v *view) terminating(pod *corev1.Pod) Row {
 	if !v.s.UnreachableSince.IsZero() {
 		message += "; the kubelet of the Node does not answer"
 	}
-	return Row{Verdict: Wait, Reason: ReasonOverdue, Message: message, Until: v.now.Add(lookAgain)}
+	return Row{Action: Wait, Reason: ReasonOverdue, Message: message, Until: v.now.Add(lookAgain)}
 }
 
 // leave ends what is left of a drain whose ladder has ended: the pods and volumes are given up,
 // or left behind, each with why it is still there.
-func leave(rows []Row, volumes []VolumeRow, end Escalation, answers map[types.UID]Answer) {
+func leave(rows []Row, volumes []VolumeRow, end Escalation, answers map[types.UID]Response) {
 	if end == "" {
 		return
 	}
 	for i := range rows {
 		row := &rows[i]
-		if row.Verdict == Ignore {
+		if row.Action == Ignore {
 			continue
 		}
-		if row.Verdict.Asks() {
+		if row.Action.IsRequest() {
 			row.Reason, row.Message = ReasonAbandoned, "it was not asked to go any more"
 			if last := answers[row.UID]; last.Reason != "" && last.Reason != ReasonTerminating {
 				row.Reason, row.Message = last.Reason, last.Message
 			}
 		}
-		row.Verdict, row.Grace, row.Until = Block, nil, time.Time{}
+		row.Action, row.Grace, row.Until = Block, nil, time.Time{}
 		if end == Proceed {
-			row.Verdict, row.Reason, row.Message = Ignore, ReasonAbandoned, withReason(row.Reason, row.Message)
+			row.Action, row.Reason, row.Message = Ignore, ReasonAbandoned, withReason(row.Reason, row.Message)
 		}
 	}
 	if end != Proceed {
 		return
 	}
 	for i := range volumes {
-		if v := &volumes[i]; v.Verdict != Ignore {
-			v.Verdict, v.Reason, v.Message, v.Until = Ignore, ReasonAbandoned, withReason(v.Reason, v.Message), time.Time{}
+		if v := &volumes[i]; v.Action != Ignore {
+			v.Action, v.Reason, v.Message, v.Until = Ignore, ReasonAbandoned, withReason(v.Reason, v.Message), time.Time{}
 		}
 	}
 }
@@ -127,6 +127,6 @@ func withReason(reason machinist.Reason, message string) string {
 }
 
 // row waits until the request may be repeated.
-func (a Answer) row() Row {
-	return Row{Verdict: Wait, Reason: cmp.Or(a.Reason, ReasonRefused), Message: a.Message, Until: a.Until}
+func (a Response) row() Row {
+	return Row{Action: Wait, Reason: cmp.Or(a.Reason, ReasonRefused), Message: a.Message, Until: a.Until}
 }

@@ -20,7 +20,7 @@ const (
 // keeps on the Node. Without such a row it returns what is to be said about the pod.
 func marked(pod *corev1.Pod, p *Policy, selector labels.Selector, now time.Time) (row Row, keeps bool, notes string) {
 	if !selector.Matches(labels.Set(pod.Labels)) {
-		return Row{Verdict: Ignore, Reason: ReasonRule, Message: "it is not among the pods that are selected"}, true, ""
+		return Row{Action: Ignore, Reason: ReasonRule, Message: "it is not among the pods that are selected"}, true, ""
 	}
 	if p.ClusterAPILabels {
 		if row, keeps, notes = clusterAPILabel(pod); keeps {
@@ -43,9 +43,9 @@ func clusterAPILabel(pod *corev1.Pod) (row Row, keeps bool, note string) {
 	case !set:
 		return Row{}, false, ""
 	case strings.EqualFold(value, "skip"):
-		return Row{Verdict: Ignore, Reason: ReasonRule, Message: message}, true, ""
+		return Row{Action: Ignore, Reason: ReasonRule, Message: message}, true, ""
 	case strings.EqualFold(plain, "waitcompleted"):
-		return Row{Verdict: Wait, Reason: ReasonWaitCompleted, Message: message}, true, ""
+		return Row{Action: Wait, Reason: ReasonWaitCompleted, Message: message}, true, ""
 	default:
 		return Row{}, false, message + " is not known and ignored"
 	}
@@ -58,7 +58,7 @@ func doNotDisrupt(pod *corev1.Pod, now time.Time) (row Row, keeps bool, note str
 	if !set || value == "false" {
 		return Row{}, false, ""
 	}
-	row = Row{Verdict: Block, Reason: ReasonDoNotDisrupt, Message: "annotation " + doNotDisruptAnnotation + "=" + value}
+	row = Row{Action: Block, Reason: ReasonDoNotDisrupt, Message: "annotation " + doNotDisruptAnnotation + "=" + value}
 	if value == "true" {
 		return row, true, ""
 	}

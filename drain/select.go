@@ -77,11 +77,11 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 		return row
 	}
 	if pod.UID == "" || pod.Name == "" || pod.Namespace == "" {
-		return Row{Verdict: Block, Reason: ReasonNotEvaluated, Message: "it lacks a namespace, a name or a UID"}
+		return Row{Action: Block, Reason: ReasonNotEvaluated, Message: "it lacks a namespace, a name or a UID"}
 	}
 	row, keeps, notes := marked(pod, v.p, v.selector, v.now)
 	leaving := !pod.DeletionTimestamp.IsZero()
-	if keeps && leaving && row.Verdict != Ignore { // there is nothing left to protect
+	if keeps && leaving && row.Action != Ignore { // there is nothing left to protect
 		keeps, row.Message = false, ""
 	}
 	switch {
@@ -94,7 +94,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 		}
 	}
 	row.Message, row.Wave = joinMessages(row.Message, notes), waveOf(pod, v.p)
-	if end := v.abandonAt(pod); row.Verdict != Ignore && end.After(v.now) {
+	if end := v.abandonAt(pod); row.Action != Ignore && end.After(v.now) {
 		row.Until = machinist.Earliest(row.Until, end)
 	}
 	return row
@@ -104,7 +104,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
 	lonely := !p.EvictUnmanaged && metav1.GetControllerOfNoCopy(pod) == nil
 	data := !p.EvictLocalStorage && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
-	row := Row{Verdict: Block, Reason: ReasonUnmanaged, Message: "no controller would create it again"}
+	row := Row{Action: Block, Reason: ReasonUnmanaged, Message: "no controller would create it again"}
 	switch {
 	case lonely && data:
 		row.Message += ", and its emptyDir volumes would be lost"
@@ -118,7 +118,7 @@ func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
 func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row, bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	row := Row{Verdict: Ignore, Reason: ReasonStays}
+	row := Row{Action: Ignore, Reason: ReasonStays}
 	switch {
 	case pod.Spec.NodeName != v.in.Node.Name:
 		row.Reason, row.Message = ReasonGone, "it is on another Node"
@@ -151,7 +151,7 @@ func (v *view) orAbandoned(pod *corev1.Pod, row Row, left bool) (Row, bool) {
 	}
 	end := v.abandonAt(pod)
 	over := !end.IsZero() && !end.After(v.now) && (!v.allow.forceDelete || deletedWithin(pod, 0))
-	return Row{Verdict: Ignore, Reason: ReasonAbandoned}, over
+	return Row{Action: Ignore, Reason: ReasonAbandoned}, over
 }
 
 // abandonAt returns when the policy stops waiting for a pod, or zero.

@@ -43,9 +43,9 @@ type State struct {
 	Gone int `json:"gone,omitempty"`
 	// Pods is what is remembered of each, by UID.
 	Pods map[types.UID]PodState `json:"pods,omitempty"`
-	// Answers is what the API server last said about those that were asked to go, by
+	// Responses is what the API server last said about those that were asked to go, by
 	// UID.
-	Answers map[types.UID]Answer `json:"answers,omitempty"`
+	Responses map[types.UID]Response `json:"responses,omitempty"`
 	// Volumes is what is remembered of each, by name.
 	Volumes map[string]VolumeState `json:"volumes,omitempty"`
 }
@@ -76,10 +76,10 @@ type VolumeState struct {
 	Done bool `json:"done,omitempty"`
 }
 
-// Answer is what the API server last said about one pod.
-type Answer struct {
+// Response is what the API server last said about one pod.
+type Response struct {
 	// Asked is the request: [Evict], [Delete] or [ForceDelete].
-	Asked Verdict `json:"asked,omitempty"`
+	Asked Action `json:"asked,omitempty"`
 	// Reason is what it came to: [ReasonTerminating] if the request was accepted.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	// Message is what the API server said, in words for people.
@@ -120,7 +120,7 @@ func (s State) Cordoned(node *corev1.Node, p Policy, now time.Time) State {
 
 // clone returns a copy whose maps and slices belong to it.
 func (s State) clone() State {
-	s.Pods, s.Answers, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Answers), maps.Clone(s.Volumes)
+	s.Pods, s.Responses, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Responses), maps.Clone(s.Volumes)
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)
 	return s
 }
@@ -144,10 +144,10 @@ func (s State) waits(rows []Row, now time.Time) State {
 		if pod.Waited && row.gone() {
 			s.Gone++
 		}
-		pod.Waited, row.Since = row.Verdict != Ignore, pod.Since
+		pod.Waited, row.Since = row.Action != Ignore, pod.Since
 		s.Pods[row.UID], seen[row.UID] = pod, struct{}{}
 	}
-	maps.DeleteFunc(s.Answers, func(uid types.UID, _ Answer) bool {
+	maps.DeleteFunc(s.Responses, func(uid types.UID, _ Response) bool {
 		_, left := seen[uid]
 		return !left
 	})

@@ -21,7 +21,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	before := s.Volumes
 	s = s.clone()
-	s.Answers = answered(s.Answers, in.Results, now)
+	s.Responses = responses(s.Responses, in.Results, now)
 	d := Decision{NotEvaluated: in.incomplete(p.Sources())}
 	if in.Node != nil {
 		d.Node = in.Node.Name
@@ -36,7 +36,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	}
 	s, allow := begin(s, &in, &p, now)
 	budgets := newBudgetIndex(in.Budgets)
-	forgetRefusals(s.Answers, &in, budgets)
+	forgetRefusals(s.Responses, &in, budgets)
 	v := newView(s, &in, &p, &allow, now)
 	cordon := gatesOf(v, &d)
 	if cordon.seen {
@@ -51,9 +51,9 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	if room == 0 { // none of them is to take what a budget allows
 		volumes.oneByOne(room, pods, rows)
 	}
-	spendBudgets(pods, rows, budgets, s.Answers, now)
+	spendBudgets(pods, rows, budgets, s.Responses, now)
 	volumes.oneByOne(room, pods, rows)
-	leave(rows, volumes.rows, allow.end, s.Answers)
+	leave(rows, volumes.rows, allow.end, s.Responses)
 	s = s.waits(rows, now)
 	s.Volumes = volumes.state
 	d.Rows, d.Volumes, d.Started, d.GoneSoFar = rows, volumes.rows, s.Started, s.Gone
@@ -114,14 +114,14 @@ func conclude(d *Decision, v *view, cordoned bool) {
 	waits, left := d.Cordon != nil || len(d.Gates) > 0, !cordoned
 	for i := range d.Rows {
 		row := &d.Rows[i]
-		waits = waits || row.Verdict != Ignore
-		left = left || row.Verdict == Ignore && row.Reason == ReasonAbandoned
-		if row.Verdict != Ignore && v.allow.end == "" {
+		waits = waits || row.Action != Ignore
+		left = left || row.Action == Ignore && row.Reason == ReasonAbandoned
+		if row.Action != Ignore && v.allow.end == "" {
 			row.Next, row.NextAt = v.allow.next, v.allow.nextAt
 		}
 	}
 	for i := range d.Volumes {
-		waits = waits || d.Volumes[i].Verdict != Ignore
+		waits = waits || d.Volumes[i].Action != Ignore
 		left = left || d.Volumes[i].left()
 	}
 	switch {
@@ -148,12 +148,12 @@ func nextCheck(d *Decision, now time.Time) time.Time {
 	}
 	consider(d.NextAt)
 	for i := range d.Rows {
-		if d.Rows[i].Verdict != Ignore {
+		if d.Rows[i].Action != Ignore {
 			consider(d.Rows[i].Until)
 		}
 	}
 	for i := range d.Volumes {
-		if d.Volumes[i].Verdict != Ignore {
+		if d.Volumes[i].Action != Ignore {
 			consider(d.Volumes[i].Until)
 		}
 	}

@@ -16,13 +16,13 @@ func (r Row) String() string {
 	if r.Message != "" {
 		said = append(said, oneLine(r.Message))
 	}
-	if r.Verdict != Ignore && r.Wave != 0 {
+	if r.Action != Ignore && r.Wave != 0 {
 		said = append(said, fmt.Sprintf("wave %d", r.Wave))
 	}
-	if r.Grace != nil && r.Verdict.Asks() {
+	if r.Grace != nil && r.Action.IsRequest() {
 		said = append(said, fmt.Sprintf("grace %ds", *r.Grace))
 	}
-	if r.Verdict == Wait || r.Verdict == Block {
+	if r.Action == Wait || r.Action == Block {
 		if !r.Since.IsZero() {
 			said = append(said, "since "+formatTime(r.Since))
 		}
@@ -30,7 +30,7 @@ func (r Row) String() string {
 			said = append(said, escalations[r.Next].happens+" at "+formatTime(r.NextAt))
 		}
 	}
-	return sentence(fmt.Sprintf("%s %s (%s)", r.Verdict, r.pod(), r.Reason), said)
+	return sentence(fmt.Sprintf("%s %s (%s)", r.Action, r.pod(), r.Reason), said)
 }
 
 // String returns the volume in one line, like a [Row].
@@ -42,10 +42,10 @@ func (v VolumeRow) String() string {
 	if v.Message != "" {
 		said = append(said, oneLine(v.Message))
 	}
-	if v.Verdict != Ignore && !v.Since.IsZero() {
+	if v.Action != Ignore && !v.Since.IsZero() {
 		said = append(said, "since "+formatTime(v.Since))
 	}
-	return sentence(fmt.Sprintf("%s %s (%s)", v.Verdict, v.subject(), v.Reason), said)
+	return sentence(fmt.Sprintf("%s %s (%s)", v.Action, v.subject(), v.Reason), said)
 }
 
 // String returns the name of the budget and its numbers, as observed.
@@ -94,7 +94,7 @@ func (p Progress) String() string {
 		b.WriteString(" " + p.Subject)
 	}
 	if p.Type == ProgressRequested && p.Row != nil {
-		b.WriteString(" to " + string(p.Row.Verdict))
+		b.WriteString(" to " + string(p.Row.Action))
 	}
 	switch {
 	case p.Outcome != "":

@@ -63,7 +63,7 @@ func roleOf(pod *corev1.Pod, row *Row, node string) role {
 		return roleNone
 	case pod.Spec.NodeName != node:
 		return roleNone
-	case row.Verdict != Ignore:
+	case row.Action != Ignore:
 		return roleGoes
 	case row.Reason == ReasonAbandoned:
 		return roleAbandoned

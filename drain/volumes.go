@@ -40,7 +40,7 @@ func volumesOf(v *view, pods []*corev1.Pod, rows []Row, before map[string]Volume
 		f.addReattaching(v, known, before)
 	}
 	if len(f.rows) == 0 && !v.in.Attachments.Complete && len(v.in.Node.Status.VolumesAttached) == 0 {
-		f.rows = append(f.rows, VolumeRow{Verdict: Ignore, Reason: ReasonNotEvaluated, Message: "the attachments of the Node are not known"})
+		f.rows = append(f.rows, VolumeRow{Action: Ignore, Reason: ReasonNotEvaluated, Message: "the attachments of the Node are not known"})
 	}
 	return f
 }
@@ -58,7 +58,7 @@ func (f *volumesFound) add(row VolumeRow, s, before VolumeState, now time.Time) 
 
 // attachedRow decides about a volume that is attached to the Node.
 func attachedRow(v *view, a attachedVolume, use volumeUse, uses *volumeUses, before VolumeState) (VolumeRow, VolumeState) {
-	row := VolumeRow{Volume: a.name, Verdict: Ignore}
+	row := VolumeRow{Volume: a.name, Action: Ignore}
 	if a.attachment != nil {
 		row.Attachment = a.attachment.Name
 	}
@@ -71,7 +71,7 @@ func attachedRow(v *view, a attachedVolume, use volumeUse, uses *volumeUses, bef
 		row.Reason, row.Message = ReasonAbandoned, "the kubelet of the Node does not answer, and unmounts nothing"
 		return row, VolumeState{Pod: before.Pod, Moves: before.Moves}
 	case use.goes != nil:
-		row.Verdict, row.Reason, row.Message = Wait, ReasonInUse, usedBy(use.goes)
+		row.Action, row.Reason, row.Message = Wait, ReasonInUse, usedBy(use.goes)
 		return row, VolumeState{Pod: use.goes.UID, Moves: use.moves}
 	default:
 		return freeRow(v, a, row, uses, before)
@@ -89,7 +89,7 @@ func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before 
 		row.Reason, row.Message = ReasonAbandoned, "it is still attached after "+v.p.Volumes.DetachTimeout.String()
 		return row, s
 	}
-	row.Verdict, row.Reason, row.Until = Wait, ReasonDetaching, until
+	row.Action, row.Reason, row.Until = Wait, ReasonDetaching, until
 	if a.attachment != nil && a.attachment.Status.DetachError != nil {
 		row.Message = a.attachment.Status.DetachError.Message
 	}
@@ -123,7 +123,7 @@ func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before ma
 // policy says. It is not waited for if the attachments are not known.
 func reattachingRow(v *view, name string, before VolumeState) (VolumeRow, VolumeState) {
 	s := VolumeState{DetachedAt: pastOrNow(before.DetachedAt, v.now), Pod: before.Pod, Moves: true}
-	row := VolumeRow{Volume: name, Verdict: Ignore, Reason: ReasonReattaching}
+	row := VolumeRow{Volume: name, Action: Ignore, Reason: ReasonReattaching}
 	timeout := v.p.Volumes.ReattachTimeout
 	until, over := expiry(s.DetachedAt, timeout, v.now)
 	switch {
@@ -132,7 +132,7 @@ func reattachingRow(v *view, name string, before VolumeState) (VolumeRow, Volume
 	case over:
 		row.Message = "it was not attached to another Node within " + timeout.String()
 	default:
-		row.Verdict, row.Until = Wait, machinist.Earliest(until, v.now.Add(retryEvery)) // no event of the Node tells
+		row.Action, row.Until = Wait, machinist.Earliest(until, v.now.Add(retryEvery)) // no event of the Node tells
 	}
 	return row, s
 }
@@ -146,15 +146,15 @@ func (f *volumesFound) room(v *view, pods []*corev1.Pod, rows []Row) int {
 	}
 	busy := map[types.UID]struct{}{}
 	for i, attached := range f.uses.attached {
-		last := v.s.Answers[pods[i].UID]
-		told := !pods[i].DeletionTimestamp.IsZero() || last.Reason == ReasonTerminating && rows[i].Verdict == Wait && last.Until.After(v.now)
-		if attached && told && rows[i].Verdict != Ignore {
+		last := v.s.Responses[pods[i].UID]
+		told := !pods[i].DeletionTimestamp.IsZero() || last.Reason == ReasonTerminating && rows[i].Action == Wait && last.Until.After(v.now)
+		if attached && told && rows[i].Action != Ignore {
 			busy[pods[i].UID] = struct{}{}
 		}
 	}
 	for _, row := range f.rows {
 		s := f.state[row.Volume]
-		if moving := !s.FreeAt.IsZero() || !s.DetachedAt.IsZero(); moving && row.Verdict == Wait && s.Pod != "" {
+		if moving := !s.FreeAt.IsZero() || !s.DetachedAt.IsZero(); moving && row.Action == Wait && s.Pod != "" {
 			busy[s.Pod] = struct{}{}
 		}
 	}
@@ -169,7 +169,7 @@ func (f *volumesFound) oneByOne(room int, pods []*corev1.Pod, rows []Row) {
 		return
 	}
 	for i, attached := range f.uses.attached {
-		if attached && rows[i].Verdict.Asks() && pods[i].DeletionTimestamp.IsZero() {
+		if attached && rows[i].Action.IsRequest() && pods[i].DeletionTimestamp.IsZero() {
 			asked = append(asked, i)
 		}
 	}

@@ -24,7 +24,7 @@ func ExampleVolumePolicy() {
 		state, plan = drain.Step(state, in, policy, now.Add(after))
 		fmt.Println(what)
 		for _, v := range plan.Volumes {
-			fmt.Println(" ", v.Verdict, v.Volume, v.Reason)
+			fmt.Println(" ", v.Action, v.Volume, v.Reason)
 		}
 	}
 	step("the pod runs:", 0)

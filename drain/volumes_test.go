@@ -87,7 +87,7 @@ type (
 func volumeTexts(d drain.Decision) []string {
 	var s []string
 	for _, v := range d.Volumes {
-		s = append(s, cmp.Or(v.Attachment, v.Volume)+" "+string(v.Verdict)+" "+string(v.Reason))
+		s = append(s, cmp.Or(v.Attachment, v.Volume)+" "+string(v.Action)+" "+string(v.Reason))
 	}
 	return s
 }
@@ -203,11 +203,11 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 			require.Equal(t, test.want, volumeTexts(plan))
 			waits := false
 			for _, v := range plan.Volumes {
-				waits = waits || v.Verdict == drain.Wait
-				if v.Verdict == drain.Wait && v.Reason == drain.ReasonInUse {
+				waits = waits || v.Action == drain.Wait
+				if v.Action == drain.Wait && v.Reason == drain.ReasonInUse {
 					require.Zero(t, v.Until, "a change of the pod ends it")
 					require.NotEmpty(t, v.Message)
-				} else if v.Verdict == drain.Wait {
+				} else if v.Action == drain.Wait {
 					require.Equal(t, now.Add(time.Minute), v.Until)
 				}
 			}

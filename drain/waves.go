@@ -27,7 +27,7 @@ func holdWaves(rows []Row) {
 	left := map[int32]int{}
 	first, some := int32(0), false
 	for i := range rows {
-		if row := &rows[i]; row.Verdict != Ignore {
+		if row := &rows[i]; row.Action != Ignore {
 			left[row.Wave]++
 			if !some || row.Wave < first {
 				first, some = row.Wave, true
@@ -42,7 +42,7 @@ func holdWaves(rows []Row) {
 		message = fmt.Sprintf("wave %d has 1 pod left", first)
 	}
 	for i := range rows {
-		if row := &rows[i]; row.Verdict == Evict && row.Wave > first {
+		if row := &rows[i]; row.Action == Evict && row.Wave > first {
 			row.wait(ReasonWave, joinMessages(message, row.Message), time.Time{})
 		}
 	}

@@ -52,9 +52,9 @@ func TestApply_OpenNode_IsCordonedBeforeItsPodsAreEvicted(t *testing.T) {
 }
 
 func TestApply_GraceOfTheRow_IsAskedFor(t *testing.T) {
-	for _, verdict := range []drain.Verdict{drain.Evict, drain.Delete} {
+	for _, action := range []drain.Action{drain.Evict, drain.Delete} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"))
-		d := requests(verdict, "a")
+		d := requests(action, "a")
 		d.Rows[0].Grace = new(int64(7))
 		require.NoError(t, second(w.executor().Apply(t.Context(), d)))
 		require.Equal(t, int64(7), *w.observe(t).Pods.Items[0].DeletionGracePeriodSeconds)
@@ -62,15 +62,15 @@ func TestApply_GraceOfTheRow_IsAskedFor(t *testing.T) {
 }
 
 func TestApply_SuccessorOfAPod_IsNotAsked(t *testing.T) {
-	for _, verdict := range []drain.Verdict{drain.Evict, drain.Delete, drain.ForceDelete} {
+	for _, action := range []drain.Action{drain.Evict, drain.Delete, drain.ForceDelete} {
 		for _, where := range []string{"node-1", "node-2"} {
 			w := stillWorld(t, newNode("node-1"), newPod("a", withUID("uid-successor"), onNode(where)))
-			results, err := w.executor().Apply(t.Context(), requests(verdict, "a"))
+			results, err := w.executor().Apply(t.Context(), requests(action, "a"))
 			require.NoError(t, err)
 			require.True(t, apierrors.IsConflict(results[0].Err), results[0].Err)
 			successor, err := w.Client().CoreV1().Pods("shop").Get(t.Context(), "a", metav1.GetOptions{})
 			require.NoError(t, err)
-			require.Nil(t, successor.DeletionTimestamp, "%s on %s", verdict, where)
+			require.Nil(t, successor.DeletionTimestamp, "%s on %s", action, where)
 		}
 	}
 }
@@ -97,10 +97,10 @@ func TestApply_NodeIsGone_NeedsNoCordon(t *testing.T) {
 
 // Without the cordon an evicted pod may come back to the Node. Force does not wait for it.
 func TestApply_CordonIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
-	for verdict, want := range map[drain.Verdict]int{drain.Evict: 0, drain.Delete: 2, drain.ForceDelete: 2} {
+	for action, want := range map[drain.Action]int{drain.Evict: 0, drain.Delete: 2, drain.ForceDelete: 2} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
 		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
-		d := requests(verdict, "a", "b")
+		d := requests(action, "a", "b")
 		d.Cordon = &drain.SetCordon{Node: "node-1"}
 		results, err := w.executor().Apply(t.Context(), d)
 		require.True(t, apierrors.IsForbidden(err), err)
@@ -108,7 +108,7 @@ func TestApply_CordonIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, "node-1", cordon.Node)
 		require.ErrorContains(t, err, "cordon node node-1: ")
-		require.Len(t, results, want, verdict)
+		require.Len(t, results, want, action)
 	}
 }
 
@@ -149,9 +149,9 @@ func TestApply_ContextEnds_ReturnsWhatWasDone(t *testing.T) {
 func TestApply_Parallel_BoundsTheRequestsUnderWay(t *testing.T) {
 	var d drain.Decision
 	for i := range 40 {
-		row := drain.Row{Namespace: "shop", Name: fmt.Sprintf("p%02d", i), UID: "u", Verdict: drain.Delete}
+		row := drain.Row{Namespace: "shop", Name: fmt.Sprintf("p%02d", i), UID: "u", Action: drain.Delete}
 		if i%3 == 0 {
-			row.Verdict = drain.Wait
+			row.Action = drain.Wait
 		}
 		d.Rows = append(d.Rows, row)
 	}
@@ -291,19 +291,19 @@ func TestApply_RefusedWithRetryAfter_AskedOnce(t *testing.T) {
 	refusal := apierrors.NewTooManyRequests("no", 10).ErrStatus
 	refusal.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	refusal.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "budget web needs 2"}}
-	for verdict, want := range map[drain.Verdict]string{
+	for action, want := range map[drain.Action]string{
 		drain.Evict:       "POST /api/v1/namespaces/shop/pods/a/eviction ",
 		drain.Delete:      "DELETE /api/v1/namespaces/shop/pods/a ",
 		drain.ForceDelete: "DELETE /api/v1/namespaces/shop/pods/a ",
 	} {
 		client, seen := apiServer(t, refusal)
-		results, err := runner.Executor{Client: client}.Apply(t.Context(), requests(verdict, "a"))
+		results, err := runner.Executor{Client: client}.Apply(t.Context(), requests(action, "a"))
 		require.NoError(t, err)
 		all := seen()
-		require.Len(t, all, 1, verdict)
+		require.Len(t, all, 1, action)
 		require.Contains(t, all[0], want)
 		require.Contains(t, all[0], "uid-a")
-		reason, message, after := drain.AnswerOf(results[0].Err)
+		reason, message, after := drain.ResponseOf(results[0].Err)
 		require.Equal(t, []any{drain.ReasonBudget, "budget web needs 2", 10 * time.Second}, []any{reason, message, after})
 	}
 }

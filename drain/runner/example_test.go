@@ -143,7 +143,7 @@ func ExampleLive() {
 		return
 	}
 	for _, row := range drain.Decide(in, policy, time.Now()).Rows {
-		fmt.Println(row.Verdict, row.Name, row.Reason)
+		fmt.Println(row.Action, row.Name, row.Reason)
 	}
 	// Output:
 	// block debug Unmanaged

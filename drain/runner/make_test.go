@@ -258,10 +258,10 @@ func stuckNode(n int32) []runtime.Object {
 }
 
 // requests is a decision that asks the same of these pods.
-func requests(verdict drain.Verdict, names ...string) drain.Decision {
+func requests(action drain.Action, names ...string) drain.Decision {
 	d := drain.Decision{Node: "node-1"}
 	for _, name := range names {
-		d.Rows = append(d.Rows, drain.Row{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Verdict: verdict})
+		d.Rows = append(d.Rows, drain.Row{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Action: action})
 	}
 	return d
 }

@@ -104,7 +104,7 @@ func (e Executor) apply(ctx context.Context, d drain.Decision) ([]drain.Result, 
 func toAsk(d drain.Decision, cordoned bool) []drain.Row {
 	var rows []drain.Row
 	for _, row := range d.Rows {
-		if row.Verdict.Asks() && (cordoned || row.Verdict != drain.Evict) {
+		if row.Action.IsRequest() && (cordoned || row.Action != drain.Evict) {
 			rows = append(rows, row)
 		}
 	}
@@ -142,7 +142,7 @@ func (e Executor) askAll(ctx context.Context, rows []drain.Row) []drain.Result {
 	}
 	work()
 	others.Wait()
-	return slices.DeleteFunc(results, func(r drain.Result) bool { return r.Row.Verdict == "" })
+	return slices.DeleteFunc(results, func(r drain.Result) bool { return r.Row.Action == "" })
 }
 
 func (e Executor) clock() clock.Clock {
@@ -172,11 +172,11 @@ func (e Executor) ask(ctx context.Context, row drain.Row) error {
 	pods := e.Client.CoreV1().Pods(row.Namespace)
 	direct, _ := e.Client.CoreV1().RESTClient().(*rest.RESTClient) // nil for the fakes of client-go
 	switch {
-	case row.Verdict == drain.Evict && direct == nil:
+	case row.Action == drain.Evict && direct == nil:
 		return pods.EvictV1(ctx, eviction)
 	case direct == nil:
 		return pods.Delete(ctx, row.Name, options)
-	case row.Verdict == drain.Evict:
+	case row.Action == drain.Evict:
 		return once(direct.Post(), row).SubResource("eviction").Body(eviction).Do(ctx).Error()
 	default:
 		return once(direct.Delete(), row).Body(&options).Do(ctx).Error()

@@ -286,7 +286,7 @@ func (s *sim) notice(d drain.Decision, at time.Time) {
 	moved := 0
 	for i := range d.Rows {
 		row := &d.Rows[i]
-		if row.Verdict != drain.Ignore && !d.Over() {
+		if row.Action != drain.Ignore && !d.Over() {
 			s.waited["pod/"+row.Namespace+"/"+row.Name] = true
 		}
 		if row.Reason == drain.ReasonTerminating {
@@ -299,7 +299,7 @@ func (s *sim) notice(d drain.Decision, at time.Time) {
 		}
 	}
 	for _, v := range d.Volumes {
-		if v.Reason == drain.ReasonDetaching || v.Reason == drain.ReasonReattaching && v.Verdict == drain.Wait {
+		if v.Reason == drain.ReasonDetaching || v.Reason == drain.ReasonReattaching && v.Action == drain.Wait {
 			moved++
 		}
 	}
@@ -492,7 +492,7 @@ func TestApply_RandomBudgets_AreSpentAsTheAPIServerDoes(t *testing.T) {
 			reasons[result.Row.Reason]++
 		}
 		for _, row := range decision.Rows {
-			if row.Verdict != drain.Wait || row.Reason == drain.ReasonTerminating {
+			if row.Action != drain.Wait || row.Reason == drain.ReasonTerminating {
 				continue
 			}
 			reasons[row.Reason]++

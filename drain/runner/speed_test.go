@@ -199,7 +199,7 @@ func drainMany(t *testing.T, n int) int {
 	defer workers.Wait()
 	defer c.queue.ShutDown()
 	c.wait(t, n, func(d drain.Decision) bool {
-		return d.Cordon == nil && len(d.Rows) == 1 && d.Rows[0].Verdict == drain.Wait
+		return d.Cordon == nil && len(d.Rows) == 1 && d.Rows[0].Action == drain.Wait
 	})
 	goroutines := runtime.NumGoroutine()
 	require.NoError(t, w.Add(budgets(perBudget)...))

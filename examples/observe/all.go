@@ -43,7 +43,7 @@ func worries(e drain.Progress) bool {
 	case drain.ProgressEnded:
 		return e.Outcome == drain.Proceeded || e.Outcome == drain.GaveUp
 	case drain.ProgressWaiting:
-		return e.Row != nil && (e.Row.Verdict == drain.Block || ofBudget(e.Reason))
+		return e.Row != nil && (e.Row.Action == drain.Block || ofBudget(e.Reason))
 	default:
 		return e.Err != nil
 	}

@@ -41,7 +41,7 @@ func isNews(e drain.Progress) bool {
 	case drain.ProgressRequested:
 		return e.Err != nil
 	case drain.ProgressWaiting:
-		return e.Row == nil || e.Row.Verdict == drain.Block || ofBudget(e.Reason)
+		return e.Row == nil || e.Row.Action == drain.Block || ofBudget(e.Reason)
 	case drain.ProgressGone:
 		return false
 	default:

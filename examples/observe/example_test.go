@@ -31,7 +31,7 @@ func ExampleAll() {
 	)
 	observer.Observe(drain.Progress{
 		Type: drain.ProgressRequested, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Node: "worker-1", Subject: "pod/shop/web-1",
-		Reason: drain.ReasonBudget, Message: "budget web allows 0 disruptions", Row: &drain.Row{Verdict: drain.Evict}, Err: fmt.Errorf("429"),
+		Reason: drain.ReasonBudget, Message: "budget web allows 0 disruptions", Row: &drain.Row{Action: drain.Evict}, Err: fmt.Errorf("429"),
 	})
 	fmt.Println(<-recorder.Events)
 	families, _ := registry.Gather()
@@ -39,7 +39,7 @@ func ExampleAll() {
 		fmt.Println(f.GetName())
 	}
 	// Output:
-	// time=2026-03-01T12:00:00.000Z level=WARN msg="drain: requested" node=worker-1 subject=pod/shop/web-1 verdict=evict reason=DisruptionBudget message="budget web allows 0 disruptions" error=429
+	// time=2026-03-01T12:00:00.000Z level=WARN msg="drain: requested" node=worker-1 subject=pod/shop/web-1 action=evict reason=DisruptionBudget message="budget web allows 0 disruptions" error=429
 	// Warning DrainRefused Requested pod/shop/web-1 to evict (DisruptionBudget): budget web allows 0 disruptions
 	// machinist_drain_active
 	// machinist_drain_pod_seconds

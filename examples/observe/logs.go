@@ -65,7 +65,7 @@ func pairs(e drain.Progress) []any {
 		add("subject", e.Subject)
 	}
 	if e.Row != nil {
-		add("verdict", string(e.Row.Verdict))
+		add("action", string(e.Row.Action))
 	}
 	add("outcome", string(e.Outcome))
 	add("reason", string(e.Reason))

@@ -43,7 +43,7 @@ type underWay struct {
 //	machinist_drain_active                        drains that are not over
 //	machinist_drain_ended_total{outcome}          drains that are
 //	machinist_drain_duration_seconds{outcome}     how long they took
-//	machinist_drain_requests_total{verdict,reason} requests; the reason Terminating is an accepted one
+//	machinist_drain_requests_total{action,reason} requests; the reason Terminating is an accepted one
 //	machinist_drain_waiting{reason}               pods, volumes and gates that are waited for now
 //	machinist_drain_pod_seconds                   from the first request that was accepted until the pod has gone
 //	machinist_drain_left_total{reason}            pods and volumes that were not waited for to the end
@@ -59,7 +59,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "machinist_drain_duration_seconds", Help: "How long drains took.", Buckets: minutes,
 		}, []string{"outcome"}),
-		requests: counters("requests_total", "Requests to pods, by what was asked and what it came to.", "verdict", "reason"),
+		requests: counters("requests_total", "Requests to pods, by what was asked and what it came to.", "action", "reason"),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "machinist_drain_waiting", Help: "Pods, volumes and gates that are waited for now.",
 		}, []string{"reason"}),
@@ -174,11 +174,11 @@ func (m *Metrics) requested(d *underWay, e drain.Progress) {
 			d.asked[e.Subject] = e.Time
 		}
 	}
-	verdict := ""
+	action := ""
 	if e.Row != nil {
-		verdict = string(e.Row.Verdict)
+		action = string(e.Row.Action)
 	}
-	m.requests.WithLabelValues(verdict, string(reason)).Inc()
+	m.requests.WithLabelValues(action, string(reason)).Inc()
 	m.wait(d, e.Subject, string(reason))
 }
 

@@ -36,8 +36,8 @@ func after(d time.Duration, e drain.Progress) drain.Progress {
 
 // story is a drain that is refused, escalates, and leaves a pod behind.
 func story() []drain.Progress {
-	evict, protected := &drain.Row{Verdict: drain.Evict}, &drain.Row{Verdict: drain.Block}
-	gone := &drain.Row{Verdict: drain.Wait}
+	evict, protected := &drain.Row{Action: drain.Evict}, &drain.Row{Action: drain.Block}
+	gone := &drain.Row{Action: drain.Wait}
 	return []drain.Progress{
 		after(0, drain.Progress{Type: drain.ProgressStarted, Subject: "node/worker-1"}),
 		after(0, drain.Progress{Type: drain.ProgressCordoned, Subject: "node/worker-1"}),
@@ -48,7 +48,7 @@ func story() []drain.Progress {
 		after(20*time.Second, drain.Progress{Type: drain.ProgressGone, Subject: "pod/shop/a", Reason: drain.ReasonGone, Row: gone}),
 		after(21*time.Second, drain.Progress{Type: drain.ProgressGone, Subject: "volumeattachment/v"}),
 		after(time.Hour, drain.Progress{Type: drain.ProgressEscalated, Subject: "node/worker-1", Reason: "IgnoreBudgets", Message: "after 1h0m0s IgnoreBudgets"}),
-		after(time.Hour, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/b", Reason: "IgnoreBudgets", Row: &drain.Row{Verdict: drain.Delete}}),
+		after(time.Hour, drain.Progress{Type: drain.ProgressRequested, Subject: "pod/shop/b", Reason: "IgnoreBudgets", Row: &drain.Row{Action: drain.Delete}}),
 		after(61*time.Minute, drain.Progress{Type: drain.ProgressLeft, Subject: "pod/shop/c", Reason: drain.ReasonAbandoned, Row: protected}),
 		after(61*time.Minute, drain.Progress{Type: drain.ProgressEnded, Subject: "node/worker-1", Outcome: drain.Proceeded}),
 	}
@@ -123,7 +123,7 @@ func TestSlogWritesEveryEventWithItsTime(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	require.Len(t, lines, len(story()))
 	require.Equal(t, `time=2026-03-01T12:00:00.000Z level=INFO msg="drain: started" node=worker-1`, lines[0])
-	require.Equal(t, `time=2026-03-01T12:00:01.000Z level=WARN msg="drain: requested" node=worker-1 subject=pod/shop/b verdict=evict `+
+	require.Equal(t, `time=2026-03-01T12:00:01.000Z level=WARN msg="drain: requested" node=worker-1 subject=pod/shop/b action=evict `+
 		`reason=DisruptionBudget message="web allows none" error=429`, lines[3])
 	require.Equal(t, `time=2026-03-01T13:01:00.000Z level=WARN msg="drain: ended" node=worker-1 outcome=Proceeded`, lines[11])
 
@@ -148,7 +148,7 @@ func TestLogrWritesWhatMattersWithoutVerbosity(t *testing.T) {
 		tell(observe.Logr(log), story()...)
 		require.Len(t, lines, want)
 		require.True(t, slices.ContainsFunc(lines, func(l string) bool {
-			return strings.Contains(l, `"drain: requested" "node"="worker-1" "subject"="pod/shop/b" "verdict"="evict" "reason"="DisruptionBudget"`)
+			return strings.Contains(l, `"drain: requested" "node"="worker-1" "subject"="pod/shop/b" "action"="evict" "reason"="DisruptionBudget"`)
 		}), lines)
 	}
 	tell(observe.Logr(logr.Logger{}), story()...)
@@ -184,14 +184,14 @@ func TestMetricsCountADrain(t *testing.T) {
 	tell(metrics, story()[:6]...)
 	require.Equal(t, []string{
 		"active[] 1", "cordons_total[cordoned] 1", "pod_seconds[] 0 0",
-		"requests_total[DisruptionBudget evict] 1", "requests_total[Terminating evict] 1",
+		"requests_total[evict DisruptionBudget] 1", "requests_total[evict Terminating] 1",
 		"waiting[Detaching] 1", "waiting[DisruptionBudget] 1", "waiting[Terminating] 1", "waiting[Unmanaged] 1",
 	}, figures(t, registry))
 	tell(metrics, story()[6:]...)
 	require.Equal(t, []string{
 		"cordons_total[cordoned] 1", "duration_seconds[Proceeded] 1 3660", "ended_total[Proceeded] 1", "escalations_total[IgnoreBudgets] 1",
 		"left_total[Abandoned] 1", "pod_seconds[] 1 20",
-		"requests_total[DisruptionBudget evict] 1", "requests_total[Terminating delete] 1", "requests_total[Terminating evict] 1",
+		"requests_total[delete Terminating] 1", "requests_total[evict DisruptionBudget] 1", "requests_total[evict Terminating] 1",
 	}, figures(t, registry))
 }
 

@@ -59,8 +59,8 @@ type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
-	// Verdict is evict, delete, force-delete, wait, block or ignore.
-	Verdict string `json:"verdict"`
+	// Action is evict, delete, force-delete, wait, block or ignore.
+	Action string `json:"action"`
 	// Reason is why, as a stable word; Message is the same for people.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
@@ -96,7 +96,7 @@ type Budget struct {
 type Volume struct {
 	Attachment string    `json:"attachment,omitempty"`
 	Volume     string    `json:"volume,omitempty"`
-	Verdict    string    `json:"verdict"`
+	Action     string    `json:"action"`
 	Reason     string    `json:"reason"`
 	Message    string    `json:"message,omitempty"`
 	Since      time.Time `json:"since,omitzero"`
@@ -130,7 +130,7 @@ func NewDocument(plan drain.Decision, p drain.Policy, now time.Time) Document {
 	}
 	for _, v := range plan.Volumes {
 		d.Volumes = append(d.Volumes, Volume{
-			Attachment: v.Attachment, Volume: v.Volume, Verdict: string(v.Verdict), Reason: string(v.Reason), Message: v.Message,
+			Attachment: v.Attachment, Volume: v.Volume, Action: string(v.Action), Reason: string(v.Reason), Message: v.Message,
 			Since: utc(v.Since), Until: utc(v.Until),
 		})
 	}
@@ -145,7 +145,7 @@ func NewDocument(plan drain.Decision, p drain.Policy, now time.Time) Document {
 
 func newPod(r drain.Row) Pod {
 	p := Pod{
-		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Verdict: string(r.Verdict), Reason: string(r.Reason), Message: r.Message,
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Action: string(r.Action), Reason: string(r.Reason), Message: r.Message,
 		Wave: r.Wave, GraceSeconds: r.Grace, Since: utc(r.Since), Until: utc(r.Until), Next: string(r.Next), NextAt: utc(r.NextAt),
 	}
 	for _, b := range r.Budgets {

@@ -22,7 +22,7 @@ func ExampleCommand_Run() {
 	}
 	fmt.Println("refused:", status == command.Refused, "feasible:", plan.Feasible)
 	for _, p := range plan.Pods {
-		fmt.Println(p.Verdict, p.Namespace+"/"+p.Name, p.Reason)
+		fmt.Println(p.Action, p.Namespace+"/"+p.Name, p.Reason)
 	}
 	fmt.Println("obstacles:", plan.Obstacles)
 	// Output:

@@ -18,14 +18,14 @@ func (w words) explainPlan(plan drain.Decision) []string {
 		blocks = append(blocks, w.explainHold(g))
 	}
 	for _, r := range plan.Rows {
-		if r.Verdict == drain.Ignore {
+		if r.Action == drain.Ignore {
 			blocks = append(blocks, fmt.Sprintf("%s/%s\n  left:    %s\n", r.Namespace, r.Name, reasonOf(r.Reason, r.Message)))
 			continue
 		}
 		blocks = append(blocks, w.explainRow(r))
 	}
 	for _, v := range plan.Volumes {
-		if v.Verdict == drain.Ignore {
+		if v.Action == drain.Ignore {
 			blocks = append(blocks, fmt.Sprintf("volume %s\n  left:    %s\n", v.Volume, reasonOf(v.Reason, v.Message)))
 			continue
 		}
@@ -39,7 +39,7 @@ func (w words) explainPlan(plan drain.Decision) []string {
 // explainRow says everything about one pod that is not left alone.
 func (w words) explainRow(r drain.Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s\n  now:     %s, %s\n", r.Namespace, r.Name, r.Verdict, reasonOf(r.Reason, r.Message))
+	fmt.Fprintf(&b, "%s/%s\n  now:     %s, %s\n", r.Namespace, r.Name, r.Action, reasonOf(r.Reason, r.Message))
 	if r.Grace != nil {
 		fmt.Fprintf(&b, "  grace:   %d s\n", *r.Grace)
 	}

@@ -52,7 +52,7 @@ func table(d Document, plan drain.Decision, w words, explain bool) string {
 		_, _ = fmt.Fprintln(t, "NAMESPACE\tPOD\tVERDICT\tREASON\tNEXT\tMESSAGE")
 		for _, r := range plan.Rows {
 			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n",
-				r.Namespace, r.Name, r.Verdict, r.Reason, orNone(w.escalation(r.Next, r.NextAt)), w.message(r))
+				r.Namespace, r.Name, r.Action, r.Reason, orNone(w.escalation(r.Next, r.NextAt)), w.message(r))
 		}
 		_ = t.Flush()
 	}
@@ -61,7 +61,7 @@ func table(d Document, plan drain.Decision, w words, explain bool) string {
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(t, "VOLUME\tATTACHMENT\tVERDICT\tREASON\tMESSAGE")
 		for _, v := range plan.Volumes {
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", orNone(v.Volume), orNone(v.Attachment), v.Verdict, v.Reason, v.Message)
+			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", orNone(v.Volume), orNone(v.Attachment), v.Action, v.Reason, v.Message)
 		}
 		_ = t.Flush()
 	}

@@ -26,22 +26,22 @@ type progress struct {
 	live    bool // the last line is a count
 	drawn   bool
 
-	total   int                      // pods that were to go at the beginning
-	gone    int                      // of all pods that were waited for
-	asked   map[string]drain.Verdict // what was asked last, by subject
+	total   int                     // pods that were to go at the beginning
+	gone    int                     // of all pods that were waited for
+	asked   map[string]drain.Action // what was asked last, by subject
 	waiting map[string]bool
 }
 
 func newProgress(c Command, o options, before drain.Decision) *progress {
 	p := &progress{
 		out: c.Out, words: c.words(), now: c.Clock.Now, explain: o.explain,
-		asked: map[string]drain.Verdict{}, waiting: map[string]bool{},
+		asked: map[string]drain.Action{}, waiting: map[string]bool{},
 	}
 	if f, ok := c.Out.(*os.File); ok {
 		p.live = term.IsTerminal(int(f.Fd()))
 	}
 	for _, r := range before.Rows {
-		if r.Verdict != drain.Ignore {
+		if r.Action != drain.Ignore {
 			p.total++
 		}
 	}
@@ -55,7 +55,7 @@ func (p *progress) preface(before drain.Decision) {
 		p.line("not evaluated: " + strings.Join(texts(before.NotEvaluated), ", "))
 	}
 	for _, r := range before.Rows {
-		if p.explain && r.Verdict == drain.Ignore {
+		if p.explain && r.Action == drain.Ignore {
 			p.line(fmt.Sprintf("leaving %s/%s alone: %s", r.Namespace, r.Name, p.words.why(r)))
 		}
 	}
@@ -98,7 +98,7 @@ func (p *progress) count(e drain.Progress) {
 		p.waiting[e.Subject] = e.Reason != drain.ReasonTerminating
 	case drain.ProgressRequested:
 		if e.Row != nil && e.Err == nil {
-			p.asked[e.Subject] = e.Row.Verdict
+			p.asked[e.Subject] = e.Row.Action
 			delete(p.waiting, e.Subject)
 		}
 	default:
@@ -139,14 +139,14 @@ func (p *progress) requested(e drain.Progress, name string) string {
 	if e.Row == nil || e.Err != nil {
 		return ""
 	}
-	s := fmt.Sprintf("%s %s", asks(e.Row.Verdict), name)
+	s := fmt.Sprintf("%s %s", asks(e.Row.Action), name)
 	if e.Row.Reason != drain.ReasonEvict {
 		s += fmt.Sprintf(" (%s)", e.Row.Reason)
 	}
 	return s
 }
 
-func asks(v drain.Verdict) string {
+func asks(v drain.Action) string {
 	switch v {
 	case drain.Evict:
 		return "evicting"
@@ -157,7 +157,7 @@ func asks(v drain.Verdict) string {
 	}
 }
 
-func gone(v drain.Verdict) string {
+func gone(v drain.Action) string {
 	switch v {
 	case drain.Evict:
 		return "evicted"

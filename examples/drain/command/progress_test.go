@@ -27,9 +27,9 @@ func event(kind drain.ProgressType, name string, row drain.Row, err error) drain
 }
 
 func TestATerminalKeepsTheCountInItsLastLine(t *testing.T) {
-	evict := drain.Row{Verdict: drain.Evict, Reason: drain.ReasonEvict}
+	evict := drain.Row{Action: drain.Evict, Reason: drain.ReasonEvict}
 	budget := drain.Row{
-		Verdict: drain.Wait, Reason: drain.ReasonBudget, Since: noon.Add(-time.Minute), Next: drain.IgnoreBudgets, NextAt: noon.Add(24 * time.Hour),
+		Action: drain.Wait, Reason: drain.ReasonBudget, Since: noon.Add(-time.Minute), Next: drain.IgnoreBudgets, NextAt: noon.Add(24 * time.Hour),
 		Budgets: []drain.Budget{{Namespace: "shop", Name: "web", Healthy: 2, Desired: 2, Expected: 3}},
 	}
 	var out bytes.Buffer
@@ -47,9 +47,9 @@ func TestATerminalKeepsTheCountInItsLastLine(t *testing.T) {
 			"12:00:00 waiting for shop/web-2: DisruptionBudget: budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired; since 11:59:00; " +
 				"next: evicted as soon as the budget allows it, deleted at 2026-03-02 12:00:00",
 		}, "0 of 3 pods gone, 1 held, 2 on their way"},
-		{event(drain.ProgressWaiting, "web-1", drain.Row{Verdict: drain.Wait, Reason: drain.ReasonTerminating}, nil), nil, "0 of 3 pods gone, 1 held, 2 on their way"},
+		{event(drain.ProgressWaiting, "web-1", drain.Row{Action: drain.Wait, Reason: drain.ReasonTerminating}, nil), nil, "0 of 3 pods gone, 1 held, 2 on their way"},
 		{event(drain.ProgressGone, "web-1", drain.Row{}, nil), []string{"12:00:00 evicted shop/web-1"}, "1 of 3 pods gone, 1 held, 1 on their way"},
-		{event(drain.ProgressRequested, "web-2", drain.Row{Verdict: drain.Delete, Reason: "IgnoreBudgets"}, nil), []string{"12:00:00 deleting shop/web-2 (IgnoreBudgets)"}, "1 of 3 pods gone, 0 held, 2 on their way"},
+		{event(drain.ProgressRequested, "web-2", drain.Row{Action: drain.Delete, Reason: "IgnoreBudgets"}, nil), []string{"12:00:00 deleting shop/web-2 (IgnoreBudgets)"}, "1 of 3 pods gone, 0 held, 2 on their way"},
 		{event(drain.ProgressGone, "web-2", drain.Row{}, nil), []string{"12:00:00 deleted shop/web-2"}, "2 of 3 pods gone, 0 held, 1 on their way"},
 		{event(drain.ProgressGone, "web-3", drain.Row{}, nil), []string{"12:00:00 gone shop/web-3"}, "3 of 3 pods gone, 0 held, 0 on their way"},
 		{event(drain.ProgressEnded, "", drain.Row{}, nil), nil, "3 of 3 pods gone, 0 held, 0 on their way"},

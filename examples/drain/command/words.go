@@ -58,11 +58,11 @@ func (w words) message(r drain.Row) string {
 func (w words) next(r drain.Row) string {
 	var next []string
 	switch {
-	case r.Verdict == drain.Evict, r.Verdict == drain.Delete, r.Verdict == drain.ForceDelete:
+	case r.Action == drain.Evict, r.Action == drain.Delete, r.Action == drain.ForceDelete:
 		next = append(next, "it is asked to go now")
-	case r.Verdict == drain.Block && !r.Until.IsZero():
+	case r.Action == drain.Block && !r.Until.IsZero():
 		next = append(next, "looked at again at "+w.clock(r.Until))
-	case r.Verdict == drain.Block:
+	case r.Action == drain.Block:
 		next = append(next, cmp.Or(remedy(r.Reason), "nothing until something changes"))
 	case r.Reason == drain.ReasonTerminating, r.Reason == drain.ReasonOverdue, r.Reason == drain.ReasonWaitCompleted:
 		next = append(next, "it is waited for until it has gone")

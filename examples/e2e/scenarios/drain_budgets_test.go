@@ -120,7 +120,7 @@ func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
 	w.budget(t, "one", "web", 0, 1, 1)
 	w.budget(t, "two", "web", 0, 1, 1)
 	err := w.client.CoreV1().Pods(w.ns).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"}})
-	reason, message, _ := drain.AnswerOf(err)
+	reason, message, _ := drain.ResponseOf(err)
 	require.Equal(t, drain.ReasonRefused, reason, "the answer says it in prose only: %v", err)
 	require.Contains(t, message, "more than one PodDisruptionBudget")
 
@@ -157,7 +157,7 @@ func TestWhatTheAPIServerAnswersToEvictions(t *testing.T) {
 		if uid != "" {
 			e.DeleteOptions = metav1.NewPreconditionDeleteOptions(uid)
 		}
-		reason, message, _ := drain.AnswerOf(client.EvictV1(t.Context(), e))
+		reason, message, _ := drain.ResponseOf(client.EvictV1(t.Context(), e))
 		return reason, message
 	}
 	reason, message := evict("web", string(pod.UID))

@@ -90,10 +90,10 @@ func TestAPodGoesWithItsNamespace(t *testing.T) {
 		return err == nil && now.DeletionTimestamp != nil
 	})
 	results, err := runner.Executor{Client: w.client}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
-		{Namespace: other, Name: "held", UID: pod.UID, Verdict: drain.Evict},
+		{Namespace: other, Name: "held", UID: pod.UID, Action: drain.Evict},
 	}})
 	require.NoError(t, err)
-	reason, _, _ := drain.AnswerOf(results[0].Err)
+	reason, _, _ := drain.ResponseOf(results[0].Err)
 	require.Equal(t, drain.ReasonRefused, reason, "%v", results[0].Err)
 
 	g := w.drains(t.Context(), w.client, lenient)
@@ -124,12 +124,12 @@ func TestASuccessorOfTheSameNameIsNeverTouched(t *testing.T) {
 	require.Len(t, w.asked(t, "web-0", http.StatusCreated), 1)
 
 	// Who still sees the old one is told so, whatever is asked.
-	for _, verdict := range []drain.Verdict{drain.Evict, drain.Delete, drain.ForceDelete} {
+	for _, verdict := range []drain.Action{drain.Evict, drain.Delete, drain.ForceDelete} {
 		results, err := runner.Executor{Client: w.client}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
-			{Namespace: w.ns, Name: "web-0", UID: old.UID, Verdict: verdict, Grace: new(int64(0))},
+			{Namespace: w.ns, Name: "web-0", UID: old.UID, Action: verdict, Grace: new(int64(0))},
 		}})
 		require.NoError(t, err)
-		reason, _, _ := drain.AnswerOf(results[0].Err)
+		reason, _, _ := drain.ResponseOf(results[0].Err)
 		require.Equal(t, drain.ReasonRefused, reason, "%s: %v", verdict, results[0].Err)
 		require.True(t, w.there(t, successor))
 	}

@@ -104,40 +104,40 @@ func TestStep_AnswersOfTheAPIServer_AreToldApart(t *testing.T) {
 			s, plan = drain.Step(s, in, drain.Policy{}, now)
 			in.Results = nil
 
-			answer := s.Answers["uid-a"]
+			answer := s.Responses["uid-a"]
 			pause := answer.Until.Sub(now)
 			require.GreaterOrEqual(t, pause, tt.pause)
 			require.LessOrEqual(t, pause, tt.pause+tt.pause/10)
 			require.Equal(t, []any{drain.Evict, tt.reason, tt.message}, []any{answer.Asked, answer.Reason, answer.Message})
 			require.Equal(t, tt.err != nil, answer.Tries == 1)
-			require.Equal(t, []any{drain.Wait, tt.reason, tt.message}, []any{plan.Rows[0].Verdict, plan.Rows[0].Reason, plan.Rows[0].Message})
+			require.Equal(t, []any{drain.Wait, tt.reason, tt.message}, []any{plan.Rows[0].Action, plan.Rows[0].Reason, plan.Rows[0].Message})
 
 			s, plan = drain.Step(s, in, drain.Policy{}, now.Add(pause-1))
-			require.Equal(t, drain.Wait, plan.Rows[0].Verdict)
+			require.Equal(t, drain.Wait, plan.Rows[0].Action)
 			_, plan = drain.Step(s, in, drain.Policy{}, now.Add(pause))
-			require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+			require.Equal(t, drain.Evict, plan.Rows[0].Action)
 		})
 	}
 }
 
 func TestStep_Answers_AreKeptAsLongAsTheirPods(t *testing.T) {
 	answered := func(pods ...string) drain.State {
-		s := drain.State{Started: now, Answers: map[types.UID]drain.Answer{}}
+		s := drain.State{Started: now, Responses: map[types.UID]drain.Response{}}
 		for _, uid := range pods {
-			s.Answers[types.UID(uid)] = drain.Answer{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(time.Second)}
+			s.Responses[types.UID(uid)] = drain.Response{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(time.Second)}
 		}
 		return s
 	}
 	t.Run("an answer about a pod that has gone is dropped", func(t *testing.T) {
 		before := answered("uid-a", "uid-b")
 		after, _ := drain.Step(before, observed(newPod("a")), drain.Policy{}, now)
-		require.Equal(t, map[types.UID]drain.Answer{"uid-a": before.Answers["uid-a"]}, after.Answers)
+		require.Equal(t, map[types.UID]drain.Response{"uid-a": before.Responses["uid-a"]}, after.Responses)
 		require.Equal(t, answered("uid-a", "uid-b"), before, "what was given is not changed")
 	})
 	t.Run("a successor of the same name inherits no answer", func(t *testing.T) {
 		successor := newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })
 		_, plan := drain.Step(answered("uid-a"), observed(successor), drain.Policy{}, now)
-		require.Equal(t, drain.Evict, plan.Rows[0].Verdict)
+		require.Equal(t, drain.Evict, plan.Rows[0].Action)
 	})
 }
 
@@ -153,7 +153,7 @@ func TestStep_RefusedAgain_WaitsLonger(t *testing.T) {
 		s, plan = drain.Step(s, in, drain.Policy{}, at)
 		in.Results = nil
 		for _, row := range plan.Rows {
-			if row.Verdict == drain.Evict {
+			if row.Action == drain.Evict {
 				asked[row.UID] = append(asked[row.UID], at)
 				in.Results = append(in.Results, drain.Result{Row: row, Err: answerRefusal("no", 0), At: at})
 			}
@@ -172,13 +172,13 @@ func TestStep_RefusedAgain_WaitsLonger(t *testing.T) {
 }
 
 func TestStep_OtherRequest_BacksOffAnew(t *testing.T) {
-	refused := func(tries int, asked drain.Verdict) drain.State {
-		return drain.State{Started: now, Answers: map[types.UID]drain.Answer{"uid-a": {Asked: asked, Reason: drain.ReasonRefused, Tries: tries}}}
+	refused := func(tries int, asked drain.Action) drain.State {
+		return drain.State{Started: now, Responses: map[types.UID]drain.Response{"uid-a": {Asked: asked, Reason: drain.ReasonRefused, Tries: tries}}}
 	}
 	in := observed(newPod("a"))
-	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, At: now.Add(30 * time.Second)}}
+	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Action: drain.Evict}, At: now.Add(30 * time.Second)}}
 	s, _ := drain.Step(drain.State{}, in, drain.Policy{}, now)
-	require.Equal(t, now.Add(5*time.Second), s.Answers["uid-a"].Until, "a result of a later clock counts from now")
+	require.Equal(t, now.Add(5*time.Second), s.Responses["uid-a"].Until, "a result of a later clock counts from now")
 	for _, tt := range []struct {
 		name  string
 		state drain.State
@@ -191,9 +191,9 @@ func TestStep_OtherRequest_BacksOffAnew(t *testing.T) {
 		{"not for numbers that were never counted", refused(-7, drain.Evict), errors.New("no"), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Verdict: drain.Evict}, Err: tt.err}}
+			in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Action: drain.Evict}, Err: tt.err}}
 			s, _ := drain.Step(tt.state, in, drain.Policy{}, now)
-			require.Equal(t, tt.tries, s.Answers["uid-a"].Tries)
+			require.Equal(t, tt.tries, s.Responses["uid-a"].Tries)
 		})
 	}
 }

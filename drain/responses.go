@@ -26,13 +26,13 @@ import (
 const longestRetryAfter = time.Minute
 
 // answered returns what is known of each pod after the requests of the last step.
-func answered(before map[types.UID]Answer, results []Result, now time.Time) map[types.UID]Answer {
+func responses(before map[types.UID]Response, results []Result, now time.Time) map[types.UID]Response {
 	for _, result := range results {
-		if result.Row.UID == "" || !result.Row.Verdict.Asks() {
+		if result.Row.UID == "" || !result.Row.Action.IsRequest() {
 			continue
 		}
 		if before == nil {
-			before = make(map[types.UID]Answer, len(results))
+			before = make(map[types.UID]Response, len(results))
 		}
 		before[result.Row.UID] = before[result.Row.UID].next(result, now)
 	}
@@ -40,20 +40,20 @@ func answered(before map[types.UID]Answer, results []Result, now time.Time) map[
 }
 
 // holds reports whether it is too early for a request.
-func (a Answer) holds(want Verdict, now time.Time) bool {
+func (a Response) holds(want Action, now time.Time) bool {
 	pause := backOff(math.MaxInt, "")
 	longest := now.Add(max(pause+pause/8, longestRetryAfter)) // what lies beyond was said by another clock
 	return a.Asked.strength() >= want.strength() && a.Until.After(now) && !a.Until.After(longest)
 }
 
 // next reads what a request came to that followed another one.
-func (a Answer) next(r Result, now time.Time) Answer {
+func (a Response) next(r Result, now time.Time) Response {
 	at := r.At
 	if !recorded.Known(at, now) {
 		at = now
 	}
-	reason, message, after := AnswerOf(r.Err)
-	next := Answer{Asked: r.Row.Verdict, Reason: reason, Message: message, Budgets: r.Row.Versions}
+	reason, message, after := ResponseOf(r.Err)
+	next := Response{Asked: r.Row.Action, Reason: reason, Message: message, Budgets: r.Row.Versions}
 	if r.Err == nil {
 		next.Until = at.Add(retryEvery)
 		return next
@@ -78,11 +78,11 @@ func backOff(tries int, pod types.UID) time.Duration {
 	return pause + pause/1000*time.Duration(hash.Sum32()%101)
 }
 
-// AnswerOf reads what a request to evict or delete a pod came to: the reason, what
+// ResponseOf reads what a request to evict or delete a pod came to: the reason, what
 // the API server said, and how long it asks to wait, at most a minute. It decides by
 // the types of the error, never by its text. Nil means that the request was accepted:
 // the pod is terminating.
-func AnswerOf(err error) (reason machinist.Reason, message string, retryAfter time.Duration) {
+func ResponseOf(err error) (reason machinist.Reason, message string, retryAfter time.Duration) {
 	if err == nil {
 		return ReasonTerminating, "", 0
 	}
