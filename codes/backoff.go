@@ -8,47 +8,38 @@ import (
 	"time"
 )
 
-// A Failure is what [Backoff] needs to know of an operation that failed. It is
-// a plain value, so that a caller can keep it across passes.
-//
-// The zero Failure waits as a first failure of [RetryLater] does.
+// A Failure describes a failed operation for [Backoff]. The zero Failure is a first failure
+// of [RetryLater].
 type Failure struct {
-	// Category is what the code of the failure asks for.
+	// Category of the error.
 	Category Category
-	// Attempts is how often the operation has failed in a row. It is the
-	// caller's to count, per whatever key the caller finds right. Less than 1
-	// counts as 1.
+	// Attempts is the number of failures in a row, counted by the caller. Less than 1 means
+	// 1.
 	Attempts int
-	// RetryAfter is the wait that the provider asked for; zero and less mean
-	// that it did not.
+	// RetryAfter is the wait that the provider requested. Zero or less means none.
 	RetryAfter time.Duration
 }
 
-// FailureOf returns the failure that err is, with the category of [Of] and the
-// time of [RetryAfterOf], after so many failures in a row. A nil err is no
-// failure: its category is [Proceed] and its wait nothing.
+// FailureOf returns the [Failure] of err, with the category of [Of] and the time of
+// [RetryAfterOf]. attempts is the number of failures in a row. A nil err has the category
+// [Proceed] and no wait.
 func FailureOf(err error, attempts int) Failure {
 	return Failure{Category: Of(err).Category(), Attempts: attempts, RetryAfter: RetryAfterOf(err)}
 }
 
-// Backoff returns how long to wait before the operation is tried again:
+// Backoff returns the wait before the next attempt of an operation:
 //
-//   - for [Proceed] nothing;
-//   - else Base × Factor^(Attempts-1) of the category's [Pace], at most Cap, less
-//     a random share of at most Jitter;
-//   - but not less than the provider asked for. That in turn is limited by
-//     RetryAfterCap and, being the same for all callers, lengthened by a random
-//     share of at most Jitter within that limit.
+//   - Zero for [Proceed].
+//   - Otherwise Base × Factor^(Attempts-1) of the category's [Pace], at most Cap, minus a
+//     random share of at most Jitter.
+//   - At least the time that the provider requested, at most RetryAfterCap. A random share of
+//     at most Jitter is added to it within that limit.
 //
-// jitter is asked for numbers from 0 up to 1 (rand.Float64 will do), at most
-// twice; what lies outside counts as the nearest bound, and what is not a number
-// as 0. With a nil jitter the wait is exact, and a pure function of policy and
-// failure.
+// jitter returns numbers from 0 to 1, such as rand.Float64. It is called at most twice.
+// Numbers outside count as 0 or 1, and NaN as 0. Without jitter the wait is exact.
 //
-// The wait is positive for all categories but Proceed, never falls with more
-// attempts (without jitter), and is never above the larger of Cap and
-// RetryAfterCap, for any policy and any number of attempts. From 1000 attempts
-// on it grows no more.
+// The wait is positive for all categories except Proceed. It is at most the larger of Cap and
+// RetryAfterCap. From 1000 attempts on it stays the same.
 func Backoff(p BackoffPolicy, f Failure, jitter func() float64) time.Duration {
 	if f.Category == Proceed {
 		return 0
@@ -65,12 +56,11 @@ func Backoff(p BackoffPolicy, f Failure, jitter func() float64) time.Duration {
 	return max(wait, asked)
 }
 
-// maxSteps bounds the work that a huge number of attempts makes.
+// maxSteps limits the number of multiplications.
 const maxSteps = 1000
 
-// after returns the wait after so many failures, without chance. p has its
-// defaults filled in. Repeated multiplication keeps the waits in order, which
-// the rounding of a power would not.
+// after returns the wait without jitter. p has its defaults. Repeated multiplication keeps the
+// waits in order; a power may be rounded down.
 func (p Pace) after(attempts int) time.Duration {
 	wait, limit := float64(p.Base), float64(p.Cap)
 	for range min(max(attempts, 1), maxSteps) - 1 {
@@ -85,8 +75,7 @@ func (p Pace) after(attempts int) time.Duration {
 	return time.Duration(wait)
 }
 
-// share returns a random part of d, of at most portion, which is at most
-// maxJitter: always less than d.
+// share returns a random part of d, at most portion. It is less than d.
 func share(d time.Duration, portion float64, jitter func() float64) time.Duration {
 	if jitter == nil {
 		return 0
@@ -98,8 +87,8 @@ func share(d time.Duration, portion float64, jitter func() float64) time.Duratio
 	return time.Duration(float64(d) * portion * min(drawn, 1))
 }
 
-// Table returns the waits of p without chance: one line for each pace, one column for each of
-// the first eight attempts in a row. Its form may change.
+// Table returns the waits of p without jitter, with a line for each pace and a column for each
+// of the first eight attempts. Its form may change.
 func (p BackoffPolicy) Table() string {
 	var b strings.Builder
 	for _, c := range []Category{RetryLater, RetrySoon, WaitForCapacity} {

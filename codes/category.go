@@ -4,49 +4,45 @@ package codes
 
 import "strconv"
 
-// A Category is what the caller should do about a [Code]. A switch over it with a default
-// branch of RetryLater is complete, also for codes of later versions.
-//
-// The zero Category is [RetryLater], the cautious one.
+// A Category is what the caller should do about a [Code]. Give a switch over it a default
+// branch for RetryLater, which is also the zero Category.
 type Category uint8
 
 const (
-	// RetryLater means: the failure is not understood, or is not the caller's to
-	// repair. Change nothing, try again in minutes. It is also the category of
-	// every code that this version cannot name.
+	// RetryLater means that the cause is unknown or outside the caller. Try again in minutes.
+	// It is also the category of every unknown code.
 	RetryLater Category = iota
-	// Proceed means: nothing failed, go on.
+	// Proceed means that the operation succeeded.
 	Proceed
-	// RetrySoon means: it passes by itself. Try again in seconds; look before
-	// repeating an effect, as it may have happened.
+	// RetrySoon means that the cause is temporary. Try again in seconds. The operation may
+	// have succeeded, so read the state before repeating it.
 	RetrySoon
-	// WaitForCapacity means: quota or capacity is missing. Wait long, or ask
-	// for another place or size.
+	// WaitForCapacity means that quota or capacity is missing. Wait, or request another zone
+	// or size.
 	WaitForCapacity
-	// FixRequest means: it cannot succeed as written. Tell the author of the
-	// machine class; try again in minutes, or at once when it changes.
+	// FixRequest means that the request is invalid. Report it to the author of the
+	// MachineClass. Try again in minutes, or when the class changes.
 	FixRequest
-	// FixCredentials means: the credentials are missing, wrong or too weak.
-	// Tell their owner; try again in minutes, or at once when they change.
+	// FixCredentials means that the credentials are missing, wrong or too weak. Report it to
+	// their owner. Try again in minutes, or when they change.
 	FixCredentials
-	// TreatAsAbsent means: the VM, or the operation of the provider, does not
-	// exist. Create it, call its deletion done, or go on without the operation.
+	// TreatAsAbsent means that the VM or the operation does not exist. Create the VM, finish
+	// its deletion, or continue without the operation.
 	TreatAsAbsent
-	// Investigate means: what is there is not what was expected. Look before any
-	// other step: adopt the VM, initialise it, or leave it alone.
+	// Investigate means that the state is not the expected one. Read it before the next step:
+	// adopt the VM, initialize it, or do nothing.
 	Investigate
 )
 
-// categories holds the name of each category.
+// categories has the name of each category.
 var categories = [...]string{
 	RetryLater: "RetryLater", Proceed: "Proceed", RetrySoon: "RetrySoon", WaitForCapacity: "WaitForCapacity",
 	FixRequest: "FixRequest", FixCredentials: "FixCredentials", TreatAsAbsent: "TreatAsAbsent", Investigate: "Investigate",
 }
 
-// Category returns the one category of c. The four codes that the reference
-// system retries after seconds (Unknown, DeadlineExceeded, Aborted,
-// Unavailable) are [RetrySoon] and no others are; a code this version cannot
-// name is [RetryLater].
+// Category returns the category of c. The codes that MCM retries after seconds are
+// [RetrySoon]: Unknown, DeadlineExceeded, Aborted and Unavailable. An unknown code is
+// [RetryLater].
 func (c Code) Category() Category {
 	switch c {
 	case OK:

@@ -7,66 +7,59 @@ import (
 	"strings"
 )
 
-// A Code is the way in which a provider's operation ended. Programs act on the
-// code, or on its [Category], and never on the text of an error.
+// A Code is the result of an operation of a provider. Programs act on the code or its
+// [Category], and never on the text of an error.
 //
-// Numbers and names are stable and equal to those of the reference system. The
-// zero Code is [OK]; numbers from 18 on are codes of the future, which are
-// carried along unharmed.
+// Numbers and names are stable and equal to those of MCM. The zero Code is [OK]. Numbers from
+// 18 on are unknown codes; they are kept.
 type Code uint32
 
 const (
-	// OK means that the operation succeeded. It is the code of a nil error and
-	// of no other: see [Of].
+	// OK means that the operation succeeded. Only a nil error has it, see [Of].
 	OK Code = 0
-	// Canceled means that the caller gave up. The provider may have done the
-	// work or a part of it.
+	// Canceled means that the caller canceled the operation. The provider may have done a
+	// part of it or all.
 	Canceled Code = 1
-	// Unknown means that nobody can say what happened: the error carries no
-	// code, or the driver did not recognise the provider's answer.
+	// Unknown means that the error has no code, or that the driver does not know the response
+	// of the provider.
 	Unknown Code = 2
-	// InvalidArgument means that the request is wrong whatever the state of the
-	// system: a bad provider spec, a bad secret, the wrong provider.
+	// InvalidArgument means that the request is invalid: a bad provider specification, a bad
+	// Secret, or the wrong provider.
 	InvalidArgument Code = 3
-	// DeadlineExceeded means that time ran out. The provider may have done the
-	// work nevertheless.
+	// DeadlineExceeded means that the deadline has passed. The provider may have done the
+	// operation.
 	DeadlineExceeded Code = 4
-	// NotFound means that the machine's VM does not exist. It must not be used
-	// for anything else that is missing (an image, a network): callers create
-	// a VM, or call a deletion done, on the strength of it.
+	// NotFound means that the VM of the machine does not exist. Do not use it for a missing
+	// image or network: callers create a VM or finish a deletion because of it.
 	NotFound Code = 5
-	// AlreadyExists means that what should be created is there already.
+	// AlreadyExists means that the object to create exists.
 	AlreadyExists Code = 6
-	// PermissionDenied means that the credentials are good but not allowed to
-	// do this.
+	// PermissionDenied means that the credentials are valid but lack a permission.
 	PermissionDenied Code = 7
 	// ResourceExhausted means that quota or capacity is missing.
 	ResourceExhausted Code = 8
-	// FailedPrecondition means that the system is not in a state in which the
-	// operation is possible.
+	// FailedPrecondition means that the state of the system does not allow the operation.
 	FailedPrecondition Code = 9
-	// Aborted means that the operation lost a race and can be started afresh.
+	// Aborted means that the operation conflicted with another one. It can be repeated.
 	Aborted Code = 10
-	// OutOfRange means that the answer is not unique: several VMs match one
-	// machine.
+	// OutOfRange means that several VMs match one machine.
 	OutOfRange Code = 11
 	// Unimplemented means that the driver has no such operation.
 	Unimplemented Code = 12
-	// Internal means that an assumption of the driver or provider is broken. It
-	// is also what most drivers return by default.
+	// Internal means that an assumption of the driver or provider is wrong. Many drivers
+	// return it by default.
 	Internal Code = 13
-	// Unavailable means that the provider does not answer at present.
+	// Unavailable means that the provider does not respond now.
 	Unavailable Code = 14
-	// DataLoss means that data was lost or damaged beyond repair.
+	// DataLoss means that data was lost or damaged.
 	DataLoss Code = 15
 	// Unauthenticated means that there are no valid credentials.
 	Unauthenticated Code = 16
-	// Uninitialized means that the VM exists but its creation was not brought
-	// to an end; the operation InitializeMachine does that.
+	// Uninitialized means that the VM exists, but InitializeMachine has not completed it.
 	Uninitialized Code = 17
 )
 
-// names holds the name of each code at the index of its number.
+// names has the name of each code.
 var names = [...]string{
 	OK:                 "OK",
 	Canceled:           "Canceled",
@@ -93,9 +86,8 @@ const (
 	futureSuffix = ")"
 )
 
-// All returns the codes that this version can name, in the order of their
-// numbers. The slice is the caller's. It is meant for tests that must not miss
-// a code.
+// All returns the known codes in the order of their numbers, for tests of every code. The
+// caller owns the slice.
 func All() []Code {
 	all := make([]Code, len(names))
 	for i := range all {
@@ -104,8 +96,8 @@ func All() []Code {
 	return all
 }
 
-// String returns the stable name of c, or "Code(n)" for a number that this
-// version cannot name. [Parse] is its inverse.
+// String returns the stable name of c, or "Code(n)" for an unknown number. [Parse] is its
+// inverse.
 func (c Code) String() string {
 	if uint64(c) < uint64(len(names)) {
 		return names[c]
@@ -113,10 +105,8 @@ func (c Code) String() string {
 	return futurePrefix + strconv.FormatUint(uint64(c), 10) + futureSuffix
 }
 
-// Parse returns the code whose name is s. It also takes the form "Code(n)",
-// with any n that fits a Code, because an older writer names a newer code like
-// that. Everything else is [Unknown] and false; upper and lower case differ,
-// and nothing is trimmed.
+// Parse returns the code with the name s. It accepts "Code(n)" too, the name of an unknown
+// code. For any other text it returns [Unknown] and false. It is case-sensitive.
 func Parse(s string) (Code, bool) {
 	for i, name := range names {
 		if name == s {
@@ -134,8 +124,7 @@ func Parse(s string) (Code, bool) {
 	return parseNumber(digits)
 }
 
-// parseNumber reads a number in the one form in which String and JSON write it:
-// decimal digits without sign or leading zero.
+// parseNumber parses decimal digits without sign or leading zero.
 func parseNumber(digits string) (Code, bool) {
 	n, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || (len(digits) > 1 && digits[0] == '0') {

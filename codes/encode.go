@@ -9,16 +9,15 @@ import (
 	"fmt"
 )
 
-// errNilReceiver is what decoding into a nil pointer returns.
+// errNilReceiver is the error of decoding into a nil pointer.
 var errNilReceiver = errors.New("codes: cannot decode into a nil pointer")
 
-// MarshalText implements [encoding.TextMarshaler], and with it the JSON form: a
-// code is written as its [Code.String]. It never fails.
+// MarshalText implements [encoding.TextMarshaler] with [Code.String], also for JSON. The
+// error is nil.
 func (c Code) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. A name that [Parse] does
-// not know becomes [Unknown] without an error, so that an old reader survives a
-// new writer. The only error is a nil receiver.
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown name becomes [Unknown]
+// without an error. The only error is that of a nil receiver.
 func (c *Code) UnmarshalText(text []byte) error {
 	if c == nil {
 		return errNilReceiver
@@ -27,10 +26,9 @@ func (c *Code) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It takes a name, as
-// [Code.UnmarshalText] does, or a number; a number without a name in this
-// version is kept as it is. null changes nothing. What is neither (an object, a
-// negative or broken number) is an error and leaves c as it was.
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts a name, as [Code.UnmarshalText]
+// does, or a number, known or unknown. null changes nothing. Any other value is an error and
+// changes nothing.
 func (c *Code) UnmarshalJSON(data []byte) error {
 	if c == nil {
 		return errNilReceiver
@@ -42,13 +40,13 @@ func (c *Code) UnmarshalJSON(data []byte) error {
 	case len(data) > 0 && data[0] == '"':
 		var name string
 		if err := json.Unmarshal(data, &name); err != nil {
-			return fmt.Errorf("codes: decode the name of a code: %w", err)
+			return fmt.Errorf("codes: decode code name: %w", err)
 		}
 		return c.UnmarshalText([]byte(name))
 	}
 	n, ok := parseNumber(string(data))
 	if !ok {
-		return fmt.Errorf("codes: %.40q is neither the name nor the number of a code", data)
+		return fmt.Errorf("codes: %.40q is not the name or number of a code", data)
 	}
 	*c = n
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-// A driver's error keeps its code however it is wrapped, and a switch over the
-// categories says what comes next.
+// An error keeps its code when it is wrapped. A switch over the categories decides what is
+// done next.
 func Example() {
 	err := fmt.Errorf("machine m-1: %w", status.Error(codes.ResourceExhausted, "no m5.large in eu-1a"))
 
@@ -30,13 +30,13 @@ func Example() {
 }
 
 func ExampleOf() {
-	verdict := status.Error(codes.NotFound, "no such instance")
+	notFound := status.Error(codes.NotFound, "no such instance")
 
 	fmt.Println(codes.Of(nil))
-	fmt.Println(codes.Of(fmt.Errorf("deleting: %w", verdict)))
+	fmt.Println(codes.Of(fmt.Errorf("deleting: %w", notFound)))
 	fmt.Println(codes.Of(fmt.Errorf("deleting: %w", context.DeadlineExceeded)))
-	fmt.Println(codes.Of(errors.Join(context.Canceled, verdict)))
-	fmt.Println(codes.Of(errors.New(verdict.Error()))) // text never decides
+	fmt.Println(codes.Of(errors.Join(context.Canceled, notFound)))
+	fmt.Println(codes.Of(errors.New(notFound.Error()))) // the text does not count
 	// Output:
 	// OK
 	// NotFound
@@ -45,8 +45,7 @@ func ExampleOf() {
 	// Unknown
 }
 
-// Waits grow with the failures in a row; a provider that says when to come back
-// is heard.
+// Waits grow with the number of failures. A provider may request a longer one.
 func ExampleBackoff() {
 	var policy codes.BackoffPolicy // the default
 	err := status.Error(codes.Unavailable, "try later")
@@ -64,7 +63,7 @@ func ExampleBackoff() {
 	// 1m30s
 }
 
-// The table is what a shell prints at its start. This is the default policy.
+// The table of the default policy.
 func ExampleBackoffPolicy_Table() {
 	fmt.Print(codes.BackoffPolicy{}.Table())
 	// Output:

@@ -4,34 +4,24 @@ package codes
 
 import "context"
 
-// A Coder is an error that knows its code. *status.Status is one; an error type
-// of your own is one as soon as it has the method.
+// A Coder is an error with a code, such as *status.Status or your own error type.
 type Coder interface {
 	error
-	// Code returns the code of the failure. OK makes no sense in an error; [Of]
-	// reads it as Unknown.
+	// Code returns the code of the failure. [Of] reads OK as Unknown.
 	Code() Code
 }
 
 // Of returns the code of err:
 //
-//  1. [OK] if err is nil, and in no other case: an error whose Code method
-//     answers OK, which is what a nil *status.Status in an error does, is
-//     [Unknown].
-//  2. The code of the first [Coder] in err's tree, in the order of [errors.As]:
-//     err itself, what it wraps, the branches of a joined error one after the
-//     other and each to its end.
-//  3. Without a Coder, the first context error in the same order:
-//     [context.Canceled] is Canceled, [context.DeadlineExceeded] is
-//     DeadlineExceeded; errors that equal one of them by an Is method (timeouts
-//     of package net) count too.
-//  4. Unknown.
+//  1. [OK] if err is nil. An error whose Code method returns OK is [Unknown], such as a nil
+//     *status.Status in an error.
+//  2. The code of the first [Coder] in the tree of err, in the order of [errors.As].
+//  3. Without a Coder, the code of the first context error in the same order: Canceled or
+//     DeadlineExceeded. An error with an Is method for one of them counts too.
+//  4. Otherwise Unknown.
 //
-// So a driver's own verdict always wins over a context error, whether that is
-// the cause inside the verdict, stands beside it, or is wrapped around it.
-//
-// The text of an error never decides. An error that crossed a process boundary
-// as a string is Unknown here; status.FromError can recover it.
+// The code of a driver thus has priority over a context error. The text of an error does not
+// count: an error that was a string in between is Unknown. status.FromError can restore it.
 func Of(err error) Code {
 	if err == nil {
 		return OK
@@ -43,8 +33,8 @@ func Of(err error) Code {
 	return code
 }
 
-// search walks the tree of err. It returns the code of the first Coder and
-// true, or else the code of the first context error, or Unknown, and false.
+// search returns the code of the first Coder in the tree of err and true. Without one it
+// returns the code of the first context error, or Unknown, and false.
 func search(err error) (Code, bool) {
 	code := Unknown
 	for err != nil {
@@ -78,7 +68,7 @@ func search(err error) (Code, bool) {
 	return code, false
 }
 
-// converted asks the As method of err, if it has one, for a Coder.
+// converted returns the Coder that the As method of err gives, if there is one.
 func converted(err error) (Coder, bool) {
 	as, ok := err.(interface{ As(target any) bool })
 	if !ok {
@@ -91,8 +81,7 @@ func converted(err error) (Coder, bool) {
 	return *target, true
 }
 
-// contextCode returns the code of err if it is a context error itself, and
-// Unknown otherwise.
+// contextCode returns the code of err if err itself is a context error, otherwise Unknown.
 func contextCode(err error) Code {
 	switch err { //nolint:errorlint // one node of the tree at a time
 	case context.Canceled:
@@ -113,7 +102,7 @@ func contextCode(err error) Code {
 	}
 }
 
-// neverOK turns OK into Unknown.
+// neverOK returns Unknown for OK, otherwise c.
 func neverOK(c Code) Code {
 	if c == OK {
 		return Unknown

@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-// cloudError is an error type of somebody else that knows its code.
+// cloudError is a foreign error type with a code.
 type cloudError struct{ code codes.Code }
 
 func (e cloudError) Error() string    { return "cloud said no" }
@@ -65,10 +65,10 @@ func TestOf_EachError_HasItsCode(t *testing.T) {
 		err  error
 		want codes.Code
 	}{
-		"nil is OK":                                        {nil, codes.OK},
-		"a foreign error is unknown":                       {errors.New("boom"), codes.Unknown},
-		"a typed error":                                    {notFound, codes.NotFound},
-		"a typed error of somebody else":                   {cloudError{codes.Aborted}, codes.Aborted},
+		"nil is OK":                  {nil, codes.OK},
+		"a foreign error is unknown": {errors.New("boom"), codes.Unknown},
+		"a typed error":              {notFound, codes.NotFound},
+		"a foreign typed error":      {cloudError{codes.Aborted}, codes.Aborted},
 		"a Code method of another type does not count":     {httpError{}, codes.Unknown},
 		"a cancelled context":                              {context.Canceled, codes.Canceled},
 		"an expired context":                               {context.DeadlineExceeded, codes.DeadlineExceeded},

@@ -4,37 +4,31 @@ package codes
 
 import "time"
 
-// A Pace says how one category waits: Base after the first failure, then Factor
-// times longer after each further one, never longer than Cap, and shortened by
-// up to the share Jitter so that many callers do not return together.
-//
-// Each field that is zero, negative or not a number takes the category's
-// default.
+// A Pace defines the waits of a category: Base after the first failure, multiplied by Factor
+// after each further one, at most Cap, minus a random share of at most Jitter. A field that
+// is zero, negative or NaN means the default of the category.
 type Pace struct {
 	// Base is the wait after the first failure.
 	Base time.Duration
-	// Factor is the growth from one wait to the next; 1 is a constant pace. A
-	// factor between 0 and 1 counts as 1: waits never shrink.
+	// Factor is the growth from one wait to the next. Less than 1 means 1, a constant wait.
 	Factor float64
-	// Cap is the longest wait, and wins over Base. If only Base is given, and
-	// is above the default cap, then Base is the cap.
+	// Cap is the longest wait, even if Base is longer. Its default is at least Base.
 	Cap time.Duration
-	// Jitter is the share of the wait, above 0 and up to 0.9, that chance may
-	// take away; more counts as 0.9. For no jitter give [Backoff] no source.
+	// Jitter is the largest random share by which a wait is shortened, at most 0.9. For no
+	// jitter call [Backoff] with nil.
 	Jitter float64
 }
 
-// A BackoffPolicy holds the paces of the categories, and a limit for
-// what a provider may ask for. The zero policy is the default; the first waits
-// in it are the retry periods of the reference system after a failed creation:
+// A BackoffPolicy has the paces of the categories and the limit of a requested wait. The zero
+// policy is the default. Its first waits are those of MCM after a failed creation:
 //
 //	RetrySoon                       5 s, doubling up to 3 min
 //	WaitForCapacity                10 min, constant
 //	all others                      3 min, doubling up to 10 min
 //	jitter                          a fifth
-//	longest wait asked for          1 h
+//	longest requested wait          1 h
 //
-// It is comparable and holds no pointers.
+// It is comparable and has no pointers.
 type BackoffPolicy struct {
 	// RetryLater is the pace of all categories but those below.
 	RetryLater Pace
@@ -42,8 +36,7 @@ type BackoffPolicy struct {
 	RetrySoon Pace
 	// WaitForCapacity is the pace of the category of that name.
 	WaitForCapacity Pace
-	// RetryAfterCap limits what a provider may ask for with a retry-after time.
-	// Zero and less mean one hour.
+	// RetryAfterCap is the limit of a wait that a provider requests. Zero or less means 1h.
 	RetryAfterCap time.Duration
 }
 
@@ -59,8 +52,7 @@ var (
 	capacityPace = Pace{Base: 10 * time.Minute, Factor: 1, Cap: 10 * time.Minute, Jitter: 0.2}
 )
 
-// Pace returns the pace of category c with all defaults filled in, as [Backoff]
-// uses it. [Proceed] has none: the zero Pace.
+// Pace returns the pace of category c with all defaults. For [Proceed] it is zero.
 func (p BackoffPolicy) Pace(c Category) Pace {
 	switch c {
 	case Proceed:
@@ -74,7 +66,7 @@ func (p BackoffPolicy) Pace(c Category) Pace {
 	}
 }
 
-// or fills what p does not say from the default pace.
+// or returns p with the fields of fallback for those that are not set.
 func (p Pace) or(fallback Pace) Pace {
 	if p.Base <= 0 {
 		p.Base = fallback.Base
@@ -94,7 +86,7 @@ func (p Pace) or(fallback Pace) Pace {
 	return p
 }
 
-// retryAfterCap returns the limit for what a provider asks for.
+// retryAfterCap returns the limit of a requested wait.
 func (p BackoffPolicy) retryAfterCap() time.Duration {
 	if p.RetryAfterCap <= 0 {
 		return defaultRetryAfterCap

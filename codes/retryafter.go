@@ -7,18 +7,15 @@ import (
 	"time"
 )
 
-// A RetryAfterer is an error that knows when its sender wants to be asked
-// again, as cloud APIs say in a Retry-After header.
+// A RetryAfterer is an error with a requested wait, such as that of a Retry-After header.
 type RetryAfterer interface {
 	error
-	// RetryAfter returns how long to wait. Zero and less mean that the sender
-	// does not say.
+	// RetryAfter returns how long to wait. Zero or less means that no wait is requested.
 	RetryAfter() time.Duration
 }
 
-// WithRetryAfter returns err with a waiting time that [RetryAfterOf] finds. The
-// text of err, its code and all that it wraps stay visible. A nil err stays
-// nil, and with d of zero or less err is returned as it is.
+// WithRetryAfter returns err with a wait that [RetryAfterOf] finds. Its text, code and causes
+// stay the same. It returns a nil err, and err itself if d is zero or less.
 func WithRetryAfter(err error, d time.Duration) error {
 	if err == nil || d <= 0 {
 		return err
@@ -26,9 +23,8 @@ func WithRetryAfter(err error, d time.Duration) error {
 	return &delayed{err: err, after: d}
 }
 
-// RetryAfterOf returns the waiting time that the first [RetryAfterer] in err's
-// tree asks for, in the order of [errors.As]. Without one, for a nil err and
-// for a time of zero or less it returns zero.
+// RetryAfterOf returns the wait of the first [RetryAfterer] in the tree of err, in the order
+// of [errors.As]. It returns zero without one and for a negative wait.
 func RetryAfterOf(err error) time.Duration {
 	r, ok := errors.AsType[RetryAfterer](err)
 	if !ok {
@@ -37,7 +33,7 @@ func RetryAfterOf(err error) time.Duration {
 	return max(0, r.RetryAfter())
 }
 
-// delayed is an error with a waiting time.
+// delayed is an error with a requested wait.
 type delayed struct {
 	err   error
 	after time.Duration

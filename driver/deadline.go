@@ -12,15 +12,13 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-// DefaultTimeout is how long a call may take if nobody says otherwise.
+// DefaultTimeout is the timeout of a call if [Timeouts] has no other.
 const DefaultTimeout = 10 * time.Minute
 
-// Timeouts says how long each operation may take. A field that is zero or
-// negative means Default; Default itself, if it is zero or negative, is
-// [DefaultTimeout]. There is no way to say "for ever". The zero Timeouts is
-// ready for use.
+// Timeouts has the timeout of each operation. A field of zero or less means Default, and a
+// Default of zero or less means [DefaultTimeout]. The zero Timeouts is ready for use.
 type Timeouts struct {
-	// Default is for the operations whose own field is not set.
+	// Default is the timeout of operations whose field is not set.
 	Default time.Duration
 	// CreateMachine bounds a call of CreateMachine.
 	CreateMachine time.Duration
@@ -36,8 +34,7 @@ type Timeouts struct {
 	GetVolumeIDs time.Duration
 }
 
-// Of returns how long op may take; always more than zero. An operation that it
-// does not know gets the default.
+// Of returns the timeout of op, which is positive. An unknown operation has the default.
 func (t Timeouts) Of(op Operation) time.Duration {
 	var own time.Duration
 	switch op {
@@ -62,20 +59,15 @@ func (t Timeouts) Of(op Operation) time.Duration {
 	return DefaultTimeout
 }
 
-// WithDeadline returns d with a deadline on the context of every call. A
-// deadline of the caller that is earlier stays in force.
+// WithDeadline returns d with a deadline on the context of every call. An earlier deadline of
+// the caller has priority.
 //
-// An error which a call returns after its context has ended becomes
-// DeadlineExceeded or Canceled, whichever ended it, whatever code the driver put
-// on it: drivers tend to call a timeout Internal, and a verdict that was cut
-// short is none. The driver's error stays reachable by errors.Is and errors.As.
-// A success stays a success, however late, and a response is passed on in any
-// case.
+// If the context has ended, the error of the call gets the code DeadlineExceeded or Canceled,
+// because many drivers return Internal for a timeout. [errors.Is] and [errors.As] still find
+// the error of the driver. A late success stays a success, and responses are passed on.
 //
-// The deadline is that of a context, and so in real time. A driver that ignores
-// its context still takes as long as it likes: leaving it behind would leave a
-// goroutine and a call that nobody knows of. A nil d gives a driver that fails
-// with Internal.
+// The deadline is in real time. A driver that ignores its context is not interrupted. A nil d
+// becomes a driver that fails with Internal.
 func WithDeadline(d Driver, t Timeouts) Driver {
 	return wrap(d, func(ctx context.Context, target target, run func(context.Context) error) error {
 		limit := t.Of(target.op)
@@ -89,28 +81,28 @@ func WithDeadline(d Driver, t Timeouts) Driver {
 	})
 }
 
-// overdue says that a call was ended by its context: the caller's own or the
-// one that bounds it.
+// overdue returns the error of a call whose context has ended, either that of the caller or
+// that with the deadline.
 func overdue(caller, bounded context.Context, t target, limit time.Duration, err error) error {
 	code, why := codes.DeadlineExceeded, fmt.Sprintf("did not end within %s", limit)
 	switch {
 	case errors.Is(bounded.Err(), context.Canceled):
-		code, why = codes.Canceled, "was cancelled by its caller"
+		code, why = codes.Canceled, "was canceled by its caller"
 	case caller.Err() != nil:
 		why = "did not end before the deadline of its caller"
 	}
 	return status.WrapError(code, fmt.Sprintf("%s %s: %s", t, why, text(err)), errors.Join(err, bounded.Err()))
 }
 
-// text returns the message of an error without the frame of a status around it.
+// text returns the message of an error without the form of a status.
 func text(err error) string {
-	if s, ok := err.(*status.Status); ok { //nolint:errorlint // only the outermost frame
+	if s, ok := err.(*status.Status); ok { //nolint:errorlint // only the outermost error
 		return s.Message()
 	}
 	return err.Error()
 }
 
-// String names the operation and what it is about.
+// String returns the operation and its machine or class.
 func (t target) String() string {
 	switch {
 	case t.machine != "":

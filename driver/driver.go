@@ -4,93 +4,73 @@ package driver
 
 import "context"
 
-// A Driver makes, finds and deletes VMs on one kind of cloud. The package
-// comment has the part of the contract that is common to all methods.
-//
-// A Driver is safe for use by multiple goroutines.
+// A Driver creates, finds and deletes VMs on one kind of cloud. The package comment has the
+// rules for all methods. A Driver is safe for use by multiple goroutines.
 type Driver interface {
-	// CreateMachine makes the VM of a machine.
+	// CreateMachine creates the VM of a machine.
 	//
-	// It is idempotent by the machine's name: if a VM with the mark of the
-	// machine exists, made by an earlier call whose answer was lost, by another
-	// process, or by a call that is still running, that VM is returned and no
-	// second one is made. While another call for the same machine is running, and
-	// while an earlier VM is being deleted, it may answer Aborted instead. If
-	// several VMs exist, it adds none and answers OutOfRange.
+	// It is idempotent by the name of the machine. If a VM of the machine exists, it returns
+	// that VM and creates no second one. The VM may come from an earlier call, from another
+	// process, or from a call that is still running. While such a call runs, or an earlier VM
+	// is being deleted, it may return Aborted. If several VMs exist, it returns OutOfRange.
 	//
-	// Cleaning up after a create that failed half-way is the driver's duty. It
-	// either leaves nothing, or leaves only things that carry the marks, so that
-	// CreateMachine for the same machine completes them, and DeleteMachine for it
-	// removes them, even if there is no VM.
+	// A failed call leaves nothing, or only objects with the name of the machine. Then
+	// CreateMachine completes them, and DeleteMachine deletes them, even without a VM.
 	//
-	// Next to a nil error the response has a ProviderID and a NodeName. Next to
-	// an error it may have a LastKnownState. ResourceExhausted means that a quota
-	// or the capacity of a zone is used up. Uninitialized, NotFound and
-	// Unimplemented make no sense here.
+	// The response has a ProviderID and a NodeName. With an error it may have a
+	// LastKnownState. ResourceExhausted means that quota or capacity is missing. Do not
+	// return Uninitialized, NotFound or Unimplemented.
 	CreateMachine(ctx context.Context, req *CreateMachineRequest) (*CreateMachineResponse, error)
 
-	// InitializeMachine finishes a VM that exists but is not usable yet: what
-	// the cloud allows only after the VM was made, such as switching off a
-	// source check or attaching a network.
+	// InitializeMachine completes a VM that exists and is not usable yet. It does what the
+	// cloud allows only after the creation, such as attaching a network.
 	//
-	// It is called after CreateMachine and whenever GetMachineStatus answers
-	// Uninitialized, and is idempotent. NotFound means that there is no VM.
-	// Unimplemented means that VMs of this cloud need no such step; the caller
-	// takes that for success, and GetMachineStatus must then never answer
-	// Uninitialized. Uninitialized means that it is not done yet; call again.
+	// It is called after CreateMachine, and when GetMachineStatus returns Uninitialized. It is
+	// idempotent. NotFound means that the VM does not exist. Unimplemented means that VMs
+	// need no such step, which is a success. Then GetMachineStatus never returns
+	// Uninitialized. Uninitialized means that the step is not complete; call it again.
 	//
-	// Next to a nil error, and next to Uninitialized if known, the response has
-	// the ProviderID, the NodeName and the addresses.
+	// The response has the ProviderID, the NodeName and the addresses, also with
+	// Uninitialized if they are known.
 	InitializeMachine(ctx context.Context, req *InitializeMachineRequest) (*InitializeMachineResponse, error)
 
-	// DeleteMachine removes the VM of a machine with all its side resources.
+	// DeleteMachine deletes the VM of a machine with all its side resources.
 	//
-	// If the ProviderID of the machine is set, that VM is removed, and what is
-	// left over under the name of the machine without belonging to any VM; never
-	// a second VM of that name, for the caller may be removing a duplicate. If it
-	// is empty, because the answer of CreateMachine was lost, everything under
-	// the name of the machine is removed, also if there are several VMs or none.
+	// With a ProviderID it deletes that VM, and the side resources with the name of the machine
+	// that belong to no VM. It does not delete another VM of that name, because the caller may
+	// be deleting a duplicate. Without a ProviderID it deletes everything with the name of the
+	// machine, because the response of CreateMachine may have been lost.
 	//
-	// OK means that nothing is left, or that the removal of all that is left has
-	// been accepted and cannot fail any more; nobody asks again. If a side
-	// resource can be removed only after the VM has gone, the answer until then
-	// is an error that is worth repeating, such as Unavailable. NotFound means
-	// that there was nothing, and is as good as OK: deleting twice is fine.
+	// No error means that nothing is left, or that the cloud has accepted the deletion of all
+	// that is left. The caller does not repeat it. If a side resource can be deleted only
+	// after the VM, return Unavailable until then. NotFound means that nothing existed, which
+	// is a success.
 	//
-	// Next to an error the response may have a LastKnownState. Unimplemented
-	// makes no sense here.
+	// With an error the response may have a LastKnownState. Do not return Unimplemented.
 	DeleteMachine(ctx context.Context, req *DeleteMachineRequest) (*DeleteMachineResponse, error)
 
-	// GetMachineStatus finds the VM of a machine: by its ProviderID if that is
-	// set, by the machine's name otherwise.
+	// GetMachineStatus finds the VM of a machine by its ProviderID, or by the name of the
+	// machine if the ProviderID is empty. It also finds a stopped or broken VM.
 	//
-	// NotFound means that there is no such VM, as far as the cloud shows. A VM
-	// that is being deleted may count as absent. Side resources without a VM are
-	// NotFound. Uninitialized means that InitializeMachine has to be called; the
-	// response next to it has ProviderID and NodeName. OutOfRange means that
-	// several VMs match. A VM that exists but is stopped or broken is found.
-	//
-	// Unimplemented is allowed for clouds without a way to look; the caller then
-	// relies on CreateMachine being idempotent.
+	// NotFound means that the cloud shows no such VM. A VM that is being deleted may count as
+	// absent. Side resources without a VM are NotFound. Uninitialized means that
+	// InitializeMachine must be called; the response then has ProviderID and NodeName.
+	// OutOfRange means that several VMs match. Unimplemented is allowed for a cloud without
+	// such a request; the caller then uses CreateMachine.
 	GetMachineStatus(ctx context.Context, req *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
 
-	// ListMachines returns every VM in the scope of a class: at least all that
-	// were made with that class, perhaps those of other classes of the same
-	// scope, and none with the marks of another scope.
+	// ListMachines returns every VM in the scope of a class. These are all VMs created with
+	// that class, possibly VMs of other classes of the scope, and no VM of another scope.
 	//
-	// It returns all of them or an error, never a part: whoever sees one page, or
-	// one of two regions, returns an error. Machines are deleted because of what
-	// is in this list and what is not. VMs that are being deleted are in it until
-	// they are gone.
+	// It returns all of them or an error, also if one page or region is missing. A VM that is
+	// not in the list or has no machine may be created again or deleted. A VM that is being
+	// deleted is in the list until it does not exist.
 	ListMachines(ctx context.Context, req *ListMachinesRequest) (*ListMachinesResponse, error)
 
-	// GetVolumeIDs translates volumes to the names under which the cloud attaches
-	// them to a VM. Package drain does not call it: it waits for the
-	// VolumeAttachments of a Node. The conformance kit does.
+	// GetVolumeIDs returns the IDs of volumes at the cloud, in the order of the request. Package
+	// drain does not call it: it waits for the VolumeAttachments of a Node.
 	//
-	// A volume of another storage system is left out, without an error. The
-	// result has the order of the request. It is computed from the request alone
-	// as a rule; the volumes need not exist. Unimplemented means that volumes of
-	// this cloud need no translation.
+	// A volume of another storage system is skipped without an error. The volumes need not
+	// exist. Unimplemented means that volumes need no translation.
 	GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error)
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-// A Call is one call of a [Driver] that has ended. It holds nothing secret.
+// A Call is one finished call of a [Driver]. It has no secrets.
 type Call struct {
 	// Operation that was called.
 	Operation Operation
-	// Namespace of the machine, or of the class if the call is about no machine.
+	// Namespace of the machine, or of the class if the call has no machine.
 	Namespace string
-	// Machine is the name of the machine; empty if the call is about none.
+	// Machine is the name of the machine. Empty if the call has none.
 	Machine string
-	// Class is the name of the class; empty if the call is about none.
+	// Class is the name of the class. Empty if the call has none.
 	Class string
 	// Start is when the call began.
 	Start time.Time
@@ -32,19 +32,19 @@ type Call struct {
 	Err error
 }
 
-// String renders the call on one line. Its form may change.
+// String returns the call in one line. Its form may change.
 func (c Call) String() string {
 	t := target{op: c.Operation, namespace: c.Namespace, machine: c.Machine, class: c.Class}
 	return fmt.Sprintf("%s: %s after %s", t, c.Code, c.Duration)
 }
 
-// Observe returns d with a function that is called after every call has ended, in the
-// goroutine of the call, for metrics, logs and traces. It changes neither responses nor
-// errors. tell must be safe for use by multiple goroutines, and fast: the call waits for it.
+// Observe returns d with a function that is called after every call, for metrics, logs and
+// traces. It does not change responses or errors. tell is called in the goroutine of the call,
+// so it must be fast and safe for use by multiple goroutines.
 //
-// Times are read from c; nil means the real clock. A nil tell does nothing. A nil d gives a driver that fails with Internal. Put Observe around
-// [WithDeadline], so that the code of a call that ran out of time is the one
-// that the caller sees.
+// Times are those of c. A nil c means the real clock, and a nil tell does nothing. A nil d
+// becomes a driver that fails with Internal. Put Observe around [WithDeadline], so that it
+// sees the same code as the caller.
 func Observe(d Driver, tell func(Call), c clock.PassiveClock) Driver {
 	if tell == nil {
 		tell = func(Call) {}

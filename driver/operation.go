@@ -2,7 +2,7 @@
 
 package driver
 
-// An Operation names a method of [Driver], as a metric label or a key does.
+// An Operation is the name of a method of [Driver].
 type Operation string
 
 // The operations, one for each method of [Driver].

@@ -14,13 +14,12 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// As finds an optional interface of a driver, such as [SideResourceLister],
-// also through decorators: anything with a method Unwrap() Driver is looked
-// behind. It returns the outermost match.
+// As returns an optional interface of a driver, such as [SideResourceLister]. It searches d and
+// the drivers that d wraps, by their methods Unwrap() Driver, and returns the first match. It
+// returns false without a match.
 //
-// Calls of what was found do not pass through the decorators in front of it:
-// they have no deadline but that of their context, and are not observed.
-// For a nil Driver, and if nothing matches, it returns false.
+// Calls of the result do not pass through the wrappers: [WithDeadline] and [Observe] have no
+// effect on them.
 func As[T any](d Driver) (T, bool) {
 	for !isNil(d) {
 		if t, ok := d.(T); ok {
@@ -36,7 +35,7 @@ func As[T any](d Driver) (T, bool) {
 	return none, false
 }
 
-// isNil reports whether d is nil or holds a nil pointer.
+// isNil reports whether d is nil or a nil pointer.
 func isNil(d Driver) bool {
 	if d == nil {
 		return true
@@ -45,19 +44,16 @@ func isNil(d Driver) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// A SideResourceLister is a [Driver] that can also say which disks, network
-// interfaces and other things it made beside VMs, so that an audit finds those
-// which nobody owns: without it a leftover of a failed create is invisible as
-// soon as its Machine is gone. The controller calls it beside ListMachines, and deletes
-// leftovers if the driver is a [SideResourceDeleter] as well; otherwise it reports them.
+// A SideResourceLister is a [Driver] that lists the disks, network interfaces and other objects
+// that it creates for VMs. The controller finds side resources without a machine with it. It
+// deletes them if the driver is a [SideResourceDeleter], and otherwise reports them.
 type SideResourceLister interface {
-	// ListSideResources returns every side resource in the scope of a class,
-	// whether it belongs to a VM or not. It returns all of them or an error,
-	// never a part.
+	// ListSideResources returns every side resource in the scope of a class, with and without
+	// a VM. It returns all of them or an error.
 	ListSideResources(ctx context.Context, req *ListSideResourcesRequest) (*ListSideResourcesResponse, error)
 }
 
-// ListSideResourcesRequest asks for all side resources in the scope of a class.
+// ListSideResourcesRequest is the request for all side resources in the scope of a class.
 type ListSideResourcesRequest struct {
 	// MachineClass is the class whose scope is searched.
 	MachineClass *v1alpha1.MachineClass
@@ -65,7 +61,7 @@ type ListSideResourcesRequest struct {
 	Secret *corev1.Secret
 }
 
-// String names class and Secret, and shows no content.
+// String returns the names of class and Secret, without their content.
 func (r ListSideResourcesRequest) String() string {
 	return "ListSideResources(" + classAndSecret(r.MachineClass, r.Secret) + ")"
 }
@@ -85,41 +81,39 @@ type ListSideResourcesResponse struct {
 	Resources []SideResource
 }
 
-// A SideResource is something that was made for a machine beside its VM.
+// A SideResource is an object created for a machine in addition to its VM.
 type SideResource struct {
-	// Kind is the cloud's word for it, such as "disk". It is part of the key.
-	Kind string
-	// ID is unique among all of its kind.
-	ID string
-	// MachineName is the mark that it carries.
-	MachineName string
-	// ProviderID is that of the VM it belongs to. Empty means that there is none,
-	// or that the driver cannot tell.
-	ProviderID string
+	// Kind in the words of the cloud, such as "disk". Kind and ID are the key.
+	Kind string `json:"kind"`
+	// ID is unique within the kind.
+	ID string `json:"id"`
+	// MachineName is the name of its machine.
+	MachineName string `json:"machineName"`
+	// ProviderID of its VM. Empty means that it has no VM, or that the driver does not know.
+	ProviderID string `json:"providerID,omitempty"`
 }
 
-// A SideResourceDeleter is a [Driver] that can delete one side resource and nothing else.
-// The controller calls it for leftovers: side resources whose machine and VM are gone.
+// A SideResourceDeleter is a [Driver] that deletes single side resources. The controller calls
+// it for side resources without a machine and without a VM.
 type SideResourceDeleter interface {
 	SideResourceLister
-	// DeleteSideResource deletes the one side resource that the request names by kind and
-	// ID. It never touches a VM. A side resource that belongs to an existing VM is not
-	// deleted: the error is FailedPrecondition. NotFound means that there is no such side
-	// resource, and is as good as OK. To repeat a call is harmless.
+	// DeleteSideResource deletes the side resource with the kind and ID of the request, and
+	// no VM. For a side resource of an existing VM it returns FailedPrecondition. NotFound
+	// means that it does not exist, which is a success. It may be repeated.
 	DeleteSideResource(ctx context.Context, req *DeleteSideResourceRequest) (*DeleteSideResourceResponse, error)
 }
 
-// DeleteSideResourceRequest asks to delete a side resource.
+// DeleteSideResourceRequest is the request to delete a side resource.
 type DeleteSideResourceRequest struct {
-	// Resource to delete, as it was listed.
+	// Resource to delete, as listed.
 	Resource SideResource
-	// MachineClass is the class whose scope the resource was listed in.
+	// MachineClass is the class for which the resource was listed.
 	MachineClass *v1alpha1.MachineClass
 	// Secret holds the credentials.
 	Secret *corev1.Secret
 }
 
-// String names resource, class and Secret, and shows no content.
+// String returns the names of resource, class and Secret, without their content.
 func (r DeleteSideResourceRequest) String() string {
 	return fmt.Sprintf("DeleteSideResource(%s %q of machine %q, %s)", r.Resource.Kind, r.Resource.ID, r.Resource.MachineName, classAndSecret(r.MachineClass, r.Secret))
 }
@@ -138,26 +132,23 @@ func (r DeleteSideResourceRequest) MarshalLog() any { return r.String() }
 // DeleteSideResourceResponse is empty.
 type DeleteSideResourceResponse struct{}
 
-// A MachineClassMigrator is a [Driver] that can turn a provider's own kind of
-// class into a MachineClass. Only clusters that are older than MachineClass
-// need it.
+// A MachineClassMigrator is a [Driver] that converts a provider-specific class to a
+// MachineClass. Only clusters older than MachineClass need it.
 type MachineClassMigrator interface {
-	// GenerateMachineClassForMigration fills req.MachineClass from
-	// req.ProviderSpecificMachineClass. It is the one method that changes its
-	// request.
+	// GenerateMachineClassForMigration sets the fields of req.MachineClass from
+	// req.ProviderSpecificMachineClass. It changes its request.
 	GenerateMachineClassForMigration(ctx context.Context, req *GenerateMachineClassForMigrationRequest) (*GenerateMachineClassForMigrationResponse, error)
 }
 
-// GenerateMachineClassForMigrationRequest asks to translate a class.
+// GenerateMachineClassForMigrationRequest is the request to convert a class.
 type GenerateMachineClassForMigrationRequest struct {
-	// ProviderSpecificMachineClass is the class to translate.
+	// ProviderSpecificMachineClass is the class to convert.
 	ProviderSpecificMachineClass any
-	// MachineClass is filled by the driver.
+	// MachineClass is the result.
 	MachineClass *v1alpha1.MachineClass
-	// ClassSpec says of which kind the class to translate is.
+	// ClassSpec has the kind of the class to convert.
 	ClassSpec *v1alpha1.ClassSpec
 }
 
-// GenerateMachineClassForMigrationResponse is empty: the result stands in the
-// request.
+// GenerateMachineClassForMigrationResponse is empty. The result is in the request.
 type GenerateMachineClassForMigrationResponse struct{}

@@ -13,12 +13,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Requests hold credentials. However a request is printed, by any verb of fmt,
-// by slog or by a logr logger, it shows names and never the content of the
-// Secret or of the class. Encoding a request with encoding/json is not printing:
-// that transports everything.
-
-// subject renders what a request is about.
+// subject returns the text of a request: names only, for fmt, slog and logr. Requests have
+// credentials, which must not appear in logs.
 func subject(op Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) string {
 	var b strings.Builder
 	b.WriteString(string(op) + "(")
@@ -34,8 +30,7 @@ func subject(op Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass, se
 	return b.String()
 }
 
-// classAndSecret renders a class by name, and a Secret by name and number of
-// keys.
+// classAndSecret returns the name of a class, and the name and number of keys of a Secret.
 func classAndSecret(class *v1alpha1.MachineClass, secret *corev1.Secret) string {
 	text := "no class"
 	if class != nil {
@@ -47,7 +42,7 @@ func classAndSecret(class *v1alpha1.MachineClass, secret *corev1.Secret) string 
 	return fmt.Sprintf("%s, secret %q with %d keys", text, key(secret.Namespace, secret.Name), len(secret.Data)+len(secret.StringData))
 }
 
-// key renders a namespaced name.
+// key returns "namespace/name", or the name without a namespace.
 func key(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -55,7 +50,7 @@ func key(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// String names machine, class and Secret, and shows no content.
+// String returns the names of machine, class and Secret, without their content.
 func (r CreateMachineRequest) String() string {
 	return subject(OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
 }
@@ -69,7 +64,7 @@ func (r CreateMachineRequest) LogValue() slog.Value { return slog.StringValue(r.
 // MarshalLog returns [CreateMachineRequest.String] for logr.
 func (r CreateMachineRequest) MarshalLog() any { return r.String() }
 
-// String names machine, class and Secret, and shows no content.
+// String returns the names of machine, class and Secret, without their content.
 func (r InitializeMachineRequest) String() string {
 	return subject(OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
 }
@@ -83,7 +78,7 @@ func (r InitializeMachineRequest) LogValue() slog.Value { return slog.StringValu
 // MarshalLog returns [InitializeMachineRequest.String] for logr.
 func (r InitializeMachineRequest) MarshalLog() any { return r.String() }
 
-// String names machine, class and Secret, and shows no content.
+// String returns the names of machine, class and Secret, without their content.
 func (r DeleteMachineRequest) String() string {
 	return subject(OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
 }
@@ -97,7 +92,7 @@ func (r DeleteMachineRequest) LogValue() slog.Value { return slog.StringValue(r.
 // MarshalLog returns [DeleteMachineRequest.String] for logr.
 func (r DeleteMachineRequest) MarshalLog() any { return r.String() }
 
-// String names machine, class and Secret, and shows no content.
+// String returns the names of machine, class and Secret, without their content.
 func (r GetMachineStatusRequest) String() string {
 	return subject(OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
 }
@@ -111,7 +106,7 @@ func (r GetMachineStatusRequest) LogValue() slog.Value { return slog.StringValue
 // MarshalLog returns [GetMachineStatusRequest.String] for logr.
 func (r GetMachineStatusRequest) MarshalLog() any { return r.String() }
 
-// String names class and Secret, and shows no content.
+// String returns the names of class and Secret, without their content.
 func (r ListMachinesRequest) String() string {
 	return string(OpListMachines) + "(" + classAndSecret(r.MachineClass, r.Secret) + ")"
 }
@@ -125,7 +120,7 @@ func (r ListMachinesRequest) LogValue() slog.Value { return slog.StringValue(r.S
 // MarshalLog returns [ListMachinesRequest.String] for logr.
 func (r ListMachinesRequest) MarshalLog() any { return r.String() }
 
-// String says how many volumes are asked for.
+// String returns the number of volumes.
 func (r GetVolumeIDsRequest) String() string {
 	return fmt.Sprintf("%s(%d volumes)", OpGetVolumeIDs, len(r.PVSpecs))
 }
@@ -139,5 +134,5 @@ func (r GetVolumeIDsRequest) LogValue() slog.Value { return slog.StringValue(r.S
 // MarshalLog returns [GetVolumeIDsRequest.String] for logr.
 func (r GetVolumeIDsRequest) MarshalLog() any { return r.String() }
 
-// write prints text and nothing else.
+// write writes text.
 func write(w io.Writer, text string) { _, _ = io.WriteString(w, text) }

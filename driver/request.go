@@ -8,97 +8,93 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// CreateMachineRequest asks for the VM of a machine.
+// CreateMachineRequest is the request to create the VM of a machine.
 type CreateMachineRequest struct {
-	// Machine is the machine to make a VM for.
+	// Machine is the machine of the VM.
 	Machine *v1alpha1.Machine
 	// MachineClass is the class of the machine.
 	MachineClass *v1alpha1.MachineClass
-	// Secret holds the credentials, and under the key "userData" the user data
-	// of this machine with all placeholders replaced.
+	// Secret has the credentials. Its key "userData" has the user data of this machine, with
+	// all placeholders replaced.
 	Secret *corev1.Secret
 }
 
-// CreateMachineResponse says which VM a machine has.
+// CreateMachineResponse describes the VM of a machine.
 type CreateMachineResponse struct {
-	// ProviderID is the identity of the VM, unique and stable.
+	// ProviderID identifies the VM. It is unique and does not change.
 	ProviderID string
 	// NodeName is the name of the Node that the VM becomes.
 	NodeName string
-	// LastKnownState is a text which the driver wants to find in the status of
-	// the machine at its next call. Empty keeps what is there. A controller that
-	// crashes may lose it: what a driver cannot do without, it has to find at the
-	// provider.
+	// LastKnownState is a text for the status of the machine, which the driver reads in its
+	// next call. Empty keeps the present text. A crash of the controller may lose it.
 	LastKnownState string
-	// Addresses of the VM, as far as they are known.
+	// Addresses of the VM that are known.
 	Addresses []corev1.NodeAddress
 }
 
-// InitializeMachineRequest asks to finish the VM of a machine.
+// InitializeMachineRequest is the request to complete the VM of a machine.
 type InitializeMachineRequest struct {
-	// Machine is the machine whose VM is to be finished.
+	// Machine is the machine of the VM.
 	Machine *v1alpha1.Machine
 	// MachineClass is the class of the machine.
 	MachineClass *v1alpha1.MachineClass
-	// Secret holds the credentials.
+	// Secret has the credentials.
 	Secret *corev1.Secret
 }
 
-// InitializeMachineResponse says which VM was finished.
+// InitializeMachineResponse describes the completed VM.
 type InitializeMachineResponse struct {
-	// ProviderID is the identity of the VM.
+	// ProviderID identifies the VM.
 	ProviderID string
 	// NodeName is the name of the Node that the VM becomes.
 	NodeName string
-	// Addresses of the VM, as far as they are known.
+	// Addresses of the VM that are known.
 	Addresses []corev1.NodeAddress
 }
 
-// DeleteMachineRequest asks to remove the VM of a machine and its side
-// resources.
+// DeleteMachineRequest is the request to delete the VM of a machine and its side resources.
 type DeleteMachineRequest struct {
-	// Machine is the machine whose VM is to be removed. Its ProviderID may be
-	// empty. For a VM that nobody owns it is made up of the name and provider ID
-	// in the list, and has neither UID nor status.
+	// Machine is the machine of the VM. Its ProviderID may be empty. For a VM without a
+	// machine it has only the name and provider ID of the list.
 	Machine *v1alpha1.Machine
 	// MachineClass is the class of the machine.
 	MachineClass *v1alpha1.MachineClass
-	// Secret holds the credentials.
+	// Secret has the credentials.
 	Secret *corev1.Secret
 }
 
-// DeleteMachineResponse accompanies the end of a VM.
+// DeleteMachineResponse is the response to a deletion.
 type DeleteMachineResponse struct {
-	// LastKnownState is a text which the driver wants to find in the status of
-	// the machine at its next call. Empty keeps what is there.
+	// LastKnownState is a text for the status of the machine, which the driver reads in its
+	// next call. Empty keeps the present text.
 	LastKnownState string
 }
 
-// GetMachineStatusRequest asks for the VM of a machine.
+// GetMachineStatusRequest is the request to find the VM of a machine.
 type GetMachineStatusRequest struct {
-	// Machine is the machine whose VM is wanted. Its ProviderID may be empty.
+	// Machine is the machine of the VM. Its ProviderID may be empty.
 	Machine *v1alpha1.Machine
 	// MachineClass is the class of the machine.
 	MachineClass *v1alpha1.MachineClass
-	// Secret holds the credentials.
+	// Secret has the credentials.
 	Secret *corev1.Secret
 }
 
-// GetMachineStatusResponse says which VM a machine has.
+// GetMachineStatusResponse describes the VM of a machine.
 type GetMachineStatusResponse struct {
-	// ProviderID is the identity of the VM.
+	// ProviderID identifies the VM.
 	ProviderID string
 	// NodeName is the name of the Node that the VM becomes.
 	NodeName string
-	// Addresses of the VM, as far as they are known.
+	// Addresses of the VM that are known.
 	Addresses []corev1.NodeAddress
 }
 
-// ListMachinesRequest asks for all VMs in the scope of a class.
+// ListMachinesRequest is the request for all VMs in the scope of a class.
 type ListMachinesRequest struct {
 	// MachineClass is the class whose scope is searched.
 	MachineClass *v1alpha1.MachineClass
-	// Secret holds the credentials.
+	// Secret has the credentials.
 	Secret *corev1.Secret
 }
 
@@ -108,15 +104,15 @@ type ListMachinesResponse struct {
 	MachineList map[string]string
 }
 
-// GetVolumeIDsRequest asks for the names of volumes at the cloud.
+// GetVolumeIDsRequest is the request for the IDs of volumes at the cloud.
 type GetVolumeIDsRequest struct {
-	// PVSpecs are the volumes. None of them is nil.
+	// PVSpecs are the volumes. None is nil.
 	PVSpecs []*corev1.PersistentVolumeSpec
 }
 
-// GetVolumeIDsResponse has the names of volumes at the cloud.
+// GetVolumeIDsResponse has the IDs of volumes at the cloud.
 type GetVolumeIDsResponse struct {
-	// VolumeIDs are the names, in the order of the request, without those that
-	// are not volumes of this cloud.
+	// VolumeIDs are the IDs in the order of the request, without the volumes of other storage
+	// systems.
 	VolumeIDs []string
 }

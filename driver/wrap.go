@@ -10,13 +10,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// target says what a call is about: enough to talk about it, nothing secret.
+// target names the operation, machine and class of a call. It has no secrets.
 type target struct {
 	op                        Operation
 	namespace, machine, class string
 }
 
-// aim makes a target of what is in a request; both objects may be nil.
+// aim returns the target of a request. Both objects may be nil.
 func aim(op Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass) target {
 	t := target{op: op}
 	if class != nil {
@@ -28,29 +28,28 @@ func aim(op Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass) target
 	return t
 }
 
-// around surrounds every call of a driver with the same thing. It calls run
-// exactly once with the context to use, and returns the error to return.
+// around is called for every call of a driver. It calls run once and returns the error of the
+// call.
 type around func(ctx context.Context, t target, run func(context.Context) error) error
 
-// wrapped is a Driver with something around every call.
+// wrapped is a Driver with a function around every call.
 type wrapped struct {
 	next   Driver
 	around around
 }
 
-// Wrap returns d with a function around every call. around has to call run at most once, with
-// the context of the call, and returns the error of the call. It must be safe for use by
-// multiple goroutines. call names the operation and the machine or class that it is about; it
-// holds nothing secret. The response of the driver is passed on, also next to an error. A nil
-// d gives a driver that fails with Internal; around must not be nil.
+// Wrap returns d with a function around every call. around calls run at most once, with the
+// context of the call, and returns the error of the call. It must be safe for use by multiple
+// goroutines and not nil. call names the operation and its machine or class, without secrets.
+// Responses are passed on, also with an error. A nil d becomes a driver that fails with
+// Internal.
 func Wrap(d Driver, around func(ctx context.Context, call string, run func(context.Context) error) error) Driver {
 	return wrap(d, func(ctx context.Context, t target, run func(context.Context) error) error {
 		return around(ctx, t.String(), run)
 	})
 }
 
-// wrap returns d with something around every call. A nil d becomes a driver
-// that fails.
+// wrap returns d with a function around every call. A nil d becomes a driver that fails.
 func wrap(d Driver, a around) Driver {
 	if isNil(d) {
 		d = missing{}
@@ -58,11 +57,11 @@ func wrap(d Driver, a around) Driver {
 	return &wrapped{next: d, around: a}
 }
 
-// Unwrap returns the driver inside, for [As].
+// Unwrap returns the wrapped driver, for [As].
 func (w *wrapped) Unwrap() Driver { return w.next }
 
-// pass carries one call and its response through an around. Whatever response
-// the driver gave is returned, next to an error too.
+// pass makes one call through the function of w. It returns the response of the driver, also
+// with an error.
 func pass[Req, Resp any](ctx context.Context, w *wrapped, t target, call func(context.Context, Req) (Resp, error), req Req) (Resp, error) {
 	var resp Resp
 	err := w.around(ctx, t, func(ctx context.Context) error {
@@ -117,8 +116,7 @@ func (w *wrapped) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) (*
 	return pass(ctx, w, target{op: OpGetVolumeIDs}, w.next.GetVolumeIDs, req)
 }
 
-// missing is what a nil Driver becomes: every call fails with Internal, so that
-// nothing is concluded from it.
+// missing is the driver for a nil Driver. Every call fails with Internal.
 type missing struct{}
 
 func errMissing() error { return status.Error(codes.Internal, "there is no driver") }

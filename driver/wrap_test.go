@@ -137,7 +137,7 @@ func TestWithDeadline_Result_IsPassedOn(t *testing.T) {
 					time.AfterFunc(time.Second, cancel)
 					return ctx, cancel
 				},
-				want: codes.Canceled, text: "was cancelled by its caller: own",
+				want: codes.Canceled, text: "was canceled by its caller: own",
 			},
 		} {
 			ctx, cancel := t.Context(), context.CancelFunc(func() {})

@@ -11,7 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-// A driver answers with a code and keeps the cloud's own error.
+// A driver returns a code and keeps the error of the cloud as cause.
 func Example() {
 	errMissing := errors.New("InvalidInstanceID.NotFound")
 	err := fmt.Errorf("machine m-1: %w", status.WrapError(codes.NotFound, "no such instance", errMissing))

@@ -8,30 +8,21 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-// FromError returns err as a Status, and whether err itself said what its code
-// is. The first of these rules that applies decides:
+// FromError returns err as a Status, and whether err has a code. The first rule that matches
+// decides:
 //
-//  1. nil is (nil, true); a nil *Status is a success.
-//  2. By type: the first error with a code in err's tree, in the order of
-//     [errors.As]. A *Status is returned as it is, without what is wrapped around
-//     it; another error with a method Code() codes.Code, and a context error,
-//     become a Status with that code, the full text of err as message, and err as
-//     cause. True.
-//  3. By text, for an error that lost its type on the way through a string: the
-//     text is exactly that of a Status, or ends in it after a prefix that ends in
-//     ": ". Code and message are what the text says, the cause is err. True.
-//  4. All else is foreign: code Unknown, the full text of err as message, err as
-//     cause. False. So is an error whose own code is OK, such as a nil *Status in
-//     an error: what is not nil is not a success.
+//  1. nil returns nil and true. A nil *Status is a success.
+//  2. An error with a code in the tree of err, in the order of [errors.As], returns true. A
+//     *Status is returned without the errors around it. Another error with a method
+//     Code() codes.Code, and a context error, become a Status with the text of err as message
+//     and err as cause.
+//  3. An error whose text is that of a Status, alone or after a prefix that ends in ": ",
+//     returns true. The Status has the code and message of the text, and err as cause.
+//  4. Any other error returns false. The Status has the code Unknown, the text of err as
+//     message, and err as cause. An error with the code OK is one of them.
 //
-// Up to rule 2 the code is that of codes.Of, which knows no text; no text,
-// whatever it holds, changes the code of a typed error. Brackets in a foreign
-// text mean nothing. If a wrapper put more text behind the canonical one, rule 3
-// fails, or, where that text ends in a bracket too, takes it for part of the
-// message; the code is right all the same.
-//
-// Rule 3 believes what a text says of itself. Where a wrong NotFound would cost
-// a VM, ask codes.Of, which believes types only.
+// In rule 2 the code is that of codes.Of. The text of a typed error never changes its code.
+// Rule 3 trusts the text. If a wrong NotFound could delete or duplicate a VM, use codes.Of.
 func FromError(err error) (*Status, bool) {
 	if err == nil {
 		return nil, true

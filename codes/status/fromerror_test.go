@@ -17,7 +17,7 @@ import (
 
 const canonical = "machine codes error: code = [NotFound] message = [gone]"
 
-// cloudError is an error type of somebody else that knows its code.
+// cloudError is a foreign error type with a code.
 type cloudError struct{ code codes.Code }
 
 func (e cloudError) Error() string    { return "cloud said [NotFound] [no]" }

@@ -11,10 +11,9 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-// wire is the JSON form of a Status. Code and Number say the same; Number lets
-// a reader that does not know the name carry the code along. The Bytes fields
-// are there only for texts that are not valid UTF-8, which a JSON string cannot
-// hold, and then win over the texts beside them.
+// wire is the JSON form of a Status. Number is the same as Code, for readers that do not know
+// the name. The Bytes fields are set only for texts that are not valid UTF-8, and then have
+// priority over the texts.
 type wire struct {
 	Code         codes.Code `json:"code"`
 	Number       uint32     `json:"number,omitempty"`
@@ -28,8 +27,7 @@ type wire struct {
 //
 //	{"code":"NotFound","number":5,"message":"no such instance","cause":"404 [eu-1]"}
 //
-// Of the cause the text is kept, not the type. Texts survive byte by byte, also
-// if they are not valid UTF-8. A nil Status is null.
+// The cause is written as text. Texts that are not valid UTF-8 are kept. A nil Status is null.
 func (s *Status) MarshalJSON() ([]byte, error) {
 	if s == nil {
 		return []byte("null"), nil
@@ -47,13 +45,10 @@ func (s *Status) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It takes what MarshalJSON writes,
-// and by hand just a code and a message will do. The code counts by its name; by
-// its number if the name is missing or not known; and is Unknown without either,
-// never OK. The cause becomes an error that has its text and nothing else. null
-// changes nothing, and an error leaves s as it was.
-//
-// Do not decode into a Status that others hold.
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts the form of MarshalJSON; code and
+// message are enough. The name of the code has priority over its number. Without both the
+// code is Unknown. The cause becomes an error with its text. null and an error change
+// nothing. It is not safe for a Status that other goroutines use.
 func (s *Status) UnmarshalJSON(data []byte) error {
 	if s == nil {
 		return errNilReceiver
@@ -76,10 +71,10 @@ func (s *Status) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// errNilReceiver is what decoding into a nil pointer returns.
+// errNilReceiver is the error of decoding into a nil pointer.
 var errNilReceiver = errors.New("status: cannot decode into a nil pointer")
 
-// causeText is a cause of which only the text is left.
+// causeText is a decoded cause.
 type causeText string
 
 func (c causeText) Error() string { return string(c) }
@@ -92,7 +87,7 @@ func bytesUnlessUTF8(text string) []byte {
 	return []byte(text)
 }
 
-// textOr returns the exact bytes if there are any, and else the text.
+// textOr returns the exact bytes if there are any, otherwise the text.
 func textOr(exact []byte, text string) string {
 	if len(exact) > 0 {
 		return string(exact)

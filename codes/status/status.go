@@ -4,37 +4,30 @@ package status
 
 import "github.com/machinist-dev/machinist/codes"
 
-// A Status is how an operation of a driver ended: a code, a message for people,
-// and the error behind it if there is one. Use it by pointer. It does not
-// change after it was made, and may be shared, unless it is decoded into.
-//
-// A nil *Status is a success: its code is OK, and its message and cause are
-// empty. A zero Status is one too.
+// A Status is the result of an operation of a driver: a code, a message for people, and an
+// optional cause. Use it by pointer. It is immutable, except for decoding, and safe for use by
+// multiple goroutines. A nil *Status and a zero Status are successes.
 type Status struct {
 	code    codes.Code
 	message string
 	cause   error
 }
 
-// New returns a Status with a code and a message. Unlike [Error] it takes the
-// code OK; such a Status is a success and no use as an error, for which there is
-// [Status.Err].
+// New returns a Status with a code and a message. With the code OK it is a success. Use
+// [Status.Err] to return it as an error.
 func New(code codes.Code, msg string) *Status {
 	return &Status{code: code, message: msg}
 }
 
-// Error returns a *Status with a code and a message as an error, and nil for the
-// code OK.
+// Error returns a *Status with a code and a message as an error. It returns nil for the code
+// OK.
 func Error(code codes.Code, msg string) error {
 	return New(code, msg).Err()
 }
 
-// WrapError returns a *Status with a code, a message and a cause as an error.
-// [errors.Is] and [errors.As] see the cause; the text of the error does not show
-// it, so say in msg what people should know.
-//
-// For the code OK it returns nil if there is no cause. With a cause something
-// did fail, and the error gets the cause's own code, as codes.Of finds it.
+// WrapError returns a *Status with a code, a message and a cause as an error. [errors.Is] and
+// [errors.As] find the cause. The text of the error does not have it. With the code OK it
+// returns nil without a cause, and otherwise an error with the code of the cause.
 func WrapError(code codes.Code, msg string, cause error) error {
 	if code == codes.OK {
 		code = codes.Of(cause)
@@ -42,7 +35,7 @@ func WrapError(code codes.Code, msg string, cause error) error {
 	return (&Status{code: code, message: msg, cause: cause}).Err()
 }
 
-// Code returns the code; OK for a nil Status.
+// Code returns the code. OK for a nil Status.
 func (s *Status) Code() codes.Code {
 	if s == nil {
 		return codes.OK
@@ -50,7 +43,7 @@ func (s *Status) Code() codes.Code {
 	return s.code
 }
 
-// Message returns the message as it was given; "" for a nil Status.
+// Message returns the message. Empty for a nil Status.
 func (s *Status) Message() string {
 	if s == nil {
 		return ""
@@ -58,7 +51,7 @@ func (s *Status) Message() string {
 	return s.message
 }
 
-// Cause returns the error that was wrapped, or nil.
+// Cause returns the wrapped error, or nil.
 func (s *Status) Cause() error {
 	if s == nil {
 		return nil
@@ -69,14 +62,13 @@ func (s *Status) Cause() error {
 // Unwrap returns the same as [Status.Cause], for [errors.Is] and [errors.As].
 func (s *Status) Unwrap() error { return s.Cause() }
 
-// Error returns the stable text form; see the package comment.
+// Error returns the stable text, see the package comment.
 func (s *Status) Error() string {
 	return opening + s.Code().String() + middle + s.Message() + closing
 }
 
-// Err returns s as an error, and nil if s is a success. It is the safe way to
-// return a *Status from a function whose result is an error: a nil *Status
-// would become an error that is not nil.
+// Err returns s as an error, and nil if s is a success. Use it to return a *Status as an
+// error, because a nil *Status in an error is not nil.
 func (s *Status) Err() error {
 	if s.Code() == codes.OK {
 		return nil

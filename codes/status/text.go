@@ -15,10 +15,9 @@ const (
 	closing = "]"
 )
 
-// parseText reads the text form, which may follow a prefix that ends in ": ".
-// The first occurrence of the opening counts and no other: everything up to the
-// last byte, which must be the closing bracket, is then the message. A code
-// without a known name, and OK, are not accepted.
+// parseText parses the text of a Status, which may follow a prefix that ends in ": ". The
+// message begins after the first opening and ends at the last byte, which must be the closing
+// bracket. It refuses unknown names and OK.
 func parseText(text string) (code codes.Code, message string, ok bool) {
 	prefix, rest, ok := strings.Cut(text, opening)
 	if !ok || (prefix != "" && !strings.HasSuffix(prefix, ": ")) {

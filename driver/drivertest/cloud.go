@@ -17,85 +17,73 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// CloudOptions says what kind of cloud to simulate. The zero CloudOptions is a
-// cloud without latency, limits and faults, in real time.
-//
-// Durations and numbers below zero count as zero.
+// CloudOptions configures a simulated cloud. The zero value is a cloud in real time without
+// latency, limits and faults. Negative durations and numbers mean zero.
 type CloudOptions struct {
-	// Clock is where the time comes from. Nil means the real clock. A call with
-	// a latency waits on this clock, and so does not return while a fake clock
-	// stands still.
+	// Clock of the cloud. Nil means the real clock. A call with a latency waits on this clock,
+	// so a fake clock must advance.
 	Clock clock.Clock
-	// Provider is the name that a MachineClass must carry. Empty means
-	// "simulated".
+	// Provider is the required provider of a MachineClass. Empty means "simulated".
 	Provider string
 
-	// CreateLatency is how long CreateMachine takes to answer. The VM exists
-	// from the beginning of the call: whoever gives up meanwhile has made one.
+	// CreateLatency is the duration of CreateMachine. The VM exists from the start of the call,
+	// also if the call is canceled.
 	CreateLatency time.Duration
-	// DeleteLatency is how long DeleteMachine takes to answer. The deletion
-	// begins at the beginning of the call.
+	// DeleteLatency is the duration of DeleteMachine. The deletion starts with the call.
 	DeleteLatency time.Duration
-	// CallLatency is how long all other calls take to answer. The answer is that
-	// of the beginning of the call.
+	// CallLatency is the duration of all other calls. They return the state at their start.
 	CallLatency time.Duration
-	// BootTime is how long after the answer of CreateMachine a VM is ready.
+	// BootTime is the time from the response of CreateMachine until the VM is ready.
 	BootTime time.Duration
-	// ShutdownTime is how long a VM and its side resources still exist after
-	// their deletion began. They count against the quota.
+	// ShutdownTime is how long a VM and its side resources exist after the start of their
+	// deletion. They count in the quota.
 	ShutdownTime time.Duration
-	// Lag is how long GetMachineStatus, ListMachines and ListSideResources, and
-	// every search by machine name, do not see what was made, and still see what
-	// is gone.
+	// Lag is how long GetMachineStatus, ListMachines, ListSideResources and every search by
+	// machine name return the state before a change.
 	Lag time.Duration
 
-	// Quota is how many VMs may exist at a time. Zero means no limit. Beyond it
-	// CreateMachine answers ResourceExhausted.
+	// Quota is the number of VMs that may exist. Above it CreateMachine returns
+	// ResourceExhausted. Zero means no limit.
 	Quota int
-	// Credential, if not empty, is what the key "credential" of every Secret
-	// must hold; otherwise calls answer Unauthenticated.
+	// Credential is the required value of the key "credential" in every Secret. For other
+	// values calls return Unauthenticated. Empty means that any value is valid.
 	Credential string
 
-	// NeedsInitialization makes a VM Uninitialized until InitializeMachine was
-	// called. Otherwise InitializeMachine is Unimplemented.
+	// NeedsInitialization makes a new VM Uninitialized until InitializeMachine is called. If
+	// false, InitializeMachine is Unimplemented.
 	NeedsInitialization bool
-	// NodeName gives the name of the Node by the name of the machine. Nil means
-	// that they are the same.
+	// NodeName returns the name of the Node of a machine. Nil means the name of the machine.
 	NodeName func(machine string) string
-	// Unimplemented are operations which this cloud does not have.
+	// Unimplemented are the operations that return Unimplemented.
 	Unimplemented []driver.Operation
-	// ForgetfulCreate makes CreateMachine search for an existing VM only in what
-	// GetMachineStatus would see, as a driver does that uses no idempotency
-	// token. With a Lag it makes a second VM for a machine now and then, which is
-	// a breach of the contract that a controller has to survive.
+	// ForgetfulCreate makes CreateMachine search an existing VM with the Lag, like a driver
+	// without an idempotency token. With a Lag it creates duplicates at times, which breaks the
+	// contract.
 	ForgetfulCreate bool
 
-	// Seed is the seed of faults that have a probability.
+	// Seed is the seed of faults with a probability.
 	Seed uint64
-	// Faults are in force from the beginning, as if given to [Cloud.Inject].
+	// Faults are the first faults, see [Cloud.Inject].
 	Faults []Fault
 }
 
-// A Cloud is a simulated cloud and the [driver.Driver] for it. It keeps the
-// contract, as [Run] proves, except where its options or an injected fault say
-// otherwise, and it is a [driver.SideResourceDeleter].
+// A Cloud is a simulated cloud and its [driver.Driver]. It keeps the contract, except for its
+// options and injected faults. It is also a [driver.SideResourceDeleter].
 //
-// A Cloud starts no goroutine and needs no Close. Nothing happens in it by
-// itself: what the passing of time has done is worked out at the next call of
-// any method. With a fake clock, the same sequence of calls gives the same
-// cloud; provider IDs depend on names only, not on the order of calls.
+// A Cloud starts no goroutine and needs no Close. Every call first applies the changes since
+// the previous call. With a fake clock the same calls have the same results. Provider IDs
+// depend on names only.
 //
-// A Cloud is safe for use by multiple goroutines. The zero Cloud is ready for
-// use and the same as NewCloud(CloudOptions{}).
+// A Cloud is safe for use by multiple goroutines. The zero Cloud is ready for use.
 type Cloud struct {
 	mu          sync.Mutex
 	options     CloudOptions
-	now         time.Time // of the clock, when mu was taken
-	due         time.Time // of the next change by itself; zero means none
+	now         time.Time // when mu was locked
+	due         time.Time // of the next change; zero means none
 	vms         []*vm
 	sides       []*side
-	made        map[string]int // things ever made, per kind and owner
-	addresses   int            // addresses ever given out
+	made        map[string]int // objects made so far, by kind and owner
+	addresses   int            // addresses assigned so far
 	history     History
 	undelivered []Event
 	subscribers []*func(Event)
@@ -118,7 +106,7 @@ func NewCloud(o CloudOptions) *Cloud {
 	return c
 }
 
-// owner is the mark that everything carries.
+// owner is the scope and machine of a VM or side resource.
 type owner struct{ scope, machine string }
 
 // clock returns the clock of the cloud.
@@ -137,8 +125,8 @@ func (c *Cloud) provider() string {
 	return c.options.Provider
 }
 
-// sideKinds returns the kinds of things made beside every VM, before it and in
-// this order.
+// sideKinds returns the kinds of side resources, in the order in which they are made before the
+// VM.
 func sideKinds() []string { return []string{"disk", "nic"} }
 
 // nodeName returns the name of the Node of a machine.
@@ -149,14 +137,14 @@ func (c *Cloud) nodeName(machine string) string {
 	return c.options.NodeName(machine)
 }
 
-// lock takes the lock and brings the cloud up to the present.
+// lock locks the cloud and applies all changes up to now.
 func (c *Cloud) lock() {
 	c.mu.Lock()
 	c.now = c.clock().Now()
 	c.catchUp()
 }
 
-// unlock gives the lock back and tells the subscribers what happened.
+// unlock unlocks the cloud and sends the new events to the subscribers.
 func (c *Cloud) unlock() {
 	events, subscribers := c.undelivered, c.subscribers
 	c.undelivered = nil
@@ -168,8 +156,7 @@ func (c *Cloud) unlock() {
 	}
 }
 
-// wait lets d pass on the clock of the cloud. It returns early with an error if
-// ctx ends.
+// wait waits for d on the clock of the cloud. It returns an error if ctx ends before.
 func (c *Cloud) wait(ctx context.Context, d time.Duration) error {
 	if ctx.Err() == nil && d > 0 {
 		timer := c.clock().NewTimer(d)
@@ -183,16 +170,15 @@ func (c *Cloud) wait(ctx context.Context, d time.Duration) error {
 	return contextError(ctx)
 }
 
-// SetCredential changes what Secrets must hold from now on, as
-// [CloudOptions].Credential does.
+// SetCredential changes [CloudOptions].Credential.
 func (c *Cloud) SetCredential(credential string) {
 	c.lock()
 	defer c.unlock()
 	c.options.Credential = credential
 }
 
-// MachineClass returns a class that is valid for the cloud. Its scope is its
-// namespace; a ProviderSpec of {"scope":"x"} would change that.
+// MachineClass returns a valid class for the cloud. Its scope is its namespace, or the scope in
+// a ProviderSpec such as {"scope":"x"}.
 func (c *Cloud) MachineClass(namespace, name string) *v1alpha1.MachineClass {
 	return &v1alpha1.MachineClass{
 		ObjectMeta:   metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -202,8 +188,8 @@ func (c *Cloud) MachineClass(namespace, name string) *v1alpha1.MachineClass {
 	}
 }
 
-// Secret returns a Secret that is valid for the cloud, with user data that holds
-// the two placeholders which a controller replaces.
+// Secret returns a valid Secret for the cloud. Its user data has the two placeholders that a
+// controller replaces.
 func (c *Cloud) Secret(namespace, name string) *corev1.Secret {
 	c.lock()
 	defer c.unlock()
@@ -216,30 +202,30 @@ func (c *Cloud) Secret(namespace, name string) *corev1.Secret {
 	}
 }
 
-// Volume returns a persistent volume which the cloud knows under an ID.
+// Volume returns a persistent volume with an ID at the cloud.
 func (c *Cloud) Volume(id string) *corev1.PersistentVolumeSpec {
 	return &corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 		CSI: &corev1.CSIPersistentVolumeSource{Driver: c.csiDriver(), VolumeHandle: id},
 	}}
 }
 
-// csiDriver returns the name of the CSI driver whose volumes are the cloud's.
+// csiDriver returns the name of the CSI driver of the cloud.
 func (c *Cloud) csiDriver() string { return "csi." + c.provider() }
 
-// Calls returns how many calls of an operation have ended with a code.
+// Calls returns the number of calls of an operation that returned a code.
 func (c *Cloud) Calls(op driver.Operation, code codes.Code) int {
 	c.lock()
 	defer c.unlock()
 	return c.calls[callKey{op, code}]
 }
 
-// callKey is what calls are counted by.
+// callKey is the key of the call counter.
 type callKey struct {
 	op   driver.Operation
 	code codes.Code
 }
 
-// count counts a call that has ended.
+// count counts a finished call.
 func (c *Cloud) count(op driver.Operation, err error) {
 	c.lock()
 	defer c.unlock()

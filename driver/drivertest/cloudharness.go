@@ -11,9 +11,8 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// Harness returns a harness for the cloud with which all promises are checked
-// that the cloud offers. A driver that wraps the cloud is checked by changing
-// New in it.
+// Harness returns a [Harness] for the cloud with all fields set. To check a driver that wraps
+// the cloud, change its New.
 func (c *Cloud) Harness() Harness {
 	other := c.MachineClass("conformance", "other")
 	other.ProviderSpec = runtime.RawExtension{Raw: []byte(`{"scope":"another"}`)}
@@ -34,7 +33,7 @@ func (c *Cloud) Harness() Harness {
 	}
 }
 
-// settle returns how long it takes until everybody sees what was done.
+// settle returns how long the cloud needs until every request sees a change.
 func (c *Cloud) settle() time.Duration {
 	return max(0, c.options.Lag) + max(0, c.options.ShutdownTime)
 }

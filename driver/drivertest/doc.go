@@ -38,9 +38,9 @@
 //		})
 //	}
 //
-// Each promise of the contract is a subtest. Subtests run in parallel, each with machines of its
-// own, and delete what they made. Promises that the harness does not make testable are listed at
-// the end.
+// Each promise of the contract is a subtest with its own machines, which it deletes. If a
+// fundamental promise is broken, the promises that need it are skipped. The log ends with the
+// promises that are broken or not checked, and why.
 //
 // # Simulation
 //

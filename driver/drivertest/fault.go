@@ -15,23 +15,21 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// A FaultKind says how a call goes wrong.
+// A FaultKind is the way in which a call fails.
 type FaultKind uint8
 
 // The kinds of fault.
 const (
 	// Refuse returns the error and does nothing.
 	Refuse FaultKind = iota
-	// Hang does nothing and returns when the context of the call ends. If the
-	// context cannot end, the call fails at once with Internal and says so: the
-	// caller has no deadline.
+	// Hang does nothing and returns when the context of the call ends. If the context has no
+	// end, the call fails with Internal at once.
 	Hang
-	// LoseResponse does everything and then returns the error.
+	// LoseResponse does the operation and then returns the error.
 	LoseResponse
-	// Partial does some of the steps and then returns the error. The steps of
-	// CreateMachine are one for each side resource and one for the VM; those of
-	// DeleteMachine one for the VM and one for each side resource. On other
-	// operations it is the same as Refuse.
+	// Partial does some steps and then returns the error. CreateMachine has one step for each
+	// side resource and then one for the VM. DeleteMachine has one step for the VM and then
+	// one for each side resource. For other operations Partial is the same as Refuse.
 	Partial
 )
 
@@ -44,36 +42,34 @@ func (k FaultKind) String() string {
 	return names[k]
 }
 
-// A Fault is a rule by which calls go wrong. The zero Fault refuses every call
-// with Unavailable. If several rules fit a call, the one injected first acts.
+// A Fault is a rule for calls that fail. The zero Fault refuses every call with Unavailable. If
+// several faults match a call, the first one acts.
 type Fault struct {
-	// Operation that goes wrong. Empty means every one.
+	// Operation that fails. Empty means every operation.
 	Operation driver.Operation
-	// Machine by whose name calls go wrong. Empty means every one, and calls that
-	// are about no machine.
+	// Machine is the name of the machine whose calls fail. Empty means every call, including
+	// those without a machine.
 	Machine string
-	// Times is how often the rule acts. Zero means without end.
+	// Times is how often the fault acts. Zero means always.
 	Times int
-	// Probability, if between 0 and 1, is that with which the rule acts on a call
-	// that fits. Other values mean always. Chance depends on the seed, the
-	// operation, the machine and how many calls of that kind there were: not on
-	// the order of calls of different machines.
+	// Probability, between 0 and 1, is the probability that the fault acts on a matching call.
+	// Other values mean always. The result depends on the seed, the operation, the machine and
+	// the number of such calls, and not on calls of other machines.
 	Probability float64
 
-	// Kind says how the call goes wrong.
+	// Kind is the way in which the call fails.
 	Kind FaultKind
-	// Steps is how many steps a fault of kind Partial does. Zero means all but the
-	// last.
+	// Steps is the number of steps of a Partial fault. Zero means all except the last.
 	Steps int
 	// Code of the error. OK means Unavailable.
 	Code codes.Code
 	// Message of the error. Empty means "simulated fault".
 	Message string
-	// LastKnownState, if not empty, is in the response next to the error.
+	// LastKnownState of the response with the error. Empty means no response.
 	LastKnownState string
 }
 
-// String renders the rule on one line. Its form may change.
+// String returns the fault in one line. Its form may change.
 func (f Fault) String() string {
 	return fmt.Sprintf("%s %s of machine %s with %s", f.Kind,
 		cmp.Or(string(f.Operation), "every call"), cmp.Or(f.Machine, "any"), codes.Of(f.error()))
@@ -84,7 +80,7 @@ func (f Fault) error() error {
 	return status.Error(cmp.Or(f.Code, codes.Unavailable), cmp.Or(f.Message, "simulated fault"))
 }
 
-// fault is a rule in force.
+// fault is an injected fault.
 type fault struct {
 	Fault
 	index int            // among all that were ever injected
@@ -92,7 +88,7 @@ type fault struct {
 	draws map[string]int // chances drawn, per operation and machine
 }
 
-// Inject puts a rule in force. The result takes it out of force again.
+// Inject adds a fault. The result removes it.
 func (c *Cloud) Inject(f Fault) (remove func()) {
 	c.lock()
 	defer c.unlock()
@@ -106,7 +102,7 @@ func (c *Cloud) Inject(f Fault) (remove func()) {
 	}
 }
 
-// ClearFaults takes all rules out of force.
+// ClearFaults removes all faults.
 func (c *Cloud) ClearFaults() {
 	c.lock()
 	defer c.unlock()
@@ -129,7 +125,7 @@ func (c *Cloud) strike(op driver.Operation, machine string) *Fault {
 	return nil
 }
 
-// chance decides whether the rule acts, if it has a probability.
+// chance reports whether the fault acts by its probability.
 func (f *fault) chance(seed uint64, op driver.Operation, machine string) bool {
 	if f.Probability <= 0 || f.Probability >= 1 {
 		return true
@@ -144,18 +140,17 @@ func (f *fault) chance(seed uint64, op driver.Operation, machine string) bool {
 // hang waits for the end of ctx.
 func hang(ctx context.Context) error {
 	if ctx.Done() == nil {
-		return status.Error(codes.Internal, "the call would hang for ever: its context has no end")
+		return status.Error(codes.Internal, "the call would hang forever because its context has no end")
 	}
 	<-ctx.Done()
 	return contextError(ctx)
 }
 
-// contextError returns the end of ctx as an error with a code, and nil before
-// its end.
+// contextError returns the error of an ended context with a code, and nil before its end.
 func contextError(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
 		return nil
 	}
-	return status.WrapError(codes.Of(err), "the call was given up: "+err.Error(), err)
+	return status.WrapError(codes.Of(err), "the call was canceled: "+err.Error(), err)
 }

@@ -14,13 +14,13 @@ type EventKind uint8
 
 // The kinds of change.
 const (
-	// VMCreated means that a VM was made.
+	// VMCreated means that a VM was created.
 	VMCreated EventKind = iota + 1
 	// VMReady means that a VM is ready.
 	VMReady
 	// VMDeletionBegan means that the deletion of a VM has begun.
 	VMDeletionBegan
-	// VMDeleted means that a VM exists no more.
+	// VMDeleted means that a VM ceased to exist.
 	VMDeleted
 )
 
@@ -37,24 +37,23 @@ func (k EventKind) String() string {
 type Event struct {
 	// Seq counts the events of a cloud from 1.
 	Seq int
-	// Time of the change. What happens by itself has the time when it happened,
-	// not the time when it was noticed.
+	// Time of the change.
 	Time time.Time
 	// Kind of change.
 	Kind EventKind
-	// VM as it was after the change.
+	// VM after the change.
 	VM VM
 }
 
-// String renders the event on one line. Its form may change.
+// String returns the event in one line. Its form may change.
 func (e Event) String() string {
 	return fmt.Sprintf("%s %s: %s", e.Time.Format(time.TimeOnly), e.Kind, e.VM)
 }
 
-// A History is what happened in a [Cloud], in order.
+// A History has the events of a [Cloud] in their order.
 type History []Event
 
-// String renders the history, one line for each event.
+// String returns the history with one line for each event.
 func (h History) String() string {
 	var b strings.Builder
 	for _, e := range h {
@@ -63,9 +62,8 @@ func (h History) String() string {
 	return b.String()
 }
 
-// MaxVMsOfOneMachine returns how many VMs of one machine were alive at the same
-// time at most, and of which machine: the first one for which it was so many. A VM
-// is alive from being made until its deletion begins.
+// MaxVMsOfOneMachine returns the largest number of VMs that one machine had at the same time,
+// and the first such machine. A VM counts from its creation until its deletion begins.
 func (h History) MaxVMsOfOneMachine() (most int, machine string) {
 	alive := map[owner]map[string]bool{}
 	for _, e := range h {
@@ -86,7 +84,7 @@ func (h History) MaxVMsOfOneMachine() (most int, machine string) {
 	return most, machine
 }
 
-// History returns all that happened so far. The caller owns the result.
+// History returns all events so far. The caller owns the result.
 func (c *Cloud) History() History {
 	c.lock()
 	defer c.unlock()
@@ -97,13 +95,11 @@ func (c *Cloud) History() History {
 	return out
 }
 
-// Subscribe has f called with every event from now on, by the goroutine whose
-// call noticed the event, and outside of all locks: f may call the cloud. What
-// happens by itself is noticed at the next call of any method; to be told in
-// time, call one when [Cloud.NextChange] or [VM].ReadyAt says. With several
-// goroutines at work events may arrive out of order, see [Event].Seq, and f must
-// be safe for use by all of them. The result ends the subscription; a nil f
-// makes none.
+// Subscribe calls f with every event from now on. f runs without locks in the goroutine of the
+// call that finds the event, and may call the cloud. A change is found by the next call of
+// any method; [Cloud.NextChange] returns its time. With several goroutines, events may arrive
+// out of order, see [Event].Seq, and f must be safe for use by multiple goroutines. The result
+// ends the subscription. A nil f does nothing.
 func (c *Cloud) Subscribe(f func(Event)) (cancel func()) {
 	if f == nil {
 		return func() {}
@@ -119,7 +115,7 @@ func (c *Cloud) Subscribe(f func(Event)) (cancel func()) {
 	}
 }
 
-// tell records an event. Its time is the present unless it has one.
+// tell records an event. A zero time means now.
 func (c *Cloud) tell(e Event) {
 	e.Seq = len(c.history) + 1
 	if e.Time.IsZero() {

@@ -7,13 +7,9 @@ import (
 	"slices"
 )
 
-// What happens to a cloud from outside, past the driver.
-
-// AddVM puts a VM into the cloud that no CreateMachine made: an orphan, a
-// duplicate, somebody else's. Of like it uses Namespace, Machine, UID, Class and
-// Scope, where an empty Scope means Namespace. The VM has the side resources of
-// any other, is initialised, and boots as any other. It does not count against
-// the quota before it exists. AddVM returns the VM.
+// AddVM adds a VM without CreateMachine, such as an orphan, a duplicate or a foreign VM. It uses
+// Namespace, Machine, UID, Class and Scope of like. An empty Scope means Namespace. The VM is
+// initialized, has side resources and boots. The quota does not limit AddVM. It returns the VM.
 func (c *Cloud) AddVM(like VM) VM {
 	c.lock()
 	defer c.unlock()
@@ -28,8 +24,8 @@ func (c *Cloud) AddVM(like VM) VM {
 	return v.seen(c.now)
 }
 
-// Terminate makes a VM and its side resources vanish at once, as a cloud does
-// that takes its capacity back. It reports whether there was such a VM.
+// Terminate removes a VM and its side resources at once, like a cloud that reclaims capacity.
+// It reports whether the VM existed.
 func (c *Cloud) Terminate(providerID string) bool {
 	c.lock()
 	defer c.unlock()
@@ -49,8 +45,7 @@ func (c *Cloud) Terminate(providerID string) bool {
 	return true
 }
 
-// Stop switches a VM off for good. It exists, is found, and counts. It reports
-// whether there was such a VM.
+// Stop stops a VM permanently. The VM still exists. Stop reports whether it existed.
 func (c *Cloud) Stop(providerID string) bool {
 	c.lock()
 	defer c.unlock()
@@ -65,8 +60,8 @@ func (c *Cloud) Stop(providerID string) bool {
 	return true
 }
 
-// UserData returns the user data that a VM was made with. The caller owns it. It
-// is nil if there is no such VM, or if it was planted.
+// UserData returns the user data of a VM. The caller owns it. Nil means that the VM does not
+// exist or was added by [Cloud.AddVM].
 func (c *Cloud) UserData(providerID string) []byte {
 	c.lock()
 	defer c.unlock()
@@ -76,7 +71,7 @@ func (c *Cloud) UserData(providerID string) []byte {
 	return nil
 }
 
-// anywhere returns the VM with a provider ID that exists in any scope, or nil.
+// anywhere returns the existing VM with a provider ID in any scope, or nil.
 func (c *Cloud) anywhere(providerID string) *vm {
 	i := slices.IndexFunc(c.vms, func(v *vm) bool { return v.ProviderID == providerID && exists(v.GoneAt, c.now) })
 	if i < 0 {

@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// NextChange returns when something will happen in the cloud by itself: a VM
-// gets ready, or something ceases to exist. Zero means never.
+// NextChange returns the time of the next change in the cloud: a VM becomes ready, or an object
+// ceases to exist. Zero means never.
 func (c *Cloud) NextChange() time.Time {
 	c.lock()
 	defer c.unlock()
 	return c.due
 }
 
-// catchUp does what the passing of time has done since the last call: VMs got
-// ready, and things ceased to exist.
+// catchUp applies the changes since the previous call.
 func (c *Cloud) catchUp() {
 	if c.due.IsZero() || c.now.Before(c.due) {
 		return
@@ -38,7 +37,7 @@ func (c *Cloud) catchUp() {
 	c.reschedule()
 }
 
-// changesOf returns what happened to a VM by itself and was not told yet.
+// changesOf returns the new events of a VM.
 func (c *Cloud) changesOf(v *vm) (events []Event) {
 	if !v.booted && v.DeletedAt.IsZero() && !c.now.Before(v.ReadyAt) {
 		v.booted = true
@@ -48,13 +47,13 @@ func (c *Cloud) changesOf(v *vm) (events []Event) {
 		v.gone = true
 		events = append(events, Event{Time: v.GoneAt, Kind: VMDeleted, VM: v.seen(v.GoneAt)})
 		for _, s := range c.sidesOf(v.owner(), v.ProviderID) {
-			s.ProviderID = "" // a leftover from now on
+			s.ProviderID = "" // it has no VM now
 		}
 	}
 	return events
 }
 
-// forget strikes from the books what is gone and not even shown any more.
+// forget deletes the records of objects that are no longer visible.
 func (c *Cloud) forget() {
 	lag := max(0, c.options.Lag)
 	c.vms = slices.DeleteFunc(c.vms, func(v *vm) bool {
@@ -65,7 +64,7 @@ func (c *Cloud) forget() {
 	})
 }
 
-// reschedule works out when the next change by itself is due.
+// reschedule computes the time of the next change.
 func (c *Cloud) reschedule() {
 	c.due = time.Time{}
 	for _, v := range c.vms {
@@ -78,7 +77,7 @@ func (c *Cloud) reschedule() {
 	}
 }
 
-// schedule notes that a change by itself is due at a time; zero is none.
+// schedule sets the time of the next change if it is earlier. Zero means none.
 func (c *Cloud) schedule(at time.Time) {
 	if !at.IsZero() && (c.due.IsZero() || at.Before(c.due)) {
 		c.due = at

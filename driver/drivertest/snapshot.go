@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// A Snapshot is all that a [Cloud] holds at one moment, without lag.
+// A Snapshot has all objects of a [Cloud] at one time, without lag.
 type Snapshot struct {
 	// Time of the snapshot.
 	Time time.Time
@@ -22,7 +22,7 @@ type Snapshot struct {
 	SideResources []driver.SideResource
 }
 
-// Snapshot returns all that the cloud holds. The caller owns the result.
+// Snapshot returns all objects of the cloud. The caller owns the result.
 func (c *Cloud) Snapshot() Snapshot {
 	c.lock()
 	defer c.unlock()
@@ -44,10 +44,10 @@ func (c *Cloud) Snapshot() Snapshot {
 	return s
 }
 
-// Empty reports whether there is nothing.
+// Empty reports whether there are no objects.
 func (s Snapshot) Empty() bool { return len(s.VMs) == 0 && len(s.SideResources) == 0 }
 
-// Of returns what carries the name of a machine, in any scope.
+// Of returns the objects of a machine in all scopes.
 func (s Snapshot) Of(machine string) Snapshot {
 	out := Snapshot{Time: s.Time}
 	for _, v := range s.VMs {
@@ -63,13 +63,12 @@ func (s Snapshot) Of(machine string) Snapshot {
 	return out
 }
 
-// Leftovers returns the side resources that belong to no VM.
+// Leftovers returns the side resources without a VM.
 func (s Snapshot) Leftovers() []driver.SideResource {
 	return slices.DeleteFunc(slices.Clone(s.SideResources), func(r driver.SideResource) bool { return r.ProviderID != "" })
 }
 
-// String renders the snapshot, one line for each thing; "nothing" if it is
-// empty. Its form may change.
+// String returns the snapshot with one line for each object, or "nothing". Its form may change.
 func (s Snapshot) String() string {
 	if s.Empty() {
 		return "nothing\n"
