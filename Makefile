@@ -19,11 +19,12 @@ FUZZTIME ?= 10s
 BENCH ?= .
 COUNT ?= 1
 TESTFLAGS ?=
+ROWS ?=
 
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e race lint words generate bench bench-e2e fuzz clean controlplane
+.PHONY: help demo test test-e2e race lint words mutants generate bench bench-e2e fuzz clean controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +73,10 @@ lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the imp
 
 words: ## Check the words of comments and documents, and the spelling of identifiers.
 	@echo "== words"; cd tools && $(ALONE) go run ./cmd/words
+
+# It takes about ten minutes on two cores.
+mutants: ## Break what the rows of high severity in docs/parity.md say; their tests have to fail (ROWS="DM-02 DS-1").
+	cd tools && $(ALONE) $(NICE) go run ./cmd/mutants $(ROWS)
 
 # Make builds the linter anew when its version changes. It takes a minute or two.
 $(LINT): tools/lint/go.mod tools/lint/go.sum

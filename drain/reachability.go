@@ -10,17 +10,18 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// NodeReachability is whether the kubelet of a Node answers. The zero value is a kubelet that
-// answers.
+// NodeReachability says whether the kubelet of a Node answers. The zero value is a kubelet
+// that answers.
 type NodeReachability struct {
-	// Unreachable means that the kubelet does not answer. Its pods may run or not.
+	// Unreachable says that the kubelet does not answer. The pods may run or not.
 	Unreachable bool
-	// Since is when the kubelet last answered. Zero means the first step that observed it.
+	// Since is when it last answered. Zero means when the drain first saw it unreachable.
 	Since time.Time
 }
 
-// ReachabilityOf returns the reachability of a Node: it is unreachable while its condition Ready is
-// Unknown. With Ready False the kubelet answers and stops pods. A nil Node is not unreachable.
+// ReachabilityOf returns the reachability of a Node: it is unreachable since its condition
+// Ready is Unknown. A kubelet that says False answers, and stops pods. A nil Node is not
+// unreachable.
 func ReachabilityOf(node *corev1.Node) NodeReachability {
 	if node == nil {
 		return NodeReachability{}
@@ -33,7 +34,7 @@ func ReachabilityOf(node *corev1.Node) NodeReachability {
 	return NodeReachability{}
 }
 
-// silentSince returns since when the drain has observed the Node as unreachable, or zero.
+// silentSince returns since when the drain has seen the Node unreachable, or zero.
 func silentSince(seen NodeReachability, before, now time.Time) time.Time {
 	switch {
 	case !seen.Unreachable:
