@@ -19,7 +19,7 @@ import (
 // a call of the driver, and returns its answer; that the call failed is an answer
 // too. The machine is the one that was decided about, and the secret holds the
 // merged data of the class's secrets, in which a CreateVM fills in the placeholders.
-// Nothing given is changed. A caller with a clock sets [Answer.AskedAt].
+// Nothing given is changed. A caller with a clock sets [CallResult.AskedAt].
 //
 // A driver may quote the user data in its error. The bootstrap token is left out of
 // the text then, because the text is written into the machine.
@@ -28,25 +28,25 @@ import (
 // something is missing that the call needs, such as user data.
 func Call(
 	ctx context.Context, d driver.Driver, do Action, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
-) (Answer, error) {
+) (CallResult, error) {
 	if d == nil || m == nil || class == nil || secret == nil {
-		return Answer{}, errors.New("no driver call can be made: driver, machine, class and secret are needed")
+		return CallResult{}, errors.New("no driver call can be made: driver, machine, class and secret are needed")
 	}
 	switch a := do.(type) {
 	case LookForVM:
 		r, err := d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
 		r = orEmpty(r)
-		return Answer{Operation: driver.OpGetMachineStatus, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
+		return CallResult{Operation: driver.OpGetMachineStatus, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
 	case CreateVM:
 		userData, ok := secret.Data[UserDataKey]
 		if !ok {
-			return Answer{}, fmt.Errorf("machine %q: %w", m.Name, errNoUserData)
+			return CallResult{}, fmt.Errorf("machine %q: %w", m.Name, errNoUserData)
 		}
 		secret = secret.DeepCopy()
 		secret.Data[UserDataKey] = renderUserData(userData, m.Name, a.Token)
 		r, err := d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
 		r = orEmpty(r)
-		return Answer{
+		return CallResult{
 			Operation: driver.OpCreateMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses,
 			LastKnownState: r.LastKnownState, Err: discreet(err, a.Token),
 		}, nil
@@ -57,16 +57,16 @@ func Call(
 		}
 		r, err := d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
 		r = orEmpty(r)
-		return Answer{Operation: driver.OpInitializeMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
+		return CallResult{Operation: driver.OpInitializeMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
 	case DeleteVM:
 		if a.ByName {
 			m = m.DeepCopy()
 			m.Spec.ProviderID = ""
 		}
 		r, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
-		return Answer{Operation: driver.OpDeleteMachine, LastKnownState: orEmpty(r).LastKnownState, Err: err}, nil
+		return CallResult{Operation: driver.OpDeleteMachine, LastKnownState: orEmpty(r).LastKnownState, Err: err}, nil
 	default:
-		return Answer{}, fmt.Errorf("no driver call can be made of %T", do)
+		return CallResult{}, fmt.Errorf("no driver call can be made of %T", do)
 	}
 }
 

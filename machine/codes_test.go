@@ -84,14 +84,14 @@ func deletionCell(t *testing.T, column int, err error) string {
 	t.Helper()
 	known := spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" })
 	in, prefix := after(leaving, intended, known), ""
-	a := machine.Answer{Operation: driver.OpGetMachineStatus, Err: err, ProviderID: "simulated:///1"}
+	a := machine.CallResult{Operation: driver.OpGetMachineStatus, Err: err, ProviderID: "simulated:///1"}
 	want := "Getting VM status failed due to - %v. However, will re-try in the next resync. " + v1alpha1.GetVMStatus
 	if code := codes.Of(err); code == codes.OK || code == codes.Uninitialized {
 		a.NodeName = "n"
 	}
 	if column == 5 {
 		in = terminating(known)
-		a = machine.Answer{Operation: driver.OpDeleteMachine, Err: err}
+		a = machine.CallResult{Operation: driver.OpDeleteMachine, Err: err}
 		want = "VM deletion failed due to - %v. However, will re-try in the next resync. " + v1alpha1.InitiateVMDeletion
 	}
 	in.VM = in.VM.After(a, now, 0)
@@ -124,15 +124,15 @@ func deletionCell(t *testing.T, column int, err error) string {
 // creationAfter is what becomes of a creation by an answer of one of the columns.
 func creationAfter(column int, err error, state string, changes ...change) machine.Observation {
 	in := after(append([]change{intended, spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" })}, changes...)...)
-	var a machine.Answer
+	var a machine.CallResult
 	switch column {
 	case 0, 1:
-		a = machine.Answer{Operation: driver.OpGetMachineStatus, Err: err}
+		a = machine.CallResult{Operation: driver.OpGetMachineStatus, Err: err}
 	case 2:
-		a = machine.Answer{Operation: driver.OpCreateMachine, Err: err}
+		a = machine.CallResult{Operation: driver.OpCreateMachine, Err: err}
 	case 3:
-		in.VM.Sighting, in.VM.ProviderID, in.VM.NodeName = machine.Uninitialized, "simulated:///1", "n"
-		a = machine.Answer{Operation: driver.OpInitializeMachine, Err: err}
+		in.VM.Presence, in.VM.ProviderID, in.VM.NodeName = machine.Uninitialized, "simulated:///1", "n"
+		a = machine.CallResult{Operation: driver.OpInitializeMachine, Err: err}
 	}
 	if column == 1 || column == 3 {
 		withID(&in)
@@ -259,7 +259,7 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 			}
 			var waits []time.Duration
 			for at := now; len(waits) < 6; {
-				in.VM = in.VM.After(machine.Answer{Operation: op, Err: status.Error(code, "no")}, at, 0)
+				in.VM = in.VM.After(machine.CallResult{Operation: op, Err: status.Error(code, "no")}, at, 0)
 				d := machine.Decide(in, p, at)
 				if carriedOut(&in, d.Action, at) {
 					d = machine.Decide(in, p, at)
@@ -271,7 +271,7 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 					continue
 				}
 				require.Equal(t, machine.LookForVM{}, machine.Decide(in, p, at).Action, "%s", code)
-				in.VM = in.VM.After(machine.Answer{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.NotFound, "")}, at, 0)
+				in.VM = in.VM.After(machine.CallResult{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.NotFound, "")}, at, 0)
 			}
 			require.True(t, slices.IsSorted(waits), "%s %s: %v", op, code, waits)
 			require.LessOrEqual(t, waits[5], 10*time.Minute)
@@ -284,7 +284,7 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 func wait(err error, times int, chance float64) time.Duration {
 	in := after(append(crashed, vm(machine.VMView{}))...)
 	for range times {
-		in.VM = in.VM.After(machine.Answer{Operation: driver.OpCreateMachine, Err: err}, now, chance)
+		in.VM = in.VM.After(machine.CallResult{Operation: driver.OpCreateMachine, Err: err}, now, chance)
 	}
 	in.Machine = machine.Decide(in, machine.Policy{}, now).Action.(machine.UpdateStatus).Machine
 	return machine.Decide(in, machine.Policy{}, now).NextCheck.Sub(now)
@@ -298,7 +298,7 @@ func TestHowLongAFailureIsWaitedFor(t *testing.T) {
 
 // A driver that answers nothing at all must not bring anything down (DM-05).
 func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
-	for _, a := range []machine.Answer{
+	for _, a := range []machine.CallResult{
 		{Operation: driver.OpCreateMachine}, {Operation: driver.OpGetMachineStatus}, {Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Uninitialized, "")},
 	} {
 		in := after(intended)
@@ -407,8 +407,8 @@ func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {
 
 func TestVMView_InitializeUnimplemented_VMStaysAbsent(t *testing.T) {
 	t.Parallel()
-	a := machine.Answer{Operation: driver.OpInitializeMachine, Err: status.Error(codes.Unimplemented, "")}
-	v := machine.VMView{Sighting: machine.Absent}.After(a, now, 0)
-	require.Equal(t, machine.Absent, v.Sighting)
+	a := machine.CallResult{Operation: driver.OpInitializeMachine, Err: status.Error(codes.Unimplemented, "")}
+	v := machine.VMView{Presence: machine.Absent}.After(a, now, 0)
+	require.Equal(t, machine.Absent, v.Presence)
 	require.True(t, v.Initialized)
 }

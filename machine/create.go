@@ -70,7 +70,7 @@ func (l *logic) reachVM() Decision {
 		}
 	}
 	named := l.m.Spec.ProviderID != "" || vm.ProviderID != ""
-	switch vm.Sighting {
+	switch vm.Presence {
 	case Absent:
 		if !named {
 			return l.createVM()
@@ -85,7 +85,7 @@ func (l *logic) reachVM() Decision {
 	if m, changed := l.withVM(); changed {
 		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
 	}
-	if vm.Sighting != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName == "" && !l.in.Node.NoTarget {
+	if vm.Presence != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName == "" && !l.in.Node.NoTarget {
 		return l.incompleteAnswer()
 	}
 	return l.finishVM()
@@ -106,8 +106,8 @@ func (l *logic) finishVM() Decision {
 	}
 	reason := ReasonVMUninitialized
 	switch vm := l.in.VM; {
-	case vm.Sighting == Uninitialized:
-	case vm.Initialized, vm.Sighting == Present && l.expired():
+	case vm.Presence == Uninitialized:
+	case vm.Initialized, vm.Presence == Present && l.expired():
 		return l.join()
 	case l.vanished():
 		reason = ReasonVMVanished

@@ -27,16 +27,16 @@ const (
 )
 
 // failure is a call that failed so long ago.
-func failure(op driver.Operation, code codes.Code, ago time.Duration, s machine.Sighting) change {
+func failure(op driver.Operation, code codes.Code, ago time.Duration, s machine.Presence) change {
 	return func(in *machine.Observation) {
-		in.VM.Sighting, in.VM.Asked, in.VM.SeenAt = s, op, now.Add(-ago)
+		in.VM.Presence, in.VM.Asked, in.VM.SeenAt = s, op, now.Add(-ago)
 		in.VM.Failure = machine.CallFailure{Operation: op, Code: code, Message: "no quota", At: now.Add(-ago), Attempts: 1}
 	}
 }
 
 // found is a VM that the provider has named without saying that it is not
 // initialised.
-var found = vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now})
+var found = vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now})
 
 var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
 
@@ -51,12 +51,12 @@ func TestAMachineArrives(t *testing.T) {
 		"one that does not show is initialised too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialise the VM (VMVanished)"},
 		"one that was found is initialised too (DM-40)":               {after(intended, withID, found), "initialise the VM (VMUninitialized)"},
 		"one that joined while nobody looked is not failed":           {after(intended, old, withID, seen(machine.Present)), pending},
-		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Sighting: machine.Absent})), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
 		"a machine that takes too long fails":                         {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"not if its class never was, as others would not fare better": {after(old, noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Sighting: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
-		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
-		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Sighting: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
+		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
+		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
+		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
 		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
 		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a missing class is written down (DM-47)":                     {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
@@ -99,7 +99,7 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 // A creation whose answer was lost is found again: the VM is adopted, initialised,
 // and no second one is made.
 func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
-	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Sighting: machine.Absent}))
+	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Presence: machine.Absent}))
 	w := newWorld(in)
 	w.create = []error{status.Error(codes.AlreadyExists, "it is there")}
 	w.initialize = []error{status.Error(codes.Unimplemented, "")}
@@ -114,18 +114,18 @@ func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
 }
 
 func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
-	absent := vm(machine.VMView{Sighting: machine.Absent})
+	absent := vm(machine.VMView{Presence: machine.Absent})
 	labelled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
-	nameless := vm(machine.VMView{Sighting: machine.Uninitialized, ProviderID: "simulated:///1"})
+	nameless := vm(machine.VMView{Presence: machine.Uninitialized, ProviderID: "simulated:///1"})
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"bootstrap token: none is made, the placeholder stays":     {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
 		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Sighting: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
+		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
 		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
 		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labelled), "nothing (Available)"},
 		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labelled), "nothing (Available)"},
 		"deletion: goes to the VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
-		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.Answer{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
+		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
 	})
 }
 
@@ -135,8 +135,8 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	}
 	in := after(intended, withID, noTarget)
 	in.Machine.Status.Addresses = address("10.0.0.9")
-	in.VM = in.VM.After(machine.Answer{Operation: driver.OpCreateMachine, ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, now, 0)
-	in.VM = in.VM.After(machine.Answer{Operation: driver.OpInitializeMachine, Addresses: append(address("10.0.0.2"), address("10.0.0.1")...)}, now, 0)
+	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpCreateMachine, ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, now, 0)
+	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpInitializeMachine, Addresses: append(address("10.0.0.2"), address("10.0.0.1")...)}, now, 0)
 	want := slices.Concat([]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n"}}, address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.9"))
 	alone := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus).Machine
 	require.Equal(t, want, alone.Status.Addresses)
@@ -160,11 +160,11 @@ func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"its VM is looked for":                       {runs(), "look for the VM (LookFirst)"},
 		"and its ID is written down again":           {runs(seen(machine.Present)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"none is made if it is not found":            {runs(vm(machine.VMView{Sighting: machine.Absent, SeenAt: now})), waits},
-		"nor if that was intended once":              {runs(intended, vm(machine.VMView{Sighting: machine.Absent, SeenAt: now})), waits},
+		"none is made if it is not found":            {runs(vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
+		"nor if that was intended once":              {runs(intended, vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
 		"nor does it fail because the provider does": {runs(failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), waits},
 		"it is watched as before": {
-			after(withID, lost, old, phase(v1alpha1.MachineRunning), vm(machine.VMView{Sighting: machine.Absent, SeenAt: now})),
+			after(withID, lost, old, phase(v1alpha1.MachineRunning), vm(machine.VMView{Presence: machine.Absent, SeenAt: now})),
 			`record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`,
 		},
 		"one that failed waits for its owner": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},

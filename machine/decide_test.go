@@ -92,8 +92,8 @@ var leaving = spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Tim
 func vm(v machine.VMView) change { return func(in *machine.Observation) { in.VM = v } }
 
 // seen is a VM that the provider has named. One that is Present is initialised.
-func seen(s machine.Sighting) change {
-	return vm(machine.VMView{Sighting: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now, Initialized: s == machine.Present})
+func seen(s machine.Presence) change {
+	return vm(machine.VMView{Presence: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now, Initialized: s == machine.Present})
 }
 
 func ready(s corev1.ConditionStatus) corev1.NodeCondition {
@@ -288,7 +288,7 @@ func anyNode(r *rand.Rand) *corev1.Node {
 
 func anyView(r *rand.Rand) machine.VMView {
 	v := machine.VMView{
-		Sighting: machine.Sighting(r.IntN(6)), ProviderID: pick(r, "", "simulated:///1", "simulated:///2"), NodeName: pick(r, "", "n"),
+		Presence: machine.Presence(r.IntN(6)), ProviderID: pick(r, "", "simulated:///1", "simulated:///2"), NodeName: pick(r, "", "n"),
 		SeenAt: moment(r), Asked: pick(r, driver.Operations()...), Initialized: r.IntN(2) == 0,
 		LastKnownState: pick(r, "", "step 2"), Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "2"}},
 	}
@@ -349,7 +349,7 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 	blind := !in.Node.Looked && !in.Node.NoTarget
 	switch a := d.Action.(type) {
 	case machine.CreateVM:
-		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Sighting != machine.Absent || in.Class.Class == nil || in.Class.Problem != "" {
+		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Presence != machine.Absent || in.Class.Class == nil || in.Class.Problem != "" {
 			return fmt.Errorf("a VM is made without all that it takes")
 		}
 	case machine.LookForVM:
@@ -416,7 +416,7 @@ func identityLaws(in machine.Observation, m *v1alpha1.Machine) error {
 		return fmt.Errorf("a machine is let go too early")
 	}
 	confirmed := in.VM.Asked == driver.OpDeleteMachine && in.VM.Failure.Code == codes.OK &&
-		(in.VM.Sighting == machine.Deleted || in.VM.Sighting == machine.Absent)
+		(in.VM.Presence == machine.Deleted || in.VM.Presence == machine.Absent)
 	unbegun := in.Class.Looked && in.Class.Class == nil && old.Spec.ProviderID == "" && old.Status.CurrentStatus.Phase == ""
 	if !confirmed && !unbegun {
 		return fmt.Errorf("a machine is let go whose VM is not known to be gone")

@@ -50,7 +50,7 @@ func (l *logic) depart() Decision {
 	if _, known := l.noticed(); !known {
 		return l.reenter(ReasonDeleting)
 	}
-	if node != nil && l.in.VM.Sighting != Deleted && !l.vmGone() {
+	if node != nil && l.in.VM.Presence != Deleted && !l.vmGone() {
 		if d, waits := l.vacate(node); waits {
 			return d
 		}

@@ -27,8 +27,8 @@ func terminating(changes ...change) machine.Observation {
 }
 
 // answered is what DeleteMachine said so long ago.
-func answered(s machine.Sighting, ago time.Duration) change {
-	return vm(machine.VMView{Sighting: s, Asked: driver.OpDeleteMachine, SeenAt: now.Add(-ago)})
+func answered(s machine.Presence, ago time.Duration) change {
+	return vm(machine.VMView{Presence: s, Asked: driver.OpDeleteMachine, SeenAt: now.Add(-ago)})
 }
 
 var (
@@ -86,8 +86,8 @@ func TestAMachineLeaves(t *testing.T) {
 		"not if a VM was wanted":                                  {after(leaving, noClass, intended), begin},
 		"without a name for the Node the VM is asked":             {after(leaving, intended), "look for the VM (LookFirst)"},
 		"and the name is written down":                            {after(leaving, intended, seen(machine.Present)), "update machine: node n (VMKnown)"},
-		"a VM that names none is no obstacle":                     {after(leaving, intended, vm(machine.VMView{Sighting: machine.Present})), begin},
-		"nor one that does not show":                              {after(leaving, intended, vm(machine.VMView{Sighting: machine.Absent})), begin},
+		"a VM that names none is no obstacle":                     {after(leaving, intended, vm(machine.VMView{Presence: machine.Present})), begin},
+		"nor one that does not show":                              {after(leaving, intended, vm(machine.VMView{Presence: machine.Absent})), begin},
 		"also if it says something else":                          {terminating(nameless, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `record phase "Terminating", Delete Failed (ProviderFailed: ` + lookText + ")"},
 		"a Node that names the machine need not be looked for":    {after(leaving, intended, node()), "update machine: node n (VMKnown)"},
 		"one that names nobody may be anybody's":                  {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
@@ -103,13 +103,13 @@ func TestAMachineLeaves(t *testing.T) {
 		"once": {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"and again if it waits for something else":               {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
 		"a drain that says nothing waits for the Node":           {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
-		"that there is no VM is believed of DeleteMachine alone": {terminating(vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
+		"that there is no VM is believed of DeleteMachine alone": {terminating(vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
 		"and not too early (M-1)":                                {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
 		"but asked again later":                                  {terminating(answered(machine.Absent, 55*time.Second)), "delete the VM (Drained)"},
 		"that a known VM is deleted is believed at once":         {terminating(justNow, answered(machine.Deleted, time.Second)), gone},
 		"of an unknown one it is not (M-1)":                      {terminating(justNow, nameless, answered(machine.Deleted, time.Second)), unsettled},
 		"it is looked for, as its Node may have joined":          {terminating(nameless, answered(machine.Deleted, 55*time.Second)), "look for the VM (LookFirst)"},
-		"and deleted a second time":                              {terminating(nameless, vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
+		"and deleted a second time":                              {terminating(nameless, vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
 		"without a cluster it is deleted at once":                {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
 		"a Node without VM is not drained but deleted":           {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
 		"a class nobody has looked for is waited for":            {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},

@@ -21,9 +21,9 @@ func (l *logic) nameNode() (Decision, bool) {
 		return Decision{}, false
 	case node != nil && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name:
 		name = node.Name
-	case vm.Sighting == Uninitialized, vm.Sighting == Present:
+	case vm.Presence == Uninitialized, vm.Presence == Present:
 		name = vm.NodeName
-	case vm.Sighting == NotLooked, l.askedBefore():
+	case vm.Presence == NotLooked, l.askedBefore():
 		return l.askName()
 	}
 	if name == "" {
@@ -46,7 +46,7 @@ func (l *logic) askedBefore() bool {
 		return false
 	}
 	since, known := l.noticed()
-	return known && vm.Sighting == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
+	return known && vm.Presence == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
 }
 
 // askName looks for the VM to learn the name of its Node, or waits until it may.

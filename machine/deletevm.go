@@ -16,7 +16,7 @@ import (
 // answersDelete says that the last call was one of DeleteMachine, and found
 // nothing or left nothing.
 func (v VMView) answersDelete() bool {
-	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Sighting == Deleted || v.Sighting == Absent)
+	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Presence == Deleted || v.Presence == Absent)
 }
 
 // vmGone says whether it is believed that there is no VM any more. What was not
@@ -24,7 +24,7 @@ func (v VMView) answersDelete() bool {
 func (l *logic) vmGone() bool {
 	vm := l.in.VM
 	return vm.answersDelete() && !vm.SeenAt.After(l.now) &&
-		(takeOver(l.m, nil, l.now).vmDeleted || vm.Sighting == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settled()))
+		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settled()))
 }
 
 // deleteVM deletes the VM, and returns false once it is gone.

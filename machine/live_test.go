@@ -110,7 +110,7 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
 	blind := "nothing (NotObserved: the name of its node is not known); waits for machine/m: NotObserved: the name of its node is not known"
 	absent := func(ago time.Duration) change {
-		return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
+		return vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
 	}
 	fails := func(ago time.Duration) change {
 		return failure(driver.OpGetMachineStatus, codes.Internal, ago, machine.NotLooked)
@@ -170,7 +170,7 @@ func TestReleaseNodeTakesOnlyOurFinalizer(t *testing.T) {
 
 // notFound is a VM that the provider did not find so long ago.
 func notFound(ago time.Duration) change {
-	return vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
+	return vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
 }
 
 func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
@@ -200,7 +200,7 @@ func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
 		"it is told of, and nothing is made in its place":     {living(pending, notFound(0)), `record phase "Pending", Create Processing (VMVanished: ` + pendingText + ")"},
 		"that is told once as well":                           {living(pending, notFound(0), pendingTold), joins + provider},
 		"who waits for components is not looked for":          {living(pending, longPending, healthy, taint, copied), "nothing (CriticalComponentsNotReady: critical components are not ready); waits for node/n: CriticalComponentsNotReady: critical components are not ready"},
-		"nor one of a provider that cannot tell":              {living(unknown, vm(machine.VMView{Sighting: machine.Absent, Blind: true, SeenAt: now.Add(-time.Hour)})), gone},
+		"nor one of a provider that cannot tell":              {living(unknown, vm(machine.VMView{Presence: machine.Absent, Blind: true, SeenAt: now.Add(-time.Hour)})), gone},
 		"nor one of which nobody knows the class":             {living(unknown, noClass), gone},
 		"a provider that fails is asked no more often":        {living(unknown, failure(driver.OpGetMachineStatus, codes.Internal, time.Second, machine.NotLooked)), gone},
 		"one that failed long ago is":                         {living(unknown, patient, longUnknown, failure(driver.OpGetMachineStatus, codes.Internal, 6*time.Minute, machine.NotLooked)), "look for the VM (NodeGone: the node does not exist)"},
@@ -378,6 +378,6 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 // unlabelled takes the label node away, and what the provider says of the Node.
 var unlabelled change = func(in *machine.Observation) {
 	in.Machine.Labels = nil
-	in.VM = machine.VMView{Sighting: machine.Present, ProviderID: in.Machine.Spec.ProviderID, SeenAt: now}
+	in.VM = machine.VMView{Presence: machine.Present, ProviderID: in.Machine.Spec.ProviderID, SeenAt: now}
 	in.Node.Node = (*corev1.Node)(nil)
 }

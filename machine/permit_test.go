@@ -110,7 +110,7 @@ func TestTakePermit_RefusedBeforeTheVMExists_TheVMIsMade(t *testing.T) {
 // TestTakePermit_VMNotFound_SaysSo asserts that the question says whether anything would
 // be destroyed, and that this is looked for also while the machine is held.
 func TestTakePermit_VMNotFound_SaysSo(t *testing.T) {
-	vanished := vm(machine.VMView{Sighting: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Second)})
+	vanished := vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Second)})
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachinePending} {
 		in := living(phase, old, longUnknown, vanished)
 		asks, ok := lawfulOnce(t, in, machine.DefaultPolicy()).Action.(machine.TakePermit)

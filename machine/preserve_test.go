@@ -233,7 +233,7 @@ func TestWhatTheNodeSaysIsWaitedFor(t *testing.T) {
 		},
 		"nobody asks": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a lost name is not taken for a Node that says nothing": {
-			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Sighting: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
+			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Presence: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
 			"nothing (NotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: NotObserved: the name of its node is not known",
 		},
 		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `record phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},

@@ -157,7 +157,7 @@ func TestNothingTellsATokenButReveal(t *testing.T) {
 	secret := newToken(1, now.Add(time.Hour))
 	text := string(secret.Data["token-secret"])
 	token := tokenOf(secret)
-	in := after(intended, needsToken, tokens(secret), vm(machine.VMView{Sighting: machine.Absent}))
+	in := after(intended, needsToken, tokens(secret), vm(machine.VMView{Presence: machine.Absent}))
 	d := lawful(t, in, machine.DefaultPolicy())
 	require.Equal(t, token.Reveal(), d.Action.(machine.CreateVM).Token.Reveal())
 	type hidden struct{ token machine.BootstrapToken }
@@ -188,7 +188,7 @@ func tokens(secrets ...*corev1.Secret) change {
 }
 
 func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
-	absent := vm(machine.VMView{Sighting: machine.Absent})
+	absent := vm(machine.VMView{Presence: machine.Absent})
 	creating := func(changes ...change) machine.Observation {
 		return after(append([]change{intended, needsToken, absent}, changes...)...)
 	}
@@ -270,7 +270,7 @@ func TestTokensOfAnyKindEndInOneThatIsGood(t *testing.T) {
 		for i := range r.Uint64N(4) {
 			secrets = append(secrets, newToken(seed*10+i, pick(r, moment(r).Add(time.Second), now.Add(30*time.Minute)), kinds[r.IntN(len(kinds))]))
 		}
-		in := after(intended, needsToken, tokens(secrets...), vm(machine.VMView{Sighting: machine.Absent}))
+		in := after(intended, needsToken, tokens(secrets...), vm(machine.VMView{Presence: machine.Absent}))
 		in.Machine.CreationTimestamp = metav1.NewTime(pick(r, now, now.Add(-time.Minute), now.Add(time.Minute), now.Add(-time.Minute-time.Millisecond)))
 		p := pick(r, machine.DefaultPolicy(), machine.Policy{}, machine.Policy{CreationTimeout: 90*time.Second + time.Millisecond}, machine.Policy{CreationTimeout: 1 << 62})
 		w := &world{in: in, policy: p, now: now, fast: true}

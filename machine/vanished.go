@@ -82,7 +82,7 @@ func (l *logic) nextLook() time.Time {
 // vanished says that the provider knew the VM of the machine once, and does not
 // find it any more.
 func (l *logic) vanished() bool {
-	return l.in.VM.Sighting == Absent && !l.in.VM.Blind && l.m.Spec.ProviderID != ""
+	return l.in.VM.Presence == Absent && !l.in.VM.Blind && l.m.Spec.ProviderID != ""
 }
 
 // vanishedText is what is told of a VM that has vanished, or empty.

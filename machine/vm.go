@@ -14,14 +14,14 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// Sighting is what the provider has said about the VM of a machine.
-type Sighting uint8
+// Presence is what the provider has said about the VM of a machine.
+type Presence uint8
 
-// The sightings. Not having looked differs from having found nothing.
+// The presences. Not having looked differs from having found nothing.
 const (
 	// NotLooked means that nobody has asked, or that an answer since has put the
 	// older one in doubt.
-	NotLooked Sighting = iota
+	NotLooked Presence = iota
 	// Absent means that the provider knows no VM of the machine.
 	Absent
 	// Uninitialized means that the VM exists and has not been initialised.
@@ -36,8 +36,8 @@ const (
 // value which the caller keeps between two decisions, by the UID of the machine.
 // Losing it costs a driver call, never safety.
 type VMView struct {
-	// Sighting sums up the answers.
-	Sighting Sighting
+	// Presence sums up the answers.
+	Presence Presence
 	// ProviderID and NodeName are what answers have named last. A VM once named is
 	// never made a second time.
 	ProviderID, NodeName string
@@ -80,8 +80,8 @@ type CallFailure struct {
 	Chance float64
 }
 
-// Answer is what a driver call returned.
-type Answer struct {
+// CallResult is what a driver call returned.
+type CallResult struct {
 	// Operation that was called.
 	Operation driver.Operation
 	// AskedAt is when the call was made: what it says was so then, and may have
@@ -96,9 +96,9 @@ type Answer struct {
 	Err error
 }
 
-// sightings is what an answer says about the VM, by its operation and code. Every
+// presences is what an answer says about the VM, by its operation and code. Every
 // other code is a failure.
-var sightings = map[driver.Operation]map[codes.Code]Sighting{
+var presences = map[driver.Operation]map[codes.Code]Presence{
 	driver.OpGetMachineStatus: {
 		codes.OK: Present, codes.NotFound: Absent, codes.Unimplemented: Absent, codes.Uninitialized: Uninitialized,
 	},
@@ -116,8 +116,8 @@ var sightings = map[driver.Operation]map[codes.Code]Sighting{
 // GetMachineStatus. AlreadyExists from CreateMachine puts the earlier answer in
 // doubt. Everything else is a failure; after one of CreateMachine or
 // GetMachineStatus the VM has to be looked for again.
-func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
-	said, known := sightings[a.Operation]
+func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
+	said, known := presences[a.Operation]
 	if !known {
 		return v
 	}
@@ -128,7 +128,7 @@ func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
 	}
 	next.Addresses = mergeAddresses(v.Addresses, a.Addresses)
 	next.LastKnownState = cmp.Or(a.LastKnownState, v.LastKnownState)
-	sighting, answered := said[code]
+	presence, answered := said[code]
 	if !answered {
 		return next.failed(a, code, now, chance)
 	}
@@ -140,13 +140,13 @@ func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
 		next.Initialized = false
 	case driver.OpInitializeMachine:
 		next.Initialized = true
-		if code == codes.Unimplemented && v.Sighting == Absent { // says nothing of the VM
-			sighting = Absent
+		if code == codes.Unimplemented && v.Presence == Absent { // says nothing of the VM
+			presence = Absent
 		}
 	case driver.OpDeleteMachine:
 		next.DeleteFailures = 0
 	}
-	if next.Sighting = sighting; sighting != Absent {
+	if next.Presence = presence; presence != Absent {
 		next.CreateFailures = 0
 	}
 	next.ProviderID, next.NodeName = cmp.Or(a.ProviderID, v.ProviderID), cmp.Or(a.NodeName, v.NodeName)
@@ -154,7 +154,7 @@ func (v VMView) After(a Answer, now time.Time, chance float64) VMView {
 }
 
 // failed returns the view after an answer that is a failure.
-func (v VMView) failed(a Answer, code codes.Code, now time.Time, chance float64) VMView {
+func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance float64) VMView {
 	f := CallFailure{
 		Operation: a.Operation, Code: code, Message: a.Err.Error(), At: now, Attempts: 1, Chance: chance, RetryAfter: codes.RetryAfterOf(a.Err),
 	}
@@ -164,12 +164,12 @@ func (v VMView) failed(a Answer, code codes.Code, now time.Time, chance float64)
 	switch a.Operation {
 	case driver.OpCreateMachine:
 		v.CreateFailures++
-		f.Attempts, v.Sighting = v.CreateFailures, NotLooked
+		f.Attempts, v.Presence = v.CreateFailures, NotLooked
 	case driver.OpDeleteMachine:
 		v.DeleteFailures++
 		f.Attempts = v.DeleteFailures
 	case driver.OpGetMachineStatus:
-		v.Sighting = NotLooked
+		v.Presence = NotLooked
 	}
 	v.Failure = f
 	return v

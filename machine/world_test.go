@@ -216,8 +216,8 @@ func (w *world) act(do machine.Action) error {
 }
 
 // answer is what the provider answers to a call.
-func (w *world) answer(do machine.Action) machine.Answer {
-	a := machine.Answer{Operation: operationOf(do)}
+func (w *world) answer(do machine.Action) machine.CallResult {
+	a := machine.CallResult{Operation: operationOf(do)}
 	switch do.(type) {
 	case machine.LookForVM:
 		a.Err = cmp.Or(shift(&w.look), w.lookErr)
