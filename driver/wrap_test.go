@@ -130,7 +130,7 @@ func TestWithDeadline_Result_IsPassedOn(t *testing.T) {
 				},
 				want: codes.DeadlineExceeded, text: "did not end before the deadline of its caller: own",
 			},
-			"a cancelled call says so": {
+			"a canceled call says so": {
 				do: func(ctx context.Context, _ driver.Operation) error { <-ctx.Done(); return own },
 				ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
 					ctx, cancel := context.WithCancel(ctx)

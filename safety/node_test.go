@@ -28,7 +28,7 @@ func TestDeleteVM_OwnsNode(t *testing.T) {
 	}{
 		"no Node":                      {nil, false},
 		"its Node":                     {node("cloud:///zone/vm-1", "m"), true},
-		"its Node, never labelled":     {node("cloud:///zone/vm-1", ""), true},
+		"its Node, never labeled":      {node("cloud:///zone/vm-1", ""), true},
 		"the Node of another machine":  {node("cloud:///zone/vm-1", "n"), false},
 		"the Node of another VM":       {node("cloud:///zone/vm-2", "m"), false},
 		"a VM of that name elsewhere":  {node("cloud:///region/vm-1", "m"), false},

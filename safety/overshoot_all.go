@@ -67,7 +67,7 @@ type limitRecord struct {
 	generation, parentGeneration int64
 	parent                       types.UID
 	high                         int
-	labelled                     bool // the set had the freeze label
+	labeled                      bool // the set had the freeze label
 	// since is the time from which creations were decided with this limit.
 	since time.Time
 }
@@ -179,24 +179,24 @@ func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	parent, machines := s.parents[controllerOf(set)], s.machines[set.UID]
 	n := machineset.Count(set, machines, nil, s.now).Present
 	high, low := s.policy.thresholds(set.Spec.Replicas, parent)
-	labelled, told := isFrozen(set.Labels), setConditionFrozen(set)
+	labeled, told := isFrozen(set.Labels), setConditionFrozen(set)
 	unfreeze := asksUnfreeze(set) || parent != nil && asksUnfreeze(parent)
 	created := s.created(set, parent, high, unfreeze)
 	change, message := stays, ""
 	switch {
 	case unfreeze:
-		if labelled || told || asksUnfreeze(set) {
+		if labeled || told || asksUnfreeze(set) {
 			change, message = ends, "annotation "+v1alpha1.UnfreezeAnnotation+" is set"
 		}
-	case n >= high && created && !labelled:
+	case n >= high && created && !labeled:
 		change, message = begins, overshootMessage(set, n, high)
-	case n <= low && (labelled || slices.ContainsFunc(set.Status.Conditions, aboutFreeze)):
+	case n <= low && (labeled || slices.ContainsFunc(set.Status.Conditions, aboutFreeze)):
 		change, message = ends, fmt.Sprintf("it has %d machines, at most %d", n, low)
-	case told && !labelled:
+	case told && !labeled:
 		change, message = ends, "label "+v1alpha1.FreezeLabelKey+" was removed"
-	case labelled && !told:
+	case labeled && !told:
 		change, message = begins, fmt.Sprintf("MachineSet %s has %d machines and stays frozen until it has %d", set.Name, n, low)
-	case labelled:
+	case labeled:
 		s.frozen[controllerOf(set)] = cmp.Or(s.frozen[controllerOf(set)], cause{follows, "MachineSet " + set.Name + " is frozen"})
 		s.hold(set, fmt.Sprintf("it has %d machines and is unfrozen at %d", n, low))
 	case n >= high:
@@ -226,7 +226,7 @@ func (s *overshoot) hold(set *v1alpha1.MachineSet, message string) {
 // created reports whether a machine of a set was created with its current limit, and records
 // the limit. The time starts again with unfreeze and when the label is removed.
 func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDeployment, high int, unfreeze bool) bool {
-	is := limitRecord{generation: set.Generation, high: high, labelled: isFrozen(set.Labels)}
+	is := limitRecord{generation: set.Generation, high: high, labeled: isFrozen(set.Labels)}
 	if parent != nil {
 		is.parent, is.parentGeneration = parent.UID, parent.Generation
 	}
@@ -237,7 +237,7 @@ func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDe
 		}
 	}
 	was, known := s.before.sets[set.UID]
-	if unfreeze || !known || was.labelled && !is.labelled || is.generation > was.generation || is.parent != was.parent || is.parentGeneration > was.parentGeneration || high < was.high {
+	if unfreeze || !known || was.labeled && !is.labeled || is.generation > was.generation || is.parent != was.parent || is.parentGeneration > was.parentGeneration || high < was.high {
 		is.since = s.now
 		if newest.After(is.since) {
 			is.since = newest
@@ -253,9 +253,9 @@ func (s *overshoot) created(set *v1alpha1.MachineSet, parent *v1alpha1.MachineDe
 // follow freezes or unfreezes a deployment like its sets.
 func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 	why, frozen := s.frozen[d.UID]
-	labelled, told := isFrozen(d.Labels), deploymentConditionFrozen(d)
+	labeled, told := isFrozen(d.Labels), deploymentConditionFrozen(d)
 	switch {
-	case frozen && (!labelled || !told):
+	case frozen && (!labeled || !told):
 		next, event := freezeDeployment(d, begins, why.reason, why.message, s.now)
 		s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: deploymentSubject(d), Deployment: next, Frozen: true, Message: why.message, Event: event})
 	case !frozen && s.waits[d.UID] != "" && asksUnfreeze(d):
@@ -263,7 +263,7 @@ func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 			Subject: deploymentSubject(d), Reason: follows, Until: s.d.NextCheck,
 			Message: "MachineSet " + s.waits[d.UID] + " is not unfrozen yet; the deployment is unfrozen after it",
 		})
-	case !frozen && (labelled || told || asksUnfreeze(d)):
+	case !frozen && (labeled || told || asksUnfreeze(d)):
 		next, event := freezeDeployment(d, ends, "", "", s.now)
 		s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: deploymentSubject(d), Deployment: next, Message: "none of its sets is frozen", Event: event})
 	}

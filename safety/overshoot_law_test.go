@@ -267,16 +267,16 @@ func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
 // freeze and of its end lost.
 func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	p := safety.DefaultOvershootPolicy()
-	labelled := overSet("a", "", 1)
-	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labelled}, Machines: overMachines("a", 9), Complete: true}
+	labeled := overSet("a", "", 1)
+	labeled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labeled}, Machines: overMachines("a", 9), Complete: true}
 	_, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
 	require.Equal(t, "freeze machineset/shoot/a: MachineSet a has 9 machines and stays frozen until it has 3", d.String())
 	require.Len(t, d.Actions[0].Set.Status.Conditions, 1)
 
-	unlabelled := frozenSet(overSet("a", "", 1))
-	unlabelled.Labels = nil
-	in.Sets[0] = unlabelled
+	unlabeled := frozenSet(overSet("a", "", 1))
+	unlabeled.Labels = nil
+	in.Sets[0] = unlabeled
 	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
 	require.Equal(t, "unfreeze machineset/shoot/a: label freeze was removed", d.String())
 

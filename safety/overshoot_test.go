@@ -157,18 +157,18 @@ func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 }
 
 func TestOvershoot_DeploymentHalfWritten_IsCompleted(t *testing.T) {
-	labelled, told := overDeployment("labelled", 3, 0), overDeployment("told", 3, 0)
-	labelled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	labeled, told := overDeployment("labeled", 3, 0), overDeployment("told", 3, 0)
+	labeled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	told.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
-	in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{labelled, told}, Complete: true}
+	in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{labeled, told}, Complete: true}
 	require.Equal(t, []string{
-		"unfreeze machinedeployment/shoot/labelled: none of its sets is frozen",
+		"unfreeze machinedeployment/shoot/labeled: none of its sets is frozen",
 		"unfreeze machinedeployment/shoot/told: none of its sets is frozen",
 	}, overshoot(in))
-	in.Sets = []*v1alpha1.MachineSet{frozenSet(overSet("a", "labelled", 3)), frozenSet(overSet("b", "told", 3))}
+	in.Sets = []*v1alpha1.MachineSet{frozenSet(overSet("a", "labeled", 3)), frozenSet(overSet("b", "told", 3))}
 	in.Machines = slices.Concat(overMachines("a", 5), overMachines("b", 5))
 	require.Equal(t, []string{
-		"freeze machinedeployment/shoot/labelled: MachineSet a is frozen",
+		"freeze machinedeployment/shoot/labeled: MachineSet a is frozen",
 		"freeze machinedeployment/shoot/told: MachineSet b is frozen",
 		"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",
 		"nothing; waits for machineset/shoot/b: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",

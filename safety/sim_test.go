@@ -110,7 +110,7 @@ func (s *sim) churn() {
 		s.leave(victim)
 		s.order()
 	case 3, 4:
-		delete(s.store, victim.Name) // somebody takes the finalizer away
+		delete(s.store, victim.Name) // a user removes the finalizer
 		s.order()
 	case 5:
 		s.cloud.AddVM(drivertest.VM{Namespace: "shoot", Machine: victim.Name, Class: "small"})
@@ -209,12 +209,12 @@ func TestStep_Simulation_DeletesEveryOrphanAndNoOwnedVM(t *testing.T) {
 			s.calm, s.hidden = true, nil
 			unrest := s.deleted[safety.NoMachine]
 			s.cloud.ClearFaults()
-			// So many may be left over that the guard holds all; somebody looks, and says so.
+			// So many VMs may be left that all are held until a user decides.
 			s.policy.MaxPercent = 100
 			s.run(12 * time.Hour)
 			for _, vm := range s.cloud.Snapshot().VMs {
 				m := s.store[vm.Machine]
-				require.True(t, m != nil && m.Spec.ProviderID == vm.ProviderID, "%s is nobody's", vm)
+				require.True(t, m != nil && m.Spec.ProviderID == vm.ProviderID, "%s has no machine", vm)
 			}
 			total["unrest"] += unrest
 			for reason, n := range s.deleted {

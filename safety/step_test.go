@@ -47,14 +47,14 @@ func TestStep_EachOwnership_DeletesOrProtects(t *testing.T) {
 		deleted bool
 		held    machinist.Reason
 	}{
-		"nobody, if there is no machine":                         {vm: vm("x"), deleted: true},
+		"no owner: no machine":                                   {vm: vm("x"), deleted: true},
 		"its machine":                                            {vm: vm("x"), machine: machine("shoot", "x", id("x"))},
 		"its machine, which is being created":                    {vm: vm("x"), machine: machine("shoot", "x", "")},
 		"its machine, whose ID is spelt with more slashes":       {vm: vm("x"), machine: machine("shoot", "x", "cloud:////zone/x/")},
 		"a machine of another name with its ID":                  {vm: vm("x"), machine: machine("shoot", "y", id("x"))},
 		"a machine of another namespace with its ID":             {vm: vm("x"), machine: machine("b", "x", id("x"))},
 		"a machine that is being created elsewhere":              {vm: vm("x"), machine: machine("b", "x", "")},
-		"nobody, if its machine has another VM":                  {vm: second, deleted: true},
+		"no owner: its machine has another VM":                   {vm: second, deleted: true},
 		"perhaps its machine, whose own VM is not listed":        {vm: vm("x"), machine: machine("shoot", "x", id("y")), held: safety.InDoubt},
 		"perhaps its machine, whose ID differs in the zone":      {vm: vm("x"), machine: machine("shoot", "x", "cloud:///other/x"), held: safety.InDoubt},
 		"perhaps a machine of another namespace":                 {vm: vm("x"), machine: machine("b", "x", id("y")), held: safety.InDoubt},
@@ -62,7 +62,7 @@ func TestStep_EachOwnership_DeletesOrProtects(t *testing.T) {
 		"who knows, with an ID that identifies nothing":          {vm: safety.VM{ProviderID: " / ", MachineName: "x"}, held: safety.Unidentified},
 		"who knows, without a name":                              {vm: safety.VM{ProviderID: id("x")}, held: safety.Unidentified},
 		"a machine with its ID, although it carries no name":     {vm: safety.VM{ProviderID: id("x")}, machine: machine("shoot", "x", id("x"))},
-		"nobody, if the machine of the same name has no own one": {vm: second, deleted: true, machine: machine("shoot", "m11", "")},
+		"no owner: the machine of the same name has another one": {vm: second, deleted: true, machine: machine("shoot", "m11", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(tc.vm)
@@ -126,24 +126,24 @@ var spoilers = map[string]struct {
 	spoil func(*safety.Observation)
 	held  machinist.Reason
 }{
-	"an incomplete listing":            {func(o *safety.Observation) { o.Listings[0].VMs.Complete = false }, safety.ListingUnusable},
-	"an old listing":                   {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = late.Add(-6 * time.Minute) }, safety.ListingUnusable},
-	"a listing from the future":        {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = late.Add(1) }, safety.ListingUnusable},
-	"a listing of no known time":       {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = time.Time{} }, safety.ListingUnusable},
-	"two listings of one class":        {func(o *safety.Observation) { o.Listings = append(o.Listings, o.Listings[0]) }, safety.ListingUnusable},
-	"a driver that cannot list":        {func(o *safety.Observation) { o.Listings[0].Unsupported = true }, safety.Unsupported},
-	"machines that are not all there":  {func(o *safety.Observation) { o.Machines.Complete = false }, safety.MachinesUnusable},
-	"a machine that is nil":            {func(o *safety.Observation) { o.Machines.Items[4] = nil }, safety.MachinesUnusable},
-	"machines that nobody read":        {func(o *safety.Observation) { o.Machines = safety.View[*v1alpha1.Machine]{} }, safety.MachinesUnusable},
-	"machines read long ago":           {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-6 * time.Minute) }, safety.MachinesUnusable},
-	"machines from the future":         {func(o *safety.Observation) { o.Machines.AsOf = late.Add(1) }, safety.MachinesUnusable},
-	"machines read before the VMs":     {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-1) }, safety.MachinesUnusable},
-	"machines of another namespace":    {func(o *safety.Observation) { o.Namespace = "b" }, safety.MachinesUnusable},
-	"machines of nobody knows where":   {func(o *safety.Observation) { o.Namespace = "" }, safety.MachinesUnusable},
-	"no machine at all":                {func(o *safety.Observation) { o.Machines.Items = nil }, safety.Suspicious},
-	"machines only in other places":    {func(o *safety.Observation) { o.Machines.Items = []*v1alpha1.Machine{machine("b", "q", "b://1")} }, safety.Suspicious},
-	"half of the machines":             {func(o *safety.Observation) { o.Machines.Items = o.Machines.Items[:5] }, safety.Suspicious},
-	"one machine restored of them all": {func(o *safety.Observation) { o.Machines.Items = o.Machines.Items[:1] }, safety.Suspicious},
+	"an incomplete listing":                {func(o *safety.Observation) { o.Listings[0].VMs.Complete = false }, safety.ListingUnusable},
+	"an old listing":                       {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = late.Add(-6 * time.Minute) }, safety.ListingUnusable},
+	"a listing from the future":            {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = late.Add(1) }, safety.ListingUnusable},
+	"a listing of no known time":           {func(o *safety.Observation) { o.Listings[0].VMs.AsOf = time.Time{} }, safety.ListingUnusable},
+	"two listings of one class":            {func(o *safety.Observation) { o.Listings = append(o.Listings, o.Listings[0]) }, safety.ListingUnusable},
+	"a driver that cannot list":            {func(o *safety.Observation) { o.Listings[0].Unsupported = true }, safety.Unsupported},
+	"machines that are not all there":      {func(o *safety.Observation) { o.Machines.Complete = false }, safety.MachinesUnusable},
+	"a machine that is nil":                {func(o *safety.Observation) { o.Machines.Items[4] = nil }, safety.MachinesUnusable},
+	"machines were not read":               {func(o *safety.Observation) { o.Machines = safety.View[*v1alpha1.Machine]{} }, safety.MachinesUnusable},
+	"machines read long ago":               {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-6 * time.Minute) }, safety.MachinesUnusable},
+	"machines from the future":             {func(o *safety.Observation) { o.Machines.AsOf = late.Add(1) }, safety.MachinesUnusable},
+	"machines read before the VMs":         {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-1) }, safety.MachinesUnusable},
+	"machines of another namespace":        {func(o *safety.Observation) { o.Namespace = "b" }, safety.MachinesUnusable},
+	"namespace of the machines is unknown": {func(o *safety.Observation) { o.Namespace = "" }, safety.MachinesUnusable},
+	"no machine at all":                    {func(o *safety.Observation) { o.Machines.Items = nil }, safety.Suspicious},
+	"machines only in other places":        {func(o *safety.Observation) { o.Machines.Items = []*v1alpha1.Machine{machine("b", "q", "b://1")} }, safety.Suspicious},
+	"half of the machines":                 {func(o *safety.Observation) { o.Machines.Items = o.Machines.Items[:5] }, safety.Suspicious},
+	"one machine restored of them all":     {func(o *safety.Observation) { o.Machines.Items = o.Machines.Items[:1] }, safety.Suspicious},
 }
 
 func TestStep_UnusableLists_DeleteNothing(t *testing.T) {

@@ -53,7 +53,7 @@ func TestFromError_OtherErrors_BecomeStatus(t *testing.T) {
 	}{
 		"an error of another type with a code":    {cloudError{codes.Aborted}, codes.Aborted, true},
 		"... beside a status":                     {errors.Join(cloudError{codes.Aborted}, status.Error(codes.NotFound, "")), codes.Aborted, true},
-		"a cancelled context":                     {fmt.Errorf("a: %w", context.Canceled), codes.Canceled, true},
+		"a canceled context":                      {fmt.Errorf("a: %w", context.Canceled), codes.Canceled, true},
 		"a context error in a canonical text":     {fmt.Errorf("machine codes error: code = [NotFound] message = [%w]", context.Canceled), codes.Canceled, true},
 		"a nil status":                            {nilStatus, codes.Unknown, false},
 		"a status of code OK":                     {okStatus, codes.Unknown, false},

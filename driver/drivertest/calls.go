@@ -57,8 +57,8 @@ func (c *Cloud) ListMachines(ctx context.Context, req *driver.ListMachinesReques
 	return serve(ctx, c, q, c.list, nil)
 }
 
-// OpListSideResources is what [Cloud.ListSideResources] counts as in
-// [Cloud.Calls] and [Fault].Operation.
+// OpListSideResources is the operation of [Cloud.ListSideResources] in [Cloud.Calls] and
+// [Fault].
 const OpListSideResources driver.Operation = "ListSideResources"
 
 // ListSideResources implements [driver.SideResourceLister].
@@ -68,8 +68,8 @@ func (c *Cloud) ListSideResources(ctx context.Context, req *driver.ListSideResou
 	return serve(ctx, c, q, c.listSides, nil)
 }
 
-// OpDeleteSideResource is what [Cloud.DeleteSideResource] counts as in
-// [Cloud.Calls] and [Fault].Operation.
+// OpDeleteSideResource is the operation of [Cloud.DeleteSideResource] in [Cloud.Calls] and
+// [Fault].
 const OpDeleteSideResource driver.Operation = "DeleteSideResource"
 
 // DeleteSideResource implements [driver.SideResourceDeleter].
@@ -79,8 +79,7 @@ func (c *Cloud) DeleteSideResource(ctx context.Context, req *driver.DeleteSideRe
 	return serve(ctx, c, q, c.removeSide, nil)
 }
 
-// GetVolumeIDs implements [driver.Driver]. The cloud's volumes are those that
-// [Cloud.Volume] returns.
+// GetVolumeIDs implements [driver.Driver] for the volumes of [Cloud.Volume].
 func (c *Cloud) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
 	q := call{op: driver.OpGetVolumeIDs, latency: c.options.CallLatency, ofVolumes: true}
 	if req != nil {
@@ -99,7 +98,7 @@ func (c *Cloud) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsReques
 	}, nil)
 }
 
-// call is what a call of the driver is about.
+// call has the arguments of a call.
 type call struct {
 	op        driver.Operation
 	latency   time.Duration
@@ -113,17 +112,17 @@ type call struct {
 	invalid   bool // there is no request
 }
 
-// work is a call that is carried out.
+// work is a valid call with its scope.
 type work struct {
 	call
 	scope string
 	half  *Fault // if set, the call fails after some steps
 }
 
-// owner returns the mark of what the work is about.
+// owner returns the owner of the objects of the call.
 func (w work) owner() owner { return owner{scope: w.scope, machine: w.machine.Name} }
 
-// steps returns how many of all steps are done.
+// steps returns the number of steps to do.
 func (w work) steps(all int) int {
 	switch {
 	case w.half == nil:
@@ -135,9 +134,8 @@ func (w work) steps(all int) int {
 	}
 }
 
-// serve carries a call through everything that may happen to it. The effect runs
-// with the lock held. The note, if there is one, makes the response which a
-// fault may leave beside its error.
+// serve runs a call with checks, faults and latency. The effect runs with the lock held. note
+// returns the response with a LastKnownState for a fault. It may be nil.
 func serve[R any](ctx context.Context, c *Cloud, q call, effect func(work) (*R, error), note func(state string) *R) (resp *R, err error) {
 	defer func() { c.count(q.op, err) }()
 	if err := contextError(ctx); err != nil {
@@ -165,8 +163,7 @@ func serve[R any](ctx context.Context, c *Cloud, q call, effect func(work) (*R, 
 	return nil, f.error()
 }
 
-// enter admits the call to the cloud, picks the fault that acts on it, and
-// carries out the effect if the fault allows.
+// enter selects the fault of the call, and runs the effect if the fault allows it.
 func enter[R any](c *Cloud, w work, effect func(work) (*R, error)) (*R, *Fault, error) {
 	c.lock()
 	defer c.unlock()
@@ -195,7 +192,7 @@ func enter[R any](c *Cloud, w work, effect func(work) (*R, error)) (*R, *Fault, 
 	return resp, f, err
 }
 
-// check refuses a call that cannot be right, and works out its scope.
+// check returns the call with its scope, or an error for an invalid call.
 func (c *Cloud) check(q call) (work, error) {
 	w := work{call: q}
 	if slices.Contains(c.options.Unimplemented, q.op) {
@@ -227,8 +224,7 @@ func (c *Cloud) check(q call) (work, error) {
 	return w, nil
 }
 
-// scopeOf returns the scope of a class: that in its ProviderSpec, or else its
-// namespace.
+// scopeOf returns the scope in the ProviderSpec of a class, or its namespace.
 func scopeOf(class *v1alpha1.MachineClass) (scope string, ok bool) {
 	var spec struct {
 		Scope string `json:"scope"`
@@ -244,7 +240,7 @@ func scopeOf(class *v1alpha1.MachineClass) (scope string, ok bool) {
 	return spec.Scope, true
 }
 
-// authenticate refuses a call with the wrong credential.
+// authenticate returns an error for a wrong credential.
 func (c *Cloud) authenticate(q call) error {
 	if want := c.options.Credential; want != "" && !q.ofVolumes && string(q.secret.Data["credential"]) != want {
 		return status.Error(codes.Unauthenticated, "the credential is not valid")

@@ -103,7 +103,7 @@ func TestCloud_TimePasses_VMChangesState(t *testing.T) {
 	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID))
 	require.Equal(t, vmDeleting, state())
 	_, err = u.get(t.Context(), "m-1", "")
-	require.Equal(t, codes.NotFound, codes.Of(err), "a VM that is being deleted is nobody's any more")
+	require.Equal(t, codes.NotFound, codes.Of(err), "a VM that is being deleted is not found")
 	list, err := u.list(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1, "but it exists")
@@ -158,7 +158,7 @@ func TestCloud_Initialize_HappensOnce(t *testing.T) {
 	got, err := u.get(t.Context(), "m-1", "")
 	require.Equal(t, codes.Uninitialized, codes.Of(err))
 	require.Equal(t, resp.ProviderID, got.ProviderID)
-	require.Contains(t, u.Snapshot().String(), "not initialised")
+	require.Contains(t, u.Snapshot().String(), "not initialized")
 	for _, id := range []string{"", resp.ProviderID} {
 		_, err = u.initialize(t.Context(), "m-1", id)
 		require.NoError(t, err)
@@ -448,7 +448,7 @@ func TestCloud_ConcurrentUse_IsSafe(t *testing.T) {
 				_, _ = u.list(t.Context())
 				_ = u.remove(t.Context(), name, "")
 				_ = u.Calls(driver.OpListMachines, codes.OK)
-				u.Inject(Fault{Machine: "nobody"})()
+				u.Inject(Fault{Machine: "other"})()
 			}
 		})
 	}

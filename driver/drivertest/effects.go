@@ -45,7 +45,7 @@ func (c *Cloud) create(w work) (*driver.CreateMachineResponse, error) {
 	return created(v), nil
 }
 
-// created is the answer of CreateMachine that tells of v.
+// created returns the response of CreateMachine for v.
 func created(v *vm) *driver.CreateMachineResponse {
 	return &driver.CreateMachineResponse{
 		ProviderID:     v.ProviderID,
@@ -55,7 +55,7 @@ func created(v *vm) *driver.CreateMachineResponse {
 	}
 }
 
-// countVMs returns how many VMs exist.
+// countVMs returns the number of VMs that exist.
 func (c *Cloud) countVMs() (n int) {
 	for _, v := range c.vms {
 		if exists(v.GoneAt, c.now) {
@@ -65,8 +65,8 @@ func (c *Cloud) countVMs() (n int) {
 	return n
 }
 
-// makeSides returns side resources of the given kinds that belong to no VM yet.
-// It takes what an earlier create left over, and makes the rest.
+// makeSides returns side resources of the given kinds without a VM. It uses those of a failed
+// create and makes the others.
 func (c *Cloud) makeSides(o owner, kinds []string) (out []*side) {
 	leftovers := c.sidesOf(o, "")
 	for _, kind := range kinds {
@@ -85,7 +85,7 @@ func (c *Cloud) makeSides(o owner, kinds []string) (out []*side) {
 	return out
 }
 
-// makeVM makes a VM and gives it its identity, and its side resources.
+// makeVM makes a VM with its identity and side resources.
 func (c *Cloud) makeVM(like VM, userData []byte, sides []*side) *vm {
 	v := &vm{VM: like, userData: slices.Clone(userData)}
 	v.ProviderID = c.name(c.provider(), v.owner())
@@ -104,7 +104,7 @@ func (c *Cloud) makeVM(like VM, userData []byte, sides []*side) *vm {
 	return v
 }
 
-// name returns a new ID under a mark, such as "disk:///shoot/machine-a/1".
+// name returns a new ID for an owner, such as "disk:///shop/web-1/1".
 func (c *Cloud) name(kind string, o owner) string {
 	if c.made == nil {
 		c.made = map[string]int{}
@@ -117,7 +117,7 @@ func (c *Cloud) name(kind string, o owner) string {
 // initialize is the effect of InitializeMachine.
 func (c *Cloud) initialize(w work) (*driver.InitializeMachineResponse, error) {
 	if !c.options.NeedsInitialization {
-		return nil, status.Error(codes.Unimplemented, "VMs of this cloud need no initialisation")
+		return nil, status.Error(codes.Unimplemented, "VMs of this cloud need no initialization")
 	}
 	var match []*vm
 	if id := w.machine.Spec.ProviderID; id == "" {
@@ -142,7 +142,7 @@ func (c *Cloud) look(w work) (*driver.GetMachineStatusResponse, error) {
 	v := match[0]
 	resp := &driver.GetMachineStatusResponse{ProviderID: v.ProviderID, NodeName: v.NodeName, Addresses: slices.Clone(v.Addresses)}
 	if !v.Initialized {
-		return resp, status.Error(codes.Uninitialized, fmt.Sprintf("the VM of machine %q is not initialised", v.Machine))
+		return resp, status.Error(codes.Uninitialized, fmt.Sprintf("the VM of machine %q is not initialized", v.Machine))
 	}
 	return resp, nil
 }
@@ -159,7 +159,7 @@ func exactlyOne(o owner, match []*vm) error {
 	}
 }
 
-// severalVMs says that a machine has several VMs.
+// severalVMs returns the error of a machine with several VMs.
 func severalVMs(o owner, n int) error {
 	return status.Error(codes.OutOfRange, fmt.Sprintf("there are %d VMs of machine %q", n, o.machine))
 }
@@ -198,7 +198,7 @@ func (c *Cloud) remove(w work) (*driver.DeleteMachineResponse, error) {
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// end begins the deletion of a VM.
+// end starts the deletion of a VM.
 func (c *Cloud) end(v *vm) {
 	v.DeletedAt, v.GoneAt = c.now, c.now.Add(max(0, c.options.ShutdownTime))
 	c.tell(Event{Kind: VMDeletionBegan, VM: v.in(vmDeleting)})

@@ -83,7 +83,7 @@ func TestFault_Hang_EndsWithContext(t *testing.T) {
 		require.Equal(t, time.Hour, time.Since(begin))
 		require.True(t, u.Snapshot().Empty())
 		_, err = u.make(context.Background(), "m-1") //nolint:usetesting // a context without an end
-		require.Equal(t, codes.Internal, codes.Of(err), "nobody could end this")
+		require.Equal(t, codes.Internal, codes.Of(err), "the context has no end")
 	})
 }
 

@@ -12,19 +12,19 @@ import (
 
 // initializeFlaws are the flaws of one operation.
 var initializeFlaws = map[string]flaw{
-	"fails to initialise twice": {
+	"fails to initialize twice": {
 		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.initialize = func(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 				if _, err := b.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: r.Machine, MachineClass: r.MachineClass, Secret: r.Secret}); err == nil {
-					return nil, status.Error(codes.FailedPrecondition, "initialised already")
+					return nil, status.Error(codes.FailedPrecondition, "initialized already")
 				}
 				return b.Cloud.InitializeMachine(ctx, r)
 			}
 		},
 		caught: []string{"InitializeCompletes"},
 	},
-	"initialises nothing": {
+	"initializes nothing": {
 		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.initialize = func(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
@@ -33,7 +33,7 @@ var initializeFlaws = map[string]flaw{
 		},
 		caught: []string{"InitializeCompletes", "InitializeWithoutVM"},
 	},
-	"initialises under another identity": {
+	"initializes under another identity": {
 		options: CloudOptions{NeedsInitialization: true},
 		breakIt: func(b *broken) {
 			b.initialize = answering(b.Cloud.InitializeMachine, func(resp *driver.InitializeMachineResponse) { resp.ProviderID = "another" })

@@ -34,7 +34,7 @@ func TestCloud_EveryOption_KeepsTheContract(t *testing.T) {
 		"with lag":                     {Lag: 10 * time.Second},
 		"with a slow shutdown":         {ShutdownTime: time.Minute},
 		"slow in everything":           slow(),
-		"with initialisation":          {NeedsInitialization: true, Lag: time.Second},
+		"with initialization":          {NeedsInitialization: true, Lag: time.Second},
 		"with a credential":            {Credential: "a-long-credential"},
 		"with other node names":        {NodeName: func(m string) string { return "ip-" + m + ".internal" }},
 		"with another provider":        {Provider: "acme"},
@@ -70,7 +70,7 @@ func TestCloud_EveryOption_KeepsTheContract(t *testing.T) {
 }
 
 func TestPromises_Each_IsCheckedOnSomeCloud(t *testing.T) {
-	// A case that nobody can reach is none.
+	// Every check must run on at least one cloud.
 	for _, c := range promises() {
 		require.NotEmpty(t, c.Text)
 		plain := check(t.Context(), NewCloud(CloudOptions{}).Harness(), c)

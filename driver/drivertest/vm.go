@@ -12,12 +12,12 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// A VMState is where a VM of a [Cloud] is in its life.
+// A VMState is the state of a VM of a [Cloud].
 type VMState uint8
 
 // The states of a VM.
 const (
-	// vmPending means that the VM was made and is not ready.
+	// vmPending means that the VM exists and is not ready.
 	vmPending VMState = iota + 1
 	// VMRunning means that the VM is ready.
 	VMRunning
@@ -25,7 +25,7 @@ const (
 	vmStopped
 	// vmDeleting means that the deletion of the VM has begun.
 	vmDeleting
-	// vmGone means that the VM exists no more.
+	// vmGone means that the VM ceased to exist.
 	vmGone
 )
 
@@ -40,69 +40,67 @@ func (s VMState) String() string {
 
 // A VM is a virtual machine of a [Cloud].
 type VM struct {
-	// ProviderID is the identity of the VM.
+	// ProviderID identifies the VM.
 	ProviderID string
-	// Namespace, Machine and UID are those of the Machine it was made for.
+	// Namespace, Machine and UID are those of its Machine.
 	Namespace, Machine, UID string
-	// Class is the name of the MachineClass it was made with.
+	// Class is the name of its MachineClass.
 	Class string
 	// Scope is the scope of that class.
 	Scope string
-	// NodeName is the name of the Node that it becomes.
+	// NodeName is the name of its Node.
 	NodeName string
 	// Addresses of the VM.
 	Addresses []corev1.NodeAddress
 	// State of the VM.
 	State VMState
-	// Initialized is false if the cloud needs initialisation and the VM has had
-	// none.
+	// Initialized is false if the cloud needs initialization and InitializeMachine was not
+	// called.
 	Initialized bool
-	// CreatedAt is when the VM was made.
+	// CreatedAt is when the VM was created.
 	CreatedAt time.Time
-	// ReadyAt is when the VM is or was ready to join, if it lives so long and is
-	// initialised.
+	// ReadyAt is when the VM is ready to join, if it exists and is initialized then.
 	ReadyAt time.Time
-	// DeletedAt is when its deletion began; zero before that.
+	// DeletedAt is when its deletion began. Zero means that it is not being deleted.
 	DeletedAt time.Time
-	// GoneAt is when it ceases to exist; zero before its deletion began.
+	// GoneAt is when it ceases to exist. Zero means that it is not being deleted.
 	GoneAt time.Time
 }
 
-// String renders the VM on one line. Its form may change.
+// String returns the VM in one line. Its form may change.
 func (v VM) String() string {
 	text := fmt.Sprintf("vm %s of machine %s, %s", v.ProviderID, v.Machine, v.State)
 	if !v.Initialized {
-		text += ", not initialised"
+		text += ", not initialized"
 	}
 	return text
 }
 
-// vm is a VM in the cloud's books.
+// vm is a VM with internal fields.
 type vm struct {
 	VM
 	userData []byte
-	booted   bool // that it is ready was told, or will never be
-	gone     bool // that it is gone was told
+	booted   bool // the event VMReady is recorded, or will never be
+	gone     bool // the event VMDeleted is recorded
 }
 
-// side is a side resource in the cloud's books.
+// side is a side resource with internal fields.
 type side struct {
 	driver.SideResource
 	scope             string
 	createdAt, goneAt time.Time
 }
 
-// owner returns the mark of the VM.
+// owner returns the owner of the VM.
 func (v *vm) owner() owner { return owner{scope: v.Scope, machine: v.Machine} }
 
-// owner returns the mark of the side resource.
+// owner returns the owner of the side resource.
 func (s *side) owner() owner { return owner{scope: s.scope, machine: s.MachineName} }
 
-// exists reports whether something that ends at goneAt exists at now.
+// exists reports whether an object that ends at goneAt exists at now.
 func exists(goneAt, now time.Time) bool { return goneAt.IsZero() || now.Before(goneAt) }
 
-// shown reports whether something that began and ends at the given times is
-// shown at now, by a cloud that shows everything late.
+// shown reports whether an object with this begin and end is visible at now with the lag.
 func shown(begin, end, now time.Time, lag time.Duration) bool {
 	lag = max(0, lag)
 	return !now.Before(begin.Add(lag)) && (end.IsZero() || now.Before(end.Add(lag)))
@@ -124,7 +122,7 @@ func (v *vm) stateAt(now time.Time) VMState {
 	}
 }
 
-// seen returns a copy of the VM as it is at now.
+// seen returns a copy of the VM with its state at now.
 func (v *vm) seen(now time.Time) VM {
 	return v.in(v.stateAt(now))
 }
@@ -137,9 +135,8 @@ func (v *vm) in(s VMState) VM {
 	return out
 }
 
-// find returns the VMs which GetMachineStatus takes for that of a machine: by
-// provider ID if that is not empty and by mark otherwise, as far as the cloud
-// shows them and without those that are being deleted.
+// find returns the visible VMs of a machine that are not being deleted, by provider ID, or by
+// owner if the provider ID is empty.
 func (c *Cloud) find(providerID string, o owner) (match []*vm) {
 	for _, v := range c.vms {
 		if providerID != "" && v.ProviderID != providerID || v.Scope != o.scope || providerID == "" && v.Machine != o.machine {
@@ -152,8 +149,8 @@ func (c *Cloud) find(providerID string, o owner) (match []*vm) {
 	return match
 }
 
-// living returns the VMs that truly carry a mark and exist; with dying, also
-// those that are being deleted.
+// living returns the existing VMs of an owner without lag. With dying it includes those that
+// are being deleted.
 func (c *Cloud) living(o owner, dying bool) (match []*vm) {
 	for _, v := range c.vms {
 		if v.owner() == o && exists(v.GoneAt, c.now) && (dying || v.DeletedAt.IsZero()) {
@@ -173,8 +170,8 @@ func (c *Cloud) byID(providerID, scope string) *vm {
 	return nil
 }
 
-// sidesOf returns the side resources under a mark that exist and belong to the
-// VM with a provider ID; "" are those that belong to none.
+// sidesOf returns the existing side resources of an owner that belong to the VM with a provider
+// ID. An empty provider ID means no VM.
 func (c *Cloud) sidesOf(o owner, providerID string) (match []*side) {
 	for _, s := range c.sides {
 		if s.owner() == o && s.ProviderID == providerID && exists(s.goneAt, c.now) {

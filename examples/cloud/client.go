@@ -20,24 +20,20 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// A Client is the driver that a [Handler] serves somewhere else. It is also a
-// [driver.SideResourceDeleter], which answers Unimplemented if the driver over
-// there is none.
+// A Client is the driver that a [Handler] serves. It is also a [driver.SideResourceDeleter],
+// which returns Unimplemented if the served driver is none.
 //
-// An error of the client itself is Unavailable if the server cannot be reached
-// or the answer does not arrive; Canceled or DeadlineExceeded if the context
-// ended; InvalidArgument if the request has no form in JSON; and Internal if
-// something else than a Handler answers. What was asked for may have happened in
-// all but the third case, unless the context had ended before.
+// Its own errors are Unavailable if the server or its response is lost, Canceled or
+// DeadlineExceeded if the context ended, InvalidArgument if the request has no JSON form, and
+// Internal if another server answers. Except for InvalidArgument, and for a context that had
+// ended before the call, the operation may have happened.
 //
-// A call that is given up waits a moment for the driver's last word, which counts
-// if it is a success or a verdict. Then the call is over on the other side, too.
-// With a driver that ignores its context, or a server that is stuck, it returns
-// without that word after two seconds.
+// A canceled call waits up to two seconds for the response of the driver. A success, or an
+// error with a code, is returned.
 //
-// A Client keeps connections open for later calls. If the server was started
-// afresh meanwhile, the calls that still use one may be Unavailable. A Client is safe for use by
-// multiple goroutines. With the zero Client and a nil one every call is Internal.
+// A Client keeps connections open. After a restart of the server a call on an old connection
+// may be Unavailable. A Client is safe for use by multiple goroutines. Every call of a nil or
+// zero Client is Internal.
 type Client struct {
 	base string
 	http *http.Client
@@ -48,13 +44,12 @@ var (
 	_ driver.SideResourceDeleter = (*Client)(nil)
 )
 
-// Dial returns the driver that is served at a URL such as http://127.0.0.1:8484.
-// It connects to nobody: that is for the calls.
+// Dial returns the driver that is served at a URL such as http://127.0.0.1:8484. It does not
+// connect.
 //
-// The URL has the scheme http, and a loopback address or the name localhost as
-// host, because Secrets are sent as they are. A path is taken for what stands in front of /v1. Proxies of the environment
-// are not used, and redirections not followed. Anything else in the URL (a user,
-// a query, a fragment), or another URL, is an error.
+// The scheme is http, and the host is a loopback address or localhost, because Secrets are not
+// encrypted. A path is the prefix of /v1. A URL with a user, a query or a fragment is an error.
+// Proxies are not used, and redirects are not followed.
 func Dial(address string) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -81,13 +76,13 @@ func Dial(address string) (*Client, error) {
 	}, nil
 }
 
-// loopback reports whether a host is this one.
+// loopback reports whether a host is the local one.
 func loopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// Close closes the connections that no call is using. The Client stays fit for
-// use. Without Close they are closed half a minute after their last call.
+// Close closes the idle connections. The Client can still be used. Without Close an idle
+// connection is closed after 30s.
 func (c *Client) Close() {
 	if c != nil && c.http != nil {
 		c.http.CloseIdleConnections()
@@ -134,7 +129,7 @@ func (c *Client) DeleteSideResource(ctx context.Context, req *driver.DeleteSideR
 	return call[driver.DeleteSideResourceResponse](ctx, c, OpDeleteSideResource, (*ofResource)(req).request())
 }
 
-// call has an operation carried out on the other side.
+// call sends an operation to the server and returns its result.
 func call[R any](ctx context.Context, c *Client, op driver.Operation, q *request) (*R, error) {
 	if c == nil || c.http == nil {
 		return nil, status.Error(codes.Internal, "the Client has no address; Dial gives it one")
@@ -168,8 +163,7 @@ func call[R any](ctx context.Context, c *Client, op driver.Operation, q *request
 	return f.Response, err
 }
 
-// post sends a request and returns the answer of a Handler, and whether it is a
-// response.
+// post sends a request. It returns the body of a Handler, and whether it is a response.
 func (c *Client) post(ctx context.Context, op driver.Operation, body []byte) (ok bool, answer []byte, err error) {
 	x, lasting := begin(ctx)
 	defer x.end()
@@ -198,9 +192,8 @@ func (c *Client) post(ctx context.Context, op driver.Operation, body []byte) (ok
 	return w.StatusCode == http.StatusOK, answer, nil
 }
 
-// read reads an answer, whose last byte is a line feed. With it the connection
-// goes to whoever needs one next, and so it must not be read if the caller gave
-// up.
+// read returns a body, which ends with a line feed. After the line feed the connection is free
+// for other calls, so read stops before it if the call was canceled.
 func (x *exchange) read(w *http.Response) ([]byte, error) {
 	answer := make([]byte, w.ContentLength)
 	last := len(answer) - 1
@@ -214,7 +207,7 @@ func (x *exchange) read(w *http.Response) ([]byte, error) {
 	return answer, err
 }
 
-// lost is the error of a call that got no answer.
+// lost returns the error of a call without a response.
 func lost(ctx context.Context, op driver.Operation, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return gaveUp(op, ended)
@@ -222,12 +215,12 @@ func lost(ctx context.Context, op driver.Operation, err error) error {
 	return status.WrapError(codes.Unavailable, fmt.Sprintf("%s got no answer: %s", op, err), err)
 }
 
-// gaveUp is the error of a call whose context has ended.
+// gaveUp returns the error of a call whose context has ended.
 func gaveUp(op driver.Operation, ended error) error {
 	return status.WrapError(codes.Of(ended), fmt.Sprintf("%s was given up: %s", op, ended), ended)
 }
 
-// garbled is the error of an answer that cannot be read.
+// garbled returns the error of an invalid response.
 func garbled(op driver.Operation, err error) error {
 	return status.WrapError(codes.Internal, fmt.Sprintf("the answer to %s cannot be read", op), err)
 }

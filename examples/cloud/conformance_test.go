@@ -37,7 +37,7 @@ func TestClient_KeepsTheContract(t *testing.T) {
 	for name, options := range map[string]drivertest.CloudOptions{
 		"of a cloud without latency":   {},
 		"of a cloud that takes time":   {CreateLatency: 40 * time.Millisecond, DeleteLatency: 10 * time.Millisecond, ShutdownTime: 20 * time.Millisecond, Lag: 20 * time.Millisecond},
-		"of a cloud that initialises":  {NeedsInitialization: true},
+		"of a cloud that initializes":  {NeedsInitialization: true},
 		"of a cloud with a credential": {Credential: "a credential of some length"},
 		"of a cloud of few operations": {Unimplemented: []driver.Operation{driver.OpGetMachineStatus, driver.OpGetVolumeIDs}},
 	} {

@@ -10,15 +10,12 @@ import (
 	"time"
 )
 
-// grace is how long a call that was given up waits for the last word of the
-// driver.
+// grace is how long a canceled call waits for the response of the driver.
 const grace = 2 * time.Second
 
-// exchange is one request and its answer. If the caller gives up, it closes only
-// its own direction of the connection: the context of the driver ends by that,
-// and its answer still arrives. So when the call returns, it is over on the
-// other side as well, and does not take effect behind later calls. It is given
-// up for good after the grace.
+// exchange is one request and its response. A canceled call closes only its own direction of
+// the connection. The context of the driver then ends, and its response still arrives. Thus
+// the call has ended on both sides when it returns, at the latest after the grace.
 type exchange struct {
 	abandon context.CancelFunc // ends the request for good
 	stop    func() bool        // stops waiting for the caller to give up
@@ -30,8 +27,7 @@ type exchange struct {
 	late     *time.Timer
 }
 
-// begin returns an exchange and the context of its request. Its end must be
-// called.
+// begin returns an exchange and the context of its request. The caller calls end.
 func begin(ctx context.Context) (*exchange, context.Context) {
 	x := &exchange{}
 	lasting, abandon := context.WithCancel(context.WithoutCancel(ctx))
@@ -40,7 +36,7 @@ func begin(ctx context.Context) (*exchange, context.Context) {
 	return x, httptrace.WithClientTrace(lasting, &httptrace.ClientTrace{GotConn: x.got})
 }
 
-// got takes a connection, before anything is written to it.
+// got sets the connection before the first write.
 func (x *exchange) got(info httptrace.GotConnInfo) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -50,7 +46,7 @@ func (x *exchange) got(info httptrace.GotConnInfo) {
 	}
 }
 
-// giveUp tells the other side that nobody wants the answer.
+// giveUp closes the direction of the request, so that the context of the driver ends.
 func (x *exchange) giveUp() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -66,8 +62,8 @@ func (x *exchange) giveUp() {
 	x.late = time.AfterFunc(grace, x.abandon)
 }
 
-// settle says that the answer is there, and reports whether the connection is
-// still fit for others.
+// settle records that the response has arrived, and reports whether the connection can be used
+// again.
 func (x *exchange) settle() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -75,7 +71,7 @@ func (x *exchange) settle() bool {
 	return !x.gaveUp
 }
 
-// end lets go of everything.
+// end releases the connection and the context.
 func (x *exchange) end() {
 	x.stop()
 	x.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-// failure is an error on the way, and the response next to it.
+// failure is the JSON form of an error and its response.
 type failure[R any] struct {
 	// Code and RetryAfter are those of the whole error.
 	Code       codes.Code    `json:"code"`
@@ -25,34 +25,33 @@ type failure[R any] struct {
 type node struct {
 	// Text of the error.
 	Text text `json:"text"`
-	// Code, if the error is a codes.Coder.
+	// Code of a codes.Coder.
 	Code *codes.Code `json:"code,omitempty"`
-	// Message, if it is a *status.Status.
+	// Message of a *status.Status.
 	Message *text `json:"message,omitempty"`
-	// RetryAfter, if it is a codes.RetryAfterer.
+	// RetryAfter of a codes.RetryAfterer.
 	RetryAfter *time.Duration `json:"retryAfterNanoseconds,omitempty"`
-	// Canceled and DeadlineExceeded say that it is that context error.
+	// Canceled and DeadlineExceeded report that the error is that context error.
 	Canceled         bool `json:"canceled,omitempty"`
 	DeadlineExceeded bool `json:"deadlineExceeded,omitempty"`
-	// Wraps is what it wraps.
+	// Wraps are the wrapped errors.
 	Wraps []node `json:"wraps,omitempty"`
 }
 
-// The tree of an error is cut off beyond so many nodes. Code and waiting time
-// stay right: they are those of the whole.
+// maxNodes limits the tree of an error. Code and RetryAfter are those of the whole error.
 const maxNodes = 256
 
-// newFailure describes an error that is not nil.
+// newFailure returns the form of an error that is not nil.
 func newFailure[R any](err error, response *R) failure[R] {
 	left := maxNodes
 	return failure[R]{Code: codes.Of(err), RetryAfter: codes.RetryAfterOf(err), Error: describe(err, &left), Response: response}
 }
 
-// err returns the error that was described. Never nil.
+// err returns the error of the form. It is not nil.
 func (f failure[R]) err() error {
 	err := f.Error.err()
 	if f.Code != codes.OK && codes.Of(err) != f.Code {
-		err = &remote{text: err.Error(), wraps: []error{&verdict{err.Error(), f.Code}, err}}
+		err = &remote{text: err.Error(), wraps: []error{&coded{err.Error(), f.Code}, err}}
 	}
 	if f.RetryAfter > 0 && codes.RetryAfterOf(err) != f.RetryAfter {
 		err = codes.WithRetryAfter(err, f.RetryAfter)
@@ -60,7 +59,7 @@ func (f failure[R]) err() error {
 	return err
 }
 
-// describe describes the tree of an error, as far as there are nodes left.
+// describe returns the tree of an error within the remaining nodes.
 func describe(err error, left *int) node {
 	*left--
 	n := node{Text: text(err.Error())}
@@ -83,7 +82,7 @@ func describe(err error, left *int) node {
 	return n
 }
 
-// is notes what an error is by itself, without what it wraps.
+// is sets the fields of the error itself, without the wrapped errors.
 func (n *node) is(err error) {
 	if c, ok := err.(codes.Coder); ok { //nolint:errorlint // one node of the tree at a time
 		code := c.Code()
@@ -102,7 +101,7 @@ func (n *node) is(err error) {
 	n.DeadlineExceeded = err == context.DeadlineExceeded || ok && is.Is(context.DeadlineExceeded) //nolint:errorlint // one node of the tree at a time
 }
 
-// as notes what an error turns itself into when asked.
+// as sets the fields that the As method of an error gives.
 func (n *node) as(as func(any) bool, inside *[]error, left *int) {
 	var c codes.Coder
 	if n.Code == nil && as(&c) && c != nil {
@@ -114,7 +113,7 @@ func (n *node) as(as func(any) bool, inside *[]error, left *int) {
 	}
 }
 
-// err returns the error that a node describes. Never nil.
+// err returns the error of a node. It is not nil.
 func (n node) err() error {
 	switch {
 	case n.Canceled && n.bare() && string(n.Text) == context.Canceled.Error():
@@ -126,10 +125,10 @@ func (n node) err() error {
 	var wraps []error
 	isStatus := n.Message != nil && n.Code != nil && *n.Code != codes.OK
 	if n.Code != nil && !isStatus {
-		wraps = append(wraps, &verdict{s, *n.Code})
+		wraps = append(wraps, &coded{s, *n.Code})
 	}
 	if n.RetryAfter != nil {
-		wraps = append(wraps, &patience{s, *n.RetryAfter})
+		wraps = append(wraps, &delayed{s, *n.RetryAfter})
 	}
 	if n.Canceled {
 		wraps = append(wraps, context.Canceled)
@@ -152,12 +151,12 @@ func (n node) err() error {
 	}
 }
 
-// bare reports whether a node is a context error and nothing else.
+// bare reports whether a node is only a context error.
 func (n node) bare() bool {
 	return n.Code == nil && n.Message == nil && n.RetryAfter == nil && n.Canceled != n.DeadlineExceeded && len(n.Wraps) == 0
 }
 
-// remote is an error of the other side.
+// remote is an error of the server.
 type remote struct {
 	text  string
 	wraps []error
@@ -166,26 +165,26 @@ type remote struct {
 func (r *remote) Error() string   { return r.text }
 func (r *remote) Unwrap() []error { return r.wraps }
 
-// verdict is the code of an error of the other side.
-type verdict struct {
+// coded is an error of the server with a code.
+type coded struct {
 	text string
 	code codes.Code
 }
 
-func (v *verdict) Error() string    { return v.text }
-func (v *verdict) Code() codes.Code { return v.code }
+func (v *coded) Error() string    { return v.text }
+func (v *coded) Code() codes.Code { return v.code }
 
-// patience is the waiting time of an error of the other side.
-type patience struct {
+// delayed is an error of the server with a wait.
+type delayed struct {
 	text  string
 	after time.Duration
 }
 
-func (p *patience) Error() string             { return p.text }
-func (p *patience) RetryAfter() time.Duration { return p.after }
+func (p *delayed) Error() string             { return p.text }
+func (p *delayed) RetryAfter() time.Duration { return p.after }
 
-// text is a string of any bytes: a JSON string if it is UTF-8, and otherwise the
-// bytes as encoding/json has them, in a list.
+// text is a string of any bytes. In JSON it is a string if it is UTF-8, otherwise a list with
+// the bytes in base64.
 type text string
 
 // MarshalJSON implements [json.Marshaler].

@@ -103,7 +103,7 @@ func TestWire_Error_IsUnchanged(t *testing.T) {
 		"text in brackets":         status.Error(codes.Internal, "] message = [machine codes error: code = [NotFound] message = [x]"),
 		"joined":                   errors.Join(plain, status.Error(codes.NotFound, "x"), context.Canceled),
 		"joined contexts":          errors.Join(context.DeadlineExceeded, context.Canceled),
-		"cancelled":                context.Canceled,
+		"canceled":                 context.Canceled,
 		"deadline":                 context.DeadlineExceeded,
 		"wrapped deadline":         fmt.Errorf("asking: %w", context.DeadlineExceeded),
 		"deadline of a status":     status.WrapError(codes.Unavailable, "zone a", context.DeadlineExceeded),

@@ -17,40 +17,35 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// OpListSideResources and OpDeleteSideResource are the optional methods of a driver that
-// are served beside [driver.Operations].
+// OpListSideResources and OpDeleteSideResource are the served optional methods of a driver.
 const (
 	OpListSideResources  driver.Operation = "ListSideResources"
 	OpDeleteSideResource driver.Operation = "DeleteSideResource"
 )
 
-// MaxRequestBytes is how large the body of a request may be. It has room for
-// the largest Secret, Machine and MachineClass that an API server stores.
+// MaxRequestBytes is the size limit of a request: the largest Secret, Machine and MachineClass
+// that an API server stores.
 const MaxRequestBytes = 8 << 20
 
-// MaxAnswerBytes is how large an answer may be: room for a hundred thousand VMs
-// in a list.
+// MaxAnswerBytes is the size limit of a response: a list of 100,000 VMs.
 const MaxAnswerBytes = 16 << 20
 
 const (
-	// prefix is what the path of an operation begins with.
+	// prefix is the beginning of the path of an operation.
 	prefix = "/v1/"
-	// mediaType tells an answer of a Handler from that of any other server.
+	// mediaType distinguishes a response of a Handler from that of another server.
 	mediaType = "application/vnd.machinist.driver.v1+json"
-	// timeoutHeader says how much time the caller has left, as time.Duration
-	// prints it.
+	// timeoutHeader is the header with the remaining time of the caller, as a duration.
 	timeoutHeader = "Machinist-Timeout"
 )
 
-// Handler serves a driver at POST /v1/<operation>; see the package comment for
-// the form. [Dial] is the other side.
+// Handler serves a driver at POST /v1/<operation>, see the package comment. [Dial] is the client.
 //
-// The context of a call ends when its client gives up or its time is over. A
-// request that cannot be read is InvalidArgument, an operation that there is not
-// is Unimplemented, and so are ListSideResources if the driver is no
-// [driver.SideResourceLister], and DeleteSideResource if it is no [driver.SideResourceDeleter]. A driver that panics, and a response without a
-// form in JSON, are Internal; with a nil driver every call is. The handler logs
-// nothing, and is safe for use by multiple goroutines if the driver is.
+// The context of a call ends when its client cancels or its time is over. An invalid request
+// is InvalidArgument. An unknown operation is Unimplemented, and so are the optional methods
+// that the driver does not have. A panic of the driver, a response without a JSON form and a
+// nil driver are Internal. The handler logs nothing. It is safe for use by multiple
+// goroutines.
 func Handler(d driver.Driver) http.Handler {
 	d = driver.Observe(d, nil, nil) // whatever d is, it has methods now
 	return handler{
@@ -89,18 +84,17 @@ func Handler(d driver.Driver) http.Handler {
 	}
 }
 
-// answer is what goes back: the body, and what the headers make of it.
+// answer is a response: the body and the values of the headers.
 type answer struct {
 	body       []byte
 	code       codes.Code
 	retryAfter time.Duration
 }
 
-// operation carries out one method of the driver.
+// operation calls one method of the driver.
 type operation func(ctx context.Context, q *request) answer
 
-// operate makes an operation of a call. A panic becomes an error that does not
-// show its value.
+// operate returns the operation for a method. A panic becomes an error without its value.
 func operate[R any](call func(context.Context, *request) (*R, error)) operation {
 	return func(ctx context.Context, q *request) (a answer) {
 		defer func() {
@@ -123,8 +117,8 @@ func operate[R any](call func(context.Context, *request) (*R, error)) operation 
 	}
 }
 
-// refuse makes an answer of an error and the response next to it. An error that
-// cannot be sent loses all but its code and waiting time.
+// refuse returns the answer for an error and its response. An error without a JSON form keeps
+// only its code and wait.
 func refuse[R any](err error, response *R) answer {
 	out := answer{code: codes.Of(err), retryAfter: codes.RetryAfterOf(err)}
 	var failed error
@@ -153,10 +147,10 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Retry-After", strconv.FormatInt(int64((a.retryAfter+time.Second-1)/time.Second), 10))
 	}
 	w.WriteHeader(httpStatus(a.code))
-	_, _ = w.Write(a.body) // nobody is left to be told
+	_, _ = w.Write(a.body) // the client sees an incomplete body
 }
 
-// answer reads a request and has it carried out.
+// answer decodes a request and runs it.
 func (h handler) answer(w http.ResponseWriter, r *http.Request) answer {
 	invalid := func(why string) answer {
 		return refuse[struct{}](status.Error(codes.InvalidArgument, why), nil)
@@ -193,8 +187,7 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request) answer {
 	return do(ctx, q)
 }
 
-// httpStatus returns the HTTP status that comes nearest to a code. Clients of
-// ours only ask whether it is 200.
+// httpStatus returns the HTTP status for a code. [Client] only distinguishes 200.
 func httpStatus(c codes.Code) int {
 	switch c {
 	case codes.OK:

@@ -16,8 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// request is what any request of a driver looks like on the way: it has the
-// fields of them all, under the same names.
+// request is the JSON form of every request, with the fields of all of them.
 type request struct {
 	Machine      *v1alpha1.Machine              `json:",omitzero"`
 	MachineClass *v1alpha1.MachineClass         `json:",omitzero"`
@@ -25,13 +24,12 @@ type request struct {
 	PVSpecs      []*corev1.PersistentVolumeSpec `json:",omitzero"`
 	Resource     driver.SideResource            `json:",omitzero"`
 
-	// ProviderSpecBytes is the provider specification of the class, byte by
-	// byte, if it is not nil; it wins over the one in the class. What stands in
-	// there need not be JSON, and would lose its white space.
+	// ProviderSpecBytes are the bytes of the provider specification. If not nil, they replace
+	// that in the class, which may be invalid JSON and loses its white space.
 	ProviderSpecBytes []byte `json:",omitzero"`
 }
 
-// encode returns the body of a request. A nil request is null.
+// encode returns the body of a request. Nil becomes null.
 func (q *request) encode() ([]byte, error) {
 	if q == nil {
 		return []byte("null"), nil
@@ -49,8 +47,7 @@ func (q *request) encode() ([]byte, error) {
 	return body, nil
 }
 
-// decodeRequest reads the body of a request. The error tells nothing of what is
-// in it.
+// decodeRequest decodes the body of a request. The error has no content of the body.
 func decodeRequest(body []byte) (*request, error) {
 	var q *request
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -62,7 +59,7 @@ func decodeRequest(body []byte) (*request, error) {
 	return q, nil
 }
 
-// whereabouts says at which byte decoding failed, if err knows.
+// whereabouts returns the byte at which decoding failed, if err has it.
 func whereabouts(err error) string {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Sprintf(": a mistake near byte %d", e.Offset)
@@ -73,11 +70,10 @@ func whereabouts(err error) string {
 	return ""
 }
 
-// errNotUTF8 is what encode returns for texts that JSON would change.
+// errNotUTF8 is the error of encode for texts that JSON would change.
 var errNotUTF8 = errors.New("there is text that is not UTF-8")
 
-// encode returns v in JSON, as it is: no characters are escaped for the sake of
-// HTML, and none are replaced.
+// encode returns v in JSON without HTML escapes and without replaced characters.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -85,16 +81,15 @@ func encode(v any) ([]byte, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	// The encoder puts this in the place of what is not UTF-8, and writes a
-	// replacement character that was there before without an escape.
+	// The encoder writes this escape for bytes that are not UTF-8. It does not escape a
+	// replacement character in the text.
 	if bytes.Contains(b.Bytes(), []byte(`\ufffd`)) && replaced(b.Bytes()) {
 		return nil, errNotUTF8
 	}
 	return b.Bytes(), nil
 }
 
-// replaced reports whether JSON, as encode writes it, has a replacement
-// character in the place of something else.
+// replaced reports whether the encoder replaced bytes that are not UTF-8.
 func replaced(body []byte) bool {
 	for i := 0; i+5 < len(body); i++ {
 		if body[i] != '\\' {
@@ -108,26 +103,26 @@ func replaced(body []byte) bool {
 	return false
 }
 
-// ofMachine is any request that is about a machine: they all look the same, and
-// the compiler tells when one of them no longer does.
+// ofMachine is a request with a machine. The compiler checks that all of them have the same
+// fields.
 type ofMachine struct {
 	Machine      *v1alpha1.Machine
 	MachineClass *v1alpha1.MachineClass
 	Secret       *corev1.Secret
 }
 
-// ofClass is any request that is about a class.
+// ofClass is a request with a class.
 type ofClass struct {
 	MachineClass *v1alpha1.MachineClass
 	Secret       *corev1.Secret
 }
 
-// ofVolumes is a request that is about volumes.
+// ofVolumes is a request with volumes.
 type ofVolumes struct {
 	PVSpecs []*corev1.PersistentVolumeSpec
 }
 
-// ofResource is a request that is about a side resource.
+// ofResource is a request with a side resource.
 type ofResource struct {
 	Resource     driver.SideResource
 	MachineClass *v1alpha1.MachineClass

@@ -24,7 +24,7 @@ func main() {
 	os.Exit(program(ctx, os.Args[1:], os.Stdout, os.Stderr)) //nolint:gocritic // nothing is left to be done by then
 }
 
-// program serves until ctx ends, and returns the exit status.
+// program serves until ctx ends and returns the exit status.
 func program(ctx context.Context, args []string, out, errOut io.Writer) int {
 	s, err := parseFlags(args, out)
 	if errors.Is(err, flag.ErrHelp) {
@@ -48,7 +48,7 @@ func program(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// connect returns a client of a cluster, for the kubelets of many Nodes.
+// connect returns a client of a cluster with limits for many kubelets.
 func connect(kubeconfig string) (kubernetes.Interface, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

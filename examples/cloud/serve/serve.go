@@ -20,11 +20,11 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// patience is how long calls that are under way may take to end.
+// patience is how long open calls may take at the end.
 const patience = 5 * time.Second
 
-// serve runs a cloud until ctx ends, and leaves no goroutine. With a client, the
-// VMs become Nodes of its cluster. What ends by itself ends all.
+// serve runs a cloud until ctx or one of its parts ends, and leaves no goroutine. With a client
+// the VMs become Nodes of its cluster.
 func serve(ctx context.Context, s settings, client kubernetes.Interface, out, errOut io.Writer) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
 	if err != nil {
@@ -54,7 +54,7 @@ func serve(ctx context.Context, s settings, client kubernetes.Interface, out, er
 	return together(ctx, parts...)
 }
 
-// serveHTTP serves until ctx ends. Calls that are under way get a little time.
+// serveHTTP serves until ctx ends, and then waits for open calls.
 func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -75,8 +75,7 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener) 
 	return err
 }
 
-// together runs functions until ctx ends or one of them does, and returns what
-// they returned.
+// together runs functions until ctx or one of them ends. It returns their errors.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,7 +91,7 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// notes are lines for people. It is safe for use by multiple goroutines.
+// notes writes lines of output. It is safe for use by multiple goroutines.
 type notes struct {
 	silent bool
 

@@ -43,7 +43,7 @@ func firstLine(t *testing.T, f func(ctx context.Context, out io.Writer)) (line s
 	return strings.TrimSpace(line), stop
 }
 
-// userData has no place for a bootstrap token: nobody makes one here.
+// userData has no placeholder for a bootstrap token, because the test makes none.
 const userData = "join as a"
 
 // create makes a VM.

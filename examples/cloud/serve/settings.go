@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	listen     string
 	kubeconfig string
@@ -22,8 +22,7 @@ type settings struct {
 	cloud      drivertest.CloudOptions
 }
 
-// parseFlags reads the command line. flag.ErrHelp means that help was asked for
-// and has been printed to out.
+// parseFlags parses the command line. flag.ErrHelp means that help was printed to out.
 func parseFlags(args []string, out io.Writer) (settings, error) {
 	var s settings
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
@@ -56,7 +55,7 @@ func parseFlags(args []string, out io.Writer) (settings, error) {
 	return s, s.check()
 }
 
-// check refuses what cannot be meant.
+// check returns an error for invalid settings.
 func (s settings) check() error {
 	host, _, err := net.SplitHostPort(s.listen)
 	switch {
