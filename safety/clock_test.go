@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// TestStep_AnyRecordedTime_AsksAgainLaterAndKeepsToTheLimit has the clock of the step
-// differ from those that recorded the times of the observation and of the state.
+// TestStep_AnyRecordedTime_AsksAgainLaterAndKeepsToTheLimit uses other clocks for the times of
+// the observation and of the state.
 func TestStep_AnyRecordedTime_AsksAgainLaterAndKeepsToTheLimit(t *testing.T) {
 	t.Parallel()
 	recorded := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -48,8 +48,7 @@ func TestAnswered_EachError(t *testing.T) {
 	}
 }
 
-// probing steps through what the servers do, one probe of both after the other, whenever the
-// last decision asked for it.
+// probing runs StepFreeze at each NextCheck with one probe of each server.
 type probing struct {
 	state safety.FreezeState
 	last  safety.FreezeDecision
@@ -61,7 +60,7 @@ func (p *probing) probe(control, target bool) safety.FreezeDecision {
 	return p.last
 }
 
-// until probes until a time, and returns when there was a freeze first; zero for none.
+// until probes until a time and returns the begin of the first freeze. Zero means none.
 func (p *probing) until(end time.Time, control, target bool) (frozen time.Time) {
 	for ; p.now.Before(end); p.now = p.last.NextCheck {
 		if d := p.probe(control, target); d.Freeze.Frozen && frozen.IsZero() {
@@ -88,7 +87,7 @@ func TestStepFreeze_OutageOfEachServer_FreezesAfterTimeout(t *testing.T) {
 	}
 }
 
-// TestStepFreeze_NextCheck_FiveProbesInTheTimeoutOfAFailure looks at when to probe again.
+// TestStepFreeze_NextCheck_FiveProbesInTheTimeoutOfAFailure checks the time of the next probe.
 func TestStepFreeze_NextCheck_FiveProbesInTheTimeoutOfAFailure(t *testing.T) {
 	p := probing{now: freezeStart}
 	require.Equal(t, p.now.Add(6*time.Second), p.probe(true, false).NextCheck, "nothing is known")
@@ -149,8 +148,8 @@ func TestStepFreeze_ClockSetBackDuringOutage_FreezesAfterTimeout(t *testing.T) {
 // TestStepFreeze_AnySchedule_Laws steps through random outages, pauses and changes of the
 // clock:
 //
-//   - once all servers answer there is no freeze, whatever came before,
-//   - a freeze has a failure of a server that lasted for the timeout, or nothing was known,
+//   - there is no freeze if all servers answer,
+//   - a freeze needs a failure for the timeout, or the zero state,
 //   - ClocksFrom is never before the last step that was frozen, and never after now,
 //   - the next probe is due soon, and the state survives JSON.
 func TestStepFreeze_AnySchedule_Laws(t *testing.T) {
@@ -218,8 +217,8 @@ func TestStepFreeze_AnySchedule_Laws(t *testing.T) {
 	require.Greater(t, frozen, 10000)
 }
 
-// TestStepFreeze_MoreProbes_SameFreeze probes more often than it is asked to. The freeze
-// begins and ends no earlier and no later than the servers fail and answer.
+// TestStepFreeze_MoreProbes_SameFreeze probes more often than NextCheck. The
+// freeze begins and ends at the same times.
 func TestStepFreeze_MoreProbes_SameFreeze(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 3 * time.Second, 6 * time.Second} {
 		var state safety.FreezeState

@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// FuzzStep feeds Step with states, listings and policies from anywhere.
+// FuzzStep calls Step with any state, listing and policy.
 func FuzzStep(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`{}`), []byte(`{}`), int64(0))
 	f.Add([]byte(`{"seen":{"c://z/x":{"class":"shoot/small","machineName":"x","reason":"NoMachine","first":"2026-03-01T12:00:00Z","last":"2026-03-01T12:00:00Z"}}}`),

@@ -227,7 +227,7 @@ func override(value string, now time.Time) (asked bool, problem string) {
 	}
 }
 
-// The scopes of a machine, as bits.
+// inPool, inZone and inCluster are the scopes of a machine as bits.
 const inPool, inZone, inCluster uint8 = 1, 2, 4
 
 // mark is the age of a failure or replacement, and the scopes of its machine. It is one

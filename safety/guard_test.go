@@ -16,7 +16,7 @@ import (
 
 var guardNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// guardPool returns so many machines that serve.
+// guardPool returns n available machines.
 func guardPool(name, zone string, n int) []safety.GuardMember {
 	members := make([]safety.GuardMember, n)
 	for i := range members {
@@ -25,10 +25,10 @@ func guardPool(name, zone string, n int) []safety.GuardMember {
 	return members
 }
 
-// fail has a machine stop serving.
+// fail makes a machine unavailable.
 func fail(m *safety.GuardMember, at time.Time) { m.Available, m.FailingSince = false, at }
 
-// assess asks whether one of the members may be failed.
+// assess decides whether one of the members may be failed.
 func assess(members []safety.GuardMember, i int, now time.Time) safety.GuardDecision {
 	return safety.DecideGuard(safety.GuardObservation{Machine: members[i], Members: members, Complete: true}, safety.DefaultGuardPolicy(), now)
 }
@@ -85,7 +85,7 @@ func TestGuard_FewFailures_AreReplaced(t *testing.T) {
 	require.Equal(t, safety.ReplaceNone, assess(members, 0, guardNow.Add(time.Minute)).Action)
 }
 
-// TestGuard_NumberOfFailures_SetsTheAction asserts where the verdicts change, of a pool of 20.
+// TestGuard_NumberOfFailures_SetsTheAction checks the action for each number of failures in a pool of 20.
 func TestGuard_NumberOfFailures_SetsTheAction(t *testing.T) {
 	for failed, want := range map[int]safety.GuardAction{
 		3: safety.ReplaceAll, 5: safety.ReplaceAll, 6: safety.ReplaceSlowly, 9: safety.ReplaceSlowly, 10: safety.ReplaceNone, 20: safety.ReplaceNone,
@@ -164,8 +164,8 @@ func TestGuard_Annotation_AllowsReplacement(t *testing.T) {
 	}
 }
 
-// guardWorld is a simulation of machines that fail and of their owners, and of a controller
-// that asks as often as it likes.
+// guardWorld simulates machines that fail, their owners, and a controller that decides at any
+// interval.
 type guardWorld struct {
 	members  []safety.GuardMember
 	now      time.Time
@@ -173,8 +173,8 @@ type guardWorld struct {
 	failed   map[string]time.Time // since when machines are in phase Failed
 }
 
-// tick asks for each machine that has failed for ten minutes. A machine that is allowed is
-// replaced by one that serves seven minutes later.
+// tick decides for each machine that has failed for ten minutes. An allowed machine is replaced
+// by one that is available seven minutes later.
 func (w *guardWorld) tick(r *rand.Rand) {
 	for _, i := range r.Perm(len(w.members)) {
 		m := &w.members[i]
@@ -191,9 +191,9 @@ func (w *guardWorld) tick(r *rand.Rand) {
 	}
 }
 
-// TestGuard_PermanentOutage_ReplacedAtThePace has a part of a pool, or
-// all of it, never recover. In the end all are replaced, and as long as they are one event
-// no more than one within ten minutes, however often it is asked.
+// TestGuard_PermanentOutage_ReplacedAtThePace fails a part of a pool, or all of it, for good.
+// In the end all machines are replaced. During the event at most one is replaced within ten
+// minutes, for any interval between decisions.
 func TestGuard_PermanentOutage_ReplacedAtThePace(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []int{8, 10, 20} { // of 20
@@ -258,10 +258,10 @@ func anyGuardPolicy(r *rand.Rand) safety.GuardPolicy {
 	}
 }
 
-// TestGuard_AnySchedule_EveryHoldEnds asserts of any machines and any policy: a hold names
-// what it is about and ends later than now; the order of the machines does not matter; a
-// machine that has failed for HoldFor is not held; and one that is slowed may be replaced
-// at the end of its hold, if no other was replaced meanwhile.
+// TestGuard_AnySchedule_EveryHoldEnds checks any machines and any policy. A hold has a subject
+// and ends after now. The order of the machines does not matter. A machine that has failed for
+// HoldFor is not held. A slowed machine may be replaced at the end of its hold, if no other
+// machine was replaced in between.
 func TestGuard_AnySchedule_EveryHoldEnds(t *testing.T) {
 	t.Parallel()
 	seen := map[safety.GuardAction]int{}
@@ -295,7 +295,7 @@ func TestGuard_AnySchedule_EveryHoldEnds(t *testing.T) {
 	require.Greater(t, seen[safety.ReplaceAll], 500)
 }
 
-// TestGuard_Burst_IsTheMaximumWithinTheWindow compares the verdict with a count of all pairs.
+// TestGuard_Burst_IsTheMaximumWithinTheWindow compares the action with a count of all pairs.
 func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	p := safety.GuardPolicy{HoldPercent: 40, AlwaysFew: 2, Window: 10 * time.Minute, HoldFor: 1000 * time.Hour}
@@ -350,8 +350,8 @@ func largeGuard() safety.GuardObservation {
 	return safety.GuardObservation{Machine: members[17], Members: members, Complete: true}
 }
 
-// TestGuard_Large_AllocatesForTheFailuresOnce bounds what a decision over 10,000 machines
-// costs, as a count.
+// TestGuard_Large_AllocatesForTheFailuresOnce limits the allocations of a decision about 10,000
+// machines.
 func TestGuard_Large_AllocatesForTheFailuresOnce(t *testing.T) {
 	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), guardNow.Add(15*time.Minute)
 	require.Equal(t, safety.ReplaceNone, safety.DecideGuard(in, p, now).Action)

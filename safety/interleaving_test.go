@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// creation is two machines that are being created, and the collection of orphans.
+// creation has two machines under creation and the deletion of orphans.
 type creation struct {
 	now      time.Time
 	state    safety.State
@@ -23,7 +23,7 @@ type creation struct {
 	proposed int
 }
 
-// creationSteps are what may happen next.
+// creationSteps are the possible next steps.
 var creationSteps = []string{"create a", "create b", "crash a", "crash b", "retry a", "retry b", "collect"}
 
 func (c *creation) vm(i int) string {
@@ -34,7 +34,7 @@ func (c *creation) vm(i int) string {
 	return v.ProviderID
 }
 
-// do makes a step, and reports whether it makes sense.
+// do runs a step and reports whether it was possible.
 func (c *creation) do(t testing.TB, step string) bool {
 	t.Helper()
 	if step == "collect" {

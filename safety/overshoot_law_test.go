@@ -17,8 +17,8 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// overWorld is two deployments of two sets each, and one set alone, with the one that
-// writes the decisions.
+// overWorld has two deployments with two sets each, one set without a deployment, and the
+// client that writes the decisions.
 type overWorld struct {
 	t        *testing.T
 	r        *rand.Rand
@@ -62,7 +62,7 @@ func (w *overWorld) remove(set string, n int) {
 	})
 }
 
-// ask has a user annotate a set or a deployment.
+// ask annotates a set or a deployment like a user.
 func (w *overWorld) ask(i int) {
 	if i < len(w.in.Sets) {
 		s := w.in.Sets[i].DeepCopy()
@@ -75,7 +75,7 @@ func (w *overWorld) ask(i int) {
 	w.putDeployment(d)
 }
 
-// putSet stores a set in a list of its own, so that earlier views stay as they were.
+// putSet stores a set in a new list, so that earlier views do not change.
 func (w *overWorld) putSet(s *v1alpha1.MachineSet) {
 	s.ResourceVersion += "+"
 	w.in.Sets = slices.Clone(w.in.Sets)
@@ -88,7 +88,7 @@ func (w *overWorld) putDeployment(d *v1alpha1.MachineDeployment) {
 	w.in.Deployments[slices.IndexFunc(w.in.Deployments, func(o *v1alpha1.MachineDeployment) bool { return o.Name == d.Name })] = d
 }
 
-// pass decides from what is or from an earlier view, and loses and repeats requests.
+// pass decides from the present or an earlier view, and loses and repeats requests.
 func (w *overWorld) pass(troubles bool) safety.OvershootDecision {
 	view := w.in
 	if troubles && len(w.before) > 0 && w.r.IntN(4) == 0 {
@@ -176,8 +176,8 @@ func (w *overWorld) writeDeployment(f safety.FreezeWrite, metadata bool) {
 	f.Deployment.ResourceVersion = next.ResourceVersion
 }
 
-// TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation has users unfreeze sets and
-// deployments, with lost, repeated and refused requests and lost memory.
+// TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation unfreezes sets and deployments by
+// annotation, with lost, repeated and refused requests and a lost state.
 func TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation(t *testing.T) {
 	t.Parallel()
 	total := map[string]int{}
@@ -221,8 +221,8 @@ func TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation(t *testing.T) {
 	}
 }
 
-// TestOvershoot_CreationsWithinTheReplicas_NeverFreeze raises and lowers replicas at any
-// time and looks at any time. Machines are created within the replicas, and deleted late.
+// TestOvershoot_CreationsWithinTheReplicas_NeverFreeze changes replicas and decides at
+// any time. Machines are created within the replicas, and deleted late.
 func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
 	t.Parallel()
 	over, scaled := 0, 0
@@ -263,8 +263,8 @@ func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
 	require.Greater(t, scaled, 1000)
 }
 
-// TestOvershoot_HalfWrittenSet_IsCompleted has one of the two requests of a
-// freeze and of its end lost.
+// TestOvershoot_HalfWrittenSet_IsCompleted loses one of the two requests of a freeze
+// and of its end.
 func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	p := safety.DefaultOvershootPolicy()
 	labeled := overSet("a", "", 1)
@@ -291,7 +291,7 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	require.Empty(t, d.Actions)
 }
 
-// TestOvershoot_FirstStep_WaitsForAnotherCreation looks at a set that has too many
+// TestOvershoot_FirstStep_WaitsForAnotherCreation starts with a set that has too many
 // machines, as after a restart.
 func TestOvershoot_FirstStep_WaitsForAnotherCreation(t *testing.T) {
 	p, in := safety.DefaultOvershootPolicy(), safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{overSet("a", "", 1)}, Machines: overMachines("a", 9), Complete: true}
@@ -310,8 +310,8 @@ func TestOvershoot_FirstStep_WaitsForAnotherCreation(t *testing.T) {
 	require.True(t, d.Actions[0].Frozen)
 }
 
-// TestOvershoot_LimitChanged_WaitsForAnotherCreation changes what a set is asked
-// for after it has created too many machines, and then has it create one more.
+// TestOvershoot_LimitChanged_WaitsForAnotherCreation changes the limit of a set that has too
+// many machines. The set then creates one more.
 func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: ""}
 	for name, change := range map[string]func(s *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment){
@@ -354,7 +354,7 @@ func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 	}
 }
 
-// freezes returns what a look freezes.
+// freezes returns the objects that a decision freezes.
 func freezes(state safety.OvershootState, in safety.OvershootObservation, now time.Time) []safety.FreezeWrite {
 	_, d := safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), now)
 	return slices.DeleteFunc(d.Actions, func(w safety.FreezeWrite) bool { return !w.Frozen })

@@ -21,7 +21,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// owned makes an object that another one of this UID controls.
+// owned returns metadata of an object with a controller of this UID.
 func owned(name, controller string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Namespace: "shoot", Name: name, UID: types.UID("uid-" + name)}
 	if controller != "" {
@@ -54,7 +54,7 @@ func overMachines(set string, n int) []*v1alpha1.Machine {
 	return out
 }
 
-// frozenSet freezes a set as a decision does.
+// frozenSet freezes a set like a decision.
 func frozenSet(set *v1alpha1.MachineSet) *v1alpha1.MachineSet {
 	set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	set.Status.Conditions = append(set.Status.Conditions, v1alpha1.MachineSetCondition{
@@ -63,14 +63,14 @@ func frozenSet(set *v1alpha1.MachineSet) *v1alpha1.MachineSet {
 	return set
 }
 
-// frozenDeployment freezes a deployment as a decision does.
+// frozenDeployment freezes a deployment like a decision.
 func frozenDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	d.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
 	return d
 }
 
-// created decides about machines that were created while the sets were looked at.
+// created decides about machines that were created after the first step.
 func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.OvershootDecision {
 	before := in
 	before.Machines = nil
@@ -265,8 +265,8 @@ func TestOvershoot_FreezeAndUnfreeze_RestoreTheObject(t *testing.T) {
 	require.Empty(t, free.Deployment.Status.Conditions)
 }
 
-// Written and observed again, a decision has nothing more to say: there is no
-// flapping, for any marks that are apart.
+// TestOvershoot_AfterWrites_ComesToRest writes a decision and decides again: there are no more
+// actions for any thresholds that differ.
 func TestOvershoot_AfterWrites_ComesToRest(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))

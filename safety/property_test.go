@@ -23,7 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// randomObservation draws from few names, so that everything collides.
+// randomObservation returns an observation with few names, so that names collide.
 func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 	namespaces := []string{"a", "b"}
 	ids := []string{"c:///z/1", "c:///z/2", "c:///z/3", "c:///y/1", "C:////z/4/", "c:///z/4", "c:///z/5", "c:///z/6", ""}
@@ -85,7 +85,7 @@ func randomPolicy(r *rand.Rand) safety.Policy {
 	}
 }
 
-// checkAction is the promise of the package comment, written a second time.
+// checkAction asserts the conditions of the package comment independently.
 func checkAction(t testing.TB, before safety.State, in safety.Observation, a safety.DeleteVM, p safety.Policy, now time.Time) {
 	t.Helper()
 	i := slices.IndexFunc(in.Listings, func(l safety.Listing) bool {
@@ -128,7 +128,7 @@ func checkAction(t testing.TB, before safety.State, in safety.Observation, a saf
 	require.Positive(t, p.MaxDeletions)
 }
 
-// checkSideAction is the promise for side resources, written a second time.
+// checkSideAction asserts the conditions for side resources independently.
 func checkSideAction(t testing.TB, before safety.State, in safety.Observation, a safety.DeleteSideResource, p safety.Policy, now time.Time) {
 	t.Helper()
 	i := slices.IndexFunc(in.Listings, func(l safety.Listing) bool {
@@ -226,10 +226,10 @@ func TestStep_AnyHistory_Laws(t *testing.T) {
 		require.LessOrEqual(t, len(state.Seen), 14)
 	}
 	t.Logf("%d VMs, of these %d second VMs, %d side resources deleted; %d steps report Nodes", deleted, twins, sides, nodes)
-	require.Greater(t, deleted-twins, 50, "the world is too dull")
-	require.Greater(t, twins, 5, "the world is too dull")
-	require.Greater(t, sides, 5, "the world is too dull")
-	require.Greater(t, nodes, 5, "the world is too dull")
+	require.Greater(t, deleted-twins, 50, "too few actions to prove anything")
+	require.Greater(t, twins, 5, "too few actions to prove anything")
+	require.Greater(t, sides, 5, "too few actions to prove anything")
+	require.Greater(t, nodes, 5, "too few actions to prove anything")
 }
 
 // checkHolds asserts that every listed VM has a machine, is deleted, or is held, itself or with

@@ -21,7 +21,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// trouble is what goes wrong in a schedule.
+// trouble is a failure in a schedule.
 type trouble string
 
 const (
@@ -45,7 +45,7 @@ var troubles = []trouble{
 	lostMachine, lostAnswer, secondVM, leftover, emptyListing, halfListing, foreignList, failedList, decay, halfMachines, noMachines, restart, stored, crash,
 }
 
-// schedule is a small world in which things go wrong at random.
+// schedule is a small world with random failures.
 type schedule struct {
 	t        testing.TB
 	r        *rand.Rand
@@ -93,7 +93,7 @@ func (s *schedule) sorted() (out []*v1alpha1.Machine) {
 	return out
 }
 
-// create makes a VM, and records it.
+// create makes a VM and records it.
 func (s *schedule) create(m *v1alpha1.Machine) { m.Spec.ProviderID = s.vm(m.Name) }
 
 func (s *schedule) vm(name string) string {
@@ -107,7 +107,7 @@ func (s *schedule) vm(name string) string {
 	return v.ProviderID
 }
 
-// happen makes one thing go wrong.
+// happen makes one random failure.
 func (s *schedule) happen() {
 	all := s.sorted()
 	m := all[s.r.IntN(len(all))]
@@ -155,7 +155,7 @@ func (s *schedule) adopt(m *v1alpha1.Machine) {
 	s.create(m)
 }
 
-// look returns what the controller sees, with the troubles of this scan.
+// look returns the observation of a scan with its failures.
 func (s *schedule) look() safety.Observation {
 	in := world{}.at(s.now)
 	l := &in.Listings[0]
@@ -187,7 +187,7 @@ func (s *schedule) look() safety.Observation {
 	return in
 }
 
-// scan is one look of the controller, and what it does.
+// scan runs one pass of the controller.
 func (s *schedule) scan() {
 	in, before := s.look(), s.state
 	s.noteTrouble(in)
@@ -245,7 +245,7 @@ func (s *schedule) restartOrStore() {
 	}
 }
 
-// live is the machine of a name as the API server shows it when it is asked.
+// live returns the machine with a name as the API server returns it.
 func (s *schedule) live(name string) *v1alpha1.Machine {
 	if s.blind && s.hidden[name] {
 		return nil

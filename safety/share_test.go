@@ -28,7 +28,7 @@ func pool(n int) (w world) {
 	return w
 }
 
-// collector runs the loop around Step, and deletes what it proposes.
+// collector runs the loop around Step and deletes the proposed VMs.
 type collector struct {
 	state   safety.State
 	policy  safety.Policy
@@ -37,8 +37,8 @@ type collector struct {
 	deleted []time.Time // of VMs
 }
 
-// scan looks at what is listed, deletes VMs if live says that their machine is not there,
-// and returns the VMs that are left.
+// scan runs one pass, deletes VMs whose machine does not exist by live, and returns the VMs
+// that are left.
 func (c *collector) scan(t testing.TB, vms []safety.VM, machines []*v1alpha1.Machine, live func(name string) *v1alpha1.Machine) []safety.VM {
 	t.Helper()
 	before := c.state
@@ -70,8 +70,8 @@ func (c *collector) mostInADay() (most int) {
 	return most
 }
 
-// cuts are the ways in which a list of machines lacks some of them: each returns those
-// that a scan still shows.
+// cuts are the ways in which a list lacks machines. Each returns the machines that a scan still
+// has.
 var cuts = map[string]func(r *rand.Rand, all []*v1alpha1.Machine) func(hours float64) []*v1alpha1.Machine{
 	"one machine less at every scan": func(_ *rand.Rand, all []*v1alpha1.Machine) func(float64) []*v1alpha1.Machine {
 		scans := 0
@@ -102,9 +102,8 @@ var cuts = map[string]func(r *rand.Rand, all []*v1alpha1.Machine) func(hours flo
 }
 
 // TestStep_MachineListIsCut_DeletesAtMostTheShareOfADay cuts the list of machines in every
-// way over three days. If the API server shows the machine when it is asked for by name,
-// nothing is deleted. If it does not, as after the loss of its data, the share of a day
-// bounds the damage; and a cut that is larger deletes nothing.
+// way over three days. If the API server still returns the machine, nothing is deleted. If it
+// does not, at most the share of a day is deleted, and nothing for a larger cut.
 func TestStep_MachineListIsCut_DeletesAtMostTheShareOfADay(t *testing.T) {
 	t.Parallel()
 	for name, cut := range cuts {
@@ -150,7 +149,7 @@ func TestStep_MachineListIsCut_DeletesAtMostTheShareOfADay(t *testing.T) {
 	}
 }
 
-// TestStep_MachineListDecays_TheShareOfADayIsReached shows that the bound is what stops it.
+// TestStep_MachineListDecays_TheShareOfADayIsReached shows that the share stops the deletions.
 func TestStep_MachineListDecays_TheShareOfADayIsReached(t *testing.T) {
 	t.Parallel()
 	w := pool(20)
@@ -212,7 +211,7 @@ func TestStep_SecondVMs_DoNotCountAsDeleted(t *testing.T) {
 	require.Len(t, c.deleted, 6)
 }
 
-// listings are answers of a provider that are wrong, and successful.
+// listings are wrong listings without an error.
 var listings = map[string]func(w world) []safety.VM{
 	"nothing":                    func(world) []safety.VM { return nil },
 	"half of them":               func(w world) []safety.VM { return w.vms[:len(w.vms)/2] },
@@ -236,7 +235,7 @@ func foreign(n int) (out []safety.VM) {
 	return out
 }
 
-// TestStep_WrongListingTenTimes_DeletesNothing has the provider answer wrongly for hours.
+// TestStep_WrongListingTenTimes_DeletesNothing repeats a wrong listing for hours.
 func TestStep_WrongListingTenTimes_DeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range listings {
@@ -252,8 +251,8 @@ func TestStep_WrongListingTenTimes_DeletesNothing(t *testing.T) {
 	}
 }
 
-// TestStep_ListingLacksAllVMs_IsSuspicious has a policy to
-// which the share does not matter.
+// TestStep_ListingLacksAllVMs_IsSuspicious uses a policy without a limit
+// of the share.
 func TestStep_ListingLacksAllVMs_IsSuspicious(t *testing.T) {
 	t.Parallel()
 	w := pool(10)
@@ -265,8 +264,8 @@ func TestStep_ListingLacksAllVMs_IsSuspicious(t *testing.T) {
 	require.Equal(t, "the VMs of 10 of the 10 machines of the class are not listed", d.Holds[0].Message)
 }
 
-// TestStep_MachinesWithoutListedVM_CountIfTheyHaveAProviderID has an orphan beside
-// machines that have no VM for good reasons.
+// TestStep_MachinesWithoutListedVM_CountIfTheyHaveAProviderID has an orphan and
+// machines that have no VM yet or no longer.
 func TestStep_MachinesWithoutListedVM_CountIfTheyHaveAProviderID(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(m *v1alpha1.Machine){

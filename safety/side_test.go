@@ -23,7 +23,7 @@ func disk(name, providerID string) driver.SideResource {
 	return driver.SideResource{Kind: "disk", ID: "disk-of-" + name, MachineName: name, ProviderID: providerID}
 }
 
-// withSides adds a complete listing of side resources: those of the machines, and more.
+// withSides adds a complete listing of side resources of the machines and further ones.
 func withSides(in safety.Observation, more ...driver.SideResource) safety.Observation {
 	l := &in.Listings[0]
 	l.SideResources = safety.View[driver.SideResource]{AsOf: l.VMs.AsOf, Complete: true}
@@ -140,8 +140,8 @@ func TestStep_SideResource_IsProtectedByMachineOrVM(t *testing.T) {
 	}
 }
 
-// TestStep_ManySideResources_AtMostTheShareOfADay decays the machines, with VMs that are
-// gone already, so that only disks show them.
+// TestStep_ManySideResources_AtMostTheShareOfADay removes machines whose VMs do not
+// exist, so that only disks are listed.
 func TestStep_ManySideResources_AtMostTheShareOfADay(t *testing.T) {
 	t.Parallel()
 	w, state, now := pool(20), old, start

@@ -23,8 +23,8 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// sim is a cloud with a lag, a store of machines, a clumsy machine controller
-// that crashes half-way, and the loop of the package comment.
+// sim has a cloud with a lag, a store of machines, a machine controller that crashes at any
+// step, and the loop of the package comment.
 type sim struct {
 	t     *testing.T
 	r     *rand.Rand
@@ -79,7 +79,7 @@ func (s *sim) order() {
 	}
 }
 
-// live makes one clumsy step in the life of a machine.
+// live makes one step of a machine, which may fail.
 func (s *sim) live(m *v1alpha1.Machine) {
 	secret := s.cloud.Secret("shoot", "small")
 	switch {
@@ -101,7 +101,7 @@ func (s *sim) live(m *v1alpha1.Machine) {
 
 func (s *sim) leave(m *v1alpha1.Machine) { m.Labels = map[string]string{"going": "yes"} }
 
-// churn is what happens meanwhile.
+// churn makes random changes.
 func (s *sim) churn() {
 	all := slices.Sorted(maps.Keys(s.store))
 	victim := s.store[all[s.r.IntN(len(all))]]
@@ -130,7 +130,7 @@ func (s *sim) churn() {
 
 func (s *sim) now() time.Time { return s.fake.Now() }
 
-// get is the API server as it shows itself.
+// get returns a machine as the API server does.
 func (s *sim) get(name string) *v1alpha1.Machine {
 	if s.hidden[name] {
 		return nil
@@ -138,7 +138,7 @@ func (s *sim) get(name string) *v1alpha1.Machine {
 	return s.store[name]
 }
 
-// collect is the loop under test.
+// collect runs the loop under test.
 func (s *sim) collect() {
 	secret := s.cloud.Secret("shoot", "small")
 	response, err := s.cloud.ListMachines(s.t.Context(), &driver.ListMachinesRequest{MachineClass: s.class, Secret: secret})
@@ -179,7 +179,7 @@ func (s *sim) collect() {
 	}
 }
 
-// mayDelete fails if the VM belongs to a machine that truly exists.
+// mayDelete fails if the VM belongs to an existing machine.
 func (s *sim) mayDelete(a safety.DeleteVM) {
 	s.deleted[a.Reason]++
 	m := s.store[a.MachineName]

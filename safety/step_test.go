@@ -58,9 +58,9 @@ func TestStep_EachOwnership_DeletesOrProtects(t *testing.T) {
 		"perhaps its machine, whose own VM is not listed":        {vm: vm("x"), machine: machine("shoot", "x", id("y")), held: safety.InDoubt},
 		"perhaps its machine, whose ID differs in the zone":      {vm: vm("x"), machine: machine("shoot", "x", "cloud:///other/x"), held: safety.InDoubt},
 		"perhaps a machine of another namespace":                 {vm: vm("x"), machine: machine("b", "x", id("y")), held: safety.InDoubt},
-		"who knows, without an ID":                               {vm: safety.VM{MachineName: "x"}, held: safety.Unidentified},
-		"who knows, with an ID that identifies nothing":          {vm: safety.VM{ProviderID: " / ", MachineName: "x"}, held: safety.Unidentified},
-		"who knows, without a name":                              {vm: safety.VM{ProviderID: id("x")}, held: safety.Unidentified},
+		"unclear: no ID":                                         {vm: safety.VM{MachineName: "x"}, held: safety.Unidentified},
+		"unclear: an ID that identifies no VM":                   {vm: safety.VM{ProviderID: " / ", MachineName: "x"}, held: safety.Unidentified},
+		"unclear: no name":                                       {vm: safety.VM{ProviderID: id("x")}, held: safety.Unidentified},
 		"a machine with its ID, although it carries no name":     {vm: safety.VM{ProviderID: id("x")}, machine: machine("shoot", "x", id("x"))},
 		"no owner: the machine of the same name has another one": {vm: second, deleted: true, machine: machine("shoot", "m11", "")},
 	} {
@@ -84,7 +84,7 @@ func TestStep_EachOwnership_DeletesOrProtects(t *testing.T) {
 	}
 }
 
-// The reference system deletes in most of these (DM-20, DD-31).
+// TestStep_MachineInAnyPhase_ProtectsItsVM covers phases in which MCM deletes the VM.
 func TestStep_MachineInAnyPhase_ProtectsItsVM(t *testing.T) {
 	for _, phase := range []v1alpha1.MachinePhase{
 		"", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning, v1alpha1.MachineUnknown,
@@ -121,7 +121,7 @@ func TestStep_ManySecondVMs_AreNotSuspicious(t *testing.T) {
 	require.Equal(t, []machinist.Reason{safety.Suspicious}, reasons(d))
 }
 
-// spoilers each take one piece of evidence away (I-3).
+// spoilers each make one list unusable.
 var spoilers = map[string]struct {
 	spoil func(*safety.Observation)
 	held  machinist.Reason
@@ -243,7 +243,7 @@ func TestStep_OldRecord_Expires(t *testing.T) {
 	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
 }
 
-// DD-33: in the reference system the first class that fails ends the run.
+// TestStep_ListingFails_HoldsOnlyItsClass differs from MCM, where the first failed class ends the run.
 func TestStep_ListingFails_HoldsOnlyItsClass(t *testing.T) {
 	w := newWorld(vm("lost"))
 	bad := types.NamespacedName{Namespace: "shoot", Name: "bad"}
@@ -285,7 +285,7 @@ func TestStep_ContradictoryListing_IsHeld(t *testing.T) {
 	require.Equal(t, []machinist.Reason{safety.Unidentified}, reasons(d))
 }
 
-// DD-32: in the reference system nothing bounds what one run deletes.
+// TestStep_ManyCalls_AtMostMaxDeletionsInAPeriod differs from MCM, which has no limit.
 func TestStep_ManyCalls_AtMostMaxDeletionsInAPeriod(t *testing.T) {
 	var lost []safety.VM
 	for i := range 12 {
@@ -437,8 +437,8 @@ func TestState_Damaged_DeletesNothingEarly(t *testing.T) {
 	}
 }
 
-// TestStep_TwoClassesListAVM_OneReadOfTheMachinesIsNotEnough has the listing of
-// one class older than that of the other.
+// TestStep_TwoClassesListAVM_OneReadOfTheMachinesIsNotEnough uses listings of
+// different age.
 func TestStep_TwoClassesListAVM_OneReadOfTheMachinesIsNotEnough(t *testing.T) {
 	w := newWorld(vm("lost"))
 	p := safety.DefaultPolicy()

@@ -156,8 +156,8 @@ func TestUnmanaged_Patch_TouchesOneKey(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestUnmanaged_AnyHistory_ComesToRest applies decisions, some of them lost or
-// repeated, to Nodes and machines that come and go.
+// TestUnmanaged_AnyHistory_ComesToRest applies decisions, some lost or repeated,
+// while Nodes and machines are created and deleted.
 func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 	t.Parallel()
 	counts := map[safety.NodeEdit]int{}
@@ -209,7 +209,7 @@ func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 	}
 }
 
-// apply carries out a write.
+// apply applies a write.
 func apply(nodes []*corev1.Node, w safety.NodeWrite) {
 	for i, n := range nodes {
 		if n.UID != w.Node.UID {

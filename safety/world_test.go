@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// late is after the grace of two listings, and before the first is forgotten.
+// late is a time after the grace and before a record expires.
 var late = start.Add(11 * time.Minute)
 
 var small = types.NamespacedName{Namespace: "shoot", Name: "small"}
@@ -33,7 +33,7 @@ func id(name string) string { return "cloud:///zone/" + name }
 
 func vm(name string) safety.VM { return safety.VM{ProviderID: id(name), MachineName: name} }
 
-// world is ten machines with their VMs, and what else is put there.
+// world has ten machines with their VMs and further objects.
 type world struct {
 	vms      []safety.VM
 	machines []*v1alpha1.Machine
@@ -50,7 +50,7 @@ func newWorld(more ...safety.VM) world {
 	return w
 }
 
-// at is what a flawless look at the world shows.
+// at returns the complete observation of the world.
 func (w world) at(t time.Time) safety.Observation {
 	return safety.Observation{
 		Listings:  []safety.Listing{{Class: small, VMs: safety.View[safety.VM]{Items: slices.Clone(w.vms), AsOf: t, Complete: true}}},
@@ -75,7 +75,7 @@ func reasons(d safety.Decision) (out []machinist.Reason) {
 	return out
 }
 
-// twice is the decision of the second of two looks.
+// twice returns the decision of the second of two steps.
 func twice(first, second safety.Observation, p safety.Policy) safety.Decision {
 	s, _ := safety.Step(safety.State{}, first, p, start)
 	_, d := safety.Step(s, second, p, late)
@@ -97,5 +97,5 @@ func plain(d safety.Decision) (out []safety.Action) {
 	return out
 }
 
-// old is a state that has been kept for more than a day.
+// old is a state that is older than a day.
 var old = safety.State{Since: start.Add(-25 * time.Hour)}

@@ -22,7 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// a user calls a cloud for machines of one class.
+// user calls a cloud for machines of one class.
 type user struct {
 	*Cloud
 	class  *v1alpha1.MachineClass

@@ -23,7 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// a full machine, class and Secret.
+// everything returns a machine, a class and a Secret with all fields set.
 func everything() (*v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) {
 	m := machineNamed("a")
 	m.UID, m.Labels, m.Annotations = "uid", map[string]string{"node": "<a&b>"}, map[string]string{"text": "\u2028 \ufffd \\ufffd"}
@@ -105,7 +105,7 @@ func TestWire_Request_IsUnchanged(t *testing.T) {
 	}
 }
 
-// what can stand in the specification of a provider, JSON or not.
+// TestWire_ProviderSpec_IsUnchanged sends provider specifications that are JSON or not.
 func TestWire_ProviderSpec_IsUnchanged(t *testing.T) {
 	var got []byte
 	client := dial(t, says{list: func(_ context.Context, q *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {

@@ -197,7 +197,7 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// An answer of any form gives a code, and no panic.
+// FuzzAnswer decodes any response: it gives a code and does not panic.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
 		"", "null", "{}", `{"code":"NotFound"}`, `{"code":5,"error":{"text":["/w=="],"code":"Aborted","message":"x","wraps":[{"canceled":true},{"deadlineExceeded":true,"text":"context deadline exceeded"}]}}`,

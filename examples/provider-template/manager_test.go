@@ -22,8 +22,8 @@ import (
 	"example.com/machine-controller-acme/fakeacme"
 )
 
-// TestManager_Machine_CreatesAndDeletesAServer runs the controllers of machines, without a
-// cluster that servers join.
+// TestManager_Machine_CreatesAndDeletesAServer runs the controllers of machines without a target
+// cluster.
 func TestManager_Machine_CreatesAndDeletesAServer(t *testing.T) {
 	cloud := &fakeacme.Cloud{}
 	server := httptest.NewServer(cloud)
@@ -62,5 +62,5 @@ func TestManager_Machine_CreatesAndDeletesAServer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		list, err := api.Machines("default").List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0 && len(cloud.Servers("p")) == 0
-	}, time.Minute, 20*time.Millisecond, "machine and server are gone")
+	}, time.Minute, 20*time.Millisecond, "machine and server are deleted")
 }

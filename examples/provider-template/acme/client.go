@@ -31,16 +31,16 @@ type server struct {
 // clusterLabel is the label of a server with the name of its cluster.
 const clusterLabel = "machinist-cluster"
 
-// client makes requests to the cloud for one project. It shows no server of another cluster: the
-// controllers delete servers that no machine belongs to.
+// client makes requests to the cloud for one project. It returns no server of another cluster,
+// because the controllers delete servers without a machine.
 type client struct {
 	http  *http.Client
 	spec  ProviderSpec
 	token string
 }
 
-// create creates a server. The cloud keeps names unique in a project: AlreadyExists means that
-// there is one of this name.
+// create creates a server. Names are unique in a project: AlreadyExists means that a server has
+// this name.
 func (c *client) create(ctx context.Context, s server) (server, error) {
 	s.Labels = map[string]string{clusterLabel: c.spec.Cluster}
 	var made server
@@ -75,13 +75,13 @@ func (c *client) byID(ctx context.Context, id string) (server, error) {
 	case found.ID != id:
 		return server{}, errNoID
 	case found.Labels[clusterLabel] != c.spec.Cluster:
-		return server{}, status.Error(codes.NotFound, fmt.Sprintf("server %q is not of cluster %q", id, c.spec.Cluster))
+		return server{}, status.Error(codes.NotFound, fmt.Sprintf("server %q does not belong to cluster %q", id, c.spec.Cluster))
 	}
 	return found, nil
 }
 
-// list returns all servers of the cluster. This cloud answers with all of them at once. Of another
-// one, read every page: a part of the list is an error.
+// list returns all servers of the cluster. This cloud has no pages. For a cloud with pages read
+// all of them, and return an error if one fails.
 func (c *client) list(ctx context.Context, query url.Values) ([]server, error) {
 	var all, own []server
 	if err := c.do(ctx, http.MethodGet, query, nil, &all); err != nil {
@@ -103,12 +103,12 @@ func (c *client) remove(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, nil, nil, nil, id)
 }
 
-var errNoID = status.Error(codes.Unavailable, "the answer of the cloud does not have the ID of the server")
+var errNoID = status.Error(codes.Unavailable, "the response of the cloud has no ID of the server")
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the size limit of a response.
 const maxAnswer = 16 << 20
 
-// do makes one request. Its errors have the code that a driver answers with.
+// do makes one request and counts it. Its errors have codes.
 func (c *client) do(ctx context.Context, method string, query url.Values, in, out any, path ...string) error {
 	began := time.Now()
 	err := c.request(ctx, method, query, in, out, path...)
@@ -123,33 +123,33 @@ func (c *client) do(ctx context.Context, method string, query url.Values, in, ou
 func (c *client) request(ctx context.Context, method string, query url.Values, in, out any, path ...string) error {
 	request, err := c.prepare(ctx, method, query, in, path...)
 	if err != nil {
-		return status.WrapError(codes.InvalidArgument, "no request to the cloud can be made: "+err.Error(), err)
+		return status.WrapError(codes.InvalidArgument, "cannot make a request to the cloud: "+err.Error(), err)
 	}
 	response, err := c.http.Do(request)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return status.WrapError(codes.Unavailable, "the cloud does not answer: "+err.Error(), err)
+		return status.WrapError(codes.Unavailable, "the cloud does not respond: "+err.Error(), err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // the body was read
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return status.WrapError(codes.Unavailable, "the answer of the cloud broke off: "+err.Error(), err)
+		return status.WrapError(codes.Unavailable, "the response of the cloud is incomplete: "+err.Error(), err)
 	}
 	if err := failure(response, answer); err != nil || out == nil {
 		return err
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return status.WrapError(codes.Unavailable, "the answer of the cloud is no JSON: "+err.Error(), err)
+		return status.WrapError(codes.Unavailable, "the response of the cloud is not JSON: "+err.Error(), err)
 	}
 	return nil
 }
 
-// prepare returns a request with the credential. Only a request that sends something has a body.
+// prepare returns a request with the credential. Without in it has no body.
 func (c *client) prepare(ctx context.Context, method string, query url.Values, in any, path ...string) (*http.Request, error) {
 	target, err := url.Parse(c.spec.Endpoint)
 	if err != nil {
@@ -174,9 +174,9 @@ func (c *client) prepare(ctx context.Context, method string, query url.Values, i
 	return request, nil
 }
 
-// failure returns the error of an answer. NotFound and AlreadyExists need the word of the cloud: a
-// status 404 also comes from a wrong endpoint or a proxy, and the controllers delete and create
-// because of NotFound. A status that is not known is Unavailable, and the call is repeated.
+// failure returns the error of a response, or nil. NotFound and AlreadyExists need the code of the
+// cloud, because a status 404 may come from a wrong endpoint or a proxy, and the controllers
+// create and delete VMs because of NotFound. An unknown status is Unavailable.
 func failure(response *http.Response, answer []byte) error {
 	if response.StatusCode/100 == 2 {
 		return nil
@@ -185,7 +185,7 @@ func failure(response *http.Response, answer []byte) error {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(answer, &said) // what is no JSON has no code and no message
+	_ = json.Unmarshal(answer, &said) // other content has no code and no message
 	message := response.Status
 	if said.Message != "" {
 		message += ": " + said.Message
@@ -193,7 +193,7 @@ func failure(response *http.Response, answer []byte) error {
 	return status.Error(codeOf(response.StatusCode, said.Code), message)
 }
 
-// codeOf returns the code of a failed answer with this status and this code of the cloud.
+// codeOf returns the code for an HTTP status and a code of the cloud.
 func codeOf(answered int, said string) codes.Code {
 	switch said {
 	case "ServerNotFound":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package acme makes machines in the Acme cloud: servers of an HTTP API.
+// Package acme is the driver for the Acme cloud, which has an HTTP API for servers.
 package acme
 
 import (
@@ -15,30 +15,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Driver implements driver.Driver. It keeps nothing but connections, and is safe for several
-// goroutines.
+// Driver implements driver.Driver. It has no state except connections. It is safe for use by
+// multiple goroutines.
 type Driver struct{ http *http.Client }
 
 var _ driver.Driver = (*Driver)(nil)
 
-// NewDriver returns a driver. The controllers bound the time of its calls.
+// NewDriver returns a driver. The controllers set the deadlines of its calls.
 func NewDriver() *Driver { return &Driver{http: &http.Client{}} }
 
-// prefix begins every provider ID.
+// prefix is the beginning of every provider ID.
 const prefix = "acme:///"
 
-// providerID returns the identity of a server: prefix, project and ID.
+// providerID returns the provider ID of a server: prefix, project and ID.
 func providerID(spec ProviderSpec, id string) string { return prefix + spec.Project + "/" + id }
 
-// serverID returns the ID in the provider ID of a machine, which may be empty. One of another
-// project is no NotFound: the server may exist there, and the class was changed.
+// serverID returns the server ID in the provider ID of a machine, which may be empty. A provider
+// ID of another project is invalid and not NotFound, because the server may exist there.
 func serverID(spec ProviderSpec, m *v1alpha1.Machine) (string, error) {
 	if m.Spec.ProviderID == "" {
 		return "", nil
 	}
 	id, found := strings.CutPrefix(m.Spec.ProviderID, prefix+spec.Project+"/")
 	if !found || strings.Trim(id, ".") == "" || strings.ContainsAny(id, "/%") {
-		return "", status.Error(codes.InvalidArgument, "provider ID "+m.Spec.ProviderID+" is not of a server in project "+spec.Project)
+		return "", status.Error(codes.InvalidArgument, "provider ID "+m.Spec.ProviderID+" does not belong to project "+spec.Project)
 	}
 	return id, nil
 }
@@ -57,8 +57,8 @@ func (d *Driver) open(ctx context.Context, class *v1alpha1.MachineClass, secret 
 
 var errNoMachine = status.Error(codes.InvalidArgument, "the request has no machine")
 
-// CreateMachine implements driver.Driver. The cloud keeps the names of servers unique in a
-// project, so that two calls for one machine make one server.
+// CreateMachine implements driver.Driver. Names of servers are unique in a project, so two calls
+// for one machine create one server.
 func (d *Driver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if req == nil || req.Machine == nil {
 		return nil, errNoMachine
@@ -73,7 +73,7 @@ func (d *Driver) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 	if codes.Of(err) == codes.AlreadyExists {
 		made, err = c.byName(ctx, req.Machine.Name)
 		if codes.Of(err) == codes.NotFound {
-			err = status.Error(codes.Aborted, "server "+req.Machine.Name+" is being deleted, or is not of cluster "+c.spec.Cluster)
+			err = status.Error(codes.Aborted, "server "+req.Machine.Name+" is being deleted, or belongs to another cluster than "+c.spec.Cluster)
 		}
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *Driver) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 	return &driver.CreateMachineResponse{ProviderID: providerID(c.spec, made.ID), NodeName: made.Name, Addresses: addresses(made)}, nil
 }
 
-// InitializeMachine implements driver.Driver: a server needs no second step.
+// InitializeMachine implements driver.Driver. Servers need no initialization.
 func (d *Driver) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "servers need no initialization")
 }
@@ -103,7 +103,7 @@ func (d *Driver) GetMachineStatus(ctx context.Context, req *driver.GetMachineSta
 	return &driver.GetMachineStatusResponse{ProviderID: providerID(c.spec, s.ID), NodeName: s.Name, Addresses: addresses(s)}, nil
 }
 
-// find returns the server of a machine, by its provider ID if it has one, else by its name.
+// find returns the server of a machine by its provider ID, or by its name without one.
 func find(ctx context.Context, c *client, m *v1alpha1.Machine) (server, error) {
 	id, err := serverID(c.spec, m)
 	switch {
@@ -135,10 +135,10 @@ func (d *Driver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineReq
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// ListMachines implements driver.Driver. The scope of a class is its cluster, in its project.
+// ListMachines implements driver.Driver. The scope of a class is its cluster in its project.
 func (d *Driver) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	if req == nil {
-		return nil, status.Error(codes.InvalidArgument, "there is no request")
+		return nil, status.Error(codes.InvalidArgument, "the request is nil")
 	}
 	c, err := d.open(ctx, req.MachineClass, req.Secret)
 	if err != nil {
@@ -155,7 +155,7 @@ func (d *Driver) ListMachines(ctx context.Context, req *driver.ListMachinesReque
 	return &driver.ListMachinesResponse{MachineList: list}, nil
 }
 
-// GetVolumeIDs implements driver.Driver: volumes of this cloud need no translation.
+// GetVolumeIDs implements driver.Driver. Volumes of this cloud need no translation.
 func (d *Driver) GetVolumeIDs(context.Context, *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "volumes need no translation")
 }

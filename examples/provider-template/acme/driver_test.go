@@ -52,7 +52,7 @@ func TestConformance(t *testing.T) {
 func TestDriver_StatusOfTheCloud_HasItsCode(t *testing.T) {
 	for answer, want := range map[int]codes.Code{
 		http.StatusBadRequest: codes.InvalidArgument, http.StatusUnauthorized: codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied,
-		http.StatusNotFound: codes.Unavailable, // it is not the cloud that says so
+		http.StatusNotFound: codes.Unavailable, // without the code of the cloud
 		http.StatusConflict: codes.Aborted, http.StatusTooManyRequests: codes.ResourceExhausted, http.StatusInternalServerError: codes.Unavailable,
 		http.StatusTeapot: codes.Unavailable,
 	} {
@@ -117,9 +117,9 @@ func TestDriver_InvalidClass_SaysWhichField(t *testing.T) {
 	c := class(t, "no URL", "p")
 	_, err := acme.NewDriver().ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: c, Secret: secret()})
 	require.Equal(t, codes.InvalidArgument, codes.Of(err))
-	require.ErrorContains(t, err, "endpoint: has to be a URL")
+	require.ErrorContains(t, err, "endpoint: must be a URL")
 	_, err = acme.NewDriver().ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: class(t, "http://x", ""), Secret: secret()})
-	require.ErrorContains(t, err, "cluster: is required", "without it, servers without a mark would be listed")
+	require.ErrorContains(t, err, "cluster: is required", "without it, servers of other clusters would be listed")
 	c.ProviderSpec.Raw = []byte(`{"endpoint":"http://x","proyect":"p"}`)
 	_, err = acme.NewDriver().ListMachines(t.Context(), &driver.ListMachinesRequest{MachineClass: c, Secret: secret()})
 	require.ErrorContains(t, err, `unknown field "proyect"`)

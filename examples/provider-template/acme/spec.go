@@ -21,32 +21,32 @@ const Provider = "Acme"
 type ProviderSpec struct {
 	// Endpoint is the URL of the cloud.
 	Endpoint string `json:"endpoint"`
-	// Project is where the servers are.
+	// Project of the servers.
 	Project string `json:"project"`
-	// Cluster marks the servers of one cluster. Others are never listed, adopted or deleted. No two
-	// clusters of a project have the same.
+	// Cluster is the mark of the servers of one cluster. Servers with another mark are ignored.
+	// It is unique in a project.
 	Cluster string `json:"cluster"`
-	// ServerType and Image say what a server is like.
+	// ServerType and Image of the servers.
 	ServerType string `json:"serverType"`
 	Image      string `json:"image"`
 }
 
 // The keys of the Secret.
 const (
-	// TokenKey holds the credential.
+	// TokenKey is the key of the credential.
 	TokenKey = "token"
-	// UserDataKey holds the user data of the machine.
+	// UserDataKey is the key of the user data of the machine.
 	UserDataKey = "userData"
 )
 
-// specOf reads and validates the class and its secret.
+// specOf returns the provider specification of a class, or an error for an invalid class or Secret.
 func specOf(class *v1alpha1.MachineClass, secret *corev1.Secret) (ProviderSpec, error) {
 	var spec ProviderSpec
 	switch {
 	case class == nil:
 		return spec, status.Error(codes.InvalidArgument, "the request has no machine class")
 	case class.Provider != Provider:
-		return spec, status.Error(codes.InvalidArgument, fmt.Sprintf("machine class %s is of provider %q, not %q", class.Name, class.Provider, Provider))
+		return spec, status.Error(codes.InvalidArgument, fmt.Sprintf("machine class %s has provider %q, want %q", class.Name, class.Provider, Provider))
 	case secret == nil || len(secret.Data[TokenKey]) == 0:
 		return spec, status.Error(codes.InvalidArgument, fmt.Sprintf("the secret of machine class %s has no key %q", class.Name, TokenKey))
 	}
@@ -55,7 +55,7 @@ func specOf(class *v1alpha1.MachineClass, secret *corev1.Secret) (ProviderSpec, 
 	}
 	var wrong []string
 	if u, err := url.Parse(spec.Endpoint); err != nil || u.Scheme == "" || u.Host == "" {
-		wrong = append(wrong, "endpoint: has to be a URL")
+		wrong = append(wrong, "endpoint: must be a URL")
 	}
 	for field, value := range map[string]string{"project": spec.Project, "cluster": spec.Cluster, "serverType": spec.ServerType, "image": spec.Image} {
 		if value == "" {

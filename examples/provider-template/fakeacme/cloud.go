@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakeacme is the Acme cloud in memory, for tests.
+// Package fakeacme simulates the Acme cloud in memory, for tests.
 package fakeacme
 
 import (
@@ -21,7 +21,8 @@ type Server struct {
 	Address string            `json:"address"`
 }
 
-// Cloud serves its API over HTTP. The zero Cloud is empty. It is safe for several goroutines.
+// Cloud serves the API of the cloud. The zero Cloud is empty. It is safe for use by multiple
+// goroutines.
 type Cloud struct {
 	mu       sync.Mutex
 	made     int
@@ -112,7 +113,7 @@ func (c *Cloud) remove(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client sees that it broke off
+	_ = json.NewEncoder(w).Encode(v) // the client sees an incomplete body
 }
 
 func fail(w http.ResponseWriter, status int, code, message string) {
