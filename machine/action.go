@@ -16,8 +16,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Action is one effect. The set is closed: a caller that meets an action it does
-// not know has to stop with an error.
+// Action is one effect. The set of actions is closed: a caller that does not know an action returns
+// an error.
 //
 //sumtype:decl
 type Action interface {
@@ -25,170 +25,159 @@ type Action interface {
 	isAction()
 }
 
-// UpdateMachine writes the metadata and spec of the machine. The object carries
-// the resource version that was observed, so that a write based on old news
-// fails.
+// UpdateMachine writes metadata and spec of the machine, with the observed resource version as
+// precondition.
 type UpdateMachine struct {
-	// Machine to write.
+	// Machine is the object to write.
 	Machine *v1alpha1.Machine
-	// What is said of the change, for people.
+	// What is the change, for people.
 	What string
 }
 
-// UpdateStatus writes the status of the machine, through the status
-// subresource.
+// UpdateStatus writes the status subresource of the machine.
 type UpdateStatus struct {
-	// Machine to write; only its status differs from the one observed.
+	// Machine is the object to write. Only its status differs from the observed one.
 	Machine *v1alpha1.Machine
 }
 
 // LookForVM calls GetMachineStatus.
 type LookForVM struct{}
 
-// LookForNode reads the Node from the API server, and not from a cache, and fills
-// [Observation.Node]: the Node and NodeView.AsOf, or NodeView.Unanswered.
+// LookForNode reads the Node from the API server, not from a cache, and sets [Observation.Node]:
+// Node and AsOf, or Unanswered.
 type LookForNode struct {
 	// NodeName is the Node. If it is empty, the Node is looked for by the provider ID
 	// of the machine.
 	NodeName string
 }
 
-// CreateVM calls CreateMachine. That it is about to happen is written down
-// before it is ever decided.
+// CreateVM calls CreateMachine. The intent is recorded in the status before it is decided.
 type CreateVM struct {
-	// Token with which the VM joins, for [renderUserData]. The zero token is none.
+	// Token is the bootstrap token of the VM. The zero token means none.
 	Token BootstrapToken
 }
 
 // InitializeVM calls InitializeMachine.
 type InitializeVM struct {
-	// LastKnownState is the driver's text from its last answer, which the machine
-	// in the request has to carry in its status; empty keeps what is there. It is
-	// written down with what becomes of the call, or with the deletion, whichever
-	// comes first, to save a write in every life. A crash before loses it, as one
-	// just after the driver's answer always did.
+	// LastKnownState is the last text of the driver for the status of the machine in the
+	// request. Empty keeps that of the machine. It is stored with the result of the call
+	// or with the deletion, which saves a write. A crash before that loses it.
 	LastKnownState string
 }
 
-// DeleteVM calls DeleteMachine, which finds the VM by the machine's provider ID
-// or, if that is empty, by its name.
+// DeleteVM calls DeleteMachine, which finds the VM by the provider ID of the machine or, if that is
+// empty, by its name.
 type DeleteVM struct {
-	// ByName says that the provider ID in the request is empty: the one that is
-	// recorded is that of another machine's VM.
+	// ByName means that the request has no provider ID, because the recorded one may belong to the
+	// VM of another machine.
 	ByName bool
 }
 
-// UpdateNode writes the metadata and spec of the Node.
+// UpdateNode writes metadata and spec of the Node.
 type UpdateNode struct {
-	// Node to write, with the resource version that was observed.
+	// Node is the object to write, with the observed resource version.
 	Node *corev1.Node
-	// What is said of the change, for people.
+	// What is the change, for people.
 	What string
 }
 
-// UpdateNodeCapacity writes the capacity of the Node, through the status
-// subresource.
+// UpdateNodeCapacity writes the capacity of the Node through the status subresource.
 type UpdateNodeCapacity struct {
-	// Node to write; only its metadata and capacity differ.
+	// Node is the object to write. Only its metadata and capacity differ from the observed one.
 	Node *corev1.Node
 }
 
-// SetNodeCondition adds a condition to the Node, or replaces the one of the same
-// type.
+// SetNodeCondition adds a condition to the Node, or replaces the one of its type.
 type SetNodeCondition struct {
 	// NodeName is the Node.
 	NodeName string
-	// Condition to set.
+	// Condition is the condition to set.
 	Condition corev1.NodeCondition
 }
 
-// DrainNode makes one pass of package drain, and fills [Observation.Drain] by
-// [DrainView.After].
+// DrainNode makes one pass of package drain, and sets [Observation.Drain] by [DrainView.After].
 type DrainNode struct {
 	// NodeName is the Node.
 	NodeName string
-	// Started is when the drain was first wanted, which tells it from another one.
+	// Started is when the drain was first decided. It distinguishes drains of one Node.
 	Started time.Time
-	// Policy is how. EscalateFrom is the time of force, or zero.
+	// Policy is that of the drain. EscalateFrom is when force begins, or zero.
 	Policy drain.Policy
-	// Reachability is what the drain is to believe of the Node.
+	// Reachability is whether the drain treats the Node as reachable.
 	Reachability drain.NodeReachability
 }
 
-// DeleteAttachments deletes VolumeAttachments of a Node that will not detach its volumes
-// any more.
+// DeleteAttachments deletes VolumeAttachments of a Node that cannot detach its volumes.
 type DeleteAttachments struct {
-	// Attachments to delete, by name. The UID of each guards against a later object of
-	// the same name.
+	// Attachments are the objects to delete, sorted by name. Their UIDs are preconditions.
 	Attachments []*storagev1.VolumeAttachment
 }
 
-// CreateToken makes the bootstrap token with which the VM of the machine joins;
-// see [NewBootstrapToken].
+// CreateToken creates the bootstrap token of the VM: see [NewBootstrapToken].
 type CreateToken struct {
-	// Expires is when the token ends.
+	// Expires is when the token expires.
 	Expires time.Time
 }
 
 // DeleteToken deletes a bootstrap token.
 type DeleteToken struct {
-	// Namespace and Name of its Secret.
+	// Namespace and Name are those of its Secret.
 	Namespace, Name string
-	// UID guards against a later Secret of the same name.
+	// UID is the precondition of the deletion.
 	UID types.UID
 }
 
-// TakePermit asks for the right to fail a machine, and fills [Observation.Permit]. It is
-// the one question before a machine is failed because of a timeout: a controller asks its
-// guard against correlated failures, and then takes a permit. With a permit taken, the
-// siblings have to be looked at anew.
+// TakePermit asks whether a machine may be failed because of a timeout, and sets
+// [Observation.Permit]. A controller first asks its guard against correlated failures, and then
+// takes a permit. With a permit taken, it has to read the siblings again.
 type TakePermit struct {
-	// Key is what is limited: the text of a [Group], empty for none. Holder is the UID
+	// Key is what is limited: the text of a [Group], or empty for none. Holder is the UID
 	// of the machine.
 	Key, Holder string
-	// Within is how many permits there may be at a time, this one included. Zero takes
-	// no permit: a creation timeout is not limited, and a machine without a group.
+	// Within is how many permits may be taken at the same time, including this one. Zero takes
+	// none: a creation timeout is not limited, nor is a machine without a group.
 	Within int
 	// Why is [ReasonHealthTimeout] or [ReasonCreationTimeout].
 	Why machinist.Reason
-	// VMGone says that the provider had a VM of the machine and does not find it any
-	// more, so that nothing is destroyed.
+	// VMGone means that the provider had a VM of the machine and does not find it anymore, so that
+	// the replacement destroys nothing.
 	VMGone bool
 }
 
-// ReturnPermit gives the right back.
+// ReturnPermit returns a permit.
 type ReturnPermit struct {
-	// Key and Holder of the permit.
+	// Key and Holder are those of the permit.
 	Key, Holder string
 }
 
-// DeleteNode takes our finalizer off the Node with [ReleaseNode] and deletes it.
+// DeleteNode removes the finalizer of this controller from the Node with [ReleaseNode], and deletes
+// the Node.
 type DeleteNode struct {
-	// Node to delete, as observed. Its UID guards against a later Node of the same name.
+	// Node is the observed Node. Its UID is the precondition of the deletion.
 	Node *corev1.Node
 }
 
-// DeleteMachine deletes the machine, because somebody deletes its Node.
+// DeleteMachine deletes the machine, because its Node is being deleted.
 type DeleteMachine struct {
-	// Namespace and Name of the machine.
+	// Namespace and Name are those of the machine.
 	Namespace, Name string
-	// UID guards against a later machine of the same name.
+	// UID is the precondition of the deletion.
 	UID types.UID
 }
 
 // UpdateClass writes the finalizers of a class.
 type UpdateClass struct {
-	// Class to write, with the resource version that was observed.
+	// Class is the object to write, with the observed resource version.
 	Class *v1alpha1.MachineClass
-	// What is said of the change, for people.
+	// What is the change, for people.
 	What string
 }
 
 // UpdateSecret writes the finalizers of a secret.
 type UpdateSecret struct {
-	// Secret to write, with the resource version that was observed.
+	// Secret is the object to write, with the observed resource version.
 	Secret *corev1.Secret
-	// What is said of the change, for people.
+	// What is the change, for people.
 	What string
 }
 
@@ -213,10 +202,10 @@ func (DeleteMachine) isAction()      {}
 func (UpdateClass) isAction()        {}
 func (UpdateSecret) isAction()       {}
 
-// String says what is written.
+// String returns what is written.
 func (a UpdateMachine) String() string { return "update machine: " + a.What }
 
-// String says which phase and operation are written.
+// String returns the phase and the operation that are written.
 func (a UpdateStatus) String() string {
 	if a.Machine == nil {
 		return "update status"
@@ -225,10 +214,10 @@ func (a UpdateStatus) String() string {
 	return fmt.Sprintf("record phase %q, %s %s", s.CurrentStatus.Phase, s.LastOperation.Type, s.LastOperation.State)
 }
 
-// String names the call.
+// String returns the call.
 func (LookForVM) String() string { return "look for the VM" }
 
-// String names the Node, if its name is known.
+// String returns the name of the Node, if it is known.
 func (a LookForNode) String() string {
 	if a.NodeName == "" {
 		return "read the node with the provider ID from the API server"
@@ -236,13 +225,13 @@ func (a LookForNode) String() string {
 	return "read node " + a.NodeName + " from the API server"
 }
 
-// String names the call.
+// String returns the call.
 func (CreateVM) String() string { return "create the VM" }
 
-// String names the call.
-func (InitializeVM) String() string { return "initialise the VM" }
+// String returns the call.
+func (InitializeVM) String() string { return "initialize the VM" }
 
-// String names the call.
+// String returns the call.
 func (a DeleteVM) String() string {
 	if a.ByName {
 		return "delete the VM that has the name of the machine"
@@ -250,18 +239,18 @@ func (a DeleteVM) String() string {
 	return "delete the VM"
 }
 
-// String says what is written.
+// String returns what is written.
 func (a UpdateNode) String() string { return "update node: " + a.What }
 
-// String says what is written.
+// String returns what is written.
 func (a UpdateNodeCapacity) String() string { return "update node: virtual capacity" }
 
-// String names the condition.
+// String returns the condition.
 func (a SetNodeCondition) String() string {
 	return fmt.Sprintf("set condition %s=%s (%s) on node %s", a.Condition.Type, a.Condition.Status, a.Condition.Reason, a.NodeName)
 }
 
-// String names the Node and the mode.
+// String returns the Node and when force begins.
 func (a DrainNode) String() string {
 	switch {
 	case a.unreachable():
@@ -273,7 +262,7 @@ func (a DrainNode) String() string {
 	}
 }
 
-// String names the attachments.
+// String returns the names of the attachments.
 func (a DeleteAttachments) String() string {
 	names := make([]string, len(a.Attachments))
 	for i, va := range a.Attachments {
@@ -282,15 +271,15 @@ func (a DeleteAttachments) String() string {
 	return "delete volume attachments " + strings.Join(names, ", ")
 }
 
-// String says until when; never the token.
+// String returns when the token expires, and not the token.
 func (a CreateToken) String() string {
 	return "create a bootstrap token until " + a.Expires.UTC().Format(time.RFC3339)
 }
 
-// String says that one is deleted; never which.
+// String returns the action without the name of the token.
 func (DeleteToken) String() string { return "delete the bootstrap token" }
 
-// String says of whom.
+// String returns the holder, or the number of permits and their key.
 func (a TakePermit) String() string {
 	if a.Within == 0 {
 		return fmt.Sprintf("ask whether machine %s may be failed: %s", a.Holder, a.Why)
@@ -298,10 +287,10 @@ func (a TakePermit) String() string {
 	return fmt.Sprintf("take one of %d permits of %s", a.Within, a.Key)
 }
 
-// String says of whom.
+// String returns the key of the permit.
 func (a ReturnPermit) String() string { return "return the permit of " + a.Key }
 
-// String names the Node.
+// String returns the name of the Node.
 func (a DeleteNode) String() string {
 	if a.Node == nil {
 		return "delete node"
@@ -309,11 +298,11 @@ func (a DeleteNode) String() string {
 	return "delete node " + a.Node.Name
 }
 
-// String names the machine.
+// String returns the name of the machine.
 func (a DeleteMachine) String() string { return "delete machine " + a.Name }
 
-// String says what is written.
+// String returns what is written.
 func (a UpdateClass) String() string { return "update class: " + a.What }
 
-// String says what is written; never the data of the secret.
+// String returns what is written, without the data of the secret.
 func (a UpdateSecret) String() string { return "update secret: " + a.What }

@@ -15,17 +15,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Call carries out one of [LookForVM], [CreateVM], [InitializeVM] and [DeleteVM] by
-// a call of the driver, and returns its answer; that the call failed is an answer
-// too. The machine is the one that was decided about, and the secret holds the
-// merged data of the class's secrets, in which a CreateVM fills in the placeholders.
-// Nothing given is changed. A caller with a clock sets [CallResult.AskedAt].
+// Call carries out a [LookForVM], [CreateVM], [InitializeVM] or [DeleteVM] with the driver and
+// returns its result, which may have an error. m is the observed machine, and secret has the merged
+// data of the secrets of the class; CreateVM replaces its placeholders in a copy. A caller with a
+// clock sets [CallResult.AskedAt].
 //
-// A driver may quote the user data in its error. The bootstrap token is left out of
-// the text then, because the text is written into the machine.
+// The bootstrap token is removed from the text of the error, because the text is stored in the
+// machine.
 //
-// The error says that no call was made: the action is no call of a driver, or
-// something is missing that the call needs, such as user data.
+// The error of Call means that the driver was not called: the action is another one, or an argument
+// or the user data is missing.
 func Call(
 	ctx context.Context, d driver.Driver, do Action, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) (CallResult, error) {
@@ -73,7 +72,7 @@ func Call(
 // orEmpty returns a response, or an empty one in place of nil.
 func orEmpty[T any](response *T) *T { return cmp.Or(response, new(T)) }
 
-// discreet returns an error that does not tell a token.
+// discreet returns an error whose text does not have the token.
 func discreet(err error, token BootstrapToken) error {
 	if err == nil || token.IsZero() || !strings.Contains(err.Error(), *token.text) {
 		return err

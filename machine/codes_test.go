@@ -23,11 +23,11 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// The reasons why a cell of the table below is not what the reference system does.
+// The reasons why a cell of the table below is not what MCM does.
 const (
 	texts   = "DM-06: an error without a code is Unknown, and is told"
 	wiped   = "DM-33: what the driver said is never wiped"
-	inited  = "DM-40: a VM that was found is initialised"
+	inited  = "DM-40: a VM that was found is initialized"
 	waited  = "DM-48: the next step needs no retry"
 	lookNow = "DM-33, and what exists already is looked for at once"
 	grows   = "DM-50: the wait begins shorter, and grows to ten minutes"
@@ -38,7 +38,7 @@ const (
 // before. The columns are, for a creation, GetMachineStatus without and with a provider
 // ID, CreateMachine and InitializeMachine; for a deletion, GetMachineStatus and
 // DeleteMachine. A cell holds what is done or written, the wait after it and the
-// lastKnownState then, for the reference system and, behind an arrow, for us where that
+// lastKnownState then, for MCM and, behind an arrow, for us where that
 // differs. A deletion goes on, is over ("gone"), or repeats its call after a wait.
 var codeTable = []struct {
 	code  string
@@ -112,7 +112,7 @@ func deletionCell(t *testing.T, column int, err error) string {
 	s := in.Machine.Status
 	require.Equal(t, v1alpha1.LastOperation{
 		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: fmt.Sprintf(want, err), LastUpdateTime: s.LastOperation.LastUpdateTime,
-	}, s.LastOperation, "without a code, as in the reference system")
+	}, s.LastOperation, "without a code, as in MCM")
 	require.Equal(t, v1alpha1.MachineTerminating, s.CurrentStatus.Phase)
 	require.Equal(t, "old", s.LastKnownState, "DM-33: it is not wiped")
 	d = lawful(t, in, machine.DefaultPolicy())

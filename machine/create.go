@@ -21,7 +21,7 @@ func (l *logic) arrive() Decision {
 		return l.reject(ReasonInvalid, told(errs))
 	}
 	if c := l.in.Class; c.Class == nil && !c.Looked {
-		return hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "nobody has looked", Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "the class was not read", Until: l.now.Add(actAgain)})
 	}
 	if l.m.Spec.ProviderID == "" && l.expired() && !l.classless() { // one that has a VM may have joined meanwhile
 		return l.timeOut(l.lastErrorCode())
@@ -91,11 +91,10 @@ func (l *logic) reachVM() Decision {
 	return l.finishVM()
 }
 
-// finishVM has a VM initialised whose identity is written down. That includes one
-// which was found and does not say that it is not initialised: not every driver
-// can tell, and whoever made it may have crashed before the next step. To
-// initialise a VM twice does no harm. One that is not found may be one that does
-// not show yet: to initialise it does no harm either, and tells.
+// finishVM has a VM initialized whose identity is written down. That includes one
+// which was found and is not reported as uninitialized: not every driver reports
+// that, and the process that created it may have crashed before. A second
+// initialization does no harm. A VM that is not found may not be visible yet.
 //
 // Once the creation timeout is over, a VM that shows is left to its Node: if that
 // has joined meanwhile, nothing is wrong. A VM that is to become the Node of

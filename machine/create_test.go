@@ -35,7 +35,7 @@ func failure(op driver.Operation, code codes.Code, ago time.Duration, s machine.
 }
 
 // found is a VM that the provider has named without saying that it is not
-// initialised.
+// initialized.
 var found = vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now})
 
 var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
@@ -48,8 +48,8 @@ func TestAMachineArrives(t *testing.T) {
 		"also if its phase is Pending and it has none":                {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
 		"its identity is written down first (M-1)":                    {after(intended, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"also if it does not show":                                    {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"one that does not show is initialised too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialise the VM (VMVanished)"},
-		"one that was found is initialised too (DM-40)":               {after(intended, withID, found), "initialise the VM (VMUninitialized)"},
+		"one that does not show is initialized too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
+		"one that was found is initialized too (DM-40)":               {after(intended, withID, found), "initialize the VM (VMUninitialized)"},
 		"one that joined while nobody looked is not failed":           {after(intended, old, withID, seen(machine.Present)), pending},
 		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
 		"a machine that takes too long fails":                         {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
@@ -57,7 +57,7 @@ func TestAMachineArrives(t *testing.T) {
 		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
 		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
 		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
-		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
+		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a missing class is written down (DM-47)":                     {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"an intent survives that (M-1)":                               {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
@@ -73,7 +73,7 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 		"VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion", "")
 	for name, in := range map[string]machine.Observation{
 		"next to a failure that is known (DM-33)": after(append(crashed, same, state)...),
-		"when the VM could not be initialised":    after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, time.Minute, machine.Uninitialized), state),
+		"when the VM could not be initialized":    after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, time.Minute, machine.Uninitialized), state),
 		"when the VM is complete (DM-33)":         after(intended, withID, seen(machine.Present), state),
 		"when it is to be deleted":                after(intended, withID, leaving, seen(machine.Present), noTarget, state),
 		"next to a deletion that failed": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
@@ -96,7 +96,7 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "no text keeps what is there")
 }
 
-// A creation whose answer was lost is found again: the VM is adopted, initialised,
+// A creation whose answer was lost is found again: the VM is adopted, initialized,
 // and no second one is made.
 func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
 	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Presence: machine.Absent}))

@@ -12,7 +12,7 @@ import (
 //
 // A machine that is not being deleted is guarded by a finalizer, then its
 // intent to have a VM is written down, then the VM is looked for, made if there
-// is none, written down and initialised; then its Node is watched. A machine
+// is none, written down and initialized; then its Node is watched. A machine
 // that is being deleted has its Node drained, its VM deleted, its Node deleted,
 // and is then let go. Every step follows from what is observed, so that a caller
 // may stop anywhere and begin again.

@@ -91,7 +91,7 @@ var leaving = spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Tim
 
 func vm(v machine.VMView) change { return func(in *machine.Observation) { in.VM = v } }
 
-// seen is a VM that the provider has named. One that is Present is initialised.
+// seen is a VM that the provider has named. One that is Present is initialized.
 func seen(s machine.Presence) change {
 	return vm(machine.VMView{Presence: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now, Initialized: s == machine.Present})
 }
@@ -358,7 +358,7 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		}
 	case machine.InitializeVM:
 		if deleting || m.Spec.ProviderID == "" || in.Class.Class == nil || in.Class.Problem != "" {
-			return fmt.Errorf("a VM is initialised that is not known")
+			return fmt.Errorf("a VM is initialized that is not known")
 		}
 	case machine.SetNodeCondition:
 		if deleting && a.Condition.Type != v1alpha1.NodeTerminationCondition {

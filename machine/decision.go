@@ -47,7 +47,7 @@ const (
 	ReasonNew machinist.Reason = "New"
 	// ReasonInvalid: the object cannot be acted upon as it is written.
 	ReasonInvalid machinist.Reason = "Invalid"
-	// ReasonClassMissing: the class does not exist, or nobody has looked.
+	// ReasonClassMissing: the class does not exist, or was not read.
 	ReasonClassMissing machinist.Reason = "ClassMissing"
 	// ReasonClassUnusable: the class or its secrets cannot be used, or its finalizer is missing.
 	ReasonClassUnusable machinist.Reason = "ClassUnusable"
@@ -60,7 +60,7 @@ const (
 	// ReasonProviderIDShared: another machine records the same provider ID, or that is
 	// not known.
 	ReasonProviderIDShared machinist.Reason = "ProviderIDShared"
-	// ReasonVMUninitialized: the VM has to be initialised.
+	// ReasonVMUninitialized: the VM has to be initialized.
 	ReasonVMUninitialized machinist.Reason = "VMUninitialized"
 	// ReasonVMCreated: the VM exists; now it has to join.
 	ReasonVMCreated machinist.Reason = "VMCreated"

@@ -86,8 +86,8 @@ func (l *logic) begin(op v1alpha1.LastOperation) Decision {
 }
 
 // release removes our finalizer, once nothing is left of the machine: also no
-// bootstrap token, for nobody would look for it any more. By force, one that could
-// not be deleted for a minute is left to its end.
+// bootstrap token, which no controller would delete later. By force, a token that could
+// not be deleted for a minute is left until it expires.
 func (l *logic) release() Decision {
 	if d := l.dropTokens(); d.Reason != "" && !l.pressed() {
 		return d

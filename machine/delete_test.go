@@ -112,7 +112,7 @@ func TestAMachineLeaves(t *testing.T) {
 		"and deleted a second time":                              {terminating(nameless, vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
 		"without a cluster it is deleted at once":                {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
 		"a Node without VM is not drained but deleted":           {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
-		"a class nobody has looked for is waited for":            {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
+		"a class nobody has looked for is waited for":            {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"without the secret nobody looks for the VM":             {after(leaving, intended, noSecret), begin},
 		"if the deletion fails without the secret, that is said": {terminating(calls, noSecret), `record phase "Terminating", Delete Failed (ProviderFailed: ` + secretText + ")"},
 		"and named": {terminating(calls, noSecret, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, secretText, "")),
@@ -161,7 +161,7 @@ func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 		in.Tokens = machine.TokensView{Looked: true, Secrets: []*corev1.Secret{token}}
 	}
 	deleted := answered(machine.Deleted, 0)
-	unlooked := "nobody has looked for bootstrap tokens"
+	unlooked := "the bootstrap tokens were not read"
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"it goes before anything else":                          {after(withID, leaving, needs, has, unseen), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
 		"also if the class needs none now":                      {terminating(deleted, has), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
@@ -430,7 +430,7 @@ func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
 		"then the machine goes":                        {terminating(noClass, byForce, left, coded), "update machine: no finalizer (Released)"},
 		"and its Node":                                 {terminating(noClass, byForce, left, coded, node(markedAgo(time.Hour))), "delete node n (ClassMissing)"},
 		"not if somebody has changed his mind":         {terminating(noClass, left, coded), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
-		"nor if nobody has looked for it":              {terminating(byForce, left, coded, unlooked), "nothing (ClassMissing: nobody has looked); waits for machineclass/small: ClassMissing: nobody has looked"},
+		"nor if nobody has looked for it":              {terminating(byForce, left, coded, unlooked), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"a label that says no forces nothing":          {terminating(noClass, since(time.Hour, noClassText), spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{"force-deletion": "false"} })), wait},
 		"a machine whose VM has no name that is known": {terminating(noClass, nameless, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: machineclass/small does not exist: by force the machine goes without deleting its VM, so one may be left. Initiate VM deletion)`},
 	})

@@ -75,12 +75,12 @@ func (l *logic) settled() time.Time {
 const classGrace = time.Minute
 
 // classGone waits for a class without which the driver cannot be called. If
-// somebody forces the deletion, then after a minute it is written down that the VM
+// the deletion is forced, then after a minute it is written down that the VM
 // may be left, and classGone returns false: the machine goes without it.
 func (l *logic) classGone() (Decision, bool) {
 	h := machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
-		h.Message, h.Until = "nobody has looked", l.now.Add(actAgain)
+		h.Message, h.Until = "the class was not read", l.now.Add(actAgain)
 		return hold(h), true
 	}
 	h.Message = "the VM cannot be deleted without it"

@@ -1,79 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine decides the next step in the life of one machine: how it
-// comes to its VM, joins, is watched, and goes.
+// Package machine decides the next step for one machine: [Decide] returns a [Decision] with at
+// most one [Action] from an [Observation] and a [Policy].
 //
-// [Decide] is a function from what is observed to the one next effect. It has no
-// memory. What has to survive a crash stands in the Machine object, and is
-// written before anything depends on it; what the provider has answered is a
-// [VMView], a plain value that the caller keeps and may lose. The loop around it
-// observes, decides and acts, until there is nothing to do:
+//	package main
 //
-//	for {
-//		d := machine.Decide(in, policy, clock.Now())
-//		switch a := d.Action.(type) {
-//		case nil:
-//			return d.NextCheck // ask again then, or when something changes
-//		case machine.UpdateMachine:
-//			in.Machine, err = machines.Update(ctx, a.Machine, metav1.UpdateOptions{})
-//		case machine.UpdateStatus:
-//			in.Machine, err = machines.UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{})
-//		case machine.CreateVM:
-//			r, e := cloud.CreateMachine(ctx, request)
-//			in.VM = in.VM.After(machine.FromCreate(r, e), clock.Now(), rand.Float64())
-//		… // one case for each Action; default: an error
-//		}
-//		in.Node = … // of the name that the machine's label says now
+//	import (
+//		"fmt"
+//		"time"
+//
+//		"github.com/machinist-dev/machinist/machine"
+//		"github.com/machinist-dev/machinist/machine/v1alpha1"
+//	)
+//
+//	func main() {
+//		m := &v1alpha1.Machine{} // read it from the API server
+//		m.Name, m.UID = "worker-1", "1"
+//		m.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
+//		d := machine.Decide(machine.Observation{Machine: m}, machine.DefaultPolicy(), time.Now())
+//		fmt.Println(d) // update machine: finalizer (New)
 //	}
 //
-// The life of a machine, and what each step waits for:
+// A controller carries the action out, observes its result, and decides again, until
+// Action is nil. [Call] calls the driver for the actions about VMs. Then it waits for
+// [Decision.NextCheck] or a change: see [Changed] and [Drains]. It may stop at any point.
+// What must survive is in the Machine, and is written before anything depends on it.
 //
-//	guard     the finalizer is added; only then may anything be made
-//	intend    "a VM is wanted" is written to status.lastOperation
-//	look      the VM is looked for: it may be there from before a crash
-//	token     a bootstrap token is made, if the user data has a place for one
-//	create    there is no VM: it is asked for
-//	record    its identity is written to spec.providerID, once and for ever
-//	initialise, where the provider has such a step
-//	Pending   the VM exists; the Node has to join within the creation timeout
-//	Running   the Node is healthy; or else
-//	Unknown   it is not, and has the health timeout to recover; or else
-//	Failed    the owner replaces the machine. Of one deployment so many are failed
-//	          for bad health at a time as there are permits; see [TakePermit],
-//	          with which a controller can also hold machines that all fail at once
+// The steps are: finalizer, intent, look for the VM, bootstrap token, create, provider ID,
+// initialize; then the phases Pending, Running, Unknown and Failed by the health of the
+// Node; and for a deletion: drain, detach volumes, delete the VM, the Node, the finalizer.
+// The page docs/machine.md describes them with their timeouts.
 //
-//	Terminating: the Node is marked and drained, its volumes are detached, the VM
-//	is deleted, then the Node, and the finalizer is removed. What is not there is
-//	not waited for; but that there is no VM is believed only after the provider
-//	had time to show it. A class that is gone is waited for, since no VM can be
-//	deleted without it; with the label force-deletion the machine goes all the
-//	same, and says that its VM may be left.
-//
-// Beside all that, a machine can be preserved so that somebody may look at it (see
-// [PreserveValue] and [WillPreserve]), and its Node be updated in place (see
-// [UpdateCondition]).
-//
-// Each timeout counts from a time that is written down, and never moves:
-//
-//	creation       the creation timestamp of the machine
-//	health         status.currentStatus.lastUpdateTime, when the phase became Unknown
-//	drain          the deletion timestamp; see [DrainNode] for the other drains
-//	update         status.currentStatus.lastUpdateTime, of phase InPlaceUpdating
-//	preservation   status.currentStatus.preserveExpiryTime is its end
-//
-// # What wakes it up
-//
-// [Changed] says which changes matter, so that a caller need not decide at every
-// heartbeat; [Drains], whether what happens on its Node does.
-//
-// # Beside the life
-//
-// [DecideClass] and [DecideSecret] guard what machines need as long as they need
-// it. [Validate] says what keeps a VM from being made for a Machine; a condition of the
-// machine says it too, with all that is ignored. [Events] says what of a machine's
-// history people should read.
-//
-// The package does not drain: [DrainNode] says by which policy a Node is drained, and
-// package drain decides about its pods. It does not choose which machines exist; that is the
-// business of packages machineset and deployment.
+// [DecideClass] and [DecideSecret] add finalizers to classes and secrets that are in use.
 package machine

@@ -16,7 +16,7 @@ import (
 )
 
 // forcedDrain is how long a drain by force may fail before the deletion goes on
-// without it; it is that of the reference system.
+// without it; it is that of MCM.
 const forcedDrain = time.Minute
 
 // deletionDrain returns how the Node of a machine that is being deleted is drained. The
@@ -27,7 +27,7 @@ const forcedDrain = time.Minute
 // While the drain is not forced and the Node answers, the volumes of the pods that go are
 // detached before the VM is deleted. Other drains leave the VM, and wait for no volume.
 //
-// spec.maxEvictRetries has no effect. In the reference system it is another deadline, of
+// spec.maxEvictRetries has no effect. In MCM it is another deadline, of
 // 20 seconds for each retry; spec.drainTimeout says the same.
 func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 	started := l.now

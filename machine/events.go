@@ -19,8 +19,8 @@ import (
 // news, and the end shows by itself: a machine that meets no trouble has three
 // events in its life.
 //
-// A nil before is a machine that nobody has seen yet, and so is one of another
-// UID. A nil after tells nothing. The reference system tells nothing at all of a
+// A nil before is a machine that was not observed yet, and so is one of another
+// UID. A nil after tells nothing. MCM tells nothing at all of a
 // machine.
 func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	if after == nil {

@@ -87,7 +87,7 @@ func Example() {
 	// look for the VM (LookFirst)
 	// create the VM (NoVM)
 	// update machine: provider ID simulated:///shoot/m-1/1 (VMKnown)
-	// initialise the VM (VMUninitialized)
+	// initialize the VM (VMUninitialized)
 	// record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)
 	// nothing (WaitingForNode: the node has not joined yet); waits for node/m-1: WaitingForNode: the node has not joined yet
 	// -- the node joins

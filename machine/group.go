@@ -29,10 +29,10 @@ type Group struct {
 //
 // Owner references count first: from the machine to its MachineSet, and from that to
 // its MachineDeployment. Where they name no deployment, the label "name" does, as in
-// the reference system. Where there is no such label either, the machines of the
+// MCM. Where there is no such label either, the machines of the
 // MachineSet are the group.
 //
-// The reference system reads the label alone, and limits no machine without it. A nil
+// MCM reads the label alone, and limits no machine without it. A nil
 // machine has no group.
 func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
 	if m == nil {

@@ -30,7 +30,7 @@ func ParseHealthConditions(list string) []corev1.NodeConditionType {
 // Ready has to be there and True, and the conditions of the listed types may be False
 // or missing.
 //
-// Unlike the reference system, a Node without Ready is not healthy.
+// Unlike MCM, a Node without Ready is not healthy.
 func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeConditionType) (healthy bool, bad []corev1.NodeCondition) {
 	for _, c := range conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||

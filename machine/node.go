@@ -51,7 +51,7 @@ func carriesAll(node *corev1.Node, desired nodeops.Template) bool {
 	return err == nil && change.Node == nil && len(change.Ignored) == 0
 }
 
-// unreadable waits for somebody to repair what was recorded on the Node.
+// unreadable waits until the record on the Node is repaired.
 func (l *logic) unreadable(err error) Decision {
 	return hold(machinist.Hold{
 		Subject: l.nodeSubject(), Reason: ReasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
@@ -81,7 +81,7 @@ func (l *logic) syncCapacity() Decision {
 // whose machines and Nodes have no ID in common, and machines that were moved to
 // another control plane are younger than their Nodes. A nil machine or Node is not.
 //
-// The reference system takes every Node for foreign that exists when the VM is
+// MCM takes every Node for foreign that exists when the VM is
 // made, unless it has the name of the machine.
 func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
 	if m == nil || node == nil {

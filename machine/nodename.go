@@ -18,7 +18,7 @@ import (
 // the value of a label 63. Empty means that the name is not known: the Node may still
 // be found by the provider ID of the machine. A nil machine has none.
 //
-// The reference system writes every name into the label. The API server then refuses
+// MCM writes every name into the label. The API server then refuses
 // the write, and the provider ID that stands in it is lost, too.
 func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
 	if m == nil {

@@ -13,58 +13,54 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Observation is what is known of one machine when [Decide] is asked. The zero
-// Observation is a world nobody has looked at: nothing is ever done in it.
-//
-// Decide keeps no reference to anything in it and changes nothing in it.
+// Observation is what is known about one machine. On the zero Observation nothing is done. [Decide]
+// does not change it and keeps no reference to it.
 type Observation struct {
 	// Machine is the object as last read. Nil decides nothing.
 	Machine *v1alpha1.Machine
-	// FirstSeen is when this process observed the machine first, by the clock of now.
-	// It may be lost in a restart. The creation timeout is counted from it, or from
-	// what the status recorded before it. Zero means not known: then the timeout is
-	// counted from the creation timestamp, which is by the clock of the API server.
+	// FirstSeen is when this process first observed the machine. The creation timeout counts from
+	// it, or from an earlier time in the status. Zero means that it is not known, for example after
+	// a restart: the timeout then counts from the creation timestamp.
 	FirstSeen time.Time
-	// Class is what is known of the machine's class.
+	// Class is what is known about the class of the machine.
 	Class ClassView
-	// Node is what is known of the machine's Node.
+	// Node is what is known about the Node of the machine.
 	Node NodeView
-	// VM is what the provider has answered so far.
+	// VM is what the provider has returned so far.
 	VM VMView
-	// ProviderID is what is known of other machines with the same provider ID.
+	// ProviderID is what is known about other machines with the same provider ID.
 	ProviderID ProviderIDView
-	// Drain is how far the drain of the Node has come.
+	// Drain is the progress of the drain of the Node.
 	Drain DrainView
 	// Attachments are the volumes attached to the Node.
 	Attachments AttachmentsView
-	// Tokens are the bootstrap tokens that were made for the machine.
+	// Tokens are the bootstrap tokens of the machine.
 	Tokens TokensView
-	// Permit is the right to fail the machine, if it was asked for.
+	// Permit is the permission to fail the machine.
 	Permit PermitView
-	// Siblings are the other machines of the same [Group], and may include the machine
-	// itself. They are read only where [NeedsSiblings] says so.
+	// Siblings are the other machines of the same [Group], and may include the machine itself. They
+	// are read only if [NeedsSiblings] returns true.
 	Siblings Siblings
-	// Freeze is what is known of the API servers.
+	// Freeze is whether the API servers answer.
 	Freeze Freeze
 }
 
-// Freeze is what is known of the API servers of the machines and of the Nodes, as package
-// safety tells it. While they do not answer, Nodes cannot report, and what was observed
-// proves nothing: no VM is created, no machine is failed or replaced. What a user deletes
-// goes. The zero Freeze is that they answer and always did.
+// Freeze is whether the API servers of the machines and of the Nodes answer: see package safety.
+// While one does not, Nodes cannot report, so no VM is created and no machine is failed or
+// replaced. Deletions go on. The zero Freeze means that both answer.
 type Freeze struct {
-	// Frozen says that an API server has not answered for too long.
+	// Frozen means that an API server has not answered for too long.
 	Frozen bool
 	// Since is when the outage began. It is zero unless Frozen.
 	Since time.Time
-	// Message says for people which API server does not answer. It is empty unless Frozen.
+	// Message is which API server does not answer, for people. It is empty unless Frozen.
 	Message string
-	// ClocksFrom is since when the API servers answer. Timeouts that rest on reports of a
-	// Node count from it if they began before. Zero, and a time after now, change nothing.
+	// ClocksFrom is since when the API servers answer. Timeouts that depend on reports of a Node
+	// count from it if they began before. Zero, or a time after now, has no effect.
 	ClocksFrom time.Time
 }
 
-// Hold returns what a freeze holds. It ends at the next look, a minute after now.
+// Hold returns the hold of a freeze. It ends a minute after now.
 func (f Freeze) Hold(now time.Time) machinist.Hold {
 	return machinist.Hold{
 		Subject: "api-server", Reason: ReasonFrozen, Since: f.Since, Until: now.Add(time.Minute),
@@ -72,7 +68,7 @@ func (f Freeze) Hold(now time.Time) machinist.Hold {
 	}
 }
 
-// start returns when a timeout begins of something that began at t.
+// start returns the start of a timeout for something that began at t.
 func (f Freeze) start(t, now time.Time) time.Time {
 	if f.ClocksFrom.After(t) && !f.ClocksFrom.After(now) {
 		return f.ClocksFrom
@@ -80,144 +76,134 @@ func (f Freeze) start(t, now time.Time) time.Time {
 	return t
 }
 
-// ClassView is what is known of a machine's class.
+// ClassView is what is known about the class of a machine.
 type ClassView struct {
-	// Class is the object as last read, or nil if there is none.
+	// Class is the class as last read, or nil.
 	Class *v1alpha1.MachineClass
-	// Looked says that the class was looked for; without it, a nil Class proves
-	// nothing.
+	// Looked means that the class was read. Without it, a nil Class has no meaning.
 	Looked bool
-	// Problem, if not empty, says why the class or its secrets cannot be used.
+	// Problem is why the class or its secrets cannot be used. Empty means that they can.
 	Problem string
-	// NeedsToken says that the user data has a place for a bootstrap token; see
+	// NeedsToken means that the user data has the placeholder of a bootstrap token: see
 	// [NeedsToken].
 	NeedsToken bool
 }
 
-// usable says whether a VM can be made of the class, and looked for.
+// usable reports whether a VM can be created.
 func (c ClassView) usable() bool { return c.Class != nil && c.Problem == "" }
 
-// callable says whether the driver can be called to delete a VM: with a class, and
-// with what secrets there are.
+// callable reports whether the driver can be called to delete a VM: with a class, and the secrets
+// that exist.
 func (c ClassView) callable() bool { return c.Class != nil }
 
-// NodeView is what is known of a machine's Node: of that which the label node names
-// now, or, without the label, of that for which [NodeNameOf] or the provider ID of
-// the machine stands. A caller that writes the label has to look again.
+// NodeView is what is known about the Node of a machine: the Node that the label names, or, without
+// the label, that of [NodeNameOf] or of the provider ID. A caller that writes the label has to read
+// the Node again.
 type NodeView struct {
-	// NoTarget says that there is no cluster to join: machines end in phase
-	// Available, and no Node is ever looked for.
+	// NoTarget means that there is no target cluster: machines end in phase Available.
 	NoTarget bool
-	// Looked says that the Node was looked for in a complete view of the cluster;
-	// without it, a nil Node proves nothing.
+	// Looked means that the Node was read in a complete view of the cluster. Without it, a
+	// nil Node has no meaning.
 	Looked bool
-	// Name is the name that was looked for. Empty means that of the label node.
+	// Name is the name of the Node that was read. Empty means that of the label.
 	Name string
-	// Node is the object as last read, or nil if there is none.
+	// Node is the Node as last read, or nil if it does not exist.
 	Node *corev1.Node
-	// AsOf is when the API server was asked that said so. Zero means that the age is
-	// not known, as that of a cache, whose watch may be silent without an error. No
-	// machine is failed because of a timeout that ended after AsOf; see [LookForNode].
+	// AsOf is when the API server was asked. Zero means that the age is not known, as for a cache.
+	// No machine is failed because of a timeout that ended after AsOf: see [LookForNode].
 	AsOf time.Time
-	// Unanswered says that the API server did not answer the last [LookForNode] of
-	// this pass.
+	// Unanswered means that the API server did not answer the last [LookForNode] of this pass.
 	Unanswered bool
 }
 
-// ProviderIDView is what is known of other machines that record the same provider ID.
-// The zero value is that nothing is known: no VM is deleted by its provider ID then.
+// ProviderIDView is what is known about other machines with the same provider ID. With the zero
+// value no VM is deleted by its provider ID.
 type ProviderIDView struct {
-	// Compared says that the provider IDs of all machines were compared.
+	// Compared means that the provider IDs of all machines were compared.
 	Compared bool
-	// Others are the machines with the same ID, in any order. The machine itself and
-	// machines with other IDs do not matter.
+	// Others are the machines with the same provider ID, in any order. The machine itself and
+	// others are ignored.
 	Others []*v1alpha1.Machine
-	// ListedFor is the name of the machine for which the provider lists the VM with
-	// that ID. It is read only if there are Others. Empty means not known.
+	// ListedFor is the machine name for which the provider lists the VM with that ID. It is read
+	// only if there are Others. Empty means that it is not known.
 	ListedFor string
 }
 
-// DrainView is how far the drain of a Node has come. The zero value asks for a
-// round of draining; [DrainView.After] says what comes of one. Losing it costs time,
-// never safety.
+// DrainView is the progress of a drain. With the zero value a pass is made; [DrainView.After]
+// returns the view after it. Losing it costs time, never safety.
 type DrainView struct {
-	// Started is [DrainNode.Started] of the last pass: a view of another drain says
-	// nothing. Zero counts for any.
+	// Started is [DrainNode.Started] of the last pass. A view with another time is that of another
+	// drain. Zero means any.
 	Started time.Time
 	// ForceAt and KeepSchedulable are those of its policy.
 	ForceAt         time.Time
 	KeepSchedulable bool
-	// State is what package drain remembers.
+	// State is the state of package drain.
 	State drain.State
-	// Round is when the last round was made; zero asks for one.
+	// Round is when the last pass was made. Zero means that one is needed.
 	Round time.Time
-	// Done says that nothing is left to wait for.
+	// Done means that the drain has ended.
 	Done bool
-	// DoneAt is when the drain was first seen to be done. Zero means the last round.
+	// DoneAt is when the end was first observed. Zero means in the last pass.
 	DoneAt time.Time
-	// ForcedAt is when the first round by force was made; zero means that none was.
+	// ForcedAt is when the first pass by force was made. Zero means never.
 	ForcedAt time.Time
 	// Holds are what the drain waits for.
 	Holds []machinist.Hold
-	// NextCheck is when the next round is due; zero means when something changes.
+	// NextCheck is when to make the next pass. Zero means when an object changes.
 	NextCheck time.Time
 }
 
-// AttachmentsView is what is known of the volumes attached to the Node which the
-// machine names.
+// AttachmentsView is what is known about the volumes that are attached to the Node.
 type AttachmentsView struct {
-	// Looked says that they were looked for; without it, an empty list proves
-	// nothing. Where there is no such thing as a VolumeAttachment it is true.
+	// Looked means that they were read. Without it, an empty list has no meaning. It is true
+	// for a cluster without VolumeAttachments.
 	Looked bool
-	// Attachments of the Node, in any order; those of other Nodes do not matter.
+	// Attachments are those of the Node, in any order. Others are ignored.
 	Attachments []*storagev1.VolumeAttachment
-	// AskedAt is when the first [DeleteAttachments] of this deletion was carried out,
-	// whether it had an effect or not: what cannot be deleted is not waited for
-	// without end. Zero means never; losing it costs time.
+	// AskedAt is when the first [DeleteAttachments] of this deletion was carried out, with or
+	// without an error. Attachments that cannot be deleted are not waited for without end. Zero
+	// means never. Losing it costs time.
 	AskedAt time.Time
 }
 
-// TokensView is what is known of the bootstrap tokens of the machine.
+// TokensView is what is known about the bootstrap tokens of the machine.
 type TokensView struct {
-	// Looked says that they were looked for; without it, an empty list proves
-	// nothing.
+	// Looked means that they were read. Without it, an empty list has no meaning.
 	Looked bool
 	// Secrets are those whose [TokenOwner] is the machine, in any order.
 	Secrets []*corev1.Secret
 }
 
-// PermitView is what became of the last [TakePermit] and [ReturnPermit] of this
-// pass. The zero value is that none was asked for. After a ReturnPermit, one was
-// asked for and is not held, so that it is not asked for again at once.
+// PermitView is the result of the last [TakePermit] or [ReturnPermit] of this pass. The zero value
+// means that there was none. After a ReturnPermit, Asked is true and Held is false, so that no
+// permit is taken again at once.
 type PermitView struct {
-	// Asked says that a permit was asked for in this pass.
+	// Asked means that a permit was asked for in this pass.
 	Asked bool
-	// Held says that the machine has one. A caller may say so at the beginning of a
-	// pass, of one that is left from an earlier pass: it is asked for again before
-	// it is used, and given back if it is not needed.
+	// Held means that the machine has a permit. At the beginning of a pass it may be that of an
+	// earlier pass: it is taken again before it is used, and returned if it is not needed.
 	Held bool
-	// Within is the one of the [TakePermit] that asked: how many permits there
-	// might be at a time.
+	// Within is that of the [TakePermit].
 	Within int
-	// Refused is why the machine may not be failed now, if it was refused. Without a
-	// reason no permit is free, and Until is when to ask again; zero is not known. With
-	// a reason a machine that is to join goes on to arrive until then.
+	// Refused is why the machine may not be failed now. Without a Reason no permit is free, and
+	// Until is when to ask again; zero means that it is not known. With a Reason a machine that has
+	// not joined continues to be created until then.
 	Refused machinist.Hold
 }
 
 // Siblings are the machines among which replacements are limited.
 type Siblings struct {
-	// Complete says that Machines is the whole list; without it no machine is
-	// failed for bad health.
+	// Complete means that Machines are all machines of the group. Without it no machine is
+	// failed because of its health.
 	Complete bool
-	// Group is the one whose machines these are. The zero Group means what [GroupOf]
-	// says of the machine alone.
+	// Group is the group of the machines. The zero Group means that of [GroupOf] for the machine
+	// alone.
 	Group Group
-	// Machines in any order.
+	// Machines are in any order.
 	Machines []*v1alpha1.Machine
-	// Missing is how many machines their sets want that do not exist, as
-	// machineset.Missing counts them. They count as being replaced, so that the time
-	// between the end of a machine and the creation of the next one is covered,
-	// however long it is. Below 0 is 0.
+	// Missing is how many machines their sets want and do not have, by machineset.Missing. They
+	// count as being replaced, which covers the time between the deletion of a machine and the
+	// creation of the next one. Negative values are 0.
 	Missing int
 }

@@ -26,7 +26,7 @@ type situation struct {
 	in      machine.Observation
 	trigger machinist.Reason // the row of our table
 	want    string
-	// deviates says why this is not what the reference system does.
+	// deviates says why this is not what MCM does.
 	deviates string
 }
 

@@ -13,49 +13,46 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Policy bounds the waiting and says what counts as unhealthy. The zero Policy
-// is the cautious one: it waits for ever, and neither fails nor forces anything.
-// [DefaultPolicy] holds what the reference system does.
+// Policy has the timeouts and what counts as unhealthy. With the zero Policy no timeout ends, and
+// no machine is failed or forced. [DefaultPolicy] has the defaults of MCM.
 type Policy struct {
-	// CreationTimeout is how long a machine may take to join before it is failed,
-	// counted from its creation; see [Observation.FirstSeen]. Zero means for ever.
+	// CreationTimeout is how long the Node of a machine may take to join before the machine is
+	// failed, counted from its creation: see [Observation.FirstSeen]. Zero means no limit.
 	CreationTimeout time.Duration
-	// HealthTimeout is how long a machine may be Unknown before it is failed,
-	// counted from the change to that phase. Zero means for ever.
+	// HealthTimeout is how long a machine may be Unknown before it is failed, counted from the
+	// change to that phase. Zero means no limit.
 	HealthTimeout time.Duration
-	// DrainTimeout is how long a drain respects budgets and grace, counted from
-	// the deletion timestamp. Zero means for ever.
+	// DrainTimeout is how long a drain respects PodDisruptionBudgets and grace periods, counted
+	// from the deletion timestamp. Zero means no limit.
 	DrainTimeout time.Duration
-	// MaxReplacements is how many machines of one deployment may be failed for
-	// bad health and not yet replaced. Zero means none.
+	// MaxReplacements is how many machines of one deployment may be failed because of their health
+	// and not be replaced yet. Zero means none.
 	MaxReplacements int
-	// InPlaceTimeout is how long an update in place may take, counted from the
-	// change to phase InPlaceUpdating. Zero means for ever.
+	// InPlaceTimeout is how long an in-place update may take, counted from the change to phase
+	// InPlaceUpdating. Zero means no limit.
 	InPlaceTimeout time.Duration
-	// PreserveTimeout is how long a machine is preserved. Zero means for ever.
+	// PreserveTimeout is how long a machine is preserved. Zero means no limit.
 	PreserveTimeout time.Duration
-	// DetachTimeout is how long a volume may take to be detached, before the VM is
-	// deleted nevertheless, counted from when nothing on the Node uses it any more.
-	// Zero means for ever.
+	// DetachTimeout is how long a volume may take to be detached before the VM is deleted, counted
+	// from when no pod on the Node uses it. Zero means no limit.
 	DetachTimeout time.Duration
-	// HealthConditions are types of Node conditions that make a machine unhealthy
-	// unless they are False or missing. Ready has to be True always.
+	// HealthConditions are types of Node conditions that make a machine unhealthy unless they are
+	// False or missing. Ready always has to be True.
 	HealthConditions []corev1.NodeConditionType
-	// Settle is how long the provider may take to show a VM that it has made. For
-	// so long after a deletion was asked for, the answer that there is no VM is
-	// not believed. Zero means 30 seconds, negative means not at all.
+	// Settle is how long the provider may take to show a VM that it has created. For this time
+	// after the deletion of a machine, the response that there is no VM is not believed. Zero means
+	// 30 seconds, negative means none.
 	Settle time.Duration
-	// Backoff is how long to wait after a driver call that failed. The zero value
-	// is that of package codes.
+	// Backoff is how long to wait after a failed driver call. The zero value has the defaults of
+	// package codes.
 	Backoff codes.BackoffPolicy
 }
 
 const defaultSettle = 30 * time.Second
 
-// DefaultPolicy returns the timeouts, the limit and the conditions that the
-// reference system has by default: 20 minutes to join, 10 minutes to recover, 2
-// hours to drain, 20 minutes for an update in place, 4 days of preservation, 2
-// minutes to detach volumes, one replacement at a time.
+// DefaultPolicy returns the defaults of MCM: 20 minutes to join, 10 minutes to become healthy, 2
+// hours to drain, 20 minutes for an in-place update, 4 days of preservation, 2 minutes to detach
+// volumes, and one replacement at a time.
 func DefaultPolicy() Policy {
 	return Policy{
 		CreationTimeout:  20 * time.Minute,

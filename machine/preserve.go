@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// preservation keeps a machine that somebody wants to look at, with or without a
+// preservation keeps a machine for a user to look at, with or without a
 // Node, and lets it go when that is over.
 //
 // It begins with the end being recorded, which keeps the set from replacing the
@@ -102,7 +102,7 @@ func (l *logic) keep() Decision {
 }
 
 // stopPreserving ends the preservation, and with forget takes back what asked for
-// it. What a preservation has left on the Node whose record was lost is recognised
+// it. What a preservation has left on the Node whose record was lost is recognized
 // by what only a preservation puts there: the condition, which therefore goes last
 // then, and the taint. The annotations alone may be those of a roll-out.
 func (l *logic) stopPreserving(forget bool) Decision {

@@ -145,7 +145,7 @@ func staleCondition(node *corev1.Node, active bool) bool {
 }
 
 // preservedAndDrained reports whether the condition Preserved of a Node tells that it
-// was drained for its preservation, as this package and the reference system
+// was drained for its preservation, as this package and MCM
 // write it. A nil Node was not.
 func preservedAndDrained(node *corev1.Node) bool {
 	if node == nil {

@@ -450,7 +450,7 @@ func agree(t *testing.T, in machine.Observation, name string) {
 	require.NotEqual(t, machineset.ReasonPreservationAsked, why, "the set waits for what never comes: %s", name)
 }
 
-// What the reference system makes of a value of the annotation, by phase (Failed
+// What MCM makes of a value of the annotation, by phase (Failed
 // or not) and recorded end (none, future, past): S starts, K keeps, X stops, XR
 // stops and removes the annotations, . does nothing. A number of a defect behind
 // a cell says that we differ there, and how follows from it.

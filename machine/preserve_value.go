@@ -18,14 +18,14 @@ import (
 //     no name any more: it cannot be told.
 //  3. A machine that names no Node, or whose Node does not exist: that of the
 //     machine.
-//  4. Nobody has looked at the Node: it cannot be told.
+//  4. The Node was not read: the value is unknown.
 //  5. The Node has the annotation: that of the Node, also if it is empty, which
 //     asks to stop.
 //  6. A value of the Node was once acted on: nothing, as the Node has it no more.
 //  7. That of the machine.
 //
 // A value that is none of these counts as no annotation: it neither begins a
-// preservation nor keeps one from ending. In the reference system such a value on
+// preservation nor keeps one from ending. In MCM such a value on
 // the Node, and an empty one, keep everything as it is, for ever.
 //
 // A nil machine asks for nothing that could be told.

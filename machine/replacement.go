@@ -15,9 +15,9 @@ import (
 // covered. The candidate, of which it is asked whether it may be replaced too,
 // does not count; nor do those which wait for the same answer as a candidate whose
 // update in place has failed, lest two of them wait for each other for ever. A nil
-// candidate excepts nobody.
+// candidate excludes no machine.
 //
-// The reference system counts the candidate, so that one whose update has failed
+// MCM counts the candidate, so that one whose update has failed
 // is never replaced.
 func replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
 	n := 0
@@ -53,7 +53,7 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 
 // replacement returns what a machine that was not well for too long waits for
 // before it is failed, and false if nothing keeps it. A machine without a [Group] is
-// not limited, as in the reference system; it asks all the same, see [TakePermit]. Machines that are missing count too, as
+// not limited, as in MCM; it asks all the same, see [TakePermit]. Machines that are missing count too, as
 // they do not there: one that is gone and whose set could not create the next one at
 // once would leave room for another to go.
 //

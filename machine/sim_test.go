@@ -473,7 +473,7 @@ func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow)
 		}
 	case machine.InitializeVM:
 		if s.machines[m.Name].Spec.ProviderID == "" {
-			s.fault("a VM is initialised whose identity is not written down")
+			s.fault("a VM is initialized whose identity is not written down")
 		}
 	case machine.DeleteVM:
 		if m.DeletionTimestamp.IsZero() {
@@ -870,7 +870,7 @@ func lives() map[string]drivertest.CloudOptions {
 	return map[string]drivertest.CloudOptions{
 		"simple":        {BootTime: time.Minute},
 		"late":          {BootTime: time.Minute, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
-		"uninitialised": {BootTime: time.Minute, NeedsInitialization: true},
+		"uninitialized": {BootTime: time.Minute, NeedsInitialization: true},
 		"long names":    {BootTime: time.Minute, NodeName: longName},
 		"all":           {BootTime: time.Minute, NeedsInitialization: true, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
 	}

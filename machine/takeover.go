@@ -61,10 +61,10 @@ var handovers = []handover{
 // takeOver returns what need not be done again of the deletion of a machine. It is
 // the only function of this module that reads the description of an operation.
 //
-// The reference system keeps its place in a deletion there, as the marker of the
+// MCM keeps its place in a deletion there, as the marker of the
 // next step at the very end. A marker anywhere else is the text of a provider, and
 // words of ours may quote anything; so only a description as a whole is believed,
-// and only of a machine that is Terminating. What is not recognised costs a round
+// and only of a machine that is Terminating. What is not recognized costs a round
 // of draining, never more.
 //
 // That a Node was drained is believed only if the Node says so too: its condition

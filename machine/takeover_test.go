@@ -35,7 +35,7 @@ func takenOver(changes ...change) progress {
 	return got
 }
 
-// The descriptions that the reference system writes while it deletes a machine, and
+// The descriptions that MCM writes while it deletes a machine, and
 // our own.
 const (
 	markerA = v1alpha1.GetVMStatus

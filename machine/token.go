@@ -21,7 +21,7 @@ import (
 
 const (
 	// TokenOwnerLabel on the Secret of a bootstrap token is the UID of its machine,
-	// so that no two machines share one. The reference system derives the token ID
+	// so that no two machines share one. MCM derives the token ID
 	// from three letters of the machine's name instead.
 	TokenOwnerLabel = "machine.sapcloud.io/machine-uid"
 	// TokenMachineAnnotation on the same Secret is the namespace and the name of the
@@ -106,7 +106,7 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 	return s, nil
 }
 
-// BootstrapToken is a token with which one machine joins. Printed, marshalled or
+// BootstrapToken is a token with which one machine joins. Printed, marshaled or
 // logged, it shows its ID and no more; only [BootstrapToken.Reveal] tells the token.
 //
 // The zero BootstrapToken is none.
@@ -138,8 +138,8 @@ func (t BootstrapToken) ID() string { return t.id }
 // Expires returns when the token ends. Zero only if t is none.
 func (t BootstrapToken) Expires() time.Time { return t.expires }
 
-// Reveal returns the token as a kubelet sends it: whoever has it can join. It is
-// empty if t is none.
+// Reveal returns the token as a kubelet sends it. A VM can join with it. It is empty for the
+// zero token.
 func (t BootstrapToken) Reveal() string {
 	if t.text == nil {
 		return ""

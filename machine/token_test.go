@@ -196,7 +196,7 @@ func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
 	create := "create the VM (NoVM)"
 	made := "create a bootstrap token until 2026-03-01T12:20:01Z (BootstrapToken)"
 	drop := "delete the bootstrap token (BootstrapToken: it is of no use)"
-	nobody := "nothing (BootstrapToken: nobody has looked for bootstrap tokens); waits for secrets/kube-system: BootstrapToken: nobody has looked for bootstrap tokens"
+	nobody := "nothing (BootstrapToken: the bootstrap tokens were not read); waits for secrets/kube-system: BootstrapToken: the bootstrap tokens were not read"
 	table := map[string]decisionCase{
 		"without one, it is made":                                             {creating(tokens()), made},
 		"one of ours is taken":                                                {creating(tokens(good)), create},

@@ -53,7 +53,7 @@ func (l *logic) createVM() Decision {
 // tokensUnseen is the wait for a look at the bootstrap tokens.
 func (l *logic) tokensUnseen() machinist.Hold {
 	return machinist.Hold{
-		Subject: "secrets/" + metav1.NamespaceSystem, Reason: ReasonToken, Message: "nobody has looked for bootstrap tokens", Until: l.now.Add(actAgain),
+		Subject: "secrets/" + metav1.NamespaceSystem, Reason: ReasonToken, Message: "the bootstrap tokens were not read", Until: l.now.Add(actAgain),
 	}
 }
 
@@ -98,8 +98,8 @@ func (l *logic) deleteToken(s *corev1.Secret, message string) Decision {
 // dropTokens deletes the bootstrap tokens of a machine that does not need them any
 // more: it has joined or failed, or is being deleted.
 //
-// That nobody has looked stops no machine that lives. One that is being deleted
-// waits for it if its class has a place for a token, as nobody will look after it.
+// Tokens that were not read stop no machine that is not being deleted. A machine that is
+// being deleted waits for them if its class has a placeholder for a token.
 func (l *logic) dropTokens() Decision {
 	deleting := !l.m.DeletionTimestamp.IsZero()
 	if l.in.Node.NoTarget || !deleting && leads(l.phase(), ReasonStaleNode) {
@@ -117,7 +117,7 @@ func (l *logic) dropTokens() Decision {
 // String says how many tokens there are, and nothing of them.
 func (v TokensView) String() string {
 	if !v.Looked {
-		return "nobody has looked for bootstrap tokens"
+		return "the bootstrap tokens were not read"
 	}
 	return fmt.Sprintf("%d bootstrap tokens", len(v.Secrets))
 }

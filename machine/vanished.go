@@ -22,7 +22,7 @@ const lookEvery = 5 * time.Minute
 // than its timeouts do, and never is a VM made in its place: an answer may be
 // wrong, and what is done about it is its owner's.
 //
-// The reference system does not look.
+// MCM does not look.
 func (l *logic) missVM(d Decision) Decision {
 	if d.Action != nil || !TraitsOf(l.phase()).searched {
 		return d

@@ -14,81 +14,80 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// Presence is what the provider has said about the VM of a machine.
+// Presence is whether the VM of a machine exists, as the provider has returned it.
 type Presence uint8
 
-// The presences. Not having looked differs from having found nothing.
+// Presences of a VM.
 const (
-	// NotLooked means that nobody has asked, or that an answer since has put the
-	// older one in doubt.
+	// NotLooked means that the provider was not asked, or that its response is in doubt.
 	NotLooked Presence = iota
-	// Absent means that the provider knows no VM of the machine.
+	// Absent means that the provider has no VM of the machine.
 	Absent
-	// Uninitialized means that the VM exists and has not been initialised.
+	// Uninitialized means that the VM exists and is not initialized.
 	Uninitialized
-	// Present means that the VM exists and is complete.
+	// Present means that the VM exists and is initialized.
 	Present
 	// Deleted means that the provider has confirmed the deletion.
 	Deleted
 )
 
-// VMView is what the provider has answered about the VM of one machine: a plain
-// value which the caller keeps between two decisions, by the UID of the machine.
-// Losing it costs a driver call, never safety.
+// VMView is what the provider has returned about the VM of one machine: a plain value that the
+// caller keeps between decisions, by the UID of the machine. Losing it costs a driver call, never
+// safety.
 type VMView struct {
-	// Presence sums up the answers.
+	// Presence is whether the VM exists.
 	Presence Presence
-	// ProviderID and NodeName are what answers have named last. A VM once named is
-	// never made a second time.
+	// ProviderID and NodeName are the last returned ones. A VM that was returned once is not
+	// created again.
 	ProviderID, NodeName string
-	// Addresses that answers have named.
+	// Addresses are the returned addresses.
 	Addresses []corev1.NodeAddress
-	// LastKnownState is the driver's opaque text, if it gave one.
+	// LastKnownState is the opaque text of the driver.
 	LastKnownState string
-	// Blind says that the provider cannot tell whether there is a VM, so that Absent
-	// proves nothing.
+	// Blind means that the provider cannot tell whether there is a VM, so that Absent has no
+	// meaning.
 	Blind bool
-	// Initialized says that InitializeMachine has succeeded, or that the provider
-	// has no such step.
+	// Initialized means that InitializeMachine has succeeded, or that the provider does not have
+	// it.
 	Initialized bool
-	// Asked is the operation that was called last.
+	// Asked is the last operation.
 	Asked driver.Operation
-	// SeenAt is when that was asked: how old what is known may be.
+	// SeenAt is when the last operation was called.
 	SeenAt time.Time
-	// Failure is how the last call failed; the zero value means that it did not.
+	// Failure is the failure of the last call. The zero value means none.
 	Failure CallFailure
-	// CreateFailures and DeleteFailures count the failures of CreateMachine and
-	// DeleteMachine in a row, whatever was asked in between.
+	// CreateFailures and DeleteFailures count the consecutive failures of CreateMachine and
+	// DeleteMachine.
 	CreateFailures, DeleteFailures int
 }
 
-// CallFailure is how a driver call failed.
+// CallFailure is the failure of a driver call.
 type CallFailure struct {
-	// Operation that failed.
+	// Operation is the failed operation.
 	Operation driver.Operation
-	// Code of the error. [codes.OK] means that there is no failure.
+	// Code is that of the error. [codes.OK] means no failure.
 	Code codes.Code
 	// Message is the text of the error, for people.
 	Message string
 	// At is when the call ended.
 	At time.Time
-	// Attempts counts the failures of the operation in a row.
+	// Attempts counts the consecutive failures of the operation.
 	Attempts int
-	// RetryAfter is the wait that the provider asked for, if it did.
+	// RetryAfter is the wait that the provider requested. Zero means none.
 	RetryAfter time.Duration
-	// Chance, from 0 up to 1, spreads the retries of many machines.
+	// Chance is a random number in [0, 1) that spreads retries.
 	Chance float64
 }
 
-// CallResult is what a driver call returned.
+// CallResult is the result of a driver call.
 type CallResult struct {
-	// Operation that was called.
+	// Operation is the called operation.
 	Operation driver.Operation
-	// AskedAt is when the call was made: what it says was so then, and may have
-	// changed when the answer came. Zero is when the answer came.
+	// AskedAt is when the call was made. Zero means when its result arrived. The result was true at
+	// that time.
 	AskedAt time.Time
-	// ProviderID, NodeName, Addresses and LastKnownState of the response, which
-	// may stand next to an error.
+	// ProviderID, NodeName, Addresses and LastKnownState are those of the response, which may
+	// also have an error.
 	ProviderID, NodeName string
 	Addresses            []corev1.NodeAddress
 	LastKnownState       string
@@ -96,8 +95,7 @@ type CallResult struct {
 	Err error
 }
 
-// presences is what an answer says about the VM, by its operation and code. Every
-// other code is a failure.
+// presences are the presences by operation and code. Every other code is a failure.
 var presences = map[driver.Operation]map[codes.Code]Presence{
 	driver.OpGetMachineStatus: {
 		codes.OK: Present, codes.NotFound: Absent, codes.Unimplemented: Absent, codes.Uninitialized: Uninitialized,
@@ -107,15 +105,13 @@ var presences = map[driver.Operation]map[codes.Code]Presence{
 	driver.OpDeleteMachine:     {codes.OK: Deleted, codes.NotFound: Absent},
 }
 
-// After returns the view after an answer that came at now. chance is a number
-// from 0 up to 1 that spreads retries. The answer to another operation changes nothing.
+// After returns the view after the result of a call at now. chance is a random number in [0, 1)
+// that spreads retries. The result of an unknown operation changes nothing.
 //
-// The codes mean what the contract of package driver says: NotFound is an
-// answer where it is asked whether the VM exists or that it go; Unimplemented is
-// one where the operation is optional; Uninitialized is one from
-// GetMachineStatus. AlreadyExists from CreateMachine puts the earlier answer in
-// doubt. Everything else is a failure; after one of CreateMachine or
-// GetMachineStatus the VM has to be looked for again.
+// The codes have the meaning of package driver: NotFound is a result of GetMachineStatus and
+// DeleteMachine, Unimplemented of optional operations, and Uninitialized of GetMachineStatus.
+// AlreadyExists of CreateMachine puts an earlier result in doubt. All other codes are failures.
+// After a failure of CreateMachine or GetMachineStatus the VM is looked up again.
 func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 	said, known := presences[a.Operation]
 	if !known {
@@ -176,7 +172,7 @@ func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance floa
 }
 
 // until returns when the failed operation may be tried again. The first waits are
-// those of the reference system after a failed creation; see [codes.BackoffPolicy].
+// those of MCM after a failed creation; see [codes.BackoffPolicy].
 // A failure in the future was recorded before the clock was set back: it counts no more.
 func (f CallFailure) until(p codes.BackoffPolicy, now time.Time) time.Time {
 	if !recorded.Known(f.At, now) {
