@@ -15,11 +15,11 @@ import (
 
 func TestDecisions_JSON_HasLowerCamelCaseAndNoEmptyFields(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 10, 0, 0, time.UTC)
-	delete := safety.Decision{NextCheck: at, Actions: []safety.Action{safety.DeleteVM{
+	deletion := safety.Decision{NextCheck: at, Actions: []safety.Action{safety.DeleteVM{
 		ProviderID: "cloud:///2", MachineName: "web-2", Namespace: "shop", Class: "small", Reason: safety.NoMachine, Message: "why",
 	}}}
 	require.JSONEq(t, `{"actions":[{"providerID":"cloud:///2","machineName":"web-2","namespace":"shop","class":"small","reason":"NoMachine","message":"why"}],
-		"nextCheck":"2026-03-01T12:10:00Z"}`, toJSON(t, delete))
+		"nextCheck":"2026-03-01T12:10:00Z"}`, toJSON(t, deletion))
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	mark := safety.UnmanagedDecision{Actions: []safety.NodeWrite{{Edit: safety.Mark, Subject: "node/n1", Node: node, Message: "why"}}}

@@ -285,7 +285,7 @@ func (s *schedule) deleteSide(in safety.Observation, a safety.DeleteSideResource
 }
 
 // scheduleCount is the number of schedules of TestStep_Schedules_NoOwnedVMIsDeleted. For a
-// long run: go test ./safety -run Schedules -safety.schedules 20000
+// long run use: go test ./safety -run Schedules -safety.schedules 20000.
 var scheduleCount = flag.Int("safety.schedules", 2000, "number of schedules with random failures")
 
 // TestStep_Schedules_NoOwnedVMIsDeleted runs schedules in which the listing and the list of

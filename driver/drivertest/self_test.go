@@ -16,7 +16,6 @@ import (
 )
 
 func TestCloud_KeepsTheContract(t *testing.T) {
-	t.Parallel()
 	Run(t, func(*testing.T) Harness { return new(Cloud).Harness() })
 }
 
