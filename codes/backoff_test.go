@@ -85,8 +85,8 @@ func TestBackoff_Over1000Attempts_SameWait(t *testing.T) {
 	require.Equal(t, at(1000), at(math.MaxInt))
 }
 
-// TestBackoff_AnyPolicy_Laws checks on random policies and failures what the doc comment of
-// Backoff promises.
+// TestBackoff_AnyPolicy_Laws checks the doc comment of Backoff with random policies and
+// failures.
 func TestBackoff_AnyPolicy_Laws(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
@@ -121,7 +121,7 @@ func randomAttempts(r *rand.Rand) int {
 	return attempts[r.IntN(len(attempts))]
 }
 
-// backoffLaws returns which promise of Backoff does not hold.
+// backoffLaws returns the violated promise of Backoff.
 func backoffLaws(p codes.BackoffPolicy, f codes.Failure, jitter func() float64) error {
 	pace, limit := p.Pace(f.Category), p.RetryAfterCap
 	if limit <= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-// benchErrors are the errors that are measured.
+// benchErrors are the measured errors.
 func benchErrors() (typed, wrapped, foreign error) {
 	typed = status.Error(codes.NotFound, "no such instance")
 	wrapped = fmt.Errorf("reconcile: %w", fmt.Errorf("machine m-1: %w", typed))

@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-// numbered holds every code under its number and name. Both are kept by other
-// programs; no line of it may ever change.
+// numbered has every code with its number and name. Other programs store both, so no line may
+// change.
 var numbered = []struct {
 	number uint32
 	name   string
@@ -39,7 +39,7 @@ var numbered = []struct {
 	{17, "Uninitialized", codes.Uninitialized},
 }
 
-// future holds codes that this version cannot name.
+// future has unknown codes.
 var future = []codes.Code{18, 19, 255, 256, math.MaxInt32, math.MaxUint32}
 
 func TestCode_NumbersAndNames_AreThoseOfMCM(t *testing.T) {

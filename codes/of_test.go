@@ -30,7 +30,7 @@ type httpError struct{}
 func (httpError) Error() string { return "404" }
 func (httpError) Code() int     { return 404 }
 
-// disguised turns into another error by its As method.
+// disguised is an error whose As method returns another error.
 type disguised struct{ as codes.Coder }
 
 func (disguised) Error() string { return "disguised" }
@@ -42,14 +42,14 @@ func (d disguised) As(target any) bool {
 	return false
 }
 
-// likened equals another error by its Is method and wraps a third.
+// likened is an error whose Is method matches another error.
 type likened struct{ is, wraps error }
 
 func (likened) Error() string          { return "likened" }
 func (l likened) Is(target error) bool { return target == l.is }
 func (l likened) Unwrap() error        { return l.wraps }
 
-// uncomparable panics when it is compared by a careless walker.
+// uncomparable is an error that panics when compared.
 type uncomparable []error
 
 func (uncomparable) Error() string     { return "many" }
@@ -101,8 +101,7 @@ func dialTimeout(t *testing.T) error {
 	return err
 }
 
-// TestOf_AnyTree_AgreesWithErrorsAs compares Of with the slow and obvious way on
-// random trees.
+// TestOf_AnyTree_AgreesWithErrorsAs compares Of with errors.As on random trees.
 func TestOf_AnyTree_AgreesWithErrorsAs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5000) {
@@ -169,5 +168,5 @@ func TestOf_TypedError_DoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { sink = codes.Of(wrapped) }))
 }
 
-// sink keeps the compiler from leaving out what is measured.
+// sink prevents the compiler from removing the measured call.
 var sink codes.Code

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 )
 
-// throttled is a cloud's own error with a retry-after time.
+// throttled is an error of a cloud with a requested wait.
 type throttled struct{ after time.Duration }
 
 func (throttled) Error() string               { return "slow down" }

@@ -19,7 +19,7 @@ import (
 
 const confidential = "hunter2-hunter2"
 
-// loaded returns the objects of a request that is full of secrets.
+// loaded returns the objects of a request with secrets in every field.
 func loaded() (*v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) {
 	meta := metav1.ObjectMeta{Namespace: "shoot", Name: "m-1"}
 	return &v1alpha1.Machine{ObjectMeta: meta, Spec: v1alpha1.MachineSpec{ProviderID: "aws:///i-1"}},

@@ -22,8 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// script is a driver that does the same thing at every call, and answers with a
-// response in any case.
+// script is a driver that does the same in every call and always returns a response.
 type script func(ctx context.Context, op driver.Operation) error
 
 func (s script) CreateMachine(ctx context.Context, _ *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {

@@ -23,5 +23,5 @@ func ExampleStep_noMachines() {
 	}, safety.DefaultPolicy(), now)
 	fmt.Println(d)
 	// Output:
-	// nothing; waits for machineclass/shop/small: Suspicious: 1 VMs are listed, but namespace "shop" has no machine
+	// nothing; waits for machineclass/shop/small: Suspicious: namespace "shop" has no machine, but VMs are listed: 1
 }

@@ -37,5 +37,5 @@ func ExampleStep() {
 	}
 	// Output:
 	// 12:00 nothing; waits for vm/cloud:///2: WaitingForGrace: NoMachine for 0s; the grace is 10m0s
-	// 12:10 delete vm/cloud:///2 of machine/shop/web-2: NoMachine: without a machine in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:10:00Z; 1 of 2 VMs have no machine; 1 machines were read; deletion 1 of at most 5 within 15m0s
+	// 12:10 delete vm/cloud:///2 of machine/shop/web-2: NoMachine: without a machine in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:10:00Z; 1 of 2 VMs have no machine; machines read: 1; deletion 1 of at most 5 within 15m0s
 }

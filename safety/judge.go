@@ -104,7 +104,7 @@ func (s *step) suspicious(class types.NamespacedName, vms share, machines *liste
 		return h, false
 	}
 	if machines.in[class.Namespace] == 0 {
-		h.Message = fmt.Sprintf("%d VMs are listed, but namespace %q has no machine", vms.listed, class.Namespace)
+		h.Message = fmt.Sprintf("namespace %[2]q has no machine, but VMs are listed: %[1]d", vms.listed, class.Namespace)
 		return h, true
 	}
 	if vms.tooMany(s.allowed()) {

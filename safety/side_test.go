@@ -48,7 +48,7 @@ func TestStep_SideResourceWithoutMachineAndVM_IsDeletedAfterGrace(t *testing.T) 
 		safety.DeleteSideResource{Resource: nic, Namespace: "shoot", Class: "small", Reason: safety.Leftover},
 	}, plain(d))
 	require.Equal(t, "delete sideresource/disk/disk-of-lost of machine/shoot/lost: Leftover: without a machine in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:11:00Z; "+
-		"1 of 11 machine names of side resources have no machine; 10 machines were read; deletion 1 of at most 5 within 15m0s", d.Actions[0].String())
+		"1 of 11 machine names of side resources have no machine; machines read: 10; deletion 1 of at most 5 within 15m0s", d.Actions[0].String())
 
 	gone := late.Add(time.Minute)
 	s, d = safety.Step(s, withSides(w.at(gone), nic), safety.DefaultPolicy(), gone)

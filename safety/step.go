@@ -193,7 +193,7 @@ func (s *step) propose() []Action {
 
 // evidence describes why a candidate is deleted.
 func (s *step) evidence(c candidate) string {
-	return fmt.Sprintf("without a machine in the listings from %s to %s; %s; %d machines were read; deletion %d of at most %d within %s",
+	return fmt.Sprintf("without a machine in the listings from %s to %s; %s; machines read: %d; deletion %d of at most %d within %s",
 		c.First.UTC().Format(time.RFC3339), c.Last.UTC().Format(time.RFC3339), c.share, len(s.Machines.Items), len(s.next.Proposed), s.policy.MaxDeletions, s.policy.Period)
 }
 

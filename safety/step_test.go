@@ -36,7 +36,7 @@ func TestStep_VMWithoutMachine_DeletedAfterGrace(t *testing.T) {
 	}}, plain(d))
 	require.False(t, d.NextCheck.IsZero())
 	require.Equal(t, "delete vm/cloud:///zone/lost of machine/shoot/lost: NoMachine: without a machine in the listings from 2026-03-01T12:00:00Z to 2026-03-01T12:11:00Z; "+
-		"1 of 11 VMs have no machine; 10 machines were read; deletion 1 of at most 5 within 15m0s", d.String())
+		"1 of 11 VMs have no machine; machines read: 10; deletion 1 of at most 5 within 15m0s", d.String())
 }
 
 func TestStep_EachOwnership_DeletesOrProtects(t *testing.T) {

@@ -109,7 +109,7 @@ func TestFromError_StatusAsText_IsParsed(t *testing.T) {
 	}
 }
 
-// nothing is an error whose As method says yes and gives nothing.
+// nothing is an error whose As method returns true without a target.
 type nothing struct{}
 
 func (nothing) Error() string { return "nothing" }

@@ -92,7 +92,7 @@ func FuzzStatusJSON(f *testing.F) {
 	})
 }
 
-// checkRoundTrip demands that code, message and the text of the cause survive.
+// checkRoundTrip asserts that code, message and the text of the cause are kept.
 func checkRoundTrip(t *testing.T, in *status.Status) {
 	t.Helper()
 	data, err := json.Marshal(in)

@@ -9,8 +9,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// broken is a driver with one fault: the methods that are set replace those of
-// the cloud.
+// broken is a driver with one error. The methods that are set replace those of the cloud.
 type broken struct {
 	*Cloud
 	create     method[driver.CreateMachineRequest, driver.CreateMachineResponse]
@@ -53,7 +52,7 @@ func (b *broken) DeleteSideResource(ctx context.Context, r *driver.DeleteSideRes
 // method is a method of a driver.
 type method[Q, R any] func(context.Context, *Q) (*R, error)
 
-// either returns the method that is set, or else the other one.
+// either returns set if it is not nil, otherwise other.
 func either[Q, R any](set, other method[Q, R]) method[Q, R] {
 	if set != nil {
 		return set
@@ -72,7 +71,7 @@ func answering[Q, R any](call method[Q, R], edit func(*R)) method[Q, R] {
 	}
 }
 
-// A flaw breaks a driver in one way.
+// A flaw is one error of a driver.
 type flaw struct {
 	options CloudOptions
 	breakIt func(b *broken)
@@ -80,7 +79,7 @@ type flaw struct {
 	caught  []string // cases that must fail
 }
 
-// flaws are all the ways of being broken that the kit has to notice.
+// flaws returns all errors of drivers that the kit must report.
 func flaws() map[string]flaw {
 	all := map[string]flaw{}
 	for _, group := range []map[string]flaw{createFlaws, getFlaws, deleteFlaws, listFlaws, sideFlaws, initializeFlaws, volumeFlaws, requestFlaws, contextFlaws} {

@@ -25,7 +25,7 @@ func contextCases() []promise {
 }
 
 // soon makes a call and returns its error. late is set if the call does not return within
-// patience after the end of its context. The goroutine of the call then goes on.
+// patience after the end of its context. The goroutine of the call then continues.
 func (e *env) soon(ctx context.Context, do func(context.Context) error) (err error, late error) {
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()

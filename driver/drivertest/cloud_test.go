@@ -67,8 +67,7 @@ func (u *user) list(ctx context.Context) (map[string]string, error) {
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// standing returns a cloud on a clock that stands still until it is told
-// otherwise, and the clock.
+// standing returns a cloud and its fake clock.
 func standing(o CloudOptions) (*user, *clocktesting.FakeClock) {
 	clk := clocktesting.NewFakeClock(start)
 	o.Clock = clk

@@ -133,7 +133,7 @@ func TestFault_PartialDelete_LeavesSideResources(t *testing.T) {
 	require.Equal(t, "nic nic:///shoot/m-1/1 of machine m-1, without a vm\n", s.String())
 	_, err = u.get(t.Context(), "m-1", resp.ProviderID)
 	require.Equal(t, codes.NotFound, codes.Of(err))
-	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID), "what is left over goes, also with the old provider ID")
+	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID), "the rest is deleted, also with the old provider ID")
 	require.True(t, u.Snapshot().Empty())
 	require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
 }
@@ -174,9 +174,9 @@ func TestFault_Probability_DependsOnSeedAndMachine(t *testing.T) {
 	require.InDelta(t, 1000, hit, 150)
 }
 
-// TestFault_AnyFault_KeepsIdempotency lets an impatient caller create and delete
-// machines on a cloud on which everything goes wrong: there is never a second VM
-// of a machine, and in the end nothing is left.
+// TestFault_AnyFault_KeepsIdempotency creates and deletes machines with short
+// timeouts and all kinds of faults. No machine ever has a second VM, and in the end nothing is
+// left.
 func TestFault_AnyFault_KeepsIdempotency(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// contextFlaws are the flaws in minding the context.
+// contextFlaws are the flaws with an ended context.
 var contextFlaws = map[string]flaw{
 	"ignores its context": {
 		options: slow(),

@@ -75,7 +75,7 @@ var createFlaws = map[string]flaw{
 		},
 		caught: []string{"CreateReturnsIdentity"},
 	},
-	"makes a second VM and says nothing of it": {
+	"makes a second VM and returns the first": {
 		breakIt: func(b *broken) {
 			b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 				resp, err := b.Cloud.CreateMachine(ctx, r)

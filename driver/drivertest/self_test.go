@@ -19,7 +19,7 @@ func TestCloud_KeepsTheContract(t *testing.T) {
 	Run(t, func(*testing.T) Harness { return new(Cloud).Harness() })
 }
 
-// slow is a cloud on which everything takes its time.
+// slow returns options with latency for every operation.
 func slow() CloudOptions {
 	return CloudOptions{
 		CreateLatency: 20 * time.Second, DeleteLatency: 3 * time.Second, CallLatency: time.Second,

@@ -199,7 +199,7 @@ func TestClient_OtherServer_IsUnavailable(t *testing.T) {
 		"a redirection":           {http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect).ServeHTTP, codes.Internal},
 		"no JSON":                 {say(ours, http.StatusOK, "{"), codes.Internal},
 		"another kind of JSON":    {say(ours, http.StatusOK, "[]"), codes.Internal},
-		"an error that is none":   {say(ours, http.StatusNotFound, "x"), codes.Internal},
+		"an invalid error":        {say(ours, http.StatusNotFound, "x"), codes.Internal},
 		"an error without a code": {say(ours, http.StatusNotFound, "{}"), codes.Unknown},
 		"an error with code OK":   {say(ours, http.StatusNotFound, `{"code":"OK","error":{"text":"x","code":"OK","message":"x"}}`), codes.Unknown},
 		"an unknown code":         {say(ours, http.StatusNotFound, `{"code":"New","error":{"text":"x"}}`), codes.Unknown},

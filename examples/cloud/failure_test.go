@@ -51,7 +51,7 @@ type impatient struct{ error }
 func (i impatient) RetryAfter() time.Duration { return -1 }
 func (i impatient) Unwrap() error             { return i.error }
 
-// requireSame checks that two errors say the same to everybody who asks.
+// requireSame checks that two errors have the same text, code, wait and context error.
 func requireSame(t *testing.T, want, got error) {
 	t.Helper()
 	require.Equal(t, want == nil, got == nil)

@@ -70,7 +70,7 @@ func TestHandler_InvalidRequest_ExplainsItself(t *testing.T) {
 		"no request":            {"POST", "/v1/CreateMachine", "null", nil, 400, codes.InvalidArgument},
 		"no machine":            {"POST", "/v1/CreateMachine", "{}", nil, 400, codes.InvalidArgument},
 		"no volumes":            {"POST", "/v1/GetVolumeIDs", "{}", nil, 200, codes.OK},
-		"a time that is none":   {"POST", "/v1/GetVolumeIDs", "{}", []string{"Machinist-Timeout", "soon"}, 400, codes.InvalidArgument},
+		"an invalid duration":   {"POST", "/v1/GetVolumeIDs", "{}", []string{"Machinist-Timeout", "soon"}, 400, codes.InvalidArgument},
 		"a time that is over":   {"POST", "/v1/GetVolumeIDs", "{}", []string{"Machinist-Timeout", "-1s"}, 504, codes.DeadlineExceeded},
 		"a body beyond measure": {"POST", "/v1/GetVolumeIDs", `{"x":"` + strings.Repeat("x", cloud.MaxRequestBytes) + `"}`, nil, 400, codes.InvalidArgument},
 	} {

@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// says is a driver that notes what it is asked, and says what it is told.
+// says is a driver that records requests and returns the given responses.
 type says struct {
 	create     func(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error)
 	initialize func(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error)

@@ -145,7 +145,7 @@ func TestOrphans_VMWithoutMachine_EventSaysWhatTheDeletionRestsOn(t *testing.T) 
 		require.Contains(t, failed[0], "Warning OrphanDeletionFailed VM "+lost.ProviderID+" of machine lost could not be deleted (NoMachine): ")
 		require.Contains(t, failed[0], "it is proposed again if it is still listed")
 		require.Contains(t, deleted[0], "Normal OrphanDeleted VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): without a machine in the listings from ")
-		require.Contains(t, deleted[0], "1 of 2 VMs have no machine, 1 of them deleted within 24h0m0s; 1 machines were read; deletion 1 of at most 5 within 1m0s")
+		require.Contains(t, deleted[0], "1 of 2 VMs have no machine, 1 of them deleted within 24h0m0s; machines read: 1; deletion 1 of at most 5 within 1m0s")
 	})
 }
 
