@@ -118,7 +118,7 @@ func TestConcepts_Glossary_IsShortAndSorted(t *testing.T) {
 	require.True(t, slices.IsSorted(words), "%v", words)
 }
 
-// Parity is a table for reference, and longer.
+// TestDocs_Pages_AreShort leaves out parity.md, which is a table for reference.
 func TestDocs_Pages_AreShort(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join("docs", "*.md"))
 	require.NoError(t, err)

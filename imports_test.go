@@ -32,7 +32,7 @@ type importRule struct {
 	why string
 }
 
-// The modules that k8s.io/api and k8s.io/apimachinery bring along.
+// underAPI are the modules that k8s.io/api and k8s.io/apimachinery bring along.
 var underAPI = []string{
 	"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/json-iterator/go",
 	"github.com/modern-go/concurrent", "github.com/modern-go/reflect2", "github.com/x448/float16",
@@ -41,7 +41,7 @@ var underAPI = []string{
 	"sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/structured-merge-diff/v6",
 }
 
-// The modules that the typed clients of k8s.io/client-go bring along.
+// underClientGo are the modules that the typed clients of k8s.io/client-go bring along.
 var underClientGo = append([]string{
 	"github.com/davecgh/go-spew", "github.com/emicklei/go-restful/v3",
 	"github.com/go-openapi/jsonpointer", "github.com/go-openapi/jsonreference", "github.com/go-openapi/swag",
@@ -54,7 +54,7 @@ var underClientGo = append([]string{
 	"google.golang.org/protobuf", "gopkg.in/evanphx/json-patch.v4", "k8s.io/client-go", "sigs.k8s.io/yaml",
 }, underAPI...)
 
-// The fake clients of client-go bring along one more.
+// underFakes are the modules that the fake clients of client-go bring along.
 var underFakes = append([]string{"github.com/pmezard/go-difflib"}, underClientGo...)
 
 const (

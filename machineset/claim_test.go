@@ -20,8 +20,8 @@ func notController(ref metav1.OwnerReference) metav1.OwnerReference {
 	return ref
 }
 
-// MCM sends a list with one entry: adoption wipes foreign
-// owners, and a release leaves the owner in place (DS-22).
+// TestClaim_AdoptAndRelease_KeepForeignOwners asserts that owners of others stay. MCM sends a list
+// with one entry, so that adoption removes them and a release keeps its own (DS-22).
 func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
 	set := newSet(1)
 	self := machineset.OwnerSet(set).Reference()

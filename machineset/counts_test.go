@@ -138,8 +138,8 @@ func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
 	})
 }
 
-// MS-5: a machine that is kept for study is not forgotten by any of those who
-// count, rank, choose, replace or report.
+// TestPreserved_AllFunctions_Agree asserts that counting, ranking, choosing, replacing and
+// reporting treat a preserved machine alike.
 func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	kept, good := preserved(newMachine("kept", v1alpha1.MachineFailed)), newMachine("good", v1alpha1.MachineRunning)
 	in := observed(2, kept, good)

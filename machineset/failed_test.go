@@ -67,7 +67,8 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 	}
 }
 
-// After an outage the Node may be Ready for long before the set reads that.
+// TestReplaceFailed_ReadyAgainReadLater_OneMinuteFromRead has a Node that was Ready for long before
+// the set reads that, as after an outage.
 func TestReplaceFailed_ReadyAgainReadLater_OneMinuteFromRead(t *testing.T) {
 	m, view := failedWithNode(corev1.ConditionTrue, now.Add(-time.Minute))
 	for at, stays := range map[time.Duration]bool{0: true, 59 * time.Second: true, time.Minute: false} {

@@ -103,7 +103,8 @@ func exhaust(t *testing.T, in machineset.Observation, p machineset.Policy) (mach
 	return in, n, names
 }
 
-// Two passes on one view ask for the difference once (I-4).
+// TestDecide_SameViewAgain_AddsNothing asserts that two passes on one view ask for the difference
+// once (I-4).
 func TestDecide_SameViewAgain_AddsNothing(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		first := machineset.Decide(in, machineset.Policy{}, now)
@@ -142,7 +143,8 @@ func TestDecide_Burst_BoundsEachDecision(t *testing.T) {
 	})
 }
 
-// Machines on their way out are neither chosen nor counted (I-5).
+// TestDecide_ScaleDown_ExactNumberNamedFirst asserts that machines on their way out are neither
+// chosen nor counted (I-5).
 func TestDecide_ScaleDown_ExactNumberNamedFirst(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -177,8 +179,8 @@ func TestDecide_ScaleDown_ExactNumberNamedFirst(t *testing.T) {
 	}
 }
 
-// MS-1: what a set creates never makes it and what it has released more than it
-// wants and so many.
+// TestDecide_Random_NeverMoreThanDesired asserts that the machines of a set and those that it has
+// released exceed the replicas by a bounded number.
 func TestDecide_Random_NeverMoreThanDesired(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		const limit = 3

@@ -172,7 +172,8 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	require.Nil(t, s.Apply(m), "another machine of that name")
 }
 
-// The comparison without reflection is the comparison with it.
+// TestSync_EqualNodeTemplates_NoUpdate asserts that the comparison without reflection agrees with
+// the one with reflection.
 func TestSync_EqualNodeTemplates_NoUpdate(t *testing.T) {
 	when := metav1.NewTime(epoch)
 	bends := []func(n *v1alpha1.NodeTemplateSpec){
@@ -325,7 +326,8 @@ func TestStatus_Incomplete_KeepsCounts(t *testing.T) {
 	require.False(t, changed)
 }
 
-// Every field counts, except the time of the last operation.
+// TestStatus_FieldOfTheStoredStatusDiffers_IsWritten asserts that every field counts, except the
+// time of the last operation.
 func TestStatus_FieldOfTheStoredStatusDiffers_IsWritten(t *testing.T) {
 	in := observed(1, newMachine("a", v1alpha1.MachineRunning))
 	in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)

@@ -23,9 +23,9 @@ func observed(replicas int32, machines ...*v1alpha1.Machine) machineset.Observat
 	return machineset.Observation{Set: newSet(replicas), Machines: machines, Complete: true}
 }
 
-// A cut that was planned to cost no availability costs none, though the order
-// would take a healthy machine first: preserved ones come last in it, and those of
-// low priority first.
+// TestDecide_NamedVictims_AreDeleted asserts that a reduction planned without loss of availability
+// has none, though the order would delete a healthy machine first: preserved machines are last in
+// it, and those of low priority first.
 func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
 	broken := preserved(newMachine("broken", v1alpha1.MachineFailed))
 	cheap := newMachine("cheap", v1alpha1.MachineRunning)
@@ -80,8 +80,8 @@ func TestDecide_NoSelector_IsHeld(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Scaling from 2 to 1 while one is being deleted deletes no second one, and what
-// has been deleted is not available.
+// TestLeaving_DeletionTimestamp_IsLeaving asserts that scaling from 2 to 1 while one is being
+// deleted deletes no second one, and what has been deleted is not available.
 func TestLeaving_DeletionTimestamp_IsLeaving(t *testing.T) {
 	leaving := newMachine("a", v1alpha1.MachineRunning)
 	leaving.DeletionTimestamp = deletedNow()
@@ -112,7 +112,8 @@ func TestStatus_ConditionsOfOthers_Stay(t *testing.T) {
 	require.Contains(t, s.Conditions, frozen)
 }
 
-// A call that always fails makes one call a pass, and no recursion.
+// TestStatus_PersistentError_StaysFailed asserts that a call that always fails makes one call a
+// pass, and no recursion.
 func TestStatus_PersistentError_StaysFailed(t *testing.T) {
 	in := observed(0, newMachine("a", v1alpha1.MachineRunning))
 	for i := range 100 {

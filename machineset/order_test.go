@@ -113,7 +113,8 @@ func TestOrder_Random_IsTotal(t *testing.T) {
 	require.Empty(t, o.First(nil, -1))
 }
 
-// Each line is one machine more than the set wants, and what chose it.
+// TestFirst_Victim_SaysCriterion has a line for each machine above the replicas, with the criterion
+// that chose it.
 func TestFirst_Victim_SaysCriterion(t *testing.T) {
 	machine := func(name string, bend func(m *v1alpha1.Machine)) *v1alpha1.Machine {
 		m := newMachine(name, v1alpha1.MachineRunning)

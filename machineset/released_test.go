@@ -40,8 +40,8 @@ func carryOutEdit(t *testing.T, m *v1alpha1.Machine, edit machineset.OwnersEdit)
 	}
 }
 
-// MS-1: a client that takes the labels off every machine a set makes. Whatever it
-// does, there are never more than the set wants and three.
+// TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations has a client that removes the labels of
+// every new machine. There are never more machines than the replicas and three.
 func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 	const most = 2 + 3
 	{

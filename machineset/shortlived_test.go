@@ -19,7 +19,8 @@ import (
 // shortLife is how long machines live that are replaced without a bound.
 const shortLife = 10 * time.Minute
 
-// A set that wants ten machines has at most twenty, those included that did not live.
+// TestDecide_ShortLivedMachines_BoundedCreations asserts that a set of ten machines has at most
+// twenty, including those that failed early.
 func TestDecide_ShortLivedMachines_BoundedCreations(t *testing.T) {
 	for name, c := range map[string]struct {
 		desired, present, asked, leaving int

@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Templates are compared field by field. A field that a new version of the API adds
-// must not be forgotten.
+// TestSync_EveryNodeTemplateField_IsUpdated asserts that each field of a template is compared, also
+// one that a new version of the API adds.
 func TestSync_EveryNodeTemplateField_IsUpdated(t *testing.T) {
 	for _, part := range []func(*v1alpha1.NodeTemplateSpec) any{
 		func(n *v1alpha1.NodeTemplateSpec) any { return &n.ObjectMeta },

@@ -61,7 +61,8 @@ func TestNameVictims_InvalidNames_AreSkipped(t *testing.T) {
 	require.Equal(t, []string{"m"}, deleted(machineset.Decide(in, machineset.Policy{}, now)))
 }
 
-// The API server stores 256 KiB of annotations, keys and values together.
+// TestNameVictims_ManyNames_FitTheAPIServer asserts the limit of the API server: 256 KiB for keys
+// and values of all annotations.
 func TestNameVictims_ManyNames_FitTheAPIServer(t *testing.T) {
 	size := func(set *v1alpha1.MachineSet) int {
 		n := 0
@@ -162,8 +163,9 @@ func TestChoose_Random_AgreesWithModel(t *testing.T) {
 	}
 }
 
-// MS-2: a set that shrinks by k never asks for more than k machines, though their
-// health changes between all passes, and the cache shows none of the deletions.
+// TestChoose_HealthFlaps_SameVictims asserts that a set that shrinks by k deletes at most k
+// machines, though their health changes between all passes, and the cache shows none of the
+// deletions.
 func TestChoose_HealthFlaps_SameVictims(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 7))

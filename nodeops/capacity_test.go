@@ -89,7 +89,8 @@ func TestSyncCapacity_CostlyQuantityInTheRecord_IsAnError(t *testing.T) {
 	require.Nil(t, change.Node, change.Text)
 }
 
-// A quantity beyond 63 bits is a pointer inside, and Add changes what it points to.
+// TestSyncCapacity_Result_SharesNoQuantity has a quantity of more than 63 bits, which is a pointer
+// inside. Add changes the value behind it.
 func TestSyncCapacity_Result_SharesNoQuantity(t *testing.T) {
 	const large = "99999999999999999999"
 	desired := resources("a", large)

@@ -131,8 +131,8 @@ func TestAddOrUpdateConditionsOnNode_Times(t *testing.T) {
 	}
 }
 
-// Laws on random lists: the other conditions stay in their order, no zero time is stored, a
-// write is a change, and the second time nothing is written.
+// TestAddOrUpdateConditionsOnNode_Laws asserts on random lists that the other conditions stay in
+// their order, no zero time is stored, a write is a change, and the second time nothing is written.
 func TestAddOrUpdateConditionsOnNode_Laws(t *testing.T) {
 	atT2(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -94,8 +94,9 @@ func TestCordonNode_OtherNodeRefusedOrInvalid_TypedError(t *testing.T) {
 	require.Empty(t, cluster.HistorySince(before.ResourceVersion))
 }
 
-// I-14: eight owners come and go, others write taints, labels and heartbeats in between, and requests
-// meet conflicts and answers that get lost. At rest every mark is as it should be.
+// TestCordonNode_ConcurrentOwners_LoseNothing has eight owners that cordon and uncordon while other
+// clients write taints, labels and heartbeats. Requests meet conflicts, and responses get lost. At
+// the end every mark is right.
 func TestCordonNode_ConcurrentOwners_LoseNothing(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

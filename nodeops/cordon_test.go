@@ -208,7 +208,8 @@ func TestUncordon_MarkChangedByOthers_Stays(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, uncordoned(t, node, "a")))
 }
 
-// The taint for an instance that is off would remove the pods of one that is on.
+// TestCordon_InstanceRunsAgain_RemovesOutOfService asserts that the out-of-service taint does not
+// stay, which would remove the pods of a running instance.
 func TestCordon_InstanceRunsAgain_RemovesOutOfService(t *testing.T) {
 	off, on := nodeops.Cordon{Owner: "a", OutOfService: true}, nodeops.Cordon{Owner: "a"}
 	node := cordoned(t, crowdedNode(), off)
@@ -271,7 +272,8 @@ func TestUncordon_MarksWithoutClaim_AreRemoved(t *testing.T) {
 	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, node, "b")))
 }
 
-// I-13 in every order of two owners and a human, up to six acts.
+// TestUncordon_TwoOwnersAndAUserInAnyOrder_LastOwnerOpens plays every order of two owners and a
+// user, up to six steps.
 func TestUncordon_TwoOwnersAndAUserInAnyOrder_LastOwnerOpens(t *testing.T) {
 	for name, w := range map[string]*cordonWorld{
 		"one cordon": {a: owned, b: nodeops.Cordon{Owner: "b"}, see: unschedulable, flip: setUnschedulable},

@@ -234,7 +234,8 @@ func TestExecutors_NoChange_NoWrite(t *testing.T) {
 	})
 }
 
-// A write of the status drops changes of the spec: template and capacity are two writes.
+// TestSync_TaintRemovedWhileCapacityChanges_BothAreStored asserts that a write of the status drops
+// changes of the spec: template and capacity are two writes.
 func TestSync_TaintRemovedWhileCapacityChanges_BothAreStored(t *testing.T) {
 	s := newServer(t, crowdedNode())
 	step := func(template nodeops.Template, capacity corev1.ResourceList) {
@@ -273,7 +274,8 @@ func TestUpdateNode_Edit_ReturnsTheStoredNodeOrTheError(t *testing.T) {
 	require.Equal(t, 1, s.writes)
 }
 
-// A Node that was deleted and created again between two attempts is another Node.
+// TestUpdateNode_NodeReplaced_IsNotChanged asserts that a Node that was deleted and created again
+// between two attempts is another Node.
 func TestUpdateNode_NodeReplaced_IsNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, crowdedNode())

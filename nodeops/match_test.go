@@ -124,7 +124,8 @@ func TestMatch_Table_Result(t *testing.T) {
 	require.False(t, nodeops.MatchResult{}.Found(), "the zero result is no match")
 }
 
-// The order of the candidates does not matter, and a match is never one of an empty ID.
+// TestMatch_Random_Laws asserts that the order of the candidates does not matter, and a match is
+// never one of an empty ID.
 func TestMatch_Random_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	ids := []string{"", "aws:///", "aws:///z/a", "aws://z//a/", "aws:///y/a", "aws:///z/b", "azure:///z/A", "azure:///Z/a", "a"}

@@ -210,8 +210,9 @@ func anyTemplate(r *rand.Rand) nodeops.Template {
 	return t
 }
 
-// A record in the words of this package is recognised without decoding it. It must mean the
-// same as if it were decoded: the record is renewed exactly if it means another template.
+// TestSyncTemplate_AnyRecord_IsRenewedIfItMeansAnotherTemplate asserts that a record that is
+// recognized without decoding means the same as if it were decoded: it is renewed exactly if it
+// means another template.
 func TestSyncTemplate_AnyRecord_IsRenewedIfItMeansAnotherTemplate(t *testing.T) {
 	for seed := range uint64(20000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -265,7 +266,8 @@ func TestSyncTemplate_NothingToDo_AllocatesNothing(t *testing.T) {
 	}))
 }
 
-// The laws of the comparison of three states, over random sequences of templates and of changes by others.
+// TestSyncTemplate_Random_Laws asserts the laws of the comparison of three states over random
+// sequences of templates and of changes by others.
 func TestSyncTemplate_Random_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 1500 {

@@ -46,8 +46,8 @@ func TestLedger_Concurrent_IsSafe(t *testing.T) {
 	require.Empty(t, l.Leases(t0))
 }
 
-// Timeouts race with releases, and stale keys are removed all the time. No key has more permits
-// than registered.
+// TestPermitGiver_Concurrent_IsSafe has timeouts that race with releases, while stale keys are
+// removed. No key has more permits than registered.
 func TestPermitGiver_Concurrent_IsSafe(t *testing.T) {
 	const limit = 2
 	pg := permits.NewPermitGiver(20*time.Microsecond, time.Nanosecond)
@@ -81,7 +81,8 @@ func TestPermitGiver_Concurrent_IsSafe(t *testing.T) {
 	require.Zero(t, permits.Gates(pg))
 }
 
-// Timeouts race with releases. With a giver that removes no key, all permits are free at the end.
+// TestPermitGiver_TimeoutRaces_LoseNoPermit has timeouts that race with releases. With a giver that
+// removes no key, all permits are free at the end.
 func TestPermitGiver_TimeoutRaces_LoseNoPermit(t *testing.T) {
 	pg := permits.NewPermitGiver(0, 0)
 	pg.RegisterPermits("pool", 2)

@@ -144,7 +144,8 @@ func TestAdopt_Lease_IsRenewed(t *testing.T) {
 	})
 }
 
-// A ledger that adopts the saved leases has the same leases, with later ends.
+// TestLedger_Restart_KeepsEveryLease asserts that a ledger that adopts the saved leases has the
+// same leases, with later ends.
 func TestLedger_Restart_KeepsEveryLease(t *testing.T) {
 	l := permits.NewLedger(2, time.Minute)
 	for _, k := range []string{"z", "pool", "a"} {

@@ -15,7 +15,8 @@ import (
 
 // The tests in this file fail on the behavior of MCM that docs/parity.md describes.
 
-// A key is stale some time after its last use, not after its registration.
+// TestPermitGiver_KeyInUse_IsNotStale asserts that a key is stale some time after its last use, not
+// after its registration.
 func TestPermitGiver_KeyInUse_IsNotStale(t *testing.T) {
 	giver(t, func(t *testing.T, pg permits.PermitGiver) {
 		for range 10 { // in use all the time, registered long ago
@@ -29,8 +30,8 @@ func TestPermitGiver_KeyInUse_IsNotStale(t *testing.T) {
 	})
 }
 
-// A key is kept while a permit of it is taken or awaited, so registering it again makes no
-// permit available.
+// TestPermitGiver_PermitTakenOrAwaited_KeyIsKept asserts that a key is kept while a permit of it is
+// taken or awaited, so registering it again makes no permit available.
 func TestPermitGiver_PermitTakenOrAwaited_KeyIsKept(t *testing.T) {
 	giver(t, func(t *testing.T, pg permits.PermitGiver) {
 		require.True(t, pg.TryPermit("pool", 0))
@@ -47,7 +48,8 @@ func TestPermitGiver_PermitTakenOrAwaited_KeyIsKept(t *testing.T) {
 	})
 }
 
-// Waiting calls return false when their key is deleted or the giver is closed.
+// TestPermitGiver_DeleteOrClose_EndsWaitingCalls asserts that waiting calls return false when their
+// key is deleted or the giver is closed.
 func TestPermitGiver_DeleteOrClose_EndsWaitingCalls(t *testing.T) {
 	for name, end := range map[string]func(pg permits.PermitGiver){
 		"delete": func(pg permits.PermitGiver) { pg.DeletePermits("pool") },
@@ -71,7 +73,8 @@ func TestPermitGiver_DeleteOrClose_EndsWaitingCalls(t *testing.T) {
 	}
 }
 
-// Closing and deleting may be repeated, also at the same time.
+// TestPermitGiver_CloseAndDelete_Repeatable asserts that closing and deleting may be repeated, also
+// at the same time.
 func TestPermitGiver_CloseAndDelete_Repeatable(t *testing.T) {
 	pg := permits.NewPermitGiver(stale, janitor)
 	pg.RegisterPermits("pool", 1)
@@ -84,7 +87,8 @@ func TestPermitGiver_CloseAndDelete_Repeatable(t *testing.T) {
 	pg.Close()
 }
 
-// With a timeout of zero or less a call returns at once. (A free permit needs no timer: TestTryPermit_Free_NoAllocation.)
+// TestPermitGiver_NoTimeout_DoesNotWait asserts that a call with a timeout of zero or less returns
+// at once.
 func TestPermitGiver_NoTimeout_DoesNotWait(t *testing.T) {
 	for _, timeout := range []time.Duration{0, -1, -time.Hour} {
 		giver(t, func(t *testing.T, pg permits.PermitGiver) {
@@ -94,7 +98,8 @@ func TestPermitGiver_NoTimeout_DoesNotWait(t *testing.T) {
 	}
 }
 
-// A release ends the lease of its holder only. The interface of PermitGiver has no holder.
+// TestRelease_OtherHolder_KeepsTheLease asserts that a release ends the lease of its holder only.
+// The interface of PermitGiver has no holder.
 func TestRelease_OtherHolder_KeepsTheLease(t *testing.T) {
 	l := permits.NewLedger(1, time.Minute)
 	granted(t, l, "a", t0)
@@ -105,7 +110,8 @@ func TestRelease_OtherHolder_KeepsTheLease(t *testing.T) {
 	require.Equal(t, []permits.Lease{lease("b", 0, 60)}, l.Held("pool", t0))
 }
 
-// A refusal says when to acquire again. A waiting call returns when a permit is released.
+// TestAcquire_LimitReached_DoesNotBlock asserts that a refusal says when to acquire again. A
+// waiting call returns when a permit is released.
 func TestAcquire_LimitReached_DoesNotBlock(t *testing.T) {
 	l := permits.NewLedger(1, time.Minute)
 	granted(t, l, "a", t0)
@@ -124,8 +130,8 @@ func TestAcquire_LimitReached_DoesNotBlock(t *testing.T) {
 	})
 }
 
-// MCM sleeps until its cache shows the disruption. Here the lease counts as long as the cache
-// does not show it, for all workers and after restarts.
+// TestLedger_StaleCache_LeaseCounts asserts that the lease counts as long as the cache does not
+// show the disruption, for all workers and after restarts. MCM sleeps until its cache shows it.
 func TestLedger_StaleCache_LeaseCounts(t *testing.T) {
 	l := permits.NewLedger(1, 10*time.Minute)
 	cached := map[string]bool{} // machines seen as being replaced
@@ -145,7 +151,8 @@ func TestLedger_StaleCache_LeaseCounts(t *testing.T) {
 	require.True(t, replace(l, "b", at(2)))
 }
 
-// Machines without a deployment share the empty key, which is limited like any other.
+// TestLedger_EmptyKey_IsLimited asserts that machines without a deployment share the empty key,
+// which is limited like any other.
 func TestLedger_EmptyKey_IsLimited(t *testing.T) {
 	l := permits.NewLedger(1, time.Minute)
 	_, no := l.Acquire("", "a", t0)

@@ -235,7 +235,8 @@ func TestClose_Giver_ReturnsFalse(t *testing.T) {
 	})
 }
 
-// synctest panics if a goroutine of the bubble does not end.
+// TestPermitGiver_NeverClosed_HasNoGoroutine asserts that synctest panics if a goroutine of the
+// bubble does not end.
 func TestPermitGiver_NeverClosed_HasNoGoroutine(t *testing.T) {
 	giver(t, func(t *testing.T, pg permits.PermitGiver) {
 		require.True(t, pg.TryPermit("pool", time.Second))

@@ -23,8 +23,8 @@ type claimOut struct {
 	Error   *string
 }
 
-// Which error of a call surfaces is the business of the shell; that the machine
-// is not claimed then is not.
+// claim does not compare which error of a call is returned, which is up to the executor. It
+// compares that the machine is not claimed.
 func claim(in claimIn, out claimOut) ([]string, error) {
 	set := (&machineSet{Name: "ms", Replicas: 1}).object()
 	set.Spec.Selector.MatchLabels = map[string]string{"app": "w"}

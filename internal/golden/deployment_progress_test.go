@@ -17,8 +17,8 @@ type deploymentProgressIn struct {
 
 type deploymentProgressOut struct{ Complete, Progressing, TimedOut bool }
 
-// The three answers are read from the status of a rollout whose sets have the new counters.
-// One that has a rollback to do is not complete, so that it shows the other answers.
+// deploymentProgress reads the three results from the status of a rollout whose sets have the new
+// counters. A rollout with a pending rollback is not complete, so that it shows the other results.
 func deploymentProgress(in deploymentProgressIn, out deploymentProgressOut) ([]string, error) {
 	d := &v1alpha1.MachineDeployment{}
 	d.Generation, d.Spec.Replicas, d.Spec.ProgressDeadlineSeconds = in.Generation, in.Replicas, in.ProgressDeadlineSeconds

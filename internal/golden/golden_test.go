@@ -108,7 +108,7 @@ func folder() string {
 	}
 }
 
-// A file of another folder needs a reader; a reader does not need a file there.
+// TestVectors demands a reader for each file of another folder, but no file for each reader.
 func TestVectors(t *testing.T) {
 	dir := folder()
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))

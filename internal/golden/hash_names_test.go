@@ -13,8 +13,8 @@ type hashNamesIn struct {
 
 type hashNamesOut struct{ HashLabel, NameSuffix string }
 
-// The hash itself depends on the memory layout of MCM; sets are found by
-// their template and not by their hash. The suffix follows from the hash by the same rule.
+// hashNames does not compare the hash, which depends on the memory layout of MCM: sets are found by
+// their template. The suffix follows from the hash by the same rule.
 func hashNames(in hashNamesIn, out hashNamesOut) ([]string, error) {
 	if err := same("suffix by the rule", out.NameSuffix, suffixModel(out.HashLabel)); err != nil {
 		return nil, err

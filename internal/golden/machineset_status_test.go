@@ -79,14 +79,14 @@ func statusModel(in machineSetStatusIn, m mended) machineSetStatusOut {
 	o := machineSetStatusOut{Replicas: int32(len(in.Machines)), FailedMachinesNil: true}
 	owner := ""
 	for _, x := range in.Machines {
-		labelled := true
+		labeled := true
 		for k, v := range in.MachineSet.Template.object().Labels {
-			labelled = labelled && x.Labels[k] == v
+			labeled = labeled && x.Labels[k] == v
 		}
 		leaving := m["DS-23"] && (x.Deleting || x.Phase == "Terminating")
 		kept := x.Phase == "Failed" && x.PreserveExpiryInSeconds != nil
 		auto := x.Annotations["node.machine.sapcloud.io/preserve"] == "auto-preserved"
-		o.FullyLabeledReplicas += one(labelled)
+		o.FullyLabeledReplicas += one(labeled)
 		o.ReadyReplicas += one(x.Phase == "Running" && !leaving)
 		o.AvailableReplicas += one((x.Phase == "Running" || x.Phase == "Available") && !leaving)
 		o.PreservedFailedReplicas += one(kept && !leaving)

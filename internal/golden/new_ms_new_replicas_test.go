@@ -24,9 +24,8 @@ type newSetReplicasOut struct {
 	NewReplicas int32
 }
 
-// The function gets the number of machines there are as an argument. The
-// reference counts those that are reported, and so forgets those that are asked
-// for (DS-1); we count the larger of both for each set.
+// newSetReplicas gets the number of machines as an argument. MCM counts those that are reported and
+// forgets those that are requested (DS-1). Here the larger number counts for each set.
 func newSetReplicas(in newSetReplicasIn, out newSetReplicasOut) ([]string, error) {
 	d := &v1alpha1.MachineDeployment{}
 	d.Spec.Replicas, d.Spec.Strategy = in.Replicas, strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)

@@ -11,8 +11,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// What the models answer for random inputs is as good as a vector:
-// the readers have to know what to make of it.
+// TestModels_RandomWorlds_EqualOrDeviation treats results of the models for random inputs as
+// vectors, which the readers have to understand.
 func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 	const worlds = 400
 	for name, try := range map[string]func(r *rand.Rand) (any, []string, error){

@@ -20,8 +20,7 @@ type rolloutStatusOut struct {
 	Error                                                                            *string
 }
 
-// The vector tells of the status that is stored afterwards, and whether it was
-// written for that.
+// rolloutStatus compares the status that is stored afterwards, and whether it was written.
 func rolloutStatus(in world, out rolloutStatusOut) ([]string, error) {
 	d, newSet, old := in.MachineDeployment.object(), in.NewMS.object(), setsOf(in.OldMSs)
 	s, expires := deployment.RolloutStatus(d, newSet, old, now)

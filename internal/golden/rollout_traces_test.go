@@ -42,8 +42,8 @@ type rolloutTracesOut struct {
 
 func (o rolloutTracesOut) last() traceStep { return o.Steps[len(o.Steps)-1] }
 
-// Where MCM keeps its bounds, we take the same steps. Where it does not
-// (DS-1), ours keep them, and end where those of MCM end.
+// rolloutTraces compares each step as long as MCM keeps its bounds. Where MCM does not (DS-1), the
+// steps keep them and end where those of MCM end.
 func rolloutTraces(in rolloutTracesIn, out rolloutTracesOut) ([]string, error) {
 	sim, err := newSimulation(in.MachineDeployment)
 	if err != nil {

@@ -27,9 +27,8 @@ type safetyFreezeOut struct {
 	Error                      *string
 }
 
-// The vector tells of the judgement on one set, and what that makes of its
-// deployment. That a deployment follows its sets at all times comes after it in
-// MCM.
+// safetyFreeze compares the decision on one set and what follows for its deployment. In MCM a
+// deployment follows its sets in a later step.
 func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	set, policy := in.MachineSet.object(), safety.OvershootPolicy{Up: in.SafetyUp, Down: in.SafetyDown}
 	// The vector's error is that a strategy has no surge (DS-34).
@@ -103,10 +102,10 @@ func freezeModel(in safetyFreezeIn, m mended) safetyFreezeOut {
 		o.Conditions = append(o.Conditions, condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 	}
 	isFrozen := func(c condition) bool { return c.Type == "Frozen" }
-	labelled, low := o.FrozenLabel == "True", high-int(in.SafetyDown)
+	labeled, low := o.FrozenLabel == "True", high-int(in.SafetyDown)
 	told := slices.ContainsFunc(o.Conditions, func(c condition) bool { return isFrozen(c) && c.Status == "True" })
 	switch {
-	case m[halfFrozen] && labelled && !told && in.MachineCount > low:
+	case m[halfFrozen] && labeled && !told && in.MachineCount > low:
 		why := condition{
 			Type: "Frozen", Status: "True", Reason: "OverShootingReplicaCount",
 			Message: fmt.Sprintf("MachineSet %s has %d machines and stays frozen until it has %d", name, in.MachineCount, low),
@@ -116,10 +115,10 @@ func freezeModel(in safetyFreezeIn, m mended) safetyFreezeOut {
 		}
 		o.Conditions = append(slices.DeleteFunc(o.Conditions, isFrozen), why)
 		o.Events = []string{"Normal FrozeMachineSet SafetyController: Froze MachineSet " + name + " due to replica overshooting"}
-	case m[halfFrozen] && told && !labelled && in.MachineCount > low && in.MachineCount < high:
+	case m[halfFrozen] && told && !labeled && in.MachineCount > low && in.MachineCount < high:
 		o.FrozenLabel, o.Conditions = "", slices.DeleteFunc(o.Conditions, isFrozen)
 		o.Events = []string{"Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet " + name}
-	case in.MachineCount >= high && !labelled && (!m[noMachine] || in.MachineCount > 0):
+	case in.MachineCount >= high && !labeled && (!m[noMachine] || in.MachineCount > 0):
 		why := condition{
 			Type: "Frozen", Status: "True", Reason: "OverShootingReplicaCount",
 			Message: fmt.Sprintf("The number of machines backing MachineSet: %s is %d >= %d which is the Max-ScaleUp-Limit", name, in.MachineCount, high),
@@ -132,7 +131,7 @@ func freezeModel(in safetyFreezeIn, m mended) safetyFreezeOut {
 			o.Conditions = append(slices.DeleteFunc(o.Conditions, isFrozen), why)
 		}
 		o.Events = []string{"Normal FrozeMachineSet SafetyController: Froze MachineSet " + name + " due to replica overshooting"}
-	case in.MachineCount <= high-int(in.SafetyDown) && (labelled || slices.ContainsFunc(o.Conditions, isFrozen)):
+	case in.MachineCount <= high-int(in.SafetyDown) && (labeled || slices.ContainsFunc(o.Conditions, isFrozen)):
 		o.FrozenLabel, o.Conditions = "", slices.DeleteFunc(o.Conditions, isFrozen)
 		o.Events = []string{"Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet " + name}
 	}

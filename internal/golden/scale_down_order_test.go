@@ -16,8 +16,7 @@ type scaleDownOrderIn struct{ Machines []machine }
 
 type scaleDownOrderOut struct{ DeletionOrder [][]string }
 
-// The vector groups machines between which MCM does not tell; we tell
-// them apart by their names.
+// scaleDownOrder compares groups of machines that MCM does not order. Here the names order them.
 func scaleDownOrder(in scaleDownOrderIn, out scaleDownOrderOut) ([]string, error) {
 	machines := machinesOf(in.Machines)
 	model := func(m mended) scaleDownOrderOut { return orderModel(in, m) }

@@ -26,8 +26,8 @@ type triggerDeletionOut struct {
 
 const triggerKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 
-// A migration writes an annotation which the next step writes again; ours is one
-// write, and the annotation after the migration is left out.
+// triggerDeletion expects one write where MCM writes an annotation and the next step writes it
+// again. The annotation after the migration is left out.
 func triggerDeletion(in triggerDeletionIn, out triggerDeletionOut) ([]string, error) {
 	n := int32(len(in.Machines))
 	w := world{

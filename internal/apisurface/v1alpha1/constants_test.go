@@ -11,7 +11,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// The texts are in stored objects, in other people's controllers and in alerts.
+// TestTextsThatOthersReadAreUnchanged pins texts in stored objects, controllers of other projects
+// and alerts.
 func TestTextsThatOthersReadAreUnchanged(t *testing.T) {
 	for text, got := range map[string]string{
 		"machine.sapcloud.io":          v1alpha1.GroupName,

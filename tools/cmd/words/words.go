@@ -127,6 +127,9 @@ func checkFirstWord(doc *ast.CommentGroup, report func(token.Pos, string, ...any
 		return
 	}
 	for _, n := range names {
+		if n.Name == "_" {
+			return
+		}
 		if rest, found := strings.CutPrefix(first, n.Name); found && !strings.ContainsFunc(rest, isLetterOrDigit) {
 			return
 		}

@@ -38,6 +38,7 @@ func TestCheckFile_Comments_BeginWithTheName(t *testing.T) {
 		"// A type.\ntype T int":                                   false,
 		"type (\n\t// An int.\n\tT int\n)":                         false,
 		"// b is one of two.\nvar a, b int":                        true,
+		"// A check.\nvar _ = 1":                                   true,
 		"// Two of them.\nvar a, b int":                            false,
 		"// Numbers of something.\nconst (\n\t// One.\n\tA = 1\n)": true,
 	} {
