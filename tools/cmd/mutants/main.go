@@ -36,8 +36,9 @@ func main() {
 	verbose := flag.Bool("v", false, "print the output of each test")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *root, flag.Args(), *verbose); err != nil {
+	err := run(ctx, *root, flag.Args(), *verbose)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
@@ -62,15 +63,14 @@ func run(ctx context.Context, root string, rows []string, verbose bool) error {
 			bad++
 		}
 		if verbose {
-			os.Stderr.Write(output)
+			fmt.Fprintf(os.Stderr, "%s", output)
 		}
 		played++
 		fmt.Fprintf(table, "%s\t%s\t%s %s\t%s\t%.1fs\n", m.Name, m.path(), m.Package, m.Test, result, time.Since(begin).Seconds())
-		if len(rows) > 0 {
-			table.Flush()
-		}
 	}
-	table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
 	switch {
 	case played == 0:
 		return fmt.Errorf("no mutant of %v", rows)

@@ -132,7 +132,7 @@ func (m mutant) test(ctx context.Context, root string, text []byte) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	root, err = filepath.Abs(root)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ import (
 func main() {
 	root := flag.String("C", "..", "the repository")
 	flag.Parse()
-	findings, err := check(*root)
+	findings, err := check(context.Background(), *root)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "words:", err)
 		os.Exit(2)
@@ -37,8 +38,8 @@ func main() {
 }
 
 // check returns the findings in all files of the repository, in the order of their paths.
-func check(root string) ([]string, error) {
-	files, err := files(root)
+func check(ctx context.Context, root string) ([]string, error) {
+	files, err := files(ctx, root)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +59,8 @@ func check(root string) ([]string, error) {
 }
 
 // files returns the Go and Markdown files that git tracks or would track, without testdata.
-func files(root string) ([]string, error) {
-	cmd := exec.Command("git", "ls-files", "-co", "--exclude-standard", "--deduplicate", "*.go", "*.md")
+func files(ctx context.Context, root string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "git", "ls-files", "-co", "--exclude-standard", "--deduplicate", "*.go", "*.md")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {

@@ -31,22 +31,18 @@ func persons(name, text string) []string {
 	return findings
 }
 
-// british are the beginnings of words that have another spelling in American English.
-var british = []string{
-	"analyse", "armour", "artefact", "authoris", "behaviour", "cancelled", "cancelling", "catalogue", "centre", "colour",
-	"customis", "defence", "favour", "finalis", "flavour", "generalis", "grey", "honour", "initialis", "judgement",
-	"labelled", "labelling", "licence", "maximis", "minimis", "modelled", "modelling", "neighbour", "normalis", "optimis",
-	"organis", "prioritis", "randomis", "recognis", "serialis", "signalled", "signalling", "specialis", "stabilis",
-	"standardis", "summaris", "synchronis", "tokenis", "travelled", "unrecognis", "visualis",
-}
+// british matches words that have another spelling in American English.
+var british = regexp.MustCompile(`(?i)^(analyse|armour|artefact|behaviour|cancelled|cancelling|catalogue|centre|colour|` +
+	`defence|favour|flavour|grey|honour|judgement|labelled|labelling|licence|modelled|modelling|neighbour|` +
+	`signalled|signalling|travelled|` +
+	`(un|re)?(author|custom|emphas|final|general|initial|maxim|minim|normal|optim|organ|priorit|random|recogn|serial|` +
+	`special|stabil|standard|summar|synchron|token|visual)is(e|ing|ation))`)
 
 // britishWord returns the first word of a camel case identifier in British spelling.
 func britishWord(identifier string) string {
 	for _, word := range camelWords(identifier) {
-		for _, b := range british {
-			if strings.HasPrefix(strings.ToLower(word), b) {
-				return word
-			}
+		if british.MatchString(word) {
+			return word
 		}
 	}
 	return ""

@@ -78,7 +78,7 @@ func TestCheckFile_InvalidGo_IsAnError(t *testing.T) {
 }
 
 func TestFiles_Testdata_IsLeftOut(t *testing.T) {
-	names, err := files(filepath.Join("..", "..", ".."))
+	names, err := files(t.Context(), filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
 	require.Contains(t, names, "README.md")
 	require.Contains(t, names, "tools/cmd/words/words.go")
