@@ -5,8 +5,9 @@
 //	go run ./cmd/words       # in the folder tools
 //
 // It prints each finding as file:line: text and exits with 1 if there is any. It looks
-// for three things: words that stand for a person where a noun belongs, doc comments that
-// do not begin with the name of what they describe, and identifiers in British spelling.
+// for four things: words that stand for a person where a noun belongs, doc comments that
+// do not begin with the name of what they describe, identifiers in British spelling, and tests
+// named after a number.
 // Folders named testdata and generated files are left out.
 package main
 

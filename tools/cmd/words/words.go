@@ -38,6 +38,9 @@ var british = regexp.MustCompile(`(?i)^(analyse|armour|artefact|behaviour|cancel
 	`(un|re)?(author|custom|emphas|final|general|initial|maxim|minim|normal|optim|organ|priorit|random|recogn|serial|` +
 	`special|stabil|standard|summar|synchron|token|visual)is(e|ing|ation))`)
 
+// defectNumber matches names of tests that begin with the number of a row of docs/parity.md.
+var defectNumber = regexp.MustCompile(`^(?:Test|Fuzz|Example|Benchmark)((?:DM|DS|DD|MS)\d+)`)
+
 // britishWord returns the first word of a camel case identifier in British spelling.
 func britishWord(identifier string) string {
 	for _, word := range camelWords(identifier) {
@@ -82,6 +85,9 @@ func checkGo(name string, text []byte) ([]string, error) {
 		checkComment(d, report)
 	}
 	for _, id := range declared(file) {
+		if number := defectNumber.FindStringSubmatch(id.Name); number != nil {
+			report(id.Pos(), "%s: a name says what happens, and not the number %s", id.Name, number[1])
+		}
 		if word := britishWord(id.Name); word != "" {
 			report(id.Pos(), "%s: %q is British spelling", id.Name, word)
 		}

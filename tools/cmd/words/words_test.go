@@ -55,6 +55,7 @@ func TestCheckFile_Identifiers_AreAmerican(t *testing.T) {
 		"func f() { for _, greyOne := range x {} }":     false,
 		"type T struct{ IsInitialised bool }":           false,
 		"func TestInit_Initialised_Ends() {}":           false,
+		"func TestDM41Details() {}":                     false,
 		"var HTTPColours int":                           false,
 		"func f() { _ = other.Colour }":                 true, // of another package
 		"func f(color, initialValue, greyhound int) {}": false,
