@@ -17,15 +17,15 @@ type Reason string
 type Hold struct {
 	// Subject names the object that is waited for, such as "machine a" or
 	// "pod/shop/web-1".
-	Subject string
+	Subject string `json:"subject"`
 	// Reason is why.
-	Reason Reason
+	Reason Reason `json:"reason"`
 	// Message is why, for people. Its text may change.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Since is when the wait began. Zero means that the decision does not remember it.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Until is when to decide again. Zero means when Subject changes.
-	Until time.Time
+	Until time.Time `json:"until,omitzero"`
 }
 
 // String returns the hold in one line, without its times, so that the same hold has the
@@ -40,11 +40,11 @@ func (h Hold) String() string {
 // Event is a Kubernetes Event to report on the object that a decision is about.
 type Event struct {
 	// Type is "Normal" or "Warning".
-	Type string
+	Type string `json:"type"`
 	// Reason is why.
-	Reason Reason
+	Reason Reason `json:"reason"`
 	// Message is for people. Its text may change.
-	Message string
+	Message string `json:"message"`
 }
 
 // String returns the event in one line, in the form of client-go's FakeRecorder.

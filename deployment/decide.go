@@ -55,7 +55,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	switch {
 	case !in.Complete:
 		c.out.Reason = ReasonViewIncomplete // that a view is complete now is no change of an object
-		c.holdUntil(now.Add(recheck), c.d.Name, ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
+		c.holdUntil(now.Add(recheck), "machinedeployment/"+c.d.Name, ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
 	case len(pending) > 0:
 		c.expect(pending)
 	case c.d.DeletionTimestamp != nil:
@@ -93,7 +93,7 @@ func (c *pass) own(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(s)
 		if s.Namespace != c.d.Namespace || owner != nil && owner.UID != c.d.UID {
-			c.hold(s.Name, reasonNotOurs, "it does not belong to the deployment and is left out")
+			c.hold("machineset/"+s.Name, reasonNotOurs, "it does not belong to the deployment and is left out")
 			return true
 		}
 		again := met[s.Name]
@@ -126,7 +126,7 @@ func (c *pass) proceed() {
 		c.scaleAny()
 		c.counters()
 	case c.d.Spec.Paused:
-		c.stop(ReasonPaused, "roll-outs are paused, only changes of the replicas are carried out")
+		c.stop(ReasonPaused, "rollouts are paused, only changes of the replicas are carried out")
 		c.scaleAny()
 		c.cleanUp()
 		c.counters()
@@ -200,7 +200,7 @@ func (c *pass) beginAgain() {
 
 // rollOut takes the next step of a rollout.
 func (c *pass) rollOut() {
-	c.out.Reason = ReasonRollingOut
+	c.out.Reason = ReasonProgressing
 	var created *v1alpha1.MachineSet
 	switch c.d.Spec.Strategy.Type {
 	case v1alpha1.RecreateMachineDeploymentStrategyType:
@@ -224,10 +224,50 @@ func (c *pass) rollOut() {
 	if !c.changing() && c.out.Reason != ReasonComplete {
 		c.waiting()
 	}
-	if cond := conditionOf(status, v1alpha1.MachineDeploymentProgressing); cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded {
-		c.hold(c.d.Name, ReasonProgressDeadline, cond.Message)
-	}
+	c.judgeProgress(status)
 	c.look(expires)
+}
+
+// judgeProgress tells a rollout that is stuck from one that makes progress.
+func (c *pass) judgeProgress(status v1alpha1.MachineDeploymentStatus) {
+	cond := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
+	exceeded := cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded
+	switch {
+	case c.out.Reason == ReasonProgressing && exceeded:
+		c.out.Reason = ReasonStuck
+		c.out.Message = fmt.Sprintf("no progress within %s, seen at %s", deadlineOf(c.d), cond.LastUpdateTime.UTC().Format(time.RFC3339))
+		if h, ok := cause(c.out.Holds); ok {
+			c.out.Message += ", waits for " + h.String()
+		}
+	case c.out.Reason == ReasonProgressing:
+		c.out.Message = fmt.Sprintf("%d of %d machines updated, %d available", status.UpdatedReplicas, c.d.Spec.Replicas, status.AvailableReplicas)
+	}
+	if exceeded {
+		c.hold("machinedeployment/"+c.d.Name, ReasonProgressDeadline, cond.Message)
+	}
+}
+
+// cause returns the hold that explains best why a rollout is stuck: one about a machine
+// before one about the bounds.
+func cause(holds []machinist.Hold) (machinist.Hold, bool) {
+	for _, h := range holds {
+		switch h.Reason {
+		case ReasonNewUnavailable, ReasonNoCapacity, ReasonGate:
+			return h, true
+		}
+	}
+	if len(holds) == 0 {
+		return machinist.Hold{}, false
+	}
+	return holds[0], true
+}
+
+// deadlineOf returns the progress deadline of a deployment, or zero.
+func deadlineOf(d *v1alpha1.MachineDeployment) time.Duration {
+	if d.Spec.ProgressDeadlineSeconds == nil {
+		return 0
+	}
+	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
 // cleanUp deletes the old sets that are not kept as history.
@@ -256,13 +296,13 @@ func (c *pass) delete() {
 		c.editDeployment("no set is left")
 		return
 	case slices.Contains(c.d.Finalizers, metav1.FinalizerOrphanDependents):
-		c.hold(sets[0].Name, ReasonDeleting, fmt.Sprintf("%d sets are to outlive the deployment and still belong to it", len(sets)))
+		c.hold("machineset/"+sets[0].Name, ReasonDeleting, fmt.Sprintf("%d sets are to outlive the deployment and still belong to it", len(sets)))
 	default:
 		for _, s := range sets {
 			if s.DeletionTimestamp == nil {
 				c.add(DeleteSet{Name: s.Name, UID: s.UID, Message: "its deployment is being deleted"})
 			} else {
-				c.hold(s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", s.Status.Replicas))
+				c.hold("machineset/"+s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", s.Status.Replicas))
 			}
 		}
 	}

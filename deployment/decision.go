@@ -23,8 +23,11 @@ import (
 // that each is reported once. What was not done is decided anew. Nodes are written last,
 // and one that cannot be written is no reason to leave out the next.
 type Decision struct {
-	// Reason sums the decision up.
+	// Reason is [ReasonComplete], [ReasonProgressing] or [ReasonStuck] for a rollout, or why
+	// there is none, such as [ReasonPaused].
 	Reason machinist.Reason
+	// Message is why, for people, with the numbers of a rollout. Its text may change.
+	Message string
 	// Targets are the sizes of all sets that were observed, oldest first, also of
 	// those that do not change; see [Decision.Target]. There are none if nothing
 	// may be decided about sizes: [Decision.Reason] says why.
@@ -91,4 +94,4 @@ func (d Decision) Target(set types.UID) (Target, error) {
 }
 
 // String returns the decision in one line, for logs and golden tests.
-func (d Decision) String() string { return line.Decision(d.Actions, d.Reason, "", d.Holds) }
+func (d Decision) String() string { return line.Decision(d.Actions, d.Reason, d.Message, d.Holds) }

@@ -62,9 +62,9 @@ func ExampleDecide_waiting() {
 		fmt.Println(h)
 	}
 	// Output:
-	// large-0: NoCapacity: no capacity for 1 of the machines of large; the roll-out goes on as far as it can without it: no more in this zone
-	// large: SurgeUsedUp: 4 machines >= 3 replicas + 1 max surge
-	// small: MinimumAvailable: 3 machines available <= 3 replicas - 0 max unavailable
+	// machine/large-0: NoCapacity: no capacity for 1 of the machines of large; the rollout continues without it: no more in this zone
+	// machineset/large: SurgeUsedUp: 4 machines >= 3 replicas + 1 max surge
+	// machineset/small: MinimumAvailable: 3 machines available <= 3 replicas - 0 max unavailable
 }
 
 func ExampleBoundsOf() {

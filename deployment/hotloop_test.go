@@ -107,21 +107,21 @@ func TestHotLoop_MachinesThatFail_AreReplacedSlowly(t *testing.T) {
 	policy := machine.DefaultPolicy()
 	for name, c := range map[string]struct {
 		replicas, surge int32
-		class           string // c2: in a roll-out
+		class           string // c2: in a rollout
 		places          int
 		period          time.Duration
 		refusal         error         // of the provider
 		sick            time.Duration // after which a machine is Failed, from its creation; 0: never
 		free            bool
 	}{
-		"ten replicas, no capacity":           {10, 1, "c1", 10, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, false},
-		"a roll-out, no capacity":             {10, 2, "c2", 2 + 1, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, false},
-		"a roll-out, capacity is freed":       {10, 2, "c2", 2 + 1 + 1, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, true},
-		"a roll-out, a wrong request":         {10, 2, "c2", 2 + 1, policy.CreationTimeout, status.Error(codes.InvalidArgument, "no such image"), 0, false},
-		"a roll-out, sick after they came up": {10, 2, "c2", 2 + 1, join + policy.HealthTimeout, nil, join + policy.HealthTimeout, false},
-		"a roll-out, sick when they come up":  {10, 2, "c2", 2 + 1, join, nil, join, false},
-		"one replica that fails at once":      {1, 1, "c1", 1 + 3, leave, nil, time.Second, false},
-		"ten replicas that fail at once":      {10, 1, "c1", 10 + 10, leave, nil, time.Second, false},
+		"ten replicas, no capacity":          {10, 1, "c1", 10, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, false},
+		"a rollout, no capacity":             {10, 2, "c2", 2 + 1, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, false},
+		"a rollout, capacity is freed":       {10, 2, "c2", 2 + 1 + 1, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, true},
+		"a rollout, a wrong request":         {10, 2, "c2", 2 + 1, policy.CreationTimeout, status.Error(codes.InvalidArgument, "no such image"), 0, false},
+		"a rollout, sick after they came up": {10, 2, "c2", 2 + 1, join + policy.HealthTimeout, nil, join + policy.HealthTimeout, false},
+		"a rollout, sick when they come up":  {10, 2, "c2", 2 + 1, join, nil, join, false},
+		"one replica that fails at once":     {1, 1, "c1", 1 + 3, leave, nil, time.Second, false},
+		"ten replicas that fail at once":     {10, 1, "c1", 10 + 10, leave, nil, time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := deploymenttest.Model{

@@ -32,7 +32,7 @@ func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	}
 	u := c.openUpdates()
 	if u.to.deleting {
-		c.hold(c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
+		c.hold("machineset/"+c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
 		return nil
 	}
 	u.keepOldFromGrowing()
@@ -77,7 +77,7 @@ func (c *pass) allowGrowth() {
 	}
 	asks, present := int64(a.set.Spec.Replicas), int64(a.counts.Present)
 	if present < asks && !a.seesAll() {
-		c.hold(a.set.Name, ReasonSetNotReported, fmt.Sprintf("it asks for %d machines and has %d; it creates none before it has reported what it has", asks, present))
+		c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("it asks for %d machines and has %d; it creates none before it has reported what it has", asks, present))
 		return
 	}
 	delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)

@@ -27,9 +27,9 @@ func (u *updates) move() bool {
 		next := movedMachine(o.machine, o.of.set, u.to.set)
 		switch {
 		case !machineset.ScaleUpDisabled(o.of.set):
-			u.c.hold(o.of.set.Name, ReasonUpdating, fmt.Sprintf("%s is updated; its set has to be kept from replacing it first", o.machine.Name))
+			u.c.hold("machineset/"+o.of.set.Name, ReasonUpdating, fmt.Sprintf("%s is updated; its set has to be kept from replacing it first", o.machine.Name))
 		case !selects(u.to.set, next.Labels):
-			u.c.hold(o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, and the selector of %s would not have it", u.to.set.Name))
+			u.c.hold("machine/"+o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, and the selector of %s would not have it", u.to.set.Name))
 		default:
 			edit := u.c.editMachine(o.machine, fmt.Sprintf("it is updated and moves from %s to %s", o.of.set.Name, u.to.set.Name))
 			edit.Labels, edit.OwnerReferences = next.Labels, next.OwnerReferences
@@ -94,7 +94,7 @@ func (u *updates) followMoves() {
 		case a.deleting || !left && !moved:
 		case !a.seesAll():
 			waits = waits || left
-			u.c.hold(a.set.Name, ReasonSetNotReported, fmt.Sprintf("it has reported %d machines and has %d; its size follows when it has seen them all", a.set.Status.Replicas, a.counts.Machines))
+			u.c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("it has reported %d machines and has %d; its size follows when it has seen them all", a.set.Status.Replicas, a.counts.Machines))
 		case left:
 			u.c.resize(a, present, fmt.Sprintf("machines left: %d", present))
 		}
@@ -119,7 +119,7 @@ func (u *updates) acknowledge() {
 		name := o.machine.Labels[v1alpha1.NodeLabelKey]
 		switch {
 		case !o.known && name != "":
-			u.c.hold(o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
+			u.c.hold("machine/"+o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
 		case o.node != nil && labelled(o.node):
 			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
 		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas):

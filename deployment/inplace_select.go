@@ -118,7 +118,7 @@ func (u *updates) surgeAgain() bool {
 		return false
 	}
 	if at := cond.LastUpdateTime.Add(patience); at.After(u.c.now) {
-		u.c.holdUntil(at, u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("no machine may be unavailable; %d more are created if nothing moves", room))
+		u.c.holdUntil(at, "machineset/"+u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("no machine may be unavailable; %d more are created if nothing moves", room))
 		return false
 	}
 	return u.c.grow(u.to, u.to.spec+room)
@@ -131,7 +131,7 @@ func (u *updates) tellProgress(candidates int64) {
 	case busy > 0:
 		u.tell((*updated).busy, ReasonUpdating, "%d machines are being updated in place")
 	case candidates > 0 && available <= u.l.Least():
-		u.c.hold(u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines are available <= %d replicas - %d max unavailable", available, u.l.Desired, u.l.Unavailable))
+		u.c.hold("machineset/"+u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines are available <= %d replicas - %d max unavailable", available, u.l.Desired, u.l.Unavailable))
 	}
 	switch {
 	case u.count((*updated).failed) > 0:
@@ -144,6 +144,6 @@ func (u *updates) tellProgress(candidates int64) {
 // tell holds the first machine of a kind, with the number of them, if there are any.
 func (u *updates) tell(is func(*updated) bool, r machinist.Reason, format string) {
 	if i := slices.IndexFunc(u.units, is); i >= 0 {
-		u.c.hold(u.units[i].machine.Name, r, fmt.Sprintf(format, u.count(is)))
+		u.c.hold("machine/"+u.units[i].machine.Name, r, fmt.Sprintf(format, u.count(is)))
 	}
 }

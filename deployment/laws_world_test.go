@@ -28,7 +28,7 @@ type laws struct {
 	floors   map[types.UID]int64 // available machines that the deletions of a set have to leave
 	demanded map[string]bool     // machines that an autoscaler named
 	chosen   map[types.UID]bool  // whether a machine was seen to be unavailable when it was chosen
-	taken    map[types.UID]bool  // available machines that users deleted, until the roll-out has taken them into account
+	taken    map[types.UID]bool  // available machines that users deleted, until the rollout has taken them into account
 	total    int64               // before the write
 	passes   int
 	every    int // of so many decisions one is made again

@@ -42,7 +42,7 @@ func TestMark_AutoscalerOfARollout(t *testing.T) {
 	check(t, []decided{
 		{"it keeps away from all Nodes", "rolling 3 +1 hold; old 3/3/3; new 1/1/0: d", "old 3; new 1; holds d old-0 old-1 old-2", ""},
 		{"an annotation of a user stays", "rolling 3 +1 hold; old 3: a.changed b c; new 1/1/0: d.mine", "old 3; new 1; holds b c", ""},
-		{"it comes back when the roll-out is complete", "rolling 4 hold; new 4: a.held b.held.kept c.changed d.mine", "new 4; releases a; forgets c", ""},
+		{"it comes back when the rollout is complete", "rolling 4 hold; new 4: a.held b.held.kept c.changed d.mine", "new 4; releases a; forgets c", ""},
 		{"also without the policy", "rolling 1; new 1: a.held", "new 1; releases a", ""},
 		{"not before the set has reported", "rolling 1 hold; new 1 unreported: a.held", "new 1", ""},
 		{"not if the pass changes the set", "rolling 1 hold scaled; new 1: a.held", "new 1", ""},

@@ -148,7 +148,7 @@ func mostMoves(t *testing.T, d *v1alpha1.MachineDeployment, p deployment.Policy,
 	return most
 }
 
-// A pod moves at most twice in a roll-out whose old Nodes are discouraged, as they
+// A pod moves at most twice in a rollout whose old Nodes are discouraged, as they
 // are by default. It may be twice and not once: if machines may be unavailable, the
 // first old ones go before there is a new Node, and their pods go to old Nodes, if
 // to any. It is not three times: machines that go later go for new ones that are

@@ -147,7 +147,7 @@ func (c *pass) markNamed() {
 	text := c.d.Annotations[v1alpha1.TriggerDeletionByMCM]
 	list, unreadable := removals(c.d, c.now)
 	for _, entry := range unreadable {
-		c.hold(c.d.Name, reasonNotRemoved, fmt.Sprintf("%q in %s is not the name of a machine and a time", entry, v1alpha1.TriggerDeletionByMCM))
+		c.hold("machinedeployment/"+c.d.Name, reasonNotRemoved, fmt.Sprintf("%q in %s is not the name of a machine and a time", entry, v1alpha1.TriggerDeletionByMCM))
 	}
 	asked := map[string]time.Time{}
 	for _, r := range list {
@@ -186,7 +186,7 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 			switch {
 			case m.DeletionTimestamp != nil:
 			case machineset.Failed(m):
-				c.hold(m.Name, reasonNotRemoved, "it is to go and has failed by itself; its set deals with it")
+				c.hold("machine/"+m.Name, reasonNotRemoved, "it is to go and has failed by itself; its set deals with it")
 			default:
 				kept[m.Name] = true
 				c.markMachine(m, at)
@@ -204,7 +204,7 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 			continue
 		}
 		kept[m.Name] = kept[m.Name] || len(m.OwnerReferences) == 0
-		c.hold(m.Name, reasonNotRemoved, "it is to go and does not belong to this deployment")
+		c.hold("machine/"+m.Name, reasonNotRemoved, "it is to go and does not belong to this deployment")
 	}
 	return kept
 }

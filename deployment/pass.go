@@ -62,7 +62,7 @@ func (c *pass) holdUntil(until time.Time, subject string, r machinist.Reason, me
 // stop holds the whole deployment.
 func (c *pass) stop(r machinist.Reason, message string) {
 	c.out.Reason = r
-	c.hold(c.d.Name, r, message)
+	c.hold("machinedeployment/"+c.d.Name, r, message)
 }
 
 // look asks for a decision at a time, if that is still to come.
@@ -89,7 +89,7 @@ func (c *pass) frozen() bool {
 	if c.d.Labels[v1alpha1.FreezeLabelKey] != "True" {
 		return false
 	}
-	c.hold(c.d.Name, ReasonFrozen, "label freeze=True: no set is created and none grows")
+	c.hold("machinedeployment/"+c.d.Name, ReasonFrozen, "label freeze=True: no set is created and none grows")
 	return true
 }
 
@@ -195,7 +195,7 @@ func (c *pass) writeMachinesAndNodes() []Action {
 	all := len(actions) + c.later
 	actions = actions[:min(len(actions), c.policy.burst())]
 	if all > len(actions) {
-		c.holdUntil(c.now.Add(time.Second), c.d.Name, reasonBurst, fmt.Sprintf("%d of %d machines and Nodes are written in this pass", len(actions), all))
+		c.holdUntil(c.now.Add(time.Second), "machinedeployment/"+c.d.Name, reasonBurst, fmt.Sprintf("%d of %d machines and Nodes are written in this pass", len(actions), all))
 	}
 	return actions
 }

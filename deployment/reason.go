@@ -33,8 +33,10 @@ const (
 	ReasonNewSet machinist.Reason = "CreatingSet"
 	// ReasonNameTaken: another object has the name of the new set.
 	ReasonNameTaken machinist.Reason = "NameTaken"
-	// ReasonRollingOut: machines are being replaced.
-	ReasonRollingOut machinist.Reason = "RollingOut"
+	// ReasonProgressing: machines are being replaced, within the progress deadline.
+	ReasonProgressing machinist.Reason = "Progressing"
+	// ReasonStuck: the rollout has made no progress within its progress deadline.
+	ReasonStuck machinist.Reason = "Stuck"
 	// ReasonComplete: all machines are of the new set and available.
 	ReasonComplete machinist.Reason = "Complete"
 	// ReasonGate: a [Gate] keeps a machine.

@@ -34,10 +34,10 @@ func (c *pass) oldMachinesLeft() bool {
 		switch {
 		case a.isNew:
 		case a.replicas > 0 || a.spec > 0:
-			c.hold(a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left", max(a.replicas, a.spec)))
+			c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left", max(a.replicas, a.spec)))
 			return true
 		case !a.reported:
-			c.hold(a.set.Name, ReasonSetNotReported, "it is not known whether old machines are left")
+			c.hold("machineset/"+a.set.Name, ReasonSetNotReported, "it is not known whether old machines are left")
 			return true
 		}
 	}

@@ -59,7 +59,7 @@ func bounds(surge, unavailable intstr.IntOrString) func(s *v1alpha1.MachineDeplo
 	}
 }
 
-// completed is a scene of a roll-out that has ended.
+// completed is a scene of a rollout that has ended.
 func completed() *scene {
 	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
 	s.in.Deployment.Status = s.decide().Status

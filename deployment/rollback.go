@@ -45,7 +45,7 @@ func (c *pass) rollBack() {
 // notRolledBack holds a rollback that is not possible.
 func (c *pass) notRolledBack(event machinist.Reason, message string) {
 	c.report = &machinist.Event{Type: eventWarning, Reason: event, Message: message}
-	c.hold(c.d.Name, reasonNoRollback, message)
+	c.hold("machinedeployment/"+c.d.Name, reasonNoRollback, message)
 	c.editDeployment("the roll-back is not possible: " + message)
 }
 

@@ -83,11 +83,11 @@ func (c *pass) withoutCapacity() int64 {
 	if n == 0 {
 		return 0
 	}
-	next := "the roll-out goes on as far as it can without it"
+	next := "the rollout continues without it"
 	if c.policy.FreeCapacity {
 		next = "old machines make place, one at a time"
 	}
-	c.hold(first.Name, ReasonNoCapacity, fmt.Sprintf("no capacity for %d of the machines of %s; %s: %s", n, c.newSet.Name, next, brief(first.Status.LastOperation.Description)))
+	c.hold("machine/"+first.Name, ReasonNoCapacity, fmt.Sprintf("no capacity for %d of the machines of %s; %s: %s", n, c.newSet.Name, next, brief(first.Status.LastOperation.Description)))
 	return n
 }
 

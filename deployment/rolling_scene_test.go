@@ -82,7 +82,7 @@ func TestRolling_MinimumAvailable(t *testing.T) {
 		{"machines count once they are old enough", "rolling 3 +1 ready=600; old 3/3/3; new 1/1/1: d.young", "old 3; new 1", ""},
 		{"the age is that which the deployment asks for now", "rolling 3 +1 ready=600; old 3/3/3; new 1/1/1 ready=0: d.young", "old 3; new 1", ""},
 		{"machines that need no age count at once", "rolling 3 +1; old 3/3/3; new 1/1/1: d.young", "old 3>2 without old-0; new 1; names old[old-0]", ""},
-		{"a cut in the middle of a roll-out keeps to it", "rolling 4 +4; old 4/4/4 sized=8; new 8/8/0 sized=8", "old 4; new 8>4 without new-0 new-1 new-2 new-3; names new[new-0 new-1 new-2 new-3]", ""},
+		{"a cut in the middle of a rollout keeps to it", "rolling 4 +4; old 4/4/4 sized=8; new 8/8/0 sized=8", "old 4; new 8>4 without new-0 new-1 new-2 new-3; names new[new-0 new-1 new-2 new-3]", ""},
 		{"gates are not asked about that cut", "rolling 4 +4 deny=old-0,old-1,old-2,old-3,new-0,new-1,new-2,new-3,new-4,new-5,new-6,new-7; old 4/4/4 sized=8; new 8/8/0 sized=8", "old 4; new 8>4 without new-0 new-1 new-2 new-3; names new[new-0 new-1 new-2 new-3]", ""},
 		{"a frozen deployment shrinks and does not grow", "rolling 3 +1 frozen; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]", "Frozen"},
 	})
@@ -127,9 +127,9 @@ func TestRecreate(t *testing.T) {
 func TestScaling(t *testing.T) {
 	check(t, []decided{
 		{"a paused deployment is scaled and not rolled", "rolling 5 +1 paused; old 3/3/3 sized=3", "old 3>5", "Paused"},
-		{"a paused roll-out creates no more new machines", "rolling 10 +3 paused; old 9/9/9; new 1/1/1", "old 9; new 1", "Paused"},
-		{"a paused roll-out shrinks together", "rolling 4 +1 -1 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3>2 without old-0; new 3; names old[old-0]", ""},
-		{"a paused roll-out grows in the new set", "rolling 9 +1 -1 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3; new 3>7", ""},
+		{"a paused rollout creates no more new machines", "rolling 10 +3 paused; old 9/9/9; new 1/1/1", "old 9; new 1", "Paused"},
+		{"a paused rollout shrinks together", "rolling 4 +1 -1 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3>2 without old-0; new 3; names old[old-0]", ""},
+		{"a paused rollout grows in the new set", "rolling 9 +1 -1 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3; new 3>7", ""},
 		{"a paused recreation shrinks together", "recreate 4 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3>2 without old-0; new 3>2 without new-0; names old[old-0] new[new-0]", ""},
 		{"a paused recreation grows in the new set", "recreate 9 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3; new 3>6", ""},
 		{"no set grows in a cut of named machines", "rolling 3 +1 -1 named=old-0; old 2/2/2 sized=4; new 1/1/1 sized=4", "old 2>1 without old-0; new 1; names old[old-0]; marks old-0", ""},
@@ -274,7 +274,7 @@ func TestGate_Refusals_AreAskedForOnceAndToldInFewWords(t *testing.T) {
 	}
 	gates := slices.DeleteFunc(dec.Holds, func(h machinist.Hold) bool { return h.Reason != deployment.ReasonGate })
 	require.Len(t, gates, 21)
-	require.Equal(t, machinist.Hold{Subject: "md", Reason: deployment.ReasonGate, Message: "gates keep 29 more machines", Until: until["old-7"]}, gates[20])
+	require.Equal(t, machinist.Hold{Subject: "machinedeployment/md", Reason: deployment.ReasonGate, Message: "gates keep 29 more machines", Until: until["old-7"]}, gates[20])
 	s = newScene("rolling 3 +1 revision=2; old 3/3/3; new 1/1/1")
 	s.policy.Gates = []deployment.Gate{func(deployment.Choice) (bool, machinist.Hold) {
 		return false, machinist.Hold{Until: rollNow.Add(time.Minute)}
@@ -300,6 +300,6 @@ func ExampleGate() {
 	// Output:
 	// old 3 -> 2 without old-1: 2 machines available, minimum 2
 	// new 0 -> 0
-	// new: SurgeUsedUp: 3 machines >= 3 replicas + 0 max surge
-	// old-0: Gate: Leader: it leads the quorum
+	// machineset/new: SurgeUsedUp: 3 machines >= 3 replicas + 0 max surge
+	// machine/old-0: Gate: Leader: it leads the quorum
 }

@@ -5,6 +5,7 @@ package deployment_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,7 +140,7 @@ func (r *rollout) rest() {
 	require.True(r.t, rest)
 }
 
-// complete runs until the roll-out is complete.
+// complete runs until the rollout is complete.
 func (r *rollout) complete() {
 	r.t.Helper()
 	r.rest()
@@ -215,7 +216,9 @@ func TestRollout_NewMachinesNeverAvailable_Stops(t *testing.T) {
 	require.Empty(t, dec.Actions)
 	require.Contains(t, reasons(dec), deployment.ReasonNewUnavailable)
 	require.Contains(t, reasons(dec), deployment.ReasonProgressDeadline)
-	require.Contains(t, dec.String(), "no such image")
+	require.Equal(t, deployment.ReasonStuck, dec.Reason)
+	require.Contains(t, dec.Message, "no progress within 10m0s, seen at ")
+	require.Contains(t, dec.Message, "no such image")
 	r.class("good") // the bad ones do not hold the next generation
 	r.complete()
 	require.Equal(t, 8, r.least)
@@ -466,7 +469,7 @@ func TestUpdateInPlace_SomeUpdatesFail_OthersGoOn(t *testing.T) {
 	}
 }
 
-// A roll-out and an update in place ask about the same machines in the same order.
+// A rollout and an update in place ask about the same machines in the same order.
 func TestChoice_ReplaceOrUpdate_IsTheSame(t *testing.T) {
 	order := func(d *v1alpha1.MachineDeployment) []string {
 		r := newRollout(t, d, deploymenttest.Model{})
@@ -482,8 +485,8 @@ func TestChoice_ReplaceOrUpdate_IsTheSame(t *testing.T) {
 		r.rest()
 		var out []string
 		for _, h := range r.Decision().Holds {
-			if r.kept[h.Subject] {
-				out = append(out, number[h.Subject])
+			if name := strings.TrimPrefix(h.Subject, "machine/"); r.kept[name] {
+				out = append(out, number[name])
 			}
 		}
 		return out

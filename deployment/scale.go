@@ -291,7 +291,7 @@ func (c *pass) scaleTo(a *account, size int64, rule cutRule) {
 	}
 	switch {
 	case a.deleting:
-		c.hold(a.set.Name, reasonSetDeleting, "the set is being deleted and not scaled any more")
+		c.hold("machineset/"+a.set.Name, reasonSetDeleting, "the set is being deleted and not scaled any more")
 		return
 	case size > a.spec && a.isNew && a.spec == 0 && c.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType && c.oldMachinesLeft():
 	case size > a.spec:

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A sequence is a roll-out that is played to its end and told line by line.
+// A sequence is a rollout that is played to its end and told line by line.
 type sequence struct {
 	replicas           int32
 	surge, unavailable string
@@ -453,7 +453,7 @@ func TestSequences(t *testing.T) {
 	sequenceGolden(t, "no-capacity", capacity...)
 }
 
-// Whenever the replicas change in the middle of a roll-out, nothing else does: no
+// Whenever the replicas change in the middle of a rollout, nothing else does: no
 // old set grows (unless it is still the only one with a size, and follows the
 // replicas), the new one never shrinks while more are wanted, and in the end there
 // are as many new machines as wanted, of which none was made in vain.
@@ -469,7 +469,7 @@ func TestScale_AtAnyStepOfARollout_ChangesOnlyTheTotal(t *testing.T) {
 	}
 }
 
-// scaleAtStep returns false if the roll-out has fewer steps.
+// scaleAtStep returns false if the rollout has fewer steps.
 func scaleAtStep(t *testing.T, s sequence, step int, to int32) bool {
 	r := newRollout(t, s.deployment(), s.model)
 	r.class("c2")

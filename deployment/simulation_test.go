@@ -232,8 +232,8 @@ func (r *randomWorld) rest() {
 	r.rests++
 }
 
-// unfinished returns what is not as a roll-out that has ended leaves it; empty if all is: the
-// sets have their sizes, and nothing of the roll-out is left on machines and Nodes.
+// unfinished returns what is not as a rollout that has ended leaves it; empty if all is: the
+// sets have their sizes, and nothing of the rollout is left on machines and Nodes.
 func unfinished(w *deploymenttest.World) string {
 	d, sets := w.Deployment(), ownSets(w)
 	if !deployment.Complete(d, d.Status) {

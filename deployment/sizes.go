@@ -28,7 +28,7 @@ func (c *pass) size(a *account, to int32, message string) {
 	if left := c.name(a, int64(to)); left > 0 {
 		to = narrow(min(int64(to)+int64(left), int64(a.set.Spec.Replicas)))
 		a.spec = int64(to)
-		c.hold(a.set.Name, reasonBurst, "the annotations of the set are full, so that no more machines can be named to go")
+		c.hold("machineset/"+a.set.Name, reasonBurst, "the annotations of the set are full, so that no more machines can be named to go")
 	}
 	a.next.Spec.Replicas, a.why = to, message
 	a.next.Annotations = k8slabels.Merge(a.next.Annotations, replicaAnnotations(c.d))
@@ -40,7 +40,7 @@ func (c *pass) sizeNewSet() bool {
 	a, desired := c.ledger.of(c.newSet), c.ledger.Desired
 	switch {
 	case a.deleting:
-		c.hold(c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
+		c.hold("machineset/"+c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
 		return false
 	case a.spec > desired:
 		return c.shrink(a, desired, fmt.Sprintf("%d > %d replicas", a.spec, desired), surplus)
@@ -74,13 +74,13 @@ func (c *pass) grow(a *account, size int64) bool {
 	room, total := l.room(), l.total()
 	switch silent := l.silent(); {
 	case machineset.Frozen(a.set):
-		c.hold(a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set has %d machines and does not grow", a.spec))
+		c.hold("machineset/"+a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set has %d machines and does not grow", a.spec))
 	case silent != nil:
-		c.hold(silent.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not grow until then", notReported(silent.set), a.set.Name))
+		c.hold("machineset/"+silent.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not grow until then", notReported(silent.set), a.set.Name))
 	case a.replicas > a.spec+a.leaving: // it would get new ones on top of those that go, and their number could not be told any more
-		c.hold(a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted; it does not grow until they are gone", a.replicas, a.spec))
+		c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted; it does not grow until they are gone", a.replicas, a.spec))
 	case room == 0:
-		c.hold(a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %s", total, l.limit()))
+		c.hold("machineset/"+a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %s", total, l.limit()))
 	default:
 		if machineset.ScaleUpDisabled(a.next) {
 			delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
@@ -95,11 +95,11 @@ func (c *pass) grow(a *account, size int64) bool {
 func (c *pass) holdAvailability(a *account) {
 	l := c.ledger
 	if b := l.silent(); b != nil {
-		c.hold(b.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not shrink until then", notReported(b.set), a.set.Name))
+		c.hold("machineset/"+b.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not shrink until then", notReported(b.set), a.set.Name))
 		return
 	}
 	if l.slack() <= 0 {
-		c.hold(a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines available <= %d replicas - %d max unavailable", l.available(), l.Desired, l.Unavailable))
+		c.hold("machineset/"+a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines available <= %d replicas - %d max unavailable", l.available(), l.Desired, l.Unavailable))
 	}
 }
 
@@ -133,11 +133,11 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	owner := metav1.GetControllerOf(taken)
 	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
-		c.holdUntil(c.now.Add(recheck), taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
+		c.holdUntil(c.now.Add(recheck), "machineset/"+taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
 		return
 	}
 	c.out.Reason = ReasonNameTaken
-	c.holdUntil(c.now.Add(recheck), c.d.Name, ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
+	c.holdUntil(c.now.Add(recheck), "machinedeployment/"+c.d.Name, ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
 	count := int32(1)
 	if n := c.d.Status.CollisionCount; n != nil {
 		count += *n
@@ -165,7 +165,7 @@ func (c *pass) releasedTooMany() bool {
 		return false
 	}
 	// Changes of sets that are not owned may cause no event.
-	c.holdUntil(c.now.Add(recheck), first, reasonReleased,
+	c.holdUntil(c.now.Add(recheck), "machineset/"+first, reasonReleased,
 		fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
 	return true
 }

@@ -74,7 +74,7 @@ func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
 		s := newScene(scene)
 		dec := s.decide()
 		require.True(t, deployment.Complete(s.in.Deployment, dec.Status))
-		require.Equal(t, deployment.ReasonRollingOut, dec.Reason)
+		require.Equal(t, deployment.ReasonProgressing, dec.Reason)
 		require.NotEqual(t, v1alpha1.NewMachineSetAvailable, progressing(dec.Status).Reason)
 		require.NotEmpty(t, dec.Holds)
 	}
@@ -130,7 +130,10 @@ func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
 	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "2"
 	dec := s.decide()
 	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
+	require.Equal(t, deployment.ReasonProgressing, dec.Reason)
+	require.Equal(t, "1 of 3 machines updated, 3 available", dec.Message)
 	dec = deployment.Decide(s.in, s.policy, dec.NextCheck)
+	require.Equal(t, deployment.ReasonStuck, dec.Reason)
 	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(dec.Status).Reason)
 	require.Contains(t, reasons(dec), deployment.ReasonProgressDeadline)
 	require.True(t, dec.NextCheck.IsZero(), "only a change can help")

@@ -153,7 +153,7 @@ func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
 	if int64(len(chosen)) < size {
 		names := max(0, machineset.MaxVictims-len(a.outgoing)-len(a.chosen))
 		if len(chosen) > names {
-			c.hold(a.set.Name, reasonBurst, "no more machines can be named to go in one pass")
+			c.hold("machineset/"+a.set.Name, reasonBurst, "no more machines can be named to go in one pass")
 			chosen = chosen[:names]
 		}
 	}
@@ -231,13 +231,13 @@ const maxRefusals = 20
 // refused holds a machine that a gate keeps. Refusals beyond a number that a person would
 // read are counted in one hold.
 func (c *pass) refused(m *v1alpha1.Machine, why machinist.Hold) {
-	h := machinist.Hold{Subject: m.Name, Reason: ReasonGate, Message: string(why.Reason) + ": " + why.Message, Until: why.Until}
+	h := machinist.Hold{Subject: "machine/" + m.Name, Reason: ReasonGate, Message: string(why.Reason) + ": " + why.Message, Until: why.Until}
 	if !h.Until.IsZero() && !h.Until.After(c.now) {
 		h.Until = c.now.Add(recheck)
 	}
 	c.refusals++
 	if more := c.refusals - maxRefusals; more > 0 {
-		h.Subject, h.Message = c.d.Name, fmt.Sprintf("gates keep %d more machines", more)
+		h.Subject, h.Message = "machinedeployment/"+c.d.Name, fmt.Sprintf("gates keep %d more machines", more)
 		if i := slices.IndexFunc(c.out.Holds, func(o machinist.Hold) bool { return o.Subject == h.Subject && o.Reason == ReasonGate }); i >= 0 {
 			h.Until = machinist.Earliest(h.Until, c.out.Holds[i].Until)
 			c.out.Holds[i] = h

@@ -24,13 +24,13 @@ func (c *pass) waiting() {
 	for _, a := range c.ledger.accounts {
 		switch s := a.set; {
 		case a.deleting:
-			c.hold(s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", a.replicas))
+			c.hold("machineset/"+s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", a.replicas))
 		case !a.reported:
-			c.hold(s.Name, ReasonSetNotReported, notReported(s))
+			c.hold("machineset/"+s.Name, ReasonSetNotReported, notReported(s))
 		case a.replicas != int64(s.Spec.Replicas):
-			c.hold(s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted%s", a.replicas, s.Spec.Replicas, replicaFailure(s)))
+			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted%s", a.replicas, s.Spec.Replicas, replicaFailure(s)))
 		case a.isNew && s.Status.AvailableReplicas < s.Spec.Replicas:
-			c.hold(s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines are reported available, %d are wanted", s.Status.AvailableReplicas, s.Spec.Replicas))
+			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines are reported available, %d are wanted", s.Status.AvailableReplicas, s.Spec.Replicas))
 		}
 	}
 }
@@ -59,11 +59,11 @@ func (c *pass) newMachines(a *account) {
 	slices.SortStableFunc(list, func(x, y *v1alpha1.Machine) int { return cmp.Compare(trouble(y), trouble(x)) })
 	for i, m := range list {
 		if i == maxTold {
-			c.hold(a.set.Name, ReasonNewUnavailable, fmt.Sprintf("%d more machines are not available", len(list)-i))
+			c.hold("machineset/"+a.set.Name, ReasonNewUnavailable, fmt.Sprintf("%d more machines are not available", len(list)-i))
 			return
 		}
 		_, at := machineset.NextAvailable([]*v1alpha1.Machine{m}, a.minReady, c.now) // zero if that is not certain
-		c.holdUntil(at, m.Name, ReasonNewUnavailable, condition(m))
+		c.holdUntil(at, "machine/"+m.Name, ReasonNewUnavailable, condition(m))
 	}
 }
 

@@ -86,7 +86,7 @@ func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		told := slices.DeleteFunc(waitEvents(events), func(e string) bool { return strings.Contains(e, "WaitingForNode") })
 		require.Len(t, told, 1, "beside that of the machine: %v", told)
-		require.Contains(t, told[0], "Normal NewMachinesUnavailable has waited for d-")
+		require.Contains(t, told[0], "Normal NewMachinesUnavailable has waited for machine/d-")
 		require.Contains(t, told[0], ": Pending")
 	})
 }
