@@ -1,18 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetest makes a control cluster in memory: an API server that
-// serves Machines, MachineSets, MachineDeployments and MachineClasses beside the
-// built-in kinds, with the typed fake clientset over it.
+// Package machinetest is a control cluster in memory, for tests: [New] returns an API server that
+// serves Machines, MachineSets, MachineDeployments and MachineClasses beside the built-in kinds,
+// and their clientset.
 //
-// The rules of the API server, its faults on demand and its history are those of
-// [draintest.Cluster]; this package only knows the kinds:
+//	package main
 //
-//	cluster, machines := machinetest.New(draintest.Options{Clock: clock})
-//	secrets := cluster.Client()
-//	cluster.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "update", Times: 1})
-//	… // machines is a versioned.Interface, for controllers and informers
+//	import (
+//		"context"
+//		"fmt"
 //
-// It is for tests and demonstrations; nothing of it is kept on disk.
+//		apierrors "k8s.io/apimachinery/pkg/api/errors"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/machinist-dev/machinist/drain/draintest"
+//		"github.com/machinist-dev/machinist/machine/machinetest"
+//		"github.com/machinist-dev/machinist/machine/v1alpha1"
+//	)
+//
+//	func main() {
+//		cluster, clientset := machinetest.New(draintest.Options{})
+//		machines := clientset.MachineV1alpha1().Machines("shop")
+//		machine := &v1alpha1.Machine{}
+//		machine.Name = "worker-1"
+//		machine, err := machines.Create(context.Background(), machine, metav1.CreateOptions{})
+//		fmt.Println(machine.UID != "", err) // true <nil>
+//		cluster.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "update", Times: 1})
+//		_, err = machines.Update(context.Background(), machine, metav1.UpdateOptions{})
+//		fmt.Println(apierrors.IsConflict(err)) // true
+//	}
+//
+// The cluster is a [draintest.Cluster]: its Client is for the built-in kinds, and its History has
+// every write.
 package machinetest
 
 import (
@@ -28,7 +47,7 @@ import (
 
 // New returns an empty cluster that serves the kinds of package v1alpha1 beside
 // the built-in ones, and a clientset for them. The clientset may be used by
-// several goroutines, and its discovery knows the kinds; more of them may be
+// several goroutines. Its discovery has the kinds. More clientsets may be
 // attached to the cluster. New sets Scheme and Kinds of the options.
 func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
 	o.Scheme, o.Kinds = allKinds(), kinds()
