@@ -9,21 +9,21 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// cordoning is what is found about the cordon of the Node.
+// cordoning is what a step finds about the cordon of the Node.
 type cordoning struct {
-	// stands says that the cordon stands, or that the policy has none.
+	// stands means that the cordon is set, or that the policy has none.
 	stands bool
-	// seen says that the Node that was observed has the cordon.
+	// seen means that the observed Node has the cordon.
 	seen bool
 	// set is the cordon to set, or nil.
 	set *SetCordon
-	// gate holds the drain, or nil. Message is what else is to be said.
+	// gate is the hold of the drain, or nil. message is for people.
 	gate    *machinist.Hold
 	message string
 }
 
-// cordonOf decides about the cordon of the Node. Nothing more is asked of a Node whose policy is
-// not valid or whose ladder has ended.
+// cordonOf decides about the cordon of the Node. With an invalid policy, or after the end of the
+// ladder, it sets none.
 func cordonOf(v *view, valid bool) cordoning {
 	node, cordon := v.in.Node, v.p.Cordon
 	cordon.OutOfService = false // its pods may be running
@@ -34,26 +34,25 @@ func cordonOf(v *view, valid bool) cordoning {
 	switch {
 	case f.stands, !valid, v.allow.end != "":
 	case taken && !v.p.Reassert:
-		hold := nodeHold(node.Name, ReasonUncordoned, "the cordon was taken away: cordon the Node again to go on")
+		hold := nodeHold(node.Name, ReasonUncordoned, "another client has uncordoned the Node: cordon it again to continue")
 		f.gate = &hold
 	default:
 		f.set = &SetCordon{Node: node.Name, UID: node.UID, Cordon: cordon, At: v.now}
 		if taken {
-			f.message = string(ReasonUncordoned) + ": the cordon was taken away, and it is set again"
+			f.message = string(ReasonUncordoned) + ": another client has uncordoned the Node, which is cordoned again"
 		}
 	}
 	return f
 }
 
-// outdated reports whether the Node was read before the cordon of the policy was set: the
-// cordon stands as far as is known.
+// outdated reports whether the Node was read before the cordon was set.
 func outdated(v *view) bool {
 	version := v.in.Node.ResourceVersion
 	return version != "" && compareVersions(version, v.s.CordonedVersion) < 0 && v.s.Cordon == v.p.baseCordon()
 }
 
-// uncordoned reports whether the cordon stood before and does not any more. The drain
-// remembers that. To a drain that remembers nothing, a claim on the Node tells it.
+// uncordoned reports whether the cordon was set before and is not anymore, by the state or by a
+// claim on the Node.
 func uncordoned(v *view) bool {
 	cordon := v.p.baseCordon()
 	if cordon.Stands(v.in.Node) {
@@ -63,7 +62,7 @@ func uncordoned(v *view) bool {
 	return slices.ContainsFunc(nodeops.Cordons(v.in.Node), broken) || !v.s.CordonedAt.IsZero() && v.s.Cordon == cordon
 }
 
-// holdAll holds the requests to pods while a gate is closed.
+// holdAll holds the requests for pods while there is a gate.
 func holdAll(rows []Row, gates []machinist.Hold) {
 	if len(gates) == 0 {
 		return

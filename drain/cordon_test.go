@@ -65,7 +65,7 @@ func TestDecide_StateOfTheNode_OutcomeAndNextCheck(t *testing.T) {
 	}
 }
 
-const uncordoned = "the cordon was taken away: cordon the Node again to go on"
+const uncordoned = "another client has uncordoned the Node: cordon it again to continue"
 
 // A person uncordons the Node in the middle of the drain.
 func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
@@ -86,7 +86,7 @@ func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
 		{"another reason is the same cordon", onOpenNode(newPod("a")), drain.Policy{Cordon: nodeops.Cordon{Reason: "other"}}, false, uncordoned, "", "a wait Uncordoned"},
 		{"a Node without pods is not drained", onOpenNode(), drain.Policy{}, false, uncordoned, "", ""},
 		{"it is cordoned again", observed(newPod("a")), drain.Policy{}, false, "", "", "a evict Evictable"},
-		{"the policy reasserts", onOpenNode(newPod("a")), drain.Policy{Reassert: true}, true, "", "Uncordoned: the cordon was taken away, and it is set again", "a evict Evictable"},
+		{"the policy reasserts", onOpenNode(newPod("a")), drain.Policy{Reassert: true}, true, "", "Uncordoned: another client has uncordoned the Node, which is cordoned again", "a evict Evictable"},
 		{"the policy changed the cordon", onOpenNode(newPod("a")), drain.Policy{Cordon: nodeops.Cordon{ExcludeFromLoadBalancers: true}}, true, "", "", "a evict Evictable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,22 +13,22 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Outcome is what a drain came to.
+// Outcome is how a drain ended.
 type Outcome string
 
 // The outcomes. Only [Drained] says that every pod that was to go has gone.
 const (
-	// Draining is a drain that is not over.
+	// Draining means that the drain has not ended.
 	Draining Outcome = ""
-	// Drained: no pod is left to wait for, and none can come.
+	// Drained means that no pod is left to wait for and no new one can be scheduled to the Node. It
+	// is the only outcome in which all evicted pods are gone.
 	Drained Outcome = "Drained"
-	// NodeGone: there is no Node to drain.
+	// NodeGone means that the Node does not exist.
 	NodeGone Outcome = "NodeGone"
-	// Proceeded: the policy says to go on although pods are left, or volumes that were not
-	// detached: a rung of the ladder, the time for volumes, or an unreachable Node, which
-	// unmounts nothing.
+	// Proceeded means that the policy ended the drain although pods or attached volumes are left:
+	// by a rung of the ladder, by a timeout for volumes, or because the Node is unreachable.
 	Proceeded Outcome = "Proceeded"
-	// GaveUp: a rung of the ladder says to give up.
+	// GaveUp means that a rung of the ladder ended the drain with [GiveUp].
 	GaveUp Outcome = "GaveUp"
 )
 
@@ -36,121 +36,120 @@ const (
 type Decision struct {
 	// Node is the name of the Node.
 	Node string
-	// Outcome of the drain, or [Draining].
+	// Outcome is how the drain ended, or [Draining].
 	Outcome Outcome
 	// Reason says why nothing can be decided, or why there was no drain; it is empty
 	// otherwise.
 	Reason machinist.Reason
-	// Message is why, in words for people.
+	// Message is why, for people. Its text may change.
 	Message string
-	// Cordon is what has to be done to the Node before anything else, or nil.
+	// Cordon is the cordon to set before any request for a pod. Nil means that it is set, or that
+	// there is none.
 	Cordon *SetCordon
-	// CordonedAt is when the cordon was first seen to stand. Zero means that it does not,
-	// or that the policy has none.
+	// CordonedAt is when the cordon was first observed. Zero means that it is not set, or that the
+	// policy has none.
 	CordonedAt time.Time
-	// Rows are the pods, by namespace, name and UID.
+	// Rows are the pods, sorted by namespace, name and UID.
 	Rows []Row
-	// Volumes are those that are waited for after the pods, and those that are not.
+	// Volumes are the volumes that are attached to the Node or that the drain waits for.
 	Volumes []VolumeRow
-	// Gates are what holds the drain as a whole.
+	// Gates are holds of the drain as a whole.
 	Gates []machinist.Hold
-	// NotEvaluated are the lists that the drain needs and that are not complete.
+	// NotEvaluated are the incomplete lists that the policy needs.
 	NotEvaluated []Source
-	// Rungs are those that have been reached, of both ladders.
+	// Rungs are the reached rungs of both ladders.
 	Rungs []Rung
-	// Next is the rung that comes next, and NextAt when.
+	// Next is the escalation of the next rung, and NextAt its time.
 	Next   Escalation
 	NextAt time.Time
-	// Ladder are all rungs that apply, reached or not.
+	// Ladder has all rungs that apply, reached or not.
 	Ladder Ladder
-	// Started is when the drain began, GoneSoFar how many pods have gone since.
+	// Started is when the drain began. GoneSoFar is how many pods are gone since.
 	Started   time.Time
 	GoneSoFar int
-	// NextCheck is when to decide again at the latest. Zero means when something
-	// observed changes, or that the drain is over.
+	// NextCheck is when to decide again at the latest. Zero means when an observed object changes,
+	// or that the drain has ended.
 	NextCheck time.Time
 }
 
-// SetCordon is the cordon to set before anything else.
+// SetCordon is the cordon to set before any request for a pod.
 type SetCordon struct {
-	// Node is its name, UID that of the Node which is meant; empty means any Node of that
+	// Node is the name of the Node, and UID its UID. An empty UID means any Node of that
 	// name.
 	Node string
 	UID  types.UID
-	// Cordon to set.
+	// Cordon is the cordon to set.
 	Cordon nodeops.Cordon
 	// At is the time of the decision.
 	At time.Time
 }
 
-// Row is what happens to one pod.
+// Row is what is done with one pod.
 type Row struct {
-	// Namespace, Name and UID of the pod. A later pod of the same name is another.
+	// Namespace, Name and UID identify the pod.
 	Namespace, Name string
 	UID             types.UID
 	// Action is what is done.
 	Action Action
-	// Reason is why, as a stable word.
+	// Reason is why, a stable word.
 	Reason machinist.Reason
-	// Message is why, in words for people; it may change.
+	// Message is why, for people. Its text may change.
 	Message string
-	// Wave of the pod: 1 for critical pods, which go after all others, and otherwise 0.
+	// Wave is 1 for critical pods, which are evicted after all others, and 0 otherwise.
 	Wave int32
-	// Priority of the pod, which orders the requests of a wave; a pod without has 0.
+	// Priority is that of the pod, 0 if it has none. It orders the requests of a wave.
 	Priority int32
-	// Grace in seconds that a request gives; nil is the pod's own.
+	// Grace is the grace period of a request, in seconds. Nil means that of the pod.
 	Grace *int64
-	// Budgets are those that refuse.
+	// Budgets are the PodDisruptionBudgets that do not allow the eviction.
 	Budgets []Budget
-	// Versions identifies the budgets of a pod, refusing or not, and their versions. The
-	// [Result] of a request carries it to the [Response].
+	// Versions identifies the PodDisruptionBudgets of the pod and their versions. A [Result]
+	// carries it to the [Response].
 	Versions string
-	// Since when this has been the reason, as far as the drain remembers.
+	// Since is when this reason began, as the state remembers it.
 	Since time.Time
-	// Until is when to look again, or zero for when something changes.
+	// Until is when to decide again. Zero means when an object changes.
 	Until time.Time
-	// Next is what the pod escalates to, and NextAt when; empty if nothing is to
-	// come.
+	// Next is the next escalation for the pod, and NextAt its time. Empty means none.
 	Next   Escalation
 	NextAt time.Time
 }
 
-// Budget is a PodDisruptionBudget that refuses, as it was observed.
+// Budget is a PodDisruptionBudget that does not allow an eviction, as observed.
 type Budget struct {
 	// Namespace and Name of the budget.
 	Namespace, Name string
 	// Allowed is how many disruptions it allows now.
 	Allowed int32
-	// Healthy, Desired and Expected are its pods: healthy ones, those that must be,
-	// and all.
+	// Healthy, Desired and Expected are its numbers of pods: those that are healthy, those that
+	// have to be, and all.
 	Healthy, Desired, Expected int32
 }
 
-// VolumeRow is what happens to one volume.
+// VolumeRow is what the drain waits for with one volume.
 type VolumeRow struct {
-	// Attachment is the name of the VolumeAttachment; it is empty for a volume that
-	// only the status of the Node tells of, or that is to be attached to another Node.
+	// Attachment is the name of the VolumeAttachment. It is empty for a volume that only the status
+	// of the Node shows, or that has to be attached to another Node.
 	Attachment string
-	// Volume is the name of the PersistentVolume or, for one that is only known from
-	// the status of the Node, its unique name there.
+	// Volume is the name of the PersistentVolume, or the unique name in the status of the Node.
 	Volume string
 	// Action is [Wait] or [Ignore].
 	Action Action
 	// Reason is why.
 	Reason machinist.Reason
-	// Message is why, in words for people; it may change.
+	// Message is why, for people. Its text may change.
 	Message string
-	// Since when this has been the reason, as far as the drain remembers.
+	// Since is when this reason began, as the state remembers it.
 	Since time.Time
-	// Until is when to look again, or zero for when something changes.
+	// Until is when to decide again. Zero means when an object changes.
 	Until time.Time
 }
 
 // Over reports whether the drain has ended, with any outcome.
 func (d Decision) Over() bool { return d.Outcome != Draining }
 
-// RequestOrder orders rows as their requests are made: by wave, then the lower priority
-// first, then by namespace, name and UID.
+// RequestOrder compares rows in the order of their requests: by wave, lower priority, namespace,
+// name and UID.
 func RequestOrder(a, b Row) int {
 	if c := cmp.Or(cmp.Compare(a.Wave, b.Wave), cmp.Compare(a.Priority, b.Priority)); c != 0 {
 		return c
@@ -158,8 +157,8 @@ func RequestOrder(a, b Row) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// Holds returns everything that the drain waits for, also what something is done
-// about now: what concerns the Node first, then pods, then volumes.
+// Holds returns everything that the drain waits for, including pods for which a request is made
+// now: first the Node, then pods, then volumes.
 func (d Decision) Holds() []machinist.Hold {
 	var holds []machinist.Hold
 	if d.Reason == ReasonNotObserved || d.Cordon != nil && d.Outcome == Draining {
@@ -181,18 +180,17 @@ func (d Decision) Holds() []machinist.Hold {
 	return holds
 }
 
-// Feasible reports whether the drain can come to its end with what is known now. It is false if
-// there are obstacles, if the policy contradicts itself, if the cordon was taken away, if the
-// drain was given up, or if nothing could be decided. True is no promise: what is not evaluated
-// may still refuse.
+// Feasible reports whether the drain can end with what is known now. It returns false if there are
+// obstacles, if the policy is invalid, if the Node was uncordoned, if the drain gave up, or if
+// nothing could be decided. True is no guarantee: lists that are not evaluated may have obstacles.
 func (d Decision) Feasible() bool {
 	closed := func(g machinist.Hold) bool { return g.Reason == ReasonInvalidPolicy || g.Reason == ReasonUncordoned }
 	return d.Reason != ReasonNotObserved && d.Outcome != GaveUp && !slices.ContainsFunc(d.Gates, closed) && len(d.Obstacles()) == 0
 }
 
-// Obstacles returns the rows of the pods that no waiting helps and no rung of the
-// ladder removes, in order. The pod, a budget, a permission or the policy has to be changed.
-// When the drain was given up it returns all pods that are left.
+// Obstacles returns the rows of the pods for which neither waiting nor a rung of the ladder helps:
+// the pod, a PodDisruptionBudget, a permission or the policy has to change. If the drain gave up,
+// it returns all pods that are left.
 func (d Decision) Obstacles() []Row {
 	var stuck []Row
 	for i := range d.Rows {
@@ -203,9 +201,8 @@ func (d Decision) Obstacles() []Row {
 	return stuck
 }
 
-// Refusals returns why the caller's policy, or a cordon that was taken away, keeps the drain
-// from its end. It is empty if the drain may begin. What belongs to others, such as a budget,
-// or is not evaluated, does not count.
+// Refusals returns why the policy, or an uncordoned Node, keeps the drain from ending. It is empty
+// if the drain may begin. PodDisruptionBudgets and lists that are not evaluated do not count.
 func (d Decision) Refusals() []machinist.Hold {
 	if d.Over() {
 		return nil
@@ -224,7 +221,7 @@ func (d Decision) Refusals() []machinist.Hold {
 	return refusals
 }
 
-// stuck reports whether neither time nor the ladder helps a pod.
+// stuck reports whether neither waiting nor the ladder helps a pod.
 func (d Decision) stuck(row *Row) bool {
 	switch {
 	case row.Action != Wait && row.Action != Block:
@@ -239,20 +236,20 @@ func (d Decision) stuck(row *Row) bool {
 	return !slices.ContainsFunc(d.Ladder, func(rung Rung) bool { return rung.removes(row.Reason) })
 }
 
-// gone reports whether the pod does not run on the Node any more.
+// gone reports whether the pod does not run on the Node anymore.
 func (r *Row) gone() bool { return r.Action == Ignore && r.Reason == ReasonGone }
 
-// pod returns the name of the pod with its namespace.
+// pod returns the namespace and the name of the pod.
 func (r *Row) pod() string { return r.Namespace + "/" + r.Name }
 
 func (r *Row) subject() string { return subjectOf("pod", r.pod()) }
 
-// hold returns what is waited for.
+// hold returns the row as a hold.
 func (r *Row) hold() machinist.Hold {
 	return machinist.Hold{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until}
 }
 
-// wait makes a row wait that was to be a request.
+// wait turns a request into a wait.
 func (r *Row) wait(reason machinist.Reason, message string, until time.Time) {
 	r.Action, r.Reason, r.Message, r.Grace, r.Until = Wait, reason, message, nil, until
 }
@@ -264,6 +261,5 @@ func (v *VolumeRow) subject() string {
 	return subjectOf("volume", v.Volume)
 }
 
-// left reports whether the drain ends although the volume is attached to the Node and was
-// to be waited for.
+// left reports whether the drain ends although the volume is attached.
 func (v *VolumeRow) left() bool { return v.Action == Ignore && v.Reason == ReasonAbandoned }

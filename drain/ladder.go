@@ -13,11 +13,11 @@ import (
 // Escalation is what a [Rung] allows.
 type Escalation string
 
-// The escalations. What a rung allows stays allowed on the rungs above it.
+// Escalations. What a rung allows stays allowed.
 const (
-	// IgnoreBudgets deletes pods instead of evicting them. Waves are not waited for any more.
+	// IgnoreBudgets deletes pods instead of evicting them, in all waves at once.
 	IgnoreBudgets Escalation = "IgnoreBudgets"
-	// ForceDeletePods takes pods off the API at once, whether they run or not.
+	// ForceDeletePods deletes pods from the API at once, whether they run or not.
 	ForceDeletePods Escalation = "ForceDeletePods"
 	// Proceed ends the drain with pods left: its outcome is [Proceeded].
 	Proceed Escalation = "Proceed"
@@ -25,7 +25,7 @@ const (
 	GiveUp Escalation = "GiveUp"
 )
 
-// escalations is the table of what a rung can do. A new escalation is one entry.
+// escalations is the table of escalations.
 var escalations = map[Escalation]struct {
 	// allow adds what the escalation allows.
 	allow func(a *allowances)
@@ -62,10 +62,10 @@ var escalations = map[Escalation]struct {
 	},
 }
 
-// everyReason stands for all reasons in the table.
+// everyReason means all reasons.
 var everyReason = []machinist.Reason{""}
 
-// removes reports whether a rung does away with a reason for which a pod stays.
+// removes reports whether a rung removes pods that stay for a reason.
 func (r Rung) removes(reason machinist.Reason) bool {
 	for _, removed := range escalations[r.Action].removes {
 		if removed == reason || removed == "" {
@@ -77,16 +77,16 @@ func (r Rung) removes(reason machinist.Reason) bool {
 
 // Rung is one step of a [Ladder].
 type Rung struct {
-	// After is how long after the start of the ladder the rung is reached.
+	// After is the time from the start of the ladder to the rung.
 	After time.Duration `json:"after,omitempty"`
 	// Action is what is allowed from then on.
 	Action Escalation `json:"action"`
-	// Grace is the longest grace of a pod from then on, at least a second, also of pods that
-	// are terminating. Zero means the pod's own.
+	// Grace is the longest grace period from then on, at least a second, also for terminating pods.
+	// Zero means that of the pod.
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
-// String returns the rung in a few words.
+// String returns the rung as text.
 func (r Rung) String() string {
 	s := fmt.Sprintf("after %s %s", r.After, r.Action)
 	if r.Grace > 0 {
@@ -95,21 +95,19 @@ func (r Rung) String() string {
 	return s
 }
 
-// like reports whether two rungs are the same but for their time.
+// like reports whether two rungs differ at most in their time.
 func (r Rung) like(other Rung) bool { return r.Action == other.Action && r.Grace == other.Grace }
 
-// Ladder is how a drain escalates, rung by rung. The empty Ladder never does.
+// Ladder is how a drain escalates. The empty Ladder never does.
 //
-// A rung is reached at its time, or in the first step after that. Only what cannot be taken
-// back, a [ForceDeletePods] or the end, waits if it comes late: it is reached as long after
-// the rung below it as the ladder says, counted from when that was reached, and an end at
-// least a second after it. So what a ladder allows is tried before it ends, also after hours
-// without a step. The times are part of [State]. Persist it, or the last rungs may never be
-// reached.
+// A rung is reached at its time, or in the first step after it. A [ForceDeletePods] or an end that
+// comes late is reached as long after the previous rung as the ladder says, counted from when that
+// was reached, because it cannot be undone. An end is at least a second later. The times are in
+// [State]: store it, or the last rungs may never be reached.
 type Ladder []Rung
 
-// Validate returns what is wrong with the ladder, or nil. A ladder goes up: no rung is before
-// the one below it, leaves more grace, or is above the end.
+// Validate returns why the ladder is invalid, or nil. No rung may be earlier than the previous one,
+// have a longer grace period, or come after the end.
 func (l Ladder) Validate() error {
 	var grace time.Duration
 	for i, rung := range l {
@@ -121,13 +119,13 @@ func (l Ladder) Validate() error {
 		case rung.After < 0:
 			problem = "its time is negative"
 		case rung.Grace != 0 && rung.Grace < shortestGrace:
-			problem = "it leaves less than a second of grace"
+			problem = "its grace period is less than a second"
 		case i > 0 && rung.After < l[i-1].After:
-			problem = "it comes before the rung below it"
+			problem = "it is earlier than the previous rung"
 		case i > 0 && escalations[l[i-1].Action].ends:
-			problem = "it is above the end"
+			problem = "it comes after the end of the drain"
 		case grace > 0 && rung.Grace > grace:
-			problem = "it leaves more grace than a rung below it"
+			problem = "its grace period is longer than that of an earlier rung"
 		}
 		if problem != "" {
 			return fmt.Errorf("drain: rung %d: %s", i, problem)
@@ -139,15 +137,15 @@ func (l Ladder) Validate() error {
 	return nil
 }
 
-// Reached is when a rung of a ladder was first acted on.
+// Reached is when a rung was first acted on.
 type Reached struct {
-	// Rung as it was.
+	// Rung is the rung.
 	Rung Rung `json:"rung"`
-	// At is when.
+	// At is the time.
 	At time.Time `json:"at"`
 }
 
-// allowances are what the rungs that were reached allow.
+// allowances are what the reached rungs allow.
 type allowances struct {
 	ignoreBudgets, forceDelete bool
 	// grace is the longest grace, or zero for any.
@@ -165,8 +163,8 @@ type allowances struct {
 	fresh bool
 }
 
-// escalate adds what a ladder allows that is counted from start. It returns the rungs that
-// were reached, with when.
+// escalate adds what the rungs of a ladder allow that starts at start, and returns the reached
+// rungs.
 func (a *allowances) escalate(l Ladder, start time.Time, before []Reached, now time.Time) []Reached {
 	if l.Validate() != nil {
 		return nil
@@ -203,7 +201,7 @@ func (a *allowances) add(rung Rung) {
 	}
 }
 
-// pause returns how long a rung comes after the one below it.
+// pause returns the time between a rung and the previous one.
 func (l Ladder) pause(i int) time.Duration {
 	pause := l[i].After - l[i-1].After
 	if escalations[l[i].Action].ends {
@@ -212,8 +210,8 @@ func (l Ladder) pause(i int) time.Duration {
 	return pause
 }
 
-// reachedAt returns since when what a rung allows has been allowed. A policy may have
-// moved the rung since, and a clock that was put back knows nothing of later times.
+// reachedAt returns when a rung was first acted on. The policy may have moved the rung since. Times
+// in the future are ignored.
 func reachedAt(before []Reached, rung Rung, now time.Time) (at time.Time, known bool) {
 	for _, b := range before {
 		if b.Rung.like(rung) && recorded.Known(b.At, now) {

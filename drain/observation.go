@@ -13,55 +13,52 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// Observation is what is known of a Node and its pods. On the zero Observation
-// nothing is ever done. Only the Node and its pods are necessary. Every other
-// list makes the decision say more, and wait less.
+// Observation is what is known about a Node and its pods. On the zero Observation nothing is done.
+// Only Node and Pods are required. Each other list makes the decision more precise.
 type Observation struct {
-	// Node is the object as last read. Nil means that it does not exist, if it
-	// was looked for.
+	// Node is the Node as last read. Nil means that it does not exist, if Looked is set.
 	Node *corev1.Node
-	// Looked says that the Node was looked for.
+	// Looked means that the Node was read.
 	Looked bool
-	// Reachability says whether the kubelet of the Node answers.
+	// Reachability is whether the kubelet of the Node answers.
 	Reachability NodeReachability
-	// Pods are the pods on the Node. Pods of other Nodes do no harm. While the list is not
-	// complete nothing is done, and the drain never ends. A cache may lag behind: before a
-	// caller with a cache believes that a drain is over, it decides once more on a list that
-	// was read from the API server after the cordon was seen.
+	// Pods are the pods on the Node; pods of other Nodes are ignored. While the list is incomplete
+	// nothing is done. A cache may be stale: before a drain with a cache counts as ended, decide
+	// once more on a list that was read from the API server after the cordon was observed.
 	Pods List[*corev1.Pod]
-	// Budgets are the PodDisruptionBudgets of the namespaces of these pods. Without
-	// them the drain asks for evictions until the API server allows them.
+	// Budgets are the PodDisruptionBudgets of the namespaces of the pods. Without them evictions
+	// are requested until the API server allows them.
 	Budgets List[*policyv1.PodDisruptionBudget]
-	// DaemonSets are those of the namespaces of these pods, to find the pods whose
-	// DaemonSet was deleted. Without them every pod of a DaemonSet is left alone.
+	// DaemonSets are those of the namespaces of the pods. Without them pods of deleted DaemonSets
+	// are ignored too.
 	DaemonSets List[*appsv1.DaemonSet]
-	// Attachments are the VolumeAttachments of the Node, and those of the volumes
-	// in [State] on other Nodes.
+	// Attachments are the VolumeAttachments of the Node, and those of volumes in [State] on other
+	// Nodes.
 	Attachments List[*storagev1.VolumeAttachment]
 	// Claims are the PersistentVolumeClaims of the pods.
 	Claims List[*corev1.PersistentVolumeClaim]
 	// Volumes are the PersistentVolumes of the claims and those in [State].
 	Volumes List[*corev1.PersistentVolume]
-	// Results are what the requests since the last step came to.
+	// Results are the results of the requests since the last step.
 	Results []Result
 }
 
-// List is what a source returned. The zero List was never read, which is
-// not the same as an empty one.
+// List is the result of a list request. The zero List was not read and is not the same as an empty
+// one.
 type List[T any] struct {
-	// Items in any order. Nil ones and second copies do no harm.
+	// Items are in any order. Nil items and copies are allowed.
 	Items []T
-	// Complete says that Items are all there are.
+	// Complete means that Items are all objects.
 	Complete bool
 }
 
 // All returns the complete list of items.
 func All[T any](items ...T) List[T] { return List[T]{Items: items, Complete: true} }
 
-// Source names one of the lists of an [Observation].
+// Source is the name of an optional list of an [Observation].
 type Source string
 
-// The lists that are not necessary.
+// Optional lists.
 const (
 	SourceBudgets     Source = "budgets"
 	SourceDaemonSets  Source = "daemonsets"
@@ -70,7 +67,7 @@ const (
 	SourceVolumes     Source = "persistentvolumes"
 )
 
-// incomplete returns which of these lists are not complete.
+// incomplete returns the wanted lists that are incomplete.
 func (in *Observation) incomplete(wanted []Source) []Source {
 	complete := map[Source]bool{
 		SourceBudgets: in.Budgets.Complete, SourceDaemonSets: in.DaemonSets.Complete,
@@ -85,20 +82,20 @@ func (in *Observation) incomplete(wanted []Source) []Source {
 	return missing
 }
 
-// Result is what one request came to.
+// Result is the result of one request.
 type Result struct {
-	// Row that was carried out.
+	// Row is the row that was carried out.
 	Row Row
-	// Err of the API server, or nil.
+	// Err is the error of the API server, or nil.
 	Err error
-	// At is when the request was made. Zero means when the result is observed.
+	// At is when the request was made. Zero means the time of the next step.
 	At time.Time
 }
 
-// subjectOf returns the name of an object as decisions write it.
+// subjectOf returns the subject of a hold.
 func subjectOf(kind, name string) string { return kind + "/" + name }
 
-// nodeHold returns a hold that is about the Node.
+// nodeHold returns a hold about the Node.
 func nodeHold(name string, reason machinist.Reason, message string) machinist.Hold {
 	return machinist.Hold{Subject: subjectOf("node", name), Reason: reason, Message: message}
 }

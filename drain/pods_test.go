@@ -90,7 +90,7 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 		{name: "a pod that succeeded is left alone", edit: both(inPhase(corev1.PodSucceeded), unmanaged), want: gone},
 		{name: "a pod that failed is left alone", edit: both(inPhase(corev1.PodFailed), both(withFinalizer, leaving(-time.Hour, 0))), want: gone},
 		{name: "a pod of another Node", edit: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, policy: force, want: gone},
-		{name: "a pod without UID", edit: func(p *corev1.Pod) { p.UID = "" }, policy: force, want: "block NotEvaluated: it lacks a namespace, a name or a UID"},
+		{name: "a pod without UID", edit: func(p *corev1.Pod) { p.UID = "" }, policy: force, want: "block NotEvaluated: metadata.uid is empty; the API server sets it, plain fakes of client-go do not"},
 		{name: "a pod without priority is one of priority 0", edit: func(p *corev1.Pod) { p.Spec.Priority = nil }, want: evicted},
 
 		{name: "a pod of a DaemonSet", edit: agent, sets: here, want: stays},

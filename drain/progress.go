@@ -10,70 +10,70 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// ProgressType is what happened in a drain.
+// ProgressType is the type of a [Progress].
 type ProgressType string
 
 // The types of progress.
 const (
-	// ProgressStarted: the first decision was made.
+	// ProgressStarted means that the first decision was made.
 	ProgressStarted ProgressType = "Started"
-	// ProgressCordoned: the Node was cordoned, or Err says why not.
+	// ProgressCordoned means that the Node was cordoned, or Err is why not.
 	ProgressCordoned ProgressType = "Cordoned"
-	// ProgressUncordoned: the cordon was taken back, or Err says why not.
+	// ProgressUncordoned means that the Node was uncordoned, or Err is why not.
 	ProgressUncordoned ProgressType = "Uncordoned"
-	// ProgressRequested: a pod was asked to go; Err says if the API server refused.
+	// ProgressRequested means that a request for a pod was made. Err is its error.
 	ProgressRequested ProgressType = "Requested"
-	// ProgressWaiting: a pod, volume or gate is waited for, with a new reason.
+	// ProgressWaiting means that the drain waits for a pod, volume or gate for a new reason.
 	ProgressWaiting ProgressType = "Waiting"
-	// ProgressGone: a pod or volume that was waited for has gone: the pod does not run on the
-	// Node any more, and the volume is where it was to be.
+	// ProgressGone means that a pod does not run on the Node anymore, or that a volume was
+	// detached or attached to another Node.
 	ProgressGone ProgressType = "Gone"
-	// ProgressLeft: a pod or volume that was waited for is not any more, and has not gone.
+	// ProgressLeft means that the drain no longer waits for a pod or volume that is not gone.
 	ProgressLeft ProgressType = "Left"
-	// ProgressEscalated: a rung of the ladder was reached.
+	// ProgressEscalated means that a rung of the ladder was reached.
 	ProgressEscalated ProgressType = "Escalated"
-	// ProgressEnded: the drain is over; the outcome says how.
+	// ProgressEnded means that the drain has ended. Outcome says how.
 	ProgressEnded ProgressType = "Ended"
 )
 
-// Progress is one thing that happened in a drain.
+// Progress is one event of a drain.
 type Progress struct {
-	// Type of the progress.
+	// Type is what happened.
 	Type ProgressType
-	// Time of the step in which it was noticed; of a request, when it was made.
+	// Time is that of the step that observed it, or of the request.
 	Time time.Time
-	// Node that is drained.
+	// Node is the name of the drained Node.
 	Node string
-	// Started is when its drain began, if it has.
+	// Started is when the drain began. Zero means not yet.
 	Started time.Time
-	// Subject names the object, such as pod/shop/web-1.
+	// Subject is the object, such as "pod/shop/web-1".
 	Subject string
-	// Reason is why, as a stable word.
+	// Reason is why, a stable word.
 	Reason machinist.Reason
-	// Message is why, in words for people; it may change.
+	// Message is why, for people. Its text may change.
 	Message string
-	// Row is that of the pod, if the progress is about one: the last that there was of a
-	// pod that has gone, and of one that was asked to go the one that was carried out.
+	// Row is the row of the pod, or nil: for a pod that is gone the last one, for a request
+	// the one that was carried out.
 	Row *Row
-	// Rung that was reached, if the progress is about one.
+	// Rung is the reached rung, or nil.
 	Rung *Rung
-	// Outcome of a drain that ended.
+	// Outcome is that of an ended drain.
 	Outcome Outcome
-	// Err is what the API server said, or nil.
+	// Err is the error of the API server, or nil.
 	Err error
 }
 
-// Compare returns what happened between two consecutive decisions of one drain, and what the
-// requests in between came to, with now the time of the later decision. The zero Decision comes
-// before the first one. Between two equal decisions without requests nothing has happened.
+// Compare returns what happened between two consecutive decisions of one drain, and the results of
+// the requests between them. now is the time of the later decision. The zero Decision precedes the
+// first one.
 //
-// A decision that could observe nothing tells of its requests alone. Do not compare with it;
-// the one before it still counts.
+// If the later decision could observe nothing, only requests are returned. Use the earlier
+// decision again for the next comparison.
 //
-// The result has the beginning, the cordon, rungs, requests, what is not waited for any more,
-// what is waited for with another reason, and the end, in this order. Each pod that is waited for has
-// exactly one ProgressGone or ProgressLeft, unless it comes back or its Node is gone. That a
-// pod is waited for since it was asked, or refused, is told by its ProgressRequested alone.
+// The result has the start, the cordon, rungs, requests, ended waits, new waits and the end, in
+// this order. Each pod that the drain waits for has exactly one ProgressGone or ProgressLeft,
+// unless it returns or its Node is gone. A wait that follows from a request has no
+// ProgressWaiting.
 func Compare(before, after Decision, results []Result, now time.Time) []Progress {
 	c := comparison{before: before, after: after, now: now, node: cmp.Or(after.Node, before.Node)}
 	node := subjectOf("node", c.node)
@@ -119,7 +119,7 @@ func (c *comparison) add(p Progress) {
 	c.found = append(c.found, p)
 }
 
-// escalated tells of the rungs that were not reached before.
+// escalated adds the rungs that were not reached before.
 func (c *comparison) escalated(node string) {
 	known := slices.Clone(c.before.Rungs)
 	for _, rung := range c.after.Rungs {
@@ -131,23 +131,22 @@ func (c *comparison) escalated(node string) {
 	}
 }
 
-// awaited is a pod, volume or gate of a decision.
+// awaited is a pod, volume or gate that a decision may wait for.
 type awaited struct {
 	key awaitedKey
-	// waits says that it is waited for, asks that something is asked of it, and gone that it
-	// is a pod that does not run on the Node any more.
+	// waits means that the drain waits for it, asks that there is a request for it, and gone
+	// that it is a pod that does not run on the Node anymore.
 	waits, asks, gone bool
-	// told is what is to be said about it, without a type.
+	// told is the progress to report, without a type.
 	told Progress
 }
 
-// awaitedKey is what makes a pod, volume or gate the same in all decisions.
+// awaitedKey identifies a pod, volume or gate in all decisions.
 type awaitedKey struct{ kind, namespace, name, uid string }
 
 func podKey(row *Row) awaitedKey { return awaitedKey{"pod", row.Namespace, row.Name, string(row.UID)} }
 
-// awaitedOf returns the pods, volumes and gates of a decision. A decision that is over waits
-// for nothing.
+// awaitedOf returns the pods, volumes and gates of a decision. An ended drain waits for nothing.
 func awaitedOf(d *Decision) []awaited {
 	all := make([]awaited, 0, len(d.Rows)+len(d.Volumes)+len(d.Gates))
 	for i := range d.Rows {
@@ -175,8 +174,7 @@ func awaitedOf(d *Decision) []awaited {
 
 const gateKind = "gate"
 
-// waiting tells of what is not waited for any more, and of what is waited for with another
-// reason.
+// waiting adds ended waits, and waits for another reason.
 func (c *comparison) waiting(results []Result) {
 	before, after := awaitedOf(&c.before), awaitedOf(&c.after)
 	now := make(map[awaitedKey]*awaited, len(after))
@@ -200,8 +198,7 @@ func (c *comparison) waiting(results []Result) {
 	}
 }
 
-// released tells of a pod or volume that was waited for and is not any more, if so. The end of
-// a gate is told by what follows it.
+// released adds the end of a wait for a pod or volume. The end of a gate is not reported.
 func (c *comparison) released(was, is *awaited) {
 	switch {
 	case was.key.kind == gateKind, is != nil && is.waits:
@@ -215,7 +212,7 @@ func (c *comparison) released(was, is *awaited) {
 	}
 }
 
-// tell adds progress of a pod, volume or gate.
+// tell adds the progress of a pod, volume or gate.
 func (c *comparison) tell(t ProgressType, p Progress) {
 	p.Type = t
 	if p.Row != nil {

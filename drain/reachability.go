@@ -10,18 +10,17 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// NodeReachability says whether the kubelet of a Node answers. The zero value is a kubelet
-// that answers.
+// NodeReachability is whether the kubelet of a Node answers. The zero value is a kubelet that
+// answers.
 type NodeReachability struct {
-	// Unreachable says that the kubelet does not answer. The pods may run or not.
+	// Unreachable means that the kubelet does not answer. Its pods may run or not.
 	Unreachable bool
-	// Since is when it last answered. Zero means when the drain first saw it unreachable.
+	// Since is when the kubelet last answered. Zero means the first step that observed it.
 	Since time.Time
 }
 
-// ReachabilityOf returns the reachability of a Node: it is unreachable since its condition
-// Ready is Unknown. A kubelet that says False answers, and stops pods. A nil Node is not
-// unreachable.
+// ReachabilityOf returns the reachability of a Node: it is unreachable while its condition Ready is
+// Unknown. With Ready False the kubelet answers and stops pods. A nil Node is not unreachable.
 func ReachabilityOf(node *corev1.Node) NodeReachability {
 	if node == nil {
 		return NodeReachability{}
@@ -34,7 +33,7 @@ func ReachabilityOf(node *corev1.Node) NodeReachability {
 	return NodeReachability{}
 }
 
-// silentSince returns since when the drain has seen the Node unreachable, or zero.
+// silentSince returns since when the drain has observed the Node as unreachable, or zero.
 func silentSince(seen NodeReachability, before, now time.Time) time.Time {
 	switch {
 	case !seen.Unreachable:

@@ -9,26 +9,26 @@ type Action string
 
 // The actions.
 const (
-	// Ignore leaves the pod alone and does not wait for it.
+	// Ignore makes no request for the pod and does not wait for it.
 	Ignore Action = "ignore"
-	// Evict asks for the pod's eviction, which budgets may refuse.
+	// Evict requests the eviction of the pod, which PodDisruptionBudgets may refuse.
 	Evict Action = "evict"
-	// Delete deletes the pod with a grace of a second at least. No budget is asked.
-	// The kubelet still says when it has stopped, so that it never runs twice.
+	// Delete deletes the pod with a grace period of at least a second, whatever
+	// PodDisruptionBudgets allow. The kubelet confirms the end of the pod.
 	Delete Action = "delete"
-	// ForceDelete takes the pod off the API, whether it runs or not.
+	// ForceDelete deletes the pod from the API without confirmation of the kubelet.
 	ForceDelete Action = "force-delete"
-	// Wait does nothing now, and the drain goes on.
+	// Wait makes no request now.
 	Wait Action = "wait"
-	// Block does nothing, and the drain cannot end unless the pod, the policy or what
-	// is observed changes.
+	// Block makes no request, and the drain cannot end unless the pod, the policy or the
+	// observation changes.
 	Block Action = "block"
 )
 
-// Asks reports whether the action is a request to the API server.
+// IsRequest reports whether the action is a request to the API server.
 func (v Action) IsRequest() bool { return v.strength() > 0 }
 
-// strength orders the requests; what asks for nothing has none.
+// strength orders the requests. Other actions have 0.
 func (v Action) strength() int {
 	switch v {
 	case Evict:

@@ -21,11 +21,10 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// longestRetryAfter bounds what the API server can ask for, so that no answer
-// puts force off for long.
+// longestRetryAfter is the longest pause that the API server can request.
 const longestRetryAfter = time.Minute
 
-// answered returns what is known of each pod after the requests of the last step.
+// responses returns the last response for each pod after the requests of the last step.
 func responses(before map[types.UID]Response, results []Result, now time.Time) map[types.UID]Response {
 	for _, result := range results {
 		if result.Row.UID == "" || !result.Row.Action.IsRequest() {
@@ -46,7 +45,7 @@ func (a Response) holds(want Action, now time.Time) bool {
 	return a.Asked.strength() >= want.strength() && a.Until.After(now) && !a.Until.After(longest)
 }
 
-// next reads what a request came to that followed another one.
+// next returns the response to a request that followed another one.
 func (a Response) next(r Result, now time.Time) Response {
 	at := r.At
 	if !recorded.Known(at, now) {
@@ -66,8 +65,8 @@ func (a Response) next(r Result, now time.Time) Response {
 	return next
 }
 
-// backOff returns the pause after so many refusals in a row: it doubles twice. Up to a
-// tenth more, different for each pod, keeps them from being asked for in step.
+// backOff returns the pause after consecutive refusals: it doubles twice. Up to a tenth more, by
+// pod, spreads the requests.
 func backOff(tries int, pod types.UID) time.Duration {
 	pause := retryEvery << min(max(0, tries-1), 2)
 	if pod == "" {
@@ -78,10 +77,9 @@ func backOff(tries int, pod types.UID) time.Duration {
 	return pause + pause/1000*time.Duration(hash.Sum32()%101)
 }
 
-// ResponseOf reads what a request to evict or delete a pod came to: the reason, what
-// the API server said, and how long it asks to wait, at most a minute. It decides by
-// the types of the error, never by its text. Nil means that the request was accepted:
-// the pod is terminating.
+// ResponseOf returns the reason and message of the response to a request for a pod, and the pause
+// that the API server requests, at most a minute. It reads the types of the error, never its text.
+// Nil means that the request was accepted: the pod is terminating.
 func ResponseOf(err error) (reason machinist.Reason, message string, retryAfter time.Duration) {
 	if err == nil {
 		return ReasonTerminating, "", 0
@@ -111,8 +109,8 @@ func reasonOf(err error) machinist.Reason {
 	}
 }
 
-// aboutBudget reports whether an error is about a budget that the API server could not
-// charge, such as one with too many evictions under way.
+// aboutBudget reports whether the API server could not update a PodDisruptionBudget, for example
+// because too many evictions are in progress.
 func aboutBudget(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -122,7 +120,7 @@ func aboutBudget(err error) bool {
 	return details.Group == policyv1.GroupName && details.Kind == "poddisruptionbudget"
 }
 
-// unanswered reports whether it is not known what became of a request.
+// unanswered reports whether it is unknown if a request was carried out.
 func unanswered(err error) bool {
 	_, network := errors.AsType[interface { // as of package net, whose import a pure file has no use for
 		error
@@ -132,10 +130,10 @@ func unanswered(err error) bool {
 		errors.Is(err, context.Canceled) // that of a deadline has a timeout
 }
 
-// longestMessage bounds what is kept of a message, in bytes.
+// longestMessage is the longest stored message, in bytes.
 const longestMessage = 256
 
-// clip cuts what is too long, between two characters.
+// clip cuts a text between two characters.
 func clip(s string, longest int) string {
 	if len(s) <= longest {
 		return s

@@ -16,8 +16,8 @@ const (
 	doNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
 )
 
-// marked returns the row of a pod that the selector of the policy, its label or its annotation
-// keeps on the Node. Without such a row it returns what is to be said about the pod.
+// marked returns the row of a pod that the selector of the policy, a label or an annotation keeps,
+// or false and a message about the pod.
 func marked(pod *corev1.Pod, p *Policy, selector labels.Selector, now time.Time) (row Row, keeps bool, notes string) {
 	if !selector.Matches(labels.Set(pod.Labels)) {
 		return Row{Action: Ignore, Reason: ReasonRule, Message: "it is not among the pods that are selected"}, true, ""
@@ -34,8 +34,8 @@ func marked(pod *corev1.Pod, p *Policy, selector labels.Selector, now time.Time)
 	return Row{}, false, notes
 }
 
-// clusterAPILabel reads the label by which Cluster API leaves a pod alone, or waits until it
-// has completed.
+// clusterAPILabel applies the label of Cluster API that ignores a pod, or waits until it has
+// completed.
 func clusterAPILabel(pod *corev1.Pod) (row Row, keeps bool, note string) {
 	value, set := pod.Labels[clusterAPIDrainLabel]
 	message := "label " + clusterAPIDrainLabel + "=" + value
@@ -51,8 +51,8 @@ func clusterAPILabel(pod *corev1.Pod) (row Row, keeps bool, note string) {
 	}
 }
 
-// doNotDisrupt reads the annotation by which Karpenter does not disrupt a pod: for ever, or
-// for a while after it has started, or was created if it has not.
+// doNotDisrupt applies the annotation of Karpenter that protects a pod: always, or for a duration
+// after its start or creation.
 func doNotDisrupt(pod *corev1.Pod, now time.Time) (row Row, keeps bool, note string) {
 	value, set := pod.Annotations[doNotDisruptAnnotation]
 	if !set || value == "false" {
@@ -76,7 +76,7 @@ func doNotDisrupt(pod *corev1.Pod, now time.Time) (row Row, keeps bool, note str
 	return row, row.Until.IsZero() || row.Until.After(now), ""
 }
 
-// joinMessages puts two messages together.
+// joinMessages joins two messages.
 func joinMessages(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

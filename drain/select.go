@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// view is what the questions of one step read, and none of them changes.
+// view is what one step reads and does not change.
 type view struct {
 	in  *Observation
 	p   *Policy
@@ -37,8 +37,7 @@ func newView(s State, in *Observation, p *Policy, allow *allowances, now time.Ti
 	return v
 }
 
-// selectPods decides about each pod once, in order. Of several copies of a pod the newest
-// counts.
+// selectPods decides about each pod once, in order. Of several copies of a pod the newest counts.
 func selectPods(v *view) ([]*corev1.Pod, []Row) {
 	pods := slices.DeleteFunc(slices.Clone(v.in.Pods.Items), func(pod *corev1.Pod) bool { return pod == nil })
 	slices.SortFunc(pods, comparePods)
@@ -56,7 +55,7 @@ func selectPods(v *view) ([]*corev1.Pod, []Row) {
 	return pods, rows
 }
 
-// daemonSetsOf returns the namespaces of DaemonSets by UID, or nil if they are not known.
+// daemonSetsOf returns the namespaces of DaemonSets by UID, or nil if the list is incomplete.
 func daemonSetsOf(list List[*appsv1.DaemonSet]) map[types.UID]string {
 	if !list.Complete {
 		return nil
@@ -70,14 +69,14 @@ func daemonSetsOf(list List[*appsv1.DaemonSet]) map[types.UID]string {
 	return known
 }
 
-// selectPod decides about one pod. What is left alone in every policy comes first, then labels
-// and annotations, then what the policy protects.
+// selectPod decides about one pod: first pods that every policy ignores, then labels and
+// annotations, then pods that the policy protects.
 func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 	if row, left := v.leftAlone(pod, daemonSets); left {
 		return row
 	}
-	if pod.UID == "" || pod.Name == "" || pod.Namespace == "" {
-		return Row{Action: Block, Reason: ReasonNotEvaluated, Message: "it lacks a namespace, a name or a UID"}
+	if field := missingField(pod); field != "" {
+		return Row{Action: Block, Reason: ReasonNotEvaluated, Message: field + " is empty; the API server sets it, plain fakes of client-go do not"}
 	}
 	row, keeps, notes := marked(pod, v.p, v.selector, v.now)
 	leaving := !pod.DeletionTimestamp.IsZero()
@@ -100,7 +99,21 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 	return row
 }
 
-// protected returns the row of a pod that the policy keeps on the Node.
+// missingField returns the first empty field of the identity of a pod, or "".
+func missingField(pod *corev1.Pod) string {
+	switch {
+	case pod.Namespace == "":
+		return "metadata.namespace"
+	case pod.Name == "":
+		return "metadata.name"
+	case pod.UID == "":
+		return "metadata.uid"
+	default:
+		return ""
+	}
+}
+
+// protected returns the row of a pod that the policy protects.
 func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
 	lonely := !p.EvictUnmanaged && metav1.GetControllerOfNoCopy(pod) == nil
 	data := !p.EvictLocalStorage && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
@@ -114,7 +127,7 @@ func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
 	return row, lonely || data
 }
 
-// leftAlone returns the row of a pod that a drain neither touches nor waits for.
+// leftAlone returns the row of a pod that a drain ignores.
 func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row, bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -143,8 +156,8 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 	return row, true
 }
 
-// orAbandoned returns the row of a pod that is left alone, or that is not waited for any more.
-// A pod that may be taken off the API is not abandoned before that was asked.
+// orAbandoned returns the row of a pod that is ignored or no longer waited for. A pod that may be
+// force-deleted is not abandoned before that request.
 func (v *view) orAbandoned(pod *corev1.Pod, row Row, left bool) (Row, bool) {
 	if left {
 		return row, true
@@ -162,14 +175,15 @@ func (v *view) abandonAt(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(v.p.SkipTerminatingAfter)
 }
 
-// toleratesCordon reports whether nothing that the drain knows of keeps a pod off the Node.
+// toleratesCordon reports whether the pod tolerates the taint of the cordon, or the policy sets
+// none.
 func (v *view) toleratesCordon(pod *corev1.Pod) bool {
 	taint, known := v.p.cordonTaint()
 	return !known || slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(&t, &taint) })
 }
 
 // tolerates reports whether a toleration covers the taint of a cordon, by the rules of the
-// scheduler. Operators that compare numbers do not: a cordon has none.
+// scheduler.
 func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -177,7 +191,7 @@ func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpExists || (t.Operator == corev1.TolerationOpEqual || t.Operator == "") && t.Value == taint.Value
 }
 
-// priority returns that of a pod; one without has 0.
+// priority returns the priority of a pod, 0 if it has none.
 func priority(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0
@@ -185,20 +199,19 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// deletedWithin reports whether the pod was told to stop within that many seconds.
+// deletedWithin reports whether the pod was deleted with at most that grace period.
 func deletedWithin(pod *corev1.Pod, seconds int64) bool {
 	return !pod.DeletionTimestamp.IsZero() &&
 		pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= seconds
 }
 
-// comparePods orders pods by identity, and copies of one pod the newest first.
+// comparePods compares pods by identity, and copies of one pod the newest first.
 func comparePods(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID),
 		compareVersions(b.ResourceVersion, a.ResourceVersion))
 }
 
-// compareVersions orders resource versions, which are decimal numbers, the oldest
-// first. Others have an order, too, and no meaning.
+// compareVersions compares resource versions as decimal numbers.
 func compareVersions(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }

@@ -16,73 +16,70 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// State is what a drain remembers from one step to the next: a plain value that
-// the caller keeps, in memory or as JSON. Losing it costs time, never safety. The
-// zero State is a drain that has not begun. A [Step] never changes the state that
-// it is given.
+// State is what a drain remembers between steps. The caller keeps it, in memory or as JSON. Losing
+// it costs time, never safety. The zero State is a drain that has not begun. [Step] does not change
+// its argument.
 type State struct {
-	// NodeUID is that of the Node which is drained. A Node that took its name later is
-	// another one, and the drained one is gone.
+	// NodeUID is the UID of the drained Node. Another Node of the same name means that the drained
+	// one is gone.
 	NodeUID types.UID `json:"nodeUID,omitempty"`
-	// Started is the time of the first step that could decide.
+	// Started is the time of the first step that decided.
 	Started time.Time `json:"started,omitzero"`
-	// CordonedAt is when the cordon was first seen to stand.
+	// CordonedAt is when the cordon was first observed.
 	CordonedAt time.Time `json:"cordonedAt,omitzero"`
-	// Cordon is the one that stood last.
+	// Cordon is the cordon that was observed last.
 	Cordon nodeops.Cordon `json:"cordon,omitzero"`
-	// CordonedVersion is the resource version of the Node with it. An older Node does not show
-	// whether the cordon was taken away since.
+	// CordonedVersion is the resource version of the Node with the cordon. An older Node does not
+	// show whether it was uncordoned since.
 	CordonedVersion string `json:"cordonedVersion,omitempty"`
-	// UnreachableSince is when the Node was first seen unreachable.
+	// UnreachableSince is when the Node was first observed as unreachable.
 	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
-	// Reached are the rungs that were acted on, of the ladder and of that of
-	// unreachable Nodes.
+	// Reached and UnreachableReached are the rungs of both ladders that were acted on.
 	Reached            []Reached `json:"reached,omitempty"`
 	UnreachableReached []Reached `json:"unreachableReached,omitempty"`
-	// Gone is how many pods have gone that were waited for.
+	// Gone is how many pods are gone.
 	Gone int `json:"gone,omitempty"`
-	// Pods is what is remembered of each, by UID.
+	// Pods has one entry for each pod, by UID.
 	Pods map[types.UID]PodState `json:"pods,omitempty"`
-	// Responses is what the API server last said about those that were asked to go, by
-	// UID.
+	// Responses are the last responses for pods, by UID.
 	Responses map[types.UID]Response `json:"responses,omitempty"`
-	// Volumes is what is remembered of each, by name.
+	// Volumes has one entry for each volume, by name.
 	Volumes map[string]VolumeState `json:"volumes,omitempty"`
 }
 
-// PodState is what a drain remembers of one pod.
+// PodState is what a drain remembers about one pod.
 type PodState struct {
 	// Reason is why it was waited for in the last step, Since since when.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	Since  time.Time        `json:"since,omitzero"`
-	// Waited says that it was waited for in the last step.
+	// Waited means that the last step waited for the pod.
 	Waited bool `json:"waited,omitempty"`
 }
 
-// VolumeState is what a drain remembers of one volume of a pod that goes.
+// VolumeState is what a drain remembers about one volume of an evicted pod.
 type VolumeState struct {
 	// Reason is why it was waited for in the last step, Since since when.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	Since  time.Time        `json:"since,omitzero"`
-	// Pod is the one that went, or is to go, and uses it. Moves says that a controller will
-	// create the pod again, so that the volume will be used on another Node.
+	// Pod is the evicted pod that uses the volume. Moves means that a controller recreates the pod,
+	// so that another Node will use the volume.
 	Pod   types.UID `json:"pod,omitempty"`
 	Moves bool      `json:"moves,omitempty"`
-	// FreeAt is when nothing on the Node was left that uses it.
+	// FreeAt is when no pod on the Node used the volume anymore.
 	FreeAt time.Time `json:"freeAt,omitzero"`
-	// DetachedAt is when it was first seen detached from the Node.
+	// DetachedAt is when the volume was first observed as detached.
 	DetachedAt time.Time `json:"detachedAt,omitzero"`
-	// Done says that it is not waited for any more.
+	// Done means that the drain does not wait for the volume anymore.
 	Done bool `json:"done,omitempty"`
 }
 
-// Response is what the API server last said about one pod.
+// Response is the last response of the API server for one pod.
 type Response struct {
 	// Asked is the request: [Evict], [Delete] or [ForceDelete].
 	Asked Action `json:"asked,omitempty"`
 	// Reason is what it came to: [ReasonTerminating] if the request was accepted.
 	Reason machinist.Reason `json:"reason,omitempty"`
-	// Message is what the API server said, in words for people.
+	// Message is the text of the API server.
 	Message string `json:"message,omitempty"`
 	// Until is when the request may be repeated. A stronger one need not wait.
 	Until time.Time `json:"until,omitzero"`

@@ -9,15 +9,15 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// Decide returns the first decision of a drain: what would be done now, and what would
-// be waited for. It is [Step] with the zero state.
+// Decide returns the first decision of a drain, without any request: a dry run. It is [Step] with
+// the zero state.
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	_, d := Step(State{}, in, p, now)
 	return d
 }
 
-// Step decides about a drain, and returns the state to remember. Its arguments are not
-// changed, and its results share nothing with them that is changed later.
+// Step decides about a drain and returns the state to keep. It does not change its arguments, and
+// its results share no memory with them that is changed later.
 func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	before := s.Volumes
 	s = s.clone()
@@ -48,7 +48,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	holdWaves(rows)
 	volumes := volumesOf(v, pods, rows, before)
 	room := volumes.room(v, pods, rows)
-	if room == 0 { // none of them is to take what a budget allows
+	if room == 0 { // their evictions must not use up budgets
 		volumes.oneByOne(room, pods, rows)
 	}
 	spendBudgets(pods, rows, budgets, s.Responses, now)
@@ -61,8 +61,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	return s, d
 }
 
-// begin notes what the drain counts its times from, climbs the ladders, and forgets the
-// answers that do not count any more.
+// begin sets the start times of the ladders, escalates, and returns what is allowed.
 func begin(s State, in *Observation, p *Policy, now time.Time) (State, allowances) {
 	s.NodeUID, s.Started = in.Node.UID, pastOrNow(s.Started, now)
 	s.UnreachableSince = silentSince(in.Reachability, s.UnreachableSince, now)
@@ -84,7 +83,7 @@ func begin(s State, in *Observation, p *Policy, now time.Time) (State, allowance
 	return s, allow
 }
 
-// gatesOf fills what holds the drain as a whole: a policy that is not valid, and the cordon.
+// gatesOf adds the gates of the drain: an invalid policy, and the cordon.
 func gatesOf(v *view, d *Decision) cordoning {
 	for _, err := range v.p.problems() {
 		d.Gates = append(d.Gates, machinist.Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()})
@@ -97,7 +96,7 @@ func gatesOf(v *view, d *Decision) cordoning {
 	return cordon
 }
 
-// conclude says whether the drain is over, and if not, when to decide again.
+// conclude sets the outcome, or when to decide again.
 func conclude(d *Decision, v *view, cordoned bool) {
 	d.Rungs = v.allow.rungs
 	for _, l := range []Ladder{v.p.Ladder, v.p.UnreachableLadder} {
@@ -137,8 +136,7 @@ func conclude(d *Decision, v *view, cordoned bool) {
 	}
 }
 
-// nextCheck returns when to decide again: at the first time that anything waits for,
-// and not in the past.
+// nextCheck returns the earliest time that a hold waits for, after now.
 func nextCheck(d *Decision, now time.Time) time.Time {
 	var next time.Time
 	consider := func(t time.Time) {

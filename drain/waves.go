@@ -9,8 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// criticalPriority is the least priority of the two classes that Kubernetes keeps
-// for itself, system-cluster-critical and system-node-critical.
+// criticalPriority is the lowest priority of system-cluster-critical and system-node-critical.
 const criticalPriority = 2000000000
 
 // waveOf returns the wave of a pod.
@@ -21,8 +20,8 @@ func waveOf(pod *corev1.Pod, p *Policy) int32 {
 	return 0
 }
 
-// holdWaves holds the evictions of all waves after the first one that has pods left. Deletions
-// are not held: they are what force asks for.
+// holdWaves holds the evictions of all waves after the first one with pods left. Deletions are not
+// held.
 func holdWaves(rows []Row) {
 	left := map[int32]int{}
 	first, some := int32(0), false

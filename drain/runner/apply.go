@@ -13,18 +13,17 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// Pass makes one pass over the drain of a Node: it decides, applies the decision, and decides
-// again with the answers of the API server. It returns the next state and the last decision.
-// The pods of the observation may come from a cache, which need not show what was bound to the
-// Node just before it was cordoned. So a Node that looks drained is confirmed by a list of its
-// pods from the API server.
+// Pass makes one pass over the drain of a Node: it decides, applies the decision, and decides again
+// with the responses of the API server. It returns the next state and the last decision. Pods of
+// the observation may come from a cache, which may lack pods that were bound just before the
+// cordon. So the end of a drain is confirmed by a list of the pods from the API server.
 //
-// An error says that the pass could not be carried out, as of [Executor.Apply] or of the list;
-// then the drain is not over. An error of the cordon is no error when the ladder has ended.
+// The error is that of [Executor.Apply] or of the list; the drain has then not ended. An error of
+// the cordon is ignored when the ladder has ended.
 //
-// Pass takes no longer than its requests. Callers with a queue come back when something
-// observed changes, or at the decision's NextCheck. The Observer is told of the requests;
-// [drain.Compare] tells the rest to callers that keep the last decision.
+// Pass takes as long as its requests. Call it again when an observed object changes, or at
+// NextCheck of the decision. The Observer receives the requests; callers that keep the last
+// decision get everything else from [drain.Compare].
 func (e Executor) Pass(ctx context.Context, s drain.State, in drain.Observation, p drain.Policy, nodeName string) (drain.State, drain.Decision, error) {
 	now := e.clock().Now()
 	next, d, results, err := e.pass(ctx, now, s, in, p, nodeName)
@@ -32,14 +31,13 @@ func (e Executor) Pass(ctx context.Context, s drain.State, in drain.Observation,
 	return next, d, err
 }
 
-// Observer is told of the progress of drains. It is called from the goroutine that
+// Observer receives the progress of drains. It is called from the goroutine that
 // calls the [Executor], one time after the other. The drain waits while it runs.
 type Observer interface {
 	Observe(p drain.Progress)
 }
 
-// report tells the observer what has happened between two decisions, and if the Node could
-// not be cordoned.
+// report sends the observer the progress between two decisions, and the error of the cordon.
 func (e Executor) report(before, after drain.Decision, results []drain.Result, err error, now time.Time) {
 	if e.Observer == nil {
 		return
@@ -54,7 +52,7 @@ func (e Executor) report(before, after drain.Decision, results []drain.Result, e
 	}
 }
 
-// pass is [Executor.Pass] at a time. It returns what the requests came to as well.
+// pass is [Executor.Pass] at a given time. It also returns the results of the requests.
 func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in drain.Observation, p drain.Policy, nodeName string) (drain.State, drain.Decision, []drain.Result, error) {
 	unknown := drain.Decide(drain.Observation{}, p, now)
 	unknown.Node = nodeName
@@ -85,8 +83,8 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 	return next, d, results, err
 }
 
-// confirm replaces the pods by those that were read just now. If there are any that were
-// not there before, the other lists do not cover what belongs to them.
+// confirm replaces the pods by those that were read now. If there are new ones, the other lists are
+// incomplete.
 func confirm(in *drain.Observation, pods []*corev1.Pod) {
 	known := make(map[types.UID]struct{}, len(in.Pods.Items))
 	for _, pod := range in.Pods.Items {

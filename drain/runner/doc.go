@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner carries out what package drain decides: it reads a Node and its pods, cordons
-// the Node, and evicts and deletes pods.
+// Package runner drains Nodes as package drain decides: [Executor.Run] drains one Node and
+// returns when the drain has ended, and [Executor.Pass] makes one pass for a controller. It
+// reads the objects, cordons the Node, and evicts and deletes pods.
 //
-// A tool that wants a drain and nothing else calls [Executor.Run], which watches the Node and
-// returns when the drain is over or its context is:
+//	package main
 //
-//	decision, err := runner.Executor{Client: client}.Run(ctx, "node-1", drain.Policy{})
+//	import (
+//		"context"
+//		"fmt"
+//
+//		corev1 "k8s.io/api/core/v1"
+//
+//		"github.com/machinist-dev/machinist/drain"
+//		"github.com/machinist-dev/machinist/drain/draintest"
+//		"github.com/machinist-dev/machinist/drain/runner"
+//	)
+//
+//	func main() {
+//		cluster := draintest.New(draintest.Options{}) // use kubernetes.NewForConfig
+//		node := &corev1.Node{}
+//		node.Name = "node-1"
+//		cluster.Add(node)
+//		decision, err := runner.Executor{Client: cluster.Client()}.Run(context.Background(), "node-1", drain.Policy{})
+//		fmt.Println(decision.Outcome, err) // Drained <nil>
+//	}
 //
 // Run refuses a drain that cannot end before it changes anything: see [ErrNotFeasible] and
 // [ErrNodeNotFound].
 //
-// Controllers have informers and a queue, and no goroutine to spare for waiting. They call
-// [Observe] with [Informers], and [Executor.Pass], which makes one pass:
+// A controller calls [Observe] with [Informers], then Pass, and keeps the [drain.State] that
+// Pass returns. It calls both again when [Informers.OnChange] names the Node, or at
+// [drain.Decision.NextCheck], until [drain.Decision.Over] returns true. [Executor.Abort]
+// uncordons the Node.
 //
-//	observation, err := runner.Observe(ctx, informers, "node-1", policy, state)
-//	state, decision, err := executor.Pass(ctx, state, observation, policy, "node-1")
-//	if decision.Over() {
-//		… // decision.Outcome says how it ended
-//	}
-//	… // report decision.Holds(); come back when OnChange says so, or at decision.NextCheck
-//
-// A dry run reads the API server once, with [Live], and calls [drain.Decide].
+// For a dry run, call Observe once with [Live], and [drain.Decide].
 package runner

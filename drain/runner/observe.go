@@ -21,9 +21,8 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// Reader reads the objects that a drain decides from. [Live] and [Informers] are readers.
-// What it returns is never changed, and need not be a copy. An object that does not exist is
-// left out.
+// Reader reads the objects of a drain. [Live] and [Informers] are readers. The results are not
+// changed and need not be copies. Objects that do not exist are left out.
 type Reader interface {
 	// Node returns the Node of this name, or nil if it does not exist.
 	Node(ctx context.Context, name string) (*corev1.Node, error)
@@ -52,14 +51,13 @@ func observeError(source drain.Source, err error) error {
 	return fmt.Errorf("drain: observe %s: %w", source, err)
 }
 
-// Observe reads the Node, its pods, and what the policy needs of what belongs to them. The
-// state names the volumes of earlier pods that still matter.
+// Observe reads the Node, its pods, and the objects that the policy needs. The state names the
+// volumes of earlier pods.
 //
-// A list that the client may not read (403), that the API server does not serve (404), or that
-// the informers do not watch, stays incomplete: the decision then says that it was not
-// evaluated. Any other error is returned, and so is every error of the Node and the pods;
-// with it comes the zero Observation, on which nothing is ever done. The Node's reachability
-// is that of [drain.ReachabilityOf]; a caller that knows better sets it.
+// A list that the client may not read (403), that the API server does not serve (404), or that the
+// informers do not watch stays incomplete: the decision says that it was not evaluated. Every other
+// error, and every error of the Node and the pods, is returned with the zero Observation. The
+// reachability is that of [drain.ReachabilityOf]; a caller may set another.
 func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
 	switch {
 	case from == nil:
@@ -89,7 +87,7 @@ func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past
 	return in, nil
 }
 
-// observeMore reads one of the lists that are not necessary.
+// observeMore reads one of the optional lists.
 func observeMore(ctx context.Context, from Reader, source drain.Source, in *drain.Observation, past drain.State) error {
 	switch source {
 	case drain.SourceBudgets:
@@ -112,7 +110,7 @@ func observeMore(ctx context.Context, from Reader, source drain.Source, in *drai
 	}
 }
 
-// answered notes a list that was read.
+// answered stores a list that was read.
 func answered[T any](into *drain.List[T], source drain.Source, items []T, err error) error {
 	switch {
 	case err == nil:
@@ -125,7 +123,7 @@ func answered[T any](into *drain.List[T], source drain.Source, items []T, err er
 	}
 }
 
-// namespacesOf returns the namespaces of pods, in order.
+// namespacesOf returns the namespaces of pods, sorted.
 func namespacesOf(pods []*corev1.Pod) []string {
 	namespaces := sets.New[string]()
 	for _, pod := range pods {
@@ -136,7 +134,7 @@ func namespacesOf(pods []*corev1.Pod) []string {
 	return sets.List(namespaces)
 }
 
-// claimsOf returns the claims of pods, in order.
+// claimsOf returns the claims of pods, sorted.
 func claimsOf(pods []*corev1.Pod) []types.NamespacedName {
 	claims := sets.New[types.NamespacedName]()
 	for _, pod := range pods {
@@ -152,8 +150,7 @@ func claimsOf(pods []*corev1.Pod) []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(claims), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// volumesOf returns the volumes of claims and those that the drain remembers, in
-// order.
+// volumesOf returns the volumes of claims and those of the state, sorted.
 func volumesOf(claims []*corev1.PersistentVolumeClaim, past drain.State) []string {
 	volumes := sets.New(past.VolumesUnderWay()...)
 	for _, claim := range claims {

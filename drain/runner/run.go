@@ -16,16 +16,16 @@ import (
 )
 
 var (
-	// ErrNodeNotFound is the error of an [Executor.Run] that found no Node of its name. A
-	// Node that is deleted later is the outcome [drain.NodeGone].
+	// ErrNodeNotFound means that the Node of an [Executor.Run] does not exist. A Node that is
+	// deleted during the drain has the outcome [drain.NodeGone].
 	ErrNodeNotFound = errors.New("drain: there is no such node")
-	// ErrNotFeasible is the error of an [Executor.Run] that was refused before it changed
-	// anything: the policy protects a pod, or an earlier drain's cordon was taken away.
+	// ErrNotFeasible means that an [Executor.Run] was refused before any change: the policy
+	// protects a pod, or another client has uncordoned the Node.
 	ErrNotFeasible = errors.New("drain: not feasible, and nothing was changed")
 )
 
-// UnfinishedError is the error of an [Executor.Run] that ended with pods left, or without
-// knowing whether pods are left.
+// UnfinishedError is the error of an [Executor.Run] that ended with pods left, or without knowing
+// it.
 type UnfinishedError struct {
 	// Decision is the last one. Its outcome is [drain.Proceeded] or [drain.GaveUp] if the
 	// ladder ended the drain. [drain.Decision.Obstacles] names the pods that no waiting helps.
@@ -39,11 +39,13 @@ type UnfinishedError struct {
 // mostHolds is how many holds the text of an error names.
 const mostHolds = 5
 
-// Error returns the name of the Node, what was left and why.
+// Error returns the name of the Node, what is left and why.
 func (e *UnfinishedError) Error() string {
 	left := e.Decision.Holds()
 	var s string
 	switch {
+	case e.Decision.Node == "" && e.Err != nil:
+		return e.Err.Error()
 	case errors.Is(e.Err, ErrNodeNotFound), errors.Is(e.Err, ErrNotFeasible):
 		s, left = e.Err.Error()+": node "+e.Decision.Node, e.Decision.Refusals()
 	case e.Decision.Over():
@@ -67,25 +69,24 @@ func (e *UnfinishedError) Error() string {
 	return s
 }
 
-// Unwrap returns what ended the drain.
+// Unwrap returns Err.
 func (e *UnfinishedError) Unwrap() error { return e.Err }
 
-// Run drains a Node and returns when the Node is drained, when the ladder of the policy ends
-// the drain, or when the context ends. It blocks for as long: controllers use
-// [Executor.Pass] instead.
+// Run drains a Node. It returns when the Node is drained, when the ladder of the policy ends the
+// drain, or when the context ends. Controllers use [Executor.Pass] instead, which does not block.
 //
-// Run watches the Node, the pods on it, and what the policy needs. A list that the client may
-// not watch is not evaluated, and the decision says so. Nor are budgets and DaemonSets while
-// the API server cannot list them. When watches break, Run goes on with what it knows until
-// they are back.
+// Run watches the Node, its pods, and the lists that the policy needs. A list that the client may
+// not watch is not evaluated, and the decision says so; so are PodDisruptionBudgets and DaemonSets
+// while the API server cannot list them. When watches break, Run continues with the last known
+// objects until they are back.
 //
-// A drain that cannot end is refused before it changes anything: an invalid policy, a Node
-// that does not exist ([ErrNodeNotFound]), and a pod that the policy protects for ever or a
-// cordon that a person took away ([ErrNotFeasible]). Budgets are waited for, since their owner
-// may act when the Node is cordoned. So are pods that come later.
+// Run refuses a drain that cannot end before it changes anything: with an invalid policy, for a
+// Node that does not exist ([ErrNodeNotFound]), and if the policy protects a pod or another client
+// has uncordoned the Node ([ErrNotFeasible]). It waits for PodDisruptionBudgets, and for pods that
+// are created later.
 //
-// The error is nil if the outcome is [drain.Drained] or [drain.NodeGone], and otherwise an
-// *[UnfinishedError]. When Run returns, nothing that it started is left.
+// The error is nil if the outcome is [drain.Drained] or [drain.NodeGone], and an *[UnfinishedError]
+// otherwise. Run leaves no goroutine.
 func (e Executor) Run(ctx context.Context, nodeName string, p drain.Policy) (drain.Decision, error) {
 	d := drain.Decide(drain.Observation{}, p, e.clock().Now())
 	d.Node = nodeName
@@ -121,7 +122,7 @@ func (e Executor) Run(ctx context.Context, nodeName string, p drain.Policy) (dra
 	}
 }
 
-// run is a Run under way.
+// run is the state of one Run.
 type run struct {
 	Executor
 
@@ -137,7 +138,7 @@ type run struct {
 	lastReported drain.Decision
 }
 
-// step makes one pass, and returns when to make the next.
+// step makes one pass and returns when to make the next.
 func (r *run) step(ctx context.Context) time.Time {
 	now := r.clock().Now()
 	unknown := drain.Decide(drain.Observation{}, r.policy, now)
@@ -183,9 +184,8 @@ func (r *run) step(ctx context.Context) time.Time {
 	return d.NextCheck
 }
 
-// begin looks at the Node for the first time. It returns why the drain is refused, or nil. A
-// cache may be older than what the caller has just written. So a refusal is confirmed by the
-// API server.
+// begin decides for the first time and returns why the drain is refused, or nil. A cache may be
+// older than the last write of the caller, so a refusal is confirmed by the API server.
 func (r *run) begin(ctx context.Context, in drain.Observation, now time.Time) error {
 	d, refusal := r.refusal(in, now)
 	if refusal != nil {
@@ -222,7 +222,7 @@ func (r *run) refusal(in drain.Observation, now time.Time) (drain.Decision, erro
 // few. An event after a while without any is acted on at once.
 const pause = 5 * time.Millisecond
 
-// sleep returns when something has happened, when it is time, or when the context ends.
+// sleep returns after an event, at a time, or when the context ends.
 func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.Time) {
 	burst := time.NewTimer(pause)
 	defer burst.Stop()
@@ -244,12 +244,12 @@ func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.T
 	}
 }
 
-// refused reports whether it is no use to ask again.
+// refused reports whether another attempt is useless.
 func refused(err error) bool {
 	return errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// because joins the end of a context and the error before it.
+// because joins the error of a context and the error before it.
 func because(end, err error) error {
 	if err == nil || end == nil {
 		return end

@@ -189,7 +189,7 @@ func TestRun_CordonTakenAwayBefore_Refused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, err := w.run(t, owned)
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
-		require.ErrorContains(t, err, "cordon the Node again")
+		require.ErrorContains(t, err, "cordon it again")
 		require.Equal(t, drain.ReasonUncordoned, d.Gates[0].Reason)
 		w.requireNoWrites(t)
 		policy := owned
