@@ -59,7 +59,7 @@ type WriteNode struct {
 	Changes []string
 }
 
-// WriteMachine updates the metadata of a machine: marks, and to whom it belongs.
+// WriteMachine updates the metadata of a machine: its marks and its owner.
 type WriteMachine struct {
 	// Machine to write: a complete edited copy, resource version included, owned by
 	// the receiver of the decision.

@@ -120,7 +120,7 @@ func (u *updates) acknowledge() {
 		switch {
 		case !o.known && name != "":
 			u.c.hold("machine/"+o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
-		case o.node != nil && labelled(o.node):
+		case o.node != nil && labeled(o.node):
 			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
 		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas):
 			edit := u.c.editMachine(o.machine, "its set has a place for it")

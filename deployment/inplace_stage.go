@@ -145,7 +145,7 @@ func uncordonUpdated(node *corev1.Node) {
 }
 
 // labelled reports whether a Node has labels of an update.
-func labelled(node *corev1.Node) bool {
+func labeled(node *corev1.Node) bool {
 	return hasLabel(node, v1alpha1.LabelKeyNodeCandidateForUpdate) || selected(node) ||
 		hasLabel(node, v1alpha1.LabelKeyNodeUpdateResult)
 }

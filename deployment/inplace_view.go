@@ -25,7 +25,7 @@ type updated struct {
 	of        *account
 	machine   *v1alpha1.Machine
 	node      *corev1.Node // nil if it does not exist or is not known
-	known     bool         // somebody has looked at the Node
+	known     bool         // the Node was read
 	stage     updateStage
 	available bool // and not about to be drained
 }
@@ -63,7 +63,7 @@ func (c *pass) openUpdates() *updates {
 // old reports whether the machine is of a set whose machines are to be updated.
 func (o *updated) old() bool { return !o.of.isNew && !o.of.deleting }
 
-// unknown reports whether nobody has looked at the Node of an old machine.
+// unknown reports whether the Node of an old machine was not read.
 func (o *updated) unknown() bool { return o.old() && !o.known }
 
 // failed reports whether the update of an old machine failed.

@@ -12,8 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Observation is what [Decide] is told. The zero Observation is of a world
-// nobody has looked at.
+// Observation is what is known about one deployment. On the zero Observation nothing is done.
 type Observation struct {
 	// Deployment to decide about. Read it live: a cache may hold a number of
 	// replicas that was asked for, and withdrawn, before.
@@ -36,9 +35,9 @@ type Observation struct {
 	// Expectations are the writes of this process that Sets, Machines and Nodes have to
 	// show. Nothing is done before they do.
 	Expectations machine.Expectations
-	// Nodes are the Nodes of the machines by name, as a cache shows them. A name
-	// that is absent is a Node that nobody has looked at, nil one that does not
-	// exist. Nodes that are not known are neither marked nor updated.
+	// Nodes are the Nodes of the machines by name, from a cache. A missing name is a Node
+	// that was not read, and is neither marked nor updated. Nil is a Node that does not
+	// exist.
 	Nodes map[string]*corev1.Node
 	// NoCluster says that there is no cluster which machines join, so that there
 	// are no Nodes. An update in place is not possible then.

@@ -61,7 +61,7 @@ func (w *World) call(by, verb string, kind string, name string, write func() err
 	}
 }
 
-// any says whether anything may go wrong.
+// troubled reports whether caches may lag, turns may be missed or calls may fail.
 func (m Model) troubled() bool { return m.Lag != nil || m.Idle != nil || m.Call != nil }
 
 // misses says whether a controller misses its turn.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxDisruptedPods is how many evictions a budget may have under way that nobody has confirmed.
+// maxDisruptedPods is how many unconfirmed evictions a budget may have.
 const maxDisruptedPods = 2000
 
 // evict carries out an eviction, in the server's order: a pod that does no work any more, or not yet, is deleted; a pod

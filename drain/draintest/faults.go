@@ -38,7 +38,7 @@ type FaultKind int
 const (
 	// InternalError is the zero value: the request fails with 500 and has no effect.
 	InternalError FaultKind = iota
-	// Conflict fails the request with 409, as if somebody else had written first.
+	// Conflict fails the request with 409, as after a write of another client.
 	Conflict
 	// TooManyRequests fails the request with 429 and no mention of a disruption budget, as a server under load does.
 	TooManyRequests

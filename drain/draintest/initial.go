@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// initialise sets what the server decides about a new object. The status is dropped, except that of a node, which a
+// initialize sets what the server decides about a new object. The status is dropped, except that of a node, which a
 // kubelet may register with its conditions; pods start Pending with the default grace period.
-func initialise(k *kind, obj runtime.Object) {
+func initialize(k *kind, obj runtime.Object) {
 	if k.status != statusInline && k.gvr != nodesResource {
 		clearStatus(obj)
 	}

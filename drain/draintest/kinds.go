@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// statusBehaviour says which part of an object a write can reach.
-type statusBehaviour int
+// statusBehavior says which part of an object a write can reach.
+type statusBehavior int
 
 const (
 	// statusOnly is what nearly every custom resource definition declares: a plain write never changes .status, a
 	// write to the status subresource changes nothing else, and .status is dropped on create.
-	statusOnly statusBehaviour = iota
+	statusOnly statusBehavior = iota
 	// statusInline is a kind without the status subresource: requests to the subresource find nothing (404).
 	statusInline
 	// statusWithMetadata is how nearly all built-in kinds behave: a write to the status subresource changes .status and
@@ -44,7 +44,7 @@ type kind struct {
 	gvk    schema.GroupVersionKind
 	gvr    schema.GroupVersionResource
 	custom bool
-	status statusBehaviour
+	status statusBehavior
 	// clusterScoped: the objects have no namespace.
 	clusterScoped bool
 	// generation: spec changes raise metadata.generation.

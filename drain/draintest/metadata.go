@@ -69,7 +69,7 @@ func keepSystemFields(was, m metav1.Object) {
 	m.SetManagedFields(was.GetManagedFields())
 }
 
-// checkUpdate refuses malformed metadata, and changes of metadata that nobody may make.
+// checkUpdate refuses malformed metadata, and forbidden changes of metadata.
 func checkUpdate(k *kind, was, m metav1.Object) error {
 	path := field.NewPath("metadata")
 	errs := apivalidation.ValidateObjectMetaAccessorUpdate(m, was, path)

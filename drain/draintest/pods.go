@@ -15,7 +15,7 @@ import (
 )
 
 // Tick does what is due at the cluster's present time: pods whose grace period is over vanish (or wait for their
-// finalizers), unless their node is silent; volumes are detached and attached; disruptions that nobody used are given back to their
+// finalizers), unless their node is silent; volumes are detached and attached; unused disruptions are returned to their
 // budgets; objects whose owner had gone before they came are collected. It returns when
 // there will be something to do next, or zero. Two calls at the same time do no more than one.
 func (c *Cluster) Tick() time.Time {

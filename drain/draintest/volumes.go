@@ -58,8 +58,8 @@ func (c *Cluster) startDetach(pod *corev1.Pod) {
 	}
 }
 
-// detachedAt returns when an attachment that is to be removed will be. Nobody says that a silent node has unmounted
-// something, so that takes longer there, unless it is known to be out of service.
+// detachedAt returns when an attachment that is to be removed will be. The kubelet of a silent node does not
+// confirm that it has unmounted a volume, so that takes longer, unless the node is out of service.
 func (c *Cluster) detachedAt(key objectKey, due time.Time) time.Time {
 	attachment := c.attachment(key.name)
 	if attachment == nil || !c.silent[attachment.Spec.NodeName] || c.outOfService(attachment.Spec.NodeName) {

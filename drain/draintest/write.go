@@ -38,7 +38,7 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 	if k.generation {
 		m.SetGeneration(1)
 	}
-	initialise(k, obj)
+	initialize(k, obj)
 	if errs := apivalidation.ValidateObjectMetaAccessor(m, !k.clusterScoped, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")); len(errs) > 0 {
 		return nil, invalid(k, m.GetName(), errs...)
 	}

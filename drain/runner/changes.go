@@ -29,8 +29,8 @@ import (
 // That a volume is attached to another Node is seen at the NextCheck of the drain.
 //
 // At the beginning it is called once for each Node there is. It may be called for Nodes
-// that nobody drains, several times, and by several goroutines of the informers, which
-// wait for it: it is to put the name into a queue. An error says that an informer has been stopped.
+// without a drain, several times, and by several goroutines of the informers, which wait
+// for it: put the name into a queue. The error means that an informer was stopped.
 func (i *Informers) OnChange(changed func(node string)) error {
 	if i == nil || changed == nil {
 		return nil

@@ -268,6 +268,6 @@ const (
 	ConditionTrue ConditionStatus = "True"
 	// ConditionFalse means that it does not.
 	ConditionFalse ConditionStatus = "False"
-	// ConditionUnknown means that nobody can say.
+	// ConditionUnknown means that the controller cannot tell.
 	ConditionUnknown ConditionStatus = "Unknown"
 )
