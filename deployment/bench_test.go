@@ -39,7 +39,7 @@ func large(d *v1alpha1.MachineDeployment, sets int) deployment.Observation {
 	return in
 }
 
-// A pass that finds nothing to do is the common one.
+// BenchmarkPlan measures a pass that finds nothing to do, which is the common one.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int32{500, 5_000, 50_000} {
 		held := deployment.Policy{HoldAutoscaler: true}
@@ -62,7 +62,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// The machines of all sets are sorted out once, however many sets there are.
+// TestDecide_CostOfAPass_IsLinearInMachines asserts that the machines of all sets are sorted out
+// once, however many sets there are.
 func TestDecide_CostOfAPass_IsLinearInMachines(t *testing.T) {
 	allocations := func(machines int32) float64 {
 		in := large(rolling(machines, 1, 0), 10)

@@ -335,7 +335,8 @@ func TestDecide_AnyObservation_KeepsTheLaws(t *testing.T) {
 	}
 }
 
-// The clock of the deployment differs from those that recorded the times of an observation.
+// TestDecide_AnyRecordedTime_AsksAgainLater has a clock that differs from those that recorded the
+// times of an observation.
 func TestDecide_AnyRecordedTime_AsksAgainLater(t *testing.T) {
 	for seed := range uint64(500) {
 		c := chance{rand.New(rand.NewPCG(seed, 41))}

@@ -95,10 +95,10 @@ func hotLoopBound(d, period time.Duration) int {
 	return 1 + int((d-1)/period)
 }
 
-// Machines that cannot be made, or fail, are made again no faster than the policies say.
-// A machine is replaced when it has not come up within the creation timeout, or as soon as
-// it is Failed. There are no more at a time than places; but of machines that fail at once
-// as many are leaving as the set wants, or as it replaces of those it has released.
+// TestHotLoop_MachinesThatFail_AreReplacedSlowly asserts that machines that fail, or cannot be
+// created, are replaced no faster than the policies allow. A machine is replaced when it has not
+// joined within the creation timeout, or when it is Failed. Of machines that fail at once, at most
+// as many are in deletion as the set has replicas or has released.
 //
 //	machines per hour <= places * (1 + hour/period)
 //	calls per hour    <= machines per hour * (1 + CreationTimeout/Retry)

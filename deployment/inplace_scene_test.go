@@ -123,7 +123,7 @@ func TestInPlace_Acknowledgement(t *testing.T) {
 	})
 }
 
-// How far the update of m1 has come follows from labels, phases and conditions.
+// TestInPlace_Stages asserts that labels, phases and conditions give the stage of the update of m1.
 func TestInPlace_Stages(t *testing.T) {
 	check(t, []decided{
 		{"its Node is not known", "inplace 2 -1; old 2: m1.unlooked m2.candidate; new 0", "old 2; new 0; selects m2", ""},
@@ -142,8 +142,9 @@ func TestInPlace_Stages(t *testing.T) {
 	})
 }
 
-// The only machine that works was updated, its Node is still marked, and the others are being
-// updated. One machine fewer is wanted.
+// TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp has one available machine, which
+// was updated and whose Node is still marked. The others are being updated, and the replicas
+// decrease by one.
 func TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp(t *testing.T) {
 	check(t, []decided{
 		{"moved", "manual 2 -1 paused; old 3: m2.selected m3.selected; new 0: m1.moved.unreturned", "old 3>1 without m2; new 0>1; names old[m2]; returns m1", ""},
@@ -151,7 +152,7 @@ func TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp(t *testing.T
 	})
 }
 
-// An old set is cut, or an autoscaler has named machines.
+// TestInPlace_NamedMachines shrinks an old set, with and without machines that an autoscaler named.
 func TestInPlace_NamedMachines(t *testing.T) {
 	check(t, []decided{
 		{"not from a set that has not seen its machines", "inplace 0 -1 named=a; old 1/0: a; new 0", "old 1; new 0; marks a; candidates a", ""},
@@ -169,7 +170,8 @@ func TestInPlace_NamedMachines(t *testing.T) {
 	})
 }
 
-// A set asks for fewer machines than it has, as some have moved to it.
+// TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged has a set with more machines than
+// replicas, since some have moved to it.
 func TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged(t *testing.T) {
 	check(t, []decided{
 		{"the set grows by them first", "manual 1 -1; old 0; new 1: a.moved b.moved.early c.early", "old 0; new 1>3", ""},
@@ -192,7 +194,8 @@ func TestInPlace_WithoutACluster_NothingIsUpdated(t *testing.T) {
 	require.Empty(t, dec.Actions)
 }
 
-// Another owner and another label stay; the labels by which the old set selects go.
+// TestInPlace_Move_KeepsForeignLabelsAndOwners asserts that other owners and labels stay. The
+// labels that the old set selects are removed.
 func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
 	s := newScene("inplace 3 -1; old 3: a.done b c; new 0")
 	m := s.of("a")
@@ -258,7 +261,8 @@ func TestInPlace_NodeOfAMovedMachine_AllMarksAreTakenOffBeforeItIsAcknowledged(t
 	}
 }
 
-// No machine may be unavailable, and the new set was there before, without a surge.
+// TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain has a maxUnavailable of 0 and a new
+// set that existed before, without a surge.
 func TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain(t *testing.T) {
 	const a, b = "inplace 2 +1; old 2: a.candidate b.candidate; new 0", "inplace 2 +1; old 2: a.selected b.candidate; new 0"
 	for name, c := range map[string]struct {

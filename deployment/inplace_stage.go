@@ -144,7 +144,7 @@ func uncordonUpdated(node *corev1.Node) {
 	node.Spec.Taints, _ = nodeops.SetTaint(taints, corev1.Taint{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule})
 }
 
-// labelled reports whether a Node has labels of an update.
+// labeled reports whether a Node has labels of an update.
 func labeled(node *corev1.Node) bool {
 	return hasLabel(node, v1alpha1.LabelKeyNodeCandidateForUpdate) || selected(node) ||
 		hasLabel(node, v1alpha1.LabelKeyNodeUpdateResult)

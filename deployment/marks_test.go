@@ -51,7 +51,8 @@ func TestMark_AutoscalerOfARollout(t *testing.T) {
 	})
 }
 
-// The patch is made from what was observed, names it, and is the only write of the Node.
+// TestMark_Node_IsPatchedOnceWithAPrecondition asserts that the patch is made from what was
+// observed, names it, and is the only write of the Node.
 func TestMark_Node_IsPatchedOnceWithAPrecondition(t *testing.T) {
 	s := newScene("rolling 3 +1 taint hold; old 3: a b c; new 1: d")
 	n := s.in.Nodes["node-a"]

@@ -148,11 +148,11 @@ func mostMoves(t *testing.T, d *v1alpha1.MachineDeployment, p deployment.Policy,
 	return most
 }
 
-// A pod moves at most twice in a rollout whose old Nodes are discouraged, as they
-// are by default. It may be twice and not once: if machines may be unavailable, the
-// first old ones go before there is a new Node, and their pods go to old Nodes, if
-// to any. It is not three times: machines that go later go for new ones that are
-// available; their Nodes are preferred, and have as much room.
+// TestMoves_PodsOfARollout asserts that a pod moves at most twice in a rollout whose old Nodes are
+// discouraged, the default. It moves twice if machines may be unavailable: the first old machines
+// are deleted before there is a new Node, and their pods move to old Nodes. It does not move three
+// times: later machines are replaced by available ones, whose Nodes are preferred and have as much
+// room.
 func TestMoves_PodsOfARollout(t *testing.T) {
 	surge := [][2]string{{"1", "0"}, {"3", "0"}, {"100%", "0"}}
 	bounds := append(slices.Clip(surge), [][2]string{{"0", "1"}, {"1", "1"}, {"0", "3"}, {"2", "3"}, {"25%", "50%"}}...)

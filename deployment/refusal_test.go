@@ -173,8 +173,8 @@ func TestRefusal_Event_IsThatOfTheReferenceSystemAndShort(t *testing.T) {
 	require.Less(t, len(s.decide().Events[0].Message), 1024)
 }
 
-// Two bounds that are zero, or come out as zero, would never let an update move:
-// one machine may be unavailable then, whatever the strategy.
+// TestBoundsOf_BothZero_OneMayBeUnavailable asserts that two bounds that are zero, or come out as
+// zero, would never let an update move: one machine may be unavailable then, whatever the strategy.
 func TestBoundsOf_BothZero_OneMayBeUnavailable(t *testing.T) {
 	zeros := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromString("0%"), intstr.FromString("0")}
 	for _, surge := range zeros {
@@ -196,8 +196,8 @@ func TestBoundsOf_BothZero_OneMayBeUnavailable(t *testing.T) {
 	require.Equal(t, deployment.Bounds{Desired: 3, Unavailable: 1}, b, "negative bounds count as 0")
 }
 
-// A strategy without its parameters, or none, is an error and never a panic, and
-// leaves no room.
+// TestBoundsOf_StrategyWithoutParameters_IsAnError asserts that a strategy without its parameters,
+// or none, is an error and never a panic, and leaves no room.
 func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
 	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace, "", "Other"} {
 		s := newScene("rolling 3 +1 -1; old 3/3/3")

@@ -57,8 +57,9 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 	}
 }
 
-// What belongs to one object alone stays, and so does the time of the last change of the
-// replicas, which a roll-back does not change.
+// TestRollback_Annotations_AreThoseOfTheRevision asserts that what belongs to one object alone
+// stays, and so does the time of the last change of the replicas, which a roll-back does not
+// change.
 func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
 	s := newScene("rolling 3 +1 want=b rollback=1 revision=2 scaled; a 3/3/3 scaled; b 0 scaled")
 	own := map[string]string{v1alpha1.RevisionAnnotation: "2", scaledKey: "2026-02-01T00:00:00Z", v1alpha1.UnfreezeAnnotation: "1"}

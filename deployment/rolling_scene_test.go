@@ -139,7 +139,8 @@ func TestScaling(t *testing.T) {
 	})
 }
 
-// Machines may exist that were not seen. Those with an early priority go before them.
+// TestRolling_MachinesNotSeen has machines that exist and were not observed. Machines with an early
+// priority are deleted before them.
 func TestRolling_MachinesNotSeen(t *testing.T) {
 	check(t, []decided{
 		{"a set that has not reported is cut if enough are available without it", "rolling 2 -2; new 3/2/0 unreported", "new 3>2", ""},
@@ -179,7 +180,8 @@ func TestRolling_NoCapacity(t *testing.T) {
 	}
 }
 
-// What a deployment says that may exist is what is created, for every strategy.
+// TestCreate_EveryStrategy_HasTheSurge asserts that a new set has the size that the bounds allow,
+// for every strategy.
 func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) {
 	for strategy, surge := range map[string]int32{"rolling": 3, "inplace": 3, "manual": 0, "recreate": 0} {
 		s := newScene(strategy + " 5 +3; old 5/5/5")
@@ -222,7 +224,7 @@ func TestCut_ManyMachines_NamesOnlySoMany(t *testing.T) {
 	require.ErrorIs(t, err, deployment.ErrNoTarget)
 }
 
-// The annotations of the set are full.
+// TestCut_NamesThatDoNotFit_TheSetKeepsItsSize has a set whose annotations are full.
 func TestCut_NamesThatDoNotFit_TheSetKeepsItsSize(t *testing.T) {
 	s := newScene("rolling 3 +1 revision=2; old 2/4/4; new 2/2/2")
 	s.in.Sets[0].Annotations["large"] = strings.Repeat("x", 1<<18)
@@ -250,7 +252,8 @@ func TestHolds_SetThatCannotCreate_SaysWhyInFewWords(t *testing.T) {
 	require.Less(t, len(dec.Holds[0].Message), 300)
 }
 
-// The machine is of the old set, so that no hold tells when.
+// TestDecide_MachineSoonAvailableForLongEnough_IsLookedAtThen has a machine of the old set, so that
+// no hold has the time.
 func TestDecide_MachineSoonAvailableForLongEnough_IsLookedAtThen(t *testing.T) {
 	for ready, check := range map[string]time.Time{"90": rollNow.Add(30 * time.Second), "30": {}} {
 		dec := newScene("rolling 3 +1 revision=2 ready=" + ready + "; old 3: a.young b c; new 1/1/0").decide()

@@ -367,7 +367,8 @@ func TestRollout_SelectedByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {
 	require.Equal(t, []string{second.Name}, r.left)
 }
 
-// Machines that an autoscaler names go, whatever set has them, wherever the controller crashes.
+// TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo asserts that the machines that an autoscaler
+// names are deleted, in any set, wherever the controller crashes.
 func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
 	for _, classes := range [][]string{{"c1"}, {"c2"}, {"c1", "c2"}} {
 		for i, bounds := range [][2]int32{{0, 1}, {1, 0}, {1, 1}, {2, 0}} {
@@ -408,7 +409,8 @@ func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
 	}
 }
 
-// Whatever is changed in the middle of an update in place, it completes.
+// TestUpdateInPlace_ChangeInTheMiddle_Completes asserts that whatever is changed in the middle of
+// an update in place, it completes.
 func TestUpdateInPlace_ChangeInTheMiddle_Completes(t *testing.T) {
 	for name, c := range map[string]struct {
 		d        *v1alpha1.MachineDeployment
@@ -469,7 +471,8 @@ func TestUpdateInPlace_SomeUpdatesFail_OthersGoOn(t *testing.T) {
 	}
 }
 
-// A rollout and an update in place ask about the same machines in the same order.
+// TestChoice_ReplaceOrUpdate_IsTheSame asserts that a rollout and an update in place ask about the
+// same machines in the same order.
 func TestChoice_ReplaceOrUpdate_IsTheSame(t *testing.T) {
 	order := func(d *v1alpha1.MachineDeployment) []string {
 		r := newRollout(t, d, deploymenttest.Model{})

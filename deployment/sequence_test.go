@@ -453,10 +453,9 @@ func TestSequences(t *testing.T) {
 	sequenceGolden(t, "no-capacity", capacity...)
 }
 
-// Whenever the replicas change in the middle of a rollout, nothing else does: no
-// old set grows (unless it is still the only one with a size, and follows the
-// replicas), the new one never shrinks while more are wanted, and in the end there
-// are as many new machines as wanted, of which none was made in vain.
+// TestScale_AtAnyStepOfARollout_ChangesOnlyTheTotal asserts that a change of the replicas in a
+// rollout changes nothing else. No old set grows, unless it is the only one with a size. The new
+// set does not shrink while more machines are wanted, and no machine is created in vain.
 func TestScale_AtAnyStepOfARollout_ChangesOnlyTheTotal(t *testing.T) {
 	for _, bounds := range [][2]string{{"1", "0"}, {"0", "1"}, {"2", "1"}, {"50%", "50%"}} {
 		for _, to := range []int32{0, 1, 3, 4, 6, 9} {

@@ -56,9 +56,9 @@ var worldKinds = []worldKind{
 	{name: "in place, users resize sets", strategy: kindInPlace, crashes: true, resizes: true},
 }
 
-// Caches lag behind, turns are missed, calls fail, processes die, machines fail
-// and users change their minds; the laws hold at every write, and when it is
-// over the world comes to rest as it was asked for.
+// TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest has caches that lag, missed passes,
+// failed calls, crashes, machines that fail and users who change the spec. The laws hold at every
+// write, and in the end the desired state is reached.
 func TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest(t *testing.T) {
 	t.Parallel()
 	percent := debug.SetGCPercent(800) // the worlds are small, and die young

@@ -63,7 +63,8 @@ func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 	require.Equal(t, int32(2), *s.decide().Status.CollisionCount)
 }
 
-// By the counters of the status both are complete.
+// TestDecide_SetsNotAtRest_RolloutIsNotComplete has two deployments that are complete by the
+// counters of their status.
 func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
 	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
 	s.in.Deployment.Status.Replicas, s.in.Deployment.Status.UpdatedReplicas = 4, 1 // as stored by the last pass
@@ -80,8 +81,8 @@ func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
 	}
 }
 
-// A set that is created or grows counts with the size that it had, as in the reference
-// system.
+// TestStatus_PassThatResizes_UnavailableReplicas asserts that a set that is created or grows counts
+// with the size that it had, as in MCM.
 func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) {
 	for scene, unavailable := range map[string]int32{
 		"rolling 5 +3; old 5/5/5":            3,
@@ -174,9 +175,9 @@ func stored(s v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStatus
 	return s
 }
 
-// Whatever was recorded by another clock, one pass writes the status, the next one at
-// the same time does not, and each says when it wants to be asked again, within the
-// progress deadline.
+// TestProgress_TimesRecordedByAnotherClock_NoLoopAndNoLateDeadline asserts that whatever was
+// recorded by another clock, one pass writes the status, the next one at the same time does not,
+// and each says when it wants to be asked again, within the progress deadline.
 func TestProgress_TimesRecordedByAnotherClock_NoLoopAndNoLateDeadline(t *testing.T) {
 	now := rollNow.Add(300 * time.Millisecond)
 	for reason, status := range map[string]v1alpha1.ConditionStatus{

@@ -63,8 +63,8 @@ func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
 	require.Empty(t, actions[deployment.WriteNode](s.decide()), "a Node of another name is not known")
 }
 
-// A cache that lags behind decides nothing twice: what was written is waited for, and
-// looked at when it takes long.
+// TestExpectations_StaleView_DecidesNothingTwice asserts that a cache that lags behind decides
+// nothing twice: what was written is waited for, and looked at when it takes long.
 func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
 	s := newScene("rolling 3 +1; old 3/3/3")
 	created := actions[deployment.CreateSet](s.decide())[0].Set
@@ -100,8 +100,8 @@ func TestExpectations_ManyWrites_LooksAtNoMoreThanABurst(t *testing.T) {
 	require.Len(t, actions[deployment.Look](s.decide()), 4)
 }
 
-// An object is not looked at again at the time of the last look, whatever clock recorded
-// its write.
+// TestExpectations_WriteRecordedInTheFuture_IsLookedAtOnce asserts that an object is not looked at
+// again at the time of the last look, whatever clock recorded its write.
 func TestExpectations_WriteRecordedInTheFuture_IsLookedAtOnce(t *testing.T) {
 	s := newScene("rolling 3 +1; new 3/3/3")
 	written := s.in.Sets[0].DeepCopy()

@@ -124,7 +124,7 @@ func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
 		}
 		is := machine.Decide(in, p, now)
 		require.Equal(t, fmt.Sprint(was.Action, was.Reason, was.NextCheck), fmt.Sprint(is.Action, is.Reason, is.NextCheck),
-			"seed %d: nobody is woken by a change of %s%s", seed, kind, where)
+			"seed %d: no pass is triggered by a change of %s%s", seed, kind, where)
 	}
 	for _, kind := range []string{"machine", "node", "class"} {
 		require.Greater(t, changed[kind], 100, "changes of a %s that matter", kind)

@@ -40,7 +40,7 @@ func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
 		"also if the list is not complete":                           {object(nil), append(others, refers), true, "update class: finalizer (Referenced: machine/m)", []string{ours}},
 		"a guarded class in use is settled":                          {object(nil, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced)", nil},
 		"one that is deleted waits for its user":                     {object(going, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
-		"a class that nobody uses loses it, foreign ones stay":       {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
+		"a class without machines loses it, foreign ones stay":       {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
 		"not if the list is not complete":                            {object(nil, ours), others, true, "nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known", nil},
 		"a class without users or finalizer is settled":              {object(nil, "x"), nil, true, "nothing (Released)", nil},
 	} {

@@ -38,8 +38,9 @@ func TestDecide_ClockBehindOrAhead_TakesNoMoreCallsAndDecisionsThanARightOne(t *
 	}
 }
 
-// A deletion amid a pass has a timestamp that is in the future of all that the pass has
-// found out, if the clock of the controller is behind.
+// TestDecide_ClockBehindAndDeletionAmidAPass_TakesNoMoreCallsThanARightClock has a deletion in the
+// middle of a pass. The clock of the controller is behind, so that the deletion timestamp is later
+// than all that the pass observed.
 func TestDecide_ClockBehindAndDeletionAmidAPass_TakesNoMoreCallsThanARightClock(t *testing.T) {
 	t.Parallel()
 	for name, o := range lives() {

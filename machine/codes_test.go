@@ -245,8 +245,8 @@ func TestCodes_EveryCodeOfEveryCall_IsAsInTheTable(t *testing.T) {
 	}
 }
 
-// The waits grow (DM-50), and a VM is looked for after each wait of a creation, so that
-// none is made twice.
+// TestCodes_RepeatedFailures_WaitsGrow asserts that the waits grow (DM-50), and a VM is looked for
+// after each wait of a creation, so that none is made twice.
 func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 	p := machine.DefaultPolicy()
 	for _, code := range slices.DeleteFunc(codes.All(), func(c codes.Code) bool { return c == codes.OK }) {
@@ -296,7 +296,8 @@ func TestHowLongAFailureIsWaitedFor(t *testing.T) {
 	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "the provider may ask for more")
 }
 
-// A driver that answers nothing at all must not bring anything down (DM-05).
+// TestANilResponseIsAnIncompleteAnswer asserts that a driver that returns nil and no error causes
+// no panic (DM-05).
 func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
 	for _, a := range []machine.CallResult{
 		{Operation: driver.OpCreateMachine}, {Operation: driver.OpGetMachineStatus}, {Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Uninitialized, "")},

@@ -50,14 +50,14 @@ func TestAMachineArrives(t *testing.T) {
 		"also if it does not show":                                    {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"one that does not show is initialized too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
 		"one that was found is initialized too (DM-40)":               {after(intended, withID, found), "initialize the VM (VMUninitialized)"},
-		"one that joined while nobody looked is not failed":           {after(intended, old, withID, seen(machine.Present)), pending},
+		"one that joined before the first observation is not failed":  {after(intended, old, withID, seen(machine.Present)), pending},
 		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
 		"a machine that takes too long fails":                         {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"not if its class never was, as others would not fare better": {after(old, noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
 		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
 		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
-		"a class nobody has looked for is waited for":                 {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
+		"a class that was not read is waited for":                     {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a missing class is written down (DM-47)":                     {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"an intent survives that (M-1)":                               {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
@@ -96,8 +96,8 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "no text keeps what is there")
 }
 
-// A creation whose answer was lost is found again: the VM is adopted, initialized,
-// and no second one is made.
+// TestAVMThatExistsAlreadyIsAdopted asserts that a VM whose creation had no response is found,
+// adopted and initialized, and no second one is created.
 func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
 	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Presence: machine.Absent}))
 	w := newWorld(in)
@@ -115,15 +115,15 @@ func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
 
 func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
 	absent := vm(machine.VMView{Presence: machine.Absent})
-	labelled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
+	labeled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
 	nameless := vm(machine.VMView{Presence: machine.Uninitialized, ProviderID: "simulated:///1"})
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"bootstrap token: none is made, the placeholder stays":     {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
 		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
 		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
-		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labelled), "nothing (Available)"},
-		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labelled), "nothing (Available)"},
+		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labeled), "nothing (Available)"},
+		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labeled), "nothing (Available)"},
 		"deletion: goes to the VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
 		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
 	})

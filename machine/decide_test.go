@@ -123,7 +123,7 @@ func copied(in *machine.Observation) {
 	in.Machine.Status.Conditions = in.Node.Node.DeepCopy().Status.Conditions
 }
 
-// one case of a table: what is observed, and the decision as text.
+// decisionCase is one case of a table: an observation, and the decision as text.
 type decisionCase struct {
 	in   machine.Observation
 	want string
@@ -571,7 +571,7 @@ func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
 		switch a := machine.Decide(in, p, now).Action.(type) {
 		case nil, machine.DeleteToken:
 		default:
-			require.Fail(t, "on a cluster nobody has looked at", "seed %d: %s", seed, a)
+			require.Fail(t, "on a cluster that was not read", "seed %d: %s", seed, a)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestAMachineLeaves(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"what may have joined has to be looked for":               {after(withID, leaving, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a machine that never had a class just goes (DM-36, M-6)": {after(leaving, noClass), gone},
-		"not if nobody has looked for the class":                  {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
+		"not if the class was not read":                           {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
 		"not if a VM was wanted":                                  {after(leaving, noClass, intended), begin},
 		"without a name for the Node the VM is asked":             {after(leaving, intended), "look for the VM (LookFirst)"},
 		"and the name is written down":                            {after(leaving, intended, seen(machine.Present)), "update machine: node n (VMKnown)"},
@@ -90,16 +90,16 @@ func TestAMachineLeaves(t *testing.T) {
 		"nor one that does not show":                              {after(leaving, intended, vm(machine.VMView{Presence: machine.Absent})), begin},
 		"also if it says something else":                          {terminating(nameless, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `record phase "Terminating", Delete Failed (ProviderFailed: ` + lookText + ")"},
 		"a Node that names the machine need not be looked for":    {after(leaving, intended, node()), "update machine: node n (VMKnown)"},
-		"one that names nobody may be anybody's":                  {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
-		"three times":                                             {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
-		"that none was found before the deletion is asked again":  {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(61*time.Second)), "look for the VM (LookFirst)"},
-		"what was found since is believed":                        {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(time.Second)), "delete the VM (Drained)"},
-		"nor a class that is missing":                             {after(leaving, intended, noClass), begin},
-		"also why, if the machine had failed (DM-16)":             {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
-		"a condition that does not hold tells nothing":            {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
-		"not if only the Node is waited for":                      {terminating(node(marked), cordoning(29*time.Second)), "nothing (Draining); waits for node/n: NotCordoned"},
-		"unless that takes long":                                  {terminating(node(marked), cordoning(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain; waits for node/n: NotCordoned)`},
-		"if that takes long, it is written down (I-12)":           {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
+		"one without a machine name may belong to any machine":    {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
+		"three times": {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
+		"that none was found before the deletion is asked again": {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(61*time.Second)), "look for the VM (LookFirst)"},
+		"what was found since is believed":                       {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(time.Second)), "delete the VM (Drained)"},
+		"nor a class that is missing":                            {after(leaving, intended, noClass), begin},
+		"also why, if the machine had failed (DM-16)":            {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
+		"a condition that does not hold tells nothing":           {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "set condition Terminating=True (ScaleDown) on node n (Deleting)"},
+		"not if only the Node is waited for":                     {terminating(node(marked), cordoning(29*time.Second)), "nothing (Draining); waits for node/n: NotCordoned"},
+		"unless that takes long":                                 {terminating(node(marked), cordoning(30*time.Second)), `record phase "Terminating", Delete Processing (Draining: Initiate node drain; waits for node/n: NotCordoned)`},
+		"if that takes long, it is written down (I-12)":          {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
 		"once": {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"and again if it waits for something else":               {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
 		"a drain that says nothing waits for the Node":           {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
@@ -112,8 +112,8 @@ func TestAMachineLeaves(t *testing.T) {
 		"and deleted a second time":                              {terminating(nameless, vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
 		"without a cluster it is deleted at once":                {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
 		"a Node without VM is not drained but deleted":           {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
-		"a class nobody has looked for is waited for":            {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
-		"without the secret nobody looks for the VM":             {after(leaving, intended, noSecret), begin},
+		"a class that was not read is waited for":                {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
+		"without the secret there is no look for the VM":         {after(leaving, intended, noSecret), begin},
 		"if the deletion fails without the secret, that is said": {terminating(calls, noSecret), `record phase "Terminating", Delete Failed (ProviderFailed: ` + secretText + ")"},
 		"and named": {terminating(calls, noSecret, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, secretText, "")),
 			"nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota; waits for machineclass/small: ClassUnusable: secret shoot/small does not exist"},
@@ -163,13 +163,13 @@ func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 	deleted := answered(machine.Deleted, 0)
 	unlooked := "the bootstrap tokens were not read"
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"it goes before anything else":                          {after(withID, leaving, needs, has, unseen), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
-		"also if the class needs none now":                      {terminating(deleted, has), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
-		"a token nobody has looked for holds no VM":             {terminating(needs), "delete the VM (Drained)"},
-		"but the machine, as nobody would look for it later on": {terminating(needs, deleted), "nothing (BootstrapToken: " + unlooked + "); waits for secrets/kube-system: BootstrapToken: " + unlooked},
-		"nor by force one that cannot be deleted":               {terminating(has, deleted, byForce), "update machine: no finalizer (Released)"},
-		"by force not even that (I-18)":                         {terminating(needs, deleted, byForce), "update machine: no finalizer (Released)"},
-		"a class without a place for a token needs no look":     {terminating(deleted), "update machine: no finalizer (Released)"},
+		"it goes before anything else":                      {after(withID, leaving, needs, has, unseen), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
+		"also if the class needs none now":                  {terminating(deleted, has), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
+		"tokens that were not read hold no VM":              {terminating(needs), "delete the VM (Drained)"},
+		"but the machine, since no later pass deletes them": {terminating(needs, deleted), "nothing (BootstrapToken: " + unlooked + "); waits for secrets/kube-system: BootstrapToken: " + unlooked},
+		"nor by force one that cannot be deleted":           {terminating(has, deleted, byForce), "update machine: no finalizer (Released)"},
+		"by force not even that (I-18)":                     {terminating(needs, deleted, byForce), "update machine: no finalizer (Released)"},
+		"a class without a place for a token needs no look": {terminating(deleted), "update machine: no finalizer (Released)"},
 	})
 }
 
@@ -285,7 +285,8 @@ var deletedAttachments change = func(in *machine.Observation) {
 	}
 }
 
-// What a force does not wait for.
+// TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute asserts what a forced deletion does not
+// wait for.
 func TestDeletion_ForceAndClusterSilent_GoesOnAfterAMinute(t *testing.T) {
 	p := machine.DefaultPolicy()
 	// The condition is set first; by force it is not waited for more than a minute.
@@ -318,7 +319,8 @@ func roundMade(t *testing.T, in machine.Observation, p machine.Policy, at time.T
 	return in
 }
 
-// A label that is set while a drain is under way has its effect at once (DM-17).
+// TestDeletion_ForceLabelDuringDrain_ForcesAtOnce asserts that a label that is set while a drain is
+// under way has its effect at once (DM-17).
 func TestDeletion_ForceLabelDuringDrain_ForcesAtOnce(t *testing.T) {
 	in := roundMade(t, terminating(node(marked), attached()), machine.Policy{}, now.Add(-time.Second))
 	require.Nil(t, machine.Decide(in, machine.Policy{}, now).Action)
@@ -333,17 +335,17 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 	}
 	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a cluster nobody has looked at is waited for":        {forced(unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
+		"a cluster that was not read is waited for":           {forced(unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a Node that is missing has no attachments":           {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
 		"live ones are deleted":                               {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
 		"those of other Nodes are not":                        {forced(attached("csi-1"), other), "delete the VM (Drained)"},
 		"those that are going are not waited for":             {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
 		"attachments that were not looked for are waited for": {forced(), "nothing (Detaching: its volume attachments were not looked for); waits for node/n: Detaching: its volume attachments were not looked for"},
-		"after a drain without force nobody looks for them":   {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
-		"once the VM is gone, nobody is":                      {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
+		"after a drain without force they are not read":       {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
+		"once the VM is gone, they are not":                   {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
 		"a drain that was for something else does not count":  {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},
 		"what cannot be deleted for a minute is left (I-18)":  {forced(attached("csi-1"), func(in *machine.Observation) { in.Attachments.AskedAt = now.Add(-time.Minute) }), "delete the VM (Drained)"},
-		"what nobody looks for in a minute is left too (I-18)": {terminating(byForce, node(marked), func(in *machine.Observation) {
+		"what is not read within a minute is left too (I-18)": {terminating(byForce, node(marked), func(in *machine.Observation) {
 			in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now.Add(-time.Minute)}
 		}), "delete the VM (Drained)"},
 	})
@@ -365,7 +367,7 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a Node that is missing is not waited for":       {terminating(gone), "update machine: no finalizer (Released)"},
-		"a Node nobody has looked for is waited for":     {terminating(gone, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
+		"a Node that was not read is waited for":         {terminating(gone, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"the Node is deleted":                            {terminating(gone, node(marked)), "delete node n (VMGone)"},
 		"our finalizer goes also if it is being deleted": {terminating(gone, node(marked), deleting("x", v1alpha1.NodeFinalizerName)), "delete node n (VMGone)"},
 		"those of others hold it, not the machine":       {terminating(gone, node(marked), deleting("x")), "update machine: no finalizer (Released)"},
@@ -429,8 +431,8 @@ func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
 		"then it is written down":                      {terminating(noClass, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: ` + leftText + ")"},
 		"then the machine goes":                        {terminating(noClass, byForce, left, coded), "update machine: no finalizer (Released)"},
 		"and its Node":                                 {terminating(noClass, byForce, left, coded, node(markedAgo(time.Hour))), "delete node n (ClassMissing)"},
-		"not if somebody has changed his mind":         {terminating(noClass, left, coded), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
-		"nor if nobody has looked for it":              {terminating(byForce, left, coded, unlooked), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
+		"not if the label was removed":                 {terminating(noClass, left, coded), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
+		"nor if it was not read":                       {terminating(byForce, left, coded, unlooked), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"a label that says no forces nothing":          {terminating(noClass, since(time.Hour, noClassText), spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{"force-deletion": "false"} })), wait},
 		"a machine whose VM has no name that is known": {terminating(noClass, nameless, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: machineclass/small does not exist: by force the machine goes without deleting its VM, so one may be left. Initiate VM deletion)`},
 	})

@@ -120,7 +120,7 @@ func ExampleDecide() {
 	fmt.Println(d)
 	fmt.Println("ask again in", d.NextCheck.Sub(now))
 
-	d = machine.Decide(machine.Observation{Machine: m}, machine.DefaultPolicy(), now) // nobody has looked for the Node
+	d = machine.Decide(machine.Observation{Machine: m}, machine.DefaultPolicy(), now) // the Node was not read
 	fmt.Println(d)
 	// Output:
 	// nothing (NodeGone: the node does not exist); waits for node/n-1: NodeGone: the node does not exist

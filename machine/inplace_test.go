@@ -23,9 +23,9 @@ const (
 	resultLabel    = v1alpha1.LabelKeyNodeUpdateResult
 )
 
-// labelled puts labels on the Node: some of candidate, selected, successful,
+// labeled puts labels on the Node: some of candidate, selected, successful,
 // failed.
-func labelled(words string) change {
+func labeled(words string) change {
 	return onNode(func(n *corev1.Node) {
 		for word := range strings.FieldsSeq(words) {
 			switch word {
@@ -93,7 +93,7 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 		{"candidate selected failed", v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed},
 		{"candidate selected failed", v1alpha1.UpdateFailed, none},
 	} {
-		n := after(withID, healthy, labelled(tc.labels), updates(tc.step)).Node.Node
+		n := after(withID, healthy, labeled(tc.labels), updates(tc.step)).Node.Node
 		c, due := machine.UpdateCondition(n, now)
 		require.Equal(t, tc.want != none, due, "%+v", tc)
 		require.Equal(t, tc.want, c.Reason, "%+v", tc)
@@ -105,7 +105,7 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	const running, updating, failed = v1alpha1.MachineRunning, v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateFailed
 	of := func(p v1alpha1.MachinePhase, labels, step string, more ...change) machine.Observation {
-		return living(p, append([]change{healthy, looked, labelled(labels), updates(step)}, more...)...)
+		return living(p, append([]change{healthy, looked, labeled(labels), updates(step)}, more...)...)
 	}
 	done := func(in *machine.Observation) { in.Drain = machine.DrainView{Round: now, Done: true} }
 	waits := func(in *machine.Observation) {
@@ -159,7 +159,7 @@ func news29(what string) change {
 	})
 }
 
-func TestDM14AnUpdateInPlaceKeepsThePreservation(t *testing.T) {
+func TestInPlaceUpdate_Preserved_KeepsTheEnd(t *testing.T) {
 	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
 	r.mustRest(t)
 	end := *r.end()
@@ -229,8 +229,8 @@ waits for nothing
 waits for nothing
 `
 
-// What others do differs between the orchestrations only in who selects the Node:
-// the deployment controller (Auto) or a user (Manual), now or later.
+// TestAMachineIsUpdatedInPlace plays both orchestrations. They differ in who selects the Node: the
+// deployment controller (Auto) or a user (Manual).
 func TestAMachineIsUpdatedInPlace(t *testing.T) {
 	for result, end := range map[string]string{"successful": updateSucceeds, "failed": updateFailsFirst} {
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
@@ -242,7 +242,7 @@ func TestAMachineIsUpdatedInPlace(t *testing.T) {
 		require.Zero(t, r.mustRest(t))
 	}
 	t.Run("Manual: a candidate waits for a user, healthy or not", func(t *testing.T) {
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labelled("candidate")))
+		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labeled("candidate")))
 		r.mustRest(t)
 		r.pass(24 * time.Hour)
 		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionFalse

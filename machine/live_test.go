@@ -70,7 +70,7 @@ func TestAMachineLives(t *testing.T) {
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
 	health := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a machine whose finalizer somebody took is guarded again":   {living(running, unguarded, healthy), "update machine: finalizer (New)"},
+		"a machine whose finalizer was removed gets it again":        {living(running, unguarded, healthy), "update machine: finalizer (New)"},
 		"without a cluster there is nothing to watch":                {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
 		"but a failed machine waits for its owner":                   {living(failed, noTarget), waitsForOwner},
 		"an incomplete view proves nothing":                          {living(running, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
@@ -105,7 +105,8 @@ func config(c *v1alpha1.MachineConfiguration) change {
 	return spec(func(m *v1alpha1.Machine) { m.Spec.MachineConfiguration = c })
 }
 
-// A label that somebody removes is no reason to replace a machine.
+// TestTheNameOfANodeThatWasLostIsAskedFor asserts that a machine is not replaced because a client
+// removed its label.
 func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
 	blind := "nothing (NotObserved: the name of its node is not known); waits for machine/m: NotObserved: the name of its node is not known"
@@ -124,7 +125,7 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 		"which is asked all the same":          {living(v1alpha1.MachineRunning, lost, fails(time.Hour), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), "look for the VM (LookFirst)"},
 		"but a timeout that runs goes on":      {living(v1alpha1.MachineUnknown, longUnknown, lost, absent(time.Second)), gone},
 		"which is asked again too":             {living(v1alpha1.MachineUnknown, lost, absent(time.Minute)), "look for the VM (LookFirst)"},
-		"without a class nobody can be asked":  {living(v1alpha1.MachineRunning, lost, noClass), blind},
+		"without a class there is no call":     {living(v1alpha1.MachineRunning, lost, noClass), blind},
 		"a Pending machine fails in the end":   {living(v1alpha1.MachinePending, old, lost, seen(machine.Present)), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a Pending machine has until its time": {living(v1alpha1.MachinePending, lost, noClass), blind},
 	})
@@ -201,7 +202,7 @@ func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
 		"that is told once as well":                           {living(pending, notFound(0), pendingTold), joins + provider},
 		"who waits for components is not looked for":          {living(pending, longPending, healthy, taint, copied), "nothing (CriticalComponentsNotReady: critical components are not ready); waits for node/n: CriticalComponentsNotReady: critical components are not ready"},
 		"nor one of a provider that cannot tell":              {living(unknown, vm(machine.VMView{Presence: machine.Absent, Blind: true, SeenAt: now.Add(-time.Hour)})), gone},
-		"nor one of which nobody knows the class":             {living(unknown, noClass), gone},
+		"nor one without a known class":                       {living(unknown, noClass), gone},
 		"a provider that fails is asked no more often":        {living(unknown, failure(driver.OpGetMachineStatus, codes.Internal, time.Second, machine.NotLooked)), gone},
 		"one that failed long ago is":                         {living(unknown, patient, longUnknown, failure(driver.OpGetMachineStatus, codes.Internal, 6*time.Minute, machine.NotLooked)), "look for the VM (NodeGone: the node does not exist)"},
 		"the timeout does not wait for it":                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
@@ -217,7 +218,7 @@ func TestTheNodeOfAnotherIsNotThere(t *testing.T) {
 			delete(n.Labels, v1alpha1.MachineNameLabelKey)
 		})
 	}
-	labelled := func(name string) change {
+	labeled := func(name string) change {
 		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = name })
 	}
 	failed := `record phase "Failed", Create Failed (StaleNode: VM using old node obj)`
@@ -232,7 +233,7 @@ func TestTheNodeOfAnotherIsNotThere(t *testing.T) {
 		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), named},
 		"nor a Node that came after the machine":                  {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), named},
 		"nor one whose age is not known":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.Time{} })), named},
-		"nor one of the machine's name that another cloud names":  {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), labelled("m")), `record phase "Running", Create Successful (NodeReady: Machine m successfully joined the cluster in 5m0s)`},
+		"nor one of the machine's name that another cloud names":  {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), labeled("m")), `record phase "Running", Create Successful (NodeReady: Machine m successfully joined the cluster in 5m0s)`},
 		"a Node that came before its machine may be its own":      {living(v1alpha1.MachinePending, healthy, older("simulated:///1"), byItsName), named},
 		"and waits for its own Node":                              {living(v1alpha1.MachineUnknown, healthy, ofAnother, looked), waits},
 		"it is not deleted with that Node":                        {living(v1alpha1.MachineUnknown, looked, healthy, ofAnother, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), waits},
@@ -359,7 +360,7 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 		"pending, and nothing was heard since":   {pending(asOf(5*time.Minute + time.Second)), reads},
 		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `record phase "Failed", Create Failed`},
 		"pending, and no answer":                 {pending(silent), ""},
-		"pending, the label lost":                {pending(ageless, unlabelled), "read the node with the provider ID from the API server"},
+		"pending, the label lost":                {pending(ageless, unlabeled), "read the node with the provider ID from the API server"},
 		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `record phase "Running", HealthCheck Successful`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -375,8 +376,8 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 	}
 }
 
-// unlabelled takes the label node away, and what the provider says of the Node.
-var unlabelled change = func(in *machine.Observation) {
+// unlabeled takes the label node away, and what the provider says of the Node.
+var unlabeled change = func(in *machine.Observation) {
 	in.Machine.Labels = nil
 	in.VM = machine.VMView{Presence: machine.Present, ProviderID: in.Machine.Spec.ProviderID, SeenAt: now}
 	in.Node.Node = (*corev1.Node)(nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// change of phase.
+// phaseChange is a change of the phase.
 type phaseChange struct{ from, to v1alpha1.MachinePhase }
 
 // TestEveryChangeOfPhaseIsARowAndEveryRowIsAChange walks observations of any kind:
@@ -36,7 +36,7 @@ func TestEveryChangeOfPhaseIsARowAndEveryRowIsAChange(t *testing.T) {
 			return row.To == c.to && (row.From == nil || slices.Contains(row.From, c.from))
 		}), "seed %d: %s to %s is no row of the table: %s", seed, c.from, c.to, d)
 		require.Equal(t, c.to == v1alpha1.MachinePending, u.Status.CurrentStatus.TimeoutActive, "seed %d", seed)
-		require.NotEmpty(t, machine.Events(in.Machine, u), "seed %d: %s tells nobody", seed, d)
+		require.NotEmpty(t, machine.Events(in.Machine, u), "seed %d: %s has no Event", seed, d)
 		seen[c]++
 	}
 	for _, row := range table {

@@ -167,12 +167,12 @@ func TestHealth_PhaseAndNode_Matrix(t *testing.T) {
 		v1alpha1.MachinePending:                 {run, stays, stays, ""},
 		v1alpha1.MachineAvailable:               {run, stays, stays, ""},
 		v1alpha1.MachineRunning:                 {stays, doubt, doubt, ""},
-		v1alpha1.MachineTerminating:             {run, doubt, doubt, "nobody deletes it, so it is watched like others"},
+		v1alpha1.MachineTerminating:             {run, doubt, doubt, "it is not being deleted, so its health is checked"},
 		v1alpha1.MachineUnknown:                 {run, stays, stays, ""},
 		v1alpha1.MachineFailed:                  {stays, stays, stays, "its owner replaces it already (DM-31)"},
 		v1alpha1.MachineCrashLoopBackOff:        {stays, stays, stays, "its VM is looked for first (DM-31)"},
 		v1alpha1.MachineInPlaceUpdating:         {doubt, doubt, stays, "the Node knows of no update, so the phase is corrected"},
-		v1alpha1.MachineInPlaceUpdateSuccessful: {run, doubt, doubt, "nobody would replace it otherwise"},
+		v1alpha1.MachineInPlaceUpdateSuccessful: {run, doubt, doubt, "it would not be replaced otherwise"},
 		v1alpha1.MachineInPlaceUpdateFailed:     {stays, stays, stays, ""},
 	} {
 		t.Run(string(p), func(t *testing.T) {

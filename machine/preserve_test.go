@@ -58,7 +58,7 @@ func TestAPreservationMayLastForEver(t *testing.T) {
 	}
 }
 
-// The life of a preserved machine, every effect of it.
+// TestAPreservedMachineFailsAndRecovers plays the life of a preserved machine, with every action.
 func TestAPreservedMachineFailsAndRecovers(t *testing.T) {
 	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, looked))
 	stuck := machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: now.Add(time.Hour)}
@@ -143,9 +143,9 @@ func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 	require.Contains(t, r.condition(v1alpha1.NodePreserved).Message, "could not be drained")
 }
 
-// What a preservation has put somewhere, and somebody has taken away, is put there
-// again; what changes is written; what is settled is not.
-func TestDM41TheDetailsOfAPreservation(t *testing.T) {
+// TestPreservation_MarksRemoved_ArePutBack asserts that marks of a preservation that a client
+// removed are put back. Changes are written, and settled marks are not.
+func TestPreservation_MarksRemoved_ArePutBack(t *testing.T) {
 	kept := func(changes ...change) *world {
 		r := newWorld(living(v1alpha1.MachineFailed, append([]change{sick, copied, asks("auto-preserved", "-", "-")}, changes...)...))
 		r.mustRest(t)
@@ -189,8 +189,9 @@ func TestDM41TheDetailsOfAPreservation(t *testing.T) {
 	})
 }
 
-// The record of the end was lost: what is left on the Node is taken away.
-func TestDM14WhatALostPreservationLeftIsTakenAway(t *testing.T) {
+// TestPreservation_EndLost_MarksAreRemoved has a preservation whose recorded end was lost: its
+// marks on the Node are removed.
+func TestPreservation_EndLost_MarksAreRemoved(t *testing.T) {
 	for _, value := range []string{"-", "false", "when-failed", "auto-preserved"} {
 		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
 		r.mustRest(t)
@@ -206,7 +207,7 @@ func TestDM14WhatALostPreservationLeftIsTakenAway(t *testing.T) {
 	}
 }
 
-func TestDM19AMachineWakesUpAtTheEndOfItsPreservation(t *testing.T) {
+func TestPreservation_End_IsTheNextCheck(t *testing.T) {
 	for name, in := range map[string]machine.Observation{
 		"Running":         living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")),
 		"Failed":          living(v1alpha1.MachineFailed, sick, copied, asks("when-failed", "-", "-")),
@@ -227,11 +228,11 @@ func TestDM19AMachineWakesUpAtTheEndOfItsPreservation(t *testing.T) {
 func TestWhatTheNodeSaysIsWaitedFor(t *testing.T) {
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a Node that nobody has seen may say the contrary": {
+		"a Node that was not read may say the contrary": {
 			living(v1alpha1.MachineRunning, unseen, asks("now", "-", "-")),
 			"nothing (NotObserved: what it says of preservation is not known); waits for node/n: NotObserved: what it says of preservation is not known; waits for node/n: NotObserved",
 		},
-		"nobody asks": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
+		"without a request": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a lost name is not taken for a Node that says nothing": {
 			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Presence: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
 			"nothing (NotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: NotObserved: the name of its node is not known",
@@ -313,8 +314,9 @@ func preservedState(r *rand.Rand) machine.Observation {
 	return in
 }
 
-// Whatever state they are in, a machine and its Node come to rest within thirty
-// effects, twice, and what is not preserved carries nothing of a preservation.
+// TestPreservationAndUpdateComeToRest asserts that a machine and its Node in any state settle
+// within thirty actions, twice, and that a machine that is not preserved has no marks of a
+// preservation.
 func TestPreservationAndUpdateComeToRest(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {
@@ -339,9 +341,8 @@ func TestPreservationAndUpdateComeToRest(t *testing.T) {
 	}
 }
 
-// The annotations that keep an autoscaler away are put on Nodes by roll-outs, too. On
-// the Node of a machine that is not preserved they are none of its business, whether
-// or not it was preserved before.
+// TestWhatARollOutPutsOnANodeIsNotTakenBack asserts that the annotations against the autoscaler
+// stay on the Node of a machine that is not preserved: a rollout may have set them.
 func TestWhatARollOutPutsOnANodeIsNotTakenBack(t *testing.T) {
 	for name, before := range map[string][]corev1.NodeCondition{
 		"never preserved":     nil,
@@ -397,10 +398,10 @@ func (w *world) atRest() error {
 	return nil
 }
 
-// The set and the machine decide of a Failed machine by the same rules: what the
-// set keeps because it is about to be preserved is preserved; what the set lets
-// go, the machine does not keep; and one whose time is over goes either way.
-func TestDM55TheSetAndTheMachineAgree(t *testing.T) {
+// TestPreserveValue_SetAndMachine_Agree asserts that set and machine decide about a Failed machine
+// by the same rules. A machine that the set keeps for its preservation is preserved, and one that
+// the set deletes is not. An expired one may be either.
+func TestPreserveValue_SetAndMachine_Agree(t *testing.T) {
 	t.Parallel()
 	values := []string{"-", "", "now", "when-failed", "auto-preserved", "false"}
 	values = append(values, "nwo") // means nothing
@@ -518,7 +519,8 @@ func preserveCells(t *testing.T, table, where, applied string) []preserveCell {
 	return all
 }
 
-// Every value of the annotation, on the machine or its Node, in every phase and with every end.
+// TestPreservation_ValuePhaseAndEnd_Matrix tries every value of the annotation, on the machine or
+// its Node, in every phase and with every end.
 func TestPreservation_ValuePhaseAndEnd_Matrix(t *testing.T) {
 	all := slices.Concat(preserveCells(t, onMachine, "machine", "-"), preserveCells(t, ofNothing, "machine", "now"),
 		preserveCells(t, onNodeAlone, "node", "-"), preserveCells(t, onNodeAlone, "node", "now"))
@@ -609,8 +611,8 @@ func (c preserveCell) wanted() string {
 	return fmt.Sprintf("end %v, autoscaler %s, tainted %t, says %s, asks %s %s, applied %s", end, autoscaler, tainted, says, own, nodes, applied)
 }
 
-// Whatever any client writes into the annotations, a preservation comes to rest, and
-// keeps no machine longer than it said.
+// FuzzAPreservationComesToRest asserts that whatever any client writes into the annotations, a
+// preservation comes to rest, and keeps no machine longer than it said.
 func FuzzAPreservationComesToRest(f *testing.F) {
 	f.Add("now", "-", "-", false, int64(0))
 	f.Add("auto-preserved", "now", "false", true, int64(3600))

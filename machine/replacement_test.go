@@ -259,8 +259,9 @@ func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 	}
 }
 
-// A machine whose owner is known only by its own reference is limited as well: it is
-// held until the other machines of its set were looked at.
+// TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings asserts that a machine whose owner is known
+// only by its reference is limited too. It is held until the other machines of its set are
+// observed.
 func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
 	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied)
 	in.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1", Controller: new(true)}}
@@ -284,7 +285,7 @@ func TestNeedsSiblings_OnlyPhasesThatHealthFails(t *testing.T) {
 	}
 }
 
-func TestDD49bALongTextThatDiffersInOneLetterIsWritten(t *testing.T) {
+func TestStatus_TextDiffersInOneLetter_IsWritten(t *testing.T) {
 	long := strings.Repeat("the quota of the project is used up; ", 6)
 	in := after(intended, failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked))
 	for _, end := range []string{"a", "b"} {

@@ -112,8 +112,8 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	require.Equal(t, machine.ReasonConditionsChanged, lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")
 }
 
-// Whatever is known, no machine deletes by its provider ID a VM that is not proved to
-// be its own.
+// TestSharedProviderID_Law_NoDeletionWithoutProof asserts that whatever is known, no machine
+// deletes by its provider ID a VM that is not proved to be its own.
 func TestSharedProviderID_Law_NoDeletionWithoutProof(t *testing.T) {
 	t.Parallel()
 	deletions := 0

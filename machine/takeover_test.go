@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// What can be taken over of a deletion, as far as it shows in what is decided.
+// progress is the part of a deletion that can be continued, as the decision shows it.
 type progress struct{ drained, detached, vmDeleted bool }
 
 // takenOver finds out by asking what the next step is.
@@ -87,7 +87,7 @@ func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
 		`Deletion of Node Object "n" is successful. ` + markerF:                                                                vmOver,
 		"Getting VM status failed due to - x. However, will re-try in the next resync. " + markerA:                             nothingDone, // ours
 		"machineclass/small: the VM cannot be deleted without it. " + markerD:                                                  detachOver,  // ours
-		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                   nothingDone, // ours, quoting somebody
+		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                   nothingDone, // of this package, quoting MCM
 		"Drain failed due to - " + markerF + ". Will retry in next sync. " + markerB:                                           nothingDone, // DM-04
 		"VM deletion failed due to - " + markerB + ". Aborting operation. " + markerD:                                          detachOver,  // DM-04: no rewind
 		"Drain successful. and more. " + markerD:                                                                               nothingDone,

@@ -151,8 +151,8 @@ var malformed = map[string]func(*corev1.Secret){
 	"no permission to join":        data("usage-bootstrap-authentication", "false"),
 }
 
-// Whatever prints, marshals or logs a token, or what holds one, does not tell it
-// (DM-27).
+// TestNothingTellsATokenButReveal asserts that printing, marshaling or logging a token, or a value
+// that has one, does not show it (DM-27).
 func TestNothingTellsATokenButReveal(t *testing.T) {
 	secret := newToken(1, now.Add(time.Hour))
 	text := string(secret.Data["token-secret"])
@@ -196,18 +196,18 @@ func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
 	create := "create the VM (NoVM)"
 	made := "create a bootstrap token until 2026-03-01T12:20:01Z (BootstrapToken)"
 	drop := "delete the bootstrap token (BootstrapToken: it is of no use)"
-	nobody := "nothing (BootstrapToken: the bootstrap tokens were not read); waits for secrets/kube-system: BootstrapToken: the bootstrap tokens were not read"
+	unread := "nothing (BootstrapToken: the bootstrap tokens were not read); waits for secrets/kube-system: BootstrapToken: the bootstrap tokens were not read"
 	table := map[string]decisionCase{
 		"without one, it is made":                                             {creating(tokens()), made},
 		"one of ours is taken":                                                {creating(tokens(good)), create},
-		"nobody has looked":                                                   {creating(), nobody},
+		"the tokens were not read":                                            {creating(), unread},
 		"a class without a place for one needs none":                          {after(intended, absent), create},
 		"not before the VM has been looked for":                               {after(intended, needsToken, tokens()), "look for the VM (LookFirst)"},
 		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
 		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop},
 		"one that ends before the machine has to join is kept, and not taken": {creating(tokens(newToken(1, now.Add(15*time.Minute-time.Second)))), made},
 		"that of another machine is not ours (DM-27)":                         {creating(tokens(newToken(1, now.Add(time.Hour), owned("uid-other")))), made},
-		"one of nobody is not ours":                                           {creating(tokens(nil, newToken(1, now.Add(time.Hour), owned("")))), made},
+		"one without an owner does not count":                                 {creating(tokens(nil, newToken(1, now.Add(time.Hour), owned("")))), made},
 		"nor is a secret that only looks like it":                             {creating(tokens(newToken(1, now, func(s *corev1.Secret) { s.Type = "Opaque" }))), made},
 		"one that is being deleted is none any more":                          {creating(tokens(newToken(1, now.Add(time.Hour), func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }))), made},
 		"a good one is taken, whatever is beside it":                          {creating(tokens(newToken(2, now), good)), create},
@@ -240,7 +240,7 @@ func TestATokenGoesWhenTheMachineHasNoUseForIt(t *testing.T) {
 		"a Pending machine has to join with it":       {living(v1alpha1.MachinePending, mine), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
 		"one that crashed needs it again":             {after(append(crashed, mine, failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked))...), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
 		"one that failed before it had a VM does not": {after(intended, mine, phase(v1alpha1.MachineFailed)), gone},
-		"a secret of somebody else stays":             {living(v1alpha1.MachineAvailable, noTarget, tokens(newToken(1, now, owned("x")))), "nothing (Available)"},
+		"a secret of another owner stays":             {living(v1alpha1.MachineAvailable, noTarget, tokens(newToken(1, now, owned("x")))), "nothing (Available)"},
 		"without a cluster there are none":            {living(v1alpha1.MachineAvailable, noTarget, mine), "nothing (Available)"},
 	}
 	for _, p := range []v1alpha1.MachinePhase{

@@ -168,8 +168,8 @@ func TestAMachineWithOddTemplateComesToRun(t *testing.T) {
 	require.Equal(t, "PartlyIgnored", verdict(in.Machine).Reason)
 }
 
-// Everything that is wrong with a machine is told once, in few words, and what is
-// told does not change by itself.
+// FuzzValidation asserts that each error of a machine is reported once, in few words, and that the
+// text does not change by itself.
 func FuzzValidation(f *testing.F) {
 	f.Add("MachineClass", "small", "20m", "now", "true", "k", "v", "NoSchedule", int64(0), false)
 	f.Add("", "", "", "", "", "", "", "", int64(-1), true)
@@ -216,7 +216,7 @@ func FuzzValidation(f *testing.F) {
 	})
 }
 
-// What is no duration is passed over.
+// FuzzTheCreationTimeout asserts that an invalid duration is ignored.
 func FuzzTheCreationTimeout(f *testing.F) {
 	for _, text := range []string{"20m", "", "0", "-1h", "1h30m", "1e3s", "9223372036854775807ns", "9223372036854775808ns", "20 m", "µs", ".5h"} {
 		f.Add(text)

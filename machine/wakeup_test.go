@@ -103,8 +103,8 @@ var allPhases = []v1alpha1.MachinePhase{
 	v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed, "Strange",
 }
 
-// A decision that waits says when to ask again at the latest: as long as nothing
-// that is observed changes, nothing is decided before.
+// TestNothingHappensBeforeTheNextCheck asserts that a decision that waits has a next check: until
+// then, or until the observation changes, the decision stays the same.
 func TestNothingHappensBeforeTheNextCheck(t *testing.T) {
 	t.Parallel()
 	waits := 0

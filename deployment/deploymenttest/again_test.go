@@ -17,7 +17,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// The world spares the decision after one that has only stored a status.
+// TestWorld_DecisionThatOnlyStoredAStatus_IsTheSameAgain asserts that the world spares the decision
+// after one that has only stored a status.
 func TestWorld_DecisionThatOnlyStoredAStatus_IsTheSameAgain(t *testing.T) {
 	for name, d := range played() {
 		t.Run(name, func(t *testing.T) {

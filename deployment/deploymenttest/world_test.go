@@ -188,7 +188,7 @@ func TestWorld_ProviderRefuses_IsAskedAgain(t *testing.T) {
 	}
 }
 
-// troubled is a model in which caches are always behind and calls fail in turn.
+// troubled reports whether the model causes any trouble.
 func troubled() deploymenttest.Model {
 	calls, turns := 0, 0
 	return deploymenttest.Model{
@@ -217,7 +217,7 @@ func TestWorld_TwoRuns_AreTheSame(t *testing.T) {
 	require.Equal(t, tell(), tell())
 }
 
-// What is watched is what happens, and in its order.
+// TestWorld_Watch_IsToldEveryWrite asserts that what is watched is what happens, and in its order.
 func TestWorld_Watch_IsToldEveryWrite(t *testing.T) {
 	created, gone, plans, setPlans := 0, 0, 0, 0
 	model := deploymenttest.Model{}

@@ -15,7 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A strict decoder refuses every field that the types would lose.
+// TestObjectsOfTheReferenceSurviveDecodingAndEncoding asserts that a strict decoder refuses every
+// field that the types would lose.
 func TestObjectsOfTheReferenceSurviveDecodingAndEncoding(t *testing.T) {
 	codecs := serializer.NewCodecFactory(newScheme(t), serializer.EnableStrict)
 	for _, o := range testObjects(t) {
