@@ -26,13 +26,13 @@ type Options struct {
 	// DefaultTolerance.
 	Tolerance time.Duration
 	// Steady says that nothing fails by itself: a machine that stops being
-	// available counts against the floor even if nobody deleted it.
+	// available counts against the floor even if it was not deleted.
 	Steady bool
-	// Excused says of a machine that somebody else brought it down or deleted it.
+	// Excused reports whether another client deleted a machine or made it unavailable.
 	// Nil excuses none.
 	Excused func(*v1alpha1.Machine) bool
-	// Lost is how many machines somebody else takes from a deployment at most, by
-	// changing their labels: those that it has replaced still count as its own.
+	// Lost is how many machines other clients remove from a deployment at most, by
+	// changing their labels. Machines that the deployment has replaced count as its own.
 	Lost int
 	// ByHand is how many machines a user adds to a set at most. Its set and its
 	// deployment may be frozen then.
@@ -87,7 +87,7 @@ func (f Figures) String() string {
 
 // Check goes through what happened to the objects and in the cloud, and returns
 // what it shows and every [Violation], joined; nil if no bound was broken. What the
-// cloud holds in the end is a breach as well; pass the zero Snapshot if it may
+// cloud holds in the end is a violation as well; pass the zero Snapshot if it may
 // hold something.
 //
 // The history must not have been taken before the log was stopped. Nothing is
@@ -132,7 +132,7 @@ type replay struct {
 	skipped []bool // by gap: something was not judged when it happened
 }
 
-// broken notes a breach, once.
+// broken records a violation, once.
 func (r *replay) broken(b Bound, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !r.told[text] {

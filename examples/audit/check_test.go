@@ -206,11 +206,11 @@ func TestBrokenBoundsAreNoticed(t *testing.T) {
 			tell: func(t *tape) { t.write(1, running("a"), running("b")); t.gone(2, running("a")) },
 			want: []audit.Bound{audit.Availability},
 		},
-		"a machine deleted by somebody else": {
+		"a machine deleted by another client": {
 			tell:   func(t *tape) { t.write(1, running("a"), running("b"), running("a", deleting)) },
 			change: func(o *audit.Options) { o.Excused = lost },
 		},
-		"a machine deleted beside one that somebody else deleted": {
+		"a machine deleted beside one that another client deleted": {
 			tell:   func(t *tape) { t.write(1, running("a"), running("b"), running("a", deleting), running("b", deleting)) },
 			change: func(o *audit.Options) { o.Excused = lost },
 			want:   []audit.Bound{audit.Availability}, says: "0 machines",
@@ -283,7 +283,7 @@ func TestBrokenBoundsAreNoticed(t *testing.T) {
 			},
 			want: []audit.Bound{audit.Outlived}, says: "VM vm-a outlived its machine a by 1s",
 		},
-		"a VM that nobody deletes": {
+		"a VM that is not deleted": {
 			tell: func(t *tape) {
 				t.write(1, running("a", deleting))
 				t.begins(2, "a")

@@ -1,57 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journal says from what was written down whether the controllers broke
-// a bound on the way: not in the end, when all is well again, but at any moment.
+// Package audit checks from recorded history whether controllers violated a bound at any
+// time, not only in the final state.
 //
-// It lays two records side by side, neither of them made by the controllers: what
-// happened to the Machines, MachineSets and MachineDeployments, and what happened
-// in the cloud.
+// [Check] compares two records: the changes of the Machines, MachineSets and
+// MachineDeployments, and the history of the cloud. The controllers make neither record.
 //
-//	recorder, err := audit.Record(ctx, machines, namespace) // before anything happens
-//	…                                                         // roll, kill, restart, delete
-//	log := recorder.Stop()
-//	figures, err := audit.Check(log, cloud.History(), cloud.Snapshot(), audit.Options{})
+//	recorder, err := audit.Record(ctx, machines, namespace) // before the first change
+//	if err != nil {
+//		return err
+//	}
+//	runScenario() // roll, restart, delete
+//	figures, err := audit.Check(recorder.Stop(), cloud.History(), cloud.Snapshot(), audit.Options{})
 //
-// [Check] knows these bounds:
+// [Check] verifies these bounds:
 //
-//   - no deployment ever has more machines alive, or more VMs of machines that
-//     are alive, than its replicas and surge, and no set makes a machine beyond
-//     its replicas;
-//   - no deployment is brought under its replicas less what may be unavailable,
-//     once it has been complete;
-//   - no machine ever has two VMs;
-//   - no VM begins without a machine that guards it, and none outlives it;
-//   - the cloud holds nothing in the end.
+//   - A deployment never has more live machines than its replicas and surge, nor more
+//     VMs of live machines. A set creates no machine beyond its replicas.
+//   - A deployment that was complete once keeps its replicas less maxUnavailable
+//     available.
+//   - A machine never has two VMs.
+//   - A VM exists only while a machine with a finalizer exists for it.
+//   - The cloud is empty at the end.
 //
 // # Two sources
 //
-// [FromHistory] takes the history of the in-memory cluster, which is complete and
-// whose times are those of the writes. A [Recorder] lists and watches a real API
-// server with a client of its own. It sees every write, in the order of the
-// resource versions, but a little later than it happened; and after the API
-// server was away it may have missed some.
+// [FromHistory] takes the history of the cluster in memory, which is complete and has
+// the times of the writes. A [Recorder] lists and watches a real API server with its own
+// client. It receives every write in the order of the resource versions, a little later
+// than the write. It may miss writes during an outage of the API server.
 //
-// # What is claimed
+// # What is reported
 //
-// A breach is claimed only if no course of events without one would have left
-// the same records:
+// A [Violation] is reported only if no order of events without one explains the same
+// records:
 //
 //   - What follows from the objects alone is judged in the order of the resource
-//     versions and does not depend on when they were seen. Controllers act on
-//     caches: a bound that was lowered holds [Options].Tolerance later.
-//   - That a machine never has two VMs follows from the cloud's record alone.
-//   - Where the two records meet, an object may have been written as early as
-//     the tolerance before it was seen, and no later than it was seen; a VM is
-//     held against its machine only if this is too late or too early even so.
-//   - What may have happened while nobody watched is not claimed. [Log].Gaps says
-//     when that was, and [Figures].Unproven what could not be judged for it. No
-//     breach is good news only if [Figures.Complete].
+//     versions. Controllers act on caches: a lowered bound counts [Options].Tolerance
+//     later.
+//   - That a machine never has two VMs follows from the record of the cloud alone.
+//   - Where the two records meet, a write happened at most the tolerance before it was
+//     received, and not later. A VM is reported only if it is too late or too early
+//     for all of these times.
+//   - What may have happened during an outage of the watch is not reported. [Log].Gaps
+//     contains the outages, and [Figures].Unproven what could not be judged because of
+//     them. A log without violations proves something only if [Figures.Complete].
 //
-// So a tolerance that is too large overlooks something, and one that is smaller
-// than the delay of the watch accuses the innocent.
+// A tolerance that is too large hides violations. A tolerance below the delay of the
+// watch reports false positives.
 //
 // # What this package does not do
 //
-// It does not say whether the machines are the right ones, nor how long anything
-// took. It asks no API server but by [Record].
+// It does not check that the machines are the right ones, nor how long anything took.
+// Only [Record] sends requests to an API server.
 package audit

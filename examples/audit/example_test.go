@@ -10,13 +10,13 @@ import (
 	"github.com/machinist-dev/machinist/examples/audit"
 )
 
-// A VM appears in the cloud for which nobody has written down a machine.
+// A VM appears in the cloud that no Machine object accounts for.
 func ExampleCheck() {
 	history := drivertest.History{{Seq: 1, Kind: drivertest.VMCreated, VM: drivertest.VM{ProviderID: "vm-1", Machine: "m", UID: "5d1f"}}}
 	figures, err := audit.Check(audit.Log{}, history, drivertest.Snapshot{}, audit.Options{})
 	fmt.Println(figures)
-	if breach, ok := errors.AsType[audit.Violation](err); ok {
-		fmt.Printf("%s: %s\n", breach.Bound, breach)
+	if violation, ok := errors.AsType[audit.Violation](err); ok {
+		fmt.Printf("%s: %s\n", violation.Bound, violation)
 	}
 	// Output:
 	// 0 machines, at most 0 and 1 VMs at a time, 0 changes seen

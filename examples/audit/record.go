@@ -32,13 +32,13 @@ type Recorder struct {
 	stopped bool
 }
 
-// errNoClient says that there is nobody to ask.
+// errNoClient is the error of a [Record] call without a client.
 var errNoClient = errors.New("a recorder needs a client")
 
 // Record begins to write down what happens in a namespace, or in all of them if
 // it is empty. What happens after it has returned is not missed: it lists before
-// it returns, and its error is that of a list. The client should be one that
-// nobody else uses, and that is not slowed down.
+// it returns, and its error is that of a list. The client should be used for
+// nothing else and have no rate limit.
 //
 // Watches that end are resumed where they were; if the API server has forgotten
 // that, the difference to a new list is written down, and a [Gap]. The recorder

@@ -255,7 +255,7 @@ func cutOff(t *testing.T, after time.Duration, verbs ...string) (f audit.Figures
 	require.NoError(t, api.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
 	f, err = audit.Check(recorder.Log(), nil, drivertest.Snapshot{}, audit.Options{})
 	require.NoError(t, err)
-	require.Len(t, f.Unproven, 3, "nobody waited for what is on its way: %q", f.Unproven)
+	require.Len(t, f.Unproven, 3, "changes after the gap are not judged: %q", f.Unproven)
 	began := time.Now()
 	log := recorder.Stop()
 	took = time.Since(began)

@@ -73,11 +73,11 @@ func TestWhatIsSeenLateOrNotAtAllIsNotHeldAgainstAnybody(t *testing.T) {
 				t.write(6, running("a", pending, deleting), running("e"))
 			},
 		},
-		"a machine that nobody could see": {
+		"a machine during an outage of the watch": {
 			tell:     func(t *tape) { t.gap(4, 6, 2, 3); t.begins(5, "a"); t.ends(5.5, "a") },
 			unproven: 1,
 		},
-		"a machine that nobody saw although somebody looked": {
+		"a machine that the list does not contain": {
 			tell: func(t *tape) { t.gap(4, 6, 2, 3); t.begins(9, "a"); t.ends(10, "a") },
 			want: []audit.Bound{audit.Guarded},
 		},
@@ -211,7 +211,7 @@ func TestWhatIsSeenLateOrNotAtAllIsNotHeldAgainstAnybody(t *testing.T) {
 				t.write(9, setOf(9))
 			},
 		},
-		"too few of a deployment that was changed while nobody saw it": {
+		"too few of a deployment that was changed during an outage of the watch": {
 			tell: func(t *tape) {
 				t.write(0, running("a"), running("b"), running("c"))
 				t.log.Gaps = append(t.log.Gaps, audit.Gap{Resource: "machinedeployments", From: at(1), To: at(6), After: 6, Until: 6})
@@ -263,8 +263,8 @@ func TestTheFigures(t *testing.T) {
 }
 
 func TestNothingPanics(t *testing.T) {
-	var nobody *v1alpha1.Machine
-	log := audit.Log{Changes: []audit.Change{{}, {Object: nobody}, {Object: &v1alpha1.MachineSet{}}, {Object: &v1alpha1.Machine{}, Gone: true}, {Object: &v1alpha1.MachineDeployment{}}}}
+	var none *v1alpha1.Machine
+	log := audit.Log{Changes: []audit.Change{{}, {Object: none}, {Object: &v1alpha1.MachineSet{}}, {Object: &v1alpha1.Machine{}, Gone: true}, {Object: &v1alpha1.MachineDeployment{}}}}
 	f, err := audit.Check(log, drivertest.History{{}, {Kind: drivertest.VMDeleted}}, drivertest.Snapshot{}, audit.Options{Tolerance: -1})
 	require.NoError(t, err)
 	require.Equal(t, 3, f.Changes)

@@ -263,7 +263,7 @@ func (s *stream) catchUp(ctx context.Context) bool {
 		}
 	}
 	if ctx.Err() != nil {
-		return false // nobody listens any more, whatever the list says
+		return false // the context has ended; the result of the list is not used
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// unbounded is a bound that nobody can break.
+// unbounded is a bound that is never exceeded.
 const unbounded = math.MaxInt
 
 // span is a bound and when it may have been in force.

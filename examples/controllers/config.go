@@ -81,8 +81,8 @@ type Config struct {
 	// TokenGroups are the groups that bootstrap tokens put machines into besides
 	// system:bootstrappers. Each begins with "system:bootstrappers:".
 	TokenGroups []string
-	// Orphans is the policy for VMs that nobody owns. The zero Policy deletes none,
-	// and only tells Observe of them.
+	// Orphans is the policy for VMs without a Machine. The zero Policy deletes none,
+	// and only reports them to Observe.
 	Orphans safety.Policy
 	// Overshoot is the policy for sets that create more machines than they were asked
 	// for. The zero Policy has the defaults.
@@ -238,7 +238,7 @@ func (c *Config) note(n Note) {
 	}
 }
 
-// event tells people, if somebody listens.
+// event records a Kubernetes Event. Without Config.Events it does nothing.
 func (c *Config) event(o runtime.Object, e machinist.Event) {
 	if c.Events != nil {
 		c.Events.Event(o, e.Type, string(e.Reason), e.Message)

@@ -247,7 +247,7 @@ func TestAVMThatNobodyOwnsIsDeletedAndOthersAreNot(t *testing.T) {
 	r.create("m")
 	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 	own := r.cloud.Snapshot().VMs[0].ProviderID
-	r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "nobody", Class: "class"})
+	r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "unknown", Class: "class"})
 	require.Len(t, r.cloud.Snapshot().VMs, 2)
 	r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
 	require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)

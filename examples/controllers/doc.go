@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers composes the packages of the SDK into running
-// controllers: of machines, machine sets, machine deployments, of the classes
-// and secrets that machines need, and of the VMs that nobody owns.
-//
-// Each file observes with client-go informers, asks one decision function, and
-// carries out what it says, through one typed work queue. No rule stands here:
-// what to do, why the rest is not done and when to look again all come from
-// packages machine, machineset, deployment and drain.
+// Package controllers composes the packages of the SDK into running controllers: of
+// Machines, MachineSets, MachineDeployments, of the machine classes and Secrets that
+// machines use, and of orphan VMs.
 //
 //	err := controllers.Run(ctx, controllers.Config{
 //		Machines: machineClient, // the objects of machine.sapcloud.io
-//		Control:  controlClient, // their secrets
+//		Control:  controlClient, // their Secrets
 //		Target:   targetClient,  // the Nodes; nil for none
 //		Driver:   cloud,
 //		Policy:   machine.DefaultPolicy(),
 //	})
 //
-// It is an example to copy from, and the controllers of the programs beside it.
+// Each reconciler reads informers of client-go, calls one decision function, and applies
+// the decision. All work goes through one typed work queue. The rules are in packages
+// machine, machineset, deployment, drain and safety: what to do, what is on hold, and
+// when to look again.
+//
+// The package is an example to copy from. The programs beside it run these controllers.
 package controllers

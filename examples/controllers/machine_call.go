@@ -64,8 +64,8 @@ func (r *machines) stillSo(ctx context.Context, in *machine.Observation) (bool, 
 // lastWordTime bounds the write of what a call has answered after the end.
 const lastWordTime = 5 * time.Second
 
-// lastWord writes down what a call has answered that was let finish when its pass
-// had been told to end, so that whoever comes next need not find it out again.
+// lastWord records the result of a driver call that finished after its pass was
+// canceled, so that the next pass starts from it.
 func (r *machines) lastWord(ctx context.Context, in *machine.Observation) error {
 	d := machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
 	switch d.Action.(type) {

@@ -166,7 +166,7 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
 		if lookErr == nil {
 			in.NameTakenBy = taken
-			return r.carry(ctx, in) // knowing by whom
+			return r.carry(ctx, in) // the observation now contains the set that has the name
 		}
 		err = errors.Join(err, lookErr)
 	} else if ok && failed != nil && ctx.Err() == nil {

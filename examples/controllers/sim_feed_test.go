@@ -148,7 +148,7 @@ type informer struct {
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	i.handlers = append(i.handlers, h)
-	return nil, nil //nolint:nilnil // nobody looks at it
+	return nil, nil //nolint:nilnil // the result is not used
 }
 
 func (i *informer) AddIndexers(indexers cache.Indexers) error { return i.indexer.AddIndexers(indexers) }

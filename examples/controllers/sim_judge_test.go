@@ -34,7 +34,7 @@ type judge struct {
 	told     map[string]saying          // of preservation, by machine
 	updated  map[string]bool            // machines whose update in place has begun
 	replaced time.Time                  // when one was last neither Running nor Unknown
-	unheard  bool                       // a token may have been made that nobody has heard of
+	unheard  bool                       // a token may exist whose creation was not confirmed
 	oldClass bool                       // the pass began with an old view of the class
 	promise  promise                    // of the deployment
 }
@@ -436,7 +436,7 @@ func (w *world) checkRest() {
 		}
 	}
 	for _, secret := range all[*corev1.Secret](w.target, "secrets") {
-		// One that nobody heard of may be shown too late; it ends by itself.
+		// A token whose creation was not confirmed may be observed late; it expires by itself.
 		forgiven := (w.judge.unheard || w.story.oldLists) && len(secret.Data["expiration"]) > 0
 		if secret.Type == corev1.SecretTypeBootstrapToken && !forgiven {
 			w.wrong("at rest there is bootstrap token %s", secret.Name)

@@ -148,7 +148,7 @@ func (w *world) react(write draintest.Write) {
 // reactToPhase is what the owner of a machine does, and what befalls its Node.
 func (w *world) reactToPhase(m *v1alpha1.Machine) {
 	w.followUpdate(m)
-	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // nobody cares
+	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // other phases change nothing
 	case v1alpha1.MachineFailed:
 		if w.story.rollout != nil {
 			return // its set deletes it
@@ -173,7 +173,7 @@ func (w *world) reactToPhase(m *v1alpha1.Machine) {
 	}
 }
 
-// letGo removes the finalizer of somebody else.
+// letGo removes the finalizer of another client.
 func (w *world) letGo(write draintest.Write) {
 	ctx, patch := context.Background(), []byte(`{"metadata":{"finalizers":null}}`)
 	var err error
@@ -185,16 +185,16 @@ func (w *world) letGo(write draintest.Write) {
 	case *storagev1.VolumeAttachment:
 		_, err = w.nodes.StorageV1().VolumeAttachments().Patch(ctx, write.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
-	w.say("somebody lets %s go: %v", write.Name, err)
+	w.say("another client removes its finalizer from %s: %v", write.Name, err)
 }
 
-// meddle is somebody who writes the machine, and the object that is about to be
-// written.
+// meddle changes the machine as another client, and the object that the controller
+// is about to write.
 func (w *world) meddle(a arrow) {
 	ctx, name, key := context.Background(), w.machineFor(a), fmt.Sprintf("example.com/x-%d", a.n)
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"theirs"},"annotations":{%q:"theirs"}}}`, key, key)
 	_, err := w.machines.MachineV1alpha1().Machines(ns).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	w.say("somebody writes machine %s: %v", name, err)
+	w.say("another client writes machine %s: %v", name, err)
 	if a.site == nil {
 		return
 	}
@@ -210,7 +210,7 @@ func (w *world) meddle(a arrow) {
 	case "secrets":
 		_, err = w.secrets.CoreV1().Secrets(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
-	w.say("somebody writes %s %s: %v", a.resource, a.name, err)
+	w.say("another client writes %s %s: %v", a.resource, a.name, err)
 	w.collect(others)
 }
 

@@ -19,7 +19,7 @@ import (
 // preserveTime is how long a machine is preserved.
 const preserveTime = 15 * time.Minute
 
-// request is what somebody says of preservation, and when.
+// request is a change of the preserve annotation by a user, and its time.
 type request struct {
 	after time.Duration
 	value string // nothing takes the annotation away
@@ -58,7 +58,7 @@ func (w *world) tell(name string, r request) {
 	} else {
 		_, err = w.machines.MachineV1alpha1().Machines(ns).Patch(ofOthers, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
-	w.say("somebody says %q of preservation of %s: %v", r.value, name, err)
+	w.say("a user sets the preserve annotation to %q on machine %s: %v", r.value, name, err)
 	w.judge.told[name] = saying{r, w.clock.Now()}
 }
 

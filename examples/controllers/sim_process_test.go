@@ -171,8 +171,8 @@ func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
 }
 
 // waits says what is wrong with the end of a pass that is to be continued at
-// some time, or now: whoever does nothing and is not woken by the clock has
-// arrived, or names an object whose change wakes it.
+// some time, or now: a controller that does nothing
+// and sets no time is finished, or names an object whose change starts the next pass.
 func waits(last Note, again time.Time, now bool) error {
 	if last.Text == "" || last.Acts || now { // the object is gone, or it goes on
 		return nil

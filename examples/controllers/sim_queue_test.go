@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// handQueue is a work queue that nobody waits for: the schedule chooses which of
-// the keys that are due comes next.
+// handQueue is a work queue without blocking: the schedule chooses which of the due
+// keys comes next.
 type handQueue struct {
 	workqueue.TypedRateLimitingInterface[cache.ObjectName] // nil: what is not played fails
 	clock                                                  clock.PassiveClock

@@ -135,8 +135,8 @@ func (w *world) deployment() *v1alpha1.MachineDeployment {
 
 // promise is what the judge holds against the rollout of a deployment.
 type promise struct {
-	most     int32 // replicas that somebody asked for since the pass began
-	least    int32 // replicas that somebody asked for since it was complete
+	most     int32 // the largest spec.replicas since the pass began
+	least    int32 // the smallest spec.replicas since the rollout was complete
 	complete bool  // it has been
 	harmed   int   // machines that others deleted since it was complete
 }
@@ -178,7 +178,7 @@ func (w *world) assessRollout(before, after any) {
 	}
 }
 
-// living returns the machines of a set that nobody has deleted.
+// living returns the machines of a set that are not being deleted.
 func (w *world) living(set types.UID) (out []*v1alpha1.Machine) {
 	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
 		if owner := metav1.GetControllerOf(m); owner != nil && owner.UID == set && m.DeletionTimestamp == nil {

@@ -61,7 +61,7 @@ const (
 	cancelAmid   what = "the context ends during the call"
 	cancelAfter  what = "the context ends with the answer"
 	deleted      what = "a user deletes the machine"
-	meddled      what = "somebody else writes the same object before"
+	meddled      what = "another client writes the same object before"
 	slowBefore   what = "half a minute passes before the call"
 	slowAfter    what = "half a minute passes before the answer"
 	stale        what = "watches show nothing for a while"

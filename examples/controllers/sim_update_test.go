@@ -31,7 +31,7 @@ func (w *world) patchNode(node string, patch map[string]any) {
 	data, err := json.Marshal(patch)
 	must(err)
 	_, err = w.nodes.CoreV1().Nodes().Patch(ofOthers, node, types.MergePatchType, data, metav1.PatchOptions{})
-	w.say("somebody writes node %s %s: %v", node, data, err) // it may be gone
+	w.say("another client writes node %s %s: %v", node, data, err) // it may be gone
 }
 
 func nodeLabels(of map[string]any) map[string]any {
@@ -70,7 +70,7 @@ func (w *world) agent(was, is *corev1.Node) {
 
 // followUpdate is what others do because of the phase of a machine.
 func (w *world) followUpdate(m *v1alpha1.Machine) {
-	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // nobody cares
+	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // other phases change nothing
 	case v1alpha1.MachineRunning:
 		if w.story.updates && !w.judge.updated[m.Name] {
 			w.judge.updated[m.Name] = true

@@ -49,12 +49,12 @@ func (w *world) sweep(ctx context.Context, node string) {
 	for _, va := range all[*storagev1.VolumeAttachment](w.target, "volumeattachments") {
 		if va.Spec.NodeName == node && w.node(node) == nil && va.DeletionTimestamp.IsZero() {
 			err := w.nodes.StorageV1().VolumeAttachments().Delete(ctx, va.Name, metav1.DeleteOptions{})
-			w.say("somebody sweeps %s: %v", va.Name, err)
+			w.say("another client deletes VolumeAttachment %s: %v", va.Name, err)
 		}
 	}
 }
 
-// notePods remembers when nobody used a volume any more.
+// notePods records when the last pod of a volume was deleted.
 func (w *world) notePods(write draintest.Write) {
 	if pod, ok := write.Before.(*corev1.Pod); ok && write.After == nil {
 		w.judge.freed["pv-"+pod.Name] = w.clock.Now()
@@ -69,7 +69,7 @@ func (w *world) assessDetach(va *storagev1.VolumeAttachment) {
 	}
 }
 
-// attachedTo returns the attachments of a Node that nobody deletes.
+// attachedTo returns the attachments of a Node that are not being deleted.
 func (w *world) attachedTo(node string) []*storagev1.VolumeAttachment {
 	return slices.DeleteFunc(all[*storagev1.VolumeAttachment](w.target, "volumeattachments"), func(va *storagev1.VolumeAttachment) bool {
 		return va.Spec.NodeName != node || !va.DeletionTimestamp.IsZero()

@@ -138,7 +138,7 @@ func (w *world) prepare() {
 
 const foreignKey = "example.com/foreign"
 
-// foreign marks an object as somebody else does.
+// foreign adds a label and an annotation of another client to an object.
 func foreign(m *metav1.ObjectMeta) {
 	metav1.SetMetaDataLabel(m, foreignKey, "theirs")
 	metav1.SetMetaDataAnnotation(m, foreignKey, "theirs")
@@ -382,7 +382,7 @@ func (w *world) machineFor(a arrow) string {
 
 // remove is a user who deletes a machine.
 func (w *world) remove(name string) {
-	w.say("somebody deletes machine %s", name)
+	w.say("another client deletes machine %s", name)
 	_ = w.machines.MachineV1alpha1().Machines(ns).Delete(context.Background(), name, metav1.DeleteOptions{}) // it may be gone
 	w.collect(others)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A set that was written, and that somebody relabels before the next pass, does not
-// belong to the deployment any more. That the cache shows it is what counts.
+// A MachineSet that another client relabels after its creation no longer belongs to
+// the deployment. The expectation is fulfilled once the cache shows the set.
 func TestASetThatIsLetGoRightAfterItWasWrittenIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}

@@ -26,10 +26,9 @@ type Lifecycle struct {
 	Client kubernetes.Interface
 	// Clock says how long nothing was heard; nil is the real one.
 	Clock clock.PassiveClock
-	// Grace is how long a Node may say nothing; zero or less is 50 s.
+	// Grace is how long a Node may be silent. Zero or less means 50s.
 	//
-	// Who was away himself cannot say that others were: of the time between two
-	// steps no more counts than an eighth of Grace.
+	// Counts at most Grace/8 per step, so that a paused process does not expire Nodes.
 	Grace time.Duration
 
 	heard map[types.UID]heard

@@ -110,7 +110,7 @@ func TestWhoWasAwayHimselfDoesNotSayThatOthersWere(t *testing.T) {
 	s.up("a")
 	s.live(l, 15)
 	for range 7 {
-		s.clock.Step(time.Hour) // nobody was there, the kubelet included
+		s.clock.Step(time.Hour) // neither the lifecycle nor the kubelet ran
 		require.NoError(t, l.Step(t.Context()))
 	}
 	require.Equal(t, corev1.ConditionTrue, s.condition("a", corev1.NodeReady).Status)

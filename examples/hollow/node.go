@@ -92,8 +92,8 @@ func report(v view, p pace, now time.Time, out *plan) {
 	out.until(due)
 }
 
-// own are the conditions that a kubelet speaks of by itself. The network is a
-// matter of others, but nobody else is there to say so.
+// own returns the conditions that a kubelet reports. It includes NetworkUnavailable,
+// because there is no network plugin that would set it.
 func own() []corev1.NodeCondition {
 	is := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message}

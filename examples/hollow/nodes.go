@@ -57,7 +57,8 @@ type Nodes struct {
 	// or less means the whole of it.
 	PodStopTime time.Duration
 	// Attachers names the CSI drivers whose attacher is played, for VMs of these
-	// Nodes; none means that volumes are attached by somebody else.
+	// Nodes; none means that another program attaches
+	// volumes.
 	Attachers []string
 	// AttachTime and DetachTime are how long these take to attach a volume and to
 	// detach it.
@@ -69,7 +70,7 @@ type Nodes struct {
 	VMInterval time.Duration
 	// Workers is how many Nodes Run looks at together; less than one is 4.
 	Workers int
-	// Observe is told what Run could not do and will try again; nil means nobody.
+	// Observe receives the errors of steps, which Run repeats. Nil means that they are dropped.
 	// It may be called from several goroutines.
 	Observe func(error)
 
@@ -96,9 +97,9 @@ func (n *Nodes) Silence(node string, silent bool) {
 	n.tell(node, func(o *orders) { o.silent = silent })
 }
 
-// SilenceNext silences so many of the Nodes whose VMs come next, so that they do
-// not join; of those that come together, the first by name. It is for VMs whose
-// names nobody knows yet. A VM that exists and was not looked at counts as coming.
+// SilenceNext silences the Nodes of the next count VMs, so that they do not join. It
+// is for VMs whose names are not known yet. Of VMs that appear together, the first by
+// name are silenced. A VM that no step has observed counts as new.
 func (n *Nodes) SilenceNext(count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -57,8 +57,8 @@ func start(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	}
 }
 
-// update says again what somebody else has denied, such as that a running pod is
-// ready.
+// update restores status that another client has overwritten, such as the readiness of
+// a running pod.
 func update(pod *corev1.Pod, now time.Time, out *plan) {
 	after := pod.DeepCopy()
 	setReady(after, true, "", now)

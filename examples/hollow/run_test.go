@@ -195,7 +195,7 @@ func TestRunEndsWithItsContextAndLeavesNoGoroutine(t *testing.T) {
 	l.eventually("it joins", func() bool { return len(l.nodeNames()) == 1 })
 	l.stop()
 	require.Eventually(t, func() bool { return goroutines() == 0 }, time.Minute, 5*time.Millisecond, "%s", stacks())
-	l.nodes.Freeze("a", true) // nobody is there to hear it
+	l.nodes.Freeze("a", true) // no run is in progress
 	require.NoError(t, (&hollow.Nodes{Client: l.client}).Run(ended()), "no VMs, and no time")
 	require.Error(t, (&hollow.Nodes{}).Run(t.Context()))
 	require.Error(t, (&hollow.Scheduler{}).Run(t.Context()))

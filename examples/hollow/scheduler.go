@@ -26,7 +26,7 @@ type Scheduler struct {
 	Client kubernetes.Interface
 	// Clock decides when Run tries again; nil is the real one.
 	Clock clock.WithTicker
-	// Observe is told what Run could not do and will try again; nil means nobody.
+	// Observe receives the errors of steps, which Run repeats. Nil means that they are dropped.
 	Observe func(error)
 
 	bound map[types.UID]string // pods that were bound, until that is seen
@@ -111,7 +111,7 @@ func (s *Scheduler) bind(ctx context.Context, nodes []*corev1.Node, pods []*core
 		switch {
 		case err == nil:
 			s.bound[b.pod.UID] = b.node
-		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // it is gone, or somebody was faster
+		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // the pod is gone, or another client changed it first
 		default:
 			errs = append(errs, fmt.Errorf("bind pod %s/%s to %s: %w", b.pod.Namespace, b.pod.Name, b.node, err))
 		}

@@ -23,8 +23,8 @@ var (
 	group = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
 )
 
-// tokenIn returns the bootstrap token in user data, or "". Where nobody has put
-// one in its place, it is the placeholder, which opens no door.
+// tokenIn returns the bootstrap token in user data, or "". If the placeholder was not
+// replaced, it returns the placeholder, which is not a valid token.
 func tokenIn(userData []byte) string {
 	if machine.NeedsToken(map[string][]byte{machine.UserDataKey: userData}) {
 		return machine.BootstrapTokenPlaceholder
@@ -49,8 +49,8 @@ func authenticate(ctx context.Context, client kubernetes.Interface, given string
 	return nil
 }
 
-// refused says why an API server lets nobody in who shows a bootstrap token; it
-// is empty if he is let in.
+// refused returns why an API server rejects a bootstrap token, or "" if it accepts
+// the token.
 func refused(s *corev1.Secret, id, secret string, now time.Time) string {
 	is := func(key string) string { return string(s.Data[key]) }
 	switch {
@@ -73,7 +73,7 @@ func refused(s *corev1.Secret, id, secret string, now time.Time) string {
 	if groups := is("auth-extra-groups"); groups != "" {
 		for g := range strings.SplitSeq(groups, ",") {
 			if !group.MatchString(g) {
-				return fmt.Sprintf("nobody may be in group %q", g)
+				return fmt.Sprintf("group %q is not allowed for bootstrap tokens", g)
 			}
 		}
 	}

@@ -54,9 +54,9 @@ func TestAKubeletJoinsOnlyWithATokenThatIsGoodAtThatMoment(t *testing.T) {
 		"one that expires just then": {edit: func(s *corev1.Secret) {
 			s.Data["expiration"] = []byte(start.Add(10 * time.Second).Format(time.RFC3339))
 		}, says: "expired"},
-		"one that expires at no time":             {edit: func(s *corev1.Secret) { s.Data["expiration"] = []byte("soon") }, says: "expired at soon"},
-		"one of a group that is not for it":       {edit: func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:masters") }, says: `group "system:masters"`},
-		"a placeholder in whose place nobody put": {token: "<<BOOTSTRAP_TOKEN>>", edit: func(*corev1.Secret) {}, says: "is no bootstrap token"},
+		"one that expires at no time":         {edit: func(s *corev1.Secret) { s.Data["expiration"] = []byte("soon") }, says: "expired at soon"},
+		"one of a group that is not for it":   {edit: func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:masters") }, says: `group "system:masters"`},
+		"a placeholder that was not replaced": {token: "<<BOOTSTRAP_TOKEN>>", edit: func(*corev1.Secret) {}, says: "is no bootstrap token"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAVMThatHasJoinedNeedsNoTokenAnyMore(t *testing.T) {
 	require.NoError(t, s.client.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	restart("vm-b")
 	s.clock.Step(time.Minute)
-	require.ErrorContains(t, s.nodes.Step(t.Context()), "not found", "another VM is somebody else")
+	require.ErrorContains(t, s.nodes.Step(t.Context()), "not found", "another VM has another token")
 	require.Empty(t, s.nodeNames())
 }
 

@@ -82,7 +82,7 @@ func (w *work[K]) next(ctx context.Context) bool {
 	return true
 }
 
-// newFactory returns informers that keep nothing that nobody looks at.
+// newFactory returns informers whose caches omit managedFields.
 func newFactory(client kubernetes.Interface) informers.SharedInformerFactory {
 	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(func(o any) (any, error) {
 		if m, err := meta.Accessor(o); err == nil && m.GetManagedFields() != nil {

@@ -216,8 +216,8 @@ func (w reportAttachment) do(ctx context.Context, client kubernetes.Interface, _
 	return patchAttachment(ctx, client, w.before, w.after, "status")
 }
 
-// patchAttachment writes an attachment that nobody else writes, to the same
-// incarnation.
+// patchAttachment patches an attachment of which hollow is the only writer. The patch
+// is for this UID only.
 func patchAttachment(ctx context.Context, client kubernetes.Interface, before, after *storagev1.VolumeAttachment, subresource ...string) error {
 	was := before.DeepCopy()
 	was.UID = ""

@@ -34,8 +34,8 @@ type calls func(drain.Progress)
 // Observe implements [runner.Observer].
 func (f calls) Observe(e drain.Progress) { f(e) }
 
-// worries says whether an event is one that somebody may have to look into: something
-// was refused or left behind, or force is used.
+// worries reports whether an event is a warning: a request was refused, a pod or volume
+// was left behind, or force was used.
 func worries(e drain.Progress) bool {
 	switch e.Type {
 	case drain.ProgressLeft, drain.ProgressEscalated:

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe tells people and monitoring of the progress of drains: as Kubernetes
-// Events, as lines of a log, as Prometheus metrics.
+// Package observe reports the progress of drains as Kubernetes Events ([Events]), log
+// lines ([Slog], [Logr]) and Prometheus metrics ([NewMetrics]).
 //
-// Each is a [drain.Observer], for the executor of a drain, and [All] makes one of several:
+// Each of them is a [runner.Observer] for a [runner.Executor]. [All] combines several:
 //
 //	metrics, err := observe.NewMetrics(prometheus.DefaultRegisterer)
-//	… // err: somebody else has registered these names
-//	executor := drain.Executor{Client: client, Observer: observe.All(
+//	if err != nil {
+//		return err
+//	}
+//	executor := runner.Executor{Client: client, Observer: observe.All(
 //		observe.Slog(slog.Default()),
-//		observe.Events(recorder, nil), // on the Node
+//		observe.Events(recorder, nil), // Events on the Node
 //		metrics,
 //	)}
-//	plan, err := executor.Run(ctx, "worker-1", policy)
+//	decision, err := executor.Run(ctx, "worker-1", drain.Policy{})
 //
-// Who makes the rounds by hand hands over the events by hand as well:
+// A program that calls drain.Step itself passes on what [drain.Compare] returns:
 //
-//	for _, event := range drain.Progress(last, plan, results, now) {
-//		observer.Observe(event)
+//	for _, progress := range drain.Compare(before, after, results, now) {
+//		observer.Observe(progress)
 //	}
 //
-// Nothing in it decides: it shows what [drain.Progress] says.
+// The package decides nothing.
 package observe

@@ -12,12 +12,12 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// Events writes Kubernetes Events, on the given object, or on the Node that is drained
-// if it is nil. Their reasons begin with Drain, such as DrainStarted, DrainRefused,
-// DrainEnded; what somebody may have to look into is a Warning.
+// Events returns an observer that records Kubernetes Events on the given object. Nil
+// means the drained Node. Reasons begin with Drain, such as DrainStarted, DrainRefused,
+// DrainEnded. Warnings (see [Slog]) have type Warning.
 //
-// Not everything is an Event: that a pod was asked to go, waits for its end or has gone
-// is in the log. A recorder puts equal Events together by itself.
+// Accepted requests, terminating pods and deleted pods are in the log only. The recorder
+// aggregates equal Events.
 func Events(recorder record.EventRecorder, on kube.Object) runner.Observer {
 	return calls(func(e drain.Progress) {
 		if recorder == nil || !isNews(e) {

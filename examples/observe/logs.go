@@ -14,8 +14,9 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// Slog writes a line for every event, with the time of the event: what somebody may have
-// to look into as a warning, everything else as information. Nil is [slog.Default].
+// Slog returns an observer that logs every event with the time of the event. Refused
+// requests, abandoned pods and volumes, and the use of force have level Warn, all other
+// events Info. Nil means [slog.Default].
 func Slog(log *slog.Logger) runner.Observer {
 	return calls(func(e drain.Progress) {
 		to := log
@@ -38,8 +39,9 @@ func Slog(log *slog.Logger) runner.Observer {
 	})
 }
 
-// Logr writes a line for every event. What somebody may have to look into has
-// verbosity 0, everything else 1; a refusal is no error of the program, and so none here.
+// Logr returns an observer that logs every event. Warnings (see [Slog]) have verbosity
+// 0, all other events 1. A refused request is not logged with Error, because it is not
+// an error of the program.
 func Logr(log logr.Logger) runner.Observer {
 	return calls(func(e drain.Progress) {
 		to := log.V(1)

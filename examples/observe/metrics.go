@@ -37,8 +37,8 @@ type underWay struct {
 	asked map[string]time.Time
 }
 
-// NewMetrics returns metrics that are registered; nil registers nowhere. The error is that
-// of the registerer: somebody else has these names.
+// NewMetrics returns metrics that are registered; A nil registerer registers nothing. The
+// error is that of the registerer, such as [prometheus.AlreadyRegisteredError].
 //
 //	machinist_drain_active                        drains that are not over
 //	machinist_drain_ended_total{outcome}          drains that are

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command quickstart shows the whole way of machines, with nothing but itself:
-// two API servers in memory, a simulated cloud, hollow Nodes, and the
-// controllers of this repository.
-//
-// It applies manifests (its own, or those of -f), brings the machines to
-// Running, rolls them to a new class, scales them up, deletes everything, checks
-// from the histories of the clusters and of the cloud that no bound was ever
-// broken, and says what the cloud still holds.
-//
-// With its own manifests it also tells of machines that fail, whose timeouts it
-// makes short for that: one never joins and is replaced, two whose Nodes fall
-// silent together are replaced one after the other, one that has failed is kept
-// for as long as somebody asks. What it says of these after a chapter, in the
-// lines that begin with --, is taken from the history of the cluster, and the
-// demo fails if it did not happen.
+// Command quickstart shows the lifecycle of machines in one process: two API servers in
+// memory, a simulated cloud, simulated Nodes, and the controllers of this repository.
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -v -faults -replicas 10
 //	go run ./examples/quickstart -f machines.yaml
 //
-// Exit status 0 means that everything went as it should, 1 that something did
-// not, 2 that the flags or the manifests are wrong.
+// It applies manifests (its own, or those of -f) and waits until the machines are
+// Running. Then it rolls them to a new class, scales them up, and deletes everything.
+// At the end it checks the histories of the clusters and of the cloud: no bound may have
+// been violated at any time, and the cloud must be empty.
+//
+// With its own manifests it also makes machines fail, with short timeouts. One machine
+// never joins and is replaced. Two machines whose Nodes become silent together are
+// replaced one after the other. One failed machine is preserved until a user releases
+// it. Lines that begin with -- are read from the history of the cluster. The demo fails
+// if the history does not contain what they say.
+//
+// Exit status 0 means success, 1 a failed check, 2 invalid flags or manifests.
 package main

@@ -27,8 +27,8 @@ type settings struct {
 
 const maxReplicas = 1000
 
-// failures says whether the story tells of machines that fail: of its own, whose
-// timeouts it can choose, and not of those that somebody brings along.
+// failures reports whether the demo makes machines fail. It does so only with its own
+// manifests, whose timeouts it can choose.
 func (s settings) failures() bool { return s.file == "" }
 
 // parseFlags reads the command line. flag.ErrHelp means that help was asked for

@@ -98,12 +98,12 @@ func cleanMeta(o metav1.Object) {
 // settled is for how many seconds machines settle at most.
 const settled = 5
 
-// release takes off what would keep the demo waiting for long: a pause, a freeze, a
-// roll-back to a revision that exists elsewhere, a choice that nobody makes.
+// release removes what would delay the demo: a pause, a freeze, a rollback to a
+// revision that does not exist here, a manual selection of Nodes.
 func (m *manifests) release() {
 	for _, d := range m.deployments {
 		if d.Spec.Paused || d.Spec.RollbackTo != nil || d.Labels[v1alpha1.FreezeLabelKey] != "" {
-			m.note("machine deployment %s is paused, frozen or rolled back where it comes from; not here", d.Name)
+			m.note("machine deployment %s is paused, frozen or rolled back in the manifest; the demo ignores that", d.Name)
 		}
 		d.Spec.Paused, d.Spec.RollbackTo = false, nil
 		delete(d.Labels, v1alpha1.FreezeLabelKey)
@@ -112,7 +112,7 @@ func (m *manifests) release() {
 			d.Spec.MinReadySeconds = settled
 		}
 		if in := d.Spec.Strategy.InPlaceUpdate; in != nil && in.OrchestrationType == v1alpha1.OrchestrationTypeManual {
-			m.note("machine deployment %s waits for somebody to choose Nodes where it comes from; not here", d.Name)
+			m.note("machine deployment %s has the orchestration type Manual; the demo uses Auto", d.Name)
 			in.OrchestrationType = v1alpha1.OrchestrationTypeAuto
 		}
 	}

@@ -227,7 +227,7 @@ func (s *story) rollTo(ctx context.Context, version string) error {
 	return nil
 }
 
-// change changes a deployment, however often somebody else writes it meanwhile.
+// change updates a deployment, and repeats the update on conflicts.
 func (s *story) change(ctx context.Context, d *v1alpha1.MachineDeployment, f func(*v1alpha1.MachineDeployment)) error {
 	api := s.w.machines.MachineV1alpha1().MachineDeployments(d.Namespace)
 	_, err := again(func() (*v1alpha1.MachineDeployment, error) {

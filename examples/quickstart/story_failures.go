@@ -127,8 +127,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// silence lets the Node of a machine say nothing any more. That the machine is not
-// available from then on is nobody's fault but the story's.
+// silence stops the heartbeats of the Node of a machine. The audit excuses that the
+// machine is unavailable from then on.
 func (s *story) silence(m *v1alpha1.Machine) {
 	s.harm(m)
 	node := m.Labels[v1alpha1.NodeLabelKey]

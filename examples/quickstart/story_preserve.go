@@ -77,8 +77,8 @@ func (s *story) keepAndRelease(ctx context.Context, kept, timed *v1alpha1.Machin
 	return s.preserve(ctx, kept, v1alpha1.PreserveMachineAnnotationValueFalse)
 }
 
-// keptUntilReleased says that a machine failed, stayed, and was replaced only when
-// somebody asked for that.
+// keptUntilReleased checks that a failed machine stayed, and was replaced only after
+// its release was requested.
 func keptUntilReleased(lives []*life, l *life) (string, error) {
 	next := replacement(lives, l.failed)
 	switch {

@@ -118,8 +118,8 @@ func (s *story) rollsBack() chapter {
 	}
 }
 
-// rollBack asks for the revision before, by its number: a request that has to be
-// repeated, as nobody knows whether it was carried out, must not go back once more.
+// rollBack requests a rollback to the previous revision, by its number: a request that
+// is repeated after a lost response must not roll back twice.
 func (s *story) rollBack(ctx context.Context) error {
 	for _, d := range s.m.deployments {
 		list, err := again(func() (*v1alpha1.MachineSetList, error) {

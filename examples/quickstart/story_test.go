@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // tell runs the demo and returns what it printed. It does so in a bubble, whose time
 // passes only while everybody waits: it does not matter how busy the computer is, and
-// nobody waits in real time. The clock runs so slowly that the second which client-go
+// no wait takes real time. The clock runs so slowly that the second which client-go
 // takes to open a watch again is not longer than the patience of the demo.
 func tell(t *testing.T, args ...string) string {
 	t.Helper()
@@ -112,7 +112,7 @@ func TestWhatKubectlPrintsIsApplied(t *testing.T) {
 	require.Contains(t, out, "note: machine group-abcde: its VM aws:///eu-west-1/i-0123456789abcdef0 is not in this cloud; it gets a new one")
 	require.Contains(t, out, "note: machine class small, of machine set group, is not among the manifests")
 	require.Contains(t, out, "ok: at most 4 machines and ")
-	require.Contains(t, out, "== scale up by 2\n", "nothing is let fail that somebody brought along")
+	require.Contains(t, out, "== scale up by 2\n", "machines of a manifest given with -f are not made to fail")
 	require.NotContains(t, out, "silent")
 }
 

@@ -21,9 +21,9 @@ func TestABrokenBoundFailsTheDemo(t *testing.T) {
 	require.NoError(t, err)
 	w.cloud.AddVM(drivertest.VM{Namespace: m.Namespace, Machine: m.Name, UID: string(m.UID)})
 	f, err := w.verify()
-	var breach audit.Violation
-	require.ErrorAs(t, err, &breach)
-	require.Equal(t, audit.Guarded, breach.Bound)
+	var violation audit.Violation
+	require.ErrorAs(t, err, &violation)
+	require.Equal(t, audit.Guarded, violation.Bound)
 	require.ErrorContains(t, err, "the cloud still holds")
 	require.Equal(t, 1, f.writes)
 	require.Equal(t, 1, f.Machines)

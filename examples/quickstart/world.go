@@ -85,10 +85,9 @@ func newWorld(s settings, provider string) *world {
 	return w
 }
 
-// hurry makes the timeouts short, so that nobody has to wait long for a machine to
-// fail. In real time they are never so short that machines which are well would
-// fail where a computer has other things to do, or, with faults, where a watch is
-// down: client-go takes a second of real time to open it again.
+// hurry shortens the timeouts, so that machines fail soon. In real time the timeouts
+// stay long enough that healthy machines do not fail on a busy computer, or, with
+// faults, during an outage of a watch: client-go takes 1s to open it again.
 func (w *world) hurry(faults bool) {
 	patience := time.Millisecond
 	if faults {
