@@ -43,11 +43,11 @@ type options struct {
 	changed func(flag string) bool
 }
 
-const usage = `Empties a node of its pods, and says what it waits for.
+const usage = `Drains a Node, and says what it waits for.
 
   drain NODE [flags]            in the cluster of your kubeconfig
-  drain --embedded [flags]      in a small town in memory, to try it
-  drain NODE --dry-run          what would be done now, and what would be waited for
+  drain --embedded [flags]      in a cluster in memory, to try it
+  drain NODE --dry-run          print the first decision, without any change
 
 Exit status: 0 drained; 1 not drained (blocked, out of time, interrupted, or an
 error of the cluster); 2 refused, and nothing was changed.
@@ -78,31 +78,31 @@ func parseFlags(args []string, out io.Writer) (options, error) {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that leads to the cluster (default $KUBECONFIG, ~/.kube/config)")
-	fs.StringVar(&o.context, "context", "", "`name` of the context of the kubeconfig")
-	fs.BoolVar(&o.embedded, "embedded", false, "drain a node of a town in memory; NODE is node-1 unless given")
-	fs.StringVar(&o.dryRun, "dry-run", "none", "client changes nothing and prints the plan; the `mode`")
+	fs.StringVar(&o.context, "context", "", "name of the context of the kubeconfig")
+	fs.BoolVar(&o.embedded, "embedded", false, "drain a Node of a cluster in memory; the default NODE is node-1")
+	fs.StringVar(&o.dryRun, "dry-run", "none", "`mode` client prints the plan and changes nothing")
 	fs.Lookup("dry-run").NoOptDefVal = "client"
 	fs.StringVarP(&o.output, "output", "o", "", "`format` of a dry run: table, json or yaml (default table)")
-	fs.BoolVar(&o.explain, "explain", false, "say of every pod and volume what it waits for, and what comes next")
+	fs.BoolVar(&o.explain, "explain", false, "print for each pod and volume what it waits for, and what happens next")
 
-	fs.BoolVar(&o.force, "force", false, "also evict pods that no controller would create again")
-	fs.BoolVar(&o.deleteEmptyDirData, "delete-emptydir-data", false, "also evict pods that lose the data of emptyDir volumes")
-	fs.BoolVar(&o.ignoreDaemonSets, "ignore-daemonsets", true, "for scripts: pods of DaemonSets are always left alone")
+	fs.BoolVar(&o.force, "force", false, "also evict pods that no controller would recreate")
+	fs.BoolVar(&o.deleteEmptyDirData, "delete-emptydir-data", false, "also evict pods with emptyDir volumes, whose data is lost")
+	fs.BoolVar(&o.ignoreDaemonSets, "ignore-daemonsets", true, "has no effect: pods of DaemonSets always stay")
 	fs.StringVar(&o.podSelector, "pod-selector", "", "only pods with these `labels`")
 	fs.BoolVar(&o.honorDoNotDisrupt, "honor-do-not-disrupt", true, "keep pods annotated karpenter.sh/do-not-disrupt")
-	fs.BoolVar(&o.clusterAPILabels, "cluster-api-labels", true, "heed cluster.x-k8s.io/drain (skip, wait-completed)")
+	fs.BoolVar(&o.clusterAPILabels, "cluster-api-labels", true, "apply the label cluster.x-k8s.io/drain of pods")
 
-	fs.IntVar(&o.gracePeriod, "grace-period", -1, "longest grace of a pod in `seconds`; -1 is the pod's own")
-	fs.IntVar(&o.skipWaitForDelete, "skip-wait-for-delete-timeout", 0, "do not wait for pods deleted that many `seconds` ago; 0: do")
+	fs.IntVar(&o.gracePeriod, "grace-period", -1, "longest grace period in `seconds`; -1 is that of the pod")
+	fs.IntVar(&o.skipWaitForDelete, "skip-wait-for-delete-timeout", 0, "ignore pods deleted more than `seconds` ago; 0 waits for all")
 	fs.BoolVar(&o.waitForVolumes, "wait-for-volumes", false, "wait until the volumes of the pods are detached")
 	fs.DurationVar(&o.timeout, "timeout", 0, "give up after this `time`; 0 is never")
 
-	fs.DurationVar(&o.forceAfter, "force-after", 0, "after this `time` delete pods, whatever their budgets say")
-	fs.DurationVar(&o.forceDeleteAfter, "force-delete-after", 0, "after this `time` take pods off the API, running or not")
-	fs.BoolVar(&o.disableEviction, "disable-eviction", false, "delete from the start; ignores disruption budgets")
+	fs.DurationVar(&o.forceAfter, "force-after", 0, "after this `time` delete pods instead of evicting them; 0 is never")
+	fs.DurationVar(&o.forceDeleteAfter, "force-delete-after", 0, "after this `time` delete pods without waiting for the kubelet")
+	fs.BoolVar(&o.disableEviction, "disable-eviction", false, "delete pods instead of evicting them, which ignores PodDisruptionBudgets")
 
-	fs.StringVar(&o.owner, "owner", "", "`name` to claim the node for, beside the claims of others")
-	fs.StringVar(&o.taint, "taint", "", "set a taint of this `key` instead of a cordon; needs an owner")
+	fs.StringVar(&o.owner, "owner", "", "`name` of the owner of the cordon; a Node may have several")
+	fs.StringVar(&o.taint, "taint", "", "set a taint of this `key` instead of spec.unschedulable; needs --owner")
 	fs.BoolVar(&o.undo, "undo", false, "take the cordon back if the drain fails; the owner is "+defaultOwner+" unless given")
 }
 
