@@ -62,8 +62,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// The budget of a pass: three allocations for each pod. Pods are not copied, and selectors are
-// not read for each of them.
+// TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost asserts the limit of a pass: three
+// allocations for each pod. Pods are not copied, and selectors are not parsed for each of them.
 func TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost(t *testing.T) {
 	for name, c := range benchCases() {
 		s, _ := drain.Step(drain.State{}, c.in, c.p, now)
@@ -113,7 +113,8 @@ func BenchmarkStepBySize(b *testing.B) {
 	}
 }
 
-// Ten times as many pods and budgets are at most fifteen times as many allocations.
+// TestStep_TenTimesThePodsAndBudgets_AllocatesFifteenTimesAtMost asserts that ten times as many
+// pods and budgets need at most fifteen times as many allocations.
 func TestStep_TenTimesThePodsAndBudgets_AllocatesFifteenTimesAtMost(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		allocs := func(n int) float64 {

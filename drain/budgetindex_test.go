@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A selector is matched for the pods that have its rarest label, not for every pod, and once
-// for all pods with the same labels.
+// TestBudgetIndex_ManyPodsAndBudgets_MatchesOneSelectorForEachPod asserts that a selector is
+// matched for the pods that have its rarest label, not for every pod, and once for all pods with
+// the same labels.
 func TestBudgetIndex_ManyPodsAndBudgets_MatchesOneSelectorForEachPod(t *testing.T) {
 	for _, n := range []int{100, 1000, 10000} {
 		var budgets []*policyv1.PodDisruptionBudget

@@ -109,7 +109,7 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 		{"no budget allows everything", nil, nil, drain.ReasonEvict, ""},
 		{"a budget that allows a disruption does not hold", nil, budgets{newBudget("web", 1)}, drain.ReasonEvict, ""},
 		{"a budget that allows nothing holds, and is named with its numbers", nil, budgets{exhausted("web")}, drain.ReasonBudget, usual},
-		{"a pod that is not running yet is in nobody's way", inPhase(corev1.PodPending), budgets{exhausted("web")}, drain.ReasonEvict, ""},
+		{"a pod that is not running yet uses no budget", inPhase(corev1.PodPending), budgets{exhausted("web")}, drain.ReasonEvict, ""},
 		{"a pod that is not ready is evicted if enough others are", notReady, budgets{newBudget("web", 0)}, drain.ReasonEvict, ""},
 		{
 			"a pod that is not ready is held if the others do not suffice", notReady,
@@ -117,7 +117,7 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, which the budget does not excuse",
 		},
 		{
-			"a pod that is not ready is held by a budget that desires nobody and has nobody", notReady,
+			"a pod that is not ready is held by a budget that desires no pod and has none", notReady,
 			budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy, s.DesiredHealthy = 0, 0 }))}, drain.ReasonBudget,
 			"budget shop/web allows 0 disruptions: 0 of 3 healthy, 0 desired; the pod is not ready, which the budget does not excuse",
 		},
@@ -143,7 +143,7 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 			"budget shop/web never allows a disruption of so few pods, minAvailable is 3: 3 of 3 healthy, 3 desired",
 		},
 		{
-			"nor does one for which nobody may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
+			"nor does one that allows no unavailable pod", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
 			"budget shop/web never allows a disruption, maxUnavailable is 0: 2 of 3 healthy, 2 desired",
 		},
 		{
@@ -344,7 +344,8 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 	})
 }
 
-// A pod is covered by the budgets that the API server says, whatever their selectors.
+// TestDecide_AnySelectors_FindsTheBudgetsThatCover asserts that a pod is covered by the budgets
+// that the API server says, whatever their selectors.
 func TestDecide_AnySelectors_FindsTheBudgetsThatCover(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	texts := []string{"a", "b", "ab", "a1", "1a", "1"}

@@ -67,7 +67,8 @@ func TestDecide_StateOfTheNode_OutcomeAndNextCheck(t *testing.T) {
 
 const uncordoned = "another client has uncordoned the Node: cordon it again to continue"
 
-// A person uncordons the Node in the middle of the drain.
+// TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts has a user who uncordons the Node
+// during the drain.
 func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
 	cordoned, d := drain.Step(drain.State{}, observed(newPod("a")), drain.Policy{}, now)
 	require.Nil(t, d.Cordon)
@@ -166,8 +167,8 @@ func TestStep_CordonOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
 	}
 }
 
-// A Node as it was read before the drain cordoned it does not show that the cordon was taken
-// away; a later one does.
+// TestStep_NodeOlderThanTheCordon_CountsAsCordoned asserts that a version of the Node from before
+// the cordon does not count as uncordoned. A later version does.
 func TestStep_NodeOlderThanTheCordon_CountsAsCordoned(t *testing.T) {
 	past := drain.State{NodeUID: "uid-node-1", Started: now, CordonedAt: now, CordonedVersion: "100"}
 	in := onOpenNode(newPod("a"))
@@ -182,7 +183,8 @@ func TestStep_NodeOlderThanTheCordon_CountsAsCordoned(t *testing.T) {
 	require.Equal(t, "a wait Uncordoned", rows(d))
 }
 
-// A State is that of one Node: a successor of the same name is neither cordoned nor drained.
+// TestStep_NodeIsReplaced_IsGone asserts that a State is that of one Node: a successor of the same
+// name is neither cordoned nor drained.
 func TestStep_NodeIsReplaced_IsGone(t *testing.T) {
 	p := drain.Policy{Reassert: true}
 	s, _ := drain.Step(drain.State{}, observed(newPod("a")), p, now)
@@ -226,7 +228,8 @@ func TestStep_SameReason_KeepsItsTime(t *testing.T) {
 	require.Equal(t, now, d.Rows[0].Since, "and none is in the future")
 }
 
-// A state that was written down is as good as one that was kept.
+// TestStep_StateAsJSON_DecidesTheSame asserts that a state that was encoded and decoded leads to
+// the same decisions.
 func TestStep_StateAsJSON_DecidesTheSame(t *testing.T) {
 	for seed := range uint64(300) {
 		d := &dice{bytes: randomBytes(seed, 900)}

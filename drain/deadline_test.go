@@ -47,9 +47,10 @@ func (w *twin) reached(l drain.Ladder, start, now time.Time) (n, fresh int, next
 	return len(l), fresh, time.Time{}
 }
 
-// I-9 and D-2: whatever the latencies, the answers, the crashes with and without the state,
-// the writes of others and the steps of the clock, a rung is acted on in the first step at or
-// after its deadline, and that step is not asked for later than the deadline.
+// TestStep_RandomLadders_ReachRungsAtTheirDeadlines asserts that a rung is applied in the first
+// step at or after its deadline, and that this step is requested no later than the deadline.
+// Latencies, responses, crashes with and without the state, writes of others and jumps of the clock
+// are random.
 func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 	acted := map[drain.Escalation]int{}
 	for seed := range uint64(1500) {
@@ -79,7 +80,7 @@ func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 				require.True(t, l[n-1].Action == drain.Proceed || l[n-1].Action == drain.GiveUp)
 				break
 			}
-			require.False(t, !due.IsZero() && plan.NextCheck.After(due), "seed %d: nobody sleeps through a deadline", seed)
+			require.False(t, !due.IsZero() && plan.NextCheck.After(due), "seed %d: the next check is not after a deadline", seed)
 			row := plan.Rows[0]
 			if fresh > 0 {
 				require.Equal(t, strongest(l[:n]), row.Action, "seed %d: %v at %s: a rung that is reached is acted on in that step", seed, l, at.Sub(now))
@@ -100,7 +101,7 @@ func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 			case 1: // one that does not, and takes a while
 				step += time.Duration(r.IntN(90)) * time.Second
 				results = nil
-			case 2: // somebody writes something
+			case 2: // another client writes something
 				step = time.Duration(1+r.IntN(500)) * time.Millisecond
 			case 3: // the clock is set
 				step = time.Duration(r.IntN(120)-60) * time.Second

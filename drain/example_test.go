@@ -66,7 +66,7 @@ func Example() {
 
 		clock.SetTime(plan.NextCheck) // or when something changes
 		cluster.Tick()
-		if clock.Now().Second() == 30 { // the first pod has gone, and somebody replaces it
+		if clock.Now().Second() == 30 { // the first pod is gone, and its replacement runs
 			_ = cluster.Add(newPod("web-3", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }))
 		}
 	}
@@ -85,8 +85,8 @@ func Example() {
 	// Drained
 }
 
-// A dry run: the plan says what would become of every pod and why, and what nobody has
-// looked at, before anything is written.
+// A dry run: the plan says what would become of every pod and why, and what was
+// not observed, before anything is written.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(name, ownerKind string) *corev1.Pod {

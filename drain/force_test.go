@@ -93,7 +93,8 @@ func TestStep_RungsAreReached_WhatIsAskedOfAPod(t *testing.T) {
 	}
 }
 
-// A rung that has just been reached is not held up by what was answered before.
+// TestStep_NewRung_AsksAtOnceAndOnce asserts that earlier responses do not delay the requests of a
+// new rung.
 func TestStep_NewRung_AsksAtOnceAndOnce(t *testing.T) {
 	for _, p := range []drain.Policy{
 		anchored(drain.Ladder{{Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.IgnoreBudgets, Grace: time.Second}}),
@@ -154,7 +155,8 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 	}
 }
 
-// A drain whose deadline passed is never called drained, and says what it left and why.
+// TestDecide_LadderEnds_NamesWhatIsLeft asserts that a drain whose deadline passed is not Drained,
+// and names the pods that are left with a reason.
 func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
 	budget := drain.Response{Asked: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
 	pods := []*corev1.Pod{newPod("a"), newPod("b", unmanaged), newPod("c", leaving(-time.Minute, 30)), newPod("d", mirror), newPod("e")}
@@ -200,8 +202,8 @@ func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// The modes of the reference system: normal, forced by time or label, and on a Node that
-// does not answer.
+// TestForMachine_Modes_ForceAtTheirTimes plays the modes of MCM: normal, forced by time or label,
+// and on an unreachable Node.
 func TestForMachine_Modes_ForceAtTheirTimes(t *testing.T) {
 	const m = time.Minute
 	type steps []struct {
@@ -229,16 +231,16 @@ func TestForMachine_Modes_ForceAtTheirTimes(t *testing.T) {
 	}
 }
 
-// A pod that a budget keeps does not keep critical pods: they are asked at once, long
-// before force.
+// TestForMachine_BudgetBlocksAPod_CriticalPodsAreAskedAtOnce asserts that critical pods are evicted
+// at once, although a budget holds another pod.
 func TestForMachine_BudgetBlocksAPod_CriticalPodsAreAskedAtOnce(t *testing.T) {
 	in := observed(newPod("blocked"), newPod("critical", withPriority(2000000000), goldenLabeled("other")))
 	in.Budgets = drain.All(exhausted("web", goldenCovering("web")))
 	require.Equal(t, "blocked wait DisruptionBudget, critical evict Evictable", rows(drain.Decide(in, drain.ForMachine(now.Add(time.Hour)), now)))
 }
 
-// Deadlines are counted from what the policy names. TestStep_RandomLadders_ReachRungsAtTheirDeadlines
-// has the rest of the rules of rungs.
+// TestStep_Deadlines_AreAbsolute asserts that deadlines count from EscalateFrom of the policy.
+// TestStep_RandomLadders_ReachRungsAtTheirDeadlines has the other rules of rungs.
 func TestStep_Deadlines_AreAbsolute(t *testing.T) {
 	const m = time.Minute
 	for _, entered := range []time.Duration{0, 30 * m, 59 * m} {

@@ -114,7 +114,8 @@ func goldenRefused(plan drain.Decision, err error, pods ...string) []drain.Resul
 	return results
 }
 
-// One Node with a pod of every kind, as it looks to people in four ways of draining it.
+// TestDecide_FourPolicies_ReadAsText shows one Node with a pod of every kind, drained with four
+// policies, as text.
 func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 	for name, p := range map[string]drain.Policy{
 		"cautious":    {Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}},
@@ -134,7 +135,7 @@ func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 				in.Reachability = drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
 			}
 			g := &goldenStory{p: p}
-			plan := g.at(0, "nobody has cordoned the Node, and nobody asked for budgets", in)
+			plan := g.at(0, "the Node is not cordoned, and budgets were not observed", in)
 			in.Node = newNode()
 			in.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/drain", Effect: corev1.TaintEffectNoSchedule}}
 			in.Results = goldenRefused(plan, answerRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0), "web-2")
@@ -262,7 +263,7 @@ func TestStep_Ends_ReadAsText(t *testing.T) {
 	in := observed(newPod("web"))
 	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
 	in.Node = openNode()
-	g.at(4*time.Second, "somebody has uncordoned the Node", in)
+	g.at(4*time.Second, "a user uncordoned the Node", in)
 	g.p.Reassert = true
 	g.at(5*time.Second, "which the policy does not accept", in)
 	g.p.Ladder = drain.Ladder{{Action: drain.GiveUp}, {Action: drain.Proceed}}

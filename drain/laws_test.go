@@ -65,7 +65,7 @@ func checkPlan(t *testing.T, in drain.Observation, p drain.Policy, plan drain.De
 	}
 	switch plan.Outcome {
 	case drain.Drained:
-		require.True(t, p.KeepSchedulable || in.Node.Spec.Unschedulable, "nobody can come")
+		require.True(t, p.KeepSchedulable || in.Node.Spec.Unschedulable, "no pod can be scheduled")
 		require.Empty(t, plan.Gates)
 		for _, row := range plan.Rows {
 			require.Equal(t, drain.Ignore, row.Action)

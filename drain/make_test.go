@@ -25,7 +25,7 @@ func newNode() *corev1.Node {
 	}
 }
 
-// openNode returns a Node that nobody has cordoned.
+// openNode returns a Node that is not cordoned.
 func openNode() *corev1.Node {
 	node := newNode()
 	node.Spec.Unschedulable = false

@@ -151,7 +151,8 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 	require.Equal(t, now.Add(30*time.Minute), row.Until, "it says when to look again")
 }
 
-// What the scheduler's own rules say, of a taint without value and effect NoSchedule.
+// TestDecide_TaintOfTheCordon_TolerationsDecide asserts the rules of the scheduler for a taint
+// without value and effect NoSchedule.
 func TestDecide_TaintOfTheCordon_TolerationsDecide(t *testing.T) {
 	const key = "example.com/drained"
 	for _, tt := range []struct {
@@ -214,8 +215,8 @@ func TestDecide_CopiesOfAPod_NewestCountsAndRowsAreSorted(t *testing.T) {
 	require.Len(t, d.Holds(), 3)
 }
 
-// Critical pods wait until all others have gone, unless the policy says all at once. Within a
-// wave the lowest priority goes first.
+// TestDecide_CriticalPods_GoLast asserts that critical pods wait until all others are gone, unless
+// the policy says all at once. Within a wave the lowest priority is first.
 func TestDecide_CriticalPods_GoLast(t *testing.T) {
 	dns, web := newPod("dns", withPriority(2000000000)), newPod("web")
 	for _, tt := range []struct {

@@ -143,7 +143,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Wait, drain.ReasonReattaching)),
 			want: []string{"Waiting volume/pv (Reattaching)"},
 		},
-		"a volume is detached and nobody will attach it": {
+		"a volume is detached and not attached again": {
 			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonReattaching)),
 			want: []string{"Left volume/pv (Reattaching)"},
 		},

@@ -141,7 +141,8 @@ func TestStep_Answers_AreKeptAsLongAsTheirPods(t *testing.T) {
 	})
 }
 
-// The target: refused evictions are at most one per pod and back-off step.
+// TestStep_RefusedAgain_WaitsLonger asserts that there is at most one refused eviction per pod and
+// back-off step.
 func TestStep_RefusedAgain_WaitsLonger(t *testing.T) {
 	const every = 5 * time.Second
 	in := observed(newPod("a"), newPod("b"))

@@ -25,8 +25,8 @@ func randomVolumes(seed uint64) (*dice, drain.Observation, drain.Policy) {
 	}}
 }
 
-// A drain whose volumes come off, or not, ends, and it ends as soon as the last has: with
-// or without what it remembers.
+// TestStep_RandomVolumes_End asserts that a drain ends when its last volume is detached or given
+// up, with or without its state.
 func TestStep_RandomVolumes_End(t *testing.T) {
 	for seed := range uint64(500) {
 		d, in, policy := randomVolumes(seed)

@@ -172,7 +172,7 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 			want: []string{"kubernetes.io/csi/csi.example.com^h-data wait Detaching"},
 		},
 		"an in-tree volume of which only the Node tells": {in: volumesReported(volumesSeen(nil, nil), "kubernetes.io/gce-pd/disk-1")},
-		"an attachment that names no volume is nobody's": {
+		"an attachment that names no volume does not count": {
 			in: volumesSeen(pods{db}, data, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
 		},
 		"NFS, host paths, configuration and inline CSI volumes have no attachment": {
@@ -195,7 +195,7 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 			}(),
 			want: []string{"va-pv-data-node-1 ignore Stays"},
 		},
-		"nobody unmounts on a Node that does not answer":              {in: unreachable(volumesSeen(nil, nil, here)), want: []string{"va-pv-data-node-1 ignore Abandoned"}},
+		"volumes of an unreachable Node are not waited for":           {in: unreachable(volumesSeen(nil, nil, here)), want: []string{"va-pv-data-node-1 ignore Abandoned"}},
 		"with no source at all it is not claimed that there are none": {in: without(volumesSeen(pods{db}, data), drain.SourceAttachments), want: []string{" ignore NotEvaluated"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestFinalizersHoldADeletedObject(t *testing.T) {
 	w.Finalizers, w.DeletionTimestamp = []string{"a/two"}, nil
 	w, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.NotNil(t, w.DeletionTimestamp, "nobody takes a deletion back")
+	require.NotNil(t, w.DeletionTimestamp, "a deletion cannot be reverted")
 
 	w.Finalizers = nil
 	_, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})

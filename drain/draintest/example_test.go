@@ -70,7 +70,7 @@ func ExampleCluster() {
 	// web-2 goes <nil>
 }
 
-// The first update of a node loses a race that nobody else runs.
+// The first update of a node fails with an injected conflict.
 func ExampleCluster_Inject() {
 	ctx := context.Background()
 	cluster := draintest.New(draintest.Options{})

@@ -136,8 +136,8 @@ func TestSilentNodesAreDetachedLate(t *testing.T) {
 		taints []corev1.Taint
 		after  time.Duration
 	}{
-		"as nobody says that they unmounted": {after: 6 * time.Minute},
-		"but not if they are out of service": {taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}, after: time.Second},
+		"as no kubelet reports that they are unmounted": {after: 6 * time.Minute},
+		"but not if they are out of service":            {taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}, after: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, client, clock := newCluster(t, func(o *draintest.Options) { o.DetachTime = time.Second })

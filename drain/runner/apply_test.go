@@ -95,7 +95,8 @@ func TestApply_NodeIsGone_NeedsNoCordon(t *testing.T) {
 	require.NoError(t, results[0].Err)
 }
 
-// Without the cordon an evicted pod may come back to the Node. Force does not wait for it.
+// TestApply_CordonIsRefused_DeletesAndDoesNotEvict has a Node that cannot be cordoned: an evicted
+// pod might return to it. Forced deletions do not wait for the cordon.
 func TestApply_CordonIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
 	for action, want := range map[drain.Action]int{drain.Evict: 0, drain.Delete: 2, drain.ForceDelete: 2} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
@@ -188,7 +189,8 @@ func TestApply_OneAtATime_InRequestOrder(t *testing.T) {
 	}
 }
 
-// A request that hangs is given up, and the others are not held up by it.
+// TestApply_RequestHangs_GivenUpAfterItsTimeout asserts that a request that hangs is canceled and
+// does not delay the others.
 func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, start := hanging{draintest.New(draintest.Options{}).Client()}, time.Now()
@@ -285,8 +287,9 @@ func apiServer(t *testing.T, status metav1.Status) (kubernetes.Interface, func()
 	}
 }
 
-// The client of an API server repeats by itself what was refused with a time to come
-// back, up to ten times. A drain does not want that: it has other pods, and its own times.
+// TestApply_RefusedWithRetryAfter_AskedOnce asserts that client-go does not repeat a refused
+// request with Retry-After, which it does up to ten times otherwise. The drain has pauses of its
+// own.
 func TestApply_RefusedWithRetryAfter_AskedOnce(t *testing.T) {
 	refusal := apierrors.NewTooManyRequests("no", 10).ErrStatus
 	refusal.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}

@@ -154,7 +154,8 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 	}, objects...)
 }
 
-// An object that was replaced while the watch was down is a change like any other.
+// TestOnChange_ReplacedWhileNotWatched_WakesTheNode asserts that an object that was replaced while
+// the watch was interrupted counts as changed.
 func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
 	budget := func(uid types.UID) *policyv1.PodDisruptionBudget {
 		b := newBudget("b", "web", 1)
@@ -186,8 +187,8 @@ func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
 	}, newNode("node-1"), newPod("web", withClaim("db")), newPod("short"), budget("uid-1"), claim)
 }
 
-// Any number of drains may look while events arrive, and no event is lost however many there
-// are. The race detector sees the rest.
+// TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost asserts that any number of drains
+// may read while events arrive, and no event is lost. The race detector checks the rest.
 func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) {
 	const nodes, events = 4, 50
 	w := stillWorld(t)
@@ -220,7 +221,8 @@ func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) 
 	}
 }
 
-// A listener that does not return from an event holds up events, and no drain.
+// TestInformers_ListenerStalls_DrainsGoOn asserts that a listener that does not return delays
+// events, and no drain.
 func TestInformers_ListenerStalls_DrainsGoOn(t *testing.T) {
 	stalled, release := make(chan struct{}, 100), make(chan struct{})
 	found := newInformers(t, town(t).Client(), func(string) {

@@ -22,7 +22,8 @@ import (
 // ended is a policy whose ladder has ended.
 var ended = drain.Policy{EscalateFrom: now.Add(-time.Hour), Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}}
 
-// A cache may show less than there is. One list, asked for without a pause, confirms the end.
+// TestPass_CacheShowsNoPods_ListsThemBeforeTheEnd asserts that one list from the API server,
+// without a pause, confirms the end, since a cache may show too few pods.
 func TestPass_CacheShowsNoPods_ListsThemBeforeTheEnd(t *testing.T) {
 	w := stillWorld(t, newNode("node-1", cordoned), newPod("late"))
 	state, d, err := w.pass(t, drain.State{}, observed(), drain.Policy{})
@@ -39,8 +40,8 @@ func TestPass_CacheShowsNoPods_ListsThemBeforeTheEnd(t *testing.T) {
 	require.Equal(t, map[string]int{"list pods": 1}, w.asked())
 }
 
-// What belongs to the pods that only the list shows was not observed with them: their
-// DaemonSets are not known to be gone.
+// TestPass_ListShowsAPodOfADaemonSet_IsNotEvicted asserts that a pod that only the last list shows
+// is not evicted because its DaemonSet was not observed.
 func TestPass_ListShowsAPodOfADaemonSet_IsNotEvicted(t *testing.T) {
 	behind := observed()
 	behind.DaemonSets = drain.All[*appsv1.DaemonSet]()
@@ -51,8 +52,8 @@ func TestPass_ListShowsAPodOfADaemonSet_IsNotEvicted(t *testing.T) {
 	require.Equal(t, map[string]int{"list pods": 1}, w.asked())
 }
 
-// The list that confirms is asked for after the cordon was seen, so that it shows every pod
-// that the scheduler bound before.
+// TestPass_EmptyOpenNode_EndsAfterTheCordonIsSeen asserts that the confirming list is requested
+// after the cordon was observed, so that it has every pod that was scheduled before.
 func TestPass_EmptyOpenNode_EndsAfterTheCordonIsSeen(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"))
 	in := w.observe(t)
@@ -84,7 +85,7 @@ func TestPass_PodsAreRefused_SaysWhyAndAsksTheOthers(t *testing.T) {
 	require.Empty(t, in.Results, "what was given is not changed")
 }
 
-// A drain of which something failed is never over.
+// TestPass_PodsCannotBeListed_IsNotOver asserts that a drain does not end while a list fails.
 func TestPass_PodsCannotBeListed_IsNotOver(t *testing.T) {
 	for name, policy := range map[string]drain.Policy{"without ladder": {}, "after its end": ended} {
 		for _, kind := range []draintest.FaultKind{draintest.Forbidden, draintest.InternalError, draintest.Timeout} {
@@ -98,9 +99,9 @@ func TestPass_PodsCannotBeListed_IsNotOver(t *testing.T) {
 		}
 	}
 	w := stillWorld(t, newNode("node-1", cordoned))
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, d, err := w.executor().Pass(cancelled, drain.State{}, observed(), drain.Policy{}, "node-1")
+	_, d, err := w.executor().Pass(canceled, drain.State{}, observed(), drain.Policy{}, "node-1")
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, d.Over())
 	_, d, err = runner.Executor{}.Pass(t.Context(), drain.State{}, observed(), drain.Policy{}, "node-1")
@@ -122,8 +123,9 @@ func TestPass_CordonIsRefused_EndsByTheLadderAlone(t *testing.T) {
 	}
 }
 
-// A pass remembers what it asked for, also as JSON. The next one, with a cache that has seen
-// nothing of it, asks nothing again and begins no wait anew.
+// TestPass_StateIsKept_GoesOnWhereTheLastOneStopped asserts that a pass with the state of the
+// previous one, also as JSON, repeats no request and starts no wait again, though its cache shows
+// no effect yet.
 func TestPass_StateIsKept_GoesOnWhereTheLastOneStopped(t *testing.T) {
 	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}
 	w := stillWorld(t, newNode("node-1", cordoned), newPod("a"), newPod("b", ofApp("kept")), newPod("c"), newBudget("never", "kept", 1))

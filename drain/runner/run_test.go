@@ -200,7 +200,8 @@ func TestRun_CordonTakenAwayBefore_Refused(t *testing.T) {
 	}, openedNode(t, owned.Cordon), newPod("a"))
 }
 
-// The first list may come from a cache that does not show yet what the caller has just done.
+// TestRun_FirstListIsOld_NothingIsRefusedForIt has a first list from a cache that does not show the
+// last writes of the caller.
 func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 	for _, before := range []runtime.Object{openedNode(t, owned.Cordon), newPod("a")} { // an opened Node, and none
 		inWorld(t, func(t *testing.T, w *world) {
@@ -222,8 +223,8 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 	}
 }
 
-// Budgets are not the policy's: their owner may change them when the Node is cordoned. A pod that
-// comes after the beginning does not end the drain either. Both are told once.
+// TestRun_BudgetNeverAllows_WaitsAndTells asserts that a drain waits for a budget, whose owner may
+// change it, and for a pod that appears later. Both are reported once.
 func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 10*time.Second, func(*fake.Clientset) error { return w.Add(newPod("lonely", unmanaged, ofApp("lonely"))) })
@@ -246,7 +247,8 @@ func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 	}, stuckNode(1)...)
 }
 
-// Until the Node is cordoned the drain waits for the cordon, and says of no pod that it waits.
+// TestRun_CordonFails_TellsPodsOnlyAfterIt asserts that no waits for pods are reported before the
+// Node is cordoned.
 func TestRun_CordonFails_TellsPodsOnlyAfterIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 3})
@@ -269,8 +271,8 @@ func TestRun_CordonFails_TellsPodsOnlyAfterIt(t *testing.T) {
 	}, fullNode(1)...)
 }
 
-// A person opens the Node before the watch has shown the drain its own cordon. The drain
-// remembers its cordon from the answer to its write, and does not set it again.
+// TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops has a user who uncordons the Node before the
+// watch shows the cordon. The drain knows its cordon from the response, and does not set it again.
 func TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops(t *testing.T) {
 	for _, policy := range []drain.Policy{{}, {Cordon: nodeops.Cordon{Owner: "one", ExcludeFromLoadBalancers: true}}} {
 		for _, late := range []bool{false, true} {
@@ -294,7 +296,8 @@ func TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops(t *testing.T) {
 	}
 }
 
-// The end of the context ends the drain, even if the API server does not answer any more.
+// TestRun_ServerHangs_EndsWithinOneCall asserts that the end of the context ends the drain, even if
+// the API server does not respond.
 func TestRun_ServerHangs_EndsWithinOneCall(t *testing.T) {
 	for _, verb := range []string{"list", "watch", "patch", "create"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -359,7 +362,8 @@ func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
 	}
 }
 
-// A source that is spared holds no drain, whether it is forbidden or fails.
+// TestRun_BudgetsCannotBeSeen_AreNotEvaluated asserts that an optional source holds no drain,
+// whether it is forbidden or fails.
 func TestRun_BudgetsCannotBeSeen_AreNotEvaluated(t *testing.T) {
 	for kind, want := range map[draintest.FaultKind][]drain.Source{
 		draintest.Forbidden: {drain.SourceBudgets, drain.SourceDaemonSets}, draintest.InternalError: {drain.SourceBudgets, drain.SourceDaemonSets},
@@ -453,7 +457,8 @@ func TestRun_PodsAreBoundBeforeTheCordon_AreEvictedToo(t *testing.T) {
 	}, fullNode(1)...)
 }
 
-// Watches that break, and a past that the server has forgotten, cost a new list and nothing else.
+// TestRun_ServerRestarts_GoesOn asserts that broken watches and expired resource versions cause a
+// new list and nothing else.
 func TestRun_ServerRestarts_GoesOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 300*time.Millisecond, func(*fake.Clientset) error {
@@ -469,7 +474,8 @@ func TestRun_ServerRestarts_GoesOn(t *testing.T) {
 	}, fullNode(5)...)
 }
 
-// A budget that allows more is acted on at once, and the end is seen when the last pod goes.
+// TestRun_BudgetIsFreed_EvictsAndEndsAtOnce asserts that the drain reacts at once to a budget that
+// allows more, and to the end of the last pod.
 func TestRun_BudgetIsFreed_EvictsAndEndsAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		freed := w.start.Add(33 * time.Second)

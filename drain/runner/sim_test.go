@@ -469,8 +469,8 @@ func (s *sim) ending() string {
 	return "blocked by " + string(s.decision.Holds()[0].Reason)
 }
 
-// The API server is the judge: with budgets as they are, it refuses nothing of what a
-// decision asks for, and everything that the decision holds for a budget.
+// TestApply_RandomBudgets_AreSpentAsTheAPIServerDoes asserts that the API server allows every
+// eviction of a decision, and refuses every eviction that the decision holds for a budget.
 func TestApply_RandomBudgets_AreSpentAsTheAPIServerDoes(t *testing.T) {
 	reasons := map[machinist.Reason]int{}
 	for seed := range uint64(400) {

@@ -88,7 +88,8 @@ func listed[T, L any](t *testing.T, list func(context.Context, metav1.ListOption
 	return all
 }
 
-// Slices, informers and lists of the API server tell the same.
+// TestObserve_ThreeSources_GiveTheSameDecision asserts that slices, informers and lists of the API
+// server lead to the same decision.
 func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 	w := town(t)
 	client := w.client

@@ -24,9 +24,9 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// The whole drain takes as long as its slowest pod, and 20 percent at most on top of it,
-// with an API server that needs 5 ms for each request. The reference system needs 5, 25 and
-// 125 times as long. Time is virtual, so that nothing else on the machine counts.
+// TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod asserts that a drain takes at most 20 percent
+// longer than its slowest pod, with an API server that needs 5 ms for each request. MCM needs 5, 25
+// and 125 times as long. Time is virtual.
 func TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod(t *testing.T) {
 	for _, tt := range []struct {
 		plain, mounted int
@@ -157,8 +157,8 @@ func (c *controller) wait(t *testing.T, n int, holds func(d drain.Decision) bool
 	}
 }
 
-// A thousand drains that wait hold no goroutine: two workers and the informers are enough for
-// all of them, as for a hundred.
+// TestPass_ThousandDrainsWait_HoldNoWorker asserts that a thousand waiting drains hold no
+// goroutine. Two workers and the informers are enough for all of them.
 func TestPass_ThousandDrainsWait_HoldNoWorker(t *testing.T) {
 	var few, many int
 	t.Run("few", func(t *testing.T) { few = drainMany(t, 100) })
