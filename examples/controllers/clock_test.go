@@ -24,11 +24,11 @@ type wrongClock struct {
 func (c wrongClock) Now() time.Time                  { return c.FakeClock.Now().Add(c.ahead) }
 func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne plays every story
+// TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne plays every scenario
 // with a manager whose clock is behind or ahead of that of the API servers.
 func TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne(t *testing.T) {
 	t.Parallel()
-	for _, s := range clockStories() {
+	for _, s := range clockScenarios() {
 		for _, ahead := range []time.Duration{-3 * time.Second, -30 * time.Minute, 3 * time.Second, 30 * time.Minute} {
 			t.Run(fmt.Sprintf("%s/%s ahead", s.name, ahead), func(t *testing.T) {
 				t.Parallel()
@@ -59,7 +59,7 @@ func TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne(t *tes
 func TestControllers_ClockBehindAndDeletionAmidAPass_MakesNoMoreCallsThanARightClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for _, s := range clockStories() {
+		for _, s := range clockScenarios() {
 			if s.rollout != nil {
 				continue // its machines have the lives of the others
 			}
@@ -86,16 +86,16 @@ func TestControllers_ClockBehindAndDeletionAmidAPass_MakesNoMoreCallsThanARightC
 	})
 }
 
-// clockStories are the stories for which a wrong clock matters.
-func clockStories() []story {
-	var all []story
-	for _, s := range stories {
+// clockScenarios are the scenarios for which a wrong clock matters.
+func clockScenarios() []scenario {
+	var all []scenario
+	for _, s := range scenarios {
 		s.machines, s.pods, s.cloud.BootTime, s.cloud.Lag = 2, 1, 20*time.Second, 20*time.Second
 		all = append(all, s)
 	}
 	early := all[1]
 	early.name, early.deleteAfter = "it is deleted before its VM shows", 100*time.Millisecond
-	rolled := story{name: "it is rolled out", joins: true, deployment: true, rollout: &rollout{
+	rolled := scenario{name: "it is rolled out", joins: true, deployment: true, rollout: &rollout{
 		replicas: 8, surge: 2, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, changes: []change{{time.Minute, renewed(1)}},
 	}}
 	rolled.cloud.BootTime = 20 * time.Second

@@ -54,16 +54,16 @@ func TestOn_UIDChangesInAnUpdate_DeletedThenAdded(t *testing.T) {
 func TestLatest_AfterTheCacheHasLostTheObject_NothingIsKept(t *testing.T) {
 	t.Parallel()
 	shown := true
-	l := newLatest[*corev1.Secret](func(types.UID) bool { return shown })
+	l := newWritten[*corev1.Secret](func(types.UID) bool { return shown })
 	l.put(withUID("1", "2"))
-	got, exists := l.of(withUID("1", "1"))
+	got, exists := l.newest(withUID("1", "1"))
 	require.True(t, exists)
 	require.Equal(t, "2", got.ResourceVersion)
 
 	shown = false
 	l.forget("1")
 	l.put(withUID("1", "3")) // an answer that comes late
-	l.bury("2")
+	l.putDeleted("2")
 	require.Empty(t, l.held)
 }
 
@@ -73,7 +73,7 @@ func TestMachines_PassEndsAfterItsMachineIsForgotten_TokenIsNotKept(t *testing.T
 	t.Parallel()
 	shown := true
 	r := &machines{memory: map[types.UID]memory{}, shows: func(types.UID) bool { return shown }}
-	r.latest = newLatest[*v1alpha1.Machine](r.shows)
+	r.written = newWritten[*v1alpha1.Machine](r.shows)
 	in := machine.Observation{Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "1"}}}
 	kept := memory{token: withUID("t", "1")}
 	r.remember(in, kept)

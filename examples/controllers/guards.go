@@ -19,18 +19,18 @@ import (
 // them.
 type guards[T object] struct {
 	*loop
-	mine   func(o T) bool // nil means all
-	get    func(key cache.ObjectName) (T, error)
-	decide func(o T, now time.Time) machine.Decision
-	write  func(ctx context.Context, do machine.Action) (T, error)
-	latest *latest[T]
+	mine    func(o T) bool // nil means all
+	get     func(key cache.ObjectName) (T, error)
+	decide  func(o T, now time.Time) machine.Decision
+	write   func(ctx context.Context, do machine.Action) (T, error)
+	written *written[T]
 }
 
 func newGuards[T object](cfg *Config, kind string, informer cache.SharedIndexInformer) *guards[T] {
-	r := &guards[T]{latest: newLatest[T](shows[T](informer))}
+	r := &guards[T]{written: newWritten[T](shows[T](informer))}
 	r.loop = newLoop(cfg, kind, r.pass)
 	on(informer, each(func(o T) { r.add(o) }))
-	onDelete(informer, func(o T) { r.latest.forget(o.GetUID()) })
+	onDelete(informer, func(o T) { r.written.forget(o.GetUID()) })
 	return r
 }
 
@@ -89,7 +89,7 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
-	o, _ = r.latest.of(o)
+	o, _ = r.written.newest(o)
 	if r.mine != nil && !r.mine(o) {
 		return time.Time{}, nil
 	}
@@ -101,7 +101,7 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 	}
 	written, err := r.write(ctx, d.Action)
 	if err == nil {
-		r.latest.put(written)
+		r.written.put(written)
 	}
 	return time.Time{}, ignoreNotFound(err)
 }

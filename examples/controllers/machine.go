@@ -43,14 +43,14 @@ type machines struct {
 	drains *runner.Informers // nil without a target cluster
 	tokens func(machine types.UID) []*corev1.Secret
 
-	latest      *latest[*v1alpha1.Machine]
-	latestNode  *latest[*corev1.Node]
-	latestToken *latest[*corev1.Secret]
-	permits     *permits.Ledger
-	failures    *failureGuard
-	silent      silence
-	shows       func(types.UID) bool         // whether the cache shows a machine
-	secondVM    func(class cache.ObjectName) // is told that the driver found several VMs of one machine
+	written      *written[*v1alpha1.Machine]
+	writtenNode  *written[*corev1.Node]
+	writtenToken *written[*corev1.Secret]
+	permits      *permits.Ledger
+	failures     *failureGuard
+	silent       silence
+	shows        func(types.UID) bool         // whether the cache shows a machine
+	secondVM     func(class cache.ObjectName) // is told that the driver found several VMs of one machine
 
 	mu     sync.Mutex
 	memory map[types.UID]memory
@@ -86,9 +86,9 @@ func newMachines(cfg *Config, c *caches) *machines {
 		shows:  shows[*v1alpha1.Machine](api.Machines().Informer()),
 		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(), secondVM: func(cache.ObjectName) {},
 	}
-	r.loop, r.latest = newLoop(cfg, "machine", r.pass), newLatest[*v1alpha1.Machine](r.shows)
+	r.loop, r.written = newLoop(cfg, "machine", r.pass), newWritten[*v1alpha1.Machine](r.shows)
 	r.groups = newGroups(c)
-	r.failures = newFailureGuard(cfg, c, r.groups, r.latest)
+	r.failures = newFailureGuard(cfg, c, r.groups, r.written)
 	r.nodeOfID, r.ofID, r.machinesOfNode = c.nodeOfID, c.ofID, c.machinesOfNode
 	r.watch(c)
 	r.wakeWithFreeze(api.Machines().Informer(), thawTime)
@@ -105,7 +105,7 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
-	m, exists := r.latest.of(m)
+	m, exists := r.written.newest(m)
 	if !exists {
 		return time.Time{}, nil
 	}
@@ -224,7 +224,7 @@ func (r *machines) observeTokens(m *v1alpha1.Machine, kept *memory) machine.Toke
 		if kept.token != nil && kept.token.UID == s.UID {
 			kept.token = nil
 		}
-		if s, exists := r.latestToken.of(s); exists {
+		if s, exists := r.writtenToken.newest(s); exists {
 			view.Secrets = append(view.Secrets, s)
 		}
 	}
@@ -258,19 +258,19 @@ func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine, vm mach
 	if err != nil {
 		node = nil
 	}
-	node = r.latestOf(node)
+	node = r.newestNode(node)
 	if !m.DeletionTimestamp.IsZero() {
-		node = machine.NodeToDelete(m, node, r.latestOf(r.nodeOfID(m.Spec.ProviderID)))
+		node = machine.NodeToDelete(m, node, r.newestNode(r.nodeOfID(m.Spec.ProviderID)))
 	}
 	return machine.NodeView{Looked: true, Name: name, Node: node}
 }
 
-// latestOf returns the latest known version of a Node, or nil if it is gone.
-func (r *machines) latestOf(node *corev1.Node) *corev1.Node {
+// newestNode returns the written known version of a Node, or nil if it is gone.
+func (r *machines) newestNode(node *corev1.Node) *corev1.Node {
 	if node == nil {
 		return nil
 	}
-	if node, exists := r.latestNode.of(node); exists {
+	if node, exists := r.writtenNode.newest(node); exists {
 		return node
 	}
 	return nil
@@ -289,7 +289,7 @@ func (r *machines) remember(in machine.Observation, kept memory) {
 
 // forget forgets a machine that the cache has lost.
 func (r *machines) forget(uid types.UID) {
-	r.latest.forget(uid)
+	r.written.forget(uid)
 	r.mu.Lock()
 	kept := r.memory[uid]
 	delete(r.memory, uid)

@@ -24,16 +24,16 @@ import (
 func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
 	switch a := do.(type) {
 	case machine.UpdateMachine:
-		return r.written(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
 	case machine.UpdateStatus:
-		return r.written(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
 	case machine.DeleteMachine:
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
 		err := r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Delete(ctx, a.Name, options)
 		if ignoreNotFound(err) != nil {
 			return err
 		}
-		return r.written(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{}))
+		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{}))
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
 		return r.call(ctx, in, do)
 	case machine.LookForNode:
@@ -66,13 +66,13 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 	}
 }
 
-// written puts the machine that a write returned into the observation; a machine
-// that is gone leaves nothing.
-func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v1alpha1.Machine, error) error {
+// afterWrite returns a function that puts the machine which a write returned into the observation.
+// The observation of a deleted machine has no machine.
+func (r *machines) afterWrite(ctx context.Context, in *machine.Observation) func(*v1alpha1.Machine, error) error {
 	return func(m *v1alpha1.Machine, err error) error {
 		switch {
 		case apierrors.IsNotFound(err):
-			r.latest.bury(in.Machine.UID)
+			r.written.putDeleted(in.Machine.UID)
 			in.Machine = nil
 			return nil
 		case err != nil:
@@ -82,11 +82,11 @@ func (r *machines) written(ctx context.Context, in *machine.Observation) func(*v
 			r.cfg.event(m, e)
 		}
 		if !m.DeletionTimestamp.IsZero() && len(m.Finalizers) == 0 {
-			r.latest.bury(m.UID)
+			r.written.putDeleted(m.UID)
 			in.Machine = nil
 			return nil
 		}
-		r.latest.put(m)
+		r.written.put(m)
 		renamed := in.Machine.Spec.ProviderID != m.Spec.ProviderID
 		in.Machine, in.Node = m, r.observeNode(ctx, m, in.VM) // it may name its Node only now
 		if renamed {
@@ -109,7 +109,7 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 		case err != nil:
 			return err
 		}
-		r.latestNode.put(n)
+		r.writtenNode.put(n)
 		in.Node.Node = n
 		return nil
 	}
@@ -117,7 +117,7 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 
 // buryNode remembers that a Node is gone, as long as the cache shows it.
 func (r *machines) buryNode(in *machine.Observation) {
-	r.latestNode.bury(in.Node.Node.UID)
+	r.writtenNode.putDeleted(in.Node.Node.UID)
 	in.Node.Node = nil
 }
 
@@ -142,7 +142,7 @@ func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a ma
 		return nil
 	}
 	if node != nil {
-		r.latestNode.put(node)
+		r.writtenNode.put(node)
 		in.Node.Node = node
 	}
 	return err
@@ -218,7 +218,7 @@ func (r *machines) deleteToken(ctx context.Context, in *machine.Observation, kep
 	if kept.token != nil && kept.token.UID == a.UID {
 		kept.token = nil
 	}
-	r.latestToken.bury(a.UID)
+	r.writtenToken.putDeleted(a.UID)
 	in.Tokens = r.observeTokens(in.Machine, kept)
 	return nil
 }

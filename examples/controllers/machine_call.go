@@ -51,13 +51,13 @@ func (r *machines) stillSo(ctx context.Context, in *machine.Observation) (bool, 
 	live, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
 	case err == nil && live.UID != m.UID:
-		r.latest.bury(m.UID)
+		r.written.putDeleted(m.UID)
 		in.Machine = nil
 		return false, nil
 	case err == nil && live.ResourceVersion == m.ResourceVersion:
 		return true, nil
 	default:
-		return false, r.written(ctx, in)(live, err)
+		return false, r.afterWrite(ctx, in)(live, err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (r *machines) changed(before, after *v1alpha1.Machine) {
 // watchTarget wakes machines up when their Node changes, or what is on it.
 func (r *machines) watchTarget(c *caches) {
 	core := c.target.Core().V1()
-	r.latestNode = newLatest[*corev1.Node](shows[*corev1.Node](core.Nodes().Informer()))
+	r.writtenNode = newWritten[*corev1.Node](shows[*corev1.Node](core.Nodes().Informer()))
 	r.node = core.Nodes().Lister().Get
 	// Both fail only once the informers have stopped.
 	r.drains, _ = runner.NewInformers(c.target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
@@ -72,13 +72,13 @@ func (r *machines) watchTarget(c *caches) {
 			each(func(n *corev1.Node) { r.addAll(c.machinesOfNode(n)) })(before, after)
 		}
 	})
-	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.latestNode.forget(n.UID) })
+	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.writtenNode.forget(n.UID) })
 	tokens := c.tokens.Core().V1().Secrets().Informer()
-	r.latestToken = newLatest[*corev1.Secret](shows[*corev1.Secret](tokens))
+	r.writtenToken = newWritten[*corev1.Secret](shows[*corev1.Secret](tokens))
 	r.tokens = index(tokens, "machine-of-token", func(s *corev1.Secret) []types.UID { return []types.UID{machine.TokenOwner(s)} })
 	on(tokens, func(before, after *corev1.Secret) {
 		if after == nil {
-			r.latestToken.forget(before.UID)
+			r.writtenToken.forget(before.UID)
 			return
 		}
 		if key, err := cache.ParseObjectName(after.Annotations[machine.TokenMachineAnnotation]); err == nil {

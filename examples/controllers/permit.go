@@ -62,7 +62,7 @@ type failureGuard struct {
 	deployment func(namespace, name string) *v1alpha1.MachineDeployment // nil if there is none
 	groups     *groups
 	node       func(name string) (*corev1.Node, error)
-	latest     *latest[*v1alpha1.Machine]
+	written    *written[*v1alpha1.Machine]
 	began      time.Time // when this process began to grant, in whole seconds as creation timestamps
 
 	mu      sync.Mutex
@@ -81,10 +81,10 @@ type population struct {
 // on them is at most so much too long. Nothing is granted on them.
 const reuse = time.Second
 
-func newFailureGuard(cfg *Config, c *caches, g *groups, latest *latest[*v1alpha1.Machine]) *failureGuard {
+func newFailureGuard(cfg *Config, c *caches, g *groups, written *written[*v1alpha1.Machine]) *failureGuard {
 	api := c.machines.Machine().V1alpha1()
 	f := &failureGuard{
-		cfg: cfg, machines: api.Machines().Lister(), groups: g, latest: latest, began: cfg.Clock.Now().Truncate(time.Second),
+		cfg: cfg, machines: api.Machines().Lister(), groups: g, written: written, began: cfg.Clock.Now().Truncate(time.Second),
 		deployment: func(_, _ string) *v1alpha1.MachineDeployment { return nil },
 		granted:    map[types.UID]safety.GuardMember{}, told: map[tellKey]toldVerdict{}, seen: map[string]population{},
 	}
@@ -168,7 +168,7 @@ func (f *failureGuard) look(namespace string, now time.Time) []safety.GuardMembe
 	cached, _ := f.machines.Machines(namespace).List(labels.Everything()) // it never fails
 	machines := make([]*v1alpha1.Machine, 0, len(cached))
 	for _, m := range cached {
-		if m, exists := f.latest.of(m); exists {
+		if m, exists := f.written.newest(m); exists {
 			machines = append(machines, m)
 		}
 	}

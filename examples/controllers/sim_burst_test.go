@@ -20,7 +20,7 @@ import (
 // how many were until the world came to rest.
 func resized(t *testing.T, verb string, from, change, to int32, n int) int {
 	t.Helper()
-	s := story{name: "its size changes", joins: true, deployment: true, rollout: &rollout{
+	s := scenario{name: "its size changes", joins: true, deployment: true, rollout: &rollout{
 		replicas: from, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
 	}}
 	w := newWorld(s, nil, calm, false)

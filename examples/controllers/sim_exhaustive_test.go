@@ -22,8 +22,8 @@ var slowCloud = drivertest.CloudOptions{
 	BootTime: 20 * time.Second, ShutdownTime: 10 * time.Second, Lag: 5 * time.Second, NeedsInitialization: true,
 }
 
-// lives are those in which everything is tried, in a fixed order of events.
-var lives = []story{
+// lifecycles are those in which everything is tried, in a fixed order of events.
+var lifecycles = []scenario{
 	{name: "it runs until it is deleted", machines: 1, joins: true, pods: 2, foreignFinalizers: true, deleteRunning: 30 * time.Second, cloud: slowCloud},
 	{name: "it is deleted at once", machines: 1, joins: true, deleteAfter: time.Millisecond, cloud: slowCloud},
 	{name: "it is deleted as it boots", machines: 1, joins: true, deleteAfter: 10 * time.Second, cloud: slowCloud},
@@ -44,7 +44,7 @@ var lives = []story{
 
 // arrowsOf returns the calls of a life in which nothing more goes wrong than the
 // plan says.
-func arrowsOf(t *testing.T, s story, at plan) (arrows []arrow) {
+func arrowsOf(t *testing.T, s scenario, at plan) (arrows []arrow) {
 	t.Helper()
 	w := play(s, nil, func(a arrow) trouble {
 		arrows = append(arrows, a)
@@ -58,7 +58,7 @@ func arrowsOf(t *testing.T, s story, at plan) (arrows []arrow) {
 func calm(arrow) trouble { return trouble{} }
 
 // check plays a life, and once more to tell of it if it went wrong.
-func check(t *testing.T, s story, what string, at func() plan) {
+func check(t *testing.T, s scenario, what string, at func() plan) {
 	t.Helper()
 	if w := play(s, nil, at(), false); len(w.wrongs) > 0 {
 		w = play(s, nil, at(), true)
@@ -70,7 +70,7 @@ func check(t *testing.T, s story, what string, at func() plan) {
 func TestEveryTroubleAtEveryCall(t *testing.T) {
 	t.Parallel()
 	fewerCollections(t)
-	for _, s := range lives {
+	for _, s := range lifecycles {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -121,9 +121,9 @@ func (a arrow) endings() []trouble {
 	}
 }
 
-// pairLife is the life of the pairs: all that a machine goes through, and
+// pairLifecycle is the life of the pairs: all that a machine goes through, and
 // nothing twice.
-var pairLife = story{name: "all there is", machines: 1, joins: true, pods: 1, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{
+var pairLifecycle = scenario{name: "all there is", machines: 1, joins: true, pods: 1, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{
 	BootTime: 10 * time.Second, Lag: 20 * time.Second, NeedsInitialization: true,
 }}
 
@@ -138,7 +138,7 @@ func TestEveryTwoCallsThatEndBadly(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				played := 0
-				for i, first := range arrowsOf(t, pairLife, calm) {
+				for i, first := range arrowsOf(t, pairLifecycle, calm) {
 					if i%shards != shard || (testing.Short() || raced) && i%8 > 0 {
 						continue
 					}
@@ -158,13 +158,13 @@ func TestEveryTwoCallsThatEndBadly(t *testing.T) {
 // checkPairs plays the life with one trouble, and each that may come after it.
 func checkPairs(t *testing.T, first arrow, one trouble) (played int) {
 	t.Helper()
-	for j, second := range arrowsOf(t, pairLife, once(first.n, one)) {
+	for j, second := range arrowsOf(t, pairLifecycle, once(first.n, one)) {
 		if j <= first.n {
 			continue
 		}
 		for _, two := range second.endings() {
 			played++
-			check(t, pairLife, fmt.Sprintf("%s at call %s, and %s at call %s", one, first, two, second), func() plan {
+			check(t, pairLifecycle, fmt.Sprintf("%s at call %s, and %s at call %s", one, first, two, second), func() plan {
 				return func(a arrow) trouble {
 					if a.n == first.n {
 						return one

@@ -20,7 +20,7 @@ import (
 // that Node asks to preserve the other machine, and keeps this one from nothing.
 func TestMachineSet_FailedMachineWithThePreservedNodeOfAnother_IsReplaced(t *testing.T) {
 	t.Parallel()
-	s := story{name: "its label names the Node of another", joins: true, deployment: true, rollout: &rollout{
+	s := scenario{name: "its label names the Node of another", joins: true, deployment: true, rollout: &rollout{
 		replicas: 2, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
 	}}
 	w := newWorld(s, nil, calm, false)

@@ -23,7 +23,7 @@ func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 		t.Run(fmt.Sprintf("unlabelled %t", unlabelled), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := story{
+				s := scenario{
 					name: "all nodes fall silent", joins: true, deployment: true, unlabelled: unlabelled,
 					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},

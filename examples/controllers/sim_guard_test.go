@@ -55,7 +55,7 @@ type failure struct {
 
 // fallSilent plays one kind of silence and judges what the guard lets be replaced.
 func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy, verbose bool) *world {
-	s := story{
+	s := scenario{
 		name: k.name, joins: !k.never, deployment: true, guard: guard,
 		rollout: &rollout{replicas: k.machines, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 		cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
@@ -197,7 +197,7 @@ func TestGuard_NoneJoins_HeldAndThenReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(story{
+				w := newWorld(scenario{
 					name: name, deployment: true, guard: safety.DefaultGuardPolicy(), cloud: drivertest.CloudOptions{BootTime: 20 * time.Second},
 					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 				}, nil, noTrouble, true)

@@ -101,7 +101,7 @@ func (w *world) checkCreated(v drivertest.VM) {
 		w.wrong("a VM is made for machine %s without an intent: %+v", v.Machine, m.Status.LastOperation)
 	case m.Spec.ProviderID != "":
 		w.wrong("a VM is made for machine %s, which has %s", v.Machine, m.Spec.ProviderID)
-	case class == nil || !guarded(class, v1alpha1.MCMFinalizerName) && !w.story.oldLists && !w.judge.oldClass:
+	case class == nil || !guarded(class, v1alpha1.MCMFinalizerName) && !w.scenario.oldLists && !w.judge.oldClass:
 		w.wrong("a VM is made for machine %s, whose class is not guarded", v.Machine)
 	}
 }
@@ -190,7 +190,7 @@ func (w *world) assess(s *site, write draintest.Write, by author) {
 	if pod, ok := write.Before.(*corev1.Pod); ok && write.Subresource == "eviction" {
 		w.assessEviction(pod)
 	}
-	if w.story.rollout != nil {
+	if w.scenario.rollout != nil {
 		w.assessRollout(write.Before, write.After)
 	}
 	if write.Before == nil {
@@ -296,7 +296,7 @@ func (w *world) assessMachine(was, is *v1alpha1.Machine) {
 }
 
 // recorded returns when it was that the controllers wrote down as t by their clock.
-func (w *world) recorded(t metav1.Time) time.Time { return t.Add(-w.story.clockAhead) }
+func (w *world) recorded(t metav1.Time) time.Time { return t.Add(-w.scenario.clockAhead) }
 
 // assessPhase judges that a machine fails only when its time is over.
 func (w *world) assessPhase(was, is *v1alpha1.Machine) {
@@ -356,7 +356,7 @@ func (w *world) readySince(m *v1alpha1.Machine) time.Time {
 // checkReplacements judges that not too many machines of a deployment are failed
 // at a time.
 func (w *world) checkReplacements(failed *v1alpha1.Machine) {
-	if !w.story.deployment {
+	if !w.scenario.deployment {
 		return
 	}
 	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
@@ -369,7 +369,7 @@ func (w *world) checkReplacements(failed *v1alpha1.Machine) {
 // checkReplaced judges that no machine waits to be failed when nothing is in its
 // way.
 func (w *world) checkReplaced() {
-	if w.story.guard != (safety.GuardPolicy{}) { // which is judged by what it holds
+	if w.scenario.guard != (safety.GuardPolicy{}) { // which is judged by what it holds
 		return
 	}
 	now, machines := w.clock.Now(), all[*v1alpha1.Machine](w.control, "machines")
@@ -382,7 +382,7 @@ func (w *world) checkReplaced() {
 		due := w.recorded(m.Status.CurrentStatus.LastUpdateTime).Add(w.policy.HealthTimeout)
 		due = later(later(due, w.judge.replaced), w.calmFrom)
 		if w.process != nil { // health timeouts begin anew with a process, and after a freeze
-			due = later(due, w.process.freeze.now().ClocksFrom.Add(w.policy.HealthTimeout-w.story.clockAhead))
+			due = later(due, w.process.freeze.now().ClocksFrom.Add(w.policy.HealthTimeout-w.scenario.clockAhead))
 		}
 		if m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown && m.DeletionTimestamp.IsZero() && now.After(due.Add(2*time.Minute)) {
 			w.wrong("machine %s was to be failed at %s", m.Name, due)
@@ -437,7 +437,7 @@ func (w *world) checkRest() {
 	}
 	for _, secret := range all[*corev1.Secret](w.target, "secrets") {
 		// A token whose creation was not confirmed may be observed late; it expires by itself.
-		forgiven := (w.judge.unheard || w.story.oldLists) && len(secret.Data["expiration"]) > 0
+		forgiven := (w.judge.unheard || w.scenario.oldLists) && len(secret.Data["expiration"]) > 0
 		if secret.Type == corev1.SecretTypeBootstrapToken && !forgiven {
 			w.wrong("at rest there is bootstrap token %s", secret.Name)
 		}
@@ -455,7 +455,7 @@ func (w *world) checkRest() {
 // checkSettled judges a machine at rest.
 func (w *world) checkSettled(m *v1alpha1.Machine, own drivertest.Snapshot) {
 	want := v1alpha1.MachineRunning
-	if w.story.noTarget {
+	if w.scenario.noTarget {
 		want = v1alpha1.MachineAvailable
 	}
 	if m.Status.CurrentStatus.Phase != want || !m.DeletionTimestamp.IsZero() {
@@ -465,7 +465,7 @@ func (w *world) checkSettled(m *v1alpha1.Machine, own drivertest.Snapshot) {
 	if len(own.VMs) != 1 || own.VMs[0].ProviderID != m.Spec.ProviderID || !own.VMs[0].Initialized || len(own.Leftovers()) > 0 {
 		w.wrong("%s with %q rests with\n%s", m.Name, m.Spec.ProviderID, own)
 	}
-	if w.story.noTarget {
+	if w.scenario.noTarget {
 		return
 	}
 	node := w.node(m.Labels[v1alpha1.NodeLabelKey])

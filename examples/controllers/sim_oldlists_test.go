@@ -22,7 +22,7 @@ func successorWithOldLists(t *testing.T, before func(arrow) bool) (tokens, vms i
 	var gone, begun bool
 	seen := map[*site]map[string]int{} // entries of the logs, as of that arrow
 	var w *world
-	s := story{name: "its successor has old lists", machines: 1, joins: true, oldLists: true, deleteRunning: time.Second}
+	s := scenario{name: "its successor has old lists", machines: 1, joins: true, oldLists: true, deleteRunning: time.Second}
 	w = newWorld(s, nil, func(a arrow) (none trouble) {
 		if len(seen) == 0 && before(a) {
 			for _, s := range []*site{w.control, w.target} {

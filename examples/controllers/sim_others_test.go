@@ -27,7 +27,7 @@ import (
 
 // kubelets have the Nodes of VMs join that are up.
 func (w *world) kubelets() {
-	if !w.story.joins || w.story.noTarget {
+	if !w.scenario.joins || w.scenario.noTarget {
 		return
 	}
 	for _, v := range w.cloud.Snapshot().VMs {
@@ -47,7 +47,7 @@ func (w *world) kubelets() {
 			}},
 		}
 		foreign(&node.ObjectMeta)
-		if w.story.foreignFinalizers {
+		if w.scenario.foreignFinalizers {
 			node.Finalizers = append(node.Finalizers, foreignKey)
 		}
 		if err := w.target.cluster.Add(node); err != nil { // of an earlier VM of its name
@@ -60,7 +60,7 @@ func (w *world) kubelets() {
 
 // bindLate has a pod bound to a Node at the very moment at which it is cordoned.
 func (w *world) bindLate(a arrow) {
-	if !w.story.latePod || a.site != w.target || a.resource != "nodes" || a.verb != "patch" || w.bound {
+	if !w.scenario.latePod || a.site != w.target || a.resource != "nodes" || a.verb != "patch" || w.bound {
 		return
 	}
 	if node := w.node(a.name); node != nil && !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() {
@@ -86,17 +86,17 @@ func (w *world) pod(node, suffix string) *corev1.Pod {
 // wants one of them to stay.
 func (w *world) schedule(node string) {
 	labels := map[string]string{"app": node}
-	for i := range w.story.pods {
+	for i := range w.scenario.pods {
 		pod := w.pod(node, fmt.Sprint(i))
 		if i > 0 {
 			pod.Labels = labels
 		}
-		if w.story.volumes {
+		if w.scenario.volumes {
 			w.claim(pod)
 		}
 		must(w.target.cluster.Add(pod))
 	}
-	if w.story.pods > 1 {
+	if w.scenario.pods > 1 {
 		one := intstr.FromInt32(1)
 		_ = w.target.cluster.Add(&policyv1.PodDisruptionBudget{ // there from an earlier VM, perhaps
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: node},
@@ -150,7 +150,7 @@ func (w *world) reactToPhase(m *v1alpha1.Machine) {
 	w.followUpdate(m)
 	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // other phases change nothing
 	case v1alpha1.MachineFailed:
-		if w.story.rollout != nil {
+		if w.scenario.rollout != nil {
 			return // its set deletes it
 		}
 		w.later(3*time.Second, func() {
@@ -159,15 +159,15 @@ func (w *world) reactToPhase(m *v1alpha1.Machine) {
 			}
 		})
 	case v1alpha1.MachineRunning:
-		if w.story.deleteRunning > 0 {
-			w.later(w.story.deleteRunning, func() { w.remove(m.Name) })
+		if w.scenario.deleteRunning > 0 {
+			w.later(w.scenario.deleteRunning, func() { w.remove(m.Name) })
 		}
-		if w.story.ill && !w.judge.fellIll[m.Name] {
+		if w.scenario.ill && !w.judge.fellIll[m.Name] {
 			w.judge.fellIll[m.Name] = true
 			w.later(10*time.Second, func() { w.report(m.Name, corev1.ConditionFalse) })
 			w.later(50*time.Second, func() { w.report(m.Name, corev1.ConditionUnknown) })
-			if w.story.recovers {
-				w.later(cmp.Or(w.story.recoversAfter, 5*time.Minute), func() { w.report(m.Name, corev1.ConditionTrue) })
+			if w.scenario.recovers {
+				w.later(cmp.Or(w.scenario.recoversAfter, 5*time.Minute), func() { w.report(m.Name, corev1.ConditionTrue) })
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (w *world) meddleWithNode(name, key string) error {
 	}
 	metav1.SetMetaDataLabel(&node.ObjectMeta, key, "theirs")
 	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectPreferNoSchedule})
-	if node.DeletionTimestamp.IsZero() && w.story.foreignFinalizers && !slices.Contains(node.Finalizers, foreignKey) {
+	if node.DeletionTimestamp.IsZero() && w.scenario.foreignFinalizers && !slices.Contains(node.Finalizers, foreignKey) {
 		node.Finalizers = append(node.Finalizers, foreignKey)
 	}
 	if node, err = nodes.Update(ctx, node, metav1.UpdateOptions{}); err != nil {

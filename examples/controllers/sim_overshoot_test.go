@@ -39,8 +39,8 @@ func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
 		seen, troubles := 0, 0
 		for seed := range uint64(count) {
 			rng := rand.New(rand.NewPCG(seed, 15))
-			w := play(story{name: "they are scaled", joins: true, deployment: true, rollout: scalings(rng), cloud: anyCloud(rng)}, rng, anyTroubles(rng), false)
-			require.Empty(t, w.wrongs, "seed %d: %s", seed, w.story)
+			w := play(scenario{name: "they are scaled", joins: true, deployment: true, rollout: scalings(rng), cloud: anyCloud(rng)}, rng, anyTroubles(rng), false)
+			require.Empty(t, w.wrongs, "seed %d: %s", seed, w.scenario)
 			seen, troubles = seen+w.tooMany, troubles+w.trouble
 		}
 		t.Logf("%d looks at a set that has too many machines, %d troubles", seen, troubles)
@@ -53,7 +53,7 @@ func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
 func TestOvershoot_MachinesByHand_AreNoticedInTheSchedules(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := story{name: "it has too many", joins: true, deployment: true, rollout: &rollout{replicas: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}}
+		s := scenario{name: "it has too many", joins: true, deployment: true, rollout: &rollout{replicas: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}}
 		w := newWorld(s, nil, calm, false)
 		w.later(5*time.Minute, func() {
 			set := all[*v1alpha1.MachineSet](w.control, "machinesets")[0]

@@ -53,7 +53,7 @@ func (w *world) tell(name string, r request) {
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.PreserveMachineAnnotationKey: value}}})
 	must(err)
-	if w.story.preserveNode {
+	if w.scenario.preserveNode {
 		_, err = w.nodes.CoreV1().Nodes().Patch(ofOthers, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	} else {
 		_, err = w.machines.MachineV1alpha1().Machines(ns).Patch(ofOthers, name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -77,7 +77,7 @@ func (w *world) assessPreservation(was, is *v1alpha1.Machine) {
 	case from == nil || from.Equal(to):
 	case to != nil:
 		w.wrong("the end of the preservation of %s moves from %s to %s", is.Name, from, to)
-	case !is.DeletionTimestamp.IsZero() || !w.clock.Now().Before(from.Time) || w.story.oldLists:
+	case !is.DeletionTimestamp.IsZero() || !w.clock.Now().Before(from.Time) || w.scenario.oldLists:
 	default:
 		last := w.judge.told[is.Name]
 		asked := !last.none && (last.value == v1alpha1.PreserveMachineAnnotationValueNow ||
@@ -92,7 +92,7 @@ func (w *world) assessPreservation(was, is *v1alpha1.Machine) {
 // when it is.
 func (w *world) assessDrained(was, is *corev1.Node) {
 	m := w.machine(is.Name)
-	if saysDrained(was) || !saysDrained(is) || m == nil || w.mayForce(m, is) || w.story.oldLists {
+	if saysDrained(was) || !saysDrained(is) || m == nil || w.mayForce(m, is) || w.scenario.oldLists {
 		return
 	}
 	for _, pod := range all[*corev1.Pod](w.target, "pods") {

@@ -41,8 +41,8 @@ func (w *world) begin() {
 	queues := map[string]*handQueue{}
 	cfg := Config{
 		Machines: machineClient{w.machines, p}, Control: coreClient{w.secrets, p, w.control}, Driver: cloudCalls{p},
-		Policy: w.policy, Clock: wrongClock{w.clock, w.story.clockAhead}, Workers: 1, Random: w.chance, Observe: w.note, Events: eventLog{w: w}, parallel: 1,
-		uncaught: true, Guard: w.story.guard,
+		Policy: w.policy, Clock: wrongClock{w.clock, w.scenario.clockAhead}, Workers: 1, Random: w.chance, Observe: w.note, Events: eventLog{w: w}, parallel: 1,
+		uncaught: true, Guard: w.scenario.guard,
 		newQueue: func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 			queues[kind] = newHandQueue(w.clock)
 			return queues[kind]
@@ -50,7 +50,7 @@ func (w *world) begin() {
 	}
 	control, target, tokens := newFeed(w.control, ""), newFeed(w.target, ""), newFeed(w.target, machine.TokenOwnerLabel)
 	c := &caches{machines: machineFeed{feed: control}, control: builtinFeed{feed: control}}
-	if !w.story.noTarget {
+	if !w.scenario.noTarget {
 		cfg.Target, c.target, c.tokens = coreClient{w.nodes, p, w.target}, builtinFeed{feed: target}, builtinFeed{feed: tokens}
 	}
 	must(cfg.complete())
@@ -58,7 +58,7 @@ func (w *world) begin() {
 	probes := newFreezes(&cfg)
 	probes.ask = func(context.Context) []safety.Probe { return w.probe() }
 	for _, l := range append(newLoops(&cfg, c), probes.loop) {
-		ofRollouts := w.story.rollout != nil && (l.kind == "machineset" || l.kind == "machinedeployment")
+		ofRollouts := w.scenario.rollout != nil && (l.kind == "machineset" || l.kind == "machinedeployment")
 		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" || l.kind == "freeze" || ofRollouts {
 			p.loops, p.queues = append(p.loops, l), append(p.queues, queues[l.kind])
 		}
@@ -68,7 +68,7 @@ func (w *world) begin() {
 	p.caches = slices.Concat(control.informers, target.informers, tokens.informers)
 	w.collect(others)
 	for _, i := range p.caches {
-		i.list(w.story.oldLists, w.clock.Now())
+		i.list(w.scenario.oldLists, w.clock.Now())
 	}
 	w.process = p
 	w.say("the controllers begin")
@@ -79,7 +79,7 @@ func (w *world) begin() {
 // probe probes the API servers: no arrow, as nothing can be lost with it.
 func (w *world) probe() []safety.Probe {
 	sites := []*site{w.control, w.target}
-	if w.story.noTarget {
+	if w.scenario.noTarget {
 		sites = sites[:1]
 	}
 	var probes []safety.Probe
@@ -110,7 +110,7 @@ func (w *world) newSafety(cfg Config, c *caches) *overshoots {
 
 // guard has the controller that freezes sets look at what the caches show.
 func (p *process) guard() {
-	if p.w.story.rollout == nil {
+	if p.w.scenario.rollout == nil {
 		return
 	}
 	if _, err := p.safety.pass(p.ctx, cache.ObjectName{}); err != nil {

@@ -50,7 +50,7 @@ func TestTargetCluster_FailedDuringOutage_RunAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(story{
+				w := newWorld(scenario{
 					name: name, joins: true, deployment: true,
 					rollout: &rollout{replicas: 4, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
@@ -105,7 +105,7 @@ func TestMachineSet_MachineRunsAgainBeforeItsDeletion_IsNotDeleted(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		var w *world
 		armed, calls := false, 0
-		w = newWorld(story{
+		w = newWorld(scenario{
 			name: "a machine runs again", joins: true, deployment: true,
 			rollout: &rollout{replicas: 1, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 			cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},

@@ -68,7 +68,7 @@ func TestMachineDeployment_InvalidSpec_OneEventAndNothingElseChanges(t *testing.
 					}
 					return bad
 				}
-				s := story{name: name, joins: true, deployment: true, rollout: &rollout{
+				s := scenario{name: name, joins: true, deployment: true, rollout: &rollout{
 					replicas: 2, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
 				}}
 				w := newWorld(s, nil, once, false)

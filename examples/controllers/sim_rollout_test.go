@@ -24,7 +24,7 @@ import (
 // Stories of a deployment: what its user does, and what may never happen
 // meanwhile.
 
-// rollout is the deployment of a story, and what its user does with it.
+// rollout is the deployment of a scenario, and what its user does with it.
 type rollout struct {
 	replicas, surge, unavailable int32
 	strategy                     v1alpha1.MachineDeploymentStrategyType
@@ -35,7 +35,7 @@ func (r rollout) String() string {
 	return fmt.Sprintf("%s of %d with surge %d and unavailable %d, %v", r.strategy, r.replicas, r.surge, r.unavailable, r.changes)
 }
 
-// change is one write of the user, so long after the story begins.
+// change is one write of the user, so long after the scenario begins.
 type change struct {
 	after time.Duration
 	patch string
@@ -77,7 +77,7 @@ func anyRollout(rng *rand.Rand) *rollout {
 // to a process that begins: it is promised new lists.
 func randomRollout(seed uint64, verbose bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	s := story{name: "they are rolled out", joins: true, deployment: true, rollout: anyRollout(rng), cloud: anyCloud(rng)}
+	s := scenario{name: "they are rolled out", joins: true, deployment: true, rollout: anyRollout(rng), cloud: anyCloud(rng)}
 	s.pods, s.foreignFinalizers = max(0, rng.IntN(6)-3), rng.IntN(3) == 0
 	return play(s, rng, anyTroubles(rng), verbose)
 }
@@ -90,8 +90,8 @@ func TestRollouts(t *testing.T) {
 
 // deploy makes the deployment, and lets its user change it at times.
 func (w *world) deploy() {
-	r, labels := w.story.rollout, map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "d"}
-	if w.story.unlabelled {
+	r, labels := w.scenario.rollout, map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "d"}
+	if w.scenario.unlabelled {
 		labels = map[string]string{"example.com/pool": "a"}
 	}
 	surge, unavailable := intstr.FromInt32(r.surge), intstr.FromInt32(r.unavailable)

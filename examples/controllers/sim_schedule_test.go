@@ -25,8 +25,8 @@ var (
 	firstFlag = flag.Uint64("schedule.first", 1, "the seed of the first schedule")
 )
 
-// story is what happens beside the troubles.
-type story struct {
+// scenario is what happens beside the troubles.
+type scenario struct {
 	name          string
 	machines      int
 	noTarget      bool
@@ -57,19 +57,19 @@ type story struct {
 	cloud                      drivertest.CloudOptions
 }
 
-func (s story) String() string {
+func (s scenario) String() string {
 	return fmt.Sprintf("%s, rollout %v, volumes %t detached after %s, of a deployment %t, preservation %v on the node %t, updates %t failing %t: %d machines, target %t, deleted after %s, or %s after running, %d pods, others' finalizers %t, old lists %t, lag %s, boot %s, shutdown %s, initialised %t",
 		s.name, s.rollout, s.volumes, s.detach, s.deployment, s.preserve, s.preserveNode, s.updates, s.updateFails, s.machines, !s.noTarget, s.deleteAfter, s.deleteRunning, s.pods, s.foreignFinalizers, s.oldLists, s.cloud.Lag, s.cloud.BootTime, s.cloud.ShutdownTime,
 		s.cloud.NeedsInitialization)
 }
 
-// play lets a story happen to its end, and then all machines be deleted.
-func play(s story, rng *rand.Rand, at plan, verbose bool) *world {
+// play lets a scenario happen to its end, and then all machines be deleted.
+func play(s scenario, rng *rand.Rand, at plan, verbose bool) *world {
 	w := newWorld(s, rng, at, verbose)
 	if w.run(); len(w.wrongs) == 0 {
 		w.checkRest()
 	}
-	if w.story.rollout != nil && len(w.wrongs) == 0 {
+	if w.scenario.rollout != nil && len(w.wrongs) == 0 {
 		w.undeploy()
 	} else {
 		for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
@@ -92,8 +92,8 @@ func play(s story, rng *rand.Rand, at plan, verbose bool) *world {
 	return w
 }
 
-// stories are the lives of machines.
-var stories = []story{
+// scenarios are the lives of machines.
+var scenarios = []scenario{
 	{name: "it runs until it is deleted", joins: true},
 	{name: "it is deleted at some time", joins: true, deleteAfter: time.Second},
 	{name: "its node gets ill for good", joins: true, ill: true},
@@ -104,12 +104,12 @@ var stories = []story{
 	{name: "it is updated in place", joins: true, updates: true},
 }
 
-// randomSchedule is a story with random troubles.
+// randomSchedule is a scenario with random troubles.
 func randomSchedule(seed uint64, verbose bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	s := stories[rng.IntN(len(stories))]
+	s := scenarios[rng.IntN(len(scenarios))]
 	if rng.IntN(3) == 0 {
-		s = stories[rng.IntN(2)] // most happens there
+		s = scenarios[rng.IntN(2)] // most happens there
 	}
 	s.oldLists = rng.IntN(4) == 0
 	s.machines = 1 + max(0, rng.IntN(10)-7)
@@ -157,7 +157,7 @@ func anyTroubles(rng *rand.Rand) plan {
 }
 
 // befallen draws what befalls the machines beside their lives.
-func (s *story) befallen(rng *rand.Rand) {
+func (s *scenario) befallen(rng *rand.Rand) {
 	if s.pods > 0 && rng.IntN(2) == 0 {
 		s.volumes, s.detach = true, []time.Duration{0, 7 * time.Second, 7 * time.Second, 3 * time.Minute}[rng.IntN(4)]
 	}
@@ -196,7 +196,7 @@ func fewerCollections(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
 }
 
-// A schedule is a story, with troubles, in some order of events; all of it is
+// A schedule is a scenario, with troubles, in some order of events; all of it is
 // drawn from its seed.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,7 @@ func playAll(t *testing.T, name string, count int, random func(seed uint64, verb
 	if *seedFlag != 0 {
 		synctest.Test(t, func(t *testing.T) {
 			w := random(*seedFlag, true)
-			t.Logf("%s\n%s", w.story, strings.Join(w.trace, "\n"))
+			t.Logf("%s\n%s", w.scenario, strings.Join(w.trace, "\n"))
 			require.Empty(t, w.wrongs)
 		})
 		return
@@ -233,7 +233,7 @@ func playAll(t *testing.T, name string, count int, random func(seed uint64, verb
 					arrows, troubles, freezes = arrows+w.arrows, troubles+w.trouble, freezes+w.freezes
 					if len(w.wrongs) > 0 {
 						t.Errorf("%s\n%s\nplay it again: go test ./controllers -run %s -schedule.seed=%d -v",
-							w.story, strings.Join(w.wrongs, "\n"), name, seed)
+							w.scenario, strings.Join(w.wrongs, "\n"), name, seed)
 						if t.Failed() && *countFlag == 0 {
 							return
 						}

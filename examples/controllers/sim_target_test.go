@@ -37,7 +37,7 @@ func TestTargetCluster_OutOfReach_NoMachineIsFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := story{name: name, machines: 4, joins: true, cloud: drivertest.CloudOptions{BootTime: tc.boot}}
+				s := scenario{name: name, machines: 4, joins: true, cloud: drivertest.CloudOptions{BootTime: tc.boot}}
 				w := newWorld(s, nil, func(arrow) trouble { return trouble{} }, true)
 				begin := w.clock.Now().Add(6 * time.Minute)
 				report := func(c corev1.ConditionStatus) {

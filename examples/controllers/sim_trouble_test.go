@@ -232,7 +232,7 @@ func (p *process) through(ctx context.Context, a arrow, do func(trouble) error) 
 // hear judges that no write is refused because it is based on older news than
 // what this very process has written, and heard of.
 func (p *process) hear(a arrow, t trouble, err error) {
-	if a.site == nil || a.resource != "machines" || p.w.story.rollout != nil { // sets write them too
+	if a.site == nil || a.resource != "machines" || p.w.scenario.rollout != nil { // sets write them too
 		return
 	}
 	m := p.w.machine(a.name)

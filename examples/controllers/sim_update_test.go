@@ -41,7 +41,7 @@ func nodeLabels(of map[string]any) map[string]any {
 // beginUpdate has a Node updated once no other is.
 func (w *world) beginUpdate(node string) {
 	w.patchNode(node, nodeLabels(map[string]any{v1alpha1.LabelKeyNodeCandidateForUpdate: "true"}))
-	w.later(w.story.updateAfter, func() { w.selectForUpdate(node) })
+	w.later(w.scenario.updateAfter, func() { w.selectForUpdate(node) })
 }
 
 func (w *world) selectForUpdate(node string) {
@@ -62,7 +62,7 @@ func (w *world) agent(was, is *corev1.Node) {
 		return
 	}
 	result := v1alpha1.LabelValueNodeUpdateSuccessful
-	if w.story.updateFails {
+	if w.scenario.updateFails {
 		result = v1alpha1.LabelValueNodeUpdateFailed
 	}
 	w.later(20*time.Second, func() { w.patchNode(is.Name, nodeLabels(map[string]any{v1alpha1.LabelKeyNodeUpdateResult: result})) })
@@ -72,7 +72,7 @@ func (w *world) agent(was, is *corev1.Node) {
 func (w *world) followUpdate(m *v1alpha1.Machine) {
 	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // other phases change nothing
 	case v1alpha1.MachineRunning:
-		if w.story.updates && !w.judge.updated[m.Name] {
+		if w.scenario.updates && !w.judge.updated[m.Name] {
 			w.judge.updated[m.Name] = true
 			w.later(5*time.Second, func() { w.beginUpdate(m.Name) })
 		}
@@ -81,7 +81,7 @@ func (w *world) followUpdate(m *v1alpha1.Machine) {
 			w.patchNode(m.Name, nodeLabels(map[string]any{v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful}))
 		})
 	case v1alpha1.MachineInPlaceUpdateSuccessful:
-		if w.story.rollout != nil {
+		if w.scenario.rollout != nil {
 			return // its deployment does
 		}
 		w.later(10*time.Second, func() {
@@ -113,7 +113,7 @@ func (w *world) assessUpdate(was, is *v1alpha1.Machine) {
 func (w *world) assessReady(was, is *corev1.Node) {
 	m := w.machine(is.Name)
 	step := updateStep(is)
-	if updateStep(was) == step || step != v1alpha1.DrainSuccessful && step != v1alpha1.ReadyForUpdate || m == nil || w.story.oldLists {
+	if updateStep(was) == step || step != v1alpha1.DrainSuccessful && step != v1alpha1.ReadyForUpdate || m == nil || w.scenario.oldLists {
 		return
 	}
 	if m.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating {
@@ -124,7 +124,7 @@ func (w *world) assessReady(was, is *corev1.Node) {
 // assessEviction judges that pods are evicted only for a reason.
 func (w *world) assessEviction(pod *corev1.Pod) {
 	node, m := w.node(pod.Spec.NodeName), w.machine(pod.Spec.NodeName)
-	if node == nil || w.story.oldLists {
+	if node == nil || w.scenario.oldLists {
 		return
 	}
 	if m == nil || w.drainStarted(m, node).IsZero() {
@@ -151,7 +151,7 @@ func (w *world) drainStarted(m *v1alpha1.Machine, node *corev1.Node) time.Time {
 
 // checkUpdated judges that an update in place has come to its end.
 func (w *world) checkUpdated(node *corev1.Node) {
-	if w.story.updates && (updateStep(node) != v1alpha1.UpdateSuccessful || node.Spec.Unschedulable) {
+	if w.scenario.updates && (updateStep(node) != v1alpha1.UpdateSuccessful || node.Spec.Unschedulable) {
 		w.wrong("node %s rests with its update in place at %q", node.Name, updateStep(node))
 	}
 }

@@ -32,7 +32,7 @@ func (w *world) claim(pod *corev1.Pod) {
 		Status: storagev1.VolumeAttachmentStatus{Attached: true},
 	}
 	foreign(&va.ObjectMeta)
-	if w.story.foreignFinalizers {
+	if w.scenario.foreignFinalizers {
 		va.Finalizers = append(va.Finalizers, foreignKey)
 	}
 	for _, o := range []interface{ metav1.Object }{

@@ -29,15 +29,15 @@ import (
 // who act in it. Everything happens in one goroutine, in the order of one
 // schedule, so that a seed is a history.
 type world struct {
-	rng     *rand.Rand // nil for a schedule in a fixed order
-	even    *rand.Rand // the same in all of these
-	clock   *clocktesting.FakeClock
-	story   story
-	plan    plan
-	policy  machine.Policy
-	cloud   *drivertest.Cloud
-	control *site
-	target  *site
+	rng      *rand.Rand // nil for a schedule in a fixed order
+	even     *rand.Rand // the same in all of these
+	clock    *clocktesting.FakeClock
+	scenario scenario
+	plan     plan
+	policy   machine.Policy
+	cloud    *drivertest.Cloud
+	control  *site
+	target   *site
 
 	machines versioned.Interface  // of the others; the controllers' have arrows
 	secrets  kubernetes.Interface // of the others
@@ -83,10 +83,10 @@ const (
 
 const ns = "shoot"
 
-func newWorld(s story, rng *rand.Rand, at plan, verbose bool) *world {
+func newWorld(s scenario, rng *rand.Rand, at plan, verbose bool) *world {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	w := &world{
-		rng: rng, even: rand.New(rand.NewPCG(1, 1)), clock: clocktesting.NewFakeClock(start), story: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(),
+		rng: rng, even: rand.New(rand.NewPCG(1, 1)), clock: clocktesting.NewFakeClock(start), scenario: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(),
 	}
 	w.policy = machine.DefaultPolicy()
 	w.policy.DrainTimeout, w.policy.PreserveTimeout = drainTimeout, preserveTime
@@ -110,27 +110,27 @@ func (w *world) prepare() {
 	foreign(&class.ObjectMeta)
 	foreign(&secret.ObjectMeta)
 	must(w.control.cluster.Add(class, secret))
-	if w.story.rollout != nil {
+	if w.scenario.rollout != nil {
 		w.deploy()
 	}
-	for i := range w.story.machines {
+	for i := range w.scenario.machines {
 		m := &v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("m-%d", i)},
 			Spec:       machineSpec(),
 		}
 		foreign(&m.ObjectMeta)
-		if w.story.foreignFinalizers {
+		if w.scenario.foreignFinalizers {
 			m.Finalizers = append(m.Finalizers, foreignKey)
 		}
-		if w.story.deployment {
+		if w.scenario.deployment {
 			m.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "d"
 		}
 		must(w.control.cluster.Add(m))
-		for _, r := range w.story.preserve {
+		for _, r := range w.scenario.preserve {
 			w.later(r.after, func() { w.tell(m.Name, r) })
 		}
-		if w.story.deleteAfter > 0 {
-			w.later(w.story.deleteAfter, func() { w.remove(m.Name) })
+		if w.scenario.deleteAfter > 0 {
+			w.later(w.scenario.deleteAfter, func() { w.remove(m.Name) })
 		}
 	}
 	w.collect(others)
@@ -149,7 +149,7 @@ func (w *world) chance() float64 {
 	switch {
 	case w.rng != nil:
 		return w.rng.Float64()
-	case w.story.rollout != nil: // names are made of it
+	case w.scenario.rollout != nil: // names are made of it
 		return w.even.Float64()
 	default:
 		return 0.5
@@ -287,7 +287,7 @@ func (w *world) deliverAll() {
 // interleave lets events arrive while the controllers wait for an answer.
 func (w *world) interleave() {
 	switch {
-	case w.process == nil || w.rng == nil && !w.story.oldLists || w.rng != nil && w.rng.IntN(3) > 0:
+	case w.process == nil || w.rng == nil && !w.scenario.oldLists || w.rng != nil && w.rng.IntN(3) > 0:
 		return
 	case w.rng == nil: // all of them, so that old lists are as new as can be
 		w.deliverAll()
@@ -374,7 +374,7 @@ func (w *world) machineFor(a arrow) string {
 	if name := a.name; a.site == nil || a.resource == "machines" || a.resource == "nodes" {
 		return name
 	}
-	if machines := all[*v1alpha1.Machine](w.control, "machines"); w.story.rollout != nil && len(machines) > 0 {
+	if machines := all[*v1alpha1.Machine](w.control, "machines"); w.scenario.rollout != nil && len(machines) > 0 {
 		return machines[0].Name
 	}
 	return "m-0"
@@ -392,7 +392,7 @@ func (w *world) result() error {
 	if len(w.wrongs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s\n%s", w.story, strings.Join(slices.Concat(w.wrongs, w.trace), "\n"))
+	return fmt.Errorf("%s\n%s", w.scenario, strings.Join(slices.Concat(w.wrongs, w.trace), "\n"))
 }
 
 var _ cache.SharedIndexInformer = (*informer)(nil)

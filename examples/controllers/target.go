@@ -75,7 +75,7 @@ func (r *machines) lookForNode(ctx context.Context, in *machine.Observation, a m
 	}
 	in.Node = view
 	if view.Node != nil {
-		r.latestNode.put(view.Node)
+		r.writtenNode.put(view.Node)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ type kubelet struct {
 	mu     sync.Mutex // of a look at the Node, from the first request to the last
 	joined bool
 	lease  *coordinationv1.Lease
-	node   latest[*corev1.Node]
-	pods   latest[*corev1.Pod]
+	node   written[*corev1.Node]
+	pods   written[*corev1.Pod]
 	failed time.Time // when a request failed last
 }
 
@@ -117,7 +117,7 @@ type kubelet struct {
 func (k *kubelet) look(vm VM, told orders, seen view) view {
 	seen.vm, seen.told = vm, told
 	if seen.node != nil {
-		now := k.node.of([]*corev1.Node{seen.node})
+		now := k.node.newest([]*corev1.Node{seen.node})
 		seen.node = nil
 		if len(now) > 0 {
 			seen.node = now[0]
@@ -125,6 +125,6 @@ func (k *kubelet) look(vm VM, told orders, seen view) view {
 		}
 	}
 	seen.joined, seen.lease = k.joined, k.lease
-	seen.pods = k.pods.of(seen.pods)
+	seen.pods = k.pods.newest(seen.pods)
 	return seen
 }

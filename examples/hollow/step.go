@@ -145,7 +145,7 @@ func (n *Nodes) pass(ctx context.Context, name string, from source) (time.Time, 
 func (k *kubelet) refresh(ctx context.Context, client kubernetes.Interface, name string) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
-		k.node.wrote(node)
+		k.node.put(node)
 	}
 	return ignoreNotFound(err)
 }

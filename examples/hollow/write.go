@@ -62,7 +62,7 @@ func (w register) do(ctx context.Context, client kubernetes.Interface, k *kubele
 	}
 	k.joined = true
 	if err == nil {
-		k.node.wrote(node)
+		k.node.put(node)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (w reportNode) do(ctx context.Context, client kubernetes.Interface, k *kube
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	k.node.wrote(node)
+	k.node.put(node)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (w labelNode) do(ctx context.Context, client kubernetes.Interface, k *kubel
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	k.node.wrote(node)
+	k.node.put(node)
 	return nil
 }
 
@@ -168,12 +168,12 @@ func (w reportPod) do(ctx context.Context, client kubernetes.Interface, k *kubel
 	pod, err := client.CoreV1().Pods(w.after.Namespace).Patch(ctx, w.after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	switch {
 	case apierrors.IsNotFound(err):
-		k.pods.removed(w.after.UID)
+		k.pods.putDeleted(w.after.UID)
 		return nil
 	case err != nil:
 		return err
 	}
-	k.pods.wrote(pod)
+	k.pods.put(pod)
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (w removePod) do(ctx context.Context, client kubernetes.Interface, k *kubel
 		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &w.pod.UID},
 	})
 	if err = ignoreNotFound(err); err == nil && len(w.pod.Finalizers) == 0 {
-		k.pods.removed(w.pod.UID)
+		k.pods.putDeleted(w.pod.UID)
 	}
 	return err
 }

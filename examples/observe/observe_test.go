@@ -34,8 +34,8 @@ func after(d time.Duration, e drain.Progress) drain.Progress {
 	return e
 }
 
-// story is a drain that is refused, escalates, and leaves a pod behind.
-func story() []drain.Progress {
+// scenario is a drain that is refused, escalates, and leaves a pod behind.
+func scenario() []drain.Progress {
 	evict, protected := &drain.Row{Action: drain.Evict}, &drain.Row{Action: drain.Block}
 	gone := &drain.Row{Action: drain.Wait}
 	return []drain.Progress{
@@ -62,7 +62,7 @@ func tell(o runner.Observer, events ...drain.Progress) {
 
 func TestEventsTellWhatPeopleShouldRead(t *testing.T) {
 	recorder := record.NewFakeRecorder(100)
-	tell(observe.Events(recorder, nil), story()...)
+	tell(observe.Events(recorder, nil), scenario()...)
 	tell(observe.Events(recorder, nil), after(0, drain.Progress{Type: drain.ProgressCordoned, Subject: "node/worker-1", Err: errors.New("no")}))
 	require.Equal(t, []string{
 		"Normal DrainStarted Started node/worker-1",
@@ -75,7 +75,7 @@ func TestEventsTellWhatPeopleShouldRead(t *testing.T) {
 		"Warning DrainEnded Ended node/worker-1 (Proceeded)",
 		"Warning DrainNotCordoned Cordoned node/worker-1: no",
 	}, received(recorder))
-	tell(observe.Events(nil, nil), story()...)
+	tell(observe.Events(nil, nil), scenario()...)
 }
 
 func received(r *record.FakeRecorder) []string {
@@ -100,8 +100,8 @@ func (r *regarding) Event(on kube.Object, _, _, message string) {
 func TestEventsAreOnTheNodeOrOnWhatIsGiven(t *testing.T) {
 	r := &regarding{}
 	machine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
-	tell(observe.Events(r, nil), story()[0])
-	tell(observe.Events(r, machine), story()[0])
+	tell(observe.Events(r, nil), scenario()[0])
+	tell(observe.Events(r, machine), scenario()[0])
 	require.Equal(t, []kube.Object{&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "worker-1", UID: "worker-1"}, machine}, r.objects)
 }
 
@@ -119,16 +119,16 @@ func TestLongMessagesFitIntoAnEvent(t *testing.T) {
 
 func TestSlogWritesEveryEventWithItsTime(t *testing.T) {
 	var b bytes.Buffer
-	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, nil))), story()...)
+	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, nil))), scenario()...)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	require.Len(t, lines, len(story()))
+	require.Len(t, lines, len(scenario()))
 	require.Equal(t, `time=2026-03-01T12:00:00.000Z level=INFO msg="drain: started" node=worker-1`, lines[0])
 	require.Equal(t, `time=2026-03-01T12:00:01.000Z level=WARN msg="drain: requested" node=worker-1 subject=pod/shop/b action=evict `+
 		`reason=DisruptionBudget message="web allows none" error=429`, lines[3])
 	require.Equal(t, `time=2026-03-01T13:01:00.000Z level=WARN msg="drain: ended" node=worker-1 outcome=Proceeded`, lines[11])
 
 	b.Reset()
-	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn}))), story()...)
+	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn}))), scenario()...)
 	require.Equal(t, 5, strings.Count(b.String(), "\n"))
 }
 
@@ -137,21 +137,21 @@ func TestSlogWithoutALoggerUsesTheDefault(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
 	slog.SetDefault(slog.New(slog.NewTextHandler(&b, nil)))
-	tell(observe.Slog(nil), story()[0])
+	tell(observe.Slog(nil), scenario()[0])
 	require.Contains(t, b.String(), "drain: started")
 }
 
 func TestLogrWritesWhatMattersWithoutVerbosity(t *testing.T) {
-	for verbosity, want := range map[int]int{0: 5, 1: len(story())} {
+	for verbosity, want := range map[int]int{0: 5, 1: len(scenario())} {
 		var lines []string
 		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity})
-		tell(observe.Logr(log), story()...)
+		tell(observe.Logr(log), scenario()...)
 		require.Len(t, lines, want)
 		require.True(t, slices.ContainsFunc(lines, func(l string) bool {
 			return strings.Contains(l, `"drain: requested" "node"="worker-1" "subject"="pod/shop/b" "action"="evict" "reason"="DisruptionBudget"`)
 		}), lines)
 	}
-	tell(observe.Logr(logr.Logger{}), story()...)
+	tell(observe.Logr(logr.Logger{}), scenario()...)
 }
 
 // figures are the metrics as text, those of histograms without their buckets.
@@ -181,13 +181,13 @@ func TestMetricsCountADrain(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics, err := observe.NewMetrics(registry)
 	require.NoError(t, err)
-	tell(metrics, story()[:6]...)
+	tell(metrics, scenario()[:6]...)
 	require.Equal(t, []string{
 		"active[] 1", "cordons_total[cordoned] 1", "pod_seconds[] 0 0",
 		"requests_total[evict DisruptionBudget] 1", "requests_total[evict Terminating] 1",
 		"waiting[Detaching] 1", "waiting[DisruptionBudget] 1", "waiting[Terminating] 1", "waiting[Unmanaged] 1",
 	}, figures(t, registry))
-	tell(metrics, story()[6:]...)
+	tell(metrics, scenario()[6:]...)
 	require.Equal(t, []string{
 		"cordons_total[cordoned] 1", "duration_seconds[Proceeded] 1 3660", "ended_total[Proceeded] 1", "escalations_total[IgnoreBudgets] 1",
 		"left_total[Abandoned] 1", "pod_seconds[] 1 20",
@@ -204,7 +204,7 @@ func TestMetricsOfADrainThatIsGivenUp(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			metrics, err := observe.NewMetrics(registry)
 			require.NoError(t, err)
-			tell(metrics, story()[:6]...)
+			tell(metrics, scenario()[:6]...)
 			stop(metrics)
 			for _, f := range figures(t, registry) {
 				require.NotContains(t, f, "active")
@@ -220,17 +220,17 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	require.NoError(t, err)
 	again, err := observe.NewMetrics(registry)
 	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
-	tell(again, story()...)
+	tell(again, scenario()...)
 	nowhere, err := observe.NewMetrics(nil)
 	require.NoError(t, err)
-	tell(nowhere, story()...)
+	tell(nowhere, scenario()...)
 }
 
 func TestAllTellsEachInOrder(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
-	tell(observe.All(nil, observe.Events(recorder, nil), observe.Events(recorder, nil)), story()[0])
+	tell(observe.All(nil, observe.Events(recorder, nil), observe.Events(recorder, nil)), scenario()[0])
 	require.Len(t, received(recorder), 2)
-	tell(observe.All(), story()...)
+	tell(observe.All(), scenario()...)
 }
 
 // A drain that sees a budget which allows nothing makes no request that could be refused.

@@ -56,7 +56,7 @@ func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// run tells the story and checks it, and returns it in one line.
+// run tells the scenario and checks it, and returns it in one line.
 func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, error) {
 	for _, d := range m.deployments {
 		if s.file == "" || s.replicasGiven {
@@ -66,7 +66,7 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 	return perform(ctx, newWorld(s, m.provider()), s, m, out)
 }
 
-// perform tells the story in a world.
+// perform tells the scenario in a world.
 func perform(ctx context.Context, w *world, s settings, m *manifests, out io.Writer) (string, error) {
 	p := newProgress(w, out, s.verbose)
 	for _, note := range m.notes {
@@ -80,7 +80,7 @@ func perform(ctx context.Context, w *world, s settings, m *manifests, out io.Wri
 		defer w.breakThings()()
 		p.line("the provider and the API servers fail now and then")
 	}
-	err := (&story{w: w, m: m, progress: p, failures: s.failures()}).tell(ctx)
+	err := (&scenario{w: w, m: m, progress: p, failures: s.failures()}).tell(ctx)
 	end()
 	if runErr := <-done; !errors.Is(runErr, context.Canceled) {
 		err = errors.Join(err, runErr)

@@ -21,7 +21,7 @@ type figures struct {
 
 // verify lays the histories of the control cluster and of the cloud side by side
 // and says which bound was broken. Nothing fails by itself in this world but what
-// the story harms, and the demo deletes nothing but whole deployments.
+// the scenario harms, and the demo deletes nothing but whole deployments.
 func (w *world) verify() (figures, error) {
 	history := w.control.History()
 	vms := slices.DeleteFunc(w.cloud.History(), func(e drivertest.Event) bool { return e.VM.Machine == orphan })

@@ -42,7 +42,7 @@ type world struct {
 	idle atomic.Bool
 	// away says that the API server of the Nodes does not answer.
 	away atomic.Bool
-	// harmed are the machines that the story brings down, with the version of the
+	// harmed are the machines that the scenario brings down, with the version of the
 	// control cluster from which on; they belong to it.
 	harmed map[types.UID]string
 }
@@ -135,7 +135,7 @@ func (w *world) play(ctx context.Context, pods int, budget bool) {
 		Client: client, Namespace: "default", Name: "app", Replicas: pods, GraceSeconds: int64(podStopTime / time.Second), Budget: budget,
 	}
 	replicas, scheduler := &hollow.Replicas{Client: client}, &hollow.Scheduler{Client: client}
-	lifecycle := &hollow.Lifecycle{Client: client, Clock: w.clock, Grace: nodeGrace}
+	nodeLifecycle := &hollow.Lifecycle{Client: client, Clock: w.clock, Grace: nodeGrace}
 	for ctx.Err() == nil {
 		if w.idle.Load() {
 			_ = workload.Stop(ctx)
@@ -145,7 +145,7 @@ func (w *world) play(ctx context.Context, pods int, budget bool) {
 		_ = replicas.Step(ctx)
 		_ = scheduler.Step(ctx)
 		_ = w.kubelets.Step(ctx)
-		_ = lifecycle.Step(ctx)
+		_ = nodeLifecycle.Step(ctx)
 		select {
 		case <-ctx.Done():
 		case <-w.clock.After(500 * time.Millisecond):

@@ -16,7 +16,7 @@ import (
 
 // neverJoins lets the VM of one of the machines that are added come up without a
 // kubelet. It takes the creation timeout and two creations.
-func (s *story) neverJoins() chapter {
+func (s *scenario) neverJoins() chapter {
 	return chapter{
 		title: fmt.Sprintf("scale up by %d, one of which never joins", more),
 		do: func(ctx context.Context) error {
@@ -24,23 +24,23 @@ func (s *story) neverJoins() chapter {
 			return s.scale(ctx)
 		},
 		until: s.allRunning,
-		facts: func(lives []*life) ([]string, error) {
+		facts: func(lifecycles []*lifecycle) ([]string, error) {
 			silent := s.w.kubelets.Silent()
 			if len(silent) != 1 {
 				return nil, fmt.Errorf("VMs that came up without a kubelet: %q, want one", silent)
 			}
-			i := slices.IndexFunc(lives, func(l *life) bool { return l.node == silent[0] })
+			i := slices.IndexFunc(lifecycles, func(l *lifecycle) bool { return l.node == silent[0] })
 			if i < 0 {
 				return nil, fmt.Errorf("no machine has the Node %s", silent[0])
 			}
-			return neverJoined(lives, lives[i])
+			return neverJoined(lifecycles, lifecycles[i])
 		},
 	}
 }
 
 // neverJoined says that a machine failed because it did not join, and was replaced.
-func neverJoined(lives []*life, l *life) ([]string, error) {
-	next := replacement(lives, l.failed)
+func neverJoined(lifecycles []*lifecycle, l *lifecycle) ([]string, error) {
+	next := replacement(lifecycles, l.failed)
 	switch {
 	case !l.running.never():
 		return nil, fmt.Errorf("machine %s has joined", l.name)
@@ -60,7 +60,7 @@ func after(from, to time.Time) time.Duration { return to.Sub(from).Round(100 * t
 
 // fallsSilent lets two Nodes fall silent at once. It takes the grace of Nodes and
 // the health timeout, and twice a drain by force and a creation.
-func (s *story) fallsSilent() chapter {
+func (s *scenario) fallsSilent() chapter {
 	var names []string
 	var since time.Time
 	return chapter{
@@ -82,23 +82,23 @@ func (s *story) fallsSilent() chapter {
 			}
 			return s.allRunning(ctx)
 		},
-		facts: func(lives []*life) ([]string, error) {
+		facts: func(lifecycles []*lifecycle) ([]string, error) {
 			if len(names) != 2 {
 				return nil, fmt.Errorf("machines whose Nodes fell silent: %q, want two", names)
 			}
-			first, second := lifeOf(lives, names[0]), lifeOf(lives, names[1])
+			first, second := lifecycleOf(lifecycles, names[0]), lifecycleOf(lifecycles, names[1])
 			if second.failed.before(first.failed) {
 				first, second = second, first
 			}
-			return oneAtATime(lives, first, second, since)
+			return oneAtATime(lifecycles, first, second, since)
 		},
 	}
 }
 
 // oneAtATime says that the second of two machines was failed only when the first
 // was gone and another was Running in its place.
-func oneAtATime(lives []*life, first, second *life, since time.Time) ([]string, error) {
-	next := replacement(lives, first.failed)
+func oneAtATime(lifecycles []*lifecycle, first, second *lifecycle, since time.Time) ([]string, error) {
+	next := replacement(lifecycles, first.failed)
 	switch {
 	case first.unknown.never() || second.unknown.never():
 		return nil, fmt.Errorf("machines %s and %s were not both Unknown", first.name, second.name)
@@ -108,7 +108,7 @@ func oneAtATime(lives []*life, first, second *life, since time.Time) ([]string, 
 		return nil, fmt.Errorf("machine %s was not replaced", first.name)
 	case !first.gone.before(second.failed) || !next.running.before(second.failed):
 		return nil, fmt.Errorf("machine %s failed although the replacement of %s, %s, was not Running yet", second.name, first.name, next.name)
-	case second.gone.never() || replacement(lives, second.failed) == nil:
+	case second.gone.never() || replacement(lifecycles, second.failed) == nil:
 		return nil, fmt.Errorf("machine %s was not replaced", second.name)
 	}
 	return []string{
@@ -116,7 +116,7 @@ func oneAtATime(lives []*life, first, second *life, since time.Time) ([]string, 
 		fmt.Sprintf("machine %s: Failed after %s; its replacement %s was Running after %s",
 			first.name, after(since, first.failed.at), next.name, after(since, next.running.at)),
 		fmt.Sprintf("machine %s: Failed only then, after %s; replaced by %s",
-			second.name, after(since, second.failed.at), replacement(lives, second.failed).name),
+			second.name, after(since, second.failed.at), replacement(lifecycles, second.failed).name),
 	}, nil
 }
 
@@ -129,7 +129,7 @@ func latest(a, b time.Time) time.Time {
 
 // silence stops the heartbeats of the Node of a machine. The audit excuses that the
 // machine is unavailable from then on.
-func (s *story) silence(m *v1alpha1.Machine) {
+func (s *scenario) silence(m *v1alpha1.Machine) {
 	s.harm(m)
 	node := m.Labels[v1alpha1.NodeLabelKey]
 	s.w.target.SetNodeSilent(node, true) // what is in the cluster by itself does not stop its pods either
@@ -138,14 +138,14 @@ func (s *story) silence(m *v1alpha1.Machine) {
 }
 
 // harm remembers that a machine may be unavailable from now on.
-func (s *story) harm(m *v1alpha1.Machine) {
+func (s *scenario) harm(m *v1alpha1.Machine) {
 	if s.w.harmed[m.UID] == "" {
 		s.w.harmed[m.UID] = s.w.version()
 	}
 }
 
 // speak ends the silence of a Node.
-func (s *story) speak(m *v1alpha1.Machine) {
+func (s *scenario) speak(m *v1alpha1.Machine) {
 	node := m.Labels[v1alpha1.NodeLabelKey]
 	s.w.kubelets.Silence(node, false)
 	s.w.target.SetNodeSilent(node, false)
@@ -153,7 +153,7 @@ func (s *story) speak(m *v1alpha1.Machine) {
 }
 
 // allUnknown returns what is missing until all machines are Unknown.
-func (s *story) allUnknown(ctx context.Context) (string, error) {
+func (s *scenario) allUnknown(ctx context.Context) (string, error) {
 	list, err := s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return "machines", err
@@ -167,7 +167,7 @@ func (s *story) allUnknown(ctx context.Context) (string, error) {
 }
 
 // running returns the first n machines that are Running, by name.
-func (s *story) running(ctx context.Context, n int) ([]*v1alpha1.Machine, error) {
+func (s *scenario) running(ctx context.Context, n int) ([]*v1alpha1.Machine, error) {
 	list, err := again(func() (*v1alpha1.MachineList, error) {
 		return s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	})
@@ -189,7 +189,7 @@ func (s *story) running(ctx context.Context, n int) ([]*v1alpha1.Machine, error)
 
 // allRunning says what is not up yet, and looks at the machines themselves besides:
 // a status that was written before a machine failed does not know of it.
-func (s *story) allRunning(ctx context.Context) (string, error) {
+func (s *scenario) allRunning(ctx context.Context) (string, error) {
 	if missing, err := s.allUp(ctx); err != nil || missing != "" {
 		return missing, err
 	}
@@ -210,7 +210,7 @@ func (s *story) allRunning(ctx context.Context) (string, error) {
 }
 
 // grown returns how many machines the deployments have once they were scaled up.
-func (s *story) grown() int {
+func (s *scenario) grown() int {
 	n := more * len(s.m.deployments)
 	for _, d := range s.m.deployments {
 		n += int(d.Spec.Replicas)
@@ -219,7 +219,7 @@ func (s *story) grown() int {
 }
 
 // isThere says whether a machine exists.
-func (s *story) isThere(ctx context.Context, name string) (bool, error) {
+func (s *scenario) isThere(ctx context.Context, name string) (bool, error) {
 	list, err := s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err

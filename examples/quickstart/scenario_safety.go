@@ -13,14 +13,14 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// orphan is the name of the machine, which does not exist, of a VM that the story makes.
+// orphan is the name of the machine, which does not exist, of a VM that the scenario makes.
 const orphan = "lost"
 
 // awayTime is how long the API server of the Nodes is out of reach.
 const awayTime = 90 * time.Second
 
 // isAway takes the API server of the Nodes away for longer than the health timeout.
-func (s *story) isAway() chapter {
+func (s *scenario) isAway() chapter {
 	from := 0
 	return chapter{
 		title: fmt.Sprintf("the API server of the Nodes does not answer for %s", awayTime),
@@ -38,8 +38,8 @@ func (s *story) isAway() chapter {
 			return s.sleep(ctx, awayTime)
 		},
 		until: s.allRunning,
-		facts: func(lives []*life) ([]string, error) {
-			if err := noneReplaced(lives); err != nil {
+		facts: func(lifecycles []*lifecycle) ([]string, error) {
+			if err := noneReplaced(lifecycles); err != nil {
 				return nil, err
 			}
 			text, err := s.told(from, "freeze", "the target API server has not answered")
@@ -50,7 +50,7 @@ func (s *story) isAway() chapter {
 
 // hasOrphan puts a VM into the cloud that belongs to no machine, and waits until it was
 // deleted.
-func (s *story) hasOrphan() chapter {
+func (s *scenario) hasOrphan() chapter {
 	var vm drivertest.VM
 	from := 0
 	return chapter{
@@ -72,8 +72,8 @@ func (s *story) hasOrphan() chapter {
 			}
 			return s.allRunning(ctx)
 		},
-		facts: func(lives []*life) ([]string, error) {
-			if err := noneReplaced(lives); err != nil {
+		facts: func(lifecycles []*lifecycle) ([]string, error) {
+			if err := noneReplaced(lifecycles); err != nil {
 				return nil, err
 			}
 			waits, err := s.told(from, "orphan", "WaitingForGrace")
@@ -87,7 +87,7 @@ func (s *story) hasOrphan() chapter {
 }
 
 // allSilent silences all Nodes at once for longer than the health timeout.
-func (s *story) allSilent() chapter {
+func (s *scenario) allSilent() chapter {
 	from := 0
 	var silenced []*v1alpha1.Machine
 	return chapter{
@@ -114,8 +114,8 @@ func (s *story) allSilent() chapter {
 			return nil
 		},
 		until: s.allRunning,
-		facts: func(lives []*life) ([]string, error) {
-			if err := noneReplaced(lives); err != nil {
+		facts: func(lifecycles []*lifecycle) ([]string, error) {
+			if err := noneReplaced(lifecycles); err != nil {
 				return nil, err
 			}
 			text, err := s.told(from, "machine", "ReplacementsHeld")
@@ -125,8 +125,8 @@ func (s *story) allSilent() chapter {
 }
 
 // noneReplaced fails if a machine was created, failed or deleted.
-func noneReplaced(lives []*life) error {
-	for _, l := range lives {
+func noneReplaced(lifecycles []*lifecycle) error {
+	for _, l := range lifecycles {
 		if !l.made.never() || !l.failed.never() || !l.deleted.never() {
 			return fmt.Errorf("machine %s was created, failed or deleted (%q)", l.name, l.why)
 		}
@@ -136,7 +136,7 @@ func noneReplaced(lives []*life) error {
 
 // told returns the first note of a controller since from that contains words. Of a note
 // that waits it is what for.
-func (s *story) told(from int, kind, words string) (string, error) {
+func (s *scenario) told(from int, kind, words string) (string, error) {
 	for _, n := range s.progress.saidSince(from) {
 		if n.Kind == kind && strings.Contains(n.Text, words) {
 			if _, holds, waits := strings.Cut(n.Text, "; waits for "); waits {
@@ -149,7 +149,7 @@ func (s *story) told(from int, kind, words string) (string, error) {
 }
 
 // sleep waits for a time on the clock of the demo.
-func (s *story) sleep(ctx context.Context, d time.Duration) error {
+func (s *scenario) sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -22,16 +22,16 @@ import (
 // more is how many machines the demo scales up by.
 const more = 2
 
-// story is what the demo does, one chapter after the other.
-type story struct {
+// scenario is what the demo does, one chapter after the other.
+type scenario struct {
 	w        *world
 	m        *manifests
 	progress *progress
 	failures bool // it tells of machines that fail
 }
 
-// tell tells the whole story, and returns the first thing that went wrong.
-func (s *story) tell(ctx context.Context) error {
+// tell tells the whole scenario, and returns the first thing that went wrong.
+func (s *scenario) tell(ctx context.Context) error {
 	for _, c := range s.chapters() {
 		s.progress.headline(c.title)
 		since := s.w.version()
@@ -44,7 +44,7 @@ func (s *story) tell(ctx context.Context) error {
 		if c.facts == nil {
 			continue
 		}
-		says, err := c.facts(livesSince(s.w, since))
+		says, err := c.facts(lifecyclesSince(s.w, since))
 		for _, text := range says {
 			s.progress.line("-- " + text)
 		}
@@ -55,18 +55,18 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-// chapter is one of the story.
+// chapter is one of the scenario.
 type chapter struct {
 	title string
 	do    func(context.Context) error
 	until func(context.Context) (string, error)
 	// facts says what has to have happened, and fails if it has not. Nil means that
 	// it is enough to have come to the end.
-	facts func([]*life) ([]string, error)
+	facts func([]*lifecycle) ([]string, error)
 }
 
-// chapters returns those of the story.
-func (s *story) chapters() []chapter {
+// chapters returns those of the scenario.
+func (s *scenario) chapters() []chapter {
 	begin := []chapter{
 		{title: "apply the manifests", do: func(ctx context.Context) error { return s.w.apply(ctx, s.m) }, until: s.allUp},
 		{title: "roll to a new machine class", do: func(ctx context.Context) error { return s.rollTo(ctx, "v2") }, until: s.allUp},
@@ -82,7 +82,7 @@ func (s *story) chapters() []chapter {
 		if s.grown() <= s.w.guard.AlwaysFew { // so few are replaced, one after the other
 			grow = slices.Delete(grow, 3, 4)
 		}
-		end.facts = func([]*life) ([]string, error) {
+		end.facts = func([]*lifecycle) ([]string, error) {
 			text, err := joinedWithTokens(s.w.target.History())
 			return []string{text}, err
 		}
@@ -91,7 +91,7 @@ func (s *story) chapters() []chapter {
 }
 
 // wait waits until nothing is left to wait for.
-func (s *story) wait(ctx context.Context, until func(context.Context) (string, error)) error {
+func (s *scenario) wait(ctx context.Context, until func(context.Context) (string, error)) error {
 	for {
 		missing, err := until(ctx)
 		if err == nil && missing == "" {
@@ -106,7 +106,7 @@ func (s *story) wait(ctx context.Context, until func(context.Context) (string, e
 }
 
 // allUp says what is not up yet.
-func (s *story) allUp(ctx context.Context) (string, error) {
+func (s *scenario) allUp(ctx context.Context) (string, error) {
 	api := s.w.machines.MachineV1alpha1()
 	for _, want := range s.m.deployments {
 		d, err := api.MachineDeployments(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
@@ -140,7 +140,7 @@ func (s *story) allUp(ctx context.Context) (string, error) {
 }
 
 // allGone says what is still there.
-func (s *story) allGone(ctx context.Context) (string, error) {
+func (s *scenario) allGone(ctx context.Context) (string, error) {
 	api, all := s.w.machines.MachineV1alpha1(), metav1.ListOptions{}
 	machines, err := api.Machines(metav1.NamespaceAll).List(ctx, all)
 	if err != nil || len(machines.Items) > 0 {
@@ -196,7 +196,7 @@ func lenOf(machines *v1alpha1.MachineList) int {
 
 // rollTo makes a new version of the class of every deployment, and lets the
 // deployment use it.
-func (s *story) rollTo(ctx context.Context, version string) error {
+func (s *scenario) rollTo(ctx context.Context, version string) error {
 	api := s.w.machines.MachineV1alpha1()
 	if len(s.m.deployments) == 0 {
 		s.progress.line("no machine deployment to roll")
@@ -228,7 +228,7 @@ func (s *story) rollTo(ctx context.Context, version string) error {
 }
 
 // change updates a deployment, and repeats the update on conflicts.
-func (s *story) change(ctx context.Context, d *v1alpha1.MachineDeployment, f func(*v1alpha1.MachineDeployment)) error {
+func (s *scenario) change(ctx context.Context, d *v1alpha1.MachineDeployment, f func(*v1alpha1.MachineDeployment)) error {
 	api := s.w.machines.MachineV1alpha1().MachineDeployments(d.Namespace)
 	_, err := again(func() (*v1alpha1.MachineDeployment, error) {
 		current, err := api.Get(ctx, d.Name, metav1.GetOptions{})
@@ -242,7 +242,7 @@ func (s *story) change(ctx context.Context, d *v1alpha1.MachineDeployment, f fun
 }
 
 // scale asks for more machines.
-func (s *story) scale(ctx context.Context) error {
+func (s *scenario) scale(ctx context.Context) error {
 	for _, d := range s.m.deployments {
 		want := d.Spec.Replicas + more
 		if err := s.change(ctx, d, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = want }); err != nil {
@@ -282,7 +282,7 @@ func owned(set *v1alpha1.MachineSet, deployments []*v1alpha1.MachineDeployment) 
 
 // delete deletes everything, all at once: what runs on the machines, the machines,
 // and what they need, which waits for them.
-func (s *story) delete(ctx context.Context) error {
+func (s *scenario) delete(ctx context.Context) error {
 	s.w.idle.Store(true)
 	api, options := s.w.machines.MachineV1alpha1(), metav1.DeleteOptions{}
 	var errs []error
@@ -305,7 +305,7 @@ func (s *story) delete(ctx context.Context) error {
 }
 
 // gone deletes; what is gone already is as good.
-func (s *story) gone(del func() error) error {
+func (s *scenario) gone(del func() error) error {
 	_, err := again(func() (struct{}, error) { return struct{}{}, ignoreNotFound(del()) })
 	return err
 }

@@ -22,11 +22,11 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// lookedFor is how long the story looks at a roll-out that stands still.
+// lookedFor is how long the scenario looks at a roll-out that stands still.
 const lookedFor = 10 * time.Second
 
 // look lets time pass.
-func (s *story) look(ctx context.Context) error {
+func (s *scenario) look(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -37,7 +37,7 @@ func (s *story) look(ctx context.Context) error {
 
 // pauses begins a roll-out, pauses it half-way and lets it go on. It takes a
 // creation and a deletion for every machine.
-func (s *story) pauses() chapter {
+func (s *scenario) pauses() chapter {
 	var from, to string // versions between which it was paused
 	return chapter{
 		title: "roll on, pause, and resume",
@@ -69,7 +69,7 @@ func (s *story) pauses() chapter {
 			return s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = false })
 		},
 		until: s.allUp,
-		facts: func([]*life) ([]string, error) {
+		facts: func([]*lifecycle) ([]string, error) {
 			meanwhile := s.w.control.HistorySince(from)
 			after := s.w.control.HistorySince(to)
 			if n := sizesChanged(meanwhile[:len(meanwhile)-len(after)]); n > 0 {
@@ -98,7 +98,7 @@ func sizesChanged(history []draintest.Write) (n int) {
 
 // rollsBack rolls back to the class before. It takes a creation and a deletion for
 // every machine.
-func (s *story) rollsBack() chapter {
+func (s *scenario) rollsBack() chapter {
 	var since string
 	return chapter{
 		title: "roll back",
@@ -107,7 +107,7 @@ func (s *story) rollsBack() chapter {
 			return s.rollBack(ctx)
 		},
 		until: s.allUp,
-		facts: func([]*life) ([]string, error) {
+		facts: func([]*lifecycle) ([]string, error) {
 			for _, w := range s.w.control.HistorySince(since) {
 				if set, ok := w.After.(*v1alpha1.MachineSet); ok && w.Before == nil {
 					return nil, fmt.Errorf("machine set %s was made to roll back", set.Name)
@@ -120,7 +120,7 @@ func (s *story) rollsBack() chapter {
 
 // rollBack requests a rollback to the previous revision, by its number: a request that
 // is repeated after a lost response must not roll back twice.
-func (s *story) rollBack(ctx context.Context) error {
+func (s *scenario) rollBack(ctx context.Context) error {
 	for _, d := range s.m.deployments {
 		list, err := again(func() (*v1alpha1.MachineSetList, error) {
 			return s.w.machines.MachineV1alpha1().MachineSets(d.Namespace).List(ctx, metav1.ListOptions{})
@@ -144,7 +144,7 @@ func (s *story) rollBack(ctx context.Context) error {
 
 // doesNotWork rolls to a class of which no VM can be made, looks at it for a while
 // and rolls back. It takes a call of the provider.
-func (s *story) doesNotWork() chapter {
+func (s *scenario) doesNotWork() chapter {
 	return chapter{
 		title: "roll to a class that does not work, and back",
 		do: func(ctx context.Context) error {
@@ -168,9 +168,9 @@ func (s *story) doesNotWork() chapter {
 			return s.rollBack(ctx)
 		},
 		until: s.allUp,
-		facts: func(lives []*life) ([]string, error) {
+		facts: func(lifecycles []*lifecycle) ([]string, error) {
 			failed := 0
-			for _, l := range lives {
+			for _, l := range lifecycles {
 				switch {
 				case l.running.never() && !l.made.never():
 					failed++
@@ -207,7 +207,7 @@ func (p picky) CreateMachine(ctx context.Context, req *driver.CreateMachineReque
 
 // updatesInPlace gives the machines another class and lets them live. It takes an
 // update for every machine, one after the other.
-func (s *story) updatesInPlace() chapter {
+func (s *scenario) updatesInPlace() chapter {
 	var before []string
 	return chapter{
 		title: "update the machines in place",
@@ -228,7 +228,7 @@ func (s *story) updatesInPlace() chapter {
 			return s.rollTo(ctx, "v4")
 		},
 		until: s.allUp,
-		facts: func([]*life) ([]string, error) {
+		facts: func([]*lifecycle) ([]string, error) {
 			after := s.vms()
 			kept := slices.DeleteFunc(slices.Clone(before), func(vm string) bool { return !slices.Contains(after, vm) })
 			if fewest := len(before) - len(s.m.deployments); len(kept) < fewest { // one of each may give way to that of the surge
@@ -241,7 +241,7 @@ func (s *story) updatesInPlace() chapter {
 }
 
 // vms returns the IDs of the VMs, in order.
-func (s *story) vms() (ids []string) {
+func (s *scenario) vms() (ids []string) {
 	for _, v := range s.w.cloud.Snapshot().VMs {
 		if v.DeletedAt.IsZero() {
 			ids = append(ids, v.ProviderID)
@@ -253,7 +253,7 @@ func (s *story) vms() (ids []string) {
 
 // allOf says that all machines are in sets with a class, by the version in its name.
 // One that was updated in place still tells with which class it was made.
-func (s *story) allOf(version string) ([]string, error) {
+func (s *scenario) allOf(version string) ([]string, error) {
 	current, owners := map[types.UID]bool{}, map[string]types.UID{}
 	for _, w := range s.w.control.History() {
 		if set, ok := w.After.(*v1alpha1.MachineSet); ok {
@@ -275,7 +275,7 @@ func (s *story) allOf(version string) ([]string, error) {
 }
 
 // changeAll changes all deployments.
-func (s *story) changeAll(ctx context.Context, f func(*v1alpha1.MachineDeployment)) error {
+func (s *scenario) changeAll(ctx context.Context, f func(*v1alpha1.MachineDeployment)) error {
 	for _, d := range s.m.deployments {
 		if err := s.change(ctx, d, f); err != nil {
 			return err
@@ -285,7 +285,7 @@ func (s *story) changeAll(ctx context.Context, f func(*v1alpha1.MachineDeploymen
 }
 
 // each says which deployment is not as it is to be.
-func (s *story) each(fits func(*v1alpha1.MachineDeployment) bool) func(context.Context) (string, error) {
+func (s *scenario) each(fits func(*v1alpha1.MachineDeployment) bool) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		for _, want := range s.m.deployments {
 			d, err := s.w.machines.MachineV1alpha1().MachineDeployments(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})

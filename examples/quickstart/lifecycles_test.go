@@ -53,9 +53,9 @@ func enters(phase v1alpha1.MachinePhase) func(*v1alpha1.Machine) {
 
 func goes(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: began} }
 
-// tell writes a story, one word a write: of the machine a that it is Unknown,
+// tell writes a scenario, one word a write: of the machine a that it is Unknown,
 // Failed, Kept, Released, Deleting or gone; the machine b is made, and Running.
-func (b *book) tell(words ...string) []*life {
+func (b *book) tell(words ...string) []*lifecycle {
 	for _, word := range words {
 		name, what := word[:1], word[2:]
 		switch what {
@@ -79,32 +79,35 @@ func (b *book) tell(words ...string) []*life {
 			b.write(name, enters(v1alpha1.MachinePhase(what)))
 		}
 	}
-	return livesIn(b.writes)
+	return lifecyclesIn(b.writes)
 }
 
 func TestALifeIsReadFromTheHistory(t *testing.T) {
 	b := &book{}
 	b.writes = append(b.writes, draintest.Write{Name: "a", After: &corev1.Node{}})
-	lives := b.tell("a:made", "b:made", "a:Running", "a:Unknown", "a:Running", "a:kept", "a:Failed", "a:let-go", "a:free", "a:deleted", "a:gone")
-	require.Len(t, lives, 2)
-	a := lifeOf(lives, "a")
+	lifecycles := b.tell("a:made", "b:made", "a:Running", "a:Unknown", "a:Running", "a:kept", "a:Failed", "a:let-go", "a:free", "a:deleted", "a:gone")
+	require.Len(t, lifecycles, 2)
+	a := lifecycleOf(lifecycles, "a")
 	for want, m := range map[int]moment{2: a.made, 4: a.running, 5: a.unknown, 7: a.preserved, 8: a.failed, 9: a.letGo, 10: a.released, 11: a.deleted, 12: a.gone} {
 		require.Equal(t, moment{want, began.Add(time.Duration(want) * time.Second)}, m)
 	}
 	require.Equal(t, began.Add(5*time.Second), a.until)
-	require.Equal(t, &life{name: "c"}, lifeOf(lives, "c"))
-	require.True(t, lifeOf(lives, "b").running.never())
+	require.Equal(t, &lifecycle{name: "c"}, lifecycleOf(lifecycles, "c"))
+	require.True(t, lifecycleOf(lifecycles, "b").running.never())
 	require.False(t, moment{}.before(a.made), "what never happened is before nothing")
 	require.False(t, a.made.before(moment{}))
 }
 
 func TestWhatDidNotHappenIsNotToldAsAFact(t *testing.T) {
-	joins := func(l []*life) error { _, err := neverJoined(l, lifeOf(l, "a")); return err }
-	silent := func(l []*life) error { _, err := oneAtATime(l, lifeOf(l, "a"), lifeOf(l, "b"), began); return err }
-	kept := func(l []*life) error { _, err := keptUntilReleased(l, lifeOf(l, "a")); return err }
-	timed := func(l []*life) error { _, err := timeRanOut(lifeOf(l, "a")); return err }
+	joins := func(l []*lifecycle) error { _, err := neverJoined(l, lifecycleOf(l, "a")); return err }
+	silent := func(l []*lifecycle) error {
+		_, err := oneAtATime(l, lifecycleOf(l, "a"), lifecycleOf(l, "b"), began)
+		return err
+	}
+	kept := func(l []*lifecycle) error { _, err := keptUntilReleased(l, lifecycleOf(l, "a")); return err }
+	timed := func(l []*lifecycle) error { _, err := timeRanOut(lifecycleOf(l, "a")); return err }
 	tests := map[string]struct {
-		facts func([]*life) error
+		facts func([]*lifecycle) error
 		words []string
 		says  string // empty means that it happened
 	}{

@@ -22,10 +22,10 @@ func (m moment) never() bool { return m.n == 0 }
 // before says whether both have happened, this one first.
 func (m moment) before(o moment) bool { return m.n > 0 && m.n < o.n }
 
-// life is what became of a machine in a stretch of the history: when it was made,
+// lifecycle is what became of a machine in a stretch of the history: when it was made,
 // became Running, Unknown and Failed for the first time, was preserved, asked to be
 // let go and was not preserved any more, was deleted, and was gone.
-type life struct {
+type lifecycle struct {
 	name, node string
 	created    time.Time
 
@@ -38,14 +38,16 @@ type life struct {
 // version returns that of the last write to the control cluster.
 func (w *world) version() string { return w.control.ResourceVersion() }
 
-// livesSince returns the lives of the machines of which something was written
+// lifecyclesSince returns the lifecycles of the machines of which something was written
 // since a version of the control cluster, in the order of these writes.
-func livesSince(w *world, version string) []*life { return livesIn(w.control.HistorySince(version)) }
+func lifecyclesSince(w *world, version string) []*lifecycle {
+	return lifecyclesIn(w.control.HistorySince(version))
+}
 
-// livesIn returns the lives of the machines in a history.
-func livesIn(history []draintest.Write) []*life {
-	var lives []*life
-	known := map[string]*life{}
+// lifecyclesIn returns the lifecycles of the machines in a history.
+func lifecyclesIn(history []draintest.Write) []*lifecycle {
+	var lifecycles []*lifecycle
+	known := map[string]*lifecycle{}
 	for i, write := range history {
 		before, _ := write.Before.(*v1alpha1.Machine)
 		after, _ := write.After.(*v1alpha1.Machine)
@@ -54,17 +56,17 @@ func livesIn(history []draintest.Write) []*life {
 		}
 		l := known[write.Name]
 		if l == nil {
-			l = &life{name: write.Name}
-			known[write.Name], lives = l, append(lives, l)
+			l = &lifecycle{name: write.Name}
+			known[write.Name], lifecycles = l, append(lifecycles, l)
 		}
 		l.read(before, after, moment{i + 1, write.Time})
 	}
-	return lives
+	return lifecycles
 }
 
-// read adds a write to a life. Before is nil for a machine that is new, after for
+// read adds a write to a lifecycle. Before is nil for a machine that is new, after for
 // one that is gone.
-func (l *life) read(before, after *v1alpha1.Machine, now moment) {
+func (l *lifecycle) read(before, after *v1alpha1.Machine, now moment) {
 	first := func(m *moment, happened bool) {
 		if m.never() && happened {
 			*m = now
@@ -93,20 +95,20 @@ func (l *life) read(before, after *v1alpha1.Machine, now moment) {
 	first(&l.released, is.PreserveExpiryTime == nil && was.PreserveExpiryTime != nil)
 }
 
-// lifeOf returns the life of the machine with a name, or an empty one.
-func lifeOf(lives []*life, name string) *life {
-	for _, l := range lives {
+// lifecycleOf returns the lifecycle of the machine with a name, or an empty one.
+func lifecycleOf(lifecycles []*lifecycle, name string) *lifecycle {
+	for _, l := range lifecycles {
 		if l.name == name {
 			return l
 		}
 	}
-	return &life{name: name}
+	return &lifecycle{name: name}
 }
 
 // replacement returns the first machine that was made after a moment and became
 // Running, or nil.
-func replacement(lives []*life, after moment) *life {
-	for _, l := range lives {
+func replacement(lifecycles []*lifecycle, after moment) *lifecycle {
+	for _, l := range lifecycles {
 		if after.before(l.made) && !l.running.never() {
 			return l
 		}

@@ -18,7 +18,7 @@ import (
 // that back; meanwhile another is kept until its time is over. It takes the grace
 // of Nodes and the health timeout, a drain by force and a creation, and at least
 // the time of a preservation.
-func (s *story) isPreserved() chapter {
+func (s *scenario) isPreserved() chapter {
 	var kept, timed *v1alpha1.Machine
 	return chapter{
 		title: "preserve a machine that fails, and release it",
@@ -40,18 +40,18 @@ func (s *story) isPreserved() chapter {
 			}
 			return s.allRunning(ctx)
 		},
-		facts: func(lives []*life) ([]string, error) {
+		facts: func(lifecycles []*lifecycle) ([]string, error) {
 			if kept == nil || timed == nil {
 				return nil, errors.New("no machine was preserved")
 			}
-			lasted, err := timeRanOut(lifeOf(lives, timed.Name))
+			lasted, err := timeRanOut(lifecycleOf(lifecycles, timed.Name))
 			if err != nil {
 				return nil, err
 			}
 			if err := spared(s.w.target.History(), timed.Labels[v1alpha1.NodeLabelKey]); err != nil {
 				return nil, err
 			}
-			stayed, err := keptUntilReleased(lives, lifeOf(lives, kept.Name))
+			stayed, err := keptUntilReleased(lifecycles, lifecycleOf(lifecycles, kept.Name))
 			return []string{lasted, stayed}, err
 		},
 	}
@@ -59,7 +59,7 @@ func (s *story) isPreserved() chapter {
 
 // keepAndRelease preserves two machines and releases one of them, once it has
 // failed and was looked at.
-func (s *story) keepAndRelease(ctx context.Context, kept, timed *v1alpha1.Machine) error {
+func (s *scenario) keepAndRelease(ctx context.Context, kept, timed *v1alpha1.Machine) error {
 	if err := s.preserveNode(ctx, timed.Labels[v1alpha1.NodeLabelKey], v1alpha1.PreserveMachineAnnotationValueNow); err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func (s *story) keepAndRelease(ctx context.Context, kept, timed *v1alpha1.Machin
 
 // keptUntilReleased checks that a failed machine stayed, and was replaced only after
 // its release was requested.
-func keptUntilReleased(lives []*life, l *life) (string, error) {
-	next := replacement(lives, l.failed)
+func keptUntilReleased(lifecycles []*lifecycle, l *lifecycle) (string, error) {
+	next := replacement(lifecycles, l.failed)
 	switch {
 	case l.failed.never() || l.preserved.never():
 		return "", fmt.Errorf("machine %s did not fail and was not preserved", l.name)
@@ -96,7 +96,7 @@ func keptUntilReleased(lives []*life, l *life) (string, error) {
 }
 
 // timeRanOut says that a machine was preserved until its time was over and stayed.
-func timeRanOut(l *life) (string, error) {
+func timeRanOut(l *lifecycle) (string, error) {
 	switch {
 	case l.preserved.never() || l.released.never():
 		return "", fmt.Errorf("machine %s was not preserved for a time", l.name)
@@ -127,7 +127,7 @@ func spared(history []draintest.Write, name string) error {
 }
 
 // failedAndKept says what is missing until a machine has failed and is preserved.
-func (s *story) failedAndKept(ctx context.Context, m *v1alpha1.Machine) (string, error) {
+func (s *scenario) failedAndKept(ctx context.Context, m *v1alpha1.Machine) (string, error) {
 	m, err := s.w.machines.MachineV1alpha1().Machines(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	if err != nil {
 		return "machine that is to be preserved", err
@@ -140,7 +140,7 @@ func (s *story) failedAndKept(ctx context.Context, m *v1alpha1.Machine) (string,
 }
 
 // preserve writes to a machine for how long it is to be kept.
-func (s *story) preserve(ctx context.Context, m *v1alpha1.Machine, value string) error {
+func (s *scenario) preserve(ctx context.Context, m *v1alpha1.Machine, value string) error {
 	s.progress.line(fmt.Sprintf("machine %s: preserve=%s", m.Name, value))
 	api := s.w.machines.MachineV1alpha1().Machines(m.Namespace)
 	_, err := again(func() (*v1alpha1.Machine, error) {
@@ -155,7 +155,7 @@ func (s *story) preserve(ctx context.Context, m *v1alpha1.Machine, value string)
 }
 
 // preserveNode writes the same to a Node.
-func (s *story) preserveNode(ctx context.Context, name, value string) error {
+func (s *scenario) preserveNode(ctx context.Context, name, value string) error {
 	s.progress.line(fmt.Sprintf("Node %s: preserve=%s", name, value))
 	api := s.w.nodes.CoreV1().Nodes()
 	_, err := again(func() (*corev1.Node, error) {
