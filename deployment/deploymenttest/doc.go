@@ -1,21 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploymenttest plays what becomes of a MachineDeployment, in virtual
-// time: to predict a roll-out and to explain it, and to try a policy or a gate
-// before machines depend on it.
+// Package deploymenttest simulates the rollout of a MachineDeployment in virtual time: [New] returns
+// a [World] with its sets, machines and Nodes, [World.Step] plays one pass and [World.Run] all of
+// them. A [Model] says how long machines take and what fails.
 //
-// A [World] holds one deployment, its sets, machines and Nodes. The deployment is
-// decided about by [deployment.Decide], its sets by [machineset.Decide], and a [Model]
-// says how machines behave: how long they take to join, to leave and to be updated
-// in place, and whether they can be created at all.
+//	package main
 //
-//	w, err := deploymenttest.New(d, deploymenttest.Model{})
-//	w.Run(time.Hour)                // the machines come up
-//	w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "new" })
-//	for f, ok := w.Step(); ok; f, ok = w.Step() {
-//		fmt.Println(f.At, f.Events, f.Decision, f.Sizes)
+//	import (
+//		"fmt"
+//		"time"
+//
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/machinist-dev/machinist/deployment/deploymenttest"
+//		"github.com/machinist-dev/machinist/machine/v1alpha1"
+//	)
+//
+//	func main() {
+//		d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pool"}}
+//		d.Spec.Replicas = 3
+//		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}}
+//		d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+//		d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}
+//		d.Spec.Strategy.Type = v1alpha1.RecreateMachineDeploymentStrategyType
+//		w, err := deploymenttest.New(d, deploymenttest.Model{})
+//		if err != nil {
+//			panic(err)
+//		}
+//		w.Run(time.Hour) // creates the machines
+//		begin := w.Now()
+//		err = w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "large" })
+//		w.Run(time.Hour)
+//		fmt.Println(w.Decision().Reason, w.Now().Sub(begin), err)
 //	}
-//	fmt.Println(w.Decision())       // complete, or what it waits for
+//
+// [deployment.Decide] decides about the deployment, and [machineset.Decide] about its sets.
 //
 // In between, users and other clients may change whatever they like: see
 // [World.Edit], [World.DeleteMachine], [World.SetPhase] and the others.

@@ -1,21 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package draintest is a Kubernetes API server in memory, with the few controllers on which a drain depends, for tests
-// and demonstrations.
+// Package draintest is a Kubernetes API server in memory for tests: [New] returns a [Cluster] with
+// the controllers on which a drain depends, [Cluster.Client] its clientset, [Cluster.Inject] makes
+// requests fail, and [Cluster.History] has every write.
 //
-// It is built on the fake clientsets and the object tracker of client-go, and puts between them the rules that
-// controllers rely on and that the fakes leave out: optimistic locking, uids and generations, status subresources,
-// finalizers and grace periods, owner references, selectors, watches with a past, evictions under disruption budgets.
+//	package main
 //
-//	cluster := draintest.New(draintest.Options{Clock: clock, Seed: 1})
-//	cluster.Add(node, pods, budget)           // what was there before
-//	client := cluster.Client()                // a kubernetes.Interface; informers work on it
-//	cluster.Attach(&customClientset.Fake)     // clientsets of custom kinds share the store
-//	cluster.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "update", Resource: "nodes", Times: 1})
-//	for next := cluster.Tick(); !next.IsZero(); next = cluster.Tick() {
-//		clock.SetTime(next)               // pods end when their grace period does
+//	import (
+//		"context"
+//		"fmt"
+//
+//		corev1 "k8s.io/api/core/v1"
+//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+//
+//		"github.com/machinist-dev/machinist/drain/draintest"
+//	)
+//
+//	func main() {
+//		cluster := draintest.New(draintest.Options{})
+//		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+//		pod.Spec.NodeName = "node-1"
+//		if err := cluster.Add(pod); err != nil {
+//			panic(err)
+//		}
+//		pods := cluster.Client().CoreV1().Pods("shop")
+//		fmt.Println(pods.Delete(context.Background(), "web", metav1.DeleteOptions{}))
+//		fmt.Println(len(cluster.History()), "writes")
 //	}
-//	cluster.History()                         // every accepted write, to check what must never have happened
+//
+// It is built on the fake clientsets of client-go and adds the rules that they leave out: optimistic locking, UIDs,
+// generations, status subresources, finalizers, grace periods, owner references, selectors, watches that begin in the
+// past, and evictions under PodDisruptionBudgets. [Cluster.Attach] adds clientsets of custom kinds. With a fake Clock in the
+// options, [Cluster.Tick] ends what is due and returns the next time.
 //
 // # What is like the real thing
 //
